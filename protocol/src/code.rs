@@ -1,0 +1,125 @@
+//! Stable numbers for every outcome on the wire (the table is in `docs/protocol.md`).
+
+use serde::{Deserialize, Serialize};
+
+/// Outcome of a call, in the `code` field of every reply. `0` is success; otherwise the first
+/// three digits are the HTTP status that goes with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "u32", from = "u32")]
+pub enum Code {
+    /// 0: done.
+    Ok,
+    /// 40000: the body or a field is not as the message demands.
+    BadRequest,
+    /// 40100: a signature header is missing.
+    Unsigned,
+    /// 40101: the key id is not known, or not for this tenant and app.
+    UnknownKey,
+    /// 40102: the timestamp lies outside the window around the cluster clock.
+    ClockSkew,
+    /// 40103: the nonce was seen before.
+    Replayed,
+    /// 40104: the signature does not match.
+    WrongSignature,
+    /// 40105: the signature method is not known or not allowed for this app.
+    SignMethod,
+    /// 40300: the caller may not do this.
+    Forbidden,
+    /// 40400: there is no such thing for this caller.
+    NotFound,
+    /// 40401: the node does not know this executor (any more); register again.
+    RegisterAgain,
+    /// 40402: the request was meant for another executor process.
+    WrongExecutor,
+    /// 40900: the state does not allow it (lost race, duplicate name).
+    Conflict,
+    /// 41300: the body is too large.
+    TooLarge,
+    /// 42900: too many requests; wait and try again.
+    TooMany,
+    /// 50000: a fault of the receiver; its log says more.
+    Internal,
+    /// 50300: the node cannot reach its database; try another node, or again later.
+    StoreUnavailable,
+    /// 50301: the receiver is shutting down; try another.
+    ShuttingDown,
+    /// Any number that this version does not know.
+    Other(u32),
+}
+
+/// Every known code with its number, in the order of the table in the docs.
+const TABLE: [(Code, u32); 18] = [
+    (Code::Ok, 0),
+    (Code::BadRequest, 40_000),
+    (Code::Unsigned, 40_100),
+    (Code::UnknownKey, 40_101),
+    (Code::ClockSkew, 40_102),
+    (Code::Replayed, 40_103),
+    (Code::WrongSignature, 40_104),
+    (Code::SignMethod, 40_105),
+    (Code::Forbidden, 40_300),
+    (Code::NotFound, 40_400),
+    (Code::RegisterAgain, 40_401),
+    (Code::WrongExecutor, 40_402),
+    (Code::Conflict, 40_900),
+    (Code::TooLarge, 41_300),
+    (Code::TooMany, 42_900),
+    (Code::Internal, 50_000),
+    (Code::StoreUnavailable, 50_300),
+    (Code::ShuttingDown, 50_301),
+];
+
+impl Code {
+    /// The HTTP status that a reply with this code carries.
+    #[must_use]
+    pub fn http_status(self) -> u16 {
+        match u32::from(self) {
+            0 => 200,
+            number => u16::try_from(number / 100).unwrap_or(500),
+        }
+    }
+
+    /// Whether the same request may succeed elsewhere or later without a change.
+    #[must_use]
+    pub fn is_temporary(self) -> bool {
+        matches!(self.http_status(), 429 | 500 | 503)
+    }
+}
+
+impl From<Code> for u32 {
+    fn from(code: Code) -> Self {
+        if let Code::Other(number) = code {
+            return number;
+        }
+        TABLE
+            .iter()
+            .find(|(known, _)| *known == code)
+            .map_or(50_000, |(_, number)| *number)
+    }
+}
+
+impl From<u32> for Code {
+    fn from(number: u32) -> Self {
+        TABLE
+            .iter()
+            .find(|(_, known)| *known == number)
+            .map_or(Code::Other(number), |(code, _)| *code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_survives_the_wire_and_names_its_status() {
+        for (code, number) in TABLE {
+            assert_eq!(u32::from(code), number);
+            assert_eq!(Code::from(number), code);
+        }
+        assert_eq!(Code::from(49_999), Code::Other(49_999));
+        assert_eq!(Code::Ok.http_status(), 200);
+        assert_eq!(Code::RegisterAgain.http_status(), 404);
+        assert_eq!(Code::StoreUnavailable.http_status(), 503);
+    }
+}

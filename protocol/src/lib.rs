@@ -1,0 +1,31 @@
+//! What both sides of the wire share: messages, codes, the signature and the clock estimate.
+//!
+//! A node and an executor speak HTTP/1.1 with JSON in both directions. Every request and every
+//! reply is signed with a key that belongs to one (tenant, app). `docs/protocol.md` is the
+//! prose; this crate is the truth, and both sides compile it.
+//!
+//! This crate does no I/O and knows neither side's HTTP library.
+
+pub mod clock;
+pub mod code;
+pub mod message;
+pub mod sign;
+
+pub use clock::OffsetEstimator;
+pub use code::Code;
+pub use message::*;
+
+/// Base path of everything that an executor calls on a node.
+pub const NODE_BASE_PATH: &str = "/openapi";
+
+/// Most dispatch items in one `/dispatch` request.
+pub const DISPATCH_ITEMS_MAX: usize = 500;
+
+/// Most results in one `/openapi/results` request.
+pub const RESULT_ITEMS_MAX: usize = 1_000;
+
+/// Largest request or reply body on the wire, bytes.
+pub const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Longest message or output that a result carries, bytes; the sender cuts what is longer.
+pub const TEXT_BYTES_MAX: usize = 16 * 1024;

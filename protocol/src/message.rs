@@ -1,0 +1,396 @@
+//! The messages, one struct per body. Times are epoch milliseconds UTC on the cluster clock
+//! unless the name ends in `_us` (microseconds). Unknown fields are ignored, so that either
+//! side may be newer.
+
+use crate::code::Code;
+use serde::{Deserialize, Serialize};
+
+/// The envelope of every reply.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Reply<T> {
+    /// Outcome; `0` is success.
+    pub code: Code,
+    /// `ok`, or what went wrong and how to mend it.
+    pub msg: String,
+    /// The answer; absent unless `code` is `0` (a refused heartbeat still carries the time).
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    pub data: Option<T>,
+}
+
+fn none<T>() -> Option<T> {
+    None
+}
+
+impl<T> Reply<T> {
+    /// A success.
+    pub fn ok(data: T) -> Self {
+        Self {
+            code: Code::Ok,
+            msg: "ok".to_owned(),
+            data: Some(data),
+        }
+    }
+
+    /// A refusal.
+    pub fn refuse(code: Code, msg: impl Into<String>) -> Self {
+        Self {
+            code,
+            msg: msg.into(),
+            data: None,
+        }
+    }
+}
+
+/// One hand-over of a run: the fencing token of everything that is said about it.
+/// On the wire it is the array `[log, attempt]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RunKey(
+    /// Task log id.
+    pub i64,
+    /// Attempt, counted from 1.
+    pub i32,
+);
+
+/// `POST /openapi/executors/register`. Sent at start, after `RegisterAgain`, and every
+/// `metadata_interval_ms` to refresh what is described.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Register {
+    /// Random per process start; tells a restart from a repetition.
+    pub instance: String,
+    /// Where nodes reach this executor, `http://host:port`.
+    pub address: String,
+    /// Name of the machine or container.
+    pub host_name: String,
+    /// Process id.
+    pub pid: u32,
+    /// Version of the executor's own software.
+    pub version: String,
+    /// Tags, each compared exactly by routing.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// For people.
+    #[serde(default)]
+    pub description: String,
+    /// Runs at once at most.
+    pub capacity: u32,
+    /// Every handler that this process has.
+    pub handlers: Vec<HandlerInfo>,
+}
+
+/// A handler as an executor describes it. Registering one makes a stopped task, once; what an
+/// admin changes later is never overwritten.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HandlerInfo {
+    /// Name, unique within the app.
+    pub name: String,
+    /// For people.
+    #[serde(default)]
+    pub description: String,
+    /// Default schedule (Quartz cron); a task made without one fires only by hand.
+    #[serde(default)]
+    pub cron: Option<String>,
+    /// Default IANA time zone of the schedule.
+    #[serde(default)]
+    pub time_zone: Option<String>,
+    /// Default time-out of a run, ms; 0 is none.
+    #[serde(default)]
+    pub timeout_ms: i64,
+}
+
+/// Answer to [`Register`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Registered {
+    /// This process's id until it registers under another instance.
+    pub executor_id: i64,
+    /// Cluster clock when the node answered, epoch µs.
+    pub cluster_time_us: i64,
+    /// Periods that the executor keeps to.
+    pub settings: ExecutorSettings,
+}
+
+/// Periods that the node sets for its executors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecutorSettings {
+    /// Between heartbeats, ms.
+    pub heartbeat_interval_ms: u64,
+    /// Between repetitions of [`Register`], ms.
+    pub metadata_interval_ms: u64,
+    /// Without an acknowledged heartbeat for this long the executor counts as offline and what
+    /// it holds unstarted goes elsewhere; so it must not start such a run itself any more. ms.
+    pub offline_after_ms: u64,
+    /// Without an acknowledged heartbeat for this long the executor stops what it runs, because
+    /// the nodes then count those runs as dead. ms.
+    pub abandon_after_ms: u64,
+}
+
+/// `POST /openapi/executors/heartbeat`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Heartbeat {
+    /// As answered by register.
+    pub executor_id: i64,
+    /// As sent in register.
+    pub instance: String,
+    /// Cluster time at which the sets below were taken, ms. What was accepted later is not in
+    /// them.
+    pub snapshot_at: i64,
+    /// Accepted, not started.
+    pub held: Vec<RunKey>,
+    /// Started, not ended.
+    pub running: Vec<RunKey>,
+    /// Ended, result not yet acknowledged by a node.
+    pub unacknowledged: Vec<RunKey>,
+    /// Runs at once at most.
+    pub capacity: u32,
+    /// Takes no new runs (shutting down).
+    #[serde(default)]
+    pub draining: bool,
+}
+
+/// Answer to [`Heartbeat`]. With `StoreUnavailable` the time is present and nothing else counts.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HeartbeatAck {
+    /// Cluster clock when the node answered, epoch µs.
+    pub cluster_time_us: i64,
+    /// Runs that must not start, or must stop.
+    #[serde(default)]
+    pub cancel: Vec<RunKey>,
+}
+
+/// `POST /openapi/executors/unregister`. What is in `held` was never started and never will be;
+/// it is back with the nodes before the answer. While `running` is not empty the executor keeps
+/// its heartbeat and calls again when it is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Unregister {
+    /// As answered by register.
+    pub executor_id: i64,
+    /// As sent in register.
+    pub instance: String,
+    /// Accepted and dropped unstarted.
+    pub held: Vec<RunKey>,
+    /// Started, not ended; their results follow.
+    pub running: Vec<RunKey>,
+}
+
+/// Answer to [`Unregister`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Unregistered {
+    /// How many held runs went back.
+    pub returned: u64,
+}
+
+/// `POST /openapi/results`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Results {
+    /// The process that ran them.
+    pub executor_id: i64,
+    /// At most [`crate::RESULT_ITEMS_MAX`].
+    pub results: Vec<RunResult>,
+}
+
+/// How one attempt ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// Task log id.
+    pub log: i64,
+    /// Attempt that this is the outcome of.
+    pub attempt: i32,
+    /// What happened.
+    pub status: RunStatus,
+    /// For people: the error, the panic, why it was not started. At most
+    /// [`crate::TEXT_BYTES_MAX`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// What the handler returned. At most [`crate::TEXT_BYTES_MAX`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub output: String,
+    /// Cluster time when the handler was entered, ms; 0 when it never was.
+    pub started_at: i64,
+    /// Cluster time when it ended, ms.
+    pub finished_at: i64,
+}
+
+/// What happened to an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// The handler returned `Ok`.
+    Succeeded,
+    /// The handler returned an error that may be retried.
+    Failed,
+    /// The handler returned an error and asks not to be retried.
+    FailedForGood,
+    /// The handler panicked.
+    Panicked,
+    /// The run's time-out passed and the handler was stopped.
+    TimedOut,
+    /// A cancel dropped or stopped it.
+    Cancelled,
+    /// Accepted but never started (the executor lost its nodes, or is shutting down); another
+    /// attempt cannot double it.
+    NotStarted,
+    /// Stopped by the executor itself: contact with every node was lost for `abandon_after_ms`,
+    /// or it was shut down harder than it could drain.
+    Abandoned,
+}
+
+/// Answer to [`Results`], sent after the commit; one verdict per result, in their order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ResultsAck {
+    /// In the order of the request.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// What the node did with a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Committed, now or by an earlier sending of the same result.
+    Applied,
+    /// Another attempt is current, or the run had ended; recorded, not applied.
+    Stale,
+    /// No such run for this tenant.
+    Unknown,
+}
+
+/// `POST /dispatch` on an executor.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Dispatch {
+    /// The process that these are for; any other answers `WrongExecutor`.
+    pub executor_id: i64,
+    /// Cluster clock when the node sent this, epoch µs.
+    pub cluster_time_us: i64,
+    /// At most [`crate::DISPATCH_ITEMS_MAX`].
+    pub items: Vec<DispatchItem>,
+}
+
+/// One run to hold until its due time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DispatchItem {
+    /// Task log id.
+    pub log: i64,
+    /// Attempt, from 1.
+    pub attempt: i32,
+    /// Task id.
+    pub task: i64,
+    /// Task name, for people and logs.
+    pub task_name: String,
+    /// Handler name.
+    pub handler: String,
+    /// Parameters as entered; JSON where the handler wants a typed value.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub params: String,
+    /// The instant that the schedule names, ms.
+    pub fire_time: i64,
+    /// When this attempt starts, ms; never earlier.
+    pub due_time: i64,
+    /// Accepted only before this cluster time, ms; later the hand-over counts as lost and may
+    /// have been given to another.
+    pub accept_until: i64,
+    /// Shard of this run, from 0.
+    pub shard_index: i32,
+    /// Number of shards, 1 when not sharded.
+    pub shard_total: i32,
+    /// Time-out of the run, ms; 0 is none.
+    pub timeout_ms: i64,
+    /// What to do when an earlier run of the task still goes on; `concurrent` for now.
+    #[serde(default)]
+    pub block_strategy: BlockStrategy,
+    /// W3C trace context, empty when there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub trace: String,
+}
+
+/// What an executor does with a run while an earlier one of the same task goes on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockStrategy {
+    /// Runs beside it.
+    #[default]
+    Concurrent,
+}
+
+/// Answer to [`Dispatch`]: one outcome per item, in their order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DispatchAck {
+    /// In the order of the request.
+    pub outcomes: Vec<DispatchOutcome>,
+}
+
+/// What the executor did with one item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DispatchOutcome {
+    /// Held until its due time.
+    Accepted,
+    /// This (log, attempt) was accepted before; counts as accepted.
+    Duplicate,
+    /// Refused: shutting down.
+    ShuttingDown,
+    /// Refused: no such handler here.
+    HandlerMissing,
+    /// Refused: as many are held as the executor will hold.
+    Busy,
+    /// Refused: a cancel for this (log, attempt) came before it.
+    Cancelled,
+    /// Refused: `accept_until` has passed.
+    TooLate,
+}
+
+impl DispatchOutcome {
+    /// Whether the executor now answers for this attempt.
+    #[must_use]
+    pub fn is_accepted(self) -> bool {
+        matches!(self, Self::Accepted | Self::Duplicate)
+    }
+}
+
+/// `POST /cancel` on an executor. Unknown pairs are remembered, so that a hand-over which
+/// arrives after its cancel is refused.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Cancel {
+    /// The process that these are for; any other answers `WrongExecutor`.
+    pub executor_id: i64,
+    /// At most [`crate::DISPATCH_ITEMS_MAX`].
+    pub runs: Vec<RunKey>,
+    /// Only what has not started; a running handler goes on.
+    #[serde(default)]
+    pub unstarted_only: bool,
+}
+
+/// Answer to [`Cancel`]: one outcome per pair, in their order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CancelAck {
+    /// In the order of the request.
+    pub outcomes: Vec<CancelOutcome>,
+}
+
+/// What a cancel met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelOutcome {
+    /// Held, and dropped before it started; no result follows.
+    Dropped,
+    /// The handler was stopped; its result follows.
+    Stopped,
+    /// The handler was told to stop and has not yet; its result follows.
+    Stopping,
+    /// Running, and left alone because only unstarted runs were to be cancelled.
+    Running,
+    /// Neither held nor running; refused if it still arrives.
+    Unknown,
+}
+
+/// Answer to `GET /health` on an executor, unsigned.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Health {
+    /// Id from the last registration; 0 before it.
+    pub executor_id: i64,
+    /// Random per process start.
+    pub instance: String,
+    /// Accepted, not started.
+    pub held: usize,
+    /// Started, not ended.
+    pub running: usize,
+    /// Version of the executor's own software.
+    pub version: String,
+}
