@@ -1,0 +1,22 @@
+//! The schema, once, for SQLite, MariaDB/MySQL and PostgreSQL.
+//!
+//! Rules: times are BIGINT epoch milliseconds; ids are made by the nodes, never by the
+//! database; no triggers, no foreign keys on the hot path; names compare exactly (binary
+//! collation). A step that has been released is never changed; the next one is added. Every
+//! step can be run again after a crash in its middle (MariaDB commits each DDL statement).
+
+use sea_orm_migration::prelude::*;
+
+pub use sea_orm_migration::MigratorTrait;
+
+mod m0001_engine;
+
+/// Every step, oldest first.
+pub struct Migrator;
+
+#[async_trait::async_trait]
+impl MigratorTrait for Migrator {
+    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+        vec![Box::new(m0001_engine::Migration)]
+    }
+}

@@ -91,19 +91,13 @@ impl From<Code> for u32 {
         if let Code::Other(number) = code {
             return number;
         }
-        TABLE
-            .iter()
-            .find(|(known, _)| *known == code)
-            .map_or(50_000, |(_, number)| *number)
+        TABLE.iter().find(|(known, _)| *known == code).map_or(50_000, |(_, number)| *number)
     }
 }
 
 impl From<u32> for Code {
     fn from(number: u32) -> Self {
-        TABLE
-            .iter()
-            .find(|(_, known)| *known == number)
-            .map_or(Code::Other(number), |(code, _)| *code)
+        TABLE.iter().find(|(_, known)| *known == number).map_or(Code::Other(number), |(code, _)| *code)
     }
 }
 

@@ -24,20 +24,12 @@ fn none<T>() -> Option<T> {
 impl<T> Reply<T> {
     /// A success.
     pub fn ok(data: T) -> Self {
-        Self {
-            code: Code::Ok,
-            msg: "ok".to_owned(),
-            data: Some(data),
-        }
+        Self { code: Code::Ok, msg: "ok".to_owned(), data: Some(data) }
     }
 
     /// A refusal.
     pub fn refuse(code: Code, msg: impl Into<String>) -> Self {
-        Self {
-            code,
-            msg: msg.into(),
-            data: None,
-        }
+        Self { code, msg: msg.into(), data: None }
     }
 }
 

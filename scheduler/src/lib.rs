@@ -1,0 +1,22 @@
+//! carillon: a multi-tenant cron dispatcher. This library is the scheduler node; `main.rs` is
+//! its binary. Modules in the order in which a run flows through them; imports run one way.
+
+pub mod domain;
+pub mod store;
+
+pub mod cluster;
+pub mod pregenerate;
+pub mod queue;
+
+pub mod auth;
+pub mod dispatch;
+pub mod housekeeping;
+pub mod outcome;
+
+pub mod engine;
+pub mod settings;
+
+pub mod api;
+pub mod node;
+
+pub mod cli;

@@ -1,0 +1,50 @@
+//! Bodies, bounded in size and time.
+
+use super::problem::Problem;
+use actix_web::web::{Bytes, BytesMut, Payload};
+use futures_util::StreamExt;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+/// Largest body of the management API, bytes.
+const BYTES_MAX: usize = 256 * 1024;
+
+/// A body that is not here after this long is not waited for.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why a body was not read.
+pub enum BodyError {
+    /// Larger than the limit.
+    TooLarge,
+    /// Not complete in time.
+    TooSlow,
+    /// The connection broke.
+    Broken(String),
+}
+
+/// Reads at most `limit` bytes.
+pub async fn read(mut payload: Payload, limit: usize) -> Result<Bytes, BodyError> {
+    let collect = async {
+        let mut body = BytesMut::new();
+        while let Some(chunk) = payload.next().await {
+            let chunk = chunk.map_err(|error| BodyError::Broken(error.to_string()))?;
+            if body.len() + chunk.len() > limit {
+                return Err(BodyError::TooLarge);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body.freeze())
+    };
+    tokio::time::timeout(TIMEOUT, collect).await.map_err(|_| BodyError::TooSlow)?
+}
+
+/// Reads a JSON body of the management API.
+pub async fn json<T: DeserializeOwned>(payload: Payload) -> Result<T, Problem> {
+    let body = read(payload, BYTES_MAX).await.map_err(|error| match error {
+        BodyError::TooLarge => Problem::too_large(BYTES_MAX),
+        BodyError::TooSlow => Problem::too_slow(),
+        BodyError::Broken(detail) => Problem::invalid(format!("the body cannot be read: {detail}")),
+    })?;
+    let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
+    serde_json::from_slice(body).map_err(|error| Problem::invalid(format!("the body is not as expected: {error}")))
+}

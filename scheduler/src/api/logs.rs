@@ -1,0 +1,133 @@
+//! Task logs.
+
+use super::Api;
+use super::problem::Problem;
+use super::tasks::parse_id;
+use crate::domain::{Reason, Status};
+use crate::store::{Change, HandStore, LogFilter, LogView};
+use actix_web::{HttpResponse, web};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Items in one page at most.
+const PAGE_MAX: u64 = 1_000;
+
+/// Routes.
+pub fn routes(config: &mut web::ServiceConfig) {
+    config
+        .route("/task-logs", web::get().to(list))
+        .route("/task-logs/{id}", web::get().to(show))
+        .route("/task-logs/{id}/cancel", web::post().to(cancel));
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Page {
+    tenant: Option<String>,
+    task: Option<String>,
+    parent: Option<String>,
+    status: Option<String>,
+    before: Option<String>,
+    limit: Option<u64>,
+}
+
+async fn list(api: web::Data<Api>, page: web::Query<Page>) -> Result<HttpResponse, Problem> {
+    let Page { tenant, task, parent, status, before, limit } = page.into_inner();
+    let id = |field: &str, text: Option<String>| text.map(|text| parse_id(field, &text)).transpose();
+    let status = status
+        .map(|word| {
+            Status::parse(&word).ok_or_else(|| {
+                let words = crate::domain::task_log::STATUSES.map(|(_, word)| word).join(", ");
+                Problem::invalid(format!("status: `{word}` is none of {words}"))
+            })
+        })
+        .transpose()?;
+    let limit = limit.unwrap_or(50).clamp(1, PAGE_MAX);
+    let filter = LogFilter {
+        tenant,
+        task_id: id("task", task)?,
+        status,
+        parent_id: id("parent", parent)?,
+        id: None,
+        before: before.as_deref().map(cursor).transpose()?,
+        limit,
+    };
+    let logs = api.store.list_logs(&filter).await?;
+    let next = logs
+        .last()
+        .filter(|_| logs.len() as u64 == limit)
+        .map(|log| format!("{}-{}", log.handed.run.fire_time, log.handed.run.id));
+    let items: Vec<_> = logs.iter().map(output).collect();
+    Ok(HttpResponse::Ok().json(json!({ "items": items, "next": next })))
+}
+
+/// `fire_time-id`, as the page before gave it.
+fn cursor(text: &str) -> Result<(i64, i64), Problem> {
+    let parts = text.split_once('-').and_then(|(fire, id)| Some((fire.parse().ok()?, id.parse().ok()?)));
+    parts.ok_or_else(|| Problem::invalid("before: use the `next` of the page before"))
+}
+
+async fn show(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    Ok(HttpResponse::Ok().json(output(&find(&api, &id).await?)))
+}
+
+/// Cancels one run: at once when nobody runs it, through its executor when somebody does.
+async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let log = find(&api, &id).await?;
+    let run = &log.handed.run;
+    if run.status.is_terminal() {
+        return Err(Problem::conflict(format!("the run has ended ({})", run.status.as_str())));
+    }
+    if run.status == Status::Dispatched {
+        let took = api.engine.canceller.take_back(vec![log.handed.clone()], Reason::CancelledByHand, true).await?;
+        if !took.unreachable.is_empty() {
+            return Err(Problem::conflict("the executor that has the run cannot be reached"));
+        }
+    } else {
+        let now = api.engine.clock.now_ms();
+        let change = Change { finished_at: now, ..Change::of(run, Status::Cancelled, Reason::CancelledByHand) };
+        if api.store.change(&[change]).await?.is_empty() {
+            return Err(Problem::conflict("the run changed meanwhile; look again"));
+        }
+    }
+    Ok(HttpResponse::Ok().json(output(&find(&api, &id).await?)))
+}
+
+async fn find(api: &Api, id: &str) -> Result<LogView, Problem> {
+    let id = parse_id("id", id)?;
+    let filter = LogFilter { id: Some(id), limit: 1, ..LogFilter::default() };
+    let found = api.store.list_logs(&filter).await?;
+    found.into_iter().next().ok_or_else(|| Problem::not_found(format!("there is no task log {id}")))
+}
+
+fn output(log: &LogView) -> Value {
+    let handed = &log.handed;
+    let run = &handed.run;
+    let name = |id: i64| (id != 0).then(|| id.to_string());
+    let time = |ms: i64| (ms != 0).then_some(ms);
+    json!({
+        "id": run.id.to_string(),
+        "task": run.task_id.to_string(),
+        "tenant": log.tenant,
+        "revision": run.revision,
+        "status": run.status.as_str(),
+        "reason": run.reason.as_str(),
+        "fire_time": run.fire_time,
+        "due_time": run.due_time,
+        "attempt": run.attempt,
+        "failures": run.failures,
+        "shard_index": run.shard_index,
+        "shard_total": run.shard_total,
+        "parent": name(run.parent_id),
+        "executor": name(handed.executor_id),
+        "node": name(handed.node_id),
+        "queued_at": time(log.queued_at),
+        "dispatched_at": time(handed.dispatched_at),
+        "started_at": time(log.started_at),
+        "finished_at": time(handed.finished_at),
+        "message": log.message,
+        "output": log.output,
+        "params": run.params,
+        "version": run.version,
+    })
+}

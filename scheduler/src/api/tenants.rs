@@ -1,0 +1,83 @@
+//! Tenants and apps.
+
+use super::problem::Problem;
+use super::{Api, body};
+use crate::store::NewKey;
+use actix_web::{HttpResponse, web};
+use carillon_protocol::sign::random_hex;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Routes.
+pub fn routes(config: &mut web::ServiceConfig) {
+    config
+        .service(web::resource("/tenants").get(list_tenants).post(create_tenant))
+        .service(web::resource("/apps").get(list_apps).post(create_app));
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewTenant {
+    name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewApp {
+    tenant: String,
+    name: String,
+}
+
+async fn list_tenants(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
+    let tenants = api.store.tenants().await?;
+    let items: Vec<_> = tenants.iter().map(|(id, name)| json!({ "id": id.to_string(), "name": name })).collect();
+    Ok(HttpResponse::Ok().json(json!({ "items": items })))
+}
+
+async fn create_tenant(api: web::Data<Api>, payload: web::Payload) -> Result<HttpResponse, Problem> {
+    let NewTenant { name } = body::json(payload).await?;
+    check_name("name", &name)?;
+    let now = api.engine.clock.now_ms();
+    let id = api.engine.ids.next(now);
+    api.store.create_tenant(id, &name, now).await?;
+    Ok(HttpResponse::Created().json(json!({ "id": id.to_string(), "name": name })))
+}
+
+async fn list_apps(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
+    let apps = api.store.apps().await?;
+    let items: Vec<_> = apps
+        .iter()
+        .map(|app| json!({ "id": app.id.to_string(), "tenant": app.tenant, "name": app.name, "keys": app.keys }))
+        .collect();
+    Ok(HttpResponse::Ok().json(json!({ "items": items })))
+}
+
+/// Creates an app with its first key; the secret is shown here and never again.
+async fn create_app(api: web::Data<Api>, payload: web::Payload) -> Result<HttpResponse, Problem> {
+    let NewApp { tenant, name } = body::json(payload).await?;
+    check_name("name", &name)?;
+    let random = |error: getrandom::Error| Problem::invalid(format!("no random bytes for a key: {error}"));
+    let key = NewKey {
+        id: format!("ck_{}", random_hex::<8>().map_err(random)?),
+        secret: random_hex::<32>().map_err(random)?,
+    };
+    let now = api.engine.clock.now_ms();
+    let id = api.engine.ids.next(now);
+    api.store.create_app(id, &tenant, &name, &key, now).await?;
+    api.keys.refresh(&api.store).await?;
+    Ok(HttpResponse::Created().json(json!({
+        "id": id.to_string(),
+        "tenant": tenant,
+        "name": name,
+        "key": { "id": key.id, "secret": key.secret },
+    })))
+}
+
+/// Names of tenants and apps stand in headers and signatures: plain ASCII words.
+fn check_name(field: &str, name: &str) -> Result<(), Problem> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if (1..=64).contains(&name.len()) && name.chars().all(plain) {
+        return Ok(());
+    }
+    Err(Problem::invalid(format!("{field}: 1 to 64 characters out of a-z A-Z 0-9 - _ . are allowed")))
+}

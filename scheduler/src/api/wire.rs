@@ -1,0 +1,244 @@
+//! What executors call. Every request is checked before its body is parsed; every reply that
+//! has a key to be signed with is signed.
+
+use super::Api;
+use super::body::{self, BodyError};
+use crate::auth::{Refusal, SignedRequest, check_address};
+use crate::domain::task_log::Status;
+use crate::domain::{Reason, Run};
+use crate::store::{Change, HandStore, OutcomeStore, Scope, SigningKey, StoreError};
+use actix_web::http::StatusCode;
+use actix_web::http::header::HeaderMap;
+use actix_web::{HttpRequest, HttpResponse, web};
+use carillon_protocol::sign::{self, SignMethod, header};
+use carillon_protocol::{
+    BODY_BYTES_MAX, Code, Heartbeat, HeartbeatAck, RESULT_ITEMS_MAX, Register, Registered, Reply, Results, ResultsAck,
+    RunKey, Unregister, Unregistered,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Handlers, tags and characters of a name that one executor may have.
+const HANDLERS_MAX: usize = 2_000;
+const TAGS_MAX: usize = 64;
+const NAME_CHARS_MAX: usize = 128;
+
+/// Routes of the wire.
+pub fn routes(config: &mut web::ServiceConfig) {
+    config
+        .route("/executors/register", web::post().to(register))
+        .route("/executors/heartbeat", web::post().to(heartbeat))
+        .route("/executors/unregister", web::post().to(unregister))
+        .route("/results", web::post().to(results))
+        .default_service(web::to(elsewhere));
+}
+
+/// A refusal of an operation: code and text, and data where the caller needs some all the same.
+struct Refused {
+    code: Code,
+    message: String,
+    data: Option<Value>,
+}
+
+impl Refused {
+    fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(%error, "executor request failed");
+        if error.is_temporary() {
+            Self::new(Code::StoreUnavailable, "the database cannot be reached right now")
+        } else {
+            Self::new(Code::Internal, "internal fault; the node's log says more")
+        }
+    }
+}
+
+type Outcome<T> = Result<T, Refused>;
+
+async fn register(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
+    answer(&request, payload, &api, async |scope, message: Register| {
+        check_registration(&message)?;
+        let since = api.engine.executors_alive_since();
+        let executor_id = api.engine.executors.register(scope, &message, since).await?;
+        Ok(Registered { executor_id, cluster_time_us: api.engine.clock.now_us(), settings: api.executor_settings })
+    })
+    .await
+}
+
+fn check_registration(message: &Register) -> Outcome<()> {
+    let refuse = |detail: String| Err(Refused::new(Code::BadRequest, detail));
+    if let Err(detail) = check_address(&message.address) {
+        return refuse(detail);
+    }
+    let fits = |name: &str| !name.is_empty() && name.chars().count() <= NAME_CHARS_MAX && !name.contains('\0');
+    if !fits(&message.instance) || message.address.len() > NAME_CHARS_MAX || message.host_name.len() > NAME_CHARS_MAX {
+        return refuse(format!("instance, address and host_name must have 1 to {NAME_CHARS_MAX} characters"));
+    }
+    if message.version.chars().count() > NAME_CHARS_MAX {
+        return refuse(format!("version must have at most {NAME_CHARS_MAX} characters"));
+    }
+    if message.handlers.len() > HANDLERS_MAX || message.tags.len() > TAGS_MAX {
+        return refuse(format!("at most {HANDLERS_MAX} handlers and {TAGS_MAX} tags"));
+    }
+    let bad = message.handlers.iter().map(|handler| &handler.name).chain(&message.tags).find(|name| !fits(name));
+    if let Some(name) = bad {
+        return refuse(format!("handler or tag `{name}` must have 1 to {NAME_CHARS_MAX} characters"));
+    }
+    if message.description.chars().count() > 1_000 {
+        return refuse("description must have at most 1000 characters".to_owned());
+    }
+    Ok(())
+}
+
+async fn heartbeat(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
+    answer(&request, payload, &api, async |scope, message: Heartbeat| {
+        let ack = || HeartbeatAck { cluster_time_us: api.engine.clock.now_us(), cancel: Vec::new() };
+        let known = api.engine.executors.heartbeat(scope, message).await.map_err(|error| {
+            // The executor keeps its clock while the database is away.
+            Refused { data: serde_json::to_value(ack()).ok(), ..Refused::from(error) }
+        })?;
+        if known { Ok(ack()) } else { Err(Refused::new(Code::RegisterAgain, "this executor is not known (any more)")) }
+    })
+    .await
+}
+
+async fn unregister(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
+    answer(&request, payload, &api, async |scope, message: Unregister| {
+        // Out of routing first, so that nothing goes there while its runs go back.
+        let left = message.running.is_empty();
+        let since = api.engine.executors_alive_since();
+        api.engine.executors.retire(scope, message.executor_id, left, since).await?;
+        let returned = give_back(&api, scope, message.executor_id, &message.held).await?;
+        api.poke.notify_one();
+        Ok(Unregistered { returned })
+    })
+    .await
+}
+
+/// Puts runs that were never started back to all nodes, due when they were.
+async fn give_back(api: &Api, scope: Scope, executor_id: i64, held: &[RunKey]) -> Outcome<u64> {
+    let mut returned = 0;
+    for batch in held.chunks(crate::store::BATCH_MAX) {
+        let keys: HashSet<RunKey> = batch.iter().copied().collect();
+        let ids: Vec<i64> = batch.iter().map(|key| key.0).collect();
+        let rows = api.store.runs(Some(scope), &ids).await?;
+        let current = |run: &Run, executor: i64| {
+            run.status == Status::Dispatched && executor == executor_id && keys.contains(&RunKey(run.id, run.attempt))
+        };
+        let changes: Vec<Change> = rows
+            .iter()
+            .filter(|row| current(&row.run, row.executor_id))
+            .map(|row| Change::of(&row.run, Status::Retry, Reason::GivenBack))
+            .collect();
+        returned += api.store.change(&changes).await?.len() as u64;
+    }
+    Ok(returned)
+}
+
+async fn results(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
+    answer(&request, payload, &api, async |scope, message: Results| {
+        if message.results.len() > RESULT_ITEMS_MAX {
+            return Err(Refused::new(Code::BadRequest, format!("at most {RESULT_ITEMS_MAX} results at a time")));
+        }
+        let verdicts = api.engine.intake.apply(scope, message.executor_id, &message.results).await?;
+        Ok(ResultsAck { verdicts })
+    })
+    .await
+}
+
+async fn elsewhere() -> HttpResponse {
+    unsigned(Code::NotFound, "there is no such route")
+}
+
+/// Reads, checks, parses, works, signs.
+async fn answer<Q, A, F>(request: &HttpRequest, payload: web::Payload, api: &web::Data<Api>, work: F) -> HttpResponse
+where
+    Q: DeserializeOwned,
+    A: Serialize,
+    F: AsyncFnOnce(Scope, Q) -> Outcome<A>,
+{
+    let body = match body::read(payload, BODY_BYTES_MAX).await {
+        Ok(body) => body,
+        Err(BodyError::TooLarge) => {
+            return unsigned(Code::TooLarge, &format!("the body is larger than {BODY_BYTES_MAX} bytes"));
+        }
+        Err(BodyError::TooSlow) => return unsigned(Code::BadRequest, "the body did not arrive in time"),
+        Err(BodyError::Broken(detail)) => return unsigned(Code::BadRequest, &detail),
+    };
+    let head = request.headers();
+    let signed = signed_request(request, head, &body);
+    let now = api.engine.clock.now_ms();
+    let key = match api.verifier.check(&signed, now) {
+        Ok(key) => key,
+        Err(refusal) => return refuse(api, request, &signed, refusal),
+    };
+    let reply = match serde_json::from_slice::<Q>(&body) {
+        Err(error) => Err(Refused::new(Code::BadRequest, format!("the body is not as expected: {error}"))),
+        Ok(message) => work(key.scope, message).await,
+    };
+    let reply = match reply {
+        Ok(data) => Reply { code: Code::Ok, msg: "ok".to_owned(), data: serde_json::to_value(data).ok() },
+        Err(Refused { code, message, data }) => Reply { code, msg: message, data },
+    };
+    seal(&reply, &signed, &key)
+}
+
+fn signed_request<'a>(request: &'a HttpRequest, head: &'a HeaderMap, body: &'a [u8]) -> SignedRequest<'a> {
+    let text = |name: &str| head.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    SignedRequest {
+        method: request.method().as_str(),
+        path: request.uri().path(),
+        query: request.query_string(),
+        tenant: text(header::TENANT),
+        app: text(header::APP),
+        key: text(header::KEY),
+        timestamp: text(header::TIMESTAMP),
+        nonce: text(header::NONCE),
+        sign_method: text(header::SIGN_METHOD),
+        sign: text(header::SIGN),
+        body,
+    }
+}
+
+fn refuse(api: &Api, request: &HttpRequest, signed: &SignedRequest<'_>, refusal: Refusal) -> HttpResponse {
+    let from = request.peer_addr().map(|address| address.to_string());
+    tracing::warn!(
+        code = u32::from(refusal.code),
+        reason = refusal.message,
+        from,
+        tenant = signed.tenant,
+        app = signed.app,
+        key = signed.key,
+        path = signed.path,
+        "signed request refused"
+    );
+    let key: Option<Arc<SigningKey>> = refusal.key.as_deref().and_then(|id| api.keys.find(id));
+    let Some(key) = key else { return unsigned(refusal.code, &refusal.message) };
+    // With a wrong clock the caller learns the right time, under a signature it can check.
+    let data = (refusal.code == Code::ClockSkew).then(|| json!({ "cluster_time_us": api.engine.clock.now_us() }));
+    seal(&Reply { code: refusal.code, msg: refusal.message, data }, signed, &key)
+}
+
+fn seal(reply: &Reply<Value>, request: &SignedRequest<'_>, key: &SigningKey) -> HttpResponse {
+    let Ok(body) = serde_json::to_vec(reply) else { return unsigned(Code::Internal, "the reply cannot be written") };
+    let status = reply.code.http_status();
+    let method = SignMethod::parse(request.sign_method).unwrap_or_default();
+    let signature = sign::sign_reply(method, &key.key.secret, request.nonce, status, &body);
+    HttpResponse::build(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
+        .insert_header((header::SIGN_METHOD, method.as_str()))
+        .insert_header((header::SIGN, signature))
+        .content_type("application/json")
+        .body(body)
+}
+
+fn unsigned(code: Code, message: &str) -> HttpResponse {
+    HttpResponse::build(StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
+        .json(Reply::<Value>::refuse(code, message))
+}

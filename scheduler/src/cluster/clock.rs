@@ -1,0 +1,60 @@
+//! The cluster clock: the database's, estimated from round trips and carried on by this
+//! process's monotonic clock, so that nobody's wall clock decides when something fires.
+
+use crate::store::{ClusterStore, Result};
+use carillon_protocol::OffsetEstimator;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Instant;
+
+/// Cluster time, handed in wherever time matters.
+pub trait Clock: Send + Sync {
+    /// Cluster time, epoch µs. Never ahead of the database's clock.
+    fn now_us(&self) -> i64;
+
+    /// Cluster time, epoch ms.
+    fn now_ms(&self) -> i64 {
+        self.now_us().div_euclid(1_000)
+    }
+}
+
+/// The production clock.
+#[derive(Debug)]
+pub struct ClusterClock {
+    origin: Instant,
+    offset_us: AtomicI64,
+    estimator: Mutex<OffsetEstimator>,
+}
+
+impl ClusterClock {
+    /// A clock that agrees with `store`'s after a few first readings.
+    pub async fn synchronised(store: &dyn ClusterStore) -> Result<Self> {
+        const FIRST_READINGS: usize = 5;
+        let clock = Self { origin: Instant::now(), offset_us: AtomicI64::new(0), estimator: Mutex::default() };
+        for _ in 0..FIRST_READINGS {
+            clock.observe(store).await?;
+        }
+        Ok(clock)
+    }
+
+    /// Takes one reading of the database's clock.
+    pub async fn observe(&self, store: &dyn ClusterStore) -> Result<()> {
+        let sent = self.monotonic_us();
+        let remote = store.now_us().await?;
+        let received = self.monotonic_us();
+        // A poisoned lock only means that a reading was lost; the estimator is whole.
+        let mut estimator = self.estimator.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.offset_us.store(estimator.observe(sent, received, remote), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn monotonic_us(&self) -> i64 {
+        i64::try_from(self.origin.elapsed().as_micros()).unwrap_or(i64::MAX)
+    }
+}
+
+impl Clock for ClusterClock {
+    fn now_us(&self) -> i64 {
+        self.monotonic_us() + self.offset_us.load(Ordering::Relaxed)
+    }
+}

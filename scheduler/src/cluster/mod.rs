@@ -1,0 +1,15 @@
+//! This node among others: the cluster clock, heartbeats, who is alive, leases, executors.
+//!
+//! The database is the authority. A node judges others only after it has itself been in contact
+//! for a whole offline time-out: after an outage of the database, or a pause of this process,
+//! everybody's heartbeat looks old, and acting on that would be a storm of false deaths.
+
+mod clock;
+mod executors;
+mod membership;
+mod registry;
+
+pub use clock::{Clock, ClusterClock};
+pub use executors::Executors;
+pub use membership::{Membership, View};
+pub use registry::{Registry, Snapshot};

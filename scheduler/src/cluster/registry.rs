@@ -1,0 +1,92 @@
+//! The executors that are online, as this node last read them, and what those that beat here
+//! said they hold.
+
+use crate::domain::Executor;
+use crate::store::{ExecutorStore, Result};
+use arc_swap::ArcSwap;
+use carillon_protocol::RunKey;
+use dashmap::DashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// What an executor said it holds.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// When it was taken, by the executor's estimate of the cluster clock, ms.
+    pub taken_at: i64,
+    /// When it came here, ms.
+    pub received_at: i64,
+    /// Held, running, or ended without an acknowledgement.
+    pub runs: HashSet<RunKey>,
+}
+
+type ByApp = HashMap<(i64, i64), Vec<Arc<Executor>>>;
+
+/// Online executors. Reads never wait.
+#[derive(Default)]
+pub struct Registry {
+    online: ArcSwap<ByApp>,
+    snapshots: DashMap<i64, Snapshot>,
+    /// Executors that could not be reached, and until when (ms) routing leaves them out.
+    avoided: DashMap<i64, i64>,
+}
+
+impl Registry {
+    /// Reads who is online: a heartbeat at or after `alive_since` (ms).
+    pub async fn refresh(&self, store: &dyn ExecutorStore, alive_since: i64) -> Result<()> {
+        let executors = store.executors(alive_since).await?;
+        let ids: HashSet<i64> = executors.iter().map(|executor| executor.id).collect();
+        let mut online = ByApp::new();
+        for executor in executors {
+            online.entry((executor.tenant_id, executor.app_id)).or_default().push(Arc::new(executor));
+        }
+        self.online.store(Arc::new(online));
+        self.snapshots.retain(|id, _| ids.contains(id));
+        self.avoided.retain(|id, _| ids.contains(id));
+        Ok(())
+    }
+
+    /// Executors of one app that may be tried at `now` (ms). When every one is being avoided,
+    /// all are: a wrong suspicion must not stop an app.
+    pub fn of_app(&self, tenant_id: i64, app_id: i64, now: i64) -> Vec<Arc<Executor>> {
+        let online = self.online.load();
+        let Some(all) = online.get(&(tenant_id, app_id)) else { return Vec::new() };
+        let trusted: Vec<_> = all
+            .iter()
+            .filter(|executor| self.avoided.get(&executor.id).is_none_or(|until| *until <= now))
+            .cloned()
+            .collect();
+        if trusted.is_empty() { all.clone() } else { trusted }
+    }
+
+    /// The executor, if it is online.
+    pub fn find(&self, id: i64) -> Option<Arc<Executor>> {
+        self.online.load().values().flatten().find(|executor| executor.id == id).cloned()
+    }
+
+    /// Ids of everyone online.
+    pub fn ids(&self) -> Vec<i64> {
+        self.online.load().values().flatten().map(|executor| executor.id).collect()
+    }
+
+    /// Leaves an executor out of routing until `until` (ms) or its next heartbeat.
+    pub fn avoid(&self, id: i64, until: i64) {
+        self.avoided.insert(id, until);
+    }
+
+    /// Takes what an executor said.
+    pub fn heard(&self, id: i64, snapshot: Snapshot) {
+        self.avoided.remove(&id);
+        self.snapshots.insert(id, snapshot);
+    }
+
+    /// Executors that beat here since `since` (ms).
+    pub fn heard_since(&self, since: i64) -> Vec<i64> {
+        self.snapshots.iter().filter(|entry| entry.received_at >= since).map(|entry| *entry.key()).collect()
+    }
+
+    /// Whether the executor's last snapshot is newer than `after` (ms) and does not hold the run.
+    pub fn denies(&self, id: i64, run: RunKey, after: i64) -> bool {
+        self.snapshots.get(&id).is_some_and(|snapshot| snapshot.taken_at > after && !snapshot.runs.contains(&run))
+    }
+}

@@ -1,0 +1,126 @@
+//! Taking back what executors hold unstarted, when a task was edited, stopped or deleted.
+
+use super::{SendError, Transport};
+use crate::cluster::{Clock, Registry};
+use crate::domain::{Executor, Reason, Status};
+use crate::store::{Change, HandStore, HandedRun, OutcomeStore, Result};
+use carillon_protocol::{Cancel, CancelOutcome, DISPATCH_ITEMS_MAX, RunKey};
+use futures_util::future::join_all;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What became of runs that executors had.
+#[derive(Debug, Default)]
+pub struct TookBack {
+    /// Dropped before they started; cancelled now.
+    pub dropped: Vec<i64>,
+    /// Running: they go on.
+    pub running: Vec<i64>,
+    /// Their executor could not be asked; they may still start.
+    pub unreachable: Vec<i64>,
+}
+
+/// Asks executors to drop runs.
+pub struct Canceller<S: ?Sized> {
+    store: Arc<S>,
+    clock: Arc<dyn Clock>,
+    registry: Arc<Registry>,
+    transport: Arc<dyn Transport>,
+}
+
+impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
+    /// Over the node's parts.
+    pub fn new(store: Arc<S>, clock: Arc<dyn Clock>, registry: Arc<Registry>, transport: Arc<dyn Transport>) -> Self {
+        Self { store, clock, registry, transport }
+    }
+
+    /// Takes back `runs` (DISPATCHED), leaving those that have started unless `running_too`.
+    pub async fn take_back(&self, runs: Vec<HandedRun>, reason: Reason, running_too: bool) -> Result<TookBack> {
+        let mut by_executor: HashMap<i64, Vec<HandedRun>> = HashMap::new();
+        let mut parents = Vec::new();
+        for handed in runs {
+            if handed.run.is_parent() {
+                parents.push(handed);
+            } else {
+                by_executor.entry(handed.executor_id).or_default().push(handed);
+            }
+        }
+        let mut took = TookBack::default();
+        let mut messages = Vec::new();
+        for (executor_id, mut runs) in by_executor {
+            let Some(executor) = self.registry.find(executor_id) else {
+                took.unreachable.extend(runs.iter().map(|handed| handed.run.id));
+                continue;
+            };
+            while !runs.is_empty() {
+                let rest = runs.split_off(runs.len().min(DISPATCH_ITEMS_MAX));
+                messages.push(self.ask(Arc::clone(&executor), runs, running_too));
+                runs = rest;
+            }
+        }
+        let mut changes = Vec::new();
+        for (runs, answer) in join_all(messages).await {
+            self.read(runs, answer, reason, &mut took, &mut changes);
+        }
+        for batch in changes.chunks(crate::store::BATCH_MAX) {
+            took.dropped.extend(self.store.change(batch).await?);
+        }
+        self.close_parents(parents, reason, &took).await?;
+        Ok(took)
+    }
+
+    async fn ask(
+        &self,
+        executor: Arc<Executor>,
+        runs: Vec<HandedRun>,
+        running_too: bool,
+    ) -> (Vec<HandedRun>, std::result::Result<Vec<CancelOutcome>, SendError>) {
+        let keys = runs.iter().map(|handed| RunKey(handed.run.id, handed.run.attempt)).collect();
+        let message = Cancel { executor_id: executor.id, runs: keys, unstarted_only: !running_too };
+        let answer = self.transport.cancel(&executor, &message).await.map(|ack| ack.outcomes);
+        (runs, answer)
+    }
+
+    fn read(
+        &self,
+        runs: Vec<HandedRun>,
+        answer: std::result::Result<Vec<CancelOutcome>, SendError>,
+        reason: Reason,
+        took: &mut TookBack,
+        changes: &mut Vec<Change>,
+    ) {
+        let outcomes = match answer {
+            Ok(outcomes) if outcomes.len() == runs.len() => outcomes,
+            Ok(_) | Err(_) => {
+                took.unreachable.extend(runs.iter().map(|handed| handed.run.id));
+                return;
+            }
+        };
+        let now = self.clock.now_ms();
+        for (handed, outcome) in runs.iter().zip(outcomes) {
+            match outcome {
+                // `Unknown` is refused by the executor from now on, should it still arrive.
+                CancelOutcome::Dropped | CancelOutcome::Unknown
+                    if handed.run.due_time > now || outcome == CancelOutcome::Dropped =>
+                {
+                    changes.push(Change { finished_at: now, ..Change::of(&handed.run, Status::Cancelled, reason) });
+                }
+                // Past its due time an unknown run has ended; its result tells how.
+                _ => took.running.push(handed.run.id),
+            }
+        }
+    }
+
+    /// A parent none of whose shards has started is cancelled with them.
+    async fn close_parents(&self, parents: Vec<HandedRun>, reason: Reason, took: &TookBack) -> Result<()> {
+        if parents.is_empty() || !(took.running.is_empty() && took.unreachable.is_empty()) {
+            return Ok(());
+        }
+        let now = self.clock.now_ms();
+        let unstarted = parents.iter().filter(|parent| parent.run.due_time > now);
+        let changes: Vec<Change> = unstarted
+            .map(|parent| Change { finished_at: now, ..Change::of(&parent.run, Status::Cancelled, reason) })
+            .collect();
+        self.store.change(&changes).await.map(drop)
+    }
+}

@@ -1,0 +1,405 @@
+//! One batch of due runs → executors. A refusal or an unreachable executor means another one at
+//! once; only when none is left does the failure strategy speak.
+
+use super::{SendError, TaskCache, Transport};
+use crate::cluster::{Clock, Membership, Registry};
+use crate::domain::failure::{self, Attempt};
+use crate::domain::task::Routing;
+use crate::domain::{Executor, IdSource, Reason, Run, Status, Task, routing};
+use crate::queue::RunQueue;
+use crate::store::{Change, HandOver, HandStore, PlanStore, Result, StoreError};
+use carillon_protocol::{BlockStrategy, Dispatch, DispatchAck, DispatchItem, DispatchOutcome};
+use futures_util::future::join_all;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Distances of the dispatcher, ms.
+#[derive(Debug, Clone, Copy)]
+pub struct DispatchSettings {
+    /// How long before its due time a run is handed over.
+    pub lead_ms: i64,
+    /// How long after the mark an executor may accept the hand-over.
+    pub accept_window_ms: i64,
+}
+
+/// Executors tried for one run in one pass at most.
+const ROUNDS_MAX: usize = 8;
+
+/// A run that found no executor is looked at again after this long, until it is due. ms.
+const LOOK_AGAIN_MS: i64 = 250;
+
+/// After the database failed, the batch is tried again after this long. ms.
+const STORE_PAUSE_MS: i64 = 200;
+
+/// An executor that could not be reached is left out of routing for this long. ms.
+const AVOID_MS: i64 = 5_000;
+
+/// Pause before a message whose fate is unknown is repeated to the same executor.
+const RESEND_PAUSE: Duration = Duration::from_millis(100);
+
+/// The dispatcher of one node.
+pub struct Dispatcher<S: ?Sized> {
+    store: Arc<S>,
+    clock: Arc<dyn Clock>,
+    membership: Arc<Membership>,
+    registry: Arc<Registry>,
+    transport: Arc<dyn Transport>,
+    queue: Arc<RunQueue>,
+    ids: Arc<IdSource>,
+    tasks: Arc<TaskCache<S>>,
+    settings: DispatchSettings,
+}
+
+/// The parts that a dispatcher works with.
+pub struct DispatchParts<S: ?Sized> {
+    /// The database.
+    pub store: Arc<S>,
+    /// Cluster time.
+    pub clock: Arc<dyn Clock>,
+    /// This node.
+    pub membership: Arc<Membership>,
+    /// Online executors.
+    pub registry: Arc<Registry>,
+    /// The way to them.
+    pub transport: Arc<dyn Transport>,
+    /// Where undecided runs wait.
+    pub queue: Arc<RunQueue>,
+    /// Names shards.
+    pub ids: Arc<IdSource>,
+    /// Definitions.
+    pub tasks: Arc<TaskCache<S>>,
+}
+
+/// A run on its way, and who has refused it.
+struct Parcel {
+    run: Run,
+    task: Arc<Task>,
+    refused_by: Vec<i64>,
+}
+
+/// A run for one executor.
+struct Addressed {
+    parcel: Parcel,
+    executor: Arc<Executor>,
+}
+
+impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
+    /// Over the node's parts.
+    pub fn new(parts: DispatchParts<S>, settings: DispatchSettings) -> Self {
+        let DispatchParts { store, clock, membership, registry, transport, queue, ids, tasks } = parts;
+        Self { store, clock, membership, registry, transport, queue, ids, tasks, settings }
+    }
+
+    /// Hands a batch over. When the database fails, what was not decided goes back into the
+    /// queue: the rows are still this node's, and a step that did commit is recognised when it is
+    /// repeated.
+    pub async fn dispatch(&self, runs: Vec<Run>) {
+        let mut parcels = match self.prepare(runs).await {
+            Ok(parcels) => parcels,
+            Err((runs, error)) => return self.postpone(runs, &error),
+        };
+        for _ in 0..ROUNDS_MAX {
+            if parcels.is_empty() {
+                return;
+            }
+            let addressed = self.address(parcels).await;
+            let marked = match self.mark(addressed).await {
+                Ok(marked) => marked,
+                Err((runs, error)) => return self.postpone(runs, &error),
+            };
+            parcels = self.send_all(marked).await;
+        }
+        self.nobody_took(parcels).await;
+    }
+
+    fn postpone(&self, runs: Vec<Run>, error: &StoreError) {
+        tracing::warn!(%error, runs = runs.len(), "runs wait: the database failed while they were handed over");
+        let at = self.clock.now_ms() + self.settings.lead_ms + STORE_PAUSE_MS;
+        self.queue.push_at(runs.into_iter().map(|run| (at, run)));
+    }
+
+    /// Sorts out what is no longer to run, and hands sharded parents over.
+    async fn prepare(&self, runs: Vec<Run>) -> std::result::Result<Vec<Parcel>, (Vec<Run>, StoreError)> {
+        let tasks = match self.tasks.of(&runs).await {
+            Ok(tasks) => tasks,
+            Err(error) => return Err((runs, error)),
+        };
+        let now = self.clock.now_ms();
+        let (mut parcels, mut ends) = (Vec::with_capacity(runs.len()), Vec::new());
+        for run in runs {
+            match tasks.get(&run.task_id) {
+                None => {
+                    ends.push(Change { finished_at: now, ..Change::of(&run, Status::Cancelled, Reason::TaskDeleted) })
+                }
+                // Edited since: the edit has cancelled the row, this is a copy.
+                Some(task) if task.revision != run.revision => {}
+                Some(task) if task.is_expired(&run, now) => ends.push(Change {
+                    finished_at: now,
+                    message: format!("{} ms after its fire time", now - run.fire_time),
+                    ..Change::of(&run, Status::Expired, Reason::Expired)
+                }),
+                Some(task) => parcels.push(Parcel { run, task: Arc::clone(task), refused_by: Vec::new() }),
+            }
+        }
+        self.change(&ends).await;
+        Ok(parcels)
+    }
+
+    /// Chooses an executor for each; what finds none waits until it is due, then fails.
+    async fn address(&self, parcels: Vec<Parcel>) -> Vec<Addressed> {
+        let now = self.clock.now_ms();
+        let mut addressed = Vec::with_capacity(parcels.len());
+        let mut stranded = Vec::new();
+        let mut online: HashMap<(i64, i64), Vec<Arc<Executor>>> = HashMap::new();
+        // Neighbouring runs are mostly of the same task: its candidates are worked out once.
+        let mut fitting: Option<(i64, Vec<Arc<Executor>>)> = None;
+        for parcel in parcels {
+            let key = (parcel.task.tenant_id, parcel.task.app_id);
+            let online = online.entry(key).or_insert_with(|| self.registry.of_app(key.0, key.1, now));
+            let fresh = parcel.refused_by.is_empty();
+            if !fresh || fitting.as_ref().is_none_or(|(task, _)| *task != parcel.task.id) {
+                let found = routing::candidates(online, &parcel.task.handler, &parcel.task.tags, &parcel.refused_by);
+                fitting = fresh.then(|| (parcel.task.id, found.clone()));
+                self.choose(parcel, &found, &mut addressed, &mut stranded).await;
+            } else if let Some((_, found)) = &fitting {
+                self.choose(parcel, found, &mut addressed, &mut stranded).await;
+            }
+        }
+        self.nobody_took(stranded).await;
+        addressed
+    }
+
+    async fn choose(
+        &self,
+        parcel: Parcel,
+        fitting: &[Arc<Executor>],
+        addressed: &mut Vec<Addressed>,
+        stranded: &mut Vec<Parcel>,
+    ) {
+        if parcel.run.is_parent() && !fitting.is_empty() {
+            let parent = parcel.run.clone();
+            match self.shard(parcel, fitting).await {
+                Ok(shards) => addressed.extend(shards),
+                Err(error) => self.postpone(vec![parent], &error),
+            }
+            return;
+        }
+        let seed = (parcel.run.id as u64) ^ ((parcel.run.attempt as u64) << 48);
+        match routing::pick(fitting, seed) {
+            Some(executor) => addressed.push(Addressed { parcel, executor }),
+            None => stranded.push(parcel),
+        }
+    }
+
+    /// One shard for every executor that fits. They are handed over in the parent's transaction;
+    /// [`Dispatcher::mark`] leaves them as they are.
+    async fn shard(&self, parcel: Parcel, fitting: &[Arc<Executor>]) -> Result<Vec<Addressed>> {
+        let Parcel { run: parent, task, .. } = parcel;
+        debug_assert_eq!(task.routing, Routing::Sharding);
+        let now = self.clock.now_ms();
+        let total = i32::try_from(fitting.len()).unwrap_or(i32::MAX);
+        let shards: Vec<(Run, i64)> = (0..total)
+            .zip(fitting)
+            .map(|(index, executor)| {
+                let run = Run {
+                    id: self.ids.next(now),
+                    version: 1,
+                    parent_id: parent.id,
+                    shard_index: index,
+                    shard_total: total,
+                    attempt: 1,
+                    failures: 0,
+                    status: Status::Dispatched,
+                    reason: Reason::None,
+                    ..parent.clone()
+                };
+                (run, executor.id)
+            })
+            .collect();
+        if !self.store.hand_over_shards(self.membership.id(), &parent, &shards, now).await? {
+            return Ok(Vec::new());
+        }
+        let address = |((run, _), executor): ((Run, i64), &Arc<Executor>)| Addressed {
+            parcel: Parcel { run, task: Arc::clone(&task), refused_by: Vec::new() },
+            executor: Arc::clone(executor),
+        };
+        Ok(shards.into_iter().zip(fitting).map(address).collect())
+    }
+
+    /// Marks DISPATCHED; what another changed meanwhile drops out.
+    async fn mark(&self, addressed: Vec<Addressed>) -> std::result::Result<Marked, (Vec<Run>, StoreError)> {
+        let marked_at = self.clock.now_ms();
+        // Fresh shards are marked already.
+        let is_marked = |a: &Addressed| a.parcel.run.status == Status::Dispatched && a.parcel.refused_by.is_empty();
+        let (mut ready, open): (Vec<_>, Vec<_>) = addressed.into_iter().partition(is_marked);
+        let items: Vec<HandOver> = open
+            .iter()
+            .map(|a| HandOver { id: a.parcel.run.id, version: a.parcel.run.version, executor_id: a.executor.id })
+            .collect();
+        match self.store.hand_over(self.membership.id(), &items, marked_at).await {
+            Ok(mine) => {
+                ready.extend(open.into_iter().filter(|a| mine.contains(&a.parcel.run.id)).map(|mut a| {
+                    a.parcel.run.version += 1;
+                    a.parcel.run.attempt += 1;
+                    a.parcel.run.status = Status::Dispatched;
+                    a
+                }));
+                Ok(Marked { addressed: ready, marked_at })
+            }
+            Err(error) => {
+                // Fresh shards are marked and must be sent now or wait for the reaper.
+                drop(self.send_all(Marked { addressed: ready, marked_at }).await);
+                Err((open.into_iter().map(|a| a.parcel.run).collect(), error))
+            }
+        }
+    }
+
+    /// Sends to all executors at once; answers what nobody has taken yet.
+    async fn send_all(&self, marked: Marked) -> Vec<Parcel> {
+        let mut by_executor: HashMap<i64, (Arc<Executor>, Vec<Parcel>)> = HashMap::new();
+        for Addressed { parcel, executor } in marked.addressed {
+            by_executor.entry(executor.id).or_insert_with(|| (executor, Vec::new())).1.push(parcel);
+        }
+        let mut messages = Vec::new();
+        for (executor, mut parcels) in by_executor.into_values() {
+            while !parcels.is_empty() {
+                let rest = parcels.split_off(parcels.len().min(carillon_protocol::DISPATCH_ITEMS_MAX));
+                messages.push(self.send(Arc::clone(&executor), parcels, marked.marked_at));
+                parcels = rest;
+            }
+        }
+        join_all(messages).await.into_iter().flatten().collect()
+    }
+
+    /// Sends one message; answers what must go to another executor.
+    async fn send(&self, executor: Arc<Executor>, parcels: Vec<Parcel>, marked_at: i64) -> Vec<Parcel> {
+        let accept_until = marked_at + self.settings.accept_window_ms;
+        let message = Dispatch {
+            executor_id: executor.id,
+            cluster_time_us: self.clock.now_us(),
+            items: parcels.iter().map(|parcel| item(parcel, accept_until)).collect(),
+        };
+        loop {
+            if self.clock.now_ms() >= accept_until {
+                // This process was paused, or the executor never answered: others may act on
+                // these rows by now.
+                tracing::warn!(
+                    executor = executor.id,
+                    runs = parcels.len(),
+                    "hand-over not confirmed in time; the reaper decides"
+                );
+                return Vec::new();
+            }
+            match self.transport.dispatch(&executor, &message).await {
+                Ok(ack) => return self.sort_out(&executor, parcels, &ack).await,
+                Err(SendError::Unknown(detail)) => {
+                    tracing::warn!(executor = executor.id, detail, "hand-over unconfirmed; repeating it");
+                    self.registry.avoid(executor.id, self.clock.now_ms() + AVOID_MS);
+                    tokio::time::sleep(RESEND_PAUSE).await;
+                }
+                Err(error) => {
+                    tracing::warn!(executor = executor.id, address = executor.address, %error, "executor takes nothing; trying another");
+                    self.registry.avoid(executor.id, self.clock.now_ms() + AVOID_MS);
+                    return refused(parcels, executor.id);
+                }
+            }
+        }
+    }
+
+    async fn sort_out(&self, executor: &Executor, parcels: Vec<Parcel>, ack: &DispatchAck) -> Vec<Parcel> {
+        let mut others = Vec::new();
+        let mut cancelled = Vec::new();
+        for (parcel, outcome) in parcels.into_iter().zip(&ack.outcomes) {
+            match outcome {
+                DispatchOutcome::Accepted | DispatchOutcome::Duplicate => {}
+                DispatchOutcome::Cancelled => {
+                    cancelled.push(Change::of(&parcel.run, Status::Cancelled, Reason::TaskEdited));
+                }
+                refusal => {
+                    if *refusal == DispatchOutcome::ShuttingDown {
+                        self.registry.avoid(executor.id, self.clock.now_ms() + AVOID_MS);
+                    }
+                    tracing::debug!(log = parcel.run.id, executor = executor.id, ?refusal, "run refused");
+                    others.push(parcel);
+                }
+            }
+        }
+        self.change(&cancelled).await;
+        refused(others, executor.id)
+    }
+
+    /// What no executor took: it waits while there is time, then the failure strategy speaks.
+    async fn nobody_took(&self, parcels: Vec<Parcel>) {
+        let now = self.clock.now_ms();
+        let (mut waiting, mut changes) = (Vec::new(), Vec::new());
+        for Parcel { run, task, refused_by } in parcels {
+            if run.status == Status::Queued && now < run.due_time {
+                waiting.push((now + self.settings.lead_ms + LOOK_AGAIN_MS, run));
+                continue;
+            }
+            let reason = if refused_by.is_empty() { Reason::NoExecutor } else { Reason::NotAccepted };
+            let attempt = Attempt { attempt: run.attempt, failures: run.failures, due_time: run.due_time };
+            let next = failure::after(&task, attempt, reason, now);
+            changes.push(Change {
+                due_time: next.due_time,
+                failures: next.failures,
+                message: why(&task, &refused_by),
+                finished_at: if next.status.is_terminal() { now } else { 0 },
+                ..Change::of(&run, next.status, reason)
+            });
+        }
+        self.queue.push_at(waiting);
+        self.change(&changes).await;
+    }
+
+    /// A step whose failure costs nothing: the row stays this node's and the reaper comes by.
+    async fn change(&self, changes: &[Change]) {
+        if let Err(error) = self.store.change(changes).await {
+            tracing::warn!(%error, runs = changes.len(), "state of runs not changed; the reaper will");
+        }
+    }
+}
+
+struct Marked {
+    addressed: Vec<Addressed>,
+    marked_at: i64,
+}
+
+fn refused(parcels: Vec<Parcel>, executor: i64) -> Vec<Parcel> {
+    parcels
+        .into_iter()
+        .map(|mut parcel| {
+            parcel.refused_by.push(executor);
+            parcel
+        })
+        .collect()
+}
+
+fn why(task: &Task, refused_by: &[i64]) -> String {
+    if refused_by.is_empty() {
+        format!("no online executor has handler `{}` and tags {:?}", task.handler, task.tags)
+    } else {
+        format!("executors {refused_by:?} refused the run or could not be reached, and there is no other")
+    }
+}
+
+fn item(parcel: &Parcel, accept_until: i64) -> DispatchItem {
+    let Parcel { run, task, .. } = parcel;
+    DispatchItem {
+        log: run.id,
+        attempt: run.attempt,
+        task: task.id,
+        task_name: task.name.clone(),
+        handler: task.handler.clone(),
+        params: run.params.clone().unwrap_or_else(|| task.params.clone()),
+        fire_time: run.fire_time,
+        due_time: run.due_time,
+        accept_until,
+        shard_index: run.shard_index,
+        shard_total: run.shard_total,
+        timeout_ms: task.timeout_ms,
+        block_strategy: BlockStrategy::Concurrent,
+        trace: String::new(),
+    }
+}

@@ -1,0 +1,182 @@
+//! The transport over HTTP, signed both ways.
+
+use super::{Probe, SendError, Transport};
+use crate::auth::KeyRing;
+use crate::cluster::Clock;
+use crate::domain::Executor;
+use crate::store::{Scope, SigningKey};
+use async_trait::async_trait;
+use carillon_protocol::sign::{self, RequestParts, SignMethod, header};
+use carillon_protocol::{BODY_BYTES_MAX, Cancel, CancelAck, Code, Dispatch, DispatchAck, Health, Reply};
+use reqwest::{Client, Response, redirect};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A connection that is not made within this time is not made.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_000);
+
+/// An executor answers a hand-over from memory; longer than this is a fault.
+const REQUEST_TIMEOUT: Duration = Duration::from_millis(2_500);
+
+/// How the node signs what it sends.
+const METHOD: SignMethod = SignMethod::HmacSha256;
+
+/// Sends to executors with the key of their app.
+pub struct HttpTransport {
+    client: Client,
+    keys: Arc<KeyRing>,
+    clock: Arc<dyn Clock>,
+}
+
+impl HttpTransport {
+    /// A transport with its own connections.
+    ///
+    /// # Errors
+    /// When the HTTP client cannot be made.
+    pub fn new(keys: Arc<KeyRing>, clock: Arc<dyn Clock>) -> reqwest::Result<Self> {
+        let client = Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(REQUEST_TIMEOUT)
+            .redirect(redirect::Policy::none())
+            .no_proxy()
+            .tcp_nodelay(true)
+            .pool_max_idle_per_host(8)
+            .build()?;
+        Ok(Self { client, keys, clock })
+    }
+
+    async fn call<Q: Serialize + Sync, A: DeserializeOwned>(
+        &self,
+        to: &Executor,
+        path: &str,
+        message: &Q,
+    ) -> Result<A, SendError> {
+        let not_delivered = |detail: String| SendError::NotDelivered(detail);
+        let scope = Scope { tenant_id: to.tenant_id, app_id: to.app_id };
+        let key = self.keys.of_app(scope).ok_or_else(|| not_delivered("the app has no valid key".to_owned()))?;
+        let body = serde_json::to_vec(message).map_err(|error| not_delivered(error.to_string()))?;
+        let nonce = sign::nonce().map_err(|error| not_delivered(error.to_string()))?;
+        let timestamp = self.clock.now_ms();
+        let parts = RequestParts {
+            method: "POST",
+            path,
+            query: "",
+            tenant: &key.tenant,
+            app: &key.app,
+            key: &key.key.id,
+            timestamp,
+            nonce: &nonce,
+        };
+        let signature = parts.sign(METHOD, &key.key.secret, &body);
+        let response = self
+            .client
+            .post(format!("{}{path}", to.address.trim_end_matches('/')))
+            .header(header::TENANT, &key.tenant)
+            .header(header::APP, &key.app)
+            .header(header::KEY, &key.key.id)
+            .header(header::TIMESTAMP, timestamp)
+            .header(header::NONCE, &nonce)
+            .header(header::SIGN_METHOD, METHOD.as_str())
+            .header(header::SIGN, signature)
+            .header("content-type", "application/json")
+            .body(body)
+            .send()
+            .await
+            .map_err(|error| {
+                let detail = chain(&error);
+                if error.is_connect() || error.is_builder() {
+                    SendError::NotDelivered(detail)
+                } else {
+                    SendError::Unknown(detail)
+                }
+            })?;
+        let reply: Reply<A> = read_signed(response, &key, &nonce).await?;
+        match (reply.code, reply.data) {
+            (Code::Ok, Some(data)) => Ok(data),
+            (Code::Ok, None) => Err(SendError::Unknown("the reply has no data".to_owned())),
+            (code, _) => Err(SendError::Refused(code, reply.msg)),
+        }
+    }
+}
+
+/// Reads a bounded reply and checks that it is the executor's own, for this request.
+async fn read_signed<A: DeserializeOwned>(
+    mut response: Response,
+    key: &SigningKey,
+    nonce: &str,
+) -> Result<Reply<A>, SendError> {
+    let unknown = |detail: String| SendError::Unknown(detail);
+    let status = response.status().as_u16();
+    let given =
+        |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let (signature, method) = (given(header::SIGN), given(header::SIGN_METHOD));
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| unknown(chain(&error)))? {
+        if body.len() + chunk.len() > BODY_BYTES_MAX {
+            return Err(unknown("the reply is too large".to_owned()));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    let method = SignMethod::parse(&method).ok_or_else(|| unknown("the reply is not signed".to_owned()))?;
+    let expected = sign::sign_reply(method, &key.key.secret, nonce, status, &body);
+    if !sign::matches(&expected, &signature) {
+        return Err(unknown("the reply's signature does not match".to_owned()));
+    }
+    serde_json::from_slice(&body).map_err(|error| unknown(format!("the reply cannot be read: {error}")))
+}
+
+/// An error with everything behind it: reqwest's own text hides the cause.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+fn is_refused(error: &reqwest::Error) -> bool {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(cause) = source {
+        if let Some(io) = cause.downcast_ref::<std::io::Error>() {
+            return io.kind() == std::io::ErrorKind::ConnectionRefused;
+        }
+        source = cause.source();
+    }
+    false
+}
+
+#[async_trait]
+impl Transport for HttpTransport {
+    async fn dispatch(&self, to: &Executor, message: &Dispatch) -> Result<DispatchAck, SendError> {
+        let ack: DispatchAck = self.call(to, "/dispatch", message).await?;
+        if ack.outcomes.len() == message.items.len() {
+            Ok(ack)
+        } else {
+            Err(SendError::Unknown("the reply has another number of outcomes than the request items".to_owned()))
+        }
+    }
+
+    async fn cancel(&self, to: &Executor, message: &Cancel) -> Result<CancelAck, SendError> {
+        self.call(to, "/cancel", message).await
+    }
+
+    async fn probe(&self, address: &str) -> Probe {
+        let answer = self.client.get(format!("{}/health", address.trim_end_matches('/'))).send().await;
+        match answer {
+            Err(error) if is_refused(&error) => Probe::NobodyThere,
+            Err(_) => Probe::Unknown,
+            Ok(response) => {
+                let body = response.bytes().await.unwrap_or_default();
+                match serde_json::from_slice::<Reply<Health>>(&body) {
+                    Ok(Reply { data: Some(health), .. }) => Probe::Instance(health.instance),
+                    _ => serde_json::from_slice::<Health>(&body)
+                        .map_or(Probe::Unknown, |health| Probe::Instance(health.instance)),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Due runs → executors: chosen, marked DISPATCHED, sent a few seconds early.
+//!
+//! The mark comes before the message. A node that dies in between leaves a row that no executor
+//! has; the message carries `accept_until`, after which no executor takes it any more, and only
+//! after that does the reaper give it to somebody else.
+
+mod cancel;
+mod dispatcher;
+mod http;
+mod pump;
+mod tasks;
+mod transport;
+
+pub use cancel::{Canceller, TookBack};
+pub use dispatcher::{DispatchParts, DispatchSettings, Dispatcher};
+pub use http::HttpTransport;
+pub use pump::{Pump, PumpSettings};
+pub use tasks::TaskCache;
+pub use transport::{Probe, SendError, Transport};

@@ -1,0 +1,82 @@
+//! The dispatcher's own thread: sleeps until the next run is due within the lead, wakes for an
+//! earlier arrival, and starts a bounded number of batches at a time.
+
+use super::Dispatcher;
+use crate::cluster::Clock;
+use crate::queue::RunQueue;
+use crate::store::{HandStore, PlanStore};
+use std::sync::Arc;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+/// Batches on their way at a time.
+const BATCHES_MAX: usize = 4;
+
+/// Runs in one batch.
+const BATCH_RUNS: usize = 500;
+
+/// Distances of the pump, ms.
+#[derive(Debug, Clone, Copy)]
+pub struct PumpSettings {
+    /// How long before its due time a run is handed over.
+    pub lead_ms: i64,
+}
+
+/// A running dispatcher thread.
+pub struct Pump {
+    queue: Arc<RunQueue>,
+    thread: std::thread::JoinHandle<()>,
+    batches: TaskTracker,
+}
+
+impl Pump {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start<S: HandStore + PlanStore + ?Sized + 'static>(
+        dispatcher: Arc<Dispatcher<S>>,
+        queue: Arc<RunQueue>,
+        clock: Arc<dyn Clock>,
+        settings: PumpSettings,
+    ) -> std::io::Result<Self> {
+        let runtime = Handle::current();
+        let batches = TaskTracker::new();
+        let (tracker, source) = (batches.clone(), Arc::clone(&queue));
+        let thread = std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || {
+            let permits = Arc::new(Semaphore::new(BATCHES_MAX));
+            let until = || clock.now_ms() + settings.lead_ms;
+            while let Some(runs) = source.wait(until, BATCH_RUNS) {
+                // Only closing the semaphore fails, and nobody closes it.
+                let Ok(permit) = runtime.block_on(Arc::clone(&permits).acquire_owned()) else { break };
+                let dispatcher = Arc::clone(&dispatcher);
+                tracker.spawn_on(
+                    async move {
+                        dispatcher.dispatch(runs).await;
+                        drop(permit);
+                    },
+                    &runtime,
+                );
+            }
+        })?;
+        Ok(Self { queue, thread, batches })
+    }
+
+    /// Whether the thread has ended (it only does when it is stopped, or by a fault).
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Stops taking runs and waits until every batch on its way has arrived. The queue keeps what
+    /// was not taken.
+    pub async fn stop(self) {
+        self.queue.close();
+        let thread = self.thread;
+        if !matches!(tokio::task::spawn_blocking(move || thread.join()).await, Ok(Ok(()))) {
+            tracing::error!("the dispatcher thread panicked");
+        }
+        self.batches.close();
+        self.batches.wait().await;
+    }
+}

@@ -1,0 +1,51 @@
+//! Definitions of the tasks whose runs pass through this node.
+
+use crate::domain::{Run, Task};
+use crate::store::{PlanStore, Result};
+use dashmap::DashMap;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Definitions kept at most; when full, the cache starts again.
+const TASKS_MAX: usize = 50_000;
+
+/// A bounded cache. An entry is good for runs of its own revision or an earlier one; a run that
+/// is newer makes it read again.
+pub struct TaskCache<S: ?Sized> {
+    store: Arc<S>,
+    known: DashMap<i64, Arc<Task>>,
+}
+
+impl<S: PlanStore + ?Sized> TaskCache<S> {
+    /// Empty.
+    pub fn new(store: Arc<S>) -> Self {
+        Self { store, known: DashMap::new() }
+    }
+
+    /// The definitions of these runs' tasks, one statement for all that are missing; a task that
+    /// is absent from the answer was deleted.
+    pub async fn of(&self, runs: &[Run]) -> Result<HashMap<i64, Arc<Task>>> {
+        let mut found = HashMap::new();
+        let mut missing = Vec::new();
+        for run in runs {
+            if found.contains_key(&run.task_id) || missing.contains(&run.task_id) {
+                continue;
+            }
+            match self.known.get(&run.task_id).filter(|task| task.revision >= run.revision) {
+                Some(task) => drop(found.insert(run.task_id, Arc::clone(&task))),
+                None => missing.push(run.task_id),
+            }
+        }
+        if !missing.is_empty() {
+            if self.known.len() + missing.len() > TASKS_MAX {
+                self.known.clear();
+            }
+            for task in self.store.tasks(&missing).await? {
+                let task = Arc::new(task);
+                self.known.insert(task.id, Arc::clone(&task));
+                found.insert(task.id, task);
+            }
+        }
+        Ok(found)
+    }
+}

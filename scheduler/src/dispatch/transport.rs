@@ -1,0 +1,41 @@
+//! Messages to executors, as the engine sees them.
+
+use crate::domain::Executor;
+use async_trait::async_trait;
+use carillon_protocol::{Cancel, CancelAck, Code, Dispatch, DispatchAck};
+
+/// How a message fared that was not answered as hoped.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// It certainly did not arrive (no connection).
+    #[error("not delivered: {0}")]
+    NotDelivered(String),
+    /// It may have arrived (no answer, or one that cannot be trusted).
+    #[error("outcome unknown: {0}")]
+    Unknown(String),
+    /// The executor refused it as a whole.
+    #[error("refused with {0:?}: {1}")]
+    Refused(Code, String),
+}
+
+/// What stands at an executor's address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Probe {
+    /// A process with this instance answers.
+    Instance(String),
+    /// The machine answers that nothing listens there.
+    NobodyThere,
+    /// Nothing certain.
+    Unknown,
+}
+
+/// The engine's way to executors.
+#[async_trait]
+pub trait Transport: Send + Sync {
+    /// Hands runs over; idempotent per (log, attempt).
+    async fn dispatch(&self, to: &Executor, message: &Dispatch) -> Result<DispatchAck, SendError>;
+    /// Takes runs back.
+    async fn cancel(&self, to: &Executor, message: &Cancel) -> Result<CancelAck, SendError>;
+    /// Looks who listens at an address.
+    async fn probe(&self, address: &str) -> Probe;
+}

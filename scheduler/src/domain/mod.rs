@@ -1,0 +1,21 @@
+//! The words of the product as pure values and functions: no I/O, no async, no clock.
+//!
+//! `task_log` holds the states of a run and which may follow which; `task` what an admin
+//! defines; `plan` turns a schedule into runs; `failure` decides what follows a failed attempt;
+//! `routing` chooses executors; `cron` knows Quartz.
+
+pub mod cron;
+pub mod executor;
+pub mod failure;
+pub mod id;
+pub mod plan;
+pub mod reason;
+pub mod routing;
+pub mod task;
+pub mod task_log;
+
+pub use executor::Executor;
+pub use id::IdSource;
+pub use reason::Reason;
+pub use task::Task;
+pub use task_log::{Run, Status};

@@ -1,0 +1,91 @@
+//! Why a task log is where it is: one stable word per cause, for the console, for tests and for
+//! the person who asks "why did this not run?".
+
+/// Machine-readable cause of a state. Stored as its word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// Nothing to explain.
+    None,
+    /// The handler returned an error.
+    HandlerFailed,
+    /// The handler returned an error and asked not to be retried.
+    HandlerFailedForGood,
+    /// The handler panicked.
+    HandlerPanicked,
+    /// The run's time-out passed.
+    TimedOut,
+    /// No online executor of the app has the handler and the tags.
+    NoExecutor,
+    /// Every suitable executor refused the run or could not be reached.
+    NotAccepted,
+    /// The hand-over never reached the executor; it was certainly not started.
+    Undelivered,
+    /// The executor gave the run back unstarted.
+    GivenBack,
+    /// The executor went offline before the run was due; it was never started.
+    ExecutorGone,
+    /// The executor went offline after the run was due; whether it ran is unknown.
+    OutcomeUnknown,
+    /// The executor stopped the run because it lost every node, or was shut down.
+    Abandoned,
+    /// The node that held the run died or left.
+    NodeGone,
+    /// The task was stopped.
+    TaskStopped,
+    /// The task was edited.
+    TaskEdited,
+    /// The task was deleted.
+    TaskDeleted,
+    /// A person cancelled this run.
+    CancelledByHand,
+    /// Later than the task's expiry time, and the task discards what is late.
+    Expired,
+    /// Missed while no node generated; the task skips what it missed.
+    MisfireSkipped,
+    /// Missed while no node generated; the task fires once for all that it missed.
+    MisfireFiredOnce,
+    /// At least one shard did not succeed.
+    ShardFailed,
+    /// Started by hand or by the API.
+    ByHand,
+}
+
+/// Every reason with its word.
+pub const REASONS: [(Reason, &str); 22] = [
+    (Reason::None, ""),
+    (Reason::HandlerFailed, "handler_failed"),
+    (Reason::HandlerFailedForGood, "handler_failed_for_good"),
+    (Reason::HandlerPanicked, "handler_panicked"),
+    (Reason::TimedOut, "timed_out"),
+    (Reason::NoExecutor, "no_executor"),
+    (Reason::NotAccepted, "not_accepted"),
+    (Reason::Undelivered, "undelivered"),
+    (Reason::GivenBack, "given_back"),
+    (Reason::ExecutorGone, "executor_gone"),
+    (Reason::OutcomeUnknown, "outcome_unknown"),
+    (Reason::Abandoned, "abandoned"),
+    (Reason::NodeGone, "node_gone"),
+    (Reason::TaskStopped, "task_stopped"),
+    (Reason::TaskEdited, "task_edited"),
+    (Reason::TaskDeleted, "task_deleted"),
+    (Reason::CancelledByHand, "cancelled_by_hand"),
+    (Reason::Expired, "expired"),
+    (Reason::MisfireSkipped, "misfire_skipped"),
+    (Reason::MisfireFiredOnce, "misfire_fired_once"),
+    (Reason::ShardFailed, "shard_failed"),
+    (Reason::ByHand, "by_hand"),
+];
+
+impl Reason {
+    /// The stored word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        REASONS.iter().find(|(r, _)| *r == self).map_or("", |(_, word)| word)
+    }
+
+    /// The reason of that word; an unknown word (written by a newer version) reads as none.
+    #[must_use]
+    pub fn parse(word: &str) -> Self {
+        REASONS.iter().find(|(_, w)| *w == word).map_or(Self::None, |(r, _)| *r)
+    }
+}

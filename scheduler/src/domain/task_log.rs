@@ -1,0 +1,204 @@
+//! A task log: one run of a task, from the moment it is written ahead to its end.
+//!
+//! ```text
+//! INIT ── claimed ──▶ QUEUED ── handed over ──▶ DISPATCHED ──▶ SUCCEEDED
+//!                       ▲                           │
+//! INIT, QUEUED, RETRY ─▶ CANCELLED                  ├──▶ RETRY ─ claimed ─▶ QUEUED
+//! INIT, QUEUED, RETRY ─▶ EXPIRED                    ├──▶ FAILED
+//! QUEUED ─▶ RETRY, FAILED, DISCARDED (nobody took it)└──▶ DISCARDED, CANCELLED
+//! QUEUED ─▶ INIT, RETRY (given back)
+//! CANCELLED by an edit or a stop ─▶ INIT (the new definition fires at the same instant)
+//! ```
+//!
+//! The last arrow exists because there is one log per (task, fire time, shard): the fire of the
+//! new definition takes over the row that the old one gave up, under a new version.
+
+use super::reason::Reason;
+
+/// State of a task log. The numbers are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(i16)]
+pub enum Status {
+    /// Written ahead; nobody's yet.
+    Init = 0,
+    /// In the memory queue of one node.
+    Queued = 1,
+    /// Handed to an executor. A sharded parent: its shards are.
+    Dispatched = 2,
+    /// Failed or not taken; will be claimed again at its due time.
+    Retry = 3,
+    /// Ended well.
+    Succeeded = 10,
+    /// Failed with no attempts left.
+    Failed = 11,
+    /// Failed, and the task discards failures.
+    Discarded = 12,
+    /// Too late, and the task discards what is late.
+    Expired = 13,
+    /// Task stopped or edited, or cancelled by hand.
+    Cancelled = 14,
+}
+
+/// Every status with its word in the API.
+pub const STATUSES: [(Status, &str); 9] = [
+    (Status::Init, "init"),
+    (Status::Queued, "queued"),
+    (Status::Dispatched, "dispatched"),
+    (Status::Retry, "retry"),
+    (Status::Succeeded, "succeeded"),
+    (Status::Failed, "failed"),
+    (Status::Discarded, "discarded"),
+    (Status::Expired, "expired"),
+    (Status::Cancelled, "cancelled"),
+];
+
+impl Status {
+    /// The word in API and console.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        STATUSES.iter().find(|(s, _)| *s == self).map_or("", |(_, word)| word)
+    }
+
+    /// The status of that word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        STATUSES.iter().find(|(_, w)| *w == word).map(|(s, _)| *s)
+    }
+
+    /// The status of that stored number.
+    #[must_use]
+    pub fn from_number(number: i16) -> Option<Self> {
+        STATUSES.iter().find(|(s, _)| *s as i16 == number).map(|(s, _)| *s)
+    }
+
+    /// Whether nothing more will happen to the run.
+    #[must_use]
+    pub fn is_terminal(self) -> bool {
+        self as i16 >= Self::Succeeded as i16
+    }
+
+    /// Whether a loader may claim it.
+    #[must_use]
+    pub fn is_claimable(self) -> bool {
+        matches!(self, Self::Init | Self::Retry)
+    }
+
+    /// Whether the state machine allows the step from `self` to `to` for `reason`.
+    #[must_use]
+    pub fn may_become(self, to: Self, reason: Reason) -> bool {
+        use Status::{Cancelled, Discarded, Dispatched, Expired, Failed, Init, Queued, Retry, Succeeded};
+        match self {
+            Init | Retry => matches!(to, Queued | Cancelled | Expired),
+            Queued => matches!(to, Dispatched | Init | Retry | Failed | Discarded | Expired | Cancelled),
+            Dispatched => matches!(to, Succeeded | Retry | Failed | Discarded | Cancelled | Expired),
+            Cancelled => to == Init && matches!(reason, Reason::TaskEdited | Reason::TaskStopped),
+            Succeeded | Failed | Discarded | Expired => false,
+        }
+    }
+}
+
+/// Index of a sharded run's parent row; its shards count from 0.
+pub const PARENT_SHARD: i32 = -1;
+
+/// What a node knows of a run that it claims and hands over. Small: thousands are in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Task log id.
+    pub id: i64,
+    /// Optimistic version of the row.
+    pub version: i64,
+    /// Owner of everything.
+    pub tenant_id: i64,
+    /// Kind of executor.
+    pub app_id: i64,
+    /// Definition.
+    pub task_id: i64,
+    /// Revision of the definition that this run was written for.
+    pub revision: i64,
+    /// The parent's id when this is a shard, else 0.
+    pub parent_id: i64,
+    /// Shard from 0, or [`PARENT_SHARD`].
+    pub shard_index: i32,
+    /// Shards in all; 1 when not sharded, 0 for a parent whose shards are not made yet.
+    pub shard_total: i32,
+    /// The instant that the schedule names, epoch ms. Never changes.
+    pub fire_time: i64,
+    /// When the next attempt should start, epoch ms.
+    pub due_time: i64,
+    /// Hand-overs so far.
+    pub attempt: i32,
+    /// Failed attempts so far.
+    pub failures: i32,
+    /// Current state.
+    pub status: Status,
+    /// Why.
+    pub reason: Reason,
+    /// Parameters of this run alone (started by hand), else the task's.
+    pub params: Option<String>,
+}
+
+impl Run {
+    /// Whether this is the row that stands for all shards of one fire.
+    #[must_use]
+    pub fn is_parent(&self) -> bool {
+        self.shard_index == PARENT_SHARD
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_status() -> impl Strategy<Value = Status> {
+        prop::sample::select(STATUSES.map(|(s, _)| s).to_vec())
+    }
+
+    proptest! {
+        /// No walk through allowed steps leaves a terminal state, save a cancelled row that a
+        /// new definition takes over, and from every state some terminal one can be reached.
+        #[test]
+        fn terminal_states_are_left_only_by_a_new_definition(from in any_status(), to in any_status()) {
+            for (reason, _) in super::super::reason::REASONS {
+                if from.is_terminal() && from.may_become(to, reason) {
+                    prop_assert_eq!((from, to), (Status::Cancelled, Status::Init));
+                    prop_assert!(matches!(reason, Reason::TaskEdited | Reason::TaskStopped));
+                }
+            }
+        }
+
+        #[test]
+        fn no_state_is_a_trap(start in any_status()) {
+            let mut reached = vec![start];
+            let mut at = 0;
+            while at < reached.len() {
+                let here = reached[at];
+                for (next, _) in STATUSES {
+                    if here.may_become(next, Reason::None) && !reached.contains(&next) {
+                        reached.push(next);
+                    }
+                }
+                at += 1;
+            }
+            prop_assert!(reached.iter().any(|s| s.is_terminal()));
+        }
+
+        #[test]
+        fn only_a_claim_leads_to_queued_and_only_queued_is_handed_over(from in any_status()) {
+            prop_assert_eq!(from.may_become(Status::Queued, Reason::None), from.is_claimable());
+            prop_assert_eq!(
+                from.may_become(Status::Dispatched, Reason::None),
+                from == Status::Queued
+            );
+        }
+    }
+
+    #[test]
+    fn numbers_and_words_are_stable() {
+        for (status, word) in STATUSES {
+            assert_eq!(Status::from_number(status as i16), Some(status));
+            assert_eq!(Status::parse(word), Some(status));
+        }
+        assert_eq!(Status::from_number(99), None);
+    }
+}

@@ -1,0 +1,140 @@
+//! The parts of a node, put together over any store, clock and transport. Production gives them
+//! real ones and [`crate::node`] turns them round; the simulator gives them models and turns
+//! them itself.
+
+use crate::cluster::{Clock, Executors, Membership, Registry};
+use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, TaskCache, Transport};
+use crate::domain::IdSource;
+use crate::housekeeping::{Housekeeper, HousekeepingSettings};
+use crate::outcome::{Intake, Reaper, ReaperParts, ReaperSettings};
+use crate::pregenerate::{PregenerateSettings, Pregenerator};
+use crate::queue::{Loader, LoaderSettings, RunQueue};
+use crate::store::{NodeInfo, Result, Store};
+use std::sync::Arc;
+
+/// Every distance of the engine.
+#[derive(Debug, Clone, Copy)]
+pub struct EngineSettings {
+    /// Nodes silent for longer are offline, ms.
+    pub offline_after_ms: i64,
+    /// Runs in memory at most.
+    pub queue_capacity: usize,
+    /// Writing ahead.
+    pub pregenerate: PregenerateSettings,
+    /// Claiming.
+    pub loader: LoaderSettings,
+    /// Handing over.
+    pub dispatch: DispatchSettings,
+    /// Lost runs.
+    pub reaper: ReaperSettings,
+    /// Retention.
+    pub housekeeping: HousekeepingSettings,
+}
+
+/// One node's engine.
+pub struct Engine<S: Store + ?Sized> {
+    /// The database.
+    pub store: Arc<S>,
+    /// Cluster time.
+    pub clock: Arc<dyn Clock>,
+    /// This node among others.
+    pub membership: Arc<Membership>,
+    /// Online executors.
+    pub registry: Arc<Registry>,
+    /// What executors say.
+    pub executors: Executors,
+    /// Claimed runs.
+    pub queue: Arc<RunQueue>,
+    /// Fills the queue.
+    pub loader: Loader<S>,
+    /// Writes ahead.
+    pub pregenerator: Pregenerator<S>,
+    /// Hands over.
+    pub dispatcher: Arc<Dispatcher<S>>,
+    /// Takes back.
+    pub canceller: Canceller<S>,
+    /// Takes results in.
+    pub intake: Intake<S>,
+    /// Finds lost runs.
+    pub reaper: Reaper<S>,
+    /// Deletes old logs.
+    pub housekeeper: Housekeeper<S>,
+    /// Names new rows.
+    pub ids: Arc<IdSource>,
+}
+
+impl<S: Store + 'static> Engine<S> {
+    /// Joins the cluster and puts the parts together.
+    pub async fn join(
+        store: Arc<S>,
+        clock: Arc<dyn Clock>,
+        transport: Arc<dyn Transport>,
+        info: &NodeInfo,
+        settings: EngineSettings,
+    ) -> Result<Self> {
+        let membership = Membership::join(store.clone(), clock.clone(), info, settings.offline_after_ms).await?;
+        let membership = Arc::new(membership);
+        let ids = Arc::new(IdSource::new(membership.id()));
+        let registry = Arc::new(Registry::default());
+        let queue = Arc::new(RunQueue::new(settings.queue_capacity));
+        let tasks = Arc::new(TaskCache::new(store.clone()));
+        let dispatcher = Dispatcher::new(
+            DispatchParts {
+                store: store.clone(),
+                clock: clock.clone(),
+                membership: membership.clone(),
+                registry: registry.clone(),
+                transport: transport.clone(),
+                queue: queue.clone(),
+                ids: ids.clone(),
+                tasks: tasks.clone(),
+            },
+            settings.dispatch,
+        );
+        let reaper = Reaper::new(
+            ReaperParts {
+                store: store.clone(),
+                clock: clock.clone(),
+                membership: membership.clone(),
+                registry: registry.clone(),
+                transport: transport.clone(),
+                tasks: tasks.clone(),
+            },
+            settings.reaper,
+        );
+        Ok(Self {
+            executors: Executors::new(store.clone(), clock.clone(), registry.clone(), ids.clone()),
+            loader: Loader::new(store.clone(), clock.clone(), membership.clone(), queue.clone(), settings.loader),
+            pregenerator: Pregenerator::new(
+                store.clone(),
+                clock.clone(),
+                membership.clone(),
+                ids.clone(),
+                settings.pregenerate,
+            ),
+            dispatcher: Arc::new(dispatcher),
+            canceller: Canceller::new(store.clone(), clock.clone(), registry.clone(), transport),
+            intake: Intake::new(store.clone(), clock.clone(), ids.clone(), tasks),
+            reaper,
+            housekeeper: Housekeeper::new(store.clone(), clock.clone(), membership.clone(), settings.housekeeping),
+            store,
+            clock,
+            membership,
+            registry,
+            queue,
+            ids,
+        })
+    }
+
+    /// Looks who is alive, nodes and executors; answers whether the nodes changed.
+    pub async fn look(&self) -> Result<bool> {
+        let changed = self.membership.look().await?;
+        self.registry.refresh(&*self.store, self.executors_alive_since()).await?;
+        Ok(changed)
+    }
+
+    /// An executor with a heartbeat at or after this instant is online, ms.
+    pub fn executors_alive_since(&self) -> i64 {
+        self.membership.view().alive_since
+    }
+}

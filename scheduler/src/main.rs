@@ -1,0 +1,17 @@
+//! The binary `carillon`.
+
+use clap::Parser;
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match carillon::cli::run(carillon::cli::Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("carillon: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! A node as a process: turns the engine's parts round at their periods, serves HTTP, watches
+//! over both, and leaves without losing or delaying anything.
+
+use crate::api;
+use crate::auth::{ApiToken, KeyRing, Verifier};
+use crate::cluster::{Clock, ClusterClock};
+use crate::dispatch::{DispatchSettings, HttpTransport, Pump, PumpSettings};
+use crate::engine::{Engine, EngineSettings};
+use crate::housekeeping::HousekeepingSettings;
+use crate::outcome::ReaperSettings;
+use crate::pregenerate::PregenerateSettings;
+use crate::queue::LoaderSettings;
+use crate::settings::{Settings, ms};
+use crate::store::{NodeInfo, SqlStore, StoreError};
+use anyhow::{Context, anyhow, bail};
+use carillon_protocol::ExecutorSettings;
+use std::future::Future;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+/// Between two looks at the cluster, the clock and what is due almost at once.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Between two rounds of the reaper; it also comes when a node dies.
+const REAP_INTERVAL: Duration = Duration::from_secs(3);
+
+/// Between two readings of the executors' keys.
+const KEYS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long giving back may take at a stop when the database is away.
+const FAREWELL_MAX: Duration = Duration::from_secs(15);
+
+/// Runs a node until `shutdown` completes.
+///
+/// # Errors
+/// A setting, the port or the database that prevents the start; a worker that failed for good.
+pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
+    let listener = listen(&settings)?;
+    let store = SqlStore::connect(&settings.database).await.context("the database cannot be used")?;
+    prepare_schema(&store, &settings).await?;
+    let token = ApiToken::establish(&store, &settings.api.token, &settings.api.token_file).await?;
+    let keys = Arc::new(KeyRing::default());
+    keys.refresh(&store).await?;
+    refuse_weak_keys(&keys, &settings)?;
+
+    let clock = Arc::new(ClusterClock::synchronised(&store).await?);
+    let transport = Arc::new(HttpTransport::new(keys.clone(), clock.clone() as Arc<dyn Clock>)?);
+    let info = NodeInfo {
+        name: settings.node_name(),
+        address: format!("http://{}:{}", settings.server.bind, listener.local_addr()?.port()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let engine_settings = engine_settings(&settings);
+    let engine = Engine::join(Arc::new(store.clone()), clock.clone(), transport, &info, engine_settings).await?;
+    let engine = Arc::new(engine);
+    engine.look().await?;
+    tracing::info!(
+        node = engine.membership.id(),
+        name = info.name,
+        address = info.address,
+        database = store.backend_name(),
+        "node joined"
+    );
+
+    let poke = Arc::new(Notify::new());
+    let api = api::Api {
+        engine: engine.clone(),
+        store: store.clone(),
+        verifier: Verifier::new(keys.clone()),
+        keys: keys.clone(),
+        token,
+        poke: poke.clone(),
+        executor_settings: executor_settings(&settings),
+        default_zone: settings.schedulers.time_zone,
+        loopback_only: settings.server.bind.is_loopback(),
+    };
+    let (server, handle) = api::server(api, listener)?;
+    let server = tokio::spawn(server);
+
+    let pump = Pump::start(
+        engine.dispatcher.clone(),
+        engine.queue.clone(),
+        engine.clock.clone(),
+        PumpSettings { lead_ms: engine_settings.dispatch.lead_ms },
+    )?;
+    let stop = CancellationToken::new();
+    let mut workers = start_workers(&engine, &clock, &keys, &store, &settings, &poke, &stop);
+    let failure = watch(&mut workers, &pump, &server, shutdown).await;
+
+    tracing::info!("stopping: no new task logs, no new claims");
+    stop.cancel();
+    while let Some(ended) = workers.join_next().await {
+        if let Err(error) = ended {
+            tracing::error!(%error, "a worker panicked");
+        }
+    }
+    pump.stop().await;
+    if tokio::time::timeout(FAREWELL_MAX, farewell(&engine)).await.is_err() {
+        tracing::error!(
+            "gave up handing back runs: the database does not answer; the others take them after the offline time-out"
+        );
+    }
+    handle.stop(true).await;
+    store.close().await;
+    tracing::info!("stopped");
+    failure.map_or(Ok(()), Err)
+}
+
+fn listen(settings: &Settings) -> anyhow::Result<TcpListener> {
+    let address = (settings.server.bind, settings.server.port);
+    TcpListener::bind(address).with_context(|| {
+        format!(
+            "cannot listen on {}:{} (server.bind, server.port); stop what listens there or choose another port",
+            settings.server.bind, settings.server.port
+        )
+    })
+}
+
+async fn prepare_schema(store: &SqlStore, settings: &Settings) -> anyhow::Result<()> {
+    if settings.database.migrate_at_start {
+        let steps = store.migrate().await.context("the schema cannot be brought up to date")?;
+        if steps > 0 {
+            tracing::info!(steps, "schema migrated");
+        }
+        return Ok(());
+    }
+    let pending = store.pending().await?;
+    if pending > 0 {
+        bail!("the schema lacks {pending} step(s); run `carillon migrate`, or set database.migrate_at_start = true");
+    }
+    Ok(())
+}
+
+fn refuse_weak_keys(keys: &KeyRing, settings: &Settings) -> anyhow::Result<()> {
+    let weak = keys.weak();
+    if !weak.is_empty() && !settings.server.bind.is_loopback() {
+        bail!(
+            "executor keys {weak:?} have a short or well-known secret; replace them, or listen on loopback only (server.bind)"
+        );
+    }
+    Ok(())
+}
+
+/// The engine's distances out of the settings.
+#[must_use]
+pub fn engine_settings(settings: &Settings) -> EngineSettings {
+    let s = &settings.schedulers;
+    let lead_ms = ms(s.before_interval);
+    let purge_ms = ms(settings.data.purge_interval);
+    EngineSettings {
+        offline_after_ms: ms(s.offline_after),
+        queue_capacity: s.task_queue_count,
+        pregenerate: PregenerateSettings {
+            ahead_ms: ms(s.task_pre_generation_max_time),
+            misfire_after_ms: ms(s.misfire_after),
+            lease_ttl_ms: ms(s.offline_after),
+        },
+        loader: LoaderSettings { lead_ms, interval_ms: ms(s.load_interval) },
+        dispatch: DispatchSettings { lead_ms, accept_window_ms: ms(s.accept_window) },
+        reaper: ReaperSettings {
+            accept_window_ms: ms(s.accept_window),
+            offline_after_ms: ms(settings.executors.offline_after),
+            abandon_after_ms: ms(settings.executors.abandon_after),
+        },
+        housekeeping: HousekeepingSettings {
+            retain_ms: i64::from(settings.data.max_retain_days) * 86_400_000,
+            lease_ttl_ms: purge_ms + ms(s.offline_after),
+        },
+    }
+}
+
+fn executor_settings(settings: &Settings) -> ExecutorSettings {
+    let e = &settings.executors;
+    let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    ExecutorSettings {
+        heartbeat_interval_ms: ms(e.heartbeat_interval),
+        metadata_interval_ms: ms(e.metadata_interval),
+        offline_after_ms: ms(e.offline_after),
+        abandon_after_ms: ms(e.abandon_after),
+    }
+}
+
+type Workers = JoinSet<anyhow::Result<()>>;
+
+fn start_workers(
+    engine: &Arc<Engine<SqlStore>>,
+    clock: &Arc<ClusterClock>,
+    keys: &Arc<KeyRing>,
+    store: &SqlStore,
+    settings: &Settings,
+    poke: &Arc<Notify>,
+    stop: &CancellationToken,
+) -> Workers {
+    let mut workers = JoinSet::new();
+    let s = &settings.schedulers;
+    let reap = Arc::new(Notify::new());
+    let never = || Arc::new(Notify::new());
+
+    let e = engine.clone();
+    workers.spawn(every("heartbeat", s.heartbeat_interval, never(), stop.clone(), move || {
+        let e = e.clone();
+        async move {
+            if e.membership.heartbeat(e.queue.len() as u64).await? {
+                return Ok(());
+            }
+            Err(Fault::Fatal(anyhow!("another process has taken this node's name (server.name); names must be unique")))
+        }
+    }));
+    let (e, c, st, p, r) = (engine.clone(), clock.clone(), store.clone(), poke.clone(), reap.clone());
+    workers.spawn(every("look", LOOK_INTERVAL, never(), stop.clone(), move || {
+        let (e, c, st, p, r) = (e.clone(), c.clone(), st.clone(), p.clone(), r.clone());
+        async move {
+            c.observe(&st).await?;
+            if e.look().await? {
+                r.notify_one();
+                p.notify_one();
+            }
+            Ok(())
+        }
+    }));
+    let (k, st) = (keys.clone(), store.clone());
+    workers.spawn(every("keys", KEYS_INTERVAL, never(), stop.clone(), move || {
+        let (k, st) = (k.clone(), st.clone());
+        async move { Ok(k.refresh(&st).await?) }
+    }));
+    let (e, p) = (engine.clone(), poke.clone());
+    workers.spawn(every("pre-generation", s.pre_generation_interval, never(), stop.clone(), move || {
+        let (e, p) = (e.clone(), p.clone());
+        async move {
+            if e.pregenerator.tick().await? > 0 {
+                p.notify_one();
+            }
+            Ok(())
+        }
+    }));
+    let e = engine.clone();
+    workers.spawn(every("loader", s.load_interval, never(), stop.clone(), move || {
+        let e = e.clone();
+        async move { Ok(e.loader.load().await.map(drop)?) }
+    }));
+    let e = engine.clone();
+    workers.spawn(every("urgent loader", LOOK_INTERVAL, poke.clone(), stop.clone(), move || {
+        let e = e.clone();
+        async move { Ok(e.loader.load_urgent().await.map(drop)?) }
+    }));
+    let (e, p) = (engine.clone(), poke.clone());
+    workers.spawn(every("reaper", REAP_INTERVAL, reap, stop.clone(), move || {
+        let (e, p) = (e.clone(), p.clone());
+        async move {
+            if e.reaper.tick().await? > 0 {
+                p.notify_one();
+            }
+            Ok(())
+        }
+    }));
+    let e = engine.clone();
+    workers.spawn(every("housekeeping", settings.data.purge_interval, never(), stop.clone(), move || {
+        let e = e.clone();
+        async move { Ok(e.housekeeper.tick().await.map(drop)?) }
+    }));
+    workers
+}
+
+/// What a round may end in.
+enum Fault {
+    /// The next round tries again.
+    Store(StoreError),
+    /// The node must stop.
+    Fatal(anyhow::Error),
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Turns a worker round at its period, and when it is poked. A store error is logged when it
+/// begins, when it changes and when it is over; the next round tries again.
+async fn every<F, W>(
+    name: &'static str,
+    period: Duration,
+    poke: Arc<Notify>,
+    stop: CancellationToken,
+    mut round: F,
+) -> anyhow::Result<()>
+where
+    F: FnMut() -> W,
+    W: Future<Output = Result<(), Fault>>,
+{
+    let mut interval = tokio::time::interval(period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut failing = 0u32;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            _ = interval.tick() => {}
+            () = poke.notified() => {}
+        }
+        match round().await {
+            Ok(()) if failing > 0 => {
+                tracing::info!(worker = name, failed_rounds = failing, "worker works again");
+                failing = 0;
+            }
+            Ok(()) => {}
+            Err(Fault::Fatal(error)) => return Err(error),
+            Err(Fault::Store(error)) => {
+                if failing == 0 || !error.is_temporary() {
+                    tracing::error!(worker = name, %error, "worker failed; it tries again");
+                }
+                failing += 1;
+            }
+        }
+    }
+}
+
+/// Waits for the call to stop, or for a part to fail.
+async fn watch(
+    workers: &mut Workers,
+    pump: &Pump,
+    server: &tokio::task::JoinHandle<std::io::Result<()>>,
+    shutdown: impl Future<Output = ()>,
+) -> Option<anyhow::Error> {
+    let mut pulse = tokio::time::interval(LOOK_INTERVAL);
+    tokio::pin!(shutdown);
+    loop {
+        tokio::select! {
+            () = &mut shutdown => return None,
+            ended = workers.join_next() => {
+                return match ended {
+                    Some(Ok(Err(error))) => Some(error),
+                    Some(Err(error)) => Some(anyhow!("a worker panicked: {error}")),
+                    _ => Some(anyhow!("a worker ended by itself")),
+                };
+            }
+            _ = pulse.tick() => {
+                if pump.is_finished() {
+                    return Some(anyhow!("the dispatcher thread ended by itself"));
+                }
+                if server.is_finished() {
+                    return Some(anyhow!("the HTTP server ended by itself"));
+                }
+            }
+        }
+    }
+}
+
+/// Promise 7: what this node holds goes back before it leaves.
+async fn farewell(engine: &Engine<SqlStore>) {
+    let mut tries = 0;
+    loop {
+        match engine.loader.give_back().await {
+            Ok(returned) => {
+                tracing::info!(runs = returned, "queued runs given back");
+                break;
+            }
+            Err(error) => {
+                tries += 1;
+                tracing::warn!(%error, tries, "giving back queued runs failed; trying again");
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        }
+    }
+    for (what, done) in [
+        ("release the pre-generation lease", engine.pregenerator.release().await),
+        ("release the housekeeping lease", engine.housekeeper.release().await),
+        ("leave the cluster", engine.membership.leave().await),
+    ] {
+        if let Err(error) = done {
+            tracing::warn!(%error, what, "farewell incomplete; the others notice after the offline time-out");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Results → states, in batches. A result counts only with the attempt that is current; an older
+//! one is recorded and answered `stale`. The answer goes out after the commit.
+
+use crate::cluster::Clock;
+use crate::dispatch::TaskCache;
+use crate::domain::failure::{self, Attempt};
+use crate::domain::{IdSource, Reason, Run, Status};
+use crate::store::{BATCH_MAX, Change, HandStore, HandedRun, OutcomeStore, PlanStore, Result, Scope};
+use carillon_protocol::{RunKey, RunResult, RunStatus, Verdict};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Takes results in.
+pub struct Intake<S: ?Sized> {
+    store: Arc<S>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<IdSource>,
+    tasks: Arc<TaskCache<S>>,
+}
+
+impl<S: OutcomeStore + HandStore + PlanStore + ?Sized> Intake<S> {
+    /// Over the node's parts.
+    pub fn new(store: Arc<S>, clock: Arc<dyn Clock>, ids: Arc<IdSource>, tasks: Arc<TaskCache<S>>) -> Self {
+        Self { store, clock, ids, tasks }
+    }
+
+    /// Commits what counts; answers one verdict per result, in their order.
+    pub async fn apply(&self, scope: Scope, executor_id: i64, results: &[RunResult]) -> Result<Vec<Verdict>> {
+        let mut verdicts = HashMap::with_capacity(results.len());
+        for batch in results.chunks(BATCH_MAX) {
+            let (good, bad): (Vec<_>, Vec<_>) = batch.iter().partition(|result| result.status == RunStatus::Succeeded);
+            self.succeed(scope, &good, &mut verdicts).await?;
+            self.fail(scope, &bad, &mut verdicts).await?;
+        }
+        let answer = |result: &RunResult| verdicts.get(&key(result)).copied().unwrap_or(Verdict::Unknown);
+        let answers: Vec<Verdict> = results.iter().map(answer).collect();
+        self.record_stale(executor_id, results, &answers).await?;
+        Ok(answers)
+    }
+
+    async fn succeed(
+        &self,
+        scope: Scope,
+        results: &[&RunResult],
+        verdicts: &mut HashMap<RunKey, Verdict>,
+    ) -> Result<()> {
+        if results.is_empty() {
+            return Ok(());
+        }
+        let moved = self.store.succeed(scope, results).await?;
+        let all = moved == results.len() as u64;
+        let parents = if all {
+            self.store.parents_of(&results.iter().map(|result| result.log).collect::<Vec<_>>()).await?
+        } else {
+            let rows = self.read(scope, results).await?;
+            for result in results {
+                verdicts.insert(key(result), judge(rows.get(&result.log), result));
+            }
+            rows.values().map(|row| row.run.parent_id).collect()
+        };
+        if all {
+            verdicts.extend(results.iter().map(|result| (key(result), Verdict::Applied)));
+        }
+        self.settle(parents.into_iter().collect()).await
+    }
+
+    async fn fail(&self, scope: Scope, results: &[&RunResult], verdicts: &mut HashMap<RunKey, Verdict>) -> Result<()> {
+        if results.is_empty() {
+            return Ok(());
+        }
+        let rows = self.read(scope, results).await?;
+        let runs: Vec<Run> = rows.values().map(|row| row.run.clone()).collect();
+        let tasks = self.tasks.of(&runs).await?;
+        let now = self.clock.now_ms();
+        let mut changes = Vec::new();
+        for result in results {
+            let row = rows.get(&result.log);
+            let current = row.filter(|row| row.run.status == Status::Dispatched && row.run.attempt == result.attempt);
+            match current {
+                Some(row) => changes.push(step(row, result, tasks.get(&row.run.task_id).map(AsRef::as_ref), now)),
+                None => drop(verdicts.insert(key(result), judge(row, result))),
+            }
+        }
+        let moved = self.store.change(&changes).await?;
+        let ended = changes.iter().filter(|change| change.to.is_terminal() && moved.contains(&change.id));
+        let parents: HashSet<i64> =
+            ended.filter_map(|change| rows.get(&change.id)).map(|row| row.run.parent_id).collect();
+        for result in results {
+            // A change that lost the race: somebody else ended this attempt in the meantime.
+            let verdict = if moved.contains(&result.log) { Verdict::Applied } else { Verdict::Stale };
+            verdicts.entry(key(result)).or_insert(verdict);
+        }
+        self.settle(parents).await
+    }
+
+    async fn read(&self, scope: Scope, results: &[&RunResult]) -> Result<HashMap<i64, HandedRun>> {
+        let ids: Vec<i64> = results.iter().map(|result| result.log).collect();
+        let rows = self.store.runs(Some(scope), &ids).await?;
+        Ok(rows.into_iter().map(|row| (row.run.id, row)).collect())
+    }
+
+    async fn settle(&self, mut parents: HashSet<i64>) -> Result<()> {
+        parents.remove(&0);
+        let parents: Vec<i64> = parents.into_iter().collect();
+        self.store.settle_parents(&parents, self.clock.now_ms()).await.map(drop)
+    }
+
+    async fn record_stale(&self, executor_id: i64, results: &[RunResult], verdicts: &[Verdict]) -> Result<()> {
+        let stale: Vec<&RunResult> =
+            results.iter().zip(verdicts).filter(|(_, verdict)| **verdict == Verdict::Stale).map(|(r, _)| r).collect();
+        if stale.is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.now_ms();
+        tracing::warn!(executor = executor_id, results = stale.len(), "stale results recorded, not applied");
+        let ids: Vec<i64> = stale.iter().map(|_| self.ids.next(now)).collect();
+        self.store.record_stale(executor_id, &stale, &ids, now).await
+    }
+}
+
+fn key(result: &RunResult) -> RunKey {
+    RunKey(result.log, result.attempt)
+}
+
+/// The verdict on a result that moved nothing now: applied by an earlier sending, or not at all.
+fn judge(row: Option<&HandedRun>, result: &RunResult) -> Verdict {
+    let Some(row) = row else { return Verdict::Unknown };
+    let same = row.run.attempt == result.attempt
+        && row.run.status != Status::Dispatched
+        && row.finished_at == result.finished_at
+        && result.finished_at > 0;
+    if same { Verdict::Applied } else { Verdict::Stale }
+}
+
+fn step(row: &HandedRun, result: &RunResult, task: Option<&crate::domain::Task>, now: i64) -> Change {
+    let run = &row.run;
+    let reason = match result.status {
+        RunStatus::Succeeded | RunStatus::Failed => Reason::HandlerFailed,
+        RunStatus::FailedForGood => Reason::HandlerFailedForGood,
+        RunStatus::Panicked => Reason::HandlerPanicked,
+        RunStatus::TimedOut => Reason::TimedOut,
+        RunStatus::Cancelled => Reason::CancelledByHand,
+        RunStatus::NotStarted => Reason::GivenBack,
+        RunStatus::Abandoned => Reason::Abandoned,
+    };
+    let attempt = Attempt { attempt: run.attempt, failures: run.failures, due_time: run.due_time };
+    let (status, due_time, failures) = match task {
+        Some(task) => {
+            let next = failure::after(task, attempt, reason, now);
+            (next.status, next.due_time, next.failures)
+        }
+        // The task is gone: nothing decides about another attempt any more.
+        None => (Status::Failed, run.due_time, run.failures + 1),
+    };
+    Change {
+        to: status,
+        due_time,
+        failures,
+        message: result.message.clone(),
+        started_at: result.started_at,
+        finished_at: result.finished_at,
+        ..Change::of(run, status, reason)
+    }
+}

@@ -1,0 +1,7 @@
+//! What became of runs: results as they come in, and the reaper for those that do not come.
+
+mod intake;
+mod reaper;
+
+pub use intake::Intake;
+pub use reaper::{Reaper, ReaperParts, ReaperSettings};

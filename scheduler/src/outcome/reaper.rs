@@ -1,0 +1,235 @@
+//! Runs whose owner is gone. No state is a trap: a row QUEUED for a dead node goes back to all
+//! nodes; a row DISPATCHED to an executor that does not have it goes to another.
+//!
+//! An attempt counts as dead only when it certainly is:
+//! - its executor, alive, says (in a snapshot taken after the acceptance window) that it does not
+//!   have it: it was never accepted;
+//! - its executor has been silent past the offline time-out and the run was not due before that:
+//!   the executor no longer starts it (its own lease has run out);
+//! - its executor left, was replaced at its address, its machine says that nothing listens
+//!   there, or it has been silent so long that it has stopped what it ran (`abandon_after`).
+
+use crate::cluster::{Clock, Membership, Registry};
+use crate::dispatch::{Probe, TaskCache, Transport};
+use crate::domain::failure::{self, Attempt};
+use crate::domain::{Reason, Run};
+use crate::queue::returned_to_all;
+use crate::store::{
+    BATCH_MAX, Change, ClaimStore, ExecutorEnd, ExecutorStore, HandStore, HandedRun, OutcomeStore, PlanStore, Result,
+    Suspects,
+};
+use carillon_protocol::RunKey;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Distances of the reaper, ms.
+#[derive(Debug, Clone, Copy)]
+pub struct ReaperSettings {
+    /// How long after the mark an executor may accept a hand-over.
+    pub accept_window_ms: i64,
+    /// Executors silent for longer are offline and start nothing more.
+    pub offline_after_ms: i64,
+    /// Executors silent for longer have stopped what they ran.
+    pub abandon_after_ms: i64,
+}
+
+/// Clocks of executors are estimates: margin when two of them are compared, ms.
+const MARGIN_MS: i64 = 500;
+
+/// A run that should have started this long ago and has no result is looked at, ms.
+const QUIET_MS: i64 = 2_000;
+
+/// The reaper of one node.
+pub struct Reaper<S: ?Sized> {
+    store: Arc<S>,
+    clock: Arc<dyn Clock>,
+    membership: Arc<Membership>,
+    registry: Arc<Registry>,
+    transport: Arc<dyn Transport>,
+    tasks: Arc<TaskCache<S>>,
+    settings: ReaperSettings,
+}
+
+/// The parts that a reaper works with.
+pub struct ReaperParts<S: ?Sized> {
+    /// The database.
+    pub store: Arc<S>,
+    /// Cluster time.
+    pub clock: Arc<dyn Clock>,
+    /// This node.
+    pub membership: Arc<Membership>,
+    /// Online executors.
+    pub registry: Arc<Registry>,
+    /// The way to them.
+    pub transport: Arc<dyn Transport>,
+    /// Definitions.
+    pub tasks: Arc<TaskCache<S>>,
+}
+
+impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Sized> Reaper<S> {
+    /// Over the node's parts.
+    pub fn new(parts: ReaperParts<S>, settings: ReaperSettings) -> Self {
+        let ReaperParts { store, clock, membership, registry, transport, tasks } = parts;
+        Self { store, clock, membership, registry, transport, tasks, settings }
+    }
+
+    /// One round; answers how many runs it moved.
+    pub async fn tick(&self) -> Result<usize> {
+        let view = self.membership.view();
+        let mut moved = 0;
+        if view.settled {
+            moved += self.return_queues_of_the_dead(&view.live).await?;
+            moved += self.end_of_executors().await?;
+        }
+        moved += self.never_accepted(&view.live).await?;
+        let parents = self.store.open_parents(self.clock.now_ms() - QUIET_MS, BATCH_MAX as u64).await?;
+        self.store.settle_parents(&parents, self.clock.now_ms()).await?;
+        Ok(moved)
+    }
+
+    async fn return_queues_of_the_dead(&self, live: &[i64]) -> Result<usize> {
+        let mut moved = 0;
+        loop {
+            let runs = self.store.queued_of_others(live, BATCH_MAX as u64).await?;
+            let changes: Vec<Change> = runs.iter().map(returned_to_all).collect();
+            let now = self.store.change(&changes).await?.len();
+            moved += now;
+            if runs.len() < BATCH_MAX || now == 0 {
+                break;
+            }
+        }
+        if moved > 0 {
+            tracing::warn!(runs = moved, "took back runs queued for dead nodes");
+        }
+        Ok(moved)
+    }
+
+    /// Runs that their executor, alive and heard here, does not have.
+    async fn never_accepted(&self, live: &[i64]) -> Result<usize> {
+        let now = self.clock.now_ms();
+        let executors = self.registry.heard_since(now - self.settings.offline_after_ms);
+        if executors.is_empty() {
+            return Ok(0);
+        }
+        let suspects = self
+            .store
+            .suspects(&Suspects {
+                executors,
+                except: Vec::new(),
+                due_before: now - QUIET_MS,
+                or_not_by: live.to_vec(),
+                limit: BATCH_MAX as u64,
+            })
+            .await?;
+        let lost = suspects.into_iter().filter(|handed| {
+            let accepted_by = handed.dispatched_at + self.settings.accept_window_ms + MARGIN_MS;
+            self.registry.denies(handed.executor_id, RunKey(handed.run.id, handed.run.attempt), accepted_by)
+        });
+        self.decide(lost.map(|handed| (handed.run, Reason::Undelivered)).collect()).await
+    }
+
+    /// Runs of executors that are no longer online.
+    async fn end_of_executors(&self) -> Result<usize> {
+        let suspects = self
+            .store
+            .suspects(&Suspects {
+                executors: Vec::new(),
+                except: self.registry.ids(),
+                due_before: i64::MAX,
+                or_not_by: Vec::new(),
+                limit: BATCH_MAX as u64,
+            })
+            .await?;
+        if suspects.is_empty() {
+            return Ok(0);
+        }
+        let ids: HashSet<i64> = suspects.iter().map(|handed| handed.executor_id).collect();
+        let ends = self.store.executor_ends(&ids.into_iter().collect::<Vec<_>>()).await?;
+        let mut fates = HashMap::new();
+        for end in ends {
+            fates.insert(end.id, self.fate(end).await);
+        }
+        let lost = suspects.into_iter().filter_map(|handed| {
+            // An executor whose row retention has taken is long dead.
+            let fate = fates.get(&handed.executor_id).unwrap_or(&Fate::DEAD);
+            fate.of(&handed).map(|reason| (handed.run, reason))
+        });
+        self.decide(lost.collect()).await
+    }
+
+    async fn fate(&self, end: ExecutorEnd) -> Fate {
+        let now = self.clock.now_ms();
+        if end.gone_at > 0 {
+            return Fate { starts_nothing_after: Some(end.gone_at), dead: true };
+        }
+        let silent_ms = now - end.heartbeat_at;
+        if silent_ms <= self.settings.offline_after_ms {
+            return Fate { starts_nothing_after: None, dead: false };
+        }
+        let dead = silent_ms > self.settings.abandon_after_ms + MARGIN_MS
+            || match self.transport.probe(&end.address).await {
+                Probe::NobodyThere => true,
+                Probe::Instance(instance) => instance != end.instance,
+                Probe::Unknown => false,
+            };
+        Fate { starts_nothing_after: Some(end.heartbeat_at + self.settings.offline_after_ms), dead }
+    }
+
+    async fn decide(&self, lost: Vec<(Run, Reason)>) -> Result<usize> {
+        if lost.is_empty() {
+            return Ok(0);
+        }
+        let runs: Vec<Run> = lost.iter().map(|(run, _)| run.clone()).collect();
+        let tasks = self.tasks.of(&runs).await?;
+        let now = self.clock.now_ms();
+        let changes: Vec<Change> = lost
+            .iter()
+            .map(|(run, reason)| {
+                let attempt = Attempt { attempt: run.attempt, failures: run.failures, due_time: run.due_time };
+                let next = tasks.get(&run.task_id).map(|task| failure::after(task, attempt, *reason, now));
+                let change = Change::of(run, crate::domain::Status::Cancelled, Reason::TaskDeleted);
+                match next {
+                    None => Change { finished_at: now, ..change },
+                    Some(next) => Change {
+                        to: next.status,
+                        due_time: next.due_time,
+                        failures: next.failures,
+                        reason: *reason,
+                        finished_at: if next.status.is_terminal() { now } else { 0 },
+                        ..change
+                    },
+                }
+            })
+            .collect();
+        let moved = self.store.change(&changes).await?;
+        tracing::warn!(runs = moved.len(), "lost runs decided");
+        let parents: HashSet<i64> = lost
+            .iter()
+            .filter(|(run, _)| run.parent_id > 0 && moved.contains(&run.id))
+            .map(|(run, _)| run.parent_id)
+            .collect();
+        self.store.settle_parents(&parents.into_iter().collect::<Vec<_>>(), now).await?;
+        Ok(moved.len())
+    }
+}
+
+/// What can be said of an executor that is not online.
+struct Fate {
+    /// It starts nothing that is due after this instant, ms.
+    starts_nothing_after: Option<i64>,
+    /// What it started has ended.
+    dead: bool,
+}
+
+impl Fate {
+    const DEAD: Self = Self { starts_nothing_after: Some(i64::MIN), dead: true };
+
+    fn of(&self, handed: &HandedRun) -> Option<Reason> {
+        let after = self.starts_nothing_after?;
+        // Handed over or due after the end: it certainly never started.
+        if after > i64::MIN && (handed.run.due_time > after || handed.dispatched_at > after) {
+            return Some(Reason::ExecutorGone);
+        }
+        self.dead.then_some(Reason::OutcomeUnknown)
+    }
+}

@@ -1,0 +1,130 @@
+//! Schedules → task logs, a few minutes ahead, by the node that holds the lease.
+//!
+//! Cost follows the number of fires: only tasks whose watermark lies in the window are read. The
+//! lease keeps nodes from doing the same work twice; that they cannot double a log is up to the
+//! watermark's guard and the unique index.
+
+use crate::cluster::{Clock, Membership};
+use crate::domain::plan::{Window, plan};
+use crate::domain::{IdSource, Task};
+use crate::store::{ClusterStore, Fence, LeaseName, PlanStore, Result};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Distances of pre-generation, ms.
+#[derive(Debug, Clone, Copy)]
+pub struct PregenerateSettings {
+    /// How far ahead logs are written.
+    pub ahead_ms: i64,
+    /// A fire later than this without a log was missed.
+    pub misfire_after_ms: i64,
+    /// How long the lease lives without renewal.
+    pub lease_ttl_ms: i64,
+}
+
+/// Tasks planned in one transaction at most.
+const TASKS_MAX: u64 = 500;
+
+/// Logs written in one transaction, about.
+const LOGS_TARGET: usize = 2_000;
+
+/// Transactions in one tick at most; the next tick goes on.
+const ROUNDS_MAX: usize = 200;
+
+/// The writer of task logs of one node.
+pub struct Pregenerator<S: ?Sized> {
+    store: Arc<S>,
+    clock: Arc<dyn Clock>,
+    membership: Arc<Membership>,
+    ids: Arc<IdSource>,
+    settings: PregenerateSettings,
+    fence: Mutex<Option<Fence>>,
+}
+
+impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
+    /// Over the node's parts.
+    pub fn new(
+        store: Arc<S>,
+        clock: Arc<dyn Clock>,
+        membership: Arc<Membership>,
+        ids: Arc<IdSource>,
+        settings: PregenerateSettings,
+    ) -> Self {
+        Self { store, clock, membership, ids, settings, fence: Mutex::default() }
+    }
+
+    /// Writes everything that falls into the window, if this node has the lease. Answers how many
+    /// logs were planned.
+    pub async fn tick(&self) -> Result<usize> {
+        let held = *self.lock();
+        let ttl = self.settings.lease_ttl_ms;
+        let fence = self.store.take_lease(LeaseName::Pregenerate, self.membership.id(), held, ttl).await?;
+        if fence != held {
+            tracing::info!(fence = fence.map(|fence| fence.number), "pre-generation lease changed hands");
+            *self.lock() = fence;
+        }
+        let Some(fence) = fence else { return Ok(0) };
+        let mut written = 0;
+        for _ in 0..ROUNDS_MAX {
+            let tasks = self.store.tasks_due(self.until(), TASKS_MAX).await?;
+            if tasks.is_empty() {
+                break;
+            }
+            match self.write(Some(fence), &tasks).await? {
+                Some(logs) => written += logs,
+                None => {
+                    tracing::warn!(
+                        fence = fence.number,
+                        "lost the pre-generation lease while writing; nothing was written"
+                    );
+                    *self.lock() = None;
+                    break;
+                }
+            }
+        }
+        Ok(written)
+    }
+
+    /// Writes the window of one task at once, without the lease: right after it was started or
+    /// edited, so that its first fires are not late.
+    pub async fn write_task(&self, id: i64) -> Result<usize> {
+        let mut written = 0;
+        for _ in 0..ROUNDS_MAX {
+            let tasks = self.store.tasks(&[id]).await?;
+            if tasks.iter().all(|task| task.next_fire_at > self.until()) {
+                break;
+            }
+            written += self.write(None, &tasks).await?.unwrap_or(0);
+        }
+        Ok(written)
+    }
+
+    /// Lets another node write at once.
+    pub async fn release(&self) -> Result<()> {
+        let held = self.lock().take();
+        match held {
+            Some(fence) => self.store.release_lease(fence).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn write(&self, fence: Option<Fence>, tasks: &[Task]) -> Result<Option<usize>> {
+        let now = self.clock.now_ms();
+        let window = Window {
+            now,
+            until: self.until(),
+            misfire_after_ms: self.settings.misfire_after_ms,
+            fires_max: (LOGS_TARGET / tasks.len().max(1)).max(1),
+        };
+        let plans: Vec<_> = tasks.iter().filter_map(|task| plan(task, window, || self.ids.next(now))).collect();
+        let logs = plans.iter().map(|plan| plan.fires.len()).sum();
+        Ok(self.store.write_ahead(fence, &plans, now).await?.map(|_| logs))
+    }
+
+    fn until(&self) -> i64 {
+        self.clock.now_ms() + self.settings.ahead_ms
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Fence>> {
+        self.fence.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,121 @@
+//! Fills the queue: this node's share of what is due soon, and whatever is due so soon that
+//! whoever comes first should take it.
+
+use super::RunQueue;
+use crate::cluster::{Clock, Membership};
+use crate::domain::{Run, Status};
+use crate::store::{BATCH_MAX, Change, ClaimStore, HandStore, Result, Share};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Distances of the loader, ms.
+#[derive(Debug, Clone, Copy)]
+pub struct LoaderSettings {
+    /// How long before its due time a run is handed over.
+    pub lead_ms: i64,
+    /// Between two full loads.
+    pub interval_ms: i64,
+}
+
+/// What is due within the lead plus this is claimed by any node, ms.
+const URGENT_MS: i64 = 1_500;
+
+/// The loader of one node.
+pub struct Loader<S: ?Sized> {
+    store: Arc<S>,
+    clock: Arc<dyn Clock>,
+    membership: Arc<Membership>,
+    queue: Arc<RunQueue>,
+    settings: LoaderSettings,
+    /// An earlier claim ended in an error: rows may be this node's without being in the queue.
+    unsure: AtomicBool,
+}
+
+impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
+    /// Over the node's parts. The first tick takes over what an earlier process of this node's
+    /// name left behind.
+    pub fn new(
+        store: Arc<S>,
+        clock: Arc<dyn Clock>,
+        membership: Arc<Membership>,
+        queue: Arc<RunQueue>,
+        settings: LoaderSettings,
+    ) -> Self {
+        Self { store, clock, membership, queue, settings, unsure: AtomicBool::new(true) }
+    }
+
+    /// Claims this node's share of what is due within the lead and two load intervals.
+    pub async fn load(&self) -> Result<usize> {
+        let until = self.clock.now_ms() + self.settings.lead_ms + 2 * self.settings.interval_ms;
+        self.fill(Some(self.membership.view().share), until).await
+    }
+
+    /// Claims whatever is due almost at once, of any share: what others gave back, lost or are
+    /// too busy for, and what was just written.
+    pub async fn load_urgent(&self) -> Result<usize> {
+        self.fill(None, self.clock.now_ms() + self.settings.lead_ms + URGENT_MS).await
+    }
+
+    /// Gives everything that the database says is queued here back to all nodes, for a graceful
+    /// stop. Can be repeated after an error.
+    pub async fn give_back(&self) -> Result<usize> {
+        drop(self.queue.drain());
+        let mut returned = 0;
+        loop {
+            let runs = self.store.queued_of(self.membership.id(), BATCH_MAX as u64).await?;
+            if runs.is_empty() {
+                return Ok(returned);
+            }
+            let changes: Vec<Change> = runs.iter().map(returned_to_all).collect();
+            returned += self.store.change(&changes).await?.len();
+        }
+    }
+
+    async fn fill(&self, share: Option<Share>, until: i64) -> Result<usize> {
+        self.adopt().await?;
+        let mut loaded = 0;
+        loop {
+            let limit = self.queue.room().min(BATCH_MAX);
+            if limit == 0 {
+                break;
+            }
+            let runs = self.store.claimable(share, until, limit as u64).await?;
+            let found = runs.len();
+            let runs: Vec<Run> = runs.into_iter().take(limit).collect();
+            self.unsure.store(true, Ordering::Relaxed);
+            let claimed = self.store.claim(self.membership.id(), runs, self.clock.now_ms()).await?;
+            self.unsure.store(false, Ordering::Relaxed);
+            loaded += claimed.len();
+            self.queue.push(claimed);
+            if found < limit {
+                break;
+            }
+        }
+        Ok(loaded)
+    }
+
+    /// After an error whose effect is unknown: every row that the database says is queued here
+    /// and that is not in the queue comes in. Copies whose row moved on meanwhile lose at the
+    /// version.
+    async fn adopt(&self) -> Result<()> {
+        if !self.unsure.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let inside = self.queue.ids();
+        let limit = (self.queue.room() + inside.len()) as u64;
+        let mine = self.store.queued_of(self.membership.id(), limit.max(1)).await?;
+        let missing: Vec<Run> = mine.into_iter().filter(|run| !inside.contains(&run.id)).collect();
+        if !missing.is_empty() {
+            tracing::info!(runs = missing.len(), "took over runs queued for this node");
+        }
+        self.queue.push(missing);
+        self.unsure.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// The step with which a queued run goes back to all nodes.
+pub(crate) fn returned_to_all(run: &Run) -> Change {
+    let to = if run.attempt > 0 { Status::Retry } else { Status::Init };
+    Change::of(run, to, run.reason)
+}

@@ -1,0 +1,245 @@
+//! The configuration of a node: `conf/application.toml` is compiled in as the defaults, a file
+//! overrides it, the environment overrides both. Everything is checked once, here.
+
+use crate::store::DatabaseSettings;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const DEFAULTS: &str = include_str!("../../conf/application.toml");
+
+/// Where a file is looked for when none is named.
+pub const DEFAULT_FILE: &str = "conf/application.toml";
+
+/// Shortest token that may be configured, characters.
+const TOKEN_CHARS_MIN: usize = 32;
+
+/// All settings.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Listener.
+    pub server: ServerSettings,
+    /// Database.
+    pub database: DatabaseSettings,
+    /// The clockwork.
+    pub schedulers: SchedulerSettings,
+    /// What executors keep to.
+    pub executors: ExecutorPeriods,
+    /// Retention.
+    pub data: DataSettings,
+    /// Management API.
+    pub api: ApiSettings,
+    /// Log output.
+    pub log: LogSettings,
+}
+
+/// `[server]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerSettings {
+    /// Address to listen on.
+    pub bind: std::net::IpAddr,
+    /// Port to listen on.
+    pub port: u16,
+    /// Name of this node; empty: host:port.
+    pub name: String,
+}
+
+/// `[schedulers]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // each is explained in conf/application.toml
+pub struct SchedulerSettings {
+    #[serde(with = "humantime_serde")]
+    pub before_interval: Duration,
+    pub task_queue_count: usize,
+    #[serde(with = "humantime_serde")]
+    pub task_pre_generation_max_time: Duration,
+    #[serde(with = "humantime_serde")]
+    pub pre_generation_interval: Duration,
+    #[serde(with = "humantime_serde")]
+    pub load_interval: Duration,
+    #[serde(with = "humantime_serde")]
+    pub heartbeat_interval: Duration,
+    #[serde(with = "humantime_serde")]
+    pub offline_after: Duration,
+    pub time_zone: chrono_tz::Tz,
+    #[serde(with = "humantime_serde")]
+    pub misfire_after: Duration,
+    #[serde(with = "humantime_serde")]
+    pub accept_window: Duration,
+}
+
+/// `[executors]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // each is explained in conf/application.toml
+pub struct ExecutorPeriods {
+    #[serde(with = "humantime_serde")]
+    pub heartbeat_interval: Duration,
+    #[serde(with = "humantime_serde")]
+    pub metadata_interval: Duration,
+    #[serde(with = "humantime_serde")]
+    pub offline_after: Duration,
+    #[serde(with = "humantime_serde")]
+    pub abandon_after: Duration,
+}
+
+/// `[data]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataSettings {
+    /// Days that ended task logs are kept.
+    pub max_retain_days: u32,
+    /// Between two rounds.
+    #[serde(with = "humantime_serde")]
+    pub purge_interval: Duration,
+}
+
+/// `[api]`
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApiSettings {
+    /// Bearer token; empty: generated.
+    pub token: String,
+    /// Where a generated one is written.
+    pub token_file: PathBuf,
+}
+
+impl std::fmt::Debug for ApiSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApiSettings").field("token_file", &self.token_file).finish_non_exhaustive()
+    }
+}
+
+/// `[log]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogSettings {
+    /// Level or filter.
+    pub level: String,
+    /// How lines look.
+    pub format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// A setting that cannot be used: which, why, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("configuration: {0}")]
+pub struct SettingsError(String);
+
+impl Settings {
+    /// Reads `file` (or [`DEFAULT_FILE`] if it exists) over the defaults, the environment over
+    /// both.
+    ///
+    /// # Errors
+    /// An unreadable file, an unknown name, a value of the wrong kind or out of range.
+    pub fn load(file: Option<&Path>) -> Result<Self, SettingsError> {
+        let mut sources =
+            config::Config::builder().add_source(config::File::from_str(DEFAULTS, config::FileFormat::Toml));
+        let (path, required) = file.map_or((Path::new(DEFAULT_FILE), false), |file| (file, true));
+        sources = sources.add_source(config::File::from(path).format(config::FileFormat::Toml).required(required));
+        sources = sources.add_source(
+            config::Environment::with_prefix("CARILLON").prefix_separator("__").separator("__").try_parsing(true),
+        );
+        let settings: Self = sources.build().and_then(config::Config::try_deserialize).map_err(|error| {
+            SettingsError(format!("{error}; every setting and its default stands in conf/application.toml"))
+        })?;
+        settings.check()?;
+        Ok(settings)
+    }
+
+    fn check(&self) -> Result<(), SettingsError> {
+        let s = &self.schedulers;
+        let rules = [
+            (s.before_interval <= Duration::from_secs(60), "schedulers.before_interval must be at most 60s"),
+            (
+                s.task_pre_generation_max_time >= s.before_interval + 3 * s.pre_generation_interval
+                    && s.task_pre_generation_max_time <= Duration::from_secs(3_600),
+                "schedulers.task_pre_generation_max_time must be at least before_interval plus three pre_generation_intervals, and at most 1h",
+            ),
+            (
+                (1_000..=1_000_000).contains(&s.task_queue_count),
+                "schedulers.task_queue_count must be between 1000 and 1000000",
+            ),
+            (
+                s.offline_after >= 2 * s.heartbeat_interval && !s.heartbeat_interval.is_zero(),
+                "schedulers.offline_after must be at least two heartbeat_intervals",
+            ),
+            (
+                !s.pre_generation_interval.is_zero() && !s.load_interval.is_zero(),
+                "schedulers.pre_generation_interval and load_interval must not be 0",
+            ),
+            (
+                s.accept_window >= Duration::from_millis(500) && s.accept_window <= Duration::from_secs(60),
+                "schedulers.accept_window must be between 500ms and 60s",
+            ),
+            (
+                self.executors.offline_after >= 2 * self.executors.heartbeat_interval
+                    && !self.executors.heartbeat_interval.is_zero()
+                    && !self.executors.metadata_interval.is_zero(),
+                "executors.offline_after must be at least two heartbeat_intervals, and no interval 0",
+            ),
+            (
+                self.executors.abandon_after >= self.executors.offline_after,
+                "executors.abandon_after must be at least executors.offline_after",
+            ),
+            (
+                (1..=3_650).contains(&self.data.max_retain_days) && !self.data.purge_interval.is_zero(),
+                "data.max_retain_days must be between 1 and 3650, data.purge_interval not 0",
+            ),
+            (
+                self.api.token.is_empty() || self.api.token.chars().count() >= TOKEN_CHARS_MIN,
+                "api.token must have at least 32 characters, or be empty to have one generated",
+            ),
+            (
+                ["sqlite:", "mysql:", "mariadb:", "postgres:", "postgresql:"]
+                    .iter()
+                    .any(|kind| self.database.url.starts_with(kind)),
+                "database.url must begin with sqlite://, mysql:// or postgres://",
+            ),
+            (
+                (2..=1_000).contains(&self.database.max_connections),
+                "database.max_connections must be between 2 and 1000",
+            ),
+        ];
+        match rules.iter().find(|(holds, _)| !holds) {
+            Some((_, rule)) => Err(SettingsError((*rule).to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    /// The node's name: as given, else host:port.
+    #[must_use]
+    pub fn node_name(&self) -> String {
+        if !self.server.name.is_empty() {
+            return self.server.name.clone();
+        }
+        format!("{}:{}", host_name(), self.server.port)
+    }
+}
+
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .ok()
+        .map(|name| name.trim().to_owned())
+        .or_else(|| std::env::var("HOSTNAME").ok())
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "localhost".to_owned())
+}
+
+/// A duration as the engine counts, ms.
+#[must_use]
+pub fn ms(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}

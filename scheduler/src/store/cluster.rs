@@ -1,0 +1,146 @@
+//! Nodes, heartbeats, leases, the clock.
+
+use super::connect::retrying;
+use super::dialect::Sql;
+use super::{
+    ClusterStore, Fence, LeaseName, Member, NodeInfo, NodeState, Result, SqlStore, StoreError, StoreErrorKind,
+};
+use crate::domain::id::NODE_NUMBER_MAX;
+use async_trait::async_trait;
+use carillon_protocol::sign::random_hex;
+
+/// A node that left, or was not heard of, for this long gives its number to a new one, ms. Far
+/// longer than anything that a paused process could still want to write.
+const NUMBER_REST_MS: i64 = 3_600_000;
+
+#[async_trait]
+impl ClusterStore for SqlStore {
+    async fn now_us(&self) -> Result<i64> {
+        let now = self.query("read the cluster clock", &self.sql.now_us, [], |row| row.try_get_by_index(0)).await?;
+        now.first().copied().ok_or_else(|| {
+            StoreError::new(StoreErrorKind::Other, "read the cluster clock", "the database answered no row")
+        })
+    }
+
+    async fn join(&self, node: &NodeInfo) -> Result<Member> {
+        let incarnation = random_hex::<16>()
+            .map_err(|error| StoreError::new(StoreErrorKind::Other, "join the cluster", error.to_string()))?;
+        for _ in 0..20 {
+            match retrying(|| self.join_once(node, &incarnation)).await {
+                // Another node took the same number a moment earlier.
+                Err(error) if error.kind() == StoreErrorKind::Duplicate => {}
+                done => return done,
+            }
+        }
+        Err(StoreError::new(StoreErrorKind::Conflict, "join the cluster", "no free node number found in 20 tries"))
+    }
+
+    async fn heartbeat(&self, me: &Member, queue_depth: u64) -> Result<bool> {
+        let depth = i64::try_from(queue_depth).unwrap_or(i64::MAX);
+        let values = [me.id.into(), me.incarnation.clone().into(), depth.into()];
+        Ok(self.execute("renew the node's heartbeat", &self.sql.node_beat, values).await? == 1)
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeState>> {
+        let since = self.now_us().await? / 1_000 - NUMBER_REST_MS;
+        self.query("list the nodes", &self.sql.nodes, [since.into()], |row| {
+            Ok(NodeState {
+                id: row.try_get_by_index(0)?,
+                name: row.try_get_by_index(1)?,
+                address: row.try_get_by_index(2)?,
+                version: row.try_get_by_index(3)?,
+                started_at: row.try_get_by_index(4)?,
+                heartbeat_at: row.try_get_by_index(5)?,
+                left_at: row.try_get_by_index(6)?,
+                queue_depth: row.try_get_by_index(7)?,
+            })
+        })
+        .await
+    }
+
+    async fn leave(&self, me: &Member) -> Result<()> {
+        let sql = Sql::new(
+            self.backend,
+            "UPDATE node SET left_at = {now}, queue_depth = 0 WHERE id = {1} AND incarnation = {2}",
+        );
+        self.execute("leave the cluster", &sql, [me.id.into(), me.incarnation.clone().into()]).await.map(drop)
+    }
+
+    async fn take_lease(&self, lease: LeaseName, node: i64, held: Option<Fence>, ttl_ms: i64) -> Result<Option<Fence>> {
+        const ACTION: &str = "take a lease";
+        let name = || lease.as_str().into();
+        if let Some(fence) = held {
+            let values = [name(), node.into(), fence.number.into(), ttl_ms.into()];
+            if self.execute(ACTION, &self.sql.lease_renew, values).await? == 1 {
+                return Ok(Some(fence));
+            }
+        }
+        if self.execute(ACTION, &self.sql.lease_take, [name(), node.into(), ttl_ms.into()]).await? == 0 {
+            return Ok(None);
+        }
+        let number =
+            self.query(ACTION, &self.sql.lease_read, [name(), node.into()], |row| row.try_get_by_index(0)).await?;
+        Ok(number.first().map(|number| Fence { lease, node, number: *number }))
+    }
+
+    async fn release_lease(&self, fence: Fence) -> Result<()> {
+        let sql =
+            Sql::new(self.backend, "UPDATE lease SET expires_at = 0 WHERE name = {1} AND holder = {2} AND fence = {3}");
+        let values = [fence.lease.as_str().into(), fence.node.into(), fence.number.into()];
+        self.execute("release a lease", &sql, values).await.map(drop)
+    }
+}
+
+impl SqlStore {
+    async fn join_once(&self, node: &NodeInfo, incarnation: &str) -> Result<Member> {
+        let now = self.now_us().await? / 1_000;
+        let tx = self.begin("join the cluster").await?;
+        let read = Sql::new(self.backend, "SELECT id, name, heartbeat_at, left_at FROM node");
+        let known: Vec<(i64, String, i64, i64)> = tx
+            .query(&read, [], |row| {
+                Ok((
+                    row.try_get_by_index(0)?,
+                    row.try_get_by_index(1)?,
+                    row.try_get_by_index(2)?,
+                    row.try_get_by_index(3)?,
+                ))
+            })
+            .await?;
+        let same_name = known.iter().find(|(_, name, ..)| *name == node.name).map(|(id, ..)| *id);
+        let rested =
+            known.iter().find(|(_, _, beat, left)| now - (*beat).max(*left) > NUMBER_REST_MS).map(|(id, ..)| *id);
+        let unused = || (1..=NODE_NUMBER_MAX).find(|id| known.iter().all(|(taken, ..)| taken != id));
+        let (id, exists) = match (same_name, unused(), rested) {
+            (Some(id), ..) => (id, true),
+            (None, Some(id), _) => (id, false),
+            (None, None, Some(id)) => (id, true),
+            (None, None, None) => {
+                return Err(StoreError::new(
+                    StoreErrorKind::Invalid,
+                    "join the cluster",
+                    format!("all {NODE_NUMBER_MAX} node numbers are in use"),
+                ));
+            }
+        };
+        let template = if exists {
+            "UPDATE node SET name = {2}, address = {3}, incarnation = {4}, version = {5}, started_at = {now}, \
+             heartbeat_at = {now}, left_at = 0, queue_depth = 0 WHERE id = {1}"
+        } else {
+            "INSERT INTO node (id, name, address, incarnation, version, started_at, heartbeat_at, left_at, queue_depth) \
+             VALUES ({1}, {2}, {3}, {4}, {5}, {now}, {now}, 0, 0)"
+        };
+        tx.execute(
+            &Sql::new(self.backend, template),
+            [
+                id.into(),
+                node.name.clone().into(),
+                node.address.clone().into(),
+                incarnation.into(),
+                node.version.clone().into(),
+            ],
+        )
+        .await?;
+        tx.commit().await?;
+        Ok(Member { id, incarnation: incarnation.to_owned() })
+    }
+}

@@ -1,0 +1,277 @@
+//! One connection pool (SQLite: one for writing, one for reading) and the small helpers through
+//! which every statement goes: counted, bounded in time, errors classified once.
+
+use super::dialect::Sql;
+use super::sql::Statements;
+use super::{Result, StoreError, StoreErrorKind};
+use sea_orm::{
+    AccessMode, ConnectOptions, ConnectionTrait, Database, DatabaseBackend, DatabaseConnection, DatabaseTransaction,
+    DbErr, IsolationLevel, QueryResult, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait, Value,
+};
+use serde::{Deserialize, Serialize};
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Tries of a transaction that the database gave up for another's sake (deadlock, certification).
+const CONTENTION_TRIES: u32 = 5;
+
+/// `[database]` of the configuration.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatabaseSettings {
+    /// `sqlite://path?mode=rwc`, `mysql://user:password@host/name` (MariaDB too) or
+    /// `postgres://user:password@host/name`.
+    pub url: String,
+    /// Connections at most.
+    pub max_connections: u32,
+    /// A connection that cannot be had for this long is an error.
+    #[serde(with = "humantime_serde")]
+    pub connect_timeout: Duration,
+    /// A statement that takes longer is an error.
+    #[serde(with = "humantime_serde")]
+    pub statement_timeout: Duration,
+    /// Whether a node brings the schema up to date when it starts.
+    pub migrate_at_start: bool,
+}
+
+/// The store on a real database. Cloning shares the pools.
+#[derive(Clone)]
+pub struct SqlStore {
+    pub(super) writer: DatabaseConnection,
+    reader: DatabaseConnection,
+    pub(super) backend: DatabaseBackend,
+    pub(super) sql: Arc<Statements>,
+    statements: Arc<AtomicU64>,
+    timeout: Duration,
+}
+
+impl std::fmt::Debug for SqlStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqlStore").field("backend", &self.backend).finish_non_exhaustive()
+    }
+}
+
+impl SqlStore {
+    /// Connects, and proves the connection with a first statement.
+    ///
+    /// # Errors
+    /// The address cannot be parsed, the server does not answer or refuses the login.
+    pub async fn connect(settings: &DatabaseSettings) -> Result<Self> {
+        const ACTION: &str = "connect to the database (database.url)";
+        let writers = if settings.url.starts_with("sqlite:") { 1 } else { settings.max_connections };
+        let writer = open(settings, writers).await.map_err(|error| StoreError::from_db(ACTION, error))?;
+        let backend = writer.get_database_backend();
+        let reader = if backend == DatabaseBackend::Sqlite {
+            open(settings, settings.max_connections).await.map_err(|error| StoreError::from_db(ACTION, error))?
+        } else {
+            writer.clone()
+        };
+        let store = Self {
+            writer,
+            reader,
+            backend,
+            sql: Arc::new(Statements::new(backend)),
+            statements: Arc::default(),
+            timeout: settings.statement_timeout,
+        };
+        super::ClusterStore::now_us(&store).await?;
+        Ok(store)
+    }
+
+    /// Which kind of database this is: `sqlite`, `mysql` or `postgres`.
+    #[must_use]
+    pub fn backend_name(&self) -> &'static str {
+        self.backend.as_str()
+    }
+
+    /// Statements sent so far, transaction brackets included.
+    #[must_use]
+    pub fn statements_sent(&self) -> u64 {
+        self.statements.load(Ordering::Relaxed)
+    }
+
+    /// Closes the pools; what still runs ends with an error.
+    pub async fn close(&self) {
+        for connection in [&self.writer, &self.reader] {
+            if let Err(error) = connection.close_by_ref().await {
+                tracing::debug!(%error, "closing the database pool");
+            }
+        }
+    }
+
+    /// Counts a statement and bounds its time.
+    async fn run<T>(
+        &self,
+        action: &'static str,
+        work: impl Future<Output = std::result::Result<T, DbErr>>,
+    ) -> Result<T> {
+        self.statements.fetch_add(1, Ordering::Relaxed);
+        match tokio::time::timeout(self.timeout, work).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => Err(StoreError::from_db(action, error)),
+            Err(_) => Err(StoreError::new(
+                StoreErrorKind::Unavailable,
+                action,
+                format!("no answer from the database within {:?}", self.timeout),
+            )),
+        }
+    }
+
+    /// A statement outside a transaction; answers the rows affected.
+    pub(super) async fn execute<const N: usize>(
+        &self,
+        action: &'static str,
+        sql: &Sql,
+        values: [Value; N],
+    ) -> Result<u64> {
+        let statement = sql.bind(values);
+        retrying(|| async {
+            let done = self.run(action, self.writer.execute_raw(statement.clone())).await?;
+            Ok(done.rows_affected())
+        })
+        .await
+    }
+
+    /// A query outside a transaction.
+    pub(super) async fn query<T, const N: usize>(
+        &self,
+        action: &'static str,
+        sql: &Sql,
+        values: [Value; N],
+        read: impl Fn(&QueryResult) -> std::result::Result<T, DbErr>,
+    ) -> Result<Vec<T>> {
+        self.query_raw(action, sql.bind(values), read).await
+    }
+
+    /// A query whose text is built by the caller.
+    pub(super) async fn query_raw<T>(
+        &self,
+        action: &'static str,
+        statement: Statement,
+        read: impl Fn(&QueryResult) -> std::result::Result<T, DbErr>,
+    ) -> Result<Vec<T>> {
+        let rows = self.run(action, self.reader.query_all_raw(statement)).await?;
+        rows.iter().map(read).collect::<std::result::Result<_, _>>().map_err(|error| StoreError::from_db(action, error))
+    }
+
+    /// Begins a transaction in which each statement sees what is committed before it.
+    pub(super) async fn begin(&self, action: &'static str) -> Result<Transaction<'_>> {
+        let isolation = (self.backend != DatabaseBackend::Sqlite).then_some(IsolationLevel::ReadCommitted);
+        let options = TransactionOptions {
+            isolation_level: isolation,
+            access_mode: None::<AccessMode>,
+            sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
+        };
+        let inner = self.run(action, self.writer.begin_with_options(options)).await?;
+        Ok(Transaction { store: self, inner, action })
+    }
+}
+
+/// A transaction through the same helpers. Dropped without a commit it is rolled back.
+pub(super) struct Transaction<'a> {
+    store: &'a SqlStore,
+    inner: DatabaseTransaction,
+    action: &'static str,
+}
+
+impl Transaction<'_> {
+    pub(super) async fn execute<const N: usize>(&self, sql: &Sql, values: [Value; N]) -> Result<u64> {
+        self.execute_raw(sql.bind(values)).await
+    }
+
+    pub(super) async fn execute_raw(&self, statement: Statement) -> Result<u64> {
+        let done = self.store.run(self.action, self.inner.execute_raw(statement)).await?;
+        Ok(done.rows_affected())
+    }
+
+    pub(super) async fn query<T, const N: usize>(
+        &self,
+        sql: &Sql,
+        values: [Value; N],
+        read: impl Fn(&QueryResult) -> std::result::Result<T, DbErr>,
+    ) -> Result<Vec<T>> {
+        self.query_raw(sql.bind(values), read).await
+    }
+
+    pub(super) async fn query_raw<T>(
+        &self,
+        statement: Statement,
+        read: impl Fn(&QueryResult) -> std::result::Result<T, DbErr>,
+    ) -> Result<Vec<T>> {
+        let rows = self.store.run(self.action, self.inner.query_all_raw(statement)).await?;
+        rows.iter()
+            .map(read)
+            .collect::<std::result::Result<_, _>>()
+            .map_err(|error| StoreError::from_db(self.action, error))
+    }
+
+    pub(super) async fn commit(self) -> Result<()> {
+        self.store.run(self.action, self.inner.commit()).await
+    }
+
+    pub(super) async fn rollback(self) -> Result<()> {
+        self.store.run(self.action, self.inner.rollback()).await
+    }
+}
+
+/// Repeats `work` while the database reports contention: nothing happened, so nothing doubles.
+pub(super) async fn retrying<T, F, W>(work: W) -> Result<T>
+where
+    W: Fn() -> F,
+    F: Future<Output = Result<T>>,
+{
+    let mut tries = 1;
+    loop {
+        match work().await {
+            Err(error) if error.kind() == StoreErrorKind::Contention && tries < CONTENTION_TRIES => {
+                tracing::debug!(%error, tries, "contention; trying again");
+                tokio::time::sleep(Duration::from_millis(u64::from(tries * tries) * 5)).await;
+                tries += 1;
+            }
+            done => return done,
+        }
+    }
+}
+
+async fn open(settings: &DatabaseSettings, connections: u32) -> std::result::Result<DatabaseConnection, DbErr> {
+    let mut options = ConnectOptions::new(settings.url.clone());
+    options
+        .max_connections(connections)
+        .min_connections(1)
+        .connect_timeout(settings.connect_timeout)
+        .acquire_timeout(settings.connect_timeout)
+        .test_before_acquire(false)
+        .test_before_acquire_if_idle_for(Duration::from_secs(30))
+        .sqlx_logging(false)
+        .map_sqlx_sqlite_opts(|sqlite| {
+            sqlite
+                .create_if_missing(true)
+                .journal_mode(sea_orm::sqlx::sqlite::SqliteJournalMode::Wal)
+                // With WAL, NORMAL keeps the file whole and may lose the last commits when the
+                // machine loses power; FULL keeps them, and an acknowledged result is a promise.
+                .synchronous(sea_orm::sqlx::sqlite::SqliteSynchronous::Full)
+                .busy_timeout(Duration::from_secs(5))
+                .pragma("wal_autocheckpoint", "4000")
+        })
+        .map_sqlx_mysql_pool_opts(|pool| {
+            pool.after_connect(|connection, _| {
+                Box::pin(async move {
+                    // Without gap locks, batches of different nodes do not wait for each other.
+                    sea_orm::sqlx::Executor::execute(
+                        connection,
+                        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+                    )
+                    .await?;
+                    Ok(())
+                })
+            })
+        })
+        .map_sqlx_postgres_opts(|postgres| {
+            // A batch's size is bound, not known when the statement is prepared: a plan made for
+            // an empty table must not be kept.
+            postgres.options([("plan_cache_mode", "force_custom_plan")])
+        });
+    Database::connect(options).await
+}

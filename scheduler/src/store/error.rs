@@ -1,0 +1,105 @@
+//! One error for the room: what kind it is decides what a worker does next.
+
+use sea_orm::{DbErr, RuntimeErr, SqlErr, SqlxError};
+
+/// What a caller can do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreErrorKind {
+    /// The database cannot be reached, or did not answer in time; the effect of the statement is
+    /// unknown. Try again later.
+    Unavailable,
+    /// Deadlock, certification failure, busy: nothing happened; try again at once.
+    Contention,
+    /// A unique index says no.
+    Duplicate,
+    /// The row's state does not allow it (another edit came first).
+    Conflict,
+    /// No such row for this caller.
+    NotFound,
+    /// The input cannot be stored as asked.
+    Invalid,
+    /// The database can be read but not written.
+    ReadOnly,
+    /// Anything else: a fault of ours or of the schema.
+    Other,
+}
+
+/// What went wrong, where.
+#[derive(Debug, thiserror::Error)]
+#[error("{action}: {detail}")]
+pub struct StoreError {
+    kind: StoreErrorKind,
+    action: &'static str,
+    detail: String,
+    #[source]
+    source: Option<DbErr>,
+}
+
+impl StoreError {
+    /// An error without a database error behind it.
+    pub fn new(kind: StoreErrorKind, action: &'static str, detail: impl Into<String>) -> Self {
+        Self { kind, action, detail: detail.into(), source: None }
+    }
+
+    /// What kind it is.
+    #[must_use]
+    pub fn kind(&self) -> StoreErrorKind {
+        self.kind
+    }
+
+    /// Whether the same call may succeed later.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        matches!(self.kind, StoreErrorKind::Unavailable | StoreErrorKind::Contention)
+    }
+
+    pub(super) fn from_db(action: &'static str, error: DbErr) -> Self {
+        Self { kind: classify(&error), action, detail: error.to_string(), source: Some(error) }
+    }
+}
+
+fn classify(error: &DbErr) -> StoreErrorKind {
+    if let Some(SqlErr::UniqueConstraintViolation(_)) = error.sql_err() {
+        return StoreErrorKind::Duplicate;
+    }
+    match error {
+        DbErr::ConnectionAcquire(_) | DbErr::Conn(RuntimeErr::Internal(_)) => StoreErrorKind::Unavailable,
+        DbErr::Conn(RuntimeErr::SqlxError(inner))
+        | DbErr::Exec(RuntimeErr::SqlxError(inner))
+        | DbErr::Query(RuntimeErr::SqlxError(inner)) => classify_sqlx(inner),
+        _ => StoreErrorKind::Other,
+    }
+}
+
+fn classify_sqlx(error: &SqlxError) -> StoreErrorKind {
+    let Some(database) = error.as_database_error() else {
+        return match error {
+            SqlxError::ColumnDecode { .. } | SqlxError::ColumnNotFound(_) | SqlxError::TypeNotFound { .. } => {
+                StoreErrorKind::Other
+            }
+            // Everything else without a server's answer is about the connection.
+            _ => StoreErrorKind::Unavailable,
+        };
+    };
+    let code = database.code().unwrap_or_default();
+    let message = database.message();
+    match code.as_ref() {
+        // PostgreSQL and standard SQLSTATE; SQLite busy, locked, busy snapshot.
+        "40001" | "40P01" | "5" | "6" | "261" | "262" | "517" => StoreErrorKind::Contention,
+        "8" | "776" | "1032" | "1544" | "25006" => StoreErrorKind::ReadOnly,
+        "57P01" | "57P02" | "57P03" | "53300" | "08006" | "08003" | "10" | "14" | "778" | "4874" => {
+            StoreErrorKind::Unavailable
+        }
+        // MariaDB gives its own numbers in the message's place: 1213 deadlock, 1205 lock wait,
+        // 1047 not ready (Galera), 1053 shutdown, 1290/1836 read only, 1040 too many connections.
+        _ if message.contains("Deadlock found") || message.contains("Lock wait timeout") => StoreErrorKind::Contention,
+        _ if message.contains("read-only") || message.contains("readonly") => StoreErrorKind::ReadOnly,
+        _ if ["WSREP has not yet", "shutdown in progress", "Too many connections", "is shutting down"]
+            .iter()
+            .any(|text| message.contains(text)) =>
+        {
+            StoreErrorKind::Unavailable
+        }
+        _ => StoreErrorKind::Other,
+    }
+}

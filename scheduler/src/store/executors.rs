@@ -1,0 +1,225 @@
+//! Executors and their handlers.
+
+use super::connect::retrying;
+use super::dialect::{Sql, or_ignore};
+use super::rows::{self, clean, to_json};
+use super::{ExecutorBeat, ExecutorEnd, ExecutorStore, Result, Scope, SqlStore};
+use crate::domain::Executor;
+use crate::domain::task::NEVER;
+use async_trait::async_trait;
+use carillon_protocol::{HandlerInfo, Register};
+use std::collections::HashSet;
+
+#[async_trait]
+impl ExecutorStore for SqlStore {
+    async fn register(
+        &self,
+        scope: Scope,
+        register: &Register,
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+    ) -> Result<i64> {
+        retrying(|| self.register_once(scope, register, new_id, now)).await
+    }
+
+    async fn beat(&self, beats: &[ExecutorBeat]) -> Result<HashSet<i64>> {
+        const ACTION: &str = "commit executor heartbeats";
+        let rows: Vec<_> = beats
+            .iter()
+            .map(|beat| {
+                let Scope { tenant_id, app_id } = beat.scope;
+                (beat.executor_id, &beat.instance, tenant_id, app_id, beat.held, beat.running, i32::from(beat.draining))
+            })
+            .collect();
+        let keys = to_json(ACTION, &rows)?;
+        if self.execute(ACTION, &self.sql.executor_beat, [keys.clone().into()]).await? == beats.len() as u64 {
+            return Ok(beats.iter().map(|beat| beat.executor_id).collect());
+        }
+        let read = self.query(ACTION, &self.sql.executor_known, [keys.into()], |row| row.try_get_by_index(0));
+        Ok(read.await?.into_iter().collect())
+    }
+
+    async fn retire(&self, scope: Scope, executor_id: i64, left: bool, now: i64) -> Result<()> {
+        let sql = Sql::new(
+            self.backend,
+            "UPDATE executor SET draining = 1, gone_at = {4} WHERE id = {1} AND tenant_id = {2} AND app_id = {3} \
+             AND gone_at = 0",
+        );
+        let gone_at = if left { now } else { 0 };
+        let values = [executor_id.into(), scope.tenant_id.into(), scope.app_id.into(), gone_at.into()];
+        self.execute("retire an executor", &sql, values).await.map(drop)
+    }
+
+    async fn executors(&self, since: i64) -> Result<Vec<Executor>> {
+        self.query("list online executors", &self.sql.executors, [since.into()], rows::executor).await
+    }
+
+    async fn executor_ends(&self, ids: &[i64]) -> Result<Vec<ExecutorEnd>> {
+        const ACTION: &str = "read the ends of executors";
+        let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
+        self.query(ACTION, &self.sql.executor_ends, [ids.into()], |row| {
+            Ok(ExecutorEnd {
+                id: row.try_get_by_index(0)?,
+                scope: Scope { tenant_id: row.try_get_by_index(1)?, app_id: row.try_get_by_index(2)? },
+                instance: row.try_get_by_index(3)?,
+                address: row.try_get_by_index(4)?,
+                heartbeat_at: row.try_get_by_index(5)?,
+                gone_at: row.try_get_by_index(6)?,
+            })
+        })
+        .await
+    }
+}
+
+impl SqlStore {
+    async fn register_once(
+        &self,
+        scope: Scope,
+        register: &Register,
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+    ) -> Result<i64> {
+        const ACTION: &str = "register an executor";
+        let Scope { tenant_id, app_id } = scope;
+        let names: Vec<&str> = register.handlers.iter().map(|handler| handler.name.as_str()).collect();
+        let (tags, handlers) = (to_json(ACTION, &register.tags)?, to_json(ACTION, &names)?);
+        let tx = self.begin(ACTION).await?;
+        let known = Sql::new(
+            self.backend,
+            "SELECT id, tags, handlers, address, description FROM executor WHERE app_id = {1} AND instance = {2} AND tenant_id = {3}",
+        );
+        let key = [app_id.into(), register.instance.clone().into(), tenant_id.into()];
+        let known: Vec<(i64, [String; 4])> = tx
+            .query(&known, key, |row| {
+                let text = |at| row.try_get_by_index::<String>(at);
+                Ok((row.try_get_by_index(0)?, [text(1)?, text(2)?, text(3)?, text(4)?]))
+            })
+            .await?;
+        let described = [tags.clone(), handlers.clone(), register.address.clone(), clean(&register.description)];
+        let (id, news) = known.first().map_or_else(|| (new_id(), true), |(id, before)| (*id, *before != described));
+        let [_, _, address, description] = described;
+        // The address belongs to one process: whoever listened there before is gone.
+        let replace = Sql::new(
+            self.backend,
+            "UPDATE executor SET gone_at = {1}, draining = 1 WHERE tenant_id = {2} AND app_id = {3} AND address = {4} \
+             AND id <> {5} AND gone_at = 0",
+        );
+        tx.execute(&replace, [now.into(), tenant_id.into(), app_id.into(), address.clone().into(), id.into()]).await?;
+        if known.is_empty() {
+            let insert = Sql::new(
+                self.backend,
+                "INSERT INTO executor (id, tenant_id, app_id, instance, address, host_name, pid, version, description, \
+                 tags, handlers, capacity, held, running, draining, registered_at, described_at, heartbeat_at, gone_at) \
+                 VALUES ({1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, 0, 0, 0, {13}, {13}, {now}, 0)",
+            );
+            tx.execute(
+                &insert,
+                [
+                    id.into(),
+                    tenant_id.into(),
+                    app_id.into(),
+                    register.instance.clone().into(),
+                    address.into(),
+                    register.host_name.clone().into(),
+                    i64::from(register.pid).into(),
+                    register.version.clone().into(),
+                    description.into(),
+                    tags.into(),
+                    handlers.into(),
+                    i64::from(register.capacity).into(),
+                    now.into(),
+                ],
+            )
+            .await?;
+        } else {
+            let update = Sql::new(
+                self.backend,
+                "UPDATE executor SET gone_at = 0, tags = {2}, handlers = {3}, capacity = {4}, address = {5}, \
+                 description = {6}, heartbeat_at = {now}, \
+                 described_at = CASE WHEN {8} = 1 THEN {7} ELSE described_at END WHERE id = {1}",
+            );
+            tx.execute(
+                &update,
+                [
+                    id.into(),
+                    tags.into(),
+                    handlers.into(),
+                    i64::from(register.capacity).into(),
+                    address.into(),
+                    description.into(),
+                    now.into(),
+                    i32::from(news).into(),
+                ],
+            )
+            .await?;
+        }
+        if news {
+            self.register_handlers(&tx, scope, &register.handlers, new_id, now).await?;
+        }
+        tx.commit().await?;
+        Ok(id)
+    }
+
+    /// A handler seen for the first time makes a stopped task; one seen before does not, even if
+    /// its task was deleted since.
+    async fn register_handlers(
+        &self,
+        tx: &super::connect::Transaction<'_>,
+        scope: Scope,
+        handlers: &[HandlerInfo],
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+    ) -> Result<()> {
+        let Scope { tenant_id, app_id } = scope;
+        let known = Sql::new(self.backend, "SELECT name FROM handler WHERE tenant_id = {1} AND app_id = {2}");
+        let known: HashSet<String> = tx
+            .query(&known, [tenant_id.into(), app_id.into()], |row| row.try_get_by_index(0))
+            .await?
+            .into_iter()
+            .collect();
+        let insert_handler = Sql::new(
+            self.backend,
+            "INSERT INTO handler (id, tenant_id, app_id, name, created_at) VALUES ({1}, {2}, {3}, {4}, {5})",
+        );
+        let insert_task = Sql::new(
+            self.backend,
+            &format!(
+                "INSERT INTO task (id, tenant_id, app_id, name, handler, description, cron, time_zone, params, routing, \
+                 tags, failure_strategy, max_retries, retry_interval_ms, expired_strategy, expire_after_ms, \
+                 misfire_strategy, timeout_ms, delivery, started, revision, next_fire_at, written_until, created_at, updated_at) VALUES \
+                 ({{1}}, {{2}}, {{3}}, {{4}}, {{4}}, {{5}}, {{6}}, {{7}}, '', 'random', '[]', 'retry', 5, 10000, 'execute', 0, \
+                 'fire_once', {{8}}, 'at_least_once', 0, 1, {NEVER}, 0, {{9}}, {{9}}) {}",
+                or_ignore(self.backend, "tenant_id, app_id, name")
+            ),
+        );
+        for handler in handlers.iter().filter(|handler| !known.contains(&handler.name)) {
+            let name = handler.name.clone();
+            let values = [new_id().into(), tenant_id.into(), app_id.into(), name.clone().into(), now.into()];
+            tx.execute(&insert_handler, values).await?;
+            // A default that this node cannot read must not keep the executor out.
+            let cron = handler.cron.clone().unwrap_or_default();
+            let zone = handler.time_zone.clone().unwrap_or_else(|| "UTC".to_owned());
+            let usable = rows::schedule(&cron, &zone);
+            if let Err(error) = &usable {
+                tracing::warn!(handler = name, %error, "default schedule of a handler refused; its task fires only by hand");
+            }
+            let (cron, zone) = if usable.is_ok() { (cron, zone) } else { (String::new(), "UTC".to_owned()) };
+            tx.execute(
+                &insert_task,
+                [
+                    new_id().into(),
+                    tenant_id.into(),
+                    app_id.into(),
+                    name.into(),
+                    clean(&handler.description).into(),
+                    cron.into(),
+                    zone.into(),
+                    handler.timeout_ms.into(),
+                    now.into(),
+                ],
+            )
+            .await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! Migration, safe when several nodes start at once: a row in a small table is the lock, taken
+//! and given up by guarded statements (no advisory locks, see the design).
+
+use super::{Result, SqlStore, StoreError, StoreErrorKind};
+
+use carillon_migrations::{Migrator, MigratorTrait};
+use carillon_protocol::sign::random_hex;
+use sea_orm::{ConnectionTrait, Statement, Value};
+use std::time::{Duration, Instant};
+
+/// After this long without a renewal the lock counts as left behind by a crash.
+const LOCK_STALE_S: i64 = 120;
+
+/// How long a node waits for another one's migration.
+const WAIT_MAX: Duration = Duration::from_secs(180);
+
+impl SqlStore {
+    /// Brings the schema up to this version; answers how many steps were applied.
+    pub async fn migrate(&self) -> Result<usize> {
+        const ACTION: &str = "migrate the database";
+        let wrap = |error| StoreError::from_db(ACTION, error);
+        if self.pending().await? == 0 {
+            return Ok(0);
+        }
+        self.writer
+            .execute_unprepared(
+                "CREATE TABLE IF NOT EXISTS migration_lock (id BIGINT PRIMARY KEY, holder VARCHAR(64) NOT NULL, \
+                 taken_at BIGINT NOT NULL)",
+            )
+            .await
+            .map(drop)
+            .or_else(|error| self.tolerate_race(error))
+            .map_err(wrap)?;
+        let me =
+            random_hex::<16>().map_err(|error| StoreError::new(StoreErrorKind::Other, ACTION, error.to_string()))?;
+        let deadline = Instant::now() + WAIT_MAX;
+        while !self.take_migration_lock(&me).await? {
+            if Instant::now() > deadline {
+                return Err(StoreError::new(
+                    StoreErrorKind::Conflict,
+                    ACTION,
+                    format!(
+                        "another node has been migrating for {WAIT_MAX:?}; if none is, delete the row of table migration_lock"
+                    ),
+                ));
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        let steps = self.pending().await?;
+        let outcome = Migrator::up(&self.writer, None).await.map_err(wrap);
+        self.statement("DELETE FROM migration_lock WHERE holder = {1}", [me.into()]).await?;
+        outcome.map(|()| steps)
+    }
+
+    /// Steps that this version has and the database has not.
+    pub async fn pending(&self) -> Result<usize> {
+        Migrator::get_pending_migrations_read_only(&self.writer)
+            .await
+            .map(|steps| steps.len())
+            .map_err(|error| StoreError::from_db("read the schema's version", error))
+    }
+
+    async fn take_migration_lock(&self, me: &str) -> Result<bool> {
+        let now = super::ClusterStore::now_us(self).await? / 1_000_000;
+        self.statement("DELETE FROM migration_lock WHERE taken_at < {1}", [(now - LOCK_STALE_S).into()]).await?;
+        let taken = self
+            .statement(
+                "INSERT INTO migration_lock (id, holder, taken_at) VALUES (1, {1}, {2})",
+                [me.into(), now.into()],
+            )
+            .await;
+        match taken {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == StoreErrorKind::Duplicate => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn statement<const N: usize>(&self, template: &str, values: [Value; N]) -> Result<u64> {
+        let statement: Statement = super::dialect::Sql::new(self.backend, template).bind(values);
+        self.writer
+            .execute_raw(statement)
+            .await
+            .map(|done| done.rows_affected())
+            .map_err(|error| StoreError::from_db("take the migration lock", error))
+    }
+
+    /// Two `CREATE TABLE IF NOT EXISTS` at once: PostgreSQL lets one fail on its own catalogue.
+    #[allow(clippy::unused_self, clippy::result_large_err)]
+    fn tolerate_race(&self, error: sea_orm::DbErr) -> std::result::Result<(), sea_orm::DbErr> {
+        let text = error.to_string();
+        if text.contains("already exists") || text.contains("duplicate key") { Ok(()) } else { Err(error) }
+    }
+}

@@ -1,0 +1,384 @@
+//! What the workers ask of the database, in the words of the domain, and the one room that knows
+//! SQL.
+//!
+//! The traits are split by the room that asks. [`SqlStore`] answers them on SQLite, MariaDB/MySQL
+//! and PostgreSQL; a model in memory answers them in the simulator; one conformance suite holds
+//! all of them to the same behaviour.
+//!
+//! Rules that every statement keeps:
+//! - A change of state is guarded by the version (or by the attempt, for results) and takes a
+//!   whole batch; who loses the race learns it from the answer and does nothing.
+//! - A guarded batch can be repeated after an error whose effect is unknown: a row that already
+//!   is exactly as asked for counts as done.
+//! - Times are epoch milliseconds on the cluster clock, given by the caller; only heartbeats and
+//!   leases use the database's own clock, because they are what that clock is for.
+
+mod admin;
+mod claiming;
+mod cluster;
+mod connect;
+mod dialect;
+mod error;
+mod executors;
+mod handing;
+mod housekeeping;
+mod migrate;
+mod outcome;
+mod planning;
+mod rows;
+mod sql;
+mod tenants;
+
+pub use admin::{LogFilter, LogView, TaskDraft, TaskFilter, TaskView, Unsent};
+pub use connect::{DatabaseSettings, SqlStore};
+pub use error::{StoreError, StoreErrorKind};
+pub use tenants::{AppView, NewKey, SigningKey};
+
+use crate::domain::plan::Plan;
+use crate::domain::{Executor, Reason, Run, Status, Task};
+use async_trait::async_trait;
+use carillon_protocol::{Register, RunResult};
+use std::collections::HashSet;
+
+/// Result of everything in this room.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// Rows in one statement at most; larger batches are cut by the callers.
+pub const BATCH_MAX: usize = 1_000;
+
+/// Everything that the workers ask.
+pub trait Store:
+    ClusterStore + PlanStore + ClaimStore + HandStore + OutcomeStore + ExecutorStore + HousekeepingStore
+{
+}
+
+impl<T> Store for T where
+    T: ClusterStore + PlanStore + ClaimStore + HandStore + OutcomeStore + ExecutorStore + HousekeepingStore
+{
+}
+
+/// This process as a member of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Node number, 1..=1023; also what its ids carry.
+    pub id: i64,
+    /// Random per process start: whoever replaces this process under its name changes it.
+    pub incarnation: String,
+}
+
+/// What a node says of itself.
+#[derive(Debug, Clone, Default)]
+pub struct NodeInfo {
+    /// Unique in the cluster; a new process of the same name replaces the old one.
+    pub name: String,
+    /// Where it listens.
+    pub address: String,
+    /// Software version.
+    pub version: String,
+}
+
+/// A node as the others see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeState {
+    /// Node number.
+    pub id: i64,
+    /// Name.
+    pub name: String,
+    /// Where it listens.
+    pub address: String,
+    /// Software version.
+    pub version: String,
+    /// When the process joined.
+    pub started_at: i64,
+    /// Last heartbeat by the database's clock.
+    pub heartbeat_at: i64,
+    /// When it left in good order, else 0.
+    pub left_at: i64,
+    /// Runs in its memory at the last heartbeat.
+    pub queue_depth: i64,
+}
+
+/// The rights that one node at a time can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LeaseName {
+    /// Writing task logs ahead.
+    Pregenerate,
+    /// Retention and statistics.
+    Housekeeping,
+}
+
+impl LeaseName {
+    /// The row's name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pregenerate => "pregenerate",
+            Self::Housekeeping => "housekeeping",
+        }
+    }
+}
+
+/// Proof of holding a lease: the number grows with every change of hands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fence {
+    /// Which lease.
+    pub lease: LeaseName,
+    /// Node that holds it.
+    pub node: i64,
+    /// Its fencing number.
+    pub number: i64,
+}
+
+/// Asked by `cluster/`.
+#[async_trait]
+pub trait ClusterStore: Send + Sync {
+    /// The cluster clock, epoch µs: the database's own.
+    async fn now_us(&self) -> Result<i64>;
+    /// Takes a node number. A process of the same name loses its own (its incarnation is
+    /// overwritten) and its number is handed on.
+    async fn join(&self, node: &NodeInfo) -> Result<Member>;
+    /// Renews the heartbeat by the database's clock; `false` when another process has taken the
+    /// name or the number.
+    async fn heartbeat(&self, me: &Member, queue_depth: u64) -> Result<bool>;
+    /// Every node that has not left, or left less than an hour ago.
+    async fn nodes(&self) -> Result<Vec<NodeState>>;
+    /// Says good-bye.
+    async fn leave(&self, me: &Member) -> Result<()>;
+    /// Takes the lease if it is free or expired, or renews it if `held` is current. `None` when
+    /// another node has it.
+    async fn take_lease(&self, lease: LeaseName, node: i64, held: Option<Fence>, ttl_ms: i64) -> Result<Option<Fence>>;
+    /// Gives the lease up, if it is still held.
+    async fn release_lease(&self, fence: Fence) -> Result<()>;
+}
+
+/// Asked by `pregenerate/`.
+#[async_trait]
+pub trait PlanStore: Send + Sync {
+    /// Started tasks whose watermark lies at or before `until`, earliest first.
+    async fn tasks_due(&self, until: i64, limit: u64) -> Result<Vec<Task>>;
+    /// These tasks, whatever their state.
+    async fn tasks(&self, ids: &[i64]) -> Result<Vec<Task>>;
+    /// In one transaction: checks the fence, moves each watermark that is still where the plan
+    /// found it, writes the logs of exactly those tasks. A log that exists is left alone, save
+    /// one that was cancelled by an edit or a stop, which the new definition takes over. Answers
+    /// the ids of the tasks that moved; `None` when the fence is no longer valid.
+    async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<i64>>>;
+}
+
+/// A node's part of the rows: those whose bucket modulo `total` is `index`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// From 0.
+    pub index: u32,
+    /// Number of nodes.
+    pub total: u32,
+}
+
+/// Buckets that rows are spread over.
+pub const BUCKETS: i64 = 1_024;
+
+/// Asked by `queue/`.
+#[async_trait]
+pub trait ClaimStore: Send + Sync {
+    /// INIT and RETRY rows due at or before `until`, earliest first; of one share or of all.
+    async fn claimable(&self, share: Option<Share>, until: i64, limit: u64) -> Result<Vec<Run>>;
+    /// INIT/RETRY → QUEUED for `node`. Answers those that are the node's now, with their new
+    /// version; the others went to somebody else.
+    async fn claim(&self, node: i64, runs: Vec<Run>, now: i64) -> Result<Vec<Run>>;
+    /// Rows QUEUED for `node`, earliest first: after an error whose effect is unknown.
+    async fn queued_of(&self, node: i64, limit: u64) -> Result<Vec<Run>>;
+    /// Rows QUEUED for nodes other than `live`.
+    async fn queued_of_others(&self, live: &[i64], limit: u64) -> Result<Vec<Run>>;
+}
+
+/// One guarded step to a state in which nobody runs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Task log id.
+    pub id: i64,
+    /// Version that the row must have.
+    pub version: i64,
+    /// New state.
+    pub to: Status,
+    /// When it is due again; unchanged for an end.
+    pub due_time: i64,
+    /// Failed attempts so far.
+    pub failures: i32,
+    /// Why.
+    pub reason: Reason,
+    /// For people; empty keeps what is there.
+    pub message: String,
+    /// When the handler was entered, 0 when unknown or never.
+    pub started_at: i64,
+    /// When it ended, 0 when it has not.
+    pub finished_at: i64,
+}
+
+impl Change {
+    /// A step of `run` that changes nothing but its state.
+    #[must_use]
+    pub fn of(run: &Run, to: Status, reason: Reason) -> Self {
+        Self {
+            id: run.id,
+            version: run.version,
+            to,
+            due_time: run.due_time,
+            failures: run.failures,
+            reason,
+            message: String::new(),
+            started_at: 0,
+            finished_at: 0,
+        }
+    }
+}
+
+/// One run to hand to one executor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HandOver {
+    /// Task log id.
+    pub id: i64,
+    /// Version that the row must have.
+    pub version: i64,
+    /// Executor that gets it.
+    pub executor_id: i64,
+}
+
+/// Asked by `dispatch/`.
+#[async_trait]
+pub trait HandStore: Send + Sync {
+    /// QUEUED or DISPATCHED → DISPATCHED to the executor, attempt + 1. Answers the ids that are
+    /// so now; the others were changed by somebody else.
+    async fn hand_over(&self, node: i64, items: &[HandOver], now: i64) -> Result<HashSet<i64>>;
+    /// In one transaction: the parent QUEUED → DISPATCHED with that many shards, and each shard
+    /// inserted as DISPATCHED to its executor, attempt 1. `false` when the parent was changed by
+    /// somebody else.
+    async fn hand_over_shards(&self, node: i64, parent: &Run, shards: &[(Run, i64)], now: i64) -> Result<bool>;
+    /// Guarded steps out of the hot path. Answers the ids that moved.
+    async fn change(&self, changes: &[Change]) -> Result<HashSet<i64>>;
+}
+
+/// Whose rows a caller may touch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Scope {
+    /// Tenant id.
+    pub tenant_id: i64,
+    /// App id.
+    pub app_id: i64,
+}
+
+/// A run as the judge of its outcome sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandedRun {
+    /// The run.
+    pub run: Run,
+    /// Node that handed it over (or queued it).
+    pub node_id: i64,
+    /// Executor that has it.
+    pub executor_id: i64,
+    /// When it was handed over, ms.
+    pub dispatched_at: i64,
+    /// When its last attempt ended, ms; 0 when it has not.
+    pub finished_at: i64,
+}
+
+/// Which handed-over runs to look at.
+#[derive(Debug, Clone)]
+pub struct Suspects {
+    /// Of these executors; empty means of any executor not in `except`.
+    pub executors: Vec<i64>,
+    /// Not of these.
+    pub except: Vec<i64>,
+    /// Due before this instant, ms …
+    pub due_before: i64,
+    /// … or handed over by a node not among these (when there are any).
+    pub or_not_by: Vec<i64>,
+    /// At most so many.
+    pub limit: u64,
+}
+
+/// Asked by `outcome/`.
+#[async_trait]
+pub trait OutcomeStore: Send + Sync {
+    /// DISPATCHED → SUCCEEDED where the attempt is current, in the caller's scope. Answers how
+    /// many rows moved; when fewer than asked, [`OutcomeStore::runs`] tells which.
+    async fn succeed(&self, scope: Scope, results: &[&RunResult]) -> Result<u64>;
+    /// These runs, in the caller's scope (`None`: the engine itself).
+    async fn runs(&self, scope: Option<Scope>, ids: &[i64]) -> Result<Vec<HandedRun>>;
+    /// Records results that came too late to count.
+    async fn record_stale(&self, executor_id: i64, results: &[&RunResult], ids: &[i64], now: i64) -> Result<()>;
+    /// Parents of those of these runs that are shards.
+    async fn parents_of(&self, ids: &[i64]) -> Result<Vec<i64>>;
+    /// Ends those of these parents whose shards have all ended: SUCCEEDED when all did, else
+    /// FAILED. Answers how many ended.
+    async fn settle_parents(&self, parents: &[i64], now: i64) -> Result<u64>;
+    /// DISPATCHED parents handed over before `before`, to sweep those whose settling was lost.
+    async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<i64>>;
+    /// DISPATCHED runs (no parents) that may be lost.
+    async fn suspects(&self, which: &Suspects) -> Result<Vec<HandedRun>>;
+}
+
+/// A heartbeat to commit.
+#[derive(Debug, Clone)]
+pub struct ExecutorBeat {
+    /// Whose.
+    pub executor_id: i64,
+    /// As sent; another instance's beat does not count.
+    pub instance: String,
+    /// Whose key signed it.
+    pub scope: Scope,
+    /// Accepted, not started.
+    pub held: usize,
+    /// Started, not ended.
+    pub running: usize,
+    /// Takes no new runs.
+    pub draining: bool,
+}
+
+/// Asked by `cluster/` and `api/` for executors.
+#[async_trait]
+pub trait ExecutorStore: Send + Sync {
+    /// Registers a process or refreshes its description; other processes at the same address are
+    /// gone with it. Makes a stopped task of each handler never seen before. `new_id` makes ids.
+    async fn register(
+        &self,
+        scope: Scope,
+        register: &Register,
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+    ) -> Result<i64>;
+    /// Commits heartbeats by the database's clock; answers the executors that are known.
+    async fn beat(&self, beats: &[ExecutorBeat]) -> Result<HashSet<i64>>;
+    /// Marks an executor as gone (`left`) or as taking no new runs.
+    async fn retire(&self, scope: Scope, executor_id: i64, left: bool, now: i64) -> Result<()>;
+    /// Executors with a heartbeat at or after `since` that are not gone.
+    async fn executors(&self, since: i64) -> Result<Vec<Executor>>;
+    /// These executors with their last heartbeat and when they went, dead or alive.
+    async fn executor_ends(&self, ids: &[i64]) -> Result<Vec<ExecutorEnd>>;
+}
+
+/// What is left of an executor that no longer beats.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutorEnd {
+    /// Id.
+    pub id: i64,
+    /// Owner.
+    pub scope: Scope,
+    /// Random per process start.
+    pub instance: String,
+    /// Where it listened.
+    pub address: String,
+    /// Last committed heartbeat, ms.
+    pub heartbeat_at: i64,
+    /// When it left or was replaced, ms; else 0.
+    pub gone_at: i64,
+}
+
+/// Asked by `housekeeping/`.
+#[async_trait]
+pub trait HousekeepingStore: Send + Sync {
+    /// Deletes ended logs and stale results older than `before` (ms), at most `limit` of each;
+    /// answers how many.
+    async fn purge(&self, before: i64, limit: u64) -> Result<u64>;
+    /// Deletes executors and nodes gone since before `before` (ms).
+    async fn purge_members(&self, before: i64) -> Result<u64>;
+}

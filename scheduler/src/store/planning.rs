@@ -1,0 +1,98 @@
+//! Writing task logs ahead.
+
+use super::connect::retrying;
+use super::rows::{self, to_json};
+use super::{BUCKETS, Fence, PlanStore, Result, SqlStore};
+use crate::domain::Task;
+use crate::domain::plan::{Fire, Plan};
+use crate::domain::task_log::PARENT_SHARD;
+use async_trait::async_trait;
+use std::collections::HashSet;
+
+#[async_trait]
+impl PlanStore for SqlStore {
+    async fn tasks_due(&self, until: i64, limit: u64) -> Result<Vec<Task>> {
+        self.query("read the tasks that fall due", &self.sql.tasks_due, [until.into(), limit.into()], rows::task).await
+    }
+
+    async fn tasks(&self, ids: &[i64]) -> Result<Vec<Task>> {
+        let ids = to_json("read tasks", &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
+        self.query("read tasks", &self.sql.tasks, [ids.into()], rows::task).await
+    }
+
+    async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<i64>>> {
+        retrying(|| self.write_ahead_once(fence, plans, now)).await
+    }
+}
+
+impl SqlStore {
+    async fn write_ahead_once(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<i64>>> {
+        const ACTION: &str = "write task logs ahead";
+        let marks: Vec<_> = plans.iter().map(|plan| (plan.task_id, plan.revision, plan.from, plan.to)).collect();
+        let marks = to_json(ACTION, &marks)?;
+        let tx = self.begin(ACTION).await?;
+        if let Some(fence) = fence {
+            // Renewing inside the transaction holds the lease's row until the commit: a node
+            // that lost the lease meanwhile writes nothing.
+            let values = [fence.lease.as_str().into(), fence.node.into(), fence.number.into(), LEASE_TTL_MS.into()];
+            if tx.execute(&self.sql.lease_renew, values).await? == 0 {
+                tx.rollback().await?;
+                return Ok(None);
+            }
+        }
+        // The watermark first: it locks exactly the tasks that are still as planned, so that an
+        // edit or a stop comes either before (and this plan writes nothing) or after (and
+        // cancels what it finds written).
+        let moved = tx.execute(&self.sql.move_watermarks, [marks.clone().into()]).await?;
+        let moved: HashSet<i64> = if moved == plans.len() as u64 {
+            plans.iter().map(|plan| plan.task_id).collect()
+        } else {
+            let read = tx.query(&self.sql.moved_tasks, [marks.into()], |row| row.try_get_by_index(0)).await?;
+            read.into_iter().collect()
+        };
+        let fires_of = |takes_over_only: bool| {
+            let chosen =
+                plans.iter().filter(|plan| moved.contains(&plan.task_id) && (!takes_over_only || plan.takes_over));
+            chosen.flat_map(|plan| plan.fires.iter().map(|fire| row(plan, fire))).collect::<Vec<_>>()
+        };
+        let takeovers = fires_of(true);
+        if !takeovers.is_empty() {
+            tx.execute(&self.sql.take_over_fires, [to_json(ACTION, &takeovers)?.into()]).await?;
+        }
+        let fires = fires_of(false);
+        if !fires.is_empty() {
+            tx.execute(&self.sql.insert_fires, [to_json(ACTION, &fires)?.into()]).await?;
+        }
+        tx.commit().await?;
+        tracing::trace!(tasks = moved.len(), logs = fires.len(), now, "task logs written ahead");
+        Ok(Some(moved))
+    }
+}
+
+/// How long a lease lives without renewal, ms: as long as a node may be silent.
+pub(super) const LEASE_TTL_MS: i64 = 10_000;
+
+type Row<'a> = (i64, i64, i64, i64, i64, i64, i16, i64, i32, &'a str, Option<&'a str>);
+
+fn row<'a>(plan: &Plan, fire: &'a Fire) -> Row<'a> {
+    (
+        fire.id,
+        plan.task_id,
+        plan.revision,
+        plan.to,
+        fire.fire_time,
+        fire.due_time,
+        fire.status as i16,
+        bucket(fire.id),
+        if plan.sharded { PARENT_SHARD } else { 0 },
+        fire.reason.as_str(),
+        (!fire.message.is_empty()).then_some(fire.message.as_str()),
+    )
+}
+
+/// Spreads ids over the buckets that nodes share out among themselves (Fibonacci hashing,
+/// Knuth, TAOCP 3, 6.4): ids of one millisecond differ only in their low bits.
+pub(super) fn bucket(id: i64) -> i64 {
+    let spread = (id as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    (spread as i64) % BUCKETS
+}

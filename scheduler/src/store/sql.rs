@@ -1,0 +1,366 @@
+//! Every statement of the hot path, rendered once per database.
+
+use super::dialect::{Kind, Sql, or_ignore, rows, update_from};
+use super::rows::{EXECUTOR_COLUMNS, HANDED_COLUMNS, RUN_COLUMNS, TASK_COLUMNS};
+use crate::domain::Status;
+use sea_orm::DatabaseBackend;
+
+/// The statements.
+#[derive(Debug)]
+pub struct Statements {
+    // cluster
+    pub now_us: Sql,
+    pub node_beat: Sql,
+    pub nodes: Sql,
+    pub lease_take: Sql,
+    pub lease_renew: Sql,
+    pub lease_read: Sql,
+    // pregenerate
+    pub tasks_due: Sql,
+    pub tasks: Sql,
+    pub move_watermarks: Sql,
+    pub moved_tasks: Sql,
+    pub insert_fires: Sql,
+    pub take_over_fires: Sql,
+    // claim
+    pub claimable_all: Sql,
+    pub claimable_share: Sql,
+    pub claim: Sql,
+    pub claimed: Sql,
+    pub queued_of: Sql,
+    pub queued_of_others: Sql,
+    // hand over
+    pub hand_over: Sql,
+    pub handed_over: Sql,
+    pub expand_parent: Sql,
+    pub insert_shards: Sql,
+    pub change: Sql,
+    pub changed: Sql,
+    // outcome
+    pub succeed: Sql,
+    pub runs: Sql,
+    pub runs_scoped: Sql,
+    pub stale: Sql,
+    pub parents_of: Sql,
+    pub settle_parents: Sql,
+    pub open_parents: Sql,
+    pub suspects_of: Sql,
+    pub suspects_except: Sql,
+    // executors
+    pub executor_beat: Sql,
+    pub executor_known: Sql,
+    pub executors: Sql,
+    pub executor_ends: Sql,
+    // housekeeping
+    pub purge_select: Sql,
+    pub purge_delete: Sql,
+    pub purge_stale: Sql,
+}
+
+const INIT: i16 = Status::Init as i16;
+const QUEUED: i16 = Status::Queued as i16;
+const DISPATCHED: i16 = Status::Dispatched as i16;
+const RETRY: i16 = Status::Retry as i16;
+const SUCCEEDED: i16 = Status::Succeeded as i16;
+const FAILED: i16 = Status::Failed as i16;
+const CANCELLED: i16 = Status::Cancelled as i16;
+
+const ID: &[(&str, Kind)] = &[("id", Kind::Big)];
+const ID_VERSION: &[(&str, Kind)] = &[("id", Kind::Big), ("version", Kind::Big)];
+const FIRE: &[(&str, Kind)] = &[
+    ("id", Kind::Big),
+    ("task_id", Kind::Big),
+    ("revision", Kind::Big),
+    ("next", Kind::Big),
+    ("fire_time", Kind::Big),
+    ("due_time", Kind::Big),
+    ("status", Kind::Int),
+    ("bucket", Kind::Int),
+    ("shard_index", Kind::Int),
+    ("reason", Kind::Text),
+    ("message", Kind::Text),
+];
+
+impl Statements {
+    /// Renders all of them for `backend`.
+    #[allow(clippy::too_many_lines)] // a list, one entry per statement
+    pub fn new(backend: DatabaseBackend) -> Self {
+        let sql = |template: &str| Sql::new(backend, template);
+        let from = |table: &str, set: &str, columns: &[(&str, Kind)], on: &str| {
+            Sql::new(backend, &update_from(backend, table, set, &rows(backend, 1, columns), on))
+        };
+        // Two ordered index ranges, each cut at the limit, instead of one sort over both.
+        let claimable = |filter: &str, limit: usize| {
+            let part = |status: i16, name: &str| {
+                format!(
+                    "SELECT * FROM (SELECT {RUN_COLUMNS} FROM task_log l WHERE l.status = {status} AND \
+                     l.due_time <= {{1}}{filter} ORDER BY l.due_time LIMIT {{{limit}}}) {name}"
+                )
+            };
+            format!("{} UNION ALL {}", part(RETRY, "r"), part(INIT, "i"))
+        };
+        let suspects = |which: &str| {
+            format!(
+                "SELECT {HANDED_COLUMNS} FROM task_log l WHERE l.status = {DISPATCHED} AND l.shard_index >= 0 AND \
+                 l.executor_id {which} (SELECT n_id FROM {}) AND (l.due_time < {{2}} OR ({{3}} = 1 AND \
+                 l.node_id NOT IN (SELECT n_id FROM {}))) ORDER BY l.due_time LIMIT {{5}}",
+                rows(backend, 1, ID),
+                rows(backend, 4, ID)
+            )
+        };
+        let in_rows = |marker: usize| format!("(SELECT n_id FROM {})", rows(backend, marker, ID));
+        Self {
+            now_us: sql("SELECT {now_us} AS now_us"),
+            node_beat: sql(
+                "UPDATE node SET heartbeat_at = {now}, queue_depth = {3}, left_at = 0 WHERE id = {1} AND incarnation = {2}",
+            ),
+            nodes: sql("SELECT id, name, address, version, started_at, heartbeat_at, left_at, queue_depth FROM node \
+                 WHERE left_at = 0 OR left_at > {1} ORDER BY id"),
+            lease_take: sql(
+                "UPDATE lease SET fence = fence + 1, holder = {2}, expires_at = {now} + {3} WHERE name = {1} \
+                 AND expires_at < {now}",
+            ),
+            lease_renew: sql(
+                "UPDATE lease SET expires_at = {now} + {4} WHERE name = {1} AND holder = {2} AND fence = {3} \
+                 AND expires_at >= {now}",
+            ),
+            lease_read: sql("SELECT fence FROM lease WHERE name = {1} AND holder = {2} AND expires_at >= {now}"),
+            tasks_due: sql(&format!(
+                "SELECT {TASK_COLUMNS} FROM task WHERE next_fire_at <= {{1}} ORDER BY next_fire_at LIMIT {{2}}"
+            )),
+            tasks: sql(&format!("SELECT {TASK_COLUMNS} FROM task WHERE id IN {}", in_rows(1))),
+            move_watermarks: from(
+                "task",
+                "next_fire_at = v.n_to",
+                &[("id", Kind::Big), ("revision", Kind::Big), ("from", Kind::Big), ("to", Kind::Big)],
+                "l.id = v.n_id AND l.revision = v.n_revision AND l.next_fire_at = v.n_from",
+            ),
+            moved_tasks: sql(&format!(
+                "SELECT t.id FROM {} JOIN task t ON t.id = v.n_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_to",
+                rows(backend, 1, &[("id", Kind::Big), ("revision", Kind::Big), ("from", Kind::Big), ("to", Kind::Big)])
+            )),
+            insert_fires: sql(&format!(
+                "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, \
+                 bucket, fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, \
+                 dispatched_at, started_at, finished_at, reason, message) \
+                 SELECT v.n_id, t.tenant_id, t.app_id, t.id, t.revision, 0, \
+                 v.n_shard_index, CASE WHEN v.n_shard_index < 0 THEN 0 ELSE 1 END, \
+                 v.n_bucket, v.n_fire_time, v.n_due_time, v.n_status, 1, 0, 0, 0, 0, 0, 0, 0, 0, v.n_reason, v.n_message \
+                 FROM {} JOIN task t ON t.id = v.n_task_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_next \
+                 WHERE 1 = 1 {}",
+                rows(backend, 1, FIRE),
+                or_ignore(backend, "task_id, fire_time, shard_index")
+                    .replace("UPDATE task_id = task_id", "UPDATE task_id = task_log.task_id")
+            )),
+            take_over_fires: from(
+                "task_log",
+                &format!(
+                    "status = v.n_status, revision = v.n_revision, due_time = v.n_due_time, reason = v.n_reason, \
+                     message = v.n_message, version = l.version + 1, failures = 0, node_id = 0, executor_id = 0, \
+                     finished_at = 0, shard_total = CASE WHEN l.shard_index = -1 THEN 0 ELSE l.shard_total END"
+                ),
+                FIRE,
+                &format!(
+                    "l.task_id = v.n_task_id AND l.fire_time = v.n_fire_time AND l.shard_index = v.n_shard_index \
+                     AND l.parent_id = 0 AND l.status = {CANCELLED} AND l.revision < v.n_revision \
+                     AND l.reason IN ('task_edited', 'task_stopped')"
+                ),
+            ),
+            claimable_all: sql(&claimable("", 2)),
+            claimable_share: sql(&claimable(" AND l.bucket % {3} = {4}", 2)),
+            claim: from(
+                "task_log",
+                &format!("status = {QUEUED}, node_id = {{2}}, queued_at = {{3}}, version = l.version + 1"),
+                ID_VERSION,
+                &format!("l.id = v.n_id AND l.version = v.n_version AND l.status IN ({INIT}, {RETRY})"),
+            ),
+            claimed: sql(&format!(
+                "SELECT l.id FROM {} JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
+                 WHERE l.status = {QUEUED} AND l.node_id = {{2}}",
+                rows(backend, 1, ID_VERSION)
+            )),
+            queued_of: sql(&format!(
+                "SELECT {RUN_COLUMNS} FROM task_log l WHERE l.status = {QUEUED} AND l.node_id = {{1}} \
+                 ORDER BY l.due_time LIMIT {{2}}"
+            )),
+            queued_of_others: sql(&format!(
+                "SELECT {RUN_COLUMNS} FROM task_log l WHERE l.status = {QUEUED} AND l.node_id NOT IN {} \
+                 ORDER BY l.due_time LIMIT {{2}}",
+                in_rows(1)
+            )),
+            hand_over: from(
+                "task_log",
+                &format!(
+                    "status = {DISPATCHED}, node_id = {{2}}, executor_id = v.n_executor_id, dispatched_at = {{3}}, \
+                     attempt = l.attempt + 1, version = l.version + 1, reason = ''"
+                ),
+                &[("id", Kind::Big), ("version", Kind::Big), ("executor_id", Kind::Big)],
+                &format!("l.id = v.n_id AND l.version = v.n_version AND l.status IN ({QUEUED}, {DISPATCHED})"),
+            ),
+            handed_over: sql(&format!(
+                "SELECT l.id FROM {} JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
+                 WHERE l.status = {DISPATCHED} AND l.node_id = {{2}} AND l.executor_id = v.n_executor_id",
+                rows(backend, 1, &[("id", Kind::Big), ("version", Kind::Big), ("executor_id", Kind::Big)])
+            )),
+            expand_parent: sql(&format!(
+                "UPDATE task_log SET status = {DISPATCHED}, shard_total = {{3}}, dispatched_at = {{4}}, \
+                 attempt = attempt + 1, version = version + 1, reason = '' WHERE id = {{1}} AND version = {{2}} \
+                 AND status = {QUEUED}"
+            )),
+            insert_shards: sql(&format!(
+                "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, \
+                 bucket, fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, \
+                 dispatched_at, started_at, finished_at, reason, params) \
+                 SELECT v.n_id, p.tenant_id, p.app_id, p.task_id, p.revision, p.id, v.n_shard_index, p.shard_total, \
+                 v.n_bucket, p.fire_time, p.due_time, {DISPATCHED}, 1, 1, 0, {{2}}, v.n_executor_id, {{3}}, {{3}}, 0, 0, \
+                 '', p.params FROM {} JOIN task_log p ON p.id = v.n_parent_id",
+                rows(
+                    backend,
+                    1,
+                    &[
+                        ("id", Kind::Big),
+                        ("parent_id", Kind::Big),
+                        ("shard_index", Kind::Int),
+                        ("bucket", Kind::Int),
+                        ("executor_id", Kind::Big)
+                    ]
+                )
+            )),
+            change: from(
+                "task_log",
+                "status = v.n_status, due_time = v.n_due_time, failures = v.n_failures, reason = v.n_reason, \
+                 message = COALESCE(v.n_message, l.message), started_at = CASE WHEN v.n_started_at > 0 THEN \
+                 v.n_started_at ELSE l.started_at END, finished_at = v.n_finished_at, version = l.version + 1",
+                CHANGE,
+                "l.id = v.n_id AND l.version = v.n_version",
+            ),
+            changed: sql(&format!(
+                "SELECT l.id FROM {} JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
+                 AND l.status = v.n_status AND l.reason = v.n_reason",
+                rows(backend, 1, CHANGE)
+            )),
+            succeed: from(
+                "task_log",
+                &format!(
+                    "status = {SUCCEEDED}, started_at = v.n_started_at, finished_at = v.n_finished_at, \
+                     output = v.n_output, version = l.version + 1, reason = ''"
+                ),
+                &[
+                    ("id", Kind::Big),
+                    ("attempt", Kind::Int),
+                    ("started_at", Kind::Big),
+                    ("finished_at", Kind::Big),
+                    ("output", Kind::Text),
+                ],
+                &format!(
+                    "l.id = v.n_id AND l.attempt = v.n_attempt AND l.status = {DISPATCHED} AND \
+                     l.tenant_id = {{2}} AND l.app_id = {{3}}"
+                ),
+            ),
+            runs: sql(&format!(
+                "SELECT {HANDED_COLUMNS} FROM {} JOIN task_log l ON l.id = v.n_id",
+                rows(backend, 1, ID)
+            )),
+            runs_scoped: sql(&format!(
+                "SELECT {HANDED_COLUMNS} FROM {} JOIN task_log l ON l.id = v.n_id AND l.tenant_id = {{2}} AND l.app_id = {{3}}",
+                rows(backend, 1, ID)
+            )),
+            stale: sql(&format!(
+                "INSERT INTO stale_result (id, log_id, attempt, executor_id, status, message, started_at, finished_at, \
+                 received_at) SELECT v.n_id, v.n_log, v.n_attempt, {{2}}, v.n_status, v.n_message, v.n_started_at, \
+                 v.n_finished_at, {{3}} FROM {}",
+                rows(
+                    backend,
+                    1,
+                    &[
+                        ("id", Kind::Big),
+                        ("log", Kind::Big),
+                        ("attempt", Kind::Int),
+                        ("status", Kind::Text),
+                        ("message", Kind::Text),
+                        ("started_at", Kind::Big),
+                        ("finished_at", Kind::Big)
+                    ]
+                )
+            )),
+            parents_of: sql(&format!(
+                "SELECT DISTINCT l.parent_id FROM {} JOIN task_log l ON l.id = v.n_id WHERE l.parent_id > 0",
+                rows(backend, 1, ID)
+            )),
+            settle_parents: sql(&settle_parents(backend)),
+            open_parents: sql(&format!(
+                "SELECT l.id FROM task_log l WHERE l.status = {DISPATCHED} AND l.shard_index = -1 AND \
+                 l.dispatched_at < {{1}} ORDER BY l.due_time LIMIT {{2}}"
+            )),
+            suspects_of: sql(&suspects("IN")),
+            suspects_except: sql(&suspects("NOT IN")),
+            executor_beat: from(
+                "executor",
+                "heartbeat_at = {now}, held = v.n_held, running = v.n_running, draining = v.n_draining",
+                BEAT,
+                BEAT_ON,
+            ),
+            executor_known: sql(&format!("SELECT l.id FROM {} JOIN executor l ON {BEAT_ON}", rows(backend, 1, BEAT))),
+            executors: sql(&format!(
+                "SELECT {EXECUTOR_COLUMNS} FROM executor WHERE heartbeat_at >= {{1}} AND gone_at = 0"
+            )),
+            executor_ends: sql(&format!(
+                "SELECT id, tenant_id, app_id, instance, address, heartbeat_at, gone_at FROM executor WHERE id IN {}",
+                in_rows(1)
+            )),
+            purge_select: sql(&format!(
+                "SELECT id FROM task_log WHERE id < {{1}} AND status >= {SUCCEEDED} ORDER BY id LIMIT {{2}}"
+            )),
+            purge_delete: sql(&format!("DELETE FROM task_log WHERE status >= {SUCCEEDED} AND id IN {}", in_rows(1))),
+            purge_stale: sql("DELETE FROM stale_result WHERE id < {1}"),
+        }
+    }
+}
+
+const CHANGE: &[(&str, Kind)] = &[
+    ("id", Kind::Big),
+    ("version", Kind::Big),
+    ("status", Kind::Int),
+    ("due_time", Kind::Big),
+    ("failures", Kind::Int),
+    ("reason", Kind::Text),
+    ("message", Kind::Text),
+    ("started_at", Kind::Big),
+    ("finished_at", Kind::Big),
+];
+
+const BEAT: &[(&str, Kind)] = &[
+    ("id", Kind::Big),
+    ("instance", Kind::Text),
+    ("tenant_id", Kind::Big),
+    ("app_id", Kind::Big),
+    ("held", Kind::Int),
+    ("running", Kind::Int),
+    ("draining", Kind::Int),
+];
+const BEAT_ON: &str = "l.id = v.n_id AND l.instance = v.n_instance AND l.tenant_id = v.n_tenant_id \
+     AND l.app_id = v.n_app_id AND l.gone_at = 0";
+
+/// Counts the shards of each parent; only a parent all of whose shards have ended moves.
+fn settle_parents(backend: DatabaseBackend) -> String {
+    let counted = format!(
+        "(SELECT p.id AS n_id, COUNT(*) AS n_ended, SUM(CASE WHEN s.status = {SUCCEEDED} THEN 1 ELSE 0 END) AS n_good, \
+         MIN(CASE WHEN s.started_at > 0 THEN s.started_at END) AS n_started, MAX(s.finished_at) AS n_finished \
+         FROM {} JOIN task_log p ON p.id = v.n_id AND p.status = {DISPATCHED} \
+         JOIN task_log s ON s.task_id = p.task_id AND s.fire_time = p.fire_time AND s.parent_id = p.id \
+         AND s.status >= {SUCCEEDED} GROUP BY p.id) v",
+        rows(backend, 1, ID)
+    );
+    update_from(
+        backend,
+        "task_log",
+        &format!(
+            "status = CASE WHEN v.n_good = l.shard_total THEN {SUCCEEDED} ELSE {FAILED} END, \
+             reason = CASE WHEN v.n_good = l.shard_total THEN '' ELSE 'shard_failed' END, \
+             started_at = COALESCE(v.n_started, 0), \
+             finished_at = CASE WHEN v.n_finished > 0 THEN v.n_finished ELSE {{2}} END, version = l.version + 1"
+        ),
+        &counted,
+        &format!("l.id = v.n_id AND l.status = {DISPATCHED} AND l.shard_index = -1 AND v.n_ended = l.shard_total"),
+    )
+}
