@@ -18,5 +18,6 @@ pub mod settings;
 
 pub mod api;
 pub mod node;
+pub mod workers;
 
 pub mod cli;

@@ -11,7 +11,8 @@ use crate::outcome::ReaperSettings;
 use crate::pregenerate::PregenerateSettings;
 use crate::queue::LoaderSettings;
 use crate::settings::{Settings, ms};
-use crate::store::{NodeInfo, SqlStore, StoreError};
+use crate::store::{NodeInfo, SqlStore};
+use crate::workers::{self, Parts, Workers};
 use anyhow::{Context, anyhow, bail};
 use carillon_protocol::ExecutorSettings;
 use std::future::Future;
@@ -19,18 +20,10 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
-use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-/// Between two looks at the cluster, the clock and what is due almost at once.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Between two rounds of the reaper; it also comes when a node dies.
-const REAP_INTERVAL: Duration = Duration::from_secs(3);
-
-/// Between two readings of the executors' keys.
-const KEYS_INTERVAL: Duration = Duration::from_secs(5);
+/// Between two looks at whether the parts still run.
+const PULSE: Duration = Duration::from_secs(1);
 
 /// How long giving back may take at a stop when the database is away.
 const FAREWELL_MAX: Duration = Duration::from_secs(15);
@@ -89,7 +82,8 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         PumpSettings { lead_ms: engine_settings.dispatch.lead_ms },
     )?;
     let stop = CancellationToken::new();
-    let mut workers = start_workers(&engine, &clock, &keys, &store, &settings, &poke, &stop);
+    let parts = Parts { engine: engine.clone(), clock, keys, store: store.clone(), poke, reap: Arc::default() };
+    let mut workers = workers::start(parts, &settings, &stop);
     let failure = watch(&mut workers, &pump, &server, shutdown).await;
 
     tracing::info!("stopping: no new task logs, no new claims");
@@ -185,140 +179,6 @@ fn executor_settings(settings: &Settings) -> ExecutorSettings {
     }
 }
 
-type Workers = JoinSet<anyhow::Result<()>>;
-
-fn start_workers(
-    engine: &Arc<Engine<SqlStore>>,
-    clock: &Arc<ClusterClock>,
-    keys: &Arc<KeyRing>,
-    store: &SqlStore,
-    settings: &Settings,
-    poke: &Arc<Notify>,
-    stop: &CancellationToken,
-) -> Workers {
-    let mut workers = JoinSet::new();
-    let s = &settings.schedulers;
-    let reap = Arc::new(Notify::new());
-    let never = || Arc::new(Notify::new());
-
-    let e = engine.clone();
-    workers.spawn(every("heartbeat", s.heartbeat_interval, never(), stop.clone(), move || {
-        let e = e.clone();
-        async move {
-            if e.membership.heartbeat(e.queue.len() as u64).await? {
-                return Ok(());
-            }
-            Err(Fault::Fatal(anyhow!("another process has taken this node's name (server.name); names must be unique")))
-        }
-    }));
-    let (e, c, st, p, r) = (engine.clone(), clock.clone(), store.clone(), poke.clone(), reap.clone());
-    workers.spawn(every("look", LOOK_INTERVAL, never(), stop.clone(), move || {
-        let (e, c, st, p, r) = (e.clone(), c.clone(), st.clone(), p.clone(), r.clone());
-        async move {
-            c.observe(&st).await?;
-            if e.look().await? {
-                r.notify_one();
-                p.notify_one();
-            }
-            Ok(())
-        }
-    }));
-    let (k, st) = (keys.clone(), store.clone());
-    workers.spawn(every("keys", KEYS_INTERVAL, never(), stop.clone(), move || {
-        let (k, st) = (k.clone(), st.clone());
-        async move { Ok(k.refresh(&st).await?) }
-    }));
-    let (e, p) = (engine.clone(), poke.clone());
-    workers.spawn(every("pre-generation", s.pre_generation_interval, never(), stop.clone(), move || {
-        let (e, p) = (e.clone(), p.clone());
-        async move {
-            if e.pregenerator.tick().await? > 0 {
-                p.notify_one();
-            }
-            Ok(())
-        }
-    }));
-    let e = engine.clone();
-    workers.spawn(every("loader", s.load_interval, never(), stop.clone(), move || {
-        let e = e.clone();
-        async move { Ok(e.loader.load().await.map(drop)?) }
-    }));
-    let e = engine.clone();
-    workers.spawn(every("urgent loader", LOOK_INTERVAL, poke.clone(), stop.clone(), move || {
-        let e = e.clone();
-        async move { Ok(e.loader.load_urgent().await.map(drop)?) }
-    }));
-    let (e, p) = (engine.clone(), poke.clone());
-    workers.spawn(every("reaper", REAP_INTERVAL, reap, stop.clone(), move || {
-        let (e, p) = (e.clone(), p.clone());
-        async move {
-            if e.reaper.tick().await? > 0 {
-                p.notify_one();
-            }
-            Ok(())
-        }
-    }));
-    let e = engine.clone();
-    workers.spawn(every("housekeeping", settings.data.purge_interval, never(), stop.clone(), move || {
-        let e = e.clone();
-        async move { Ok(e.housekeeper.tick().await.map(drop)?) }
-    }));
-    workers
-}
-
-/// What a round may end in.
-enum Fault {
-    /// The next round tries again.
-    Store(StoreError),
-    /// The node must stop.
-    Fatal(anyhow::Error),
-}
-
-impl From<StoreError> for Fault {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-/// Turns a worker round at its period, and when it is poked. A store error is logged when it
-/// begins, when it changes and when it is over; the next round tries again.
-async fn every<F, W>(
-    name: &'static str,
-    period: Duration,
-    poke: Arc<Notify>,
-    stop: CancellationToken,
-    mut round: F,
-) -> anyhow::Result<()>
-where
-    F: FnMut() -> W,
-    W: Future<Output = Result<(), Fault>>,
-{
-    let mut interval = tokio::time::interval(period);
-    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut failing = 0u32;
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            _ = interval.tick() => {}
-            () = poke.notified() => {}
-        }
-        match round().await {
-            Ok(()) if failing > 0 => {
-                tracing::info!(worker = name, failed_rounds = failing, "worker works again");
-                failing = 0;
-            }
-            Ok(()) => {}
-            Err(Fault::Fatal(error)) => return Err(error),
-            Err(Fault::Store(error)) => {
-                if failing == 0 || !error.is_temporary() {
-                    tracing::error!(worker = name, %error, "worker failed; it tries again");
-                }
-                failing += 1;
-            }
-        }
-    }
-}
-
 /// Waits for the call to stop, or for a part to fail.
 async fn watch(
     workers: &mut Workers,
@@ -326,7 +186,7 @@ async fn watch(
     server: &tokio::task::JoinHandle<std::io::Result<()>>,
     shutdown: impl Future<Output = ()>,
 ) -> Option<anyhow::Error> {
-    let mut pulse = tokio::time::interval(LOOK_INTERVAL);
+    let mut pulse = tokio::time::interval(PULSE);
     tokio::pin!(shutdown);
     loop {
         tokio::select! {

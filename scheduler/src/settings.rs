@@ -162,10 +162,10 @@ impl Settings {
     fn check(&self) -> Result<(), SettingsError> {
         let s = &self.schedulers;
         let rules = [
-            (s.before_interval <= Duration::from_secs(60), "schedulers.before_interval must be at most 60s"),
+            (s.before_interval <= Duration::from_mins(1), "schedulers.before_interval must be at most 60s"),
             (
                 s.task_pre_generation_max_time >= s.before_interval + 3 * s.pre_generation_interval
-                    && s.task_pre_generation_max_time <= Duration::from_secs(3_600),
+                    && s.task_pre_generation_max_time <= Duration::from_hours(1),
                 "schedulers.task_pre_generation_max_time must be at least before_interval plus three pre_generation_intervals, and at most 1h",
             ),
             (
@@ -181,7 +181,7 @@ impl Settings {
                 "schedulers.pre_generation_interval and load_interval must not be 0",
             ),
             (
-                s.accept_window >= Duration::from_millis(500) && s.accept_window <= Duration::from_secs(60),
+                s.accept_window >= Duration::from_millis(500) && s.accept_window <= Duration::from_mins(1),
                 "schedulers.accept_window must be between 500ms and 60s",
             ),
             (

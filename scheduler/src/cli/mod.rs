@@ -7,6 +7,7 @@ use crate::settings::{LogFormat, LogSettings, Settings};
 use crate::store::SqlStore;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use tracing_subscriber::EnvFilter;
 
@@ -103,7 +104,10 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 fn start_logging(settings: &LogSettings) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&settings.level)
         .with_context(|| format!("log.level: `{}` is no level or filter", settings.level))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     let started = match settings.format {
         LogFormat::Text => builder.try_init(),
         LogFormat::Json => builder.json().try_init(),

@@ -60,7 +60,7 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
         }
         let mut changes = Vec::new();
         for (runs, answer) in join_all(messages).await {
-            self.read(runs, answer, reason, &mut took, &mut changes);
+            self.read(&runs, answer, reason, &mut took, &mut changes);
         }
         for batch in changes.chunks(crate::store::BATCH_MAX) {
             took.dropped.extend(self.store.change(batch).await?);
@@ -83,7 +83,7 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
 
     fn read(
         &self,
-        runs: Vec<HandedRun>,
+        runs: &[HandedRun],
         answer: std::result::Result<Vec<CancelOutcome>, SendError>,
         reason: Reason,
         took: &mut TookBack,

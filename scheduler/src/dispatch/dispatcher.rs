@@ -130,7 +130,7 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
         for run in runs {
             match tasks.get(&run.task_id) {
                 None => {
-                    ends.push(Change { finished_at: now, ..Change::of(&run, Status::Cancelled, Reason::TaskDeleted) })
+                    ends.push(Change { finished_at: now, ..Change::of(&run, Status::Cancelled, Reason::TaskDeleted) });
                 }
                 // Edited since: the edit has cancelled the row, this is a copy.
                 Some(task) if task.revision != run.revision => {}

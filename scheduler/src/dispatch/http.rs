@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A connection that is not made within this time is not made.
-const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_000);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An executor answers a hand-over from memory; longer than this is a fault.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(2_500);

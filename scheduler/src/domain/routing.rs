@@ -25,7 +25,7 @@ pub fn pick(fitting: &[Arc<Executor>], seed: u64) -> Option<Arc<Executor>> {
     fitting.get(index).cloned()
 }
 
-/// SplitMix64's finaliser (Steele, Lea, Flood 2014): neighbouring seeds land far apart.
+/// `SplitMix64`'s finaliser (Steele, Lea, Flood 2014): neighbouring seeds land far apart.
 fn spread(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -69,17 +69,15 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
             if tasks.is_empty() {
                 break;
             }
-            match self.write(Some(fence), &tasks).await? {
-                Some(logs) => written += logs,
-                None => {
-                    tracing::warn!(
-                        fence = fence.number,
-                        "lost the pre-generation lease while writing; nothing was written"
-                    );
-                    *self.lock() = None;
-                    break;
-                }
-            }
+            let Some(logs) = self.write(Some(fence), &tasks).await? else {
+                tracing::warn!(
+                    fence = fence.number,
+                    "lost the pre-generation lease while writing; nothing was written"
+                );
+                *self.lock() = None;
+                break;
+            };
+            written += logs;
         }
         Ok(written)
     }

@@ -352,9 +352,8 @@ impl SqlStore {
         if let Some((fire_time, id)) = filter.before {
             wanted.and("l.fire_time <= ", Some(fire_time));
             let at = wanted.push(fire_time);
-            wanted.text.push_str(&format!(" AND (l.fire_time < {{{at}}} OR "));
-            let at = wanted.push(id);
-            wanted.text.push_str(&format!("l.id < {{{at}}})"));
+            let id = wanted.push(id);
+            wanted.text = format!("{} AND (l.fire_time < {{{at}}} OR l.id < {{{id}}})", wanted.text);
         }
         let statement = wanted.finish(self, "ORDER BY l.fire_time DESC, l.id DESC", filter.limit);
         self.query_raw("list task logs", statement, log_view).await
@@ -380,14 +379,13 @@ impl Conditions {
     fn and<V: Into<Value>>(&mut self, condition: &str, value: Option<V>) {
         if let Some(value) = value {
             let at = self.push(value);
-            self.text.push_str(&format!(" AND {condition}{{{at}}}"));
+            self.text = format!("{} AND {condition}{{{at}}}", self.text);
         }
     }
 
     fn finish(mut self, store: &SqlStore, order: &str, limit: u64) -> Statement {
         let at = self.push(limit);
-        self.text.push_str(&format!(" {order} LIMIT {{{at}}}"));
-        Sql::new(store.backend, &self.text).bind_all(self.values)
+        Sql::new(store.backend, &format!("{} {order} LIMIT {{{at}}}", self.text)).bind_all(self.values)
     }
 }
 

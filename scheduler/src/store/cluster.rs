@@ -110,18 +110,12 @@ impl SqlStore {
         let rested =
             known.iter().find(|(_, _, beat, left)| now - (*beat).max(*left) > NUMBER_REST_MS).map(|(id, ..)| *id);
         let unused = || (1..=NODE_NUMBER_MAX).find(|id| known.iter().all(|(taken, ..)| taken != id));
-        let (id, exists) = match (same_name, unused(), rested) {
-            (Some(id), ..) => (id, true),
-            (None, Some(id), _) => (id, false),
-            (None, None, Some(id)) => (id, true),
-            (None, None, None) => {
-                return Err(StoreError::new(
-                    StoreErrorKind::Invalid,
-                    "join the cluster",
-                    format!("all {NODE_NUMBER_MAX} node numbers are in use"),
-                ));
-            }
+        let number = same_name.or_else(unused).or(rested);
+        let Some(id) = number else {
+            let detail = format!("all {NODE_NUMBER_MAX} node numbers are in use");
+            return Err(StoreError::new(StoreErrorKind::Invalid, "join the cluster", detail));
         };
+        let exists = known.iter().any(|(taken, ..)| *taken == id);
         let template = if exists {
             "UPDATE node SET name = {2}, address = {3}, incarnation = {4}, version = {5}, started_at = {now}, \
              heartbeat_at = {now}, left_at = 0, queue_depth = 0 WHERE id = {1}"

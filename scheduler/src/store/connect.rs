@@ -60,11 +60,12 @@ impl SqlStore {
     /// The address cannot be parsed, the server does not answer or refuses the login.
     pub async fn connect(settings: &DatabaseSettings) -> Result<Self> {
         const ACTION: &str = "connect to the database (database.url)";
+        make_sqlite_folder(&settings.url)?;
         let writers = if settings.url.starts_with("sqlite:") { 1 } else { settings.max_connections };
-        let writer = open(settings, writers).await.map_err(|error| StoreError::from_db(ACTION, error))?;
+        let writer = open(settings, writers).await.map_err(|error| StoreError::from_db(ACTION, &error))?;
         let backend = writer.get_database_backend();
         let reader = if backend == DatabaseBackend::Sqlite {
-            open(settings, settings.max_connections).await.map_err(|error| StoreError::from_db(ACTION, error))?
+            open(settings, settings.max_connections).await.map_err(|error| StoreError::from_db(ACTION, &error))?
         } else {
             writer.clone()
         };
@@ -110,7 +111,7 @@ impl SqlStore {
         self.statements.fetch_add(1, Ordering::Relaxed);
         match tokio::time::timeout(self.timeout, work).await {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => Err(StoreError::from_db(action, error)),
+            Ok(Err(error)) => Err(StoreError::from_db(action, &error)),
             Err(_) => Err(StoreError::new(
                 StoreErrorKind::Unavailable,
                 action,
@@ -153,7 +154,10 @@ impl SqlStore {
         read: impl Fn(&QueryResult) -> std::result::Result<T, DbErr>,
     ) -> Result<Vec<T>> {
         let rows = self.run(action, self.reader.query_all_raw(statement)).await?;
-        rows.iter().map(read).collect::<std::result::Result<_, _>>().map_err(|error| StoreError::from_db(action, error))
+        rows.iter()
+            .map(read)
+            .collect::<std::result::Result<_, _>>()
+            .map_err(|error| StoreError::from_db(action, &error))
     }
 
     /// Begins a transaction in which each statement sees what is committed before it.
@@ -204,7 +208,7 @@ impl Transaction<'_> {
         rows.iter()
             .map(read)
             .collect::<std::result::Result<_, _>>()
-            .map_err(|error| StoreError::from_db(self.action, error))
+            .map_err(|error| StoreError::from_db(self.action, &error))
     }
 
     pub(super) async fn commit(self) -> Result<()> {
@@ -233,6 +237,18 @@ where
             done => return done,
         }
     }
+}
+
+/// A fresh machine has no folder for the file yet.
+fn make_sqlite_folder(url: &str) -> Result<()> {
+    let Some(path) = url.strip_prefix("sqlite:") else { return Ok(()) };
+    let path = path.trim_start_matches("//").split('?').next().unwrap_or_default();
+    let folder = std::path::Path::new(path).parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Some(folder) = folder else { return Ok(()) };
+    std::fs::create_dir_all(folder).map_err(|error| {
+        let detail = format!("cannot make the folder {}: {error}", folder.display());
+        StoreError::new(StoreErrorKind::Invalid, "connect to the database (database.url)", detail)
+    })
 }
 
 async fn open(settings: &DatabaseSettings, connections: u32) -> std::result::Result<DatabaseConnection, DbErr> {

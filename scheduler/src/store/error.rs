@@ -31,14 +31,12 @@ pub struct StoreError {
     kind: StoreErrorKind,
     action: &'static str,
     detail: String,
-    #[source]
-    source: Option<DbErr>,
 }
 
 impl StoreError {
     /// An error without a database error behind it.
     pub fn new(kind: StoreErrorKind, action: &'static str, detail: impl Into<String>) -> Self {
-        Self { kind, action, detail: detail.into(), source: None }
+        Self { kind, action, detail: detail.into() }
     }
 
     /// What kind it is.
@@ -53,8 +51,8 @@ impl StoreError {
         matches!(self.kind, StoreErrorKind::Unavailable | StoreErrorKind::Contention)
     }
 
-    pub(super) fn from_db(action: &'static str, error: DbErr) -> Self {
-        Self { kind: classify(&error), action, detail: error.to_string(), source: Some(error) }
+    pub(super) fn from_db(action: &'static str, error: &DbErr) -> Self {
+        Self { kind: classify(error), action, detail: error.to_string() }
     }
 }
 

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 const LOCK_STALE_S: i64 = 120;
 
 /// How long a node waits for another one's migration.
-const WAIT_MAX: Duration = Duration::from_secs(180);
+const WAIT_MAX: Duration = Duration::from_mins(3);
 
 impl SqlStore {
     /// Brings the schema up to this version; answers how many steps were applied.
     pub async fn migrate(&self) -> Result<usize> {
         const ACTION: &str = "migrate the database";
-        let wrap = |error| StoreError::from_db(ACTION, error);
+        let wrap = |error| StoreError::from_db(ACTION, &error);
         if self.pending().await? == 0 {
             return Ok(0);
         }
@@ -57,7 +57,7 @@ impl SqlStore {
         Migrator::get_pending_migrations_read_only(&self.writer)
             .await
             .map(|steps| steps.len())
-            .map_err(|error| StoreError::from_db("read the schema's version", error))
+            .map_err(|error| StoreError::from_db("read the schema's version", &error))
     }
 
     async fn take_migration_lock(&self, me: &str) -> Result<bool> {
@@ -82,7 +82,7 @@ impl SqlStore {
             .execute_raw(statement)
             .await
             .map(|done| done.rows_affected())
-            .map_err(|error| StoreError::from_db("take the migration lock", error))
+            .map_err(|error| StoreError::from_db("take the migration lock", &error))
     }
 
     /// Two `CREATE TABLE IF NOT EXISTS` at once: PostgreSQL lets one fail on its own catalogue.

@@ -73,7 +73,12 @@ pub fn task(row: &QueryResult) -> std::result::Result<Task, DbErr> {
         name: row.try_get_by_index(4)?,
         handler: row.try_get_by_index(5)?,
         params: row.try_get_by_index(6)?,
-        schedule: schedule(&cron, &zone).map_err(DbErr::Type)?,
+        // One definition that an older version wrote and this one cannot read must not keep the
+        // others from firing.
+        schedule: schedule(&cron, &zone).unwrap_or_else(|error| {
+            tracing::error!(cron, zone, error, "a stored schedule cannot be read; its task fires only by hand");
+            Schedule::None
+        }),
         next_fire_at: row.try_get_by_index(9)?,
         written_until: row.try_get_by_index(10)?,
         routing: word(row, 11)?,

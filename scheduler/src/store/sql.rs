@@ -154,11 +154,9 @@ impl Statements {
             )),
             take_over_fires: from(
                 "task_log",
-                &format!(
-                    "status = v.n_status, revision = v.n_revision, due_time = v.n_due_time, reason = v.n_reason, \
+                "status = v.n_status, revision = v.n_revision, due_time = v.n_due_time, reason = v.n_reason, \
                      message = v.n_message, version = l.version + 1, failures = 0, node_id = 0, executor_id = 0, \
-                     finished_at = 0, shard_total = CASE WHEN l.shard_index = -1 THEN 0 ELSE l.shard_total END"
-                ),
+                     finished_at = 0, shard_total = CASE WHEN l.shard_index = -1 THEN 0 ELSE l.shard_total END",
                 FIRE,
                 &format!(
                     "l.task_id = v.n_task_id AND l.fire_time = v.n_fire_time AND l.shard_index = v.n_shard_index \
@@ -192,7 +190,7 @@ impl Statements {
                 "task_log",
                 &format!(
                     "status = {DISPATCHED}, node_id = {{2}}, executor_id = v.n_executor_id, dispatched_at = {{3}}, \
-                     attempt = l.attempt + 1, version = l.version + 1, reason = ''"
+                     attempt = l.attempt + 1, version = l.version + 1, started_at = 0, finished_at = 0, reason = ''"
                 ),
                 &[("id", Kind::Big), ("version", Kind::Big), ("executor_id", Kind::Big)],
                 &format!("l.id = v.n_id AND l.version = v.n_version AND l.status IN ({QUEUED}, {DISPATCHED})"),
@@ -243,7 +241,7 @@ impl Statements {
                 "task_log",
                 &format!(
                     "status = {SUCCEEDED}, started_at = v.n_started_at, finished_at = v.n_finished_at, \
-                     output = v.n_output, version = l.version + 1, reason = ''"
+                     output = v.n_output, message = NULL, version = l.version + 1, reason = ''"
                 ),
                 &[
                     ("id", Kind::Big),

@@ -1,0 +1,162 @@
+//! The workers of a node: each is one engine part turned round at its period.
+
+use crate::auth::KeyRing;
+use crate::cluster::ClusterClock;
+use crate::engine::Engine;
+use crate::settings::Settings;
+use crate::store::{SqlStore, StoreError};
+use anyhow::anyhow;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+/// Between two looks at the cluster, the clock and what is due almost at once.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Between two rounds of the reaper; it also comes when a node dies.
+const REAP_INTERVAL: Duration = Duration::from_secs(3);
+
+/// Between two readings of the executors' keys.
+const KEYS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The running workers; none ends by itself.
+pub type Workers = JoinSet<anyhow::Result<()>>;
+
+/// What the workers work with.
+pub struct Parts {
+    /// The engine.
+    pub engine: Arc<Engine<SqlStore>>,
+    /// Kept in step with the database's.
+    pub clock: Arc<ClusterClock>,
+    /// Kept up to date.
+    pub keys: Arc<KeyRing>,
+    /// The database.
+    pub store: SqlStore,
+    /// Wakes the urgent loader.
+    pub poke: Arc<Notify>,
+    /// Wakes the reaper.
+    pub reap: Arc<Notify>,
+}
+
+/// One worker.
+#[derive(Debug, Clone, Copy)]
+enum Worker {
+    Heartbeat,
+    Look,
+    Keys,
+    Pregenerate,
+    Load,
+    LoadUrgent,
+    Reap,
+    Housekeeping,
+}
+
+/// What a round may end in.
+enum Fault {
+    /// The next round tries again.
+    Store(StoreError),
+    /// The node must stop.
+    Fatal(anyhow::Error),
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Starts them all; they end when `stop` is cancelled.
+pub fn start(parts: Parts, settings: &Settings, stop: &CancellationToken) -> Workers {
+    let s = &settings.schedulers;
+    let periods = [
+        (Worker::Heartbeat, s.heartbeat_interval),
+        (Worker::Look, LOOK_INTERVAL),
+        (Worker::Keys, KEYS_INTERVAL),
+        (Worker::Pregenerate, s.pre_generation_interval),
+        (Worker::Load, s.load_interval),
+        (Worker::LoadUrgent, LOOK_INTERVAL),
+        (Worker::Reap, REAP_INTERVAL),
+        (Worker::Housekeeping, settings.data.purge_interval),
+    ];
+    let parts = Arc::new(parts);
+    let mut workers = JoinSet::new();
+    for (worker, period) in periods {
+        workers.spawn(worker.turn(parts.clone(), period, stop.clone()));
+    }
+    workers
+}
+
+impl Worker {
+    /// Turns round at `period`, and when it is poked. A store error is logged when it begins and
+    /// when it is over; the next round tries again.
+    async fn turn(self, parts: Arc<Parts>, period: Duration, stop: CancellationToken) -> anyhow::Result<()> {
+        let poke = match self {
+            Self::LoadUrgent => parts.poke.clone(),
+            Self::Reap => parts.reap.clone(),
+            _ => Arc::default(),
+        };
+        let mut interval = tokio::time::interval(period);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut failed_rounds = 0u32;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                _ = interval.tick() => {}
+                () = poke.notified() => {}
+            }
+            match self.round(&parts).await {
+                Ok(()) => {
+                    if failed_rounds > 0 {
+                        tracing::info!(worker = ?self, failed_rounds, "worker works again");
+                    }
+                    failed_rounds = 0;
+                }
+                Err(Fault::Fatal(error)) => return Err(error),
+                Err(Fault::Store(error)) => {
+                    if failed_rounds == 0 || !error.is_temporary() {
+                        tracing::error!(worker = ?self, %error, "worker failed; it tries again");
+                    }
+                    failed_rounds += 1;
+                }
+            }
+        }
+    }
+
+    async fn round(self, parts: &Parts) -> Result<(), Fault> {
+        let engine = &parts.engine;
+        match self {
+            Self::Heartbeat => {
+                if !engine.membership.heartbeat(engine.queue.len() as u64).await? {
+                    return Err(Fault::Fatal(anyhow!(
+                        "another process has taken this node's name (server.name); names must be unique"
+                    )));
+                }
+            }
+            Self::Look => {
+                parts.clock.observe(&parts.store).await?;
+                if engine.look().await? {
+                    parts.reap.notify_one();
+                    parts.poke.notify_one();
+                }
+            }
+            Self::Keys => parts.keys.refresh(&parts.store).await?,
+            Self::Pregenerate => {
+                if engine.pregenerator.tick().await? > 0 {
+                    parts.poke.notify_one();
+                }
+            }
+            Self::Load => drop(engine.loader.load().await?),
+            Self::LoadUrgent => drop(engine.loader.load_urgent().await?),
+            Self::Reap => {
+                if engine.reaper.tick().await? > 0 {
+                    parts.poke.notify_one();
+                }
+            }
+            Self::Housekeeping => drop(engine.housekeeper.tick().await?),
+        }
+        Ok(())
+    }
+}
