@@ -1,0 +1,67 @@
+//! The SDK that business services embed to run tasks for carillon.
+//!
+//! An [`Executor`] registers with the scheduler nodes, takes runs a little before their time,
+//! holds them, starts each on the millisecond and reports how it ended. A run is one call of a
+//! *handler*, an async function with a name.
+//!
+//! ```no_run
+//! use carillon_executor::{Executor, Output, TaskContext};
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let executor = Executor::builder()
+//!         .scheduler("http://10.0.0.1:8526")
+//!         .tenant("retail")
+//!         .app("orders")
+//!         .key("key-id", "secret")
+//!         .handler("close-books", |ctx: TaskContext| async move {
+//!             Ok(Output::text(format!("closed for {}", ctx.fire_time())))
+//!         })
+//!         .build()?;
+//!     executor.run().await?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Invariants
+//! - A run never starts before its due time by the cluster clock; this machine's wall clock
+//!   has no say.
+//! - A run that may have been given to another executor is not started (see `lease`).
+//! - A result is on disk before it is sent, and stays there until a node has committed it.
+//! - Nothing is believed without a right signature, neither a request nor a reply.
+
+mod sync;
+
+mod builder;
+mod context;
+mod env;
+mod error;
+mod executor;
+mod handler;
+mod settings;
+
+mod address;
+mod member;
+mod node;
+mod server;
+mod verify;
+
+mod clock;
+mod lease;
+mod remembered;
+mod runs;
+mod slot;
+mod table;
+mod timer;
+
+mod drain;
+mod journal;
+mod outbox;
+mod sender;
+
+pub use builder::ExecutorBuilder;
+pub use carillon_protocol::HandlerInfo;
+pub use carillon_protocol::sign::SignMethod;
+pub use context::{Output, TaskContext};
+pub use error::{BuildError, RunError, TaskError};
+pub use executor::Executor;

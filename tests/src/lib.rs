@@ -1,0 +1,53 @@
+//! Drives real processes over real sockets: database servers, nodes, executors.
+//!
+//! A scenario (see `tests/system/`) builds a [`World`] on one kind of database, starts nodes and
+//! executors in it, does something bad to them, and lets [`World::settle_and_check`] hold the
+//! outcome against the promises of the design: every log terminal, one per (task, fire time,
+//! shard), none early, none doubled.
+//!
+//! Every process that a scenario starts dies with the test process, however that ends: see
+//! [`process`]. Nothing is read from the product's insides: what a scenario knows, it knows from
+//! the API, the wire, the database and the demo executor's report.
+
+// Test code: a broken assumption of the harness should stop the test where it is.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
+
+pub mod clock;
+pub mod folder;
+pub mod port;
+pub mod process;
+pub mod wait;
+
+pub mod database;
+pub mod outage;
+pub mod rows;
+pub mod server;
+
+pub mod api;
+pub mod command;
+pub mod executor;
+pub mod node;
+pub mod report;
+
+pub mod fake;
+pub mod wire;
+
+pub mod fires;
+pub mod invariants;
+pub mod world;
+
+pub mod model;
+
+pub use api::{Api, App};
+pub use clock::{now_ms, now_us};
+pub use database::Database;
+pub use executor::Executor;
+pub use fake::{FakeExecutor, OnDispatch};
+pub use fires::Fires;
+pub use node::Node;
+pub use outage::Outage;
+pub use report::Start;
+pub use rows::{LogRow, Status};
+pub use server::Kind;
+pub use wait::{await_until, pass};
+pub use world::World;

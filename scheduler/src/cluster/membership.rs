@@ -18,6 +18,9 @@ pub struct View {
     pub settled: bool,
 }
 
+/// A cluster clock that goes back by more was set, ms.
+const CLOCK_STEP_MS: i64 = 1_000;
+
 /// When this node was in contact with the database.
 #[derive(Debug, Default)]
 struct Contact {
@@ -96,7 +99,10 @@ impl Membership {
 
     fn contact_made(&self, now: i64) -> (bool, i64) {
         let mut contact = self.contact.lock().unwrap_or_else(PoisonError::into_inner);
-        let broken = contact.last.is_none_or(|last| now - last > self.offline_after_ms / 2);
+        // A gap is an outage or a pause, or the cluster clock was set forward; a step back is the
+        // clock, too. In each case everybody's heartbeat looks wrong for a while.
+        let broken =
+            contact.last.is_none_or(|last| now - last > self.offline_after_ms / 2 || now < last - CLOCK_STEP_MS);
         if broken {
             contact.before = contact.last;
             contact.since = Some(now);
@@ -108,10 +114,13 @@ impl Membership {
     }
 
     fn judge(&self, nodes: &[NodeState], before: &View, settled: bool, alive_since: i64) -> View {
+        // A heartbeat from the future was written before the clock was set back.
+        let alive_until = self.clock.now_ms() + self.offline_after_ms;
         let alive = |node: &&NodeState| {
             node.id == self.me.id
                 || (node.left_at == 0
-                    && (node.heartbeat_at >= alive_since || (!settled && before.live.contains(&node.id))))
+                    && ((alive_since..=alive_until).contains(&node.heartbeat_at)
+                        || (!settled && before.live.contains(&node.id))))
         };
         let mut live: Vec<i64> = nodes.iter().filter(alive).map(|node| node.id).collect();
         if !live.contains(&self.me.id) {

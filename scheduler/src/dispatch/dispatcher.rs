@@ -132,8 +132,12 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
                 None => {
                     ends.push(Change { finished_at: now, ..Change::of(&run, Status::Cancelled, Reason::TaskDeleted) });
                 }
-                // Edited since: the edit has cancelled the row, this is a copy.
-                Some(task) if task.revision != run.revision => {}
+                // Edited since: the edit has cancelled the row and this is a copy, which loses at
+                // the version; or an attempt of the old definition failed after the edit, and is
+                // not repeated.
+                Some(task) if task.revision != run.revision => {
+                    ends.push(Change { finished_at: now, ..Change::of(&run, Status::Cancelled, Reason::TaskEdited) });
+                }
                 Some(task) if task.is_expired(&run, now) => ends.push(Change {
                     finished_at: now,
                     message: format!("{} ms after its fire time", now - run.fire_time),

@@ -51,7 +51,7 @@ pub fn after(task: &Task, run: Attempt, reason: Reason, now: i64) -> Next {
         // Nobody takes it: until it is due that is not a failure yet.
         Reason::NoExecutor | Reason::NotAccepted if now < run.due_time => again,
         Reason::OutcomeUnknown | Reason::Abandoned if task.delivery == Delivery::AtMostOnce => end(Status::Failed),
-        Reason::OutcomeUnknown if task.failure_strategy == FailureStrategy::Discard => {
+        Reason::OutcomeUnknown | Reason::Abandoned if task.failure_strategy == FailureStrategy::Discard => {
             if run.failures + 1 >= UNKNOWN_OUTCOMES_MAX {
                 end(Status::Failed)
             } else {

@@ -118,7 +118,7 @@ impl Statements {
                  WHERE left_at = 0 OR left_at > {1} ORDER BY id"),
             lease_take: sql(
                 "UPDATE lease SET fence = fence + 1, holder = {2}, expires_at = {now} + {3} WHERE name = {1} \
-                 AND expires_at < {now}",
+                 AND (expires_at < {now} OR expires_at > {now} + 10 * {3})",
             ),
             lease_renew: sql(
                 "UPDATE lease SET expires_at = {now} + {4} WHERE name = {1} AND holder = {2} AND fence = {3} \
@@ -300,7 +300,7 @@ impl Statements {
             ),
             executor_known: sql(&format!("SELECT l.id FROM {} JOIN executor l ON {BEAT_ON}", rows(backend, 1, BEAT))),
             executors: sql(&format!(
-                "SELECT {EXECUTOR_COLUMNS} FROM executor WHERE heartbeat_at >= {{1}} AND gone_at = 0"
+                "SELECT {EXECUTOR_COLUMNS} FROM executor WHERE heartbeat_at >= {{1}} AND heartbeat_at <= {{now}} + 60000 AND gone_at = 0"
             )),
             executor_ends: sql(&format!(
                 "SELECT id, tenant_id, app_id, instance, address, heartbeat_at, gone_at FROM executor WHERE id IN {}",
