@@ -169,7 +169,9 @@ impl Verifier {
         }
         let mut nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
         if !nonces.admit(request.nonce, now) {
-            return Err(signed(Code::Replayed, "the nonce was used before".to_owned()));
+            // Not signed: whoever repeats a request must not get a refusal that he could pass off
+            // as the answer to the first.
+            return Err(refuse(Code::Replayed, "the nonce was used before, or too many were used lately"));
         }
         Ok(key)
     }

@@ -1,0 +1,360 @@
+//! Building an executor: every setting, its default and its check.
+
+use crate::executor::Executor;
+use crate::handler::{Handler, Handlers, Typed};
+use crate::journal::Journal;
+use crate::node::{Identity, Node};
+use crate::settings::{Settings, default};
+use crate::{BuildError, HandlerInfo, Output, SignMethod, TaskContext, TaskError};
+use carillon_protocol::sign::Key;
+use serde::de::DeserializeOwned;
+use std::future::Future;
+use std::net::{IpAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Collects settings and handlers; see [`Executor::builder`].
+#[must_use]
+pub struct ExecutorBuilder {
+    pub(crate) schedulers: Vec<String>,
+    pub(crate) tenant: String,
+    pub(crate) app: String,
+    pub(crate) key_id: String,
+    pub(crate) key_secret: String,
+    pub(crate) sign_method: SignMethod,
+    pub(crate) address: Option<String>,
+    pub(crate) bind: String,
+    pub(crate) port: u16,
+    pub(crate) tags: Vec<String>,
+    pub(crate) capacity: usize,
+    pub(crate) journal_dir: PathBuf,
+    ports_tried: u16,
+    description: String,
+    version: String,
+    held_max: usize,
+    journal_bytes_max: usize,
+    drain_timeout: Duration,
+    cancel_grace: Duration,
+    handlers: Handlers,
+}
+
+impl std::fmt::Debug for ExecutorBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ExecutorBuilder")
+            .field("schedulers", &self.schedulers)
+            .field("tenant", &self.tenant)
+            .field("app", &self.app)
+            .field("key_id", &self.key_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ExecutorBuilder {
+    pub(crate) fn new() -> Self {
+        Self {
+            schedulers: Vec::new(),
+            tenant: String::new(),
+            app: String::new(),
+            key_id: String::new(),
+            key_secret: String::new(),
+            sign_method: SignMethod::default(),
+            address: None,
+            bind: default::BIND.to_string(),
+            port: default::PORT,
+            tags: Vec::new(),
+            capacity: default::CAPACITY,
+            journal_dir: default::JOURNAL_DIR.into(),
+            ports_tried: default::PORTS_TRIED,
+            description: String::new(),
+            version: String::new(),
+            held_max: default::HELD_MAX,
+            journal_bytes_max: default::JOURNAL_BYTES_MAX,
+            drain_timeout: default::DRAIN_TIMEOUT,
+            cancel_grace: default::CANCEL_GRACE,
+            handlers: Handlers::default(),
+        }
+    }
+
+    /// A scheduler node, `http://host:port`. Call it once per node: they are tried in this
+    /// order, and the one that works is kept until it fails.
+    pub fn scheduler(mut self, url: impl Into<String>) -> Self {
+        self.schedulers.push(url.into());
+        self
+    }
+
+    /// The business line that this executor belongs to.
+    pub fn tenant(mut self, tenant: impl Into<String>) -> Self {
+        self.tenant = tenant.into();
+        self
+    }
+
+    /// The kind of executor within the tenant.
+    pub fn app(mut self, app: impl Into<String>) -> Self {
+        self.app = app.into();
+        self
+    }
+
+    /// The app's key: its public id and its secret.
+    pub fn key(mut self, id: impl Into<String>, secret: impl Into<String>) -> Self {
+        self.key_id = id.into();
+        self.key_secret = secret.into();
+        self
+    }
+
+    /// How requests and replies are signed, both ways; default [`SignMethod::HmacSha256`].
+    pub fn sign_method(mut self, method: SignMethod) -> Self {
+        self.sign_method = method;
+        self
+    }
+
+    /// Where nodes reach this executor, `http://host:port`. Default: the bound address, or,
+    /// when bound to every interface, the one from which this machine reaches the node.
+    pub fn address(mut self, url: impl Into<String>) -> Self {
+        self.address = Some(url.into());
+        self
+    }
+
+    /// IP address to listen on; default `0.0.0.0`.
+    pub fn bind(mut self, ip: impl Into<String>) -> Self {
+        self.bind = ip.into();
+        self
+    }
+
+    /// Port to listen on, default 8527. If it is taken the next free one of
+    /// [`ExecutorBuilder::ports_tried`] is used. 0 lets the system choose.
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = port;
+        self
+    }
+
+    /// How many ports are tried, beginning with the configured one; default 100.
+    pub fn ports_tried(mut self, count: u16) -> Self {
+        self.ports_tried = count;
+        self
+    }
+
+    /// Adds a tag, for routing.
+    pub fn tag(mut self, tag: impl Into<String>) -> Self {
+        self.tags.push(tag.into());
+        self
+    }
+
+    /// A text for people.
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.description = text.into();
+        self
+    }
+
+    /// Version of the business service.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
+    /// Handlers that run at once at most; default 64. Due runs beyond wait in order.
+    pub fn capacity(mut self, runs: usize) -> Self {
+        self.capacity = runs;
+        self
+    }
+
+    /// Runs that are held before their time at most; default 50,000. More are refused as busy.
+    pub fn held_max(mut self, runs: usize) -> Self {
+        self.held_max = runs;
+        self
+    }
+
+    /// Directory for results that no node has acknowledged yet; default `./carillon-journal`.
+    /// Any number of executors may share it.
+    pub fn journal_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.journal_dir = dir.into();
+        self
+    }
+
+    /// Unacknowledged results beyond this many bytes make the executor refuse new runs as
+    /// busy; default 64 MiB.
+    pub fn journal_bytes_max(mut self, bytes: usize) -> Self {
+        self.journal_bytes_max = bytes;
+        self
+    }
+
+    /// How long a shutdown waits for running handlers; default 30 s.
+    pub fn drain_timeout(mut self, limit: Duration) -> Self {
+        self.drain_timeout = limit;
+        self
+    }
+
+    /// How long a cancelled handler may tidy up before it is dropped; default 5 s.
+    pub fn cancel_grace(mut self, grace: Duration) -> Self {
+        self.cancel_grace = grace;
+        self
+    }
+
+    /// Adds a handler. It must not block its thread: put blocking work into
+    /// `tokio::task::spawn_blocking`.
+    pub fn handler<F, Fut>(self, name: impl Into<String>, function: F) -> Self
+    where
+        F: Fn(TaskContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Output, TaskError>> + Send + 'static,
+    {
+        self.handler_with(named(name), function)
+    }
+
+    /// Adds a handler with a description and defaults for its task.
+    pub fn handler_with<F, Fut>(self, info: HandlerInfo, function: F) -> Self
+    where
+        F: Fn(TaskContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Output, TaskError>> + Send + 'static,
+    {
+        self.add(info, Arc::new(function))
+    }
+
+    /// Adds a handler whose parameters are JSON for `P`. Parameters that do not fit fail the
+    /// run for good, with a message that says where.
+    pub fn typed<P, F, Fut>(self, name: impl Into<String>, function: F) -> Self
+    where
+        P: DeserializeOwned + 'static,
+        F: Fn(TaskContext, P) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Output, TaskError>> + Send + 'static,
+    {
+        self.typed_with(named(name), function)
+    }
+
+    /// [`ExecutorBuilder::typed`] with a description and defaults for its task.
+    pub fn typed_with<P, F, Fut>(self, info: HandlerInfo, function: F) -> Self
+    where
+        P: DeserializeOwned + 'static,
+        F: Fn(TaskContext, P) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Output, TaskError>> + Send + 'static,
+    {
+        self.add(info, Arc::new(Typed::<P, F>::new(function)))
+    }
+
+    fn add(mut self, info: HandlerInfo, handler: Arc<dyn Handler>) -> Self {
+        self.handlers.add(info, handler);
+        self
+    }
+
+    /// Checks every setting, binds the port and opens the journal.
+    ///
+    /// # Errors
+    /// [`BuildError`]; its message says which setting to change.
+    pub fn build(self) -> Result<Executor, BuildError> {
+        self.check()?;
+        let bind: IpAddr =
+            self.bind.parse().map_err(|_| invalid("bind", format!("`{}` is not an IP address", self.bind)))?;
+        let nodes = self.schedulers.iter().map(|url| node(url)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(address) = &self.address {
+            check_url("address", address)?;
+        }
+        let (journal, pending) = Journal::open(&self.journal_dir, &self.tenant, &self.app)?;
+        let listener = listen(bind, self.port, self.ports_tried)?;
+        let port = listener.local_addr().map_err(|e| BuildError::Environment(e.to_string()))?.port();
+        let identity = Identity {
+            tenant: self.tenant,
+            app: self.app,
+            key: Key { id: self.key_id, secret: self.key_secret },
+            method: self.sign_method,
+        };
+        let settings = Settings {
+            address: self.address.map(|a| a.trim_end_matches('/').to_owned()),
+            bind,
+            port,
+            tags: self.tags,
+            description: self.description,
+            version: self.version,
+            capacity: self.capacity,
+            held_max: self.held_max,
+            cancel_grace: self.cancel_grace,
+            drain_timeout: self.drain_timeout,
+            handlers: self.handlers,
+        };
+        let journal = (journal, pending, self.journal_bytes_max);
+        Executor::assemble(settings, nodes, identity, listener, journal)
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        let missing = |setting, env| Err(BuildError::Missing { setting, env });
+        if self.schedulers.is_empty() {
+            return missing("scheduler", "CARILLON_SCHEDULERS");
+        }
+        for (value, setting, env) in [
+            (&self.tenant, "tenant", "CARILLON_TENANT"),
+            (&self.app, "app", "CARILLON_APP"),
+            (&self.key_id, "key", "CARILLON_KEY_ID"),
+            (&self.key_secret, "key", "CARILLON_KEY_SECRET"),
+        ] {
+            if value.is_empty() {
+                return missing(setting, env);
+            }
+        }
+        for (value, setting) in [(&self.tenant, "tenant"), (&self.app, "app"), (&self.key_id, "key")] {
+            // They travel in headers and stand in the signed text.
+            if !value.chars().all(|c| c.is_ascii_graphic()) {
+                return Err(invalid(setting, "only visible ASCII characters".to_owned()));
+            }
+        }
+        if self.capacity == 0 || u32::try_from(self.capacity).is_err() {
+            return Err(invalid("capacity", "must be at least 1".to_owned()));
+        }
+        if self.held_max == 0 {
+            return Err(invalid("held_max", "must be at least 1".to_owned()));
+        }
+        if let Some(name) = self.handlers.duplicates.first() {
+            return Err(BuildError::DuplicateHandler(name.clone()));
+        }
+        if self.handlers.by_name.contains_key("") {
+            return Err(invalid("handler", "a handler has no name".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+fn named(name: impl Into<String>) -> HandlerInfo {
+    HandlerInfo { name: name.into(), ..HandlerInfo::default() }
+}
+
+pub(crate) fn invalid(setting: &'static str, reason: String) -> BuildError {
+    BuildError::Invalid { setting, reason }
+}
+
+fn check_url(setting: &'static str, text: &str) -> Result<reqwest::Url, BuildError> {
+    let url = reqwest::Url::parse(text).map_err(|e| invalid(setting, format!("`{text}` is not a URL: {e}")))?;
+    if url.scheme() != "http" || url.host_str().is_none() {
+        return Err(invalid(setting, format!("`{text}`: the form is http://host:port")));
+    }
+    if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
+        return Err(invalid(setting, format!("`{text}` has parts besides http://host:port/prefix")));
+    }
+    Ok(url)
+}
+
+fn node(text: &str) -> Result<Node, BuildError> {
+    let url = check_url("scheduler", text.trim())?;
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port_or_known_default().unwrap_or(80);
+    let prefix = url.path().trim_end_matches('/').to_owned();
+    Ok(Node { base: format!("http://{host}:{port}{prefix}"), prefix, authority: format!("{host}:{port}") })
+}
+
+fn listen(bind: IpAddr, first: u16, tried: u16) -> Result<TcpListener, BuildError> {
+    let last = if first == 0 { 0 } else { first.saturating_add(tried.max(1) - 1) };
+    let mut failure = std::io::Error::other("no port was tried");
+    for port in first..=last {
+        let bound =
+            TcpListener::bind((bind, port)).and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
+        match bound {
+            Ok(listener) => {
+                if port != first {
+                    tracing::info!(wanted = first, port, "port.next_free_one");
+                }
+                return Ok(listener);
+            }
+            Err(error) => failure = error,
+        }
+        if failure.kind() != std::io::ErrorKind::AddrInUse {
+            break;
+        }
+    }
+    Err(BuildError::Bind { bind, first, last, source: failure })
+}

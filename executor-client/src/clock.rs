@@ -1,0 +1,65 @@
+//! The cluster clock as this process knows it: the monotonic clock plus an estimated offset.
+//!
+//! The wall clock of this machine never decides when a run starts. It only dates the very first
+//! request, before any node has told the time.
+
+use crate::sync::lock;
+use carillon_protocol::OffsetEstimator;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Offset before the first reading.
+const UNKNOWN: i64 = i64::MIN;
+
+/// Cluster time without locks on the reading side.
+#[derive(Debug)]
+pub(crate) struct ClusterClock {
+    origin: Instant,
+    /// Cluster minus local, µs; [`UNKNOWN`] before the first reading.
+    offset_us: AtomicI64,
+    estimator: Mutex<OffsetEstimator>,
+}
+
+impl ClusterClock {
+    pub(crate) fn new() -> Self {
+        Self {
+            origin: Instant::now(),
+            offset_us: AtomicI64::new(UNKNOWN),
+            estimator: Mutex::new(OffsetEstimator::default()),
+        }
+    }
+
+    /// Microseconds of the monotonic clock since this process built its executor.
+    pub(crate) fn local_us(&self) -> i64 {
+        self.origin.elapsed().as_micros() as i64
+    }
+
+    /// Cluster time, epoch µs; `None` before the first reading.
+    pub(crate) fn now_us(&self) -> Option<i64> {
+        match self.offset_us.load(Ordering::Relaxed) {
+            UNKNOWN => None,
+            offset => Some(self.local_us() + offset),
+        }
+    }
+
+    /// Cluster time, epoch ms; `None` before the first reading.
+    pub(crate) fn now_ms(&self) -> Option<i64> {
+        self.now_us().map(|us| us.div_euclid(1_000))
+    }
+
+    /// Time for a signature, epoch ms: the cluster's once known, else this machine's.
+    pub(crate) fn signing_ms(&self) -> i64 {
+        self.now_ms()
+            .unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64))
+    }
+
+    /// Takes a node's reading between two local instants, all µs.
+    pub(crate) fn observe(&self, sent_us: i64, received_us: i64, cluster_us: i64) {
+        let mut estimator = lock(&self.estimator);
+        // `local_us` cuts off up to 1 µs; without the addition the estimate could lead by it.
+        let offset = estimator.observe(sent_us, received_us + 1, cluster_us);
+        self.offset_us.store(offset, Ordering::Relaxed);
+        tracing::trace!(offset_us = offset, error_us = estimator.error_us(), "clock.observed");
+    }
+}

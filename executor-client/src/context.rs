@@ -1,0 +1,257 @@
+//! What a handler sees of its run, and what it gives back.
+
+use crate::TaskError;
+use crate::clock::ClusterClock;
+use crate::handler::Handler;
+use carillon_protocol::{DispatchItem, RunKey, TEXT_BYTES_MAX};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use tokio_util::sync::CancellationToken;
+
+/// Why a running handler is being stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Somebody cancelled the run.
+    Cancelled,
+    /// Contact was lost for too long, or the shutdown could not wait any longer.
+    Abandoned,
+}
+
+/// One accepted run, from its arrival to its end. Everything it needs is made on arrival, so
+/// that starting it allocates only the handler's future.
+pub(crate) struct Run {
+    pub(crate) item: DispatchItem,
+    pub(crate) handler: Arc<dyn Handler>,
+    clock: Arc<ClusterClock>,
+    cancel: CancellationToken,
+    /// 0 until stopped, then the first [`Stop`] plus one.
+    stop: AtomicU8,
+}
+
+impl Run {
+    pub(crate) fn new(item: DispatchItem, handler: Arc<dyn Handler>, clock: Arc<ClusterClock>) -> Self {
+        Self { item, handler, clock, cancel: CancellationToken::new(), stop: AtomicU8::new(0) }
+    }
+
+    pub(crate) fn key(&self) -> RunKey {
+        RunKey(self.item.log, self.item.attempt)
+    }
+
+    /// When it may start, cluster µs.
+    pub(crate) fn due_us(&self) -> i64 {
+        self.item.due_time.saturating_mul(1_000)
+    }
+
+    /// Tells the handler to stop. The first reason stays.
+    pub(crate) fn stop(&self, why: Stop) {
+        let _ = self.stop.compare_exchange(0, why as u8 + 1, Ordering::AcqRel, Ordering::Acquire);
+        self.cancel.cancel();
+    }
+
+    /// Sets the cancellation token without a reason of its own (the time-out passed).
+    pub(crate) fn signal(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Resolves when [`Run::stop`] was called.
+    pub(crate) async fn stopped(&self) -> Stop {
+        self.cancel.cancelled().await;
+        self.stop_reason().unwrap_or(Stop::Abandoned)
+    }
+
+    /// Why [`Run::stop`] was called, if it was.
+    pub(crate) fn stop_reason(&self) -> Option<Stop> {
+        match self.stop.load(Ordering::Acquire) {
+            0 => None,
+            1 => Some(Stop::Cancelled),
+            _ => Some(Stop::Abandoned),
+        }
+    }
+}
+
+/// One run as its handler sees it. Cheap to clone.
+#[derive(Clone)]
+pub struct TaskContext {
+    run: Arc<Run>,
+    started_at_us: i64,
+}
+
+impl std::fmt::Debug for TaskContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TaskContext")
+            .field("log", &self.log())
+            .field("attempt", &self.attempt())
+            .field("task_name", &self.task_name())
+            .finish_non_exhaustive()
+    }
+}
+
+impl TaskContext {
+    pub(crate) fn new(run: Arc<Run>, started_at_us: i64) -> Self {
+        Self { run, started_at_us }
+    }
+
+    /// Id of this run's task log.
+    pub fn log(&self) -> i64 {
+        self.run.item.log
+    }
+
+    /// Attempt, counted from 1. With [`TaskContext::log`] it names this hand-over for ever; a
+    /// handler that must not repeat an effect can store the pair beside it.
+    pub fn attempt(&self) -> i32 {
+        self.run.item.attempt
+    }
+
+    /// Id of the task.
+    pub fn task(&self) -> i64 {
+        self.run.item.task
+    }
+
+    /// Name of the task.
+    pub fn task_name(&self) -> &str {
+        &self.run.item.task_name
+    }
+
+    /// Name of the handler.
+    pub fn handler(&self) -> &str {
+        &self.run.item.handler
+    }
+
+    /// Parameters as entered; empty when there are none.
+    pub fn params(&self) -> &str {
+        &self.run.item.params
+    }
+
+    /// Parameters read as JSON. Empty ones count as `null`, or as `{}` where that does not fit.
+    ///
+    /// # Errors
+    /// A fatal [`TaskError`]: the same parameters will be wrong at every attempt.
+    pub fn params_as<P: DeserializeOwned>(&self) -> Result<P, TaskError> {
+        let text = self.params().trim();
+        let parsed = if text.is_empty() {
+            serde_json::from_str("null").or_else(|_| serde_json::from_str("{}"))
+        } else {
+            serde_json::from_str(text)
+        };
+        parsed.map_err(|error| {
+            TaskError::fatal(format!("the parameters are not what handler `{}` takes: {error}", self.handler()))
+        })
+    }
+
+    /// The instant that the schedule names, epoch ms.
+    pub fn fire_time(&self) -> i64 {
+        self.run.item.fire_time
+    }
+
+    /// When this attempt was due, epoch ms; the fire time, or later for a retry.
+    pub fn due_time(&self) -> i64 {
+        self.run.item.due_time
+    }
+
+    /// Shard of this run, from 0.
+    pub fn shard_index(&self) -> i32 {
+        self.run.item.shard_index
+    }
+
+    /// Number of shards; 1 when the task is not sharded.
+    pub fn shard_total(&self) -> i32 {
+        self.run.item.shard_total
+    }
+
+    /// Time-out of this run, ms; 0 is none.
+    pub fn timeout_ms(&self) -> i64 {
+        self.run.item.timeout_ms
+    }
+
+    /// W3C trace context of the hand-over; empty when there is none.
+    pub fn trace(&self) -> &str {
+        &self.run.item.trace
+    }
+
+    /// Whether this run should stop: cancelled, timed out, or given up by the executor. A
+    /// handler in `spawn_blocking` looks at it from time to time.
+    pub fn is_cancelled(&self) -> bool {
+        self.run.cancel.is_cancelled()
+    }
+
+    /// Resolves when this run should stop; a handler may tidy up then, within the grace.
+    pub async fn cancelled(&self) {
+        self.run.cancel.cancelled().await;
+    }
+
+    /// The cluster clock, epoch ms.
+    pub fn now_ms(&self) -> i64 {
+        self.now_us().div_euclid(1_000)
+    }
+
+    /// The cluster clock, epoch µs.
+    pub fn now_us(&self) -> i64 {
+        // Known since the registration, which comes before every run.
+        self.run.clock.now_us().unwrap_or(self.started_at_us)
+    }
+
+    /// Cluster clock at the instant when the handler was entered, epoch µs.
+    pub fn started_at_us(&self) -> i64 {
+        self.started_at_us
+    }
+}
+
+/// What a handler returns on success: a text that the run's record shows, at most 16 KiB; what
+/// is longer is cut.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Output(String);
+
+impl Output {
+    /// Nothing to show.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// A value as JSON.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON.
+    pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, TaskError> {
+        Ok(Self(serde_json::to_string(value)?))
+    }
+
+    pub(crate) fn into_text(self) -> String {
+        self.0
+    }
+}
+
+impl From<()> for Output {
+    fn from((): ()) -> Self {
+        Self::none()
+    }
+}
+
+/// Cuts `text` to what a result may carry, at a character border.
+pub(crate) fn cut(mut text: String) -> String {
+    const MARK: &str = "…";
+    if text.len() > TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX - MARK.len()));
+        text.push_str(MARK);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_at_a_character() {
+        let cut = cut("é".repeat(TEXT_BYTES_MAX));
+        assert!(cut.len() <= TEXT_BYTES_MAX);
+        assert!(cut.ends_with('…'));
+        assert_eq!(super::cut("short".to_owned()), "short");
+    }
+}

@@ -1,0 +1,115 @@
+//! Leaving without losing anything and without ever hanging.
+//!
+//! 1. New runs are refused, held ones dropped and given back.
+//! 2. What runs may finish, while the heartbeat goes on.
+//! 3. What does not finish in time is stopped, and in the end given up.
+//! 4. Results are delivered; those that no node takes stay in the journal.
+//! 5. The heartbeat ends and the executor signs off.
+
+use crate::member::Member;
+use crate::sync::lock;
+use carillon_protocol::RunKey;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long giving held runs back may take; after it the nodes find out by themselves.
+const GIVE_BACK_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long stopped handlers may take to end; one that blocks its thread cannot.
+const STOP_LIMIT: Duration = Duration::from_secs(2);
+
+/// How long delivering the last results may take.
+const DELIVER_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long the threads may take to end; a disk may hang.
+const THREADS_LIMIT: Duration = Duration::from_secs(5);
+
+/// Between looks at a condition.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Steps 1 to 5; `heartbeat` is ended on the way.
+pub(crate) async fn drain(member: &Member, heartbeat: &tokio::task::AbortHandle) {
+    let runs = &member.runs;
+    let held = runs.drain();
+    lock(&member.giving_back).clone_from(&held);
+    let counts = runs.counts();
+    tracing::info!(given_back = held.len(), running = counts.running, "executor.draining");
+    let deadline = Instant::now() + member.settings.drain_timeout;
+    let give_back = async {
+        // With nothing to give back and nothing running, the last call says it all.
+        if !held.is_empty() || counts.running > 0 {
+            let mut sets = runs.snapshot();
+            // Of those that have ended the results follow as well.
+            sets.running.append(&mut sets.unacknowledged);
+            sign_off(member, &held, &sets.running, GIVE_BACK_LIMIT).await;
+            lock(&member.giving_back).clear();
+        }
+    };
+    let finish = until(deadline, || runs.counts().running == 0);
+    let (finished, ()) = tokio::join!(finish, give_back);
+    if !finished {
+        let stopped = runs.abandon_running();
+        tracing::warn!(runs = stopped, "executor.drain_timeout");
+        if !until(Instant::now() + STOP_LIMIT, || runs.counts().running == 0).await {
+            let left = runs
+                .end_by_force("given up: the executor shut down and the handler did not stop (it blocks its thread)");
+            tracing::error!(runs = left, "executor.handlers_do_not_stop");
+        }
+    }
+    let delivered = until(Instant::now() + DELIVER_LIMIT, || runs.counts().unacknowledged == 0);
+    if !delivered.await {
+        tracing::warn!(results = runs.counts().unacknowledged, "executor.results_left_in_journal");
+    }
+    heartbeat.abort();
+    sign_off(member, &[], &[], GIVE_BACK_LIMIT / 2).await;
+    tracing::info!("executor.drained");
+}
+
+/// Unregisters, again and again until a node agrees or `limit` has passed.
+async fn sign_off(member: &Member, held: &[RunKey], running: &[RunKey], limit: Duration) {
+    if member.executor_id().is_none() {
+        return;
+    }
+    let attempt = async {
+        let mut pause = Duration::from_millis(100);
+        loop {
+            match member.unregister(held, running).await {
+                Ok(returned) => {
+                    tracing::info!(returned, "executor.unregistered");
+                    return;
+                }
+                // Forgotten already: what it held is back with the nodes.
+                Err(crate::node::Failure::RegisterAgain) => return,
+                Err(failure) => tracing::warn!(%failure, "executor.not_unregistered"),
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+    };
+    if tokio::time::timeout(limit, attempt).await.is_err() {
+        tracing::warn!("executor.not_unregistered: the nodes will notice by its silence");
+    }
+}
+
+/// Ends the timer and the journal threads, which writes what is left.
+pub(crate) async fn stop_threads(member: &Member, threads: Vec<JoinHandle<()>>) {
+    member.runs.timer.stop();
+    member.outbox.stop();
+    member.runs.record.set();
+    let ended = until(Instant::now() + THREADS_LIMIT, || threads.iter().all(JoinHandle::is_finished));
+    if !ended.await {
+        tracing::error!("executor.threads_do_not_end");
+    }
+}
+
+/// Waits for `condition`, at most until `deadline`. Whether it came true.
+async fn until(deadline: Instant, condition: impl Fn() -> bool) -> bool {
+    while !condition() {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    true
+}

@@ -1,0 +1,359 @@
+//! Results on disk until a node has acknowledged them.
+//!
+//! One append-only file of lines, `<crc32> <json>\n`: a result is a JSON object, a batch of
+//! acknowledged runs an array of `[log, attempt]`. The recorder writes a batch with one flush.
+//! A torn last line or a damaged one in between is skipped with a warning. When more than half
+//! of the file is acknowledged it is rewritten; when all of it is, it is cut to nothing.
+//!
+//! # Directories
+//! Under the configured directory lies `<tenant>/<app>/<slot>/`, and each process locks the
+//! first free slot, so any number of executors may share one setting. Slots that nobody holds
+//! are emptied into one's own at start: the results of a process that never came back are sent
+//! by the next one that starts.
+
+use crate::BuildError;
+use bytes::Bytes;
+use carillon_protocol::{RunKey, RunResult};
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Processes that may share one (directory, tenant, app).
+const SLOTS_MAX: u32 = 256;
+
+/// A file smaller than this is not worth rewriting, bytes.
+const REWRITE_FROM_BYTES: u64 = 4 * 1024 * 1024;
+
+/// A file smaller than this is left as it is when all of it is acknowledged, bytes.
+const CUT_FROM_BYTES: u64 = 64 * 1024;
+
+const FILE: &str = "results.journal";
+const FILE_NEW: &str = "results.journal.new";
+const LOCK: &str = "lock";
+
+/// Unacknowledged results, each as the JSON that goes over the wire.
+pub(crate) type Pending = HashMap<RunKey, Bytes>;
+
+/// The open journal of this process.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    dir: PathBuf,
+    file: File,
+    bytes: u64,
+    /// A write failed half-way: the next one must rewrite the file.
+    damaged: bool,
+    /// Held for as long as the process uses the directory.
+    _lock: File,
+}
+
+impl Journal {
+    /// Opens the first free slot below `root`, and returns what it and every abandoned slot
+    /// still hold.
+    pub(crate) fn open(root: &Path, tenant: &str, app: &str) -> Result<(Self, Pending), BuildError> {
+        let base = root.join(file_name(tenant)).join(file_name(app));
+        let mut slots = (0..SLOTS_MAX).map(|slot| base.join(slot.to_string()));
+        let (dir, lock) = loop {
+            let Some(dir) = slots.next() else {
+                let full = io::Error::other(format!("{SLOTS_MAX} processes use it already"));
+                return Err(failed(&base, "lock", full));
+            };
+            std::fs::create_dir_all(&dir).map_err(|e| failed(&dir, "create", e))?;
+            if let Some(lock) = try_lock(&dir)? {
+                break (dir, lock);
+            }
+        };
+        let path = dir.join(FILE);
+        let mut pending = Pending::new();
+        load(&path, &mut pending).map_err(|e| failed(&path, "read", e))?;
+        let mut abandoned = Vec::new();
+        for other in slots.take_while(|dir| dir.is_dir()) {
+            if let Some(lock) = try_lock(&other)? {
+                let path = other.join(FILE);
+                load(&path, &mut pending).map_err(|e| failed(&path, "read", e))?;
+                abandoned.push((path, lock));
+            }
+        }
+        let file = open_append(&path).map_err(|e| failed(&path, "open", e))?;
+        let mut journal = Self { dir, file, bytes: 0, damaged: false, _lock: lock };
+        // Proves that the directory can be written, and drops damaged lines for good.
+        journal.rewrite(&pending).map_err(|e| failed(&path, "write", e))?;
+        // Only now: until this instant the other files were the only copies.
+        for (path, _lock) in abandoned {
+            if let Err(error) = remove(&path) {
+                tracing::warn!(path = %path.display(), %error, "journal.abandoned_not_removed");
+            }
+        }
+        Ok((journal, pending))
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Appends results and acknowledgements. Results are on the disk when this returns;
+    /// acknowledgements need not be, a result may be sent twice. `alive_bytes` is the size of
+    /// everything unacknowledged after this call and `alive` fetches it; that is seldom needed.
+    pub(crate) fn append<'a>(
+        &mut self,
+        results: impl Iterator<Item = &'a Bytes>,
+        acknowledged: &[RunKey],
+        alive_bytes: u64,
+        alive: impl Fn() -> Pending,
+    ) -> io::Result<()> {
+        if self.damaged {
+            return self.rewrite(&alive());
+        }
+        let mut text = Vec::new();
+        for result in results {
+            line(&mut text, result);
+        }
+        let flush = !text.is_empty();
+        if !acknowledged.is_empty() {
+            line(&mut text, &serde_json::to_vec(acknowledged)?);
+        }
+        self.damaged = true;
+        self.file.write_all(&text)?;
+        if flush {
+            self.file.sync_data()?;
+        }
+        self.damaged = false;
+        self.bytes += text.len() as u64;
+        if alive_bytes == 0 && self.bytes >= CUT_FROM_BYTES {
+            return self.cut();
+        }
+        if self.bytes >= REWRITE_FROM_BYTES && alive_bytes * 2 < self.bytes {
+            return self.rewrite(&alive());
+        }
+        Ok(())
+    }
+
+    /// Empties the file when nothing is unacknowledged any more.
+    pub(crate) fn cut(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.bytes = 0;
+        Ok(())
+    }
+
+    fn rewrite(&mut self, pending: &Pending) -> io::Result<()> {
+        let mut text = Vec::new();
+        for json in pending.values() {
+            line(&mut text, json);
+        }
+        let new = self.dir.join(FILE_NEW);
+        let path = self.dir.join(FILE);
+        remove(&new)?;
+        let mut file = open_append(&new)?;
+        file.write_all(&text)?;
+        file.sync_data()?;
+        std::fs::rename(&new, &path)?;
+        self.file = file;
+        self.bytes = text.len() as u64;
+        self.damaged = false;
+        // The rename itself must survive a power loss as well.
+        #[cfg(unix)]
+        File::open(&self.dir)?.sync_all()?;
+        Ok(())
+    }
+}
+
+fn try_lock(dir: &Path) -> Result<Option<File>, BuildError> {
+    let path = dir.join(LOCK);
+    let file = open_append(&path).map_err(|e| failed(&path, "open", e))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(failed(&path, "lock", error)),
+    }
+}
+
+fn open_append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn failed(path: &Path, action: &'static str, source: io::Error) -> BuildError {
+    BuildError::Journal { path: path.to_owned(), action, source }
+}
+
+/// Adds what the file at `path` holds unacknowledged to `pending`.
+fn load(path: &Path, pending: &mut Pending) -> io::Result<()> {
+    let mut text = Vec::new();
+    match File::open(path) {
+        Ok(mut file) => file.read_to_end(&mut text)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let mut damaged = 0u64;
+    let mut found = Pending::new();
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        if !replay(line, &mut found) {
+            damaged += 1;
+        }
+    }
+    if damaged > 0 {
+        tracing::warn!(path = %path.display(), lines = damaged, "journal.damaged_lines_skipped");
+    }
+    if !found.is_empty() {
+        tracing::info!(path = %path.display(), results = found.len(), "journal.loaded");
+    }
+    pending.extend(found);
+    Ok(())
+}
+
+/// Carries one line out on `pending`; `false` when it is torn or damaged.
+fn replay(line: &[u8], pending: &mut Pending) -> bool {
+    let Some(json) = payload(line) else {
+        return false;
+    };
+    if let Ok(result) = serde_json::from_slice::<RunResult>(json) {
+        pending.insert(RunKey(result.log, result.attempt), Bytes::copy_from_slice(json));
+        return true;
+    }
+    match serde_json::from_slice::<Vec<RunKey>>(json) {
+        Ok(keys) => {
+            for key in keys {
+                pending.remove(&key);
+            }
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+fn payload(line: &[u8]) -> Option<&[u8]> {
+    let (sum, json) = line.strip_suffix(b"\n")?.split_at_checked(9)?;
+    let sum = std::str::from_utf8(sum).ok()?.strip_suffix(' ')?;
+    (u32::from_str_radix(sum, 16).ok()? == crc32(json)).then_some(json)
+}
+
+fn line(text: &mut Vec<u8>, json: &[u8]) {
+    text.extend_from_slice(format!("{:08x} ", crc32(json)).as_bytes());
+    text.extend_from_slice(json);
+    text.push(b'\n');
+}
+
+/// A directory name for `name`: whatever is not plain is written as its code, so two names
+/// never share a directory and none leaves the tree.
+fn file_name(name: &str) -> String {
+    name.chars()
+        .map(|c| match c {
+            'a'..='z' | '0'..='9' | '-' | '_' => c.to_string(),
+            other => format!("%{:x}.", u32::from(other)),
+        })
+        .collect()
+}
+
+const CRC_TABLE: [u32; 256] = crc_table();
+
+const fn crc_table() -> [u32; 256] {
+    let mut table = [0u32; 256];
+    let mut index = 0;
+    while index < 256 {
+        let mut value = index as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            value = if value & 1 == 1 { 0xEDB8_8320 ^ (value >> 1) } else { value >> 1 };
+            bit += 1;
+        }
+        table[index] = value;
+        index += 1;
+    }
+    table
+}
+
+/// CRC-32 (IEEE 802.3).
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0u32, |sum, byte| CRC_TABLE[((sum ^ u32::from(*byte)) & 0xFF) as usize] ^ (sum >> 8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carillon_protocol::RunStatus;
+
+    fn result(log: i64) -> (RunKey, Bytes) {
+        let result = RunResult {
+            log,
+            attempt: 1,
+            status: RunStatus::Succeeded,
+            message: String::new(),
+            output: "line\nbreak".into(),
+            started_at: 1,
+            finished_at: 2,
+        };
+        let json = serde_json::to_vec(&result).unwrap();
+        (RunKey(log, 1), Bytes::from(json))
+    }
+
+    fn write(journal: &mut Journal, pending: &mut Pending, logs: &[i64]) {
+        let new: Vec<_> = logs.iter().map(|log| result(*log)).collect();
+        pending.extend(new.iter().cloned());
+        journal.append(new.iter().map(|(_, json)| json), &[], 1, Pending::new).unwrap();
+    }
+
+    #[test]
+    fn the_checksum_is_the_common_one() {
+        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
+    }
+
+    #[test]
+    fn what_was_not_acknowledged_is_there_after_a_restart() {
+        let root = tempfile::tempdir().unwrap();
+        let (mut journal, mut pending) = Journal::open(root.path(), "t", "a").unwrap();
+        write(&mut journal, &mut pending, &[1, 2, 3]);
+        pending.remove(&RunKey(2, 1));
+        journal.append(std::iter::empty(), &[RunKey(2, 1)], 1, Pending::new).unwrap();
+        drop(journal);
+        let (_, loaded) = Journal::open(root.path(), "t", "a").unwrap();
+        assert_eq!(loaded, pending);
+    }
+
+    #[test]
+    fn torn_and_damaged_lines_are_skipped() {
+        let root = tempfile::tempdir().unwrap();
+        let (mut journal, mut pending) = Journal::open(root.path(), "t", "a").unwrap();
+        write(&mut journal, &mut pending, &[1, 2, 3]);
+        let path = journal.dir().join(FILE);
+        drop(journal);
+        let mut text = std::fs::read(&path).unwrap();
+        let middle = text.len() / 2;
+        text[middle] ^= 1;
+        text.truncate(text.len() - 2);
+        std::fs::write(&path, text).unwrap();
+        let (_, loaded) = Journal::open(root.path(), "t", "a").unwrap();
+        assert_eq!(loaded.keys().collect::<Vec<_>>(), [&RunKey(1, 1)]);
+    }
+
+    #[test]
+    fn two_processes_share_a_directory_and_the_survivor_inherits() {
+        let root = tempfile::tempdir().unwrap();
+        let (first, _) = Journal::open(root.path(), "t", "a").unwrap();
+        let (mut second, mut pending) = Journal::open(root.path(), "t", "a").unwrap();
+        assert_ne!(first.dir(), second.dir());
+        write(&mut second, &mut pending, &[7]);
+        drop((first, second));
+        let (_, loaded) = Journal::open(root.path(), "t", "a").unwrap();
+        assert!(loaded.contains_key(&RunKey(7, 1)));
+        let (_, other) = Journal::open(root.path(), "t", "other").unwrap();
+        assert!(other.is_empty());
+    }
+
+    #[test]
+    fn the_file_shrinks_when_all_is_acknowledged() {
+        let root = tempfile::tempdir().unwrap();
+        let (mut journal, mut pending) = Journal::open(root.path(), "t", "a").unwrap();
+        let logs: Vec<i64> = (0..2_000).collect();
+        write(&mut journal, &mut pending, &logs);
+        assert!(journal.bytes > CUT_FROM_BYTES);
+        let keys: Vec<RunKey> = pending.drain().map(|(key, _)| key).collect();
+        journal.append(std::iter::empty(), &keys, 0, Pending::new).unwrap();
+        assert_eq!(journal.bytes, 0);
+    }
+}

@@ -1,0 +1,307 @@
+//! Membership: registering, the heartbeat, and what follows from losing contact.
+
+use crate::node::{Answer, Failure, Nodes};
+use crate::outbox::Outbox;
+use crate::runs::Runs;
+use crate::settings::Settings;
+use crate::sync::lock;
+use crate::table::LIVE_MAX;
+use bytes::Bytes;
+use carillon_protocol::{
+    ExecutorSettings, Heartbeat, HeartbeatAck, Register, Registered, RunKey, Unregister, Unregistered,
+};
+use serde::Serialize;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+const REGISTER_TIMEOUT: Duration = Duration::from_secs(5);
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(3);
+const UNREGISTER_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// First and longest pause between attempts to register.
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
+
+/// Heartbeats close together after a registration, so that the clock's estimate is tight
+/// before the first run.
+const SAMPLES: u32 = 4;
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(150);
+
+/// A node cannot make this executor faster than this, ms: no setting makes a busy loop.
+const INTERVAL_MIN_MS: u64 = 20;
+
+/// This executor as a member of the cluster.
+pub(crate) struct Member {
+    pub(crate) nodes: Arc<Nodes>,
+    pub(crate) runs: Arc<Runs>,
+    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) instance: String,
+    /// 0 before the first registration.
+    executor_id: AtomicI64,
+    /// Held runs that a shutdown has dropped and no node has taken back yet. A heartbeat still
+    /// names them, or the nodes would take them for lost.
+    pub(crate) giving_back: Mutex<Vec<RunKey>>,
+    /// Set by whoever learns that a node has forgotten this executor.
+    pub(crate) register_again: Notify,
+}
+
+impl Member {
+    pub(crate) fn new(
+        nodes: Arc<Nodes>,
+        runs: Arc<Runs>,
+        outbox: Arc<Outbox>,
+        settings: Arc<Settings>,
+        instance: String,
+    ) -> Self {
+        Self {
+            nodes,
+            runs,
+            outbox,
+            settings,
+            instance,
+            executor_id: AtomicI64::new(0),
+            giving_back: Mutex::new(Vec::new()),
+            register_again: Notify::new(),
+        }
+    }
+
+    /// The id of the last registration; `None` before the first.
+    pub(crate) fn executor_id(&self) -> Option<i64> {
+        match self.executor_id.load(Ordering::Acquire) {
+            0 => None,
+            id => Some(id),
+        }
+    }
+
+    /// Registers and heart-beats for ever.
+    pub(crate) async fn run(&self) {
+        loop {
+            let settings = self.register_until_done().await;
+            self.heartbeats(settings).await;
+        }
+    }
+
+    /// Registers, again and again with growing pauses until a node agrees.
+    async fn register_until_done(&self) -> ExecutorSettings {
+        let mut pause = BACK_OFF.0;
+        loop {
+            match self.register().await {
+                Ok(settings) => return settings,
+                Err(failure) => {
+                    tracing::warn!(
+                        %failure,
+                        retry_in_ms = pause.as_millis() as u64,
+                        "executor.not_registered"
+                    );
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(BACK_OFF.1);
+        }
+    }
+
+    async fn register(&self) -> Result<ExecutorSettings, Failure> {
+        let settings = &self.settings;
+        let message = Register {
+            instance: self.instance.clone(),
+            address: crate::address::advertised(settings, self.nodes.current()).await,
+            host_name: crate::address::host_name(),
+            pid: std::process::id(),
+            version: settings.version.clone(),
+            tags: settings.tags.clone(),
+            description: settings.description.clone(),
+            capacity: settings.capacity as u32,
+            handlers: settings.handlers.infos.clone(),
+        };
+        let answer: Answer<Registered> = self.call("/executors/register", &message, REGISTER_TIMEOUT).await?;
+        let registered = answer.data;
+        let lease = &self.runs.lease;
+        lease.configure(&registered.settings);
+        if self.runs.counts().held == 0 {
+            lease.confirm(answer.sent_us);
+        } else {
+            // Whether what is held is still ours, only a heartbeat's answer tells.
+            lease.sustain(answer.sent_us, answer.received_us);
+        }
+        let before = self.executor_id.swap(registered.executor_id, Ordering::AcqRel);
+        if before != registered.executor_id {
+            tracing::info!(
+                executor_id = registered.executor_id,
+                address = message.address,
+                node = %self.nodes.current().base,
+                "executor.registered"
+            );
+        }
+        self.runs.timer.nudge();
+        Ok(registered.settings)
+    }
+
+    /// Heart-beats on a fixed grid until a node asks for a new registration.
+    async fn heartbeats(&self, mut settings: ExecutorSettings) {
+        for _ in 0..SAMPLES {
+            if !self.beat(&mut Failing::default()).await {
+                return;
+            }
+            tokio::time::sleep(SAMPLE_INTERVAL).await;
+        }
+        let began = Instant::now();
+        let mut registered = began;
+        let mut beats = 0u32;
+        let mut failing = Failing::default();
+        loop {
+            let interval = interval(settings.heartbeat_interval_ms);
+            // After a failure sooner than the grid: the lease is running out.
+            let wait = if failing.since.is_some() {
+                tokio::time::sleep(interval / 3)
+            } else {
+                while began + interval * beats <= Instant::now() {
+                    beats += 1;
+                }
+                tokio::time::sleep_until(began + interval * beats)
+            };
+            tokio::select! {
+                () = wait => {}
+                () = self.register_again.notified() => return,
+            }
+            if registered.elapsed() >= self::interval(settings.metadata_interval_ms) {
+                registered = Instant::now();
+                match self.register().await {
+                    Ok(new) => settings = new,
+                    Err(failure) => tracing::warn!(%failure, "executor.metadata_not_sent"),
+                }
+            }
+            if !self.beat(&mut failing).await {
+                return;
+            }
+        }
+    }
+
+    /// One heartbeat. `false` when the node asks for a new registration.
+    async fn beat(&self, failing: &mut Failing) -> bool {
+        let Some(executor_id) = self.executor_id() else {
+            return false;
+        };
+        // Taken first: what is accepted between the two lines is then newer than the snapshot.
+        let snapshot_at = self.runs.clock.now_ms().unwrap_or(0);
+        let mut sets = self.runs.snapshot();
+        sets.held.extend_from_slice(&lock(&self.giving_back));
+        // Only a journal from earlier processes can hold more than fits into a message.
+        let room = LIVE_MAX.saturating_sub(sets.held.len() + sets.running.len());
+        sets.unacknowledged.truncate(room);
+        let message = Heartbeat {
+            executor_id,
+            instance: self.instance.clone(),
+            snapshot_at,
+            held: sets.held,
+            running: sets.running,
+            unacknowledged: sets.unacknowledged,
+            capacity: self.settings.capacity as u32,
+            draining: self.runs.is_draining(),
+        };
+        let answer: Result<Answer<HeartbeatAck>, Failure> =
+            self.call("/executors/heartbeat", &message, HEARTBEAT_TIMEOUT).await;
+        match answer {
+            Ok(answer) => {
+                failing.ended();
+                // Before the lease: a lease that ran out must not revive what is cancelled.
+                self.carry_out_cancels(&answer.data.cancel);
+                self.runs.lease.confirm(answer.sent_us);
+            }
+            Err(Failure::RegisterAgain) => {
+                tracing::info!("executor.register_again");
+                self.runs.lease.suspend();
+                return false;
+            }
+            Err(Failure::StoreUnavailable { sent_us }) => {
+                failing.again(&Failure::StoreUnavailable { sent_us });
+                let now_us = self.runs.clock.local_us();
+                self.runs.lease.sustain(sent_us, now_us);
+            }
+            Err(failure) => failing.again(&failure),
+        }
+        self.runs.timer.nudge();
+        true
+    }
+
+    fn carry_out_cancels(&self, keys: &[RunKey]) {
+        if !keys.is_empty() {
+            let outcomes = self.runs.cancel(keys, false);
+            tracing::info!(runs = keys.len(), ?outcomes, "runs.cancelled_by_heartbeat");
+        }
+    }
+
+    /// Tells a node what goes back and what still runs.
+    pub(crate) async fn unregister(&self, held: &[RunKey], running: &[RunKey]) -> Result<u64, Failure> {
+        let Some(executor_id) = self.executor_id() else {
+            return Ok(0);
+        };
+        let message =
+            Unregister { executor_id, instance: self.instance.clone(), held: held.to_vec(), running: running.to_vec() };
+        let answer: Answer<Unregistered> = self.call("/executors/unregister", &message, UNREGISTER_TIMEOUT).await?;
+        Ok(answer.data.returned)
+    }
+
+    /// Stops running handlers once contact has been lost for too long.
+    pub(crate) async fn watch_contact(&self) {
+        const LOOK: Duration = Duration::from_millis(500);
+        loop {
+            let left_us = self.runs.lease.until_abandon_us(self.runs.clock.local_us());
+            let wait = match u64::try_from(left_us) {
+                Ok(us) if us > 0 => Duration::from_micros(us).min(LOOK),
+                _ => {
+                    if self.executor_id().is_some() && self.runs.counts().running > 0 {
+                        let runs = self.runs.abandon_running();
+                        tracing::error!(runs, "runs.abandoned: no contact with any node");
+                    }
+                    LOOK
+                }
+            };
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn call<M: Serialize, T: serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+        message: &M,
+        timeout: Duration,
+    ) -> Result<Answer<T>, Failure> {
+        let body = serde_json::to_vec(message).map_err(|e| Failure::Unreachable(format!("not sent: {e}")))?;
+        self.nodes.call(path, Bytes::from(body), timeout).await
+    }
+}
+
+fn interval(ms: u64) -> Duration {
+    Duration::from_millis(ms.max(INTERVAL_MIN_MS))
+}
+
+/// A series of failed heartbeats, so that its beginning and end are logged, not each of it.
+#[derive(Default)]
+struct Failing {
+    since: Option<Instant>,
+    count: u32,
+}
+
+impl Failing {
+    fn again(&mut self, failure: &Failure) {
+        if self.since.is_none() {
+            self.since = Some(Instant::now());
+        }
+        self.count += 1;
+        // The first, then ever more rarely.
+        if self.count.is_power_of_two() {
+            tracing::warn!(%failure, count = self.count, "heartbeat.not_acknowledged");
+        }
+    }
+
+    fn ended(&mut self) {
+        if let Some(since) = self.since.take() {
+            let failed_ms = since.elapsed().as_millis() as u64;
+            tracing::info!(failed_ms, "heartbeat.acknowledged_again");
+        }
+        self.count = 0;
+    }
+}

@@ -1,0 +1,257 @@
+//! The runs in motion: accepting, starting, stopping and ending them.
+//!
+//! A *slot task* is a tokio task that owns one unit of capacity. It takes the next due run,
+//! awaits its handler in place, hands in the result and takes the next one in the same
+//! critical section, until nothing is due. So a burst costs one spawn per slot, not per run,
+//! and a run one short lock to start and one to end.
+
+use crate::clock::ClusterClock;
+use crate::context::{Run, Stop};
+use crate::handler::Handlers;
+use crate::lease::Lease;
+use crate::sync::{Signal, lock};
+use crate::table::{Begin, Counts, Snapshot, Table};
+use crate::timer::Timer;
+use carillon_protocol::{CancelOutcome, DispatchItem, DispatchOutcome, RunKey, RunResult, RunStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Runs handled per critical section, so that no burst keeps the lock from the slots for long.
+const LOCK_BATCH: usize = 64;
+
+/// Shared by the server, the timer, the slots, the heartbeat and the recorder.
+pub(crate) struct Runs {
+    table: Mutex<Table>,
+    handlers: Handlers,
+    pub(crate) clock: Arc<ClusterClock>,
+    pub(crate) lease: Arc<Lease>,
+    pub(crate) timer: Timer,
+    /// Set when there are results to record.
+    pub(crate) record: Signal,
+    /// Whether the journal holds as much as it may, or cannot be written.
+    pub(crate) journal_full: AtomicBool,
+    pub(crate) capacity: usize,
+    pub(crate) cancel_grace: Duration,
+}
+
+impl Runs {
+    pub(crate) fn new(
+        handlers: Handlers,
+        clock: Arc<ClusterClock>,
+        lease: Arc<Lease>,
+        capacity: usize,
+        held_max: usize,
+        cancel_grace: Duration,
+    ) -> Self {
+        Self {
+            table: Mutex::new(Table::new(held_max)),
+            handlers,
+            clock,
+            lease,
+            timer: Timer::default(),
+            record: Signal::default(),
+            journal_full: AtomicBool::new(false),
+            capacity,
+            cancel_grace,
+        }
+    }
+
+    /// Takes the items of one hand-over; one outcome each, in their order.
+    pub(crate) fn dispatch(&self, items: Vec<DispatchItem>) -> Vec<DispatchOutcome> {
+        let journal_full = self.journal_full.load(Ordering::Acquire);
+        let cluster_ms = self.clock.now_ms().unwrap_or(i64::MAX);
+        let now_us = self.clock.local_us();
+        let mut outcomes = Vec::with_capacity(items.len());
+        let mut due = Vec::with_capacity(items.len());
+        // Made outside the lock: it is the expensive half.
+        let mut candidates = items.into_iter().map(|item| self.candidate(item)).peekable();
+        while candidates.peek().is_some() {
+            let batch: Vec<_> = candidates.by_ref().take(LOCK_BATCH).collect();
+            let mut table = lock(&self.table);
+            for candidate in batch {
+                outcomes.push(match candidate {
+                    Ok(run) if run.item.accept_until < cluster_ms && !table.knows(run.key()) => {
+                        DispatchOutcome::TooLate
+                    }
+                    Ok(run) => {
+                        let at = (run.item.due_time, run.key());
+                        let outcome = table.accept(run, journal_full, now_us);
+                        if outcome == DispatchOutcome::Accepted {
+                            due.push(at);
+                        }
+                        outcome
+                    }
+                    Err(key) if table.knows(key) => DispatchOutcome::Duplicate,
+                    Err(_) => DispatchOutcome::HandlerMissing,
+                });
+            }
+        }
+        self.timer.push(&due);
+        outcomes
+    }
+
+    fn candidate(&self, item: DispatchItem) -> Result<Arc<Run>, RunKey> {
+        match self.handlers.by_name.get(&item.handler) {
+            Some(handler) => Ok(Arc::new(Run::new(item, Arc::clone(handler), Arc::clone(&self.clock)))),
+            None => Err(RunKey(item.log, item.attempt)),
+        }
+    }
+
+    /// Marks runs as due. Returns how many slot tasks the caller must start.
+    pub(crate) fn release(&self, due: &[RunKey]) -> usize {
+        let mut table = lock(&self.table);
+        table.ready.extend(due);
+        let more = table.ready.len().min(self.capacity.saturating_sub(table.slots));
+        table.slots += more;
+        more
+    }
+
+    /// Hands in the result of a slot's last run and takes its next one. `None` frees the slot.
+    pub(crate) fn next(&self, mut done: Option<RunResult>) -> Option<Arc<Run>> {
+        loop {
+            let may_start = self.lease.may_start(self.clock.local_us());
+            let cluster_us = self.clock.now_us().unwrap_or(i64::MIN);
+            let mut early = Vec::new();
+            let mut table = lock(&self.table);
+            let nothing_to_record = table.finished.is_empty();
+            if let Some(result) = done.take() {
+                table.finish(result);
+            }
+            let (next, again) = take_next(&mut table, may_start, cluster_us, &mut early);
+            let record = nothing_to_record && !table.finished.is_empty();
+            drop(table);
+            if record {
+                self.record.set();
+            }
+            self.timer.push(&early);
+            if !again {
+                return next;
+            }
+        }
+    }
+
+    /// Cancels runs; one outcome each, in their order. Running ones are told to stop.
+    pub(crate) fn cancel(&self, keys: &[RunKey], unstarted_only: bool) -> Vec<CancelOutcome> {
+        let now_us = self.clock.local_us();
+        let mut outcomes = Vec::with_capacity(keys.len());
+        let mut stopping = Vec::new();
+        for batch in keys.chunks(LOCK_BATCH) {
+            let mut table = lock(&self.table);
+            for key in batch {
+                let (outcome, run) = table.cancel(*key, unstarted_only, now_us);
+                outcomes.push(outcome);
+                stopping.extend(run);
+            }
+        }
+        // Outside the lock: it wakes handlers.
+        for run in stopping {
+            run.stop(Stop::Cancelled);
+        }
+        outcomes
+    }
+
+    pub(crate) fn is_running(&self, key: RunKey) -> bool {
+        lock(&self.table).is_running(key)
+    }
+
+    /// Stops everything that runs. Returns how many that were.
+    pub(crate) fn abandon_running(&self) -> usize {
+        let running = lock(&self.table).running();
+        for run in &running {
+            run.stop(Stop::Abandoned);
+        }
+        running.len()
+    }
+
+    /// Ends what would not stop, as far as the nodes are concerned.
+    pub(crate) fn end_by_force(&self, why: &str) -> usize {
+        let finished_at = self.clock.now_ms().unwrap_or(0);
+        let mut table = lock(&self.table);
+        let running = table.running();
+        for run in &running {
+            table.finish(RunResult {
+                log: run.item.log,
+                attempt: run.item.attempt,
+                status: RunStatus::Abandoned,
+                message: why.to_owned(),
+                output: String::new(),
+                // It did start, not before it was due; the exact instant is with its task.
+                started_at: run.item.due_time,
+                finished_at,
+            });
+        }
+        drop(table);
+        self.record.set();
+        running.len()
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        lock(&self.table).snapshot()
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        lock(&self.table).counts
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        lock(&self.table).draining
+    }
+
+    /// Whether due runs wait for a slot.
+    pub(crate) fn is_bursting(&self) -> bool {
+        !lock(&self.table).ready.is_empty()
+    }
+
+    /// Takes no more runs and drops the held ones, which it returns.
+    pub(crate) fn drain(&self) -> Vec<RunKey> {
+        let held = lock(&self.table).drain();
+        self.timer.clear();
+        held
+    }
+
+    /// Fetches the results that have come in since the last call.
+    pub(crate) fn take_finished(&self) -> Vec<RunResult> {
+        let mut table = lock(&self.table);
+        let room = Vec::with_capacity(table.finished.capacity().min(16 * 1_024));
+        std::mem::replace(&mut table.finished, room)
+    }
+
+    /// Results found in the journal at start.
+    pub(crate) fn restore(&self, keys: impl Iterator<Item = RunKey>) {
+        let mut table = lock(&self.table);
+        for key in keys {
+            table.restore(key);
+        }
+    }
+
+    /// A node has taken the results of these runs.
+    pub(crate) fn acknowledged(&self, keys: &[RunKey]) {
+        let now_us = self.clock.local_us();
+        for batch in keys.chunks(LOCK_BATCH) {
+            lock(&self.table).acknowledged(batch, now_us);
+        }
+    }
+}
+
+/// The next run that may start. The second value asks for another round after letting others
+/// at the lock; without it and without a run, the slot has been given back.
+fn take_next(
+    table: &mut Table,
+    may_start: bool,
+    cluster_us: i64,
+    early: &mut Vec<(i64, RunKey)>,
+) -> (Option<Arc<Run>>, bool) {
+    for _ in 0..LOCK_BATCH {
+        let Some(key) = table.ready.pop_front() else {
+            table.slots -= 1;
+            return (None, false);
+        };
+        match table.begin(key, may_start, cluster_us) {
+            Begin::Start(run) => return (Some(run), false),
+            Begin::Early(due_ms) => early.push((due_ms, key)),
+            Begin::Skipped => {}
+        }
+    }
+    (None, true)
+}

@@ -1,0 +1,260 @@
+//! The embedded HTTP/1.1 server: what the nodes call.
+
+use crate::member::Member;
+use crate::verify::{Claims, Refusal, Verifier};
+use bytes::Bytes;
+use carillon_protocol::sign::header;
+use carillon_protocol::{
+    BODY_BYTES_MAX, Cancel, CancelAck, CancelOutcome, Code, DISPATCH_ITEMS_MAX, Dispatch, DispatchAck, Health, Reply,
+};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::{Body as _, Incoming};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+/// Connections at once; more wait to be accepted.
+const CONNECTIONS_MAX: usize = 512;
+
+/// How long a request's head may take, and how long a connection may be idle.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a request's body may take.
+const BODY_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Pause after a failed accept (usually: out of file descriptors).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a cancel waits for handlers that stop at once.
+const STOP_WAIT: Duration = Duration::from_millis(40);
+
+/// Answers the nodes.
+pub(crate) struct Server {
+    pub(crate) member: Arc<Member>,
+    pub(crate) verifier: Verifier,
+}
+
+/// What a route answers: a code, and the reply's JSON.
+type Answer = (Code, Vec<u8>);
+
+/// Accepts connections for ever.
+pub(crate) async fn serve(server: Arc<Server>, listener: TcpListener) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        // Never closed, so never an error.
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
+            return;
+        };
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                let server = Arc::clone(&server);
+                tokio::spawn(async move {
+                    server.connection(stream, peer).await;
+                    drop(permit);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "server.accept_failed");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+impl Server {
+    async fn connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr) {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%peer, %error, "server.nodelay_failed");
+        }
+        let service = service_fn(|request| {
+            let server = Arc::clone(&self);
+            async move { Ok::<_, Infallible>(server.answer(request, peer).await) }
+        });
+        let served = hyper::server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .serve_connection(TokioIo::new(stream), service)
+            .await;
+        if let Err(error) = served {
+            tracing::debug!(%peer, %error, "server.connection_ended");
+        }
+    }
+
+    async fn answer(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Full<Bytes>> {
+        if request.method() == Method::GET && request.uri().path() == "/health" {
+            let (code, body) = ok(&self.health());
+            return plain(code, body);
+        }
+        match self.admit(request).await {
+            Ok((claims, path, body)) => {
+                let (code, body) = self.route(&path, &body).await;
+                self.signed(&claims, code, body)
+            }
+            Err((path, (code, reason))) => {
+                tracing::warn!(%peer, path, code = u32::from(code), reason, "request.refused");
+                let (code, body) = refuse(code, reason);
+                plain(code, body)
+            }
+        }
+    }
+
+    /// Checks a request in the order of what each check costs; the body is read only for one
+    /// whose headers are right.
+    async fn admit(&self, request: Request<Incoming>) -> Result<(Claims, String, Bytes), (String, Refusal)> {
+        let path = request.uri().path().to_owned();
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let fail = |refusal| Err((path.chars().take(64).collect(), refusal));
+        if request.method() != Method::POST || !matches!(path.as_str(), "/dispatch" | "/cancel" | "/logs") {
+            return fail((Code::NotFound, "there is no such path here"));
+        }
+        let claims = match self.verifier.check_headers(request.headers()) {
+            Ok(claims) => claims,
+            Err(refusal) => return fail(refusal),
+        };
+        let body = match read(request.into_body()).await {
+            Ok(body) => body,
+            Err(refusal) => return fail(refusal),
+        };
+        match self.verifier.check_body(&claims, ("POST", &path, &query), &body) {
+            Ok(()) => Ok((claims, path, body)),
+            Err(refusal) => fail(refusal),
+        }
+    }
+
+    async fn route(&self, path: &str, body: &[u8]) -> Answer {
+        match path {
+            "/dispatch" => self.dispatch(body),
+            "/cancel" => self.cancel(body).await,
+            _ => refuse(Code::NotFound, "this executor keeps no logs of its runs"),
+        }
+    }
+
+    fn dispatch(&self, body: &[u8]) -> Answer {
+        let message: Dispatch = match parse(body) {
+            Ok(message) => message,
+            Err(answer) => return answer,
+        };
+        if let Err(answer) = self.check_meant(message.executor_id, message.items.len()) {
+            return answer;
+        }
+        let outcomes = self.member.runs.dispatch(message.items);
+        ok(&DispatchAck { outcomes })
+    }
+
+    async fn cancel(&self, body: &[u8]) -> Answer {
+        let message: Cancel = match parse(body) {
+            Ok(message) => message,
+            Err(answer) => return answer,
+        };
+        if let Err(answer) = self.check_meant(message.executor_id, message.runs.len()) {
+            return answer;
+        }
+        let runs = &self.member.runs;
+        let mut outcomes = runs.cancel(&message.runs, message.unstarted_only);
+        if outcomes.contains(&CancelOutcome::Stopping) {
+            let deadline = tokio::time::Instant::now() + STOP_WAIT;
+            loop {
+                tokio::time::sleep(STOP_WAIT / 8).await;
+                let mut left = false;
+                for (key, outcome) in message.runs.iter().zip(&mut outcomes) {
+                    if *outcome == CancelOutcome::Stopping {
+                        if runs.is_running(*key) {
+                            left = true;
+                        } else {
+                            *outcome = CancelOutcome::Stopped;
+                        }
+                    }
+                }
+                if !left || tokio::time::Instant::now() >= deadline {
+                    break;
+                }
+            }
+        }
+        ok(&CancelAck { outcomes })
+    }
+
+    /// Whether a request with so many items is for this process.
+    fn check_meant(&self, executor_id: i64, items: usize) -> Result<(), Answer> {
+        if self.member.executor_id() != Some(executor_id) {
+            return Err(refuse(Code::WrongExecutor, "this is another executor process, or it has not registered yet"));
+        }
+        if items > DISPATCH_ITEMS_MAX {
+            return Err(refuse(Code::BadRequest, "too many items in one request"));
+        }
+        Ok(())
+    }
+
+    fn health(&self) -> Health {
+        let counts = self.member.runs.counts();
+        Health {
+            executor_id: self.member.executor_id().unwrap_or(0),
+            instance: self.member.instance.clone(),
+            held: counts.held,
+            running: counts.running,
+            version: self.member.settings.version.clone(),
+        }
+    }
+
+    fn signed(&self, claims: &Claims, code: Code, body: Vec<u8>) -> Response<Full<Bytes>> {
+        let (method, sign) = self.verifier.sign_reply(&claims.nonce, code.http_status(), &body);
+        let mut response = plain(code, body);
+        let headers = response.headers_mut();
+        headers.insert(header::SIGN_METHOD, hyper::header::HeaderValue::from_static(method));
+        // Hex always is a header value; without it the caller would disbelieve the reply.
+        if let Ok(value) = hyper::header::HeaderValue::from_str(&sign) {
+            headers.insert(header::SIGN, value);
+        }
+        response
+    }
+}
+
+async fn read(body: Incoming) -> Result<Bytes, Refusal> {
+    const TOO_LARGE: Refusal = (Code::TooLarge, "the body is too large");
+    if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
+        return Err(TOO_LARGE);
+    }
+    let whole = Limited::new(body, BODY_BYTES_MAX).collect();
+    match tokio::time::timeout(BODY_TIMEOUT, whole).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(TOO_LARGE),
+        Ok(Err(_)) => Err((Code::BadRequest, "the body ended early")),
+        Err(_) => Err((Code::BadRequest, "the body took too long")),
+    }
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Answer> {
+    serde_json::from_slice(body)
+        .map_err(|error| refuse(Code::BadRequest, &format!("not the expected message: {error}")))
+}
+
+fn ok<T: Serialize>(data: &T) -> Answer {
+    match serde_json::to_vec(&Reply::ok(data)) {
+        Ok(body) => (Code::Ok, body),
+        Err(error) => {
+            tracing::error!(%error, "reply.not_encoded");
+            refuse(Code::Internal, "the reply could not be written")
+        }
+    }
+}
+
+fn refuse(code: Code, reason: &str) -> Answer {
+    let body = serde_json::to_vec(&Reply::<()>::refuse(code, reason)).unwrap_or_default();
+    (code, body)
+}
+
+fn plain(code: Code, body: Vec<u8>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response
+        .headers_mut()
+        .insert(hyper::header::CONTENT_TYPE, hyper::header::HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,139 @@
+//! The slot task: runs handlers one after another and says how each ended.
+
+use crate::context::{Run, Stop, TaskContext, cut};
+use crate::runs::Runs;
+use crate::{Output, TaskError};
+use carillon_protocol::{RunResult, RunStatus};
+use futures_util::FutureExt as _;
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// Runs after which a slot lets other tasks of the runtime in, even if no handler ever waited.
+const RUNS_PER_TURN: u32 = 32;
+
+/// Slot tasks that one task starts; they spread over the workers by stealing.
+const SLOTS_PER_STARTER: usize = 256;
+
+/// How a handler ended.
+enum Ended {
+    Returned(Result<Output, TaskError>),
+    TimedOut,
+    Stopped(Stop),
+}
+
+/// Starts `count` slot tasks on the handlers' runtime. Only the starters pass through the
+/// runtime's shared queue; the slots go to a worker's own.
+pub(crate) fn start_slots(runs: &Arc<Runs>, runtime: &Handle, count: usize) {
+    let mut left = count;
+    while left > 0 {
+        let here = left.min(SLOTS_PER_STARTER);
+        left -= here;
+        let runs = Arc::clone(runs);
+        runtime.spawn(async move {
+            for _ in 1..here {
+                tokio::spawn(work(Arc::clone(&runs)));
+            }
+            work(runs).await;
+        });
+    }
+}
+
+async fn work(runs: Arc<Runs>) {
+    let mut done = None;
+    let mut turns = 0u32;
+    while let Some(run) = runs.next(done.take()) {
+        done = Some(execute(&runs, run).await);
+        turns = turns.wrapping_add(1);
+        if turns.is_multiple_of(RUNS_PER_TURN) {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+async fn execute(runs: &Runs, run: Arc<Run>) -> RunResult {
+    // The start was checked against the clock; only a new estimate in between could lie below.
+    let started_us = runs.clock.now_us().unwrap_or_default().max(run.due_us());
+    let context = TaskContext::new(Arc::clone(&run), started_us);
+    let ended = AssertUnwindSafe(drive(&run, context, runs.cancel_grace)).catch_unwind().await;
+    let (status, message, output) = match ended {
+        Ok(ended) => describe(&run, ended),
+        Err(panic) => (RunStatus::Panicked, panic_message(&*panic), String::new()),
+    };
+    RunResult {
+        log: run.item.log,
+        attempt: run.item.attempt,
+        status,
+        message: cut(message),
+        output: cut(output),
+        started_at: started_us.div_euclid(1_000),
+        finished_at: runs.clock.now_ms().unwrap_or_default(),
+    }
+}
+
+/// Awaits the handler until it ends, times out or is stopped; then drops it.
+async fn drive(run: &Run, context: TaskContext, grace: Duration) -> Ended {
+    let mut handler = run.handler.call(context);
+    // A lazy block: a handler that never waits costs no timer.
+    let timeout = async {
+        match u64::try_from(run.item.timeout_ms) {
+            Ok(ms) if ms > 0 => tokio::time::sleep(Duration::from_millis(ms)).await,
+            _ => std::future::pending().await,
+        }
+    };
+    let mut timeout = std::pin::pin!(timeout);
+    let why = tokio::select! {
+        biased;
+        result = &mut handler => {
+            // What a handler returns once it has been told to stop is no outcome.
+            return run.stop_reason().map_or(Ended::Returned(result), Ended::Stopped);
+        }
+        () = &mut timeout => {
+            // For what outlives the handler's future, such as a blocking part of it.
+            run.signal();
+            return Ended::TimedOut;
+        }
+        why = run.stopped() => why,
+    };
+    if why == Stop::Cancelled {
+        tokio::select! {
+            biased;
+            _ = &mut handler => {}
+            () = &mut timeout => {}
+            () = tokio::time::sleep(grace) => {}
+        }
+    }
+    Ended::Stopped(why)
+}
+
+fn describe(run: &Run, ended: Ended) -> (RunStatus, String, String) {
+    match ended {
+        Ended::Returned(Ok(output)) => (RunStatus::Succeeded, String::new(), output.into_text()),
+        Ended::Returned(Err(error)) => {
+            let status = if error.is_fatal() { RunStatus::FailedForGood } else { RunStatus::Failed };
+            (status, error.into_message(), String::new())
+        }
+        Ended::TimedOut => {
+            (RunStatus::TimedOut, format!("stopped after its time-out of {} ms", run.item.timeout_ms), String::new())
+        }
+        Ended::Stopped(Stop::Cancelled) => (RunStatus::Cancelled, "cancelled".to_owned(), String::new()),
+        Ended::Stopped(Stop::Abandoned) => (
+            RunStatus::Abandoned,
+            "stopped by the executor: no contact with any node for too long, or its shutdown \
+             could not wait"
+                .to_owned(),
+            String::new(),
+        ),
+    }
+}
+
+/// The text of a panic, as far as it has one.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "panicked with a value that is not text".to_owned())
+}

@@ -1,0 +1,123 @@
+//! Who may talk to this executor: every check of a request's signature.
+//!
+//! Only requests that pass all of it get signed replies. A signature over a refusal would let
+//! somebody in the middle repeat a request, have the repetition refused, and pass that refusal
+//! off as the answer to the original, which was accepted.
+
+use crate::clock::ClusterClock;
+use crate::node::Identity;
+use crate::sync::lock;
+use carillon_protocol::Code;
+use carillon_protocol::sign::{self, NONCE_CHARS, NonceMemory, RequestParts, SignMethod, TIMESTAMP_WINDOW_MS, header};
+use hyper::HeaderMap;
+use std::sync::{Arc, Mutex};
+
+/// Nonces remembered at most: ten minutes (both sides of the window) at 1,000 requests a second.
+const NONCES_MAX: usize = 600_000;
+
+/// Why a request is refused: a code and a text that gives nothing away.
+pub(crate) type Refusal = (Code, &'static str);
+
+/// Checks requests against this executor's identity.
+#[derive(Debug)]
+pub(crate) struct Verifier {
+    identity: Identity,
+    clock: Arc<ClusterClock>,
+    nonces: Mutex<NonceMemory>,
+}
+
+/// The signed headers of a request that may go on to its body.
+#[derive(Debug)]
+pub(crate) struct Claims {
+    timestamp: i64,
+    pub(crate) nonce: String,
+    sign: String,
+}
+
+impl Verifier {
+    pub(crate) fn new(identity: Identity, clock: Arc<ClusterClock>) -> Self {
+        Self { identity, clock, nonces: Mutex::new(NonceMemory::new(NONCES_MAX)) }
+    }
+
+    /// Everything that can be checked without the body.
+    pub(crate) fn check_headers(&self, headers: &HeaderMap) -> Result<Claims, Refusal> {
+        let tenant = one(headers, header::TENANT)?;
+        let app = one(headers, header::APP)?;
+        let key = one(headers, header::KEY)?;
+        let timestamp = one(headers, header::TIMESTAMP)?;
+        let nonce = one(headers, header::NONCE)?;
+        let method = one(headers, header::SIGN_METHOD)?;
+        let sign = one(headers, header::SIGN)?;
+        let ours = &self.identity;
+        if tenant != ours.tenant || app != ours.app || key != ours.key.id {
+            return Err((Code::UnknownKey, "not a key of this executor's tenant and app"));
+        }
+        // The other method would be weaker or stronger than what was chosen; neither is meant.
+        if SignMethod::parse(method) != Some(ours.method) {
+            return Err((Code::SignMethod, "not this executor's sign method"));
+        }
+        // The nonce stands in the signed text: nothing that could end its field.
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if !NONCE_CHARS.contains(&nonce.len()) || !nonce.chars().all(plain) {
+            return Err((Code::BadRequest, "the nonce is not 16 to 64 plain characters"));
+        }
+        let Ok(timestamp) = timestamp.parse::<i64>() else {
+            return Err((Code::BadRequest, "the timestamp is not a number"));
+        };
+        self.check_window(timestamp)?;
+        Ok(Claims { timestamp, nonce: nonce.to_owned(), sign: sign.to_owned() })
+    }
+
+    fn check_window(&self, timestamp: i64) -> Result<(), Refusal> {
+        let apart = timestamp.saturating_sub(self.clock.signing_ms());
+        if apart.unsigned_abs() > TIMESTAMP_WINDOW_MS as u64 {
+            return Err((Code::ClockSkew, "the timestamp is too far from the cluster clock"));
+        }
+        Ok(())
+    }
+
+    /// The signature itself, and that it is seen for the first time.
+    pub(crate) fn check_body(
+        &self,
+        claims: &Claims,
+        (method, path, query): (&str, &str, &str),
+        body: &[u8],
+    ) -> Result<(), Refusal> {
+        let ours = &self.identity;
+        let expected = RequestParts {
+            method,
+            path,
+            query,
+            tenant: &ours.tenant,
+            app: &ours.app,
+            key: &ours.key.id,
+            timestamp: claims.timestamp,
+            nonce: &claims.nonce,
+        }
+        .sign(ours.method, &ours.key.secret, body);
+        if !sign::matches(&expected, &claims.sign) {
+            return Err((Code::WrongSignature, "the signature does not match"));
+        }
+        // Last, so that only the holder of the key can fill the memory.
+        if !lock(&self.nonces).admit(&claims.nonce, self.clock.signing_ms()) {
+            return Err((Code::Replayed, "the nonce was seen before"));
+        }
+        Ok(())
+    }
+
+    /// The headers that sign a reply.
+    pub(crate) fn sign_reply(&self, nonce: &str, status: u16, body: &[u8]) -> (&'static str, String) {
+        let Identity { key, method, .. } = &self.identity;
+        (method.as_str(), sign::sign_reply(*method, &key.secret, nonce, status, body))
+    }
+}
+
+/// The value of a header that must be there exactly once.
+fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, Refusal> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next().map(|value| value.to_str()), values.next()) {
+        (Some(Ok(value)), None) => Ok(value),
+        (None, _) => Err((Code::Unsigned, "a signature header is missing")),
+        _ => Err((Code::Unsigned, "a signature header is given twice or is not text")),
+    }
+}
