@@ -204,7 +204,7 @@ impl Server {
     }
 
     fn signed(&self, claims: &Claims, code: Code, body: Vec<u8>) -> Response<Full<Bytes>> {
-        let (method, sign) = self.verifier.sign_reply(&claims.nonce, code.http_status(), &body);
+        let (method, sign) = self.verifier.sign_reply(claims, code.http_status(), &body);
         let mut response = plain(code, body);
         let headers = response.headers_mut();
         headers.insert(header::SIGN_METHOD, hyper::header::HeaderValue::from_static(method));

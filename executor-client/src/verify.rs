@@ -30,7 +30,8 @@ pub(crate) struct Verifier {
 #[derive(Debug)]
 pub(crate) struct Claims {
     timestamp: i64,
-    pub(crate) nonce: String,
+    nonce: String,
+    method: SignMethod,
     sign: String,
 }
 
@@ -52,10 +53,10 @@ impl Verifier {
         if tenant != ours.tenant || app != ours.app || key != ours.key.id {
             return Err((Code::UnknownKey, "not a key of this executor's tenant and app"));
         }
-        // The other method would be weaker or stronger than what was chosen; neither is meant.
-        if SignMethod::parse(method) != Some(ours.method) {
-            return Err((Code::SignMethod, "not this executor's sign method"));
-        }
+        // The stronger method is always welcome, the weaker only where it was chosen.
+        let method = SignMethod::parse(method)
+            .filter(|method| *method == SignMethod::HmacSha256 || *method == ours.method)
+            .ok_or((Code::SignMethod, "not a sign method of this executor"))?;
         // The nonce stands in the signed text: nothing that could end its field.
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if !NONCE_CHARS.contains(&nonce.len()) || !nonce.chars().all(plain) {
@@ -65,7 +66,7 @@ impl Verifier {
             return Err((Code::BadRequest, "the timestamp is not a number"));
         };
         self.check_window(timestamp)?;
-        Ok(Claims { timestamp, nonce: nonce.to_owned(), sign: sign.to_owned() })
+        Ok(Claims { timestamp, nonce: nonce.to_owned(), method, sign: sign.to_owned() })
     }
 
     fn check_window(&self, timestamp: i64) -> Result<(), Refusal> {
@@ -94,7 +95,7 @@ impl Verifier {
             timestamp: claims.timestamp,
             nonce: &claims.nonce,
         }
-        .sign(ours.method, &ours.key.secret, body);
+        .sign(claims.method, &ours.key.secret, body);
         if !sign::matches(&expected, &claims.sign) {
             return Err((Code::WrongSignature, "the signature does not match"));
         }
@@ -105,10 +106,10 @@ impl Verifier {
         Ok(())
     }
 
-    /// The headers that sign a reply.
-    pub(crate) fn sign_reply(&self, nonce: &str, status: u16, body: &[u8]) -> (&'static str, String) {
-        let Identity { key, method, .. } = &self.identity;
-        (method.as_str(), sign::sign_reply(*method, &key.secret, nonce, status, body))
+    /// The headers that sign a reply, by the method of its request.
+    pub(crate) fn sign_reply(&self, claims: &Claims, status: u16, body: &[u8]) -> (&'static str, String) {
+        let secret = &self.identity.key.secret;
+        (claims.method.as_str(), sign::sign_reply(claims.method, secret, &claims.nonce, status, body))
     }
 }
 

@@ -133,8 +133,10 @@ impl Verifier {
             .map_err(|_| refuse(Code::BadRequest, "X-Carillon-Timestamp must be epoch milliseconds"))?;
         let method = SignMethod::parse(request.sign_method)
             .ok_or_else(|| refuse(Code::SignMethod, "X-Carillon-Sign-Method must be MD5 or HMAC-SHA256"))?;
-        if !NONCE_CHARS.contains(&request.nonce.len()) {
-            return Err(refuse(Code::BadRequest, "X-Carillon-Nonce must have 16 to 64 characters"));
+        // The nonce stands in the signed text: nothing that could end its field.
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if !NONCE_CHARS.contains(&request.nonce.len()) || !request.nonce.chars().all(plain) {
+            return Err(refuse(Code::BadRequest, "X-Carillon-Nonce must have 16 to 64 plain characters"));
         }
         // A key of another tenant or app is as good as none.
         let key = self
