@@ -25,6 +25,7 @@ const DISAGREEMENT_MAX_US: i64 = 2_000;
 
 /// One round trip.
 #[derive(Debug, Clone, Copy)]
+#[allow(clippy::struct_field_names)] // units belong into names
 struct Reading {
     received_us: i64,
     lower_us: i64,
