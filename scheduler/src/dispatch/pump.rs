@@ -16,6 +16,11 @@ const BATCHES_MAX: usize = 4;
 /// Runs in one batch.
 const BATCH_RUNS: usize = 500;
 
+/// Runs are taken this much before the lead, ms. Cron fires fall on whole seconds; with a lead of
+/// whole seconds the hand-over of one second's runs would fall on the very instant at which
+/// executors start another's, and on one machine they would make each other late.
+const STAGGER_MS: i64 = 350;
+
 /// Distances of the pump, ms.
 #[derive(Debug, Clone, Copy)]
 pub struct PumpSettings {
@@ -46,7 +51,7 @@ impl Pump {
         let (tracker, source) = (batches.clone(), Arc::clone(&queue));
         let thread = std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || {
             let permits = Arc::new(Semaphore::new(BATCHES_MAX));
-            let until = || clock.now_ms() + settings.lead_ms;
+            let until = || clock.now_ms() + settings.lead_ms + STAGGER_MS;
             while let Some(runs) = source.wait(until, BATCH_RUNS) {
                 // Only closing the semaphore fails, and nobody closes it.
                 let Ok(permit) = runtime.block_on(Arc::clone(&permits).acquire_owned()) else { break };
