@@ -166,9 +166,9 @@ const INDEXES: &[(&str, &str, &[&str], bool)] = &[
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        let mysql = manager.get_database_backend() == DatabaseBackend::MySql;
+        let backend = manager.get_database_backend();
         for (name, columns) in TABLES {
-            manager.create_table(table(name, columns, mysql)).await?;
+            manager.create_table(table(name, columns, backend)).await?;
         }
         for (name, on, columns, unique) in INDEXES {
             if manager.has_index(*on, *name).await? {
@@ -198,12 +198,15 @@ impl MigrationTrait for Migration {
     }
 }
 
-fn table(name: &str, columns: Columns, mysql: bool) -> TableCreateStatement {
+fn table(name: &str, columns: Columns, backend: DatabaseBackend) -> TableCreateStatement {
     let mut table = Table::create();
     table.table(Alias::new(name)).if_not_exists();
     for (position, (column, kind)) in columns.iter().enumerate() {
         let mut column = ColumnDef::new(Alias::new(*column));
         match kind {
+            // SQLite's 64-bit INTEGER PRIMARY KEY is the row's own place; a BIGINT one would be an
+            // index beside it.
+            Big if backend == DatabaseBackend::Sqlite => column.integer().not_null(),
             Big => column.big_integer().not_null(),
             Int => column.integer().not_null(),
             Name => column.string_len(191).not_null(),
@@ -215,7 +218,7 @@ fn table(name: &str, columns: Columns, mysql: bool) -> TableCreateStatement {
         }
         table.col(&mut column);
     }
-    if mysql {
+    if backend == DatabaseBackend::MySql {
         // Names and tags compare exactly, as on the other two.
         table.engine("InnoDB").character_set("utf8mb4").collate("utf8mb4_bin");
     }

@@ -20,7 +20,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const REAP_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Between two readings of the executors' keys.
-const KEYS_INTERVAL: Duration = Duration::from_secs(5);
+const KEYS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The running workers; none ends by itself.
 pub type Workers = JoinSet<anyhow::Result<()>>;

@@ -46,5 +46,9 @@ pub async fn json<T: DeserializeOwned>(payload: Payload) -> Result<T, Problem> {
         BodyError::Broken(detail) => Problem::invalid(format!("the body cannot be read: {detail}")),
     })?;
     let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
-    serde_json::from_slice(body).map_err(|error| Problem::invalid(format!("the body is not as expected: {error}")))
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    serde_path_to_error::deserialize(&mut reader).map_err(|error| match error.path().to_string().as_str() {
+        "." => Problem::invalid(format!("the body is not as expected: {}", error.inner())),
+        field => Problem::invalid(format!("{field}: {}", error.inner())),
+    })
 }

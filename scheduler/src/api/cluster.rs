@@ -5,6 +5,10 @@ use super::problem::Problem;
 use crate::store::ClusterStore;
 use actix_web::{HttpResponse, web};
 use serde_json::json;
+use std::time::Duration;
+
+/// How long a probe waits for the database.
+const READY_MAX: Duration = Duration::from_millis(700);
 
 /// Routes behind the token.
 pub fn routes(config: &mut web::ServiceConfig) {
@@ -73,11 +77,11 @@ async fn alive() -> HttpResponse {
 }
 
 async fn ready(api: web::Data<Api>) -> HttpResponse {
-    match api.store.now_us().await {
-        Ok(_) => HttpResponse::Ok().json(json!({ "status": "ready" })),
-        Err(error) => {
-            tracing::warn!(%error, "not ready");
-            HttpResponse::ServiceUnavailable().json(json!({ "status": "the database does not answer" }))
-        }
+    // Probes give up after a second.
+    let answered = tokio::time::timeout(READY_MAX, api.store.now_us()).await;
+    if matches!(answered, Ok(Ok(_))) {
+        return HttpResponse::Ok().json(json!({ "status": "ready" }));
     }
+    tracing::warn!("not ready: the database does not answer");
+    HttpResponse::ServiceUnavailable().json(json!({ "status": "the database does not answer" }))
 }

@@ -61,7 +61,7 @@ impl From<StoreError> for Problem {
             StoreErrorKind::Other => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let detail = match error.kind() {
-            StoreErrorKind::Duplicate => "the name is already taken".to_owned(),
+            StoreErrorKind::Duplicate => format!("{}: the name is already taken", error.action()),
             StoreErrorKind::Conflict | StoreErrorKind::NotFound | StoreErrorKind::Invalid => error.to_string(),
             StoreErrorKind::ReadOnly => "the database is read-only; make it writable".to_owned(),
             StoreErrorKind::Unavailable | StoreErrorKind::Contention => {

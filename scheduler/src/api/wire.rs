@@ -26,6 +26,10 @@ const HANDLERS_MAX: usize = 2_000;
 const TAGS_MAX: usize = 64;
 const NAME_CHARS_MAX: usize = 128;
 
+/// A heartbeat that is not committed by then is answered `StoreUnavailable`: executors wait for
+/// no more than a few seconds, and the answer keeps them going.
+const HEARTBEAT_COMMIT_MAX: std::time::Duration = std::time::Duration::from_millis(1_500);
+
 /// Routes of the wire.
 pub fn routes(config: &mut web::ServiceConfig) {
     config
@@ -100,10 +104,13 @@ fn check_registration(message: &Register) -> Outcome<()> {
 async fn heartbeat(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
     answer(&request, payload, &api, async |scope, message: Heartbeat| {
         let ack = || HeartbeatAck { cluster_time_us: api.engine.clock.now_us(), cancel: Vec::new() };
-        let known = api.engine.executors.heartbeat(scope, message).await.map_err(|error| {
-            // The executor keeps its clock while the database is away.
-            Refused { data: serde_json::to_value(ack()).ok(), ..Refused::from(error) }
-        })?;
+        // The executor keeps its clock while the database is away, and learns of it in time.
+        let with_time = |refused: Refused| Refused { data: serde_json::to_value(ack()).ok(), ..refused };
+        let commit = tokio::time::timeout(HEARTBEAT_COMMIT_MAX, api.engine.executors.heartbeat(scope, message));
+        let known = match commit.await {
+            Ok(done) => done.map_err(|error| with_time(Refused::from(error)))?,
+            Err(_) => return Err(with_time(Refused::new(Code::StoreUnavailable, "the database does not answer"))),
+        };
         if known { Ok(ack()) } else { Err(Refused::new(Code::RegisterAgain, "this executor is not known (any more)")) }
     })
     .await
@@ -175,7 +182,14 @@ where
     let head = request.headers();
     let signed = signed_request(request, head, &body);
     let now = api.engine.clock.now_ms();
-    let key = match api.verifier.check(&signed, now) {
+    let mut checked = api.verifier.check(&signed, now);
+    if checked.as_ref().is_err_and(|refusal| refusal.code == Code::UnknownKey)
+        && api.keys.refresh_soon(&api.store).await
+    {
+        // Perhaps a key that another node has just made.
+        checked = api.verifier.check(&signed, now);
+    }
+    let key = match checked {
         Ok(key) => key,
         Err(refusal) => return refuse(api, request, &signed, refusal),
     };

@@ -6,9 +6,13 @@ use carillon_protocol::Code;
 use carillon_protocol::sign::{self, NONCE_CHARS, NonceMemory, RequestParts, SignMethod, TIMESTAMP_WINDOW_MS};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Nonces remembered at most: ten minutes of a thousand requests a second and more.
 const NONCES_MAX: usize = 1_000_000;
+
+/// Between two readings for unknown keys.
+const MISS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Shortest secret that is accepted anywhere but on loopback, characters.
 const SECRET_CHARS_MIN: usize = 16;
@@ -26,6 +30,8 @@ struct Keys {
 #[derive(Default)]
 pub struct KeyRing {
     keys: ArcSwap<Keys>,
+    /// When a miss last made the keys be read, so that unknown keys cost little.
+    missed_at: Mutex<Option<Instant>>,
 }
 
 impl KeyRing {
@@ -39,6 +45,24 @@ impl KeyRing {
         }
         self.keys.store(Arc::new(keys));
         Ok(())
+    }
+
+    /// Reads the keys anew after a miss, at most once a second; answers whether it did.
+    pub async fn refresh_soon(&self, store: &SqlStore) -> bool {
+        {
+            let mut missed_at = self.missed_at.lock().unwrap_or_else(PoisonError::into_inner);
+            if missed_at.is_some_and(|at| at.elapsed() < MISS_INTERVAL) {
+                return false;
+            }
+            *missed_at = Some(Instant::now());
+        }
+        match self.refresh(store).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(%error, "keys not read after a miss");
+                false
+            }
+        }
     }
 
     /// The key of that id.

@@ -21,15 +21,50 @@ pub struct View {
 /// A cluster clock that goes back by more was set, ms.
 const CLOCK_STEP_MS: i64 = 1_000;
 
-/// When this node was in contact with the database.
-#[derive(Debug, Default)]
+/// When this node's heartbeat was last committed: reading alone is no contact, since a database
+/// that takes no writes takes nobody's heartbeat.
+#[derive(Debug)]
 struct Contact {
     /// Start of the present unbroken contact, ms.
-    since: Option<i64>,
-    /// Last success, ms.
-    last: Option<i64>,
-    /// Last success before the present contact, ms.
+    since: i64,
+    /// Last committed heartbeat, ms.
+    last: i64,
+    /// Last one before the present contact, ms.
     before: Option<i64>,
+    /// A gap between heartbeats longer than this breaks the contact, ms.
+    gap_max: i64,
+}
+
+impl Contact {
+    fn starting(now: i64, offline_after_ms: i64) -> Self {
+        Self { since: now, last: now, before: None, gap_max: offline_after_ms * 3 / 4 }
+    }
+
+    fn made(&mut self, now: i64) {
+        if !self.holds(now) {
+            self.before = Some(self.last);
+            self.since = now;
+        }
+        self.last = now;
+    }
+
+    /// A gap is an outage or a pause, or the cluster clock was set forward; a step back is the
+    /// clock, too. In each case everybody's heartbeat looks wrong for a while.
+    fn holds(&self, now: i64) -> bool {
+        now - self.last <= self.gap_max && now >= self.last - CLOCK_STEP_MS
+    }
+
+    /// Whether contact has held for `offline_after_ms`, and since when a heartbeat counts as alive.
+    fn judge(&self, now: i64, offline_after_ms: i64) -> (bool, i64) {
+        let holds = self.holds(now);
+        let settled = holds && now - self.since >= offline_after_ms;
+        let reference = match (settled, holds) {
+            (true, _) => now,
+            (false, true) => self.before.unwrap_or(self.since),
+            (false, false) => self.last,
+        };
+        (settled, reference.min(now) - offline_after_ms)
+    }
 }
 
 /// This node's membership.
@@ -57,7 +92,7 @@ impl Membership {
             alive_since: clock.now_ms() - offline_after_ms,
             settled: false,
         };
-        let contact = Mutex::default();
+        let contact = Mutex::new(Contact::starting(clock.now_ms(), offline_after_ms));
         Ok(Self { me, store, clock, offline_after_ms, view: ArcSwap::from_pointee(view), contact })
     }
 
@@ -74,14 +109,16 @@ impl Membership {
     /// Renews the heartbeat; `false` when another process has taken this node's name: it must
     /// stop.
     pub async fn heartbeat(&self, queue_depth: u64) -> Result<bool> {
-        self.store.heartbeat(&self.me, queue_depth).await
+        let ours = self.store.heartbeat(&self.me, queue_depth).await?;
+        self.contact().made(self.clock.now_ms());
+        Ok(ours)
     }
 
     /// Looks who is alive; answers whether that changed.
     pub async fn look(&self) -> Result<bool> {
         let nodes = self.store.nodes().await?;
         let now = self.clock.now_ms();
-        let (settled, alive_since) = self.contact_made(now);
+        let (settled, alive_since) = self.contact().judge(now, self.offline_after_ms);
         let before = self.view();
         let view = self.judge(&nodes, &before, settled, alive_since);
         let changed = view.live != before.live;
@@ -97,20 +134,8 @@ impl Membership {
         self.store.leave(&self.me).await
     }
 
-    fn contact_made(&self, now: i64) -> (bool, i64) {
-        let mut contact = self.contact.lock().unwrap_or_else(PoisonError::into_inner);
-        // A gap is an outage or a pause, or the cluster clock was set forward; a step back is the
-        // clock, too. In each case everybody's heartbeat looks wrong for a while.
-        let broken =
-            contact.last.is_none_or(|last| now - last > self.offline_after_ms / 2 || now < last - CLOCK_STEP_MS);
-        if broken {
-            contact.before = contact.last;
-            contact.since = Some(now);
-        }
-        contact.last = Some(now);
-        let settled = contact.since.is_some_and(|since| now - since >= self.offline_after_ms);
-        let reference = if settled { now } else { contact.before.unwrap_or(now) };
-        (settled, reference - self.offline_after_ms)
+    fn contact(&self) -> std::sync::MutexGuard<'_, Contact> {
+        self.contact.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn judge(&self, nodes: &[NodeState], before: &View, settled: bool, alive_since: i64) -> View {
@@ -130,5 +155,38 @@ impl Membership {
         let index = live.iter().position(|id| *id == self.me.id).unwrap_or(0);
         let share = Share { index: u32::try_from(index).unwrap_or(0), total: u32::try_from(live.len()).unwrap_or(1) };
         View { live, share, alive_since, settled }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Contact;
+
+    #[test]
+    fn after_an_outage_nobody_is_judged_for_a_whole_time_out() {
+        let mut contact = Contact::starting(0, 10_000);
+        for now in (3_000..=12_000).step_by(3_000) {
+            contact.made(now);
+        }
+        assert_eq!(contact.judge(12_500, 10_000), (true, 2_500));
+        // Out of contact: the last heartbeats that could have been seen count.
+        assert_eq!(contact.judge(25_000, 10_000), (false, 2_000));
+        contact.made(32_000);
+        assert_eq!(contact.judge(33_000, 10_000), (false, 2_000));
+        for now in [35_000, 38_000, 41_000] {
+            contact.made(now);
+            assert!(!contact.judge(now, 10_000).0);
+        }
+        contact.made(42_500);
+        assert_eq!(contact.judge(42_500, 10_000), (true, 32_500));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_breaks_contact() {
+        let mut contact = Contact::starting(100_000, 10_000);
+        contact.made(103_000);
+        assert_eq!(contact.judge(50_000, 10_000), (false, 40_000));
+        contact.made(50_000);
+        assert_eq!(contact.judge(51_000, 10_000), (false, 41_000));
     }
 }

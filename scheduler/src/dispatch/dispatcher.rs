@@ -36,7 +36,7 @@ const STORE_PAUSE_MS: i64 = 200;
 const AVOID_MS: i64 = 5_000;
 
 /// Pause before a message whose fate is unknown is repeated to the same executor.
-const RESEND_PAUSE: Duration = Duration::from_millis(100);
+const RESEND_PAUSE: Duration = Duration::from_millis(200);
 
 /// The dispatcher of one node.
 pub struct Dispatcher<S: ?Sized> {
@@ -76,6 +76,8 @@ struct Parcel {
     run: Run,
     task: Arc<Task>,
     refused_by: Vec<i64>,
+    /// A shard that was marked in its parent's transaction and is not sent yet.
+    is_marked: bool,
 }
 
 /// A run for one executor.
@@ -128,25 +130,24 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
         let now = self.clock.now_ms();
         let (mut parcels, mut ends) = (Vec::with_capacity(runs.len()), Vec::new());
         for run in runs {
-            match tasks.get(&run.task_id) {
-                None => {
-                    ends.push(Change { finished_at: now, ..Change::of(&run, Status::Cancelled, Reason::TaskDeleted) });
-                }
+            let end = match tasks.get(&run.task_id) {
+                None => Change::of(&run, Status::Cancelled, Reason::TaskDeleted),
                 // Edited since: the edit has cancelled the row and this is a copy, which loses at
                 // the version; or an attempt of the old definition failed after the edit, and is
                 // not repeated.
-                Some(task) if task.revision != run.revision => {
-                    ends.push(Change { finished_at: now, ..Change::of(&run, Status::Cancelled, Reason::TaskEdited) });
-                }
-                Some(task) if task.is_expired(&run, now) => ends.push(Change {
-                    finished_at: now,
+                Some(task) if task.revision != run.revision => Change::of(&run, Status::Cancelled, Reason::TaskEdited),
+                Some(task) if task.is_expired(&run, now) => Change {
                     message: format!("{} ms after its fire time", now - run.fire_time),
                     ..Change::of(&run, Status::Expired, Reason::Expired)
-                }),
-                Some(task) => parcels.push(Parcel { run, task: Arc::clone(task), refused_by: Vec::new() }),
-            }
+                },
+                Some(task) => {
+                    parcels.push(Parcel { run, task: Arc::clone(task), refused_by: Vec::new(), is_marked: false });
+                    continue;
+                }
+            };
+            ends.push((run, Change { finished_at: now, ..end }));
         }
-        self.change(&ends).await;
+        self.change(ends).await;
         Ok(parcels)
     }
 
@@ -225,7 +226,7 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
             return Ok(Vec::new());
         }
         let address = |((run, _), executor): ((Run, i64), &Arc<Executor>)| Addressed {
-            parcel: Parcel { run, task: Arc::clone(&task), refused_by: Vec::new() },
+            parcel: Parcel { run, task: Arc::clone(&task), refused_by: Vec::new(), is_marked: true },
             executor: Arc::clone(executor),
         };
         Ok(shards.into_iter().zip(fitting).map(address).collect())
@@ -234,9 +235,7 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
     /// Marks DISPATCHED; what another changed meanwhile drops out.
     async fn mark(&self, addressed: Vec<Addressed>) -> std::result::Result<Marked, (Vec<Run>, StoreError)> {
         let marked_at = self.clock.now_ms();
-        // Fresh shards are marked already.
-        let is_marked = |a: &Addressed| a.parcel.run.status == Status::Dispatched && a.parcel.refused_by.is_empty();
-        let (mut ready, open): (Vec<_>, Vec<_>) = addressed.into_iter().partition(is_marked);
+        let (mut ready, open): (Vec<_>, Vec<_>) = addressed.into_iter().partition(|a| a.parcel.is_marked);
         let items: Vec<HandOver> = open
             .iter()
             .map(|a| HandOver { id: a.parcel.run.id, version: a.parcel.run.version, executor_id: a.executor.id })
@@ -329,38 +328,46 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
                 }
             }
         }
-        self.change(&cancelled).await;
+        // Whoever cancelled makes the same step; this one counts when that one died.
+        if let Err(error) = self.store.change(&cancelled).await {
+            tracing::warn!(%error, runs = cancelled.len(), "cancelled runs not marked here");
+        }
         refused(others, executor.id)
     }
 
     /// What no executor took: it waits while there is time, then the failure strategy speaks.
     async fn nobody_took(&self, parcels: Vec<Parcel>) {
         let now = self.clock.now_ms();
+        // Just started, or back after an outage: executors have not had the time to be heard.
+        let unheard = !self.membership.view().settled;
         let (mut waiting, mut changes) = (Vec::new(), Vec::new());
-        for Parcel { run, task, refused_by } in parcels {
-            if run.status == Status::Queued && now < run.due_time {
+        for Parcel { run, task, refused_by, .. } in parcels {
+            if run.status == Status::Queued && (now < run.due_time || unheard) {
                 waiting.push((now + self.settings.lead_ms + LOOK_AGAIN_MS, run));
                 continue;
             }
             let reason = if refused_by.is_empty() { Reason::NoExecutor } else { Reason::NotAccepted };
             let attempt = Attempt { attempt: run.attempt, failures: run.failures, due_time: run.due_time };
             let next = failure::after(&task, attempt, reason, now);
-            changes.push(Change {
+            let change = Change {
                 due_time: next.due_time,
                 failures: next.failures,
                 message: why(&task, &refused_by),
                 finished_at: if next.status.is_terminal() { now } else { 0 },
                 ..Change::of(&run, next.status, reason)
-            });
+            };
+            changes.push((run, change));
         }
         self.queue.push_at(waiting);
-        self.change(&changes).await;
+        self.change(changes).await;
     }
 
-    /// A step whose failure costs nothing: the row stays this node's and the reaper comes by.
-    async fn change(&self, changes: &[Change]) {
-        if let Err(error) = self.store.change(changes).await {
-            tracing::warn!(%error, runs = changes.len(), "state of runs not changed; the reaper will");
+    /// Steps out of the queue. When the database fails, their runs come back into it and are
+    /// judged again: nobody else would look at them.
+    async fn change(&self, steps: Vec<(Run, Change)>) {
+        let (runs, changes): (Vec<_>, Vec<_>) = steps.into_iter().unzip();
+        if let Err(error) = self.store.change(&changes).await {
+            self.postpone(runs, &error);
         }
     }
 }
@@ -375,6 +382,7 @@ fn refused(parcels: Vec<Parcel>, executor: i64) -> Vec<Parcel> {
         .into_iter()
         .map(|mut parcel| {
             parcel.refused_by.push(executor);
+            parcel.is_marked = false;
             parcel
         })
         .collect()

@@ -82,9 +82,8 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
             let runs = self.store.claimable(share, until, limit as u64).await?;
             let found = runs.len();
             let runs: Vec<Run> = runs.into_iter().take(limit).collect();
-            self.unsure.store(true, Ordering::Relaxed);
-            let claimed = self.store.claim(self.membership.id(), runs, self.clock.now_ms()).await?;
-            self.unsure.store(false, Ordering::Relaxed);
+            let claimed = self.store.claim(self.membership.id(), runs, self.clock.now_ms()).await;
+            let claimed = claimed.inspect_err(|_| self.unsure.store(true, Ordering::Relaxed))?;
             loaded += claimed.len();
             self.queue.push(claimed);
             if found < limit {
@@ -98,18 +97,19 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
     /// and that is not in the queue comes in. Copies whose row moved on meanwhile lose at the
     /// version.
     async fn adopt(&self) -> Result<()> {
-        if !self.unsure.load(Ordering::Relaxed) {
+        // Taken down before the rows are read: a doubt that arises meanwhile stays.
+        if !self.unsure.swap(false, Ordering::Relaxed) {
             return Ok(());
         }
         let inside = self.queue.ids();
         let limit = (self.queue.room() + inside.len()) as u64;
-        let mine = self.store.queued_of(self.membership.id(), limit.max(1)).await?;
+        let mine = self.store.queued_of(self.membership.id(), limit.max(1)).await;
+        let mine = mine.inspect_err(|_| self.unsure.store(true, Ordering::Relaxed))?;
         let missing: Vec<Run> = mine.into_iter().filter(|run| !inside.contains(&run.id)).collect();
         if !missing.is_empty() {
             tracing::info!(runs = missing.len(), "took over runs queued for this node");
         }
         self.queue.push(missing);
-        self.unsure.store(false, Ordering::Relaxed);
         Ok(())
     }
 }

@@ -61,6 +61,7 @@ impl SqlStore {
     pub async fn connect(settings: &DatabaseSettings) -> Result<Self> {
         const ACTION: &str = "connect to the database (database.url)";
         make_sqlite_folder(&settings.url)?;
+        reach_server(settings).await?;
         let writers = if settings.url.starts_with("sqlite:") { 1 } else { settings.max_connections };
         let writer = open(settings, writers).await.map_err(|error| StoreError::from_db(ACTION, &error))?;
         let backend = writer.get_database_backend();
@@ -237,6 +238,23 @@ where
             done => return done,
         }
     }
+}
+
+/// The pool hides why it cannot connect behind its own time-out; a plain connection tells.
+async fn reach_server(settings: &DatabaseSettings) -> Result<()> {
+    let Ok(url) = url::Url::parse(&settings.url) else { return Ok(()) };
+    let default_port = if url.scheme().starts_with("postgres") { 5432 } else { 3306 };
+    let Some(host) = url.host_str().filter(|host| !host.is_empty()) else { return Ok(()) };
+    let port = url.port().unwrap_or(default_port);
+    let host = host.trim_matches(['[', ']']);
+    let attempt = tokio::time::timeout(settings.connect_timeout, tokio::net::TcpStream::connect((host, port)));
+    let why = match attempt.await {
+        Ok(Ok(_)) => return Ok(()),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("no answer within {:?}", settings.connect_timeout),
+    };
+    let detail = format!("cannot reach {host}:{port}: {why}; start the database there, or mend database.url");
+    Err(StoreError::new(StoreErrorKind::Unavailable, "connect to the database (database.url)", detail))
 }
 
 /// A fresh machine has no folder for the file yet.

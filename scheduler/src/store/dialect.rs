@@ -137,6 +137,19 @@ pub fn update_from(backend: DatabaseBackend, table: &str, set: &str, rows: &str,
     }
 }
 
+/// `DELETE FROM table l` where a row of the batch matches.
+pub fn delete_from(backend: DatabaseBackend, table: &str, rows: &str, on: &str) -> String {
+    match backend {
+        DatabaseBackend::MySql => format!("DELETE l FROM {rows} STRAIGHT_JOIN {table} l ON {on}"),
+        DatabaseBackend::Postgres => format!("DELETE FROM {table} AS l USING {rows} WHERE {on}"),
+        // SQLite joins nothing in a DELETE; `on` starts with the key.
+        _ => {
+            let rest = on.replace("l.id = v.n_id", "l.id IN (SELECT n_id FROM batch)");
+            format!("WITH batch AS (SELECT n_id FROM {rows}) DELETE FROM {table} AS l WHERE {rest}")
+        }
+    }
+}
+
 /// The insert that leaves an existing row alone.
 pub fn or_ignore(backend: DatabaseBackend, target: &str) -> String {
     if backend == DatabaseBackend::MySql {

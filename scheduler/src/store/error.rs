@@ -26,7 +26,7 @@ pub enum StoreErrorKind {
 
 /// What went wrong, where.
 #[derive(Debug, thiserror::Error)]
-#[error("{action}: {detail}")]
+#[error("{action}: {detail}{}", hint(*kind))]
 pub struct StoreError {
     kind: StoreErrorKind,
     action: &'static str,
@@ -45,6 +45,12 @@ impl StoreError {
         self.kind
     }
 
+    /// What was being done.
+    #[must_use]
+    pub fn action(&self) -> &'static str {
+        self.action
+    }
+
     /// Whether the same call may succeed later.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
@@ -53,6 +59,16 @@ impl StoreError {
 
     pub(super) fn from_db(action: &'static str, error: &DbErr) -> Self {
         Self { kind: classify(error), action, detail: error.to_string() }
+    }
+}
+
+/// How to mend it, where that is known.
+fn hint(kind: StoreErrorKind) -> &'static str {
+    match kind {
+        StoreErrorKind::ReadOnly => {
+            "; the database can be read but not written: give its user, or the file and its folder, write permission"
+        }
+        _ => "",
     }
 }
 

@@ -1,6 +1,9 @@
 //! Every statement of the hot path, rendered once per database.
+//!
+//! `+l.status` keeps SQLite from starting a batch at the index of states, which would read the
+//! table once per row of the batch; the way in is always the batch's own keys.
 
-use super::dialect::{Kind, Sql, or_ignore, rows, update_from};
+use super::dialect::{Kind, Sql, delete_from, or_ignore, rows, update_from};
 use super::rows::{EXECUTOR_COLUMNS, HANDED_COLUMNS, RUN_COLUMNS, TASK_COLUMNS};
 use crate::domain::Status;
 use sea_orm::DatabaseBackend;
@@ -64,6 +67,10 @@ const RETRY: i16 = Status::Retry as i16;
 const SUCCEEDED: i16 = Status::Succeeded as i16;
 const FAILED: i16 = Status::Failed as i16;
 const CANCELLED: i16 = Status::Cancelled as i16;
+
+/// Reasons that say where a run comes from; they outlive its hand-over and its success.
+const ORIGINS: &str = "'misfire_fired_once', 'by_hand'";
+const KEEP_REASON: &str = "reason = CASE WHEN l.reason IN ('misfire_fired_once', 'by_hand') THEN l.reason ELSE '' END";
 
 const ID: &[(&str, Kind)] = &[("id", Kind::Big)];
 const ID_VERSION: &[(&str, Kind)] = &[("id", Kind::Big), ("version", Kind::Big)];
@@ -160,7 +167,7 @@ impl Statements {
                 FIRE,
                 &format!(
                     "l.task_id = v.n_task_id AND l.fire_time = v.n_fire_time AND l.shard_index = v.n_shard_index \
-                     AND l.parent_id = 0 AND l.status = {CANCELLED} AND l.revision < v.n_revision \
+                     AND l.parent_id = 0 AND +l.status = {CANCELLED} AND l.revision < v.n_revision \
                      AND l.reason IN ('task_edited', 'task_stopped')"
                 ),
             ),
@@ -170,11 +177,11 @@ impl Statements {
                 "task_log",
                 &format!("status = {QUEUED}, node_id = {{2}}, queued_at = {{3}}, version = l.version + 1"),
                 ID_VERSION,
-                &format!("l.id = v.n_id AND l.version = v.n_version AND l.status IN ({INIT}, {RETRY})"),
+                &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status IN ({INIT}, {RETRY})"),
             ),
             claimed: sql(&format!(
                 "SELECT l.id FROM {} JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
-                 WHERE l.status = {QUEUED} AND l.node_id = {{2}}",
+                 WHERE +l.status = {QUEUED} AND l.node_id = {{2}}",
                 rows(backend, 1, ID_VERSION)
             )),
             queued_of: sql(&format!(
@@ -190,19 +197,19 @@ impl Statements {
                 "task_log",
                 &format!(
                     "status = {DISPATCHED}, node_id = {{2}}, executor_id = v.n_executor_id, dispatched_at = {{3}}, \
-                     attempt = l.attempt + 1, version = l.version + 1, started_at = 0, finished_at = 0, reason = ''"
+                     attempt = l.attempt + 1, version = l.version + 1, started_at = 0, finished_at = 0, {KEEP_REASON}"
                 ),
                 &[("id", Kind::Big), ("version", Kind::Big), ("executor_id", Kind::Big)],
-                &format!("l.id = v.n_id AND l.version = v.n_version AND l.status IN ({QUEUED}, {DISPATCHED})"),
+                &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status IN ({QUEUED}, {DISPATCHED})"),
             ),
             handed_over: sql(&format!(
                 "SELECT l.id FROM {} JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
-                 WHERE l.status = {DISPATCHED} AND l.node_id = {{2}} AND l.executor_id = v.n_executor_id",
+                 WHERE +l.status = {DISPATCHED} AND l.node_id = {{2}} AND l.executor_id = v.n_executor_id",
                 rows(backend, 1, &[("id", Kind::Big), ("version", Kind::Big), ("executor_id", Kind::Big)])
             )),
             expand_parent: sql(&format!(
                 "UPDATE task_log SET status = {DISPATCHED}, shard_total = {{3}}, dispatched_at = {{4}}, \
-                 attempt = attempt + 1, version = version + 1, reason = '' WHERE id = {{1}} AND version = {{2}} \
+                 attempt = attempt + 1, version = version + 1 WHERE id = {{1}} AND version = {{2}} \
                  AND status = {QUEUED}"
             )),
             insert_shards: sql(&format!(
@@ -234,14 +241,15 @@ impl Statements {
             ),
             changed: sql(&format!(
                 "SELECT l.id FROM {} JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
-                 AND l.status = v.n_status AND l.reason = v.n_reason",
+                 AND +l.status = v.n_status AND l.reason = v.n_reason",
                 rows(backend, 1, CHANGE)
             )),
             succeed: from(
                 "task_log",
                 &format!(
                     "status = {SUCCEEDED}, started_at = v.n_started_at, finished_at = v.n_finished_at, \
-                     output = v.n_output, message = NULL, version = l.version + 1, reason = ''"
+                     output = v.n_output, message = CASE WHEN l.reason IN ({ORIGINS}) THEN l.message ELSE NULL END, \
+                     version = l.version + 1, {KEEP_REASON}"
                 ),
                 &[
                     ("id", Kind::Big),
@@ -251,7 +259,7 @@ impl Statements {
                     ("output", Kind::Text),
                 ],
                 &format!(
-                    "l.id = v.n_id AND l.attempt = v.n_attempt AND l.status = {DISPATCHED} AND \
+                    "l.id = v.n_id AND l.attempt = v.n_attempt AND +l.status = {DISPATCHED} AND \
                      l.tenant_id = {{2}} AND l.app_id = {{3}}"
                 ),
             ),
@@ -307,9 +315,14 @@ impl Statements {
                 in_rows(1)
             )),
             purge_select: sql(&format!(
-                "SELECT id FROM task_log WHERE id < {{1}} AND status >= {SUCCEEDED} ORDER BY id LIMIT {{2}}"
+                "SELECT id FROM task_log WHERE id < {{1}} AND +status >= {SUCCEEDED} ORDER BY id LIMIT {{2}}"
             )),
-            purge_delete: sql(&format!("DELETE FROM task_log WHERE status >= {SUCCEEDED} AND id IN {}", in_rows(1))),
+            purge_delete: sql(&delete_from(
+                backend,
+                "task_log",
+                &rows(backend, 1, ID),
+                &format!("l.id = v.n_id AND +l.status >= {SUCCEEDED}"),
+            )),
             purge_stale: sql("DELETE FROM stale_result WHERE id < {1}"),
         }
     }
@@ -344,9 +357,9 @@ fn settle_parents(backend: DatabaseBackend) -> String {
     let counted = format!(
         "(SELECT p.id AS n_id, COUNT(*) AS n_ended, SUM(CASE WHEN s.status = {SUCCEEDED} THEN 1 ELSE 0 END) AS n_good, \
          MIN(CASE WHEN s.started_at > 0 THEN s.started_at END) AS n_started, MAX(s.finished_at) AS n_finished \
-         FROM {} JOIN task_log p ON p.id = v.n_id AND p.status = {DISPATCHED} \
+         FROM {} JOIN task_log p ON p.id = v.n_id AND +p.status = {DISPATCHED} \
          JOIN task_log s ON s.task_id = p.task_id AND s.fire_time = p.fire_time AND s.parent_id = p.id \
-         AND s.status >= {SUCCEEDED} GROUP BY p.id) v",
+         AND +s.status >= {SUCCEEDED} GROUP BY p.id) v",
         rows(backend, 1, ID)
     );
     update_from(
@@ -354,11 +367,11 @@ fn settle_parents(backend: DatabaseBackend) -> String {
         "task_log",
         &format!(
             "status = CASE WHEN v.n_good = l.shard_total THEN {SUCCEEDED} ELSE {FAILED} END, \
-             reason = CASE WHEN v.n_good = l.shard_total THEN '' ELSE 'shard_failed' END, \
+             reason = CASE WHEN v.n_good = l.shard_total THEN l.reason ELSE 'shard_failed' END, \
              started_at = COALESCE(v.n_started, 0), \
              finished_at = CASE WHEN v.n_finished > 0 THEN v.n_finished ELSE {{2}} END, version = l.version + 1"
         ),
         &counted,
-        &format!("l.id = v.n_id AND l.status = {DISPATCHED} AND l.shard_index = -1 AND v.n_ended = l.shard_total"),
+        &format!("l.id = v.n_id AND +l.status = {DISPATCHED} AND l.shard_index = -1 AND v.n_ended = l.shard_total"),
     )
 }
