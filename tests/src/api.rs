@@ -1,0 +1,160 @@
+//! The management API, as an admin with curl uses it.
+
+use crate::node::TOKEN;
+use carillon_protocol::sign::Key;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// An id as the API shows it (a string), or as the report does.
+#[must_use]
+pub fn id_of(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_str()?.parse().ok())
+}
+
+/// A list of ids.
+#[must_use]
+pub fn ids_of(value: &Value) -> Vec<i64> {
+    value.as_array().into_iter().flatten().filter_map(id_of).collect()
+}
+
+/// An app and the key that its executors sign with.
+#[derive(Debug, Clone)]
+pub struct App {
+    /// Tenant name.
+    pub tenant: String,
+    /// App name.
+    pub name: String,
+    /// Its first key.
+    pub key: Key,
+}
+
+/// A client of one node's `/api/v1`.
+#[derive(Debug, Clone)]
+pub struct Api {
+    url: String,
+    token: String,
+    client: reqwest::Client,
+}
+
+impl Api {
+    /// Speaks to the node at `url` with the right token.
+    #[must_use]
+    pub fn new(url: &str) -> Self {
+        Self::with_token(url, TOKEN)
+    }
+
+    /// Speaks to the node at `url` with any token.
+    #[must_use]
+    pub fn with_token(url: &str, token: &str) -> Self {
+        let client = reqwest::Client::builder().timeout(Duration::from_secs(30)).build();
+        Self { url: format!("{url}/api/v1"), token: token.to_owned(), client: client.expect("build the HTTP client") }
+    }
+
+    /// Any request: status and body (null when it is not JSON).
+    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let mut request = self.client.request(method.clone(), format!("{}{path}", self.url)).bearer_auth(&self.token);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let reply = request.send().await.unwrap_or_else(|error| panic!("{method} {path}: {error:?}"));
+        let status = reply.status().as_u16();
+        let text = reply.text().await.unwrap_or_default();
+        (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+    }
+
+    async fn expect(&self, status: u16, method: Method, path: &str, body: Option<&Value>) -> Value {
+        let (got, answer) = self.send(method.clone(), path, body).await;
+        assert_eq!(got, status, "{method} {path} with {body:?} answered {answer}");
+        answer
+    }
+
+    /// `GET`, which must succeed.
+    pub async fn get(&self, path: &str) -> Value {
+        self.expect(200, Method::GET, path, None).await
+    }
+
+    /// Makes a tenant, if it is new, and an app in it.
+    pub async fn make_app(&self, tenant: &str, name: &str) -> App {
+        let (status, answer) = self.send(Method::POST, "/tenants", Some(&json!({ "name": tenant }))).await;
+        assert!(status == 201 || status == 409, "make tenant {tenant}: {status} {answer}");
+        let made = self.expect(201, Method::POST, "/apps", Some(&json!({ "tenant": tenant, "name": name }))).await;
+        let text = |at: &str| made["key"][at].as_str().unwrap_or_else(|| panic!("no key.{at} in {made}")).to_owned();
+        App { tenant: tenant.to_owned(), name: name.to_owned(), key: Key { id: text("id"), secret: text("secret") } }
+    }
+
+    /// Makes a task of `app`; `fields` are added to (and win over) tenant, app and a start.
+    pub async fn make_task(&self, app: &App, name: &str, handler: &str, fields: Value) -> i64 {
+        let mut body = json!({
+            "tenant": app.tenant, "app": app.name, "name": name, "handler": handler, "started": true,
+        });
+        merge(&mut body, fields);
+        let made = self.expect(201, Method::POST, "/tasks", Some(&body)).await;
+        id_of(&made["id"]).unwrap_or_else(|| panic!("no id in {made}"))
+    }
+
+    /// A task.
+    pub async fn task(&self, id: i64) -> Value {
+        self.get(&format!("/tasks/{id}")).await
+    }
+
+    /// Edits a task; answers `{"task", "unreachable"}`.
+    pub async fn edit(&self, id: i64, fields: Value) -> Value {
+        self.expect(200, Method::PUT, &format!("/tasks/{id}"), Some(&fields)).await
+    }
+
+    /// Starts a task.
+    pub async fn start(&self, id: i64) -> Value {
+        self.expect(200, Method::POST, &format!("/tasks/{id}/start"), None).await
+    }
+
+    /// Stops a task; answers `{"task", "unreachable"}`.
+    pub async fn stop(&self, id: i64) -> Value {
+        self.expect(200, Method::POST, &format!("/tasks/{id}/stop"), None).await
+    }
+
+    /// Deletes a task; answers `{"task", "unreachable"}`.
+    pub async fn delete(&self, id: i64) -> Value {
+        self.expect(200, Method::DELETE, &format!("/tasks/{id}"), None).await
+    }
+
+    /// Runs a task by hand; the id of the log.
+    pub async fn run(&self, id: i64, params: Option<&str>) -> i64 {
+        let body = params.map_or_else(|| json!({}), |params| json!({ "params": params }));
+        let answer = self.expect(202, Method::POST, &format!("/tasks/{id}/run"), Some(&body)).await;
+        id_of(&answer["log"]).unwrap_or_else(|| panic!("no log in {answer}"))
+    }
+
+    /// Cancels a run.
+    pub async fn cancel(&self, log: i64) -> Value {
+        let (status, answer) = self.send(Method::POST, &format!("/task-logs/{log}/cancel"), None).await;
+        assert!((200..300).contains(&status), "cancel {log}: {status} {answer}");
+        answer
+    }
+
+    /// A task log.
+    pub async fn log(&self, id: i64) -> Value {
+        self.get(&format!("/task-logs/{id}")).await
+    }
+
+    /// Every task, page by page.
+    pub async fn tasks(&self) -> Vec<Value> {
+        let mut tasks = Vec::new();
+        let mut after = String::new();
+        loop {
+            let page = self.get(&format!("/tasks?limit=100{after}")).await;
+            tasks.extend(page["items"].as_array().cloned().unwrap_or_default());
+            match id_of(&page["next"]) {
+                Some(next) => after = format!("&after={next}"),
+                None => return tasks,
+            }
+        }
+    }
+}
+
+fn merge(into: &mut Value, fields: Value) {
+    let Value::Object(fields) = fields else {
+        panic!("fields are an object, not {fields}");
+    };
+    into.as_object_mut().expect("an object").extend(fields);
+}

@@ -1,0 +1,95 @@
+//! Figures as JSON, and JSON as a table.
+
+use crate::counters::Progress;
+use crate::run::Run;
+use serde_json::{Map, Value, json};
+
+/// The figures of one run.
+pub fn of_run(run: &Run) -> Value {
+    let (before, after) = &run.costs;
+    let seconds = after.at.duration_since(before.at).as_secs_f64();
+    // The window holds as many fires as its length in seconds has bursts.
+    let fires = (run.succeeded() as f64).max(1.0);
+    let (by_server, by_node) = after.statements_since(before);
+    let complaints = run.complaints();
+    let cpu_us: f64 = run.cpu_us.iter().flatten().sum();
+    json!({
+        "rate": run.plan.rate,
+        "seconds": run.plan.seconds,
+        "sustained": complaints.is_empty(),
+        "complaints": complaints,
+        "fires_per_second": rounded(run.succeeded() as f64 / f64::from(run.plan.seconds), 1),
+        "committed_per_second": per_second(&run.progress, |at| at.committed),
+        "written_per_second": per_second(&run.progress, |at| at.written),
+        "lateness_ms": run.seen.lateness_ms,
+        "early": run.seen.early,
+        "lost": run.lost(),
+        "duplicated": run.seen.duplicated,
+        "expected": run.expected(),
+        "handled": run.seen.handled,
+        "rows": run.rows,
+        "statements_per_fire": rounded(by_server.unwrap_or(by_node) as f64 / fires, 4),
+        "statements_source": run.statements_source,
+        "node_statements_per_fire": rounded(by_node as f64 / fires, 4),
+        "cpu_us_per_fire": parts(run.cpu_us, |us| us / fires),
+        "cpu_percent": parts(run.cpu_us, |us| us / seconds / 10_000.0),
+        "others_cpu_percent": rounded((after.machine_us - before.machine_us - cpu_us) / seconds / 10_000.0, 1),
+        "rss_mb": parts(run.rss_mb, |mb| mb),
+        "executor_records_mb": rounded(run.seen.records_mb, 1),
+        "clock_lag_us": run.seen.clock_lag_us,
+        "backlog": { "start": run.progress.0.backlog, "end": run.progress.1.backlog },
+        "written_ahead_ms": { "start": run.progress.0.ahead_ms, "end": run.progress.1.ahead_ms },
+        "node_log": run.node_log,
+        "machine": machine(),
+    })
+}
+
+fn per_second((before, after): &(Progress, Progress), count: impl Fn(&Progress) -> i64) -> f64 {
+    let seconds = after.at.duration_since(before.at).as_secs_f64();
+    rounded((count(after) - count(before)) as f64 / seconds, 1)
+}
+
+/// One figure for node, executor and database; null for a part that does not exist.
+pub fn parts(figures: [Option<f64>; 3], scale: impl Fn(f64) -> f64) -> Value {
+    let [node, executor, database] = figures.map(|figure| figure.map(|figure| rounded(scale(figure), 1)));
+    json!({ "node": node, "executor": executor, "database": database })
+}
+
+/// What it was measured on.
+pub fn machine() -> Value {
+    let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpu
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .map(|rest| rest.trim_start_matches([' ', '\t', ':']));
+    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    json!({ "cores": cores, "cpu": model })
+}
+
+/// To so many digits behind the point.
+pub fn rounded(value: f64, digits: i32) -> f64 {
+    let scale = 10f64.powi(digits);
+    (value * scale).round() / scale
+}
+
+/// One line per figure.
+pub fn print_table(figures: &Value) {
+    let mut lines = Vec::new();
+    if let Value::Object(figures) = figures {
+        flatten("", figures, &mut lines);
+    }
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, value) in lines {
+        println!("{name:<width$}  {value}");
+    }
+}
+
+fn flatten(prefix: &str, figures: &Map<String, Value>, lines: &mut Vec<(String, String)>) {
+    for (name, value) in figures {
+        match value {
+            Value::Object(inner) => flatten(&format!("{prefix}{name}."), inner, lines),
+            Value::String(text) => lines.push((format!("{prefix}{name}"), text.clone())),
+            value => lines.push((format!("{prefix}{name}"), value.to_string())),
+        }
+    }
+}

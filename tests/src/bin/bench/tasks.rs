@@ -1,0 +1,59 @@
+//! Tasks by the ten thousand, copied inside the database: a request to the API for each would
+//! take longer than the measurement.
+
+use crate::options::Kind;
+use crate::server::Server;
+use crate::stand::Stand;
+use anyhow::Result;
+use chrono::{DateTime, Timelike};
+
+/// Tasks in one statement: as deep as every database recurses by default.
+const BATCH: u32 = 900;
+
+/// When a task fires.
+#[derive(Debug, Clone, Copy)]
+pub enum Firing {
+    /// Every second from this instant on, epoch ms.
+    EverySecondFrom(i64),
+    /// Once a day; first at this instant or, for later batches, some minutes after it.
+    DailyFrom(i64),
+}
+
+/// Starts `count` tasks; their ids follow the template's.
+pub async fn create(server: &Server, stand: &Stand, count: u32, firing: Firing) -> Result<()> {
+    for done in (0..count).step_by(BATCH as usize) {
+        let (cron, next) = match firing {
+            Firing::EverySecondFrom(first) => ("* * * * * ?".to_owned(), first),
+            Firing::DailyFrom(first) => daily(first + i64::from(done / BATCH) * 60_000),
+        };
+        let rows = BATCH.min(count - done);
+        stand.database.execute(&copy(server.kind, stand.template, done, rows, &cron, next)).await?;
+    }
+    Ok(())
+}
+
+/// The next fire at this instant, in whole seconds, and on each day at the same time.
+fn daily(at: i64) -> (String, i64) {
+    let time = DateTime::from_timestamp_millis(at).unwrap_or_default();
+    let cron = format!("{} {} {} * * ?", time.second(), time.minute(), time.hour());
+    (cron, at / 1_000 * 1_000)
+}
+
+fn copy(kind: Kind, template: i64, done: u32, rows: u32, cron: &str, next: i64) -> String {
+    let name = match kind {
+        Kind::Mariadb => "CONCAT('bench-', n.i)",
+        Kind::Postgres | Kind::Sqlite => "'bench-' || n.i",
+    };
+    format!(
+        "INSERT INTO task (id, tenant_id, app_id, name, handler, description, cron, time_zone, params, routing, tags, \
+         failure_strategy, max_retries, retry_interval_ms, expired_strategy, expire_after_ms, misfire_strategy, \
+         timeout_ms, delivery, started, revision, next_fire_at, written_until, created_at, updated_at) \
+         WITH RECURSIVE n(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n WHERE i < {last}) \
+         SELECT t.id + n.i, t.tenant_id, t.app_id, {name}, t.handler, t.description, '{cron}', t.time_zone, t.params, \
+         t.routing, t.tags, t.failure_strategy, t.max_retries, t.retry_interval_ms, t.expired_strategy, \
+         t.expire_after_ms, t.misfire_strategy, t.timeout_ms, t.delivery, 1, t.revision, {next}, 0, t.created_at, \
+         t.updated_at FROM n JOIN task t ON t.id = {template}",
+        first = done + 1,
+        last = done + rows,
+    )
+}

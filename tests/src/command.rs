@@ -1,0 +1,42 @@
+//! The built binaries and their environment.
+
+use crate::process::bound;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where cargo put what it built: this test binary lies in `target/<profile>/deps`.
+fn build_folder() -> PathBuf {
+    let me = std::env::current_exe().expect("the path of the test binary");
+    me.parent().and_then(Path::parent).expect("a test binary lies two folders deep").to_owned()
+}
+
+fn built(variable: &str, relative: &str, how: &str) -> PathBuf {
+    let path = std::env::var_os(variable).map_or_else(|| build_folder().join(relative), PathBuf::from);
+    assert!(path.exists(), "{} is not built; run: {how}", path.display());
+    path
+}
+
+/// `carillon`, dying with the test process, knowing nothing of this process's own settings.
+#[must_use]
+pub fn carillon() -> Command {
+    let program = built("CARILLON_BIN", "carillon", "cargo build -p carillon");
+    without_settings(bound(&program, None))
+}
+
+/// The demo executor.
+#[must_use]
+pub fn demo() -> Command {
+    let how = "cargo build -p carillon-executor --examples";
+    without_settings(bound(&built("CARILLON_DEMO_BIN", "examples/demo", how), None))
+}
+
+fn without_settings(mut command: Command) -> Command {
+    for (name, _) in std::env::vars_os() {
+        let name_text = name.to_string_lossy();
+        if name_text.starts_with("CARILLON") || name_text.starts_with("DEMO_") || name_text.starts_with("RUST_LOG") {
+            command.env_remove(&name);
+        }
+    }
+    command.env("RUST_BACKTRACE", "1").env("NO_COLOR", "1");
+    command
+}

@@ -1,0 +1,113 @@
+//! One scenario's own database: made empty, read directly by the checks.
+
+use crate::folder;
+use crate::server::{Kind, Server};
+use sea_orm::{ConnectOptions, ConnectionTrait, DatabaseBackend, DatabaseConnection, QueryResult, Statement};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+static NEXT: AtomicU32 = AtomicU32::new(1);
+
+/// A database that nothing else uses.
+#[derive(Debug, Clone)]
+pub struct Database {
+    /// Of this kind.
+    pub kind: Kind,
+    /// As `database.url` takes it.
+    pub url: String,
+    server: Option<Arc<Server>>,
+    /// The file, of SQLite.
+    file: Option<PathBuf>,
+}
+
+impl Database {
+    /// An empty database on the server that scenarios share.
+    pub async fn fresh(kind: Kind) -> Self {
+        match kind {
+            Kind::Sqlite => Self::file(),
+            _ => Self::on(kind, Server::shared(kind).await).await,
+        }
+    }
+
+    /// An empty database on a server of its own, which may be stopped.
+    pub async fn private(kind: Kind) -> Self {
+        match kind {
+            Kind::Sqlite => Self::file(),
+            _ => Self::on(kind, Server::private(kind).await).await,
+        }
+    }
+
+    fn file() -> Self {
+        let file = folder::fresh("sqlite").join("carillon.db");
+        Self {
+            kind: Kind::Sqlite,
+            url: format!("sqlite://{}?mode=rwc", file.display()),
+            server: None,
+            file: Some(file),
+        }
+    }
+
+    async fn on(kind: Kind, server: Arc<Server>) -> Self {
+        let name = format!("scenario_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let admin = sea_orm::Database::connect(server.admin_url()).await.expect("connect as administrator");
+        let created = admin.execute_unprepared(&format!("CREATE DATABASE {name}")).await;
+        created.expect("create the scenario's database");
+        admin.close().await.expect("close the administrator's connection");
+        Self { kind, url: server.url(&name), server: Some(server), file: None }
+    }
+
+    /// The server, unless this is a file.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        self.server.as_deref().expect("SQLite has no server")
+    }
+
+    /// The file of an SQLite database.
+    #[must_use]
+    pub fn path(&self) -> &PathBuf {
+        self.file.as_ref().expect("only SQLite is a file")
+    }
+
+    /// A small pool of its own: connections do not survive the scenarios that stop servers.
+    pub async fn connect(&self) -> DatabaseConnection {
+        let mut options = ConnectOptions::new(self.url.clone());
+        options.max_connections(1).connect_timeout(Duration::from_secs(10)).sqlx_logging(false);
+        sea_orm::Database::connect(options).await.expect("connect to the scenario's database")
+    }
+
+    /// Runs a query and reads each row.
+    pub async fn query<T>(&self, sql: &str, read: impl Fn(&QueryResult) -> Result<T, sea_orm::DbErr>) -> Vec<T> {
+        let connection = self.connect().await;
+        let rows = connection
+            .query_all_raw(Statement::from_string(self.backend(), sql))
+            .await
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let values = rows.iter().map(read).collect::<Result<_, _>>();
+        connection.close().await.expect("close the connection");
+        values.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// One number, such as a count.
+    pub async fn number(&self, sql: &str) -> i64 {
+        let values = self.query(sql, |row| row.try_get_by_index::<i64>(0)).await;
+        *values.first().unwrap_or_else(|| panic!("{sql}: no row"))
+    }
+
+    /// Runs a statement; the rows affected.
+    pub async fn execute(&self, sql: &str) -> u64 {
+        let connection = self.connect().await;
+        let done = connection.execute_unprepared(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        connection.close().await.expect("close the connection");
+        done.rows_affected()
+    }
+
+    fn backend(&self) -> DatabaseBackend {
+        match self.kind {
+            Kind::Sqlite => DatabaseBackend::Sqlite,
+            Kind::MariaDb => DatabaseBackend::MySql,
+            Kind::Postgres => DatabaseBackend::Postgres,
+        }
+    }
+}

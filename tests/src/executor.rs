@@ -1,0 +1,68 @@
+//! An executor: the SDK's own example, as an adopter would run it.
+
+use crate::api::App;
+use crate::command;
+use crate::folder;
+use crate::port;
+use crate::process::Process;
+use crate::report::{self, Start};
+use std::path::PathBuf;
+
+/// How a demo executor differs from the usual one.
+#[derive(Debug, Clone, Default)]
+pub struct Options<'a> {
+    /// Tags, comma-separated.
+    pub tags: &'a str,
+    /// Where it listens; 0 takes a free port.
+    pub port: u16,
+    /// More environment.
+    pub env: &'a [(&'a str, &'a str)],
+}
+
+/// A demo executor process.
+#[derive(Debug, Clone)]
+pub struct Executor {
+    /// For people.
+    pub name: String,
+    /// Where it listens.
+    pub port: u16,
+    /// The process.
+    pub process: Process,
+    report: PathBuf,
+}
+
+impl Executor {
+    /// Starts it; it may not be registered yet.
+    #[must_use]
+    pub fn start(name: &str, app: &App, nodes: &[String], options: &Options) -> Self {
+        let folder = folder::fresh(name);
+        let port = if options.port == 0 { port::free() } else { options.port };
+        let report = folder.join("report.jsonl");
+        let mut command = command::demo();
+        command
+            .current_dir(&folder)
+            .env("CARILLON_SCHEDULERS", nodes.join(","))
+            .env("CARILLON_TENANT", &app.tenant)
+            .env("CARILLON_APP", &app.name)
+            .env("CARILLON_KEY_ID", &app.key.id)
+            .env("CARILLON_KEY_SECRET", &app.key.secret)
+            .env("CARILLON_PORT", port.to_string())
+            .env("CARILLON_BIND", "127.0.0.1")
+            .env("CARILLON_JOURNAL_DIR", folder.join("journal"))
+            .env("CARILLON_CAPACITY", "256")
+            .env("DEMO_REPORT", &report)
+            .env("RUST_LOG", "info");
+        if !options.tags.is_empty() {
+            command.env("CARILLON_TAGS", options.tags);
+        }
+        command.envs(options.env.iter().copied());
+        let process = Process::start(&format!("executor {name}"), command, &folder.join("executor.log"));
+        Self { name: name.to_owned(), port, process, report }
+    }
+
+    /// Every start of a handler so far.
+    #[must_use]
+    pub fn starts(&self) -> Vec<Start> {
+        report::read(&self.report)
+    }
+}

@@ -1,0 +1,26 @@
+//! The world outside the engine as a model: a database in memory, clocks, a network that loses
+//! things, executors that follow the protocol. All of it runs in one process on virtual time.
+//!
+//! The conformance suite holds [`ModelStore`] to the same behaviour as the three databases; the
+//! simulator then trusts it. Two rules make a simulation repeatable:
+//! - One source of time: everything derives from tokio's clock ([`SimTime`]).
+//! - Chance depends on what happens, not on when it is asked for ([`Dice`]): the engine's hash
+//!   maps iterate in another order in every process, and must not shift anybody's luck.
+
+pub mod clock;
+pub mod dice;
+pub mod executor;
+pub mod gate;
+pub mod net;
+pub mod store;
+pub mod trace;
+pub mod transport;
+
+pub use clock::{SimClock, SimTime};
+pub use dice::Dice;
+pub use executor::{Ledger, MachineParts, NodeDoor, SimExecutor};
+pub use gate::Gate;
+pub use net::{Net, Place};
+pub use store::ModelStore;
+pub use trace::Trace;
+pub use transport::SimTransport;

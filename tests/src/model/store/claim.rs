@@ -1,0 +1,70 @@
+//! INIT and RETRY rows → the queue of one node.
+
+use super::ModelStore;
+use super::rows::{LogRow, State};
+use async_trait::async_trait;
+use carillon::domain::{Run, Status};
+use carillon::store::{ClaimStore, Result, Share};
+
+#[async_trait]
+impl ClaimStore for ModelStore {
+    async fn claimable(&self, share: Option<Share>, until: i64, limit: u64) -> Result<Vec<Run>> {
+        self.call("read claimable", |state, _| {
+            let mine =
+                |row: &LogRow| share.is_none_or(|share| row.bucket % i64::from(share.total) == i64::from(share.index));
+            Ok(state.earliest(limit, |row| row.run.status.is_claimable() && row.run.due_time <= until && mine(row)))
+        })
+        .await
+    }
+
+    async fn claim(&self, node: i64, runs: Vec<Run>, now: i64) -> Result<Vec<Run>> {
+        self.call("claim", |state, at| {
+            let mine = |run: &Run| state.claim_one(node, run, now, at);
+            let mut claimed = runs;
+            claimed.retain(mine);
+            Ok(claimed.into_iter().map(|run| Run { version: run.version + 1, status: Status::Queued, ..run }).collect())
+        })
+        .await
+    }
+
+    async fn queued_of(&self, node: i64, limit: u64) -> Result<Vec<Run>> {
+        self.call("read own queue", |state, _| {
+            Ok(state.earliest(limit, |row| row.run.status == Status::Queued && row.node_id == node))
+        })
+        .await
+    }
+
+    async fn queued_of_others(&self, live: &[i64], limit: u64) -> Result<Vec<Run>> {
+        self.call("read dead queues", |state, _| {
+            Ok(state.earliest(limit, |row| row.run.status == Status::Queued && !live.contains(&row.node_id)))
+        })
+        .await
+    }
+}
+
+impl State {
+    fn earliest(&self, limit: u64, wanted: impl Fn(&LogRow) -> bool) -> Vec<Run> {
+        let mut found: Vec<Run> = self.logs.values().filter(|row| wanted(row)).map(|row| row.run.clone()).collect();
+        found.sort_by_key(|run| run.due_time);
+        found.truncate(limit as usize);
+        found
+    }
+
+    /// Takes the run, or finds that it was taken for this node by the same call before.
+    fn claim_one(&mut self, node: i64, run: &Run, now: i64, at: i64) -> bool {
+        let Some(row) = self.logs.get(&run.id) else { return false };
+        if row.run.version == run.version && row.run.status.is_claimable() {
+            let reason = row.run.reason;
+            if let Some(row) = self.step(run.id, Status::Queued, reason, at) {
+                row.node_id = node;
+                row.queued_at = now;
+            }
+            return true;
+        }
+        let done = row.run.version == run.version + 1 && row.run.status == Status::Queued && row.node_id == node;
+        if done {
+            self.events.push(format!("log {} claim by node number {node} counts as done", run.id));
+        }
+        done
+    }
+}

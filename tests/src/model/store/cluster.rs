@@ -1,0 +1,102 @@
+//! Nodes, leases, the clock.
+
+use super::rows::NodeRow;
+use super::{ModelStore, refuse};
+use async_trait::async_trait;
+use carillon::domain::id::NODE_NUMBER_MAX;
+use carillon::store::{ClusterStore, Fence, LeaseName, Member, NodeInfo, NodeState, Result, StoreErrorKind};
+
+/// A node that left stays listed for this long, ms.
+const LISTED_MS: i64 = 3_600_000;
+
+#[async_trait]
+impl ClusterStore for ModelStore {
+    async fn now_us(&self) -> Result<i64> {
+        let time = self.shared.time.clone();
+        self.call("read the clock", move |_, _| Ok(time.now_us())).await
+    }
+
+    async fn join(&self, node: &NodeInfo) -> Result<Member> {
+        self.call("join", |state, now| {
+            let same_name = state.nodes.values().find(|row| row.state.name == node.name).map(|row| row.state.id);
+            let unused = || (1..=NODE_NUMBER_MAX).find(|id| !state.nodes.contains_key(id));
+            let Some(id) = same_name.or_else(unused) else {
+                return refuse(StoreErrorKind::Invalid, "join", "all numbers are in use");
+            };
+            state.joined += 1;
+            let incarnation = format!("incarnation-{}", state.joined);
+            let row = NodeState {
+                id,
+                name: node.name.clone(),
+                address: node.address.clone(),
+                version: node.version.clone(),
+                started_at: now,
+                heartbeat_at: now,
+                left_at: 0,
+                queue_depth: 0,
+            };
+            state.nodes.insert(id, NodeRow { state: row, incarnation: incarnation.clone() });
+            Ok(Member { id, incarnation })
+        })
+        .await
+    }
+
+    async fn heartbeat(&self, me: &Member, queue_depth: u64) -> Result<bool> {
+        self.call("beat", |state, now| {
+            let mine = state.nodes.get_mut(&me.id).filter(|row| row.incarnation == me.incarnation);
+            let Some(row) = mine else { return Ok(false) };
+            row.state.heartbeat_at = now;
+            row.state.left_at = 0;
+            row.state.queue_depth = queue_depth as i64;
+            Ok(true)
+        })
+        .await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeState>> {
+        self.call("list nodes", |state, now| {
+            let listed = |row: &&NodeRow| row.state.left_at == 0 || row.state.left_at > now - LISTED_MS;
+            Ok(state.nodes.values().filter(listed).map(|row| row.state.clone()).collect())
+        })
+        .await
+    }
+
+    async fn leave(&self, me: &Member) -> Result<()> {
+        self.call("leave", |state, now| {
+            if let Some(row) = state.nodes.get_mut(&me.id).filter(|row| row.incarnation == me.incarnation) {
+                row.state.left_at = now;
+                row.state.queue_depth = 0;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn take_lease(&self, lease: LeaseName, node: i64, held: Option<Fence>, ttl_ms: i64) -> Result<Option<Fence>> {
+        self.call("take lease", |state, now| {
+            let row = state.leases.entry(lease.as_str()).or_default();
+            let mine = held.filter(|held| row.holder == node && row.fence == held.number && row.expires_at >= now);
+            if mine.is_none() {
+                if row.expires_at >= now {
+                    return Ok(None);
+                }
+                row.fence += 1;
+                row.holder = node;
+            }
+            row.expires_at = now + ttl_ms;
+            Ok(Some(Fence { lease, node, number: row.fence }))
+        })
+        .await
+    }
+
+    async fn release_lease(&self, fence: Fence) -> Result<()> {
+        self.call("release lease", |state, _| {
+            let row = state.leases.entry(fence.lease.as_str()).or_default();
+            if row.holder == fence.node && row.fence == fence.number {
+                row.expires_at = 0;
+            }
+            Ok(())
+        })
+        .await
+    }
+}

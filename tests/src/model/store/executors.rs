@@ -1,0 +1,188 @@
+//! Executors and their handlers.
+
+use super::ModelStore;
+use super::rows::{ExecutorRow, State, TaskRow, schedule};
+use async_trait::async_trait;
+use carillon::domain::Executor;
+use carillon::domain::task::NEVER;
+use carillon::store::{ExecutorBeat, ExecutorEnd, ExecutorStore, Result, Scope, TaskDraft, TaskView};
+use carillon_protocol::{HandlerInfo, Register};
+use std::collections::HashSet;
+
+#[async_trait]
+impl ExecutorStore for ModelStore {
+    async fn register(
+        &self,
+        scope: Scope,
+        register: &Register,
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+    ) -> Result<i64> {
+        self.call("register", |state, at| Ok(state.register(scope, register, new_id, now, at))).await
+    }
+
+    async fn beat(&self, beats: &[ExecutorBeat]) -> Result<HashSet<i64>> {
+        self.call("beat of executors", |state, at| {
+            let mut known = HashSet::new();
+            for beat in beats {
+                let Some(row) = state.executors.get_mut(&beat.executor_id) else { continue };
+                let same = row.executor.instance == beat.instance && row.scope() == beat.scope;
+                if same && row.gone_at == 0 {
+                    row.executor.heartbeat_at = at;
+                    row.executor.draining = beat.draining;
+                    known.insert(beat.executor_id);
+                }
+            }
+            Ok(known)
+        })
+        .await
+    }
+
+    async fn retire(&self, scope: Scope, executor_id: i64, left: bool, now: i64) -> Result<()> {
+        self.call("retire", |state, _| {
+            let row = state.executors.get_mut(&executor_id).filter(|row| row.scope() == scope && row.gone_at == 0);
+            if let Some(row) = row {
+                row.executor.draining = true;
+                row.gone_at = if left { now } else { 0 };
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn executors(&self, since: i64) -> Result<Vec<Executor>> {
+        self.call("list executors", |state, _| {
+            let online = |row: &&ExecutorRow| row.gone_at == 0 && row.executor.heartbeat_at >= since;
+            Ok(state.executors.values().filter(online).map(|row| row.executor.clone()).collect())
+        })
+        .await
+    }
+
+    async fn executor_ends(&self, ids: &[i64]) -> Result<Vec<ExecutorEnd>> {
+        self.call("read ends", |state, _| {
+            let wanted = state.executors.values().filter(|row| ids.contains(&row.executor.id));
+            Ok(wanted
+                .map(|row| ExecutorEnd {
+                    id: row.executor.id,
+                    scope: row.scope(),
+                    instance: row.executor.instance.clone(),
+                    address: row.executor.address.clone(),
+                    heartbeat_at: row.executor.heartbeat_at,
+                    gone_at: row.gone_at,
+                })
+                .collect())
+        })
+        .await
+    }
+}
+
+impl ExecutorRow {
+    fn scope(&self) -> Scope {
+        Scope { tenant_id: self.executor.tenant_id, app_id: self.executor.app_id }
+    }
+}
+
+impl State {
+    fn register(
+        &mut self,
+        scope: Scope,
+        register: &Register,
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+        at: i64,
+    ) -> i64 {
+        let same = |row: &&ExecutorRow| row.executor.instance == register.instance && row.scope() == scope;
+        let known = self.executors.values().find(same).map(|row| row.executor.id);
+        let id = known.unwrap_or_else(new_id);
+        for row in self.executors.values_mut() {
+            let other = row.executor.id != id && row.scope() == scope && row.executor.address == register.address;
+            if other && row.gone_at == 0 {
+                row.gone_at = now;
+                row.executor.draining = true;
+                self.events.push(format!("executor {} is replaced at its address by {id}", row.executor.id));
+            }
+        }
+        let handlers: Vec<String> = register.handlers.iter().map(|handler| handler.name.clone()).collect();
+        let before = self.executors.get(&id);
+        let news = before.is_none_or(|row| {
+            row.tags != register.tags
+                || row.handlers != handlers
+                || row.executor.address != register.address
+                || row.description != register.description
+        });
+        let executor = Executor {
+            id,
+            tenant_id: scope.tenant_id,
+            app_id: scope.app_id,
+            instance: register.instance.clone(),
+            address: register.address.clone(),
+            tags: register.tags.iter().cloned().collect(),
+            handlers: handlers.iter().cloned().collect(),
+            heartbeat_at: at,
+            draining: before.is_some_and(|row| row.executor.draining),
+            described_at: before.filter(|_| !news).map_or(now, |row| row.executor.described_at),
+        };
+        let (tags, description) = (register.tags.clone(), register.description.clone());
+        self.executors.insert(id, ExecutorRow { executor, handlers, tags, description, gone_at: 0 });
+        if news {
+            self.register_handlers(scope, &register.handlers, new_id, now);
+        }
+        id
+    }
+
+    /// A handler seen for the first time makes a stopped task; one seen before does not.
+    fn register_handlers(
+        &mut self,
+        scope: Scope,
+        handlers: &[HandlerInfo],
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+    ) {
+        let name_of = |wanted: Scope, apps: &std::collections::BTreeMap<(String, String), Scope>| {
+            apps.iter().find(|(_, scope)| **scope == wanted).map(|(names, _)| names.clone())
+        };
+        let (tenant, app) = name_of(scope, &self.apps).expect("the app exists");
+        for handler in handlers {
+            if !self.handlers.insert((scope.tenant_id, scope.app_id, handler.name.clone())) {
+                continue;
+            }
+            // The handler's own row takes an id first.
+            new_id();
+            let id = new_id();
+            let taken = |row: &TaskRow| row.scope == scope && row.view.draft.name == handler.name;
+            if self.tasks.values().any(taken) {
+                continue;
+            }
+            let view = TaskView {
+                id,
+                tenant: tenant.clone(),
+                app: app.clone(),
+                draft: draft_of(handler),
+                started: false,
+                revision: 1,
+                next_fire_at: NEVER,
+                created_at: now,
+                updated_at: now,
+            };
+            self.tasks.insert(id, TaskRow { view, scope, written_until: 0 });
+        }
+    }
+}
+
+/// The stopped task that a handler describes; a schedule that cannot be read is left out.
+fn draft_of(handler: &HandlerInfo) -> TaskDraft {
+    let mut draft = TaskDraft {
+        name: handler.name.clone(),
+        handler: handler.name.clone(),
+        description: handler.description.clone(),
+        cron: handler.cron.clone().unwrap_or_default(),
+        time_zone: handler.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()),
+        timeout_ms: handler.timeout_ms,
+        ..super::admin::draft("", "")
+    };
+    if schedule(&draft).is_err() {
+        draft.cron = String::new();
+        "UTC".clone_into(&mut draft.time_zone);
+    }
+    draft
+}

@@ -1,0 +1,131 @@
+//! QUEUED rows → executors, and guarded steps out of the hot path.
+
+use super::rows::{Hand, LogRow, State};
+use super::{ModelStore, refuse};
+use async_trait::async_trait;
+use carillon::domain::{Reason, Run, Status};
+use carillon::store::{Change, HandOver, HandStore, Result, StoreErrorKind};
+use std::collections::{BTreeSet, HashSet};
+
+#[async_trait]
+impl HandStore for ModelStore {
+    async fn hand_over(&self, node: i64, items: &[HandOver], now: i64) -> Result<HashSet<i64>> {
+        self.call("hand over", |state, at| {
+            Ok(items.iter().filter(|item| state.hand_one(node, item, now, at)).map(|item| item.id).collect())
+        })
+        .await
+    }
+
+    async fn hand_over_shards(&self, node: i64, parent: &Run, shards: &[(Run, i64)], now: i64) -> Result<bool> {
+        self.call("hand shards over", |state, at| {
+            let current = state.logs.get(&parent.id).map(|row| (row.run.version, row.run.status));
+            if current != Some((parent.version, Status::Queued)) {
+                return Ok(false);
+            }
+            if parent.attempt > 0 {
+                state.forget_cancelled_shards(parent);
+            }
+            if !state.is_free_for(shards) {
+                return refuse(StoreErrorKind::Duplicate, "hand shards over", "a shard of this fire exists");
+            }
+            state.expand(parent.id, shards.len(), now, at);
+            for (run, executor_id) in shards {
+                state.insert_shard(run, node, *executor_id, now, at);
+            }
+            Ok(true)
+        })
+        .await
+    }
+
+    async fn change(&self, changes: &[Change]) -> Result<HashSet<i64>> {
+        self.call("change", |state, at| {
+            Ok(changes.iter().filter(|change| state.change_one(change, at)).map(|change| change.id).collect())
+        })
+        .await
+    }
+}
+
+impl State {
+    fn hand_one(&mut self, node: i64, item: &HandOver, now: i64, at: i64) -> bool {
+        let Some(row) = self.logs.get(&item.id) else { return false };
+        let movable = matches!(row.run.status, Status::Queued | Status::Dispatched);
+        if row.run.version == item.version && movable {
+            let Some(row) = self.step(item.id, Status::Dispatched, Reason::None, at) else { return false };
+            row.node_id = node;
+            row.executor_id = item.executor_id;
+            row.dispatched_at = now;
+            row.run.attempt += 1;
+            let (key, revision) = ((item.id, row.run.attempt), row.run.revision);
+            self.hands.insert(key, Hand { revision, executor_id: item.executor_id, at });
+            self.events.push(format!("log {} is with executor {} by node number {node}", item.id, item.executor_id));
+            return true;
+        }
+        let done = row.run.version == item.version + 1
+            && row.run.status == Status::Dispatched
+            && row.node_id == node
+            && row.executor_id == item.executor_id;
+        if done {
+            self.events.push(format!("log {} hand-over by node number {node} counts as done", item.id));
+        }
+        done
+    }
+
+    /// Shards that an earlier definition gave up unstarted make room.
+    fn forget_cancelled_shards(&mut self, parent: &Run) {
+        let gone: Vec<i64> = self
+            .logs
+            .values()
+            .filter(|row| row.run.parent_id == parent.id && row.run.status == Status::Cancelled)
+            .map(|row| row.run.id)
+            .collect();
+        for id in gone {
+            if let Some(row) = self.logs.remove(&id) {
+                self.by_fire.remove(&(row.run.task_id, row.run.fire_time, row.run.shard_index));
+            }
+        }
+    }
+
+    /// Whether the unique index has room for all of them.
+    fn is_free_for(&self, shards: &[(Run, i64)]) -> bool {
+        let keys: BTreeSet<_> = shards.iter().map(|(run, _)| (run.task_id, run.fire_time, run.shard_index)).collect();
+        keys.len() == shards.len() && keys.iter().all(|key| !self.by_fire.contains_key(key))
+    }
+
+    fn expand(&mut self, parent: i64, shards: usize, now: i64, at: i64) {
+        if let Some(row) = self.step(parent, Status::Dispatched, Reason::None, at) {
+            row.run.shard_total = i32::try_from(shards).expect("few shards");
+            row.run.attempt += 1;
+            row.dispatched_at = now;
+        }
+    }
+
+    fn insert_shard(&mut self, run: &Run, node: i64, executor_id: i64, now: i64, at: i64) {
+        let mut row = LogRow::new(run.clone());
+        row.node_id = node;
+        row.executor_id = executor_id;
+        row.queued_at = now;
+        row.dispatched_at = now;
+        self.hands.insert((run.id, run.attempt), Hand { revision: run.revision, executor_id, at });
+        self.insert(row);
+    }
+
+    fn change_one(&mut self, change: &Change, at: i64) -> bool {
+        let Some(row) = self.logs.get(&change.id) else { return false };
+        if row.run.version != change.version {
+            return row.run.version == change.version + 1
+                && row.run.status == change.to
+                && row.run.reason == change.reason;
+        }
+        let Some(row) = self.step(change.id, change.to, change.reason, at) else { return false };
+        row.run.due_time = change.due_time;
+        row.run.failures = change.failures;
+        if !change.message.is_empty() {
+            row.message.clone_from(&change.message);
+        }
+        if change.started_at > 0 {
+            row.started_at = change.started_at;
+        }
+        row.finished_at = change.finished_at;
+        true
+    }
+}

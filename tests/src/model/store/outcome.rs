@@ -1,0 +1,129 @@
+//! Results, and runs whose result does not come.
+
+use super::ModelStore;
+use super::rows::State;
+use async_trait::async_trait;
+use carillon::domain::{Reason, Status};
+use carillon::store::{HandedRun, OutcomeStore, Result, Scope, Suspects};
+use carillon_protocol::RunResult;
+use std::collections::BTreeSet;
+
+#[async_trait]
+impl OutcomeStore for ModelStore {
+    async fn succeed(&self, scope: Scope, results: &[&RunResult]) -> Result<u64> {
+        self.call("succeed", |state, at| {
+            Ok(results.iter().filter(|result| state.succeed_one(scope, result, at)).count() as u64)
+        })
+        .await
+    }
+
+    async fn runs(&self, scope: Option<Scope>, ids: &[i64]) -> Result<Vec<HandedRun>> {
+        self.call("read runs", |state, _| {
+            let ids: BTreeSet<i64> = ids.iter().copied().collect();
+            let rows = ids.iter().filter_map(|id| state.logs.get(id));
+            let mine = |tenant_id, app_id| scope.is_none_or(|scope| scope == Scope { tenant_id, app_id });
+            Ok(rows.filter(|row| mine(row.run.tenant_id, row.run.app_id)).map(super::LogRow::handed).collect())
+        })
+        .await
+    }
+
+    async fn record_stale(&self, _executor_id: i64, results: &[&RunResult], ids: &[i64], _now: i64) -> Result<()> {
+        self.call("record stale", |state, _| {
+            for (result, id) in results.iter().zip(ids) {
+                state.stale.push((*id, result.log, result.attempt));
+                state
+                    .events
+                    .push(format!("log {} attempt {}: stale result {:?}", result.log, result.attempt, result.status));
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn parents_of(&self, ids: &[i64]) -> Result<Vec<i64>> {
+        self.call("find parents", |state, _| {
+            let parents = ids.iter().filter_map(|id| state.logs.get(id)).map(|row| row.run.parent_id);
+            Ok(parents.filter(|parent| *parent > 0).collect::<BTreeSet<_>>().into_iter().collect())
+        })
+        .await
+    }
+
+    async fn settle_parents(&self, parents: &[i64], now: i64) -> Result<u64> {
+        self.call("settle parents", |state, at| {
+            let parents: BTreeSet<i64> = parents.iter().copied().collect();
+            Ok(parents.into_iter().filter(|parent| state.settle_one(*parent, now, at)).count() as u64)
+        })
+        .await
+    }
+
+    async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<i64>> {
+        self.call("read open parents", |state, _| {
+            let open = state.logs.values().filter(|row| {
+                row.run.status == Status::Dispatched && row.run.is_parent() && row.dispatched_at < before
+            });
+            let mut open: Vec<(i64, i64)> = open.map(|row| (row.run.due_time, row.run.id)).collect();
+            open.sort_unstable();
+            Ok(open.into_iter().map(|(_, id)| id).take(limit as usize).collect())
+        })
+        .await
+    }
+
+    async fn suspects(&self, which: &Suspects) -> Result<Vec<HandedRun>> {
+        self.call("read suspects", |state, _| {
+            let of_executor = |id: i64| {
+                if which.executors.is_empty() { !which.except.contains(&id) } else { which.executors.contains(&id) }
+            };
+            let dead_node = |id: i64| !which.or_not_by.is_empty() && !which.or_not_by.contains(&id);
+            let mut found: Vec<HandedRun> = state
+                .logs
+                .values()
+                .filter(|row| row.run.status == Status::Dispatched && !row.run.is_parent())
+                .filter(|row| of_executor(row.executor_id))
+                .filter(|row| row.run.due_time < which.due_before || dead_node(row.node_id))
+                .map(super::LogRow::handed)
+                .collect();
+            found.sort_by_key(|handed| handed.run.due_time);
+            found.truncate(which.limit as usize);
+            Ok(found)
+        })
+        .await
+    }
+}
+
+impl State {
+    fn succeed_one(&mut self, scope: Scope, result: &RunResult, at: i64) -> bool {
+        let Some(row) = self.logs.get(&result.log) else { return false };
+        let run = &row.run;
+        let mine = Scope { tenant_id: run.tenant_id, app_id: run.app_id } == scope;
+        if !mine || run.status != Status::Dispatched || run.attempt != result.attempt {
+            return false;
+        }
+        let Some(row) = self.step(result.log, Status::Succeeded, Reason::None, at) else { return false };
+        row.started_at = result.started_at;
+        row.finished_at = result.finished_at;
+        row.output.clone_from(&result.output);
+        true
+    }
+
+    fn settle_one(&mut self, parent: i64, now: i64, at: i64) -> bool {
+        let Some(row) = self.logs.get(&parent).filter(|row| row.run.is_parent()) else { return false };
+        if row.run.status != Status::Dispatched {
+            return false;
+        }
+        let ended = self.logs.values().filter(|row| row.run.parent_id == parent && row.run.status.is_terminal());
+        let shards: Vec<(Status, i64, i64)> =
+            ended.map(|row| (row.run.status, row.started_at, row.finished_at)).collect();
+        if shards.is_empty() || shards.len() != row.run.shard_total as usize {
+            return false;
+        }
+        let good = shards.iter().all(|(status, ..)| *status == Status::Succeeded);
+        let started_at = shards.iter().map(|shard| shard.1).filter(|at| *at > 0).min().unwrap_or(0);
+        let finished_at = shards.iter().map(|shard| shard.2).max().filter(|at| *at > 0).unwrap_or(now);
+        let (to, reason) = if good { (Status::Succeeded, Reason::None) } else { (Status::Failed, Reason::ShardFailed) };
+        if let Some(row) = self.step(parent, to, reason, at) {
+            row.started_at = started_at;
+            row.finished_at = finished_at;
+        }
+        true
+    }
+}

@@ -1,0 +1,130 @@
+//! Writing task logs ahead.
+
+use super::ModelStore;
+use super::rows::{LogRow, State};
+use async_trait::async_trait;
+use carillon::domain::plan::{Fire, Plan};
+use carillon::domain::task_log::PARENT_SHARD;
+use carillon::domain::{Reason, Run, Status, Task};
+use carillon::store::{Fence, PlanStore, Result};
+use std::collections::HashSet;
+
+/// How long a lease lives without renewal, ms.
+const LEASE_TTL_MS: i64 = 10_000;
+
+#[async_trait]
+impl PlanStore for ModelStore {
+    async fn tasks_due(&self, until: i64, limit: u64) -> Result<Vec<Task>> {
+        self.call("read due tasks", |state, _| {
+            let due = state.tasks.values().filter(|row| row.view.next_fire_at <= until);
+            let mut due: Vec<Task> = due.map(super::TaskRow::task).collect();
+            due.sort_by_key(|task| task.next_fire_at);
+            due.truncate(limit as usize);
+            Ok(due)
+        })
+        .await
+    }
+
+    async fn tasks(&self, ids: &[i64]) -> Result<Vec<Task>> {
+        self.call("read tasks", |state, _| {
+            let wanted = state.tasks.values().filter(|row| ids.contains(&row.view.id));
+            Ok(wanted.map(super::TaskRow::task).collect())
+        })
+        .await
+    }
+
+    async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], _now: i64) -> Result<Option<HashSet<i64>>> {
+        self.call("write ahead", |state, now| {
+            if fence.is_some_and(|fence| !state.renew(fence, now)) {
+                return Ok(None);
+            }
+            let moved: HashSet<i64> =
+                plans.iter().filter(|plan| state.move_watermark(plan)).map(|p| p.task_id).collect();
+            for plan in plans.iter().filter(|plan| moved.contains(&plan.task_id)) {
+                for fire in &plan.fires {
+                    state.write_fire(plan, fire, now);
+                }
+            }
+            Ok(Some(moved))
+        })
+        .await
+    }
+}
+
+impl State {
+    fn renew(&mut self, fence: Fence, now: i64) -> bool {
+        let row = self.leases.entry(fence.lease.as_str()).or_default();
+        let valid = row.holder == fence.node && row.fence == fence.number && row.expires_at >= now;
+        if valid {
+            row.expires_at = now + LEASE_TTL_MS;
+        }
+        valid
+    }
+
+    /// Moves the watermark from where the plan found it; one that is moved already counts.
+    fn move_watermark(&mut self, plan: &Plan) -> bool {
+        let Some(row) = self.tasks.get_mut(&plan.task_id) else { return false };
+        let at = row.view.next_fire_at;
+        let moves = row.view.revision == plan.revision && (at == plan.from || at == plan.to);
+        if moves {
+            row.view.next_fire_at = plan.to;
+        }
+        moves
+    }
+
+    fn write_fire(&mut self, plan: &Plan, fire: &Fire, now: i64) {
+        let shard_index = if plan.sharded { PARENT_SHARD } else { 0 };
+        let shard_total = i32::from(!plan.sharded);
+        let existing = self.by_fire.get(&(plan.task_id, fire.fire_time, shard_index)).copied();
+        if let Some(id) = existing {
+            if plan.takes_over && self.may_take_over(id, plan.revision) {
+                self.take_over(id, plan.revision, fire, now);
+            }
+            return;
+        }
+        let scope = self.tasks[&plan.task_id].scope;
+        let mut row = LogRow::new(Run {
+            id: fire.id,
+            version: 1,
+            tenant_id: scope.tenant_id,
+            app_id: scope.app_id,
+            task_id: plan.task_id,
+            revision: plan.revision,
+            parent_id: 0,
+            shard_index,
+            shard_total,
+            fire_time: fire.fire_time,
+            due_time: fire.due_time,
+            attempt: 0,
+            failures: 0,
+            status: fire.status,
+            reason: fire.reason,
+            params: None,
+        });
+        row.message.clone_from(&fire.message);
+        self.insert(row);
+    }
+
+    /// Only what an edit or a stop of an earlier revision gave up.
+    fn may_take_over(&self, id: i64, revision: i64) -> bool {
+        let run = &self.logs[&id].run;
+        run.status == Status::Cancelled
+            && run.parent_id == 0
+            && run.revision < revision
+            && matches!(run.reason, Reason::TaskEdited | Reason::TaskStopped)
+    }
+
+    fn take_over(&mut self, id: i64, revision: i64, fire: &Fire, now: i64) {
+        let Some(row) = self.step(id, fire.status, fire.reason, now) else { return };
+        row.run.revision = revision;
+        row.run.due_time = fire.due_time;
+        row.run.failures = 0;
+        if row.run.is_parent() {
+            row.run.shard_total = 0;
+        }
+        row.message.clone_from(&fire.message);
+        row.node_id = 0;
+        row.executor_id = 0;
+        row.finished_at = 0;
+    }
+}

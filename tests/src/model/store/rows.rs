@@ -1,0 +1,258 @@
+//! The tables, and the one function through which a run changes its state.
+
+use carillon::domain::cron::CronSchedule;
+use carillon::domain::task::{NEVER, Schedule};
+use carillon::domain::{Reason, Run, Status, Task};
+use carillon::store::{HandedRun, LogView, NodeState, Scope, TaskDraft, TaskView};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Every table.
+#[derive(Debug, Default)]
+pub struct State {
+    pub(super) nodes: BTreeMap<i64, NodeRow>,
+    pub(super) leases: BTreeMap<&'static str, LeaseRow>,
+    pub(super) tenants: BTreeMap<String, i64>,
+    pub(super) apps: BTreeMap<(String, String), Scope>,
+    pub(super) handlers: BTreeSet<(i64, i64, String)>,
+    /// Tasks by id.
+    pub tasks: BTreeMap<i64, TaskRow>,
+    /// Task logs by id.
+    pub logs: BTreeMap<i64, LogRow>,
+    /// The unique index: (task, fire time, shard) → log.
+    pub by_fire: BTreeMap<(i64, i64, i32), i64>,
+    /// Results that came too late: (id, log, attempt).
+    pub stale: Vec<(i64, i64, i32)>,
+    pub(super) executors: BTreeMap<i64, ExecutorRow>,
+    pub(super) joined: u64,
+    /// Every hand-over: (log, attempt).
+    pub hands: BTreeMap<(i64, i32), Hand>,
+    /// How each attempt ended: (log, attempt).
+    pub ends: BTreeMap<(i64, i32), End>,
+    /// Every definition that a task had, in order.
+    pub changes: Vec<TaskChange>,
+    /// Steps that the state machine forbids.
+    pub violations: Vec<String>,
+    /// What the present statement changed.
+    pub(super) events: Vec<String>,
+}
+
+/// A task got a definition.
+#[derive(Debug, Clone)]
+pub struct TaskChange {
+    /// Task.
+    pub task: i64,
+    /// Its revision from now on.
+    pub revision: i64,
+    /// Whether it fires.
+    pub started: bool,
+    /// Its schedule.
+    pub cron: String,
+    /// From when on, by the clock of the node that did it, ms.
+    pub from: i64,
+    /// True time of the commit, ms.
+    pub at: i64,
+}
+
+/// A hand-over, as it was when it happened.
+#[derive(Debug, Clone, Copy)]
+pub struct Hand {
+    /// Revision of the row.
+    pub revision: i64,
+    /// To whom.
+    pub executor_id: i64,
+    /// True time, ms.
+    pub at: i64,
+}
+
+/// The end of an attempt, as the database saw it.
+#[derive(Debug, Clone, Copy)]
+pub struct End {
+    /// Where the row went.
+    pub to: Status,
+    /// Why.
+    pub reason: Reason,
+    /// True time, ms.
+    pub at: i64,
+}
+
+#[derive(Debug)]
+pub(super) struct NodeRow {
+    pub(super) state: NodeState,
+    pub(super) incarnation: String,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct LeaseRow {
+    pub(super) holder: i64,
+    pub(super) fence: i64,
+    pub(super) expires_at: i64,
+}
+
+/// A task.
+#[derive(Debug, Clone)]
+pub struct TaskRow {
+    /// As an admin sees it.
+    pub view: TaskView,
+    /// Owner.
+    pub scope: Scope,
+    /// Logs of earlier revisions may exist up to this instant, ms.
+    pub written_until: i64,
+}
+
+impl TaskRow {
+    /// As the engine sees it.
+    #[must_use]
+    pub fn task(&self) -> Task {
+        let TaskView { id, draft, revision, next_fire_at, .. } = self.view.clone();
+        Task {
+            id,
+            tenant_id: self.scope.tenant_id,
+            app_id: self.scope.app_id,
+            revision,
+            schedule: schedule(&draft).expect("checked when it was stored"),
+            name: draft.name,
+            handler: draft.handler,
+            params: draft.params,
+            next_fire_at,
+            written_until: self.written_until,
+            routing: draft.routing,
+            tags: draft.tags,
+            failure_strategy: draft.failure_strategy,
+            max_retries: draft.max_retries,
+            retry_interval_ms: draft.retry_interval_ms,
+            expired_strategy: draft.expired_strategy,
+            expire_after_ms: draft.expire_after_ms,
+            misfire_strategy: draft.misfire_strategy,
+            timeout_ms: draft.timeout_ms,
+            delivery: draft.delivery,
+        }
+    }
+}
+
+/// The schedule that a draft names.
+pub(super) fn schedule(draft: &TaskDraft) -> Result<Schedule, String> {
+    if draft.cron.is_empty() {
+        return Ok(Schedule::None);
+    }
+    let zone = draft.time_zone.parse().map_err(|_| format!("`{}` is no zone", draft.time_zone))?;
+    let cron = CronSchedule::parse(&draft.cron).map_err(|error| error.to_string())?;
+    Ok(Schedule::Cron(Box::new(cron), zone))
+}
+
+/// Where the watermark of a task starts.
+pub(super) fn first_fire(draft: &TaskDraft, started: bool, now: i64) -> Result<i64, String> {
+    if started { Ok(schedule(draft)?.next_after(now)) } else { Ok(NEVER) }
+}
+
+/// A task log.
+#[derive(Debug, Clone)]
+pub struct LogRow {
+    /// The run.
+    pub run: Run,
+    /// Node that queued or handed it over.
+    pub node_id: i64,
+    /// Executor that has it.
+    pub executor_id: i64,
+    pub(super) bucket: i64,
+    pub(super) queued_at: i64,
+    pub(super) dispatched_at: i64,
+    pub(super) started_at: i64,
+    /// When its last attempt ended, ms.
+    pub finished_at: i64,
+    pub(super) message: String,
+    pub(super) output: String,
+}
+
+impl LogRow {
+    pub(super) fn new(run: Run) -> Self {
+        Self {
+            bucket: bucket(run.id),
+            run,
+            node_id: 0,
+            executor_id: 0,
+            queued_at: 0,
+            dispatched_at: 0,
+            started_at: 0,
+            finished_at: 0,
+            message: String::new(),
+            output: String::new(),
+        }
+    }
+
+    pub(super) fn handed(&self) -> HandedRun {
+        HandedRun {
+            run: self.run.clone(),
+            node_id: self.node_id,
+            executor_id: self.executor_id,
+            dispatched_at: self.dispatched_at,
+            finished_at: self.finished_at,
+        }
+    }
+
+    pub(super) fn view(&self, tenant: &str) -> LogView {
+        LogView {
+            handed: self.handed(),
+            tenant: tenant.to_owned(),
+            started_at: self.started_at,
+            queued_at: self.queued_at,
+            message: self.message.clone(),
+            output: self.output.clone(),
+        }
+    }
+}
+
+/// Spreads ids over the buckets (Fibonacci hashing), as the contract asks of every store.
+fn bucket(id: i64) -> i64 {
+    let spread = (id as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    (spread as i64) % carillon::store::BUCKETS
+}
+
+#[derive(Debug)]
+pub(super) struct ExecutorRow {
+    pub(super) executor: carillon::domain::Executor,
+    pub(super) handlers: Vec<String>,
+    pub(super) tags: Vec<String>,
+    pub(super) description: String,
+    pub(super) gone_at: i64,
+}
+
+impl State {
+    /// Inserts a log unless the unique index has it; answers whether it did.
+    pub(super) fn insert(&mut self, row: LogRow) -> bool {
+        let run = &row.run;
+        let key = (run.task_id, run.fire_time, run.shard_index);
+        if self.by_fire.contains_key(&key) || self.logs.contains_key(&run.id) {
+            return false;
+        }
+        self.events.push(format!(
+            "log {} written: task {} fire {} shard {} rev {} {:?}",
+            run.id, run.task_id, run.fire_time, run.shard_index, run.revision, run.status
+        ));
+        self.by_fire.insert(key, run.id);
+        self.logs.insert(run.id, row);
+        true
+    }
+
+    /// The guarded step of a row: checks it against the state machine, counts the version and
+    /// answers the row for the rest of the change.
+    pub(super) fn step(&mut self, id: i64, to: Status, reason: Reason, now: i64) -> Option<&mut LogRow> {
+        let row = self.logs.get_mut(&id)?;
+        let run = &mut row.run;
+        let again = run.status == Status::Dispatched && to == Status::Dispatched;
+        let line = format!(
+            "log {id} v{} attempt {}: {:?} {:?} -> {to:?} {reason:?} (task {} fire {} due {})",
+            run.version, run.attempt, run.status, run.reason, run.task_id, run.fire_time, run.due_time
+        );
+        if !again && !run.status.may_become(to, run.reason) {
+            self.violations.push(format!("the state machine forbids: {line}"));
+        }
+        if run.status == Status::Dispatched {
+            self.ends.insert((id, run.attempt), End { to, reason, at: now });
+        }
+        self.events.push(line);
+        run.status = to;
+        run.reason = reason;
+        run.version += 1;
+        Some(row)
+    }
+}

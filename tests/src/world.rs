@@ -1,0 +1,181 @@
+//! Everything that one scenario runs, and what is checked at its end.
+
+use crate::api::{Api, App};
+use crate::clock::now_ms;
+use crate::database::Database;
+use crate::executor::{Executor, Options};
+use crate::invariants::Invariants;
+use crate::node::{Node, Settings};
+use crate::report::Start;
+use crate::rows::LogRow;
+use crate::server::Kind;
+use crate::wait::{await_until, when};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// How long runs may take to end; longer than `executors.abandon_after`, after which the last
+/// doubt about a dead executor's runs ends. s.
+const SETTLE_S: u64 = 90;
+
+/// A scenario's database, nodes and executors. When the scenario fails, their logs are printed.
+#[derive(Debug)]
+pub struct World {
+    /// The database.
+    pub database: Database,
+    nodes: Mutex<Vec<Node>>,
+    executors: Mutex<Vec<Executor>>,
+    is_report_cut: Mutex<bool>,
+}
+
+impl World {
+    /// An empty world on a shared server.
+    pub async fn new(kind: Kind) -> Self {
+        Self::on(Database::fresh(kind).await)
+    }
+
+    /// An empty world on a server of its own, which may be stopped.
+    pub async fn private(kind: Kind) -> Self {
+        Self::on(Database::private(kind).await)
+    }
+
+    fn on(database: Database) -> Self {
+        Self { database, nodes: Mutex::default(), executors: Mutex::default(), is_report_cut: Mutex::default() }
+    }
+
+    /// Starts a node and waits until it is ready.
+    pub async fn node(&self, name: &str, settings: Settings<'_>) -> Node {
+        let node = self.unready_node(name, 0, settings);
+        node.ready().await;
+        node
+    }
+
+    /// Starts a node.
+    pub fn unready_node(&self, name: &str, port: u16, settings: Settings<'_>) -> Node {
+        let node = Node::start(name, &self.database.url, port, settings);
+        self.nodes.lock().unwrap().push(node.clone());
+        node
+    }
+
+    /// A client of any node that runs.
+    #[must_use]
+    pub fn api(&self) -> Api {
+        let nodes = self.nodes.lock().unwrap();
+        let running = nodes.iter().rev().find(|node| node.process.is_running());
+        Api::new(&running.expect("a node runs").url)
+    }
+
+    /// Starts a demo executor that knows all nodes, and waits until it is registered.
+    pub async fn executor(&self, name: &str, app: &App) -> Executor {
+        self.executor_with(name, app, &Options::default()).await
+    }
+
+    /// Starts a demo executor with options, and waits until it is registered.
+    pub async fn executor_with(&self, name: &str, app: &App, options: &Options<'_>) -> Executor {
+        let urls: Vec<String> = self.nodes.lock().unwrap().iter().map(|node| node.url.clone()).collect();
+        let executor = Executor::start(name, app, &urls, options);
+        self.executors.lock().unwrap().push(executor.clone());
+        let sql = format!("SELECT COUNT(*) FROM executor WHERE address LIKE '%:{}' AND gone_at = 0", executor.port);
+        await_until(&format!("executor {name} is registered"), 60, || async {
+            assert!(executor.process.is_running(), "{}", executor.process.log_digest());
+            when(self.database.number(&sql).await > 0)
+        })
+        .await;
+        executor
+    }
+
+    /// Kills an executor; its report may lack its last starts from then on.
+    pub async fn kill9(&self, executor: &Executor) {
+        *self.is_report_cut.lock().unwrap() = true;
+        executor.process.kill9().await;
+    }
+
+    /// Every start that a demo executor wrote down so far.
+    #[must_use]
+    pub fn starts(&self) -> Vec<Start> {
+        let executors = self.executors.lock().unwrap().clone();
+        executors.iter().flat_map(Executor::starts).collect()
+    }
+
+    /// Waits until `task` has at least `count` logs that ended well.
+    pub async fn await_successes(&self, task: i64, count: usize) {
+        let sql = format!("SELECT COUNT(*) FROM task_log WHERE task_id = {task} AND status = 10");
+        await_until(&format!("task {task} has succeeded {count} times"), 60, || async {
+            when(self.database.number(&sql).await >= count as i64)
+        })
+        .await;
+    }
+
+    /// Waits until every run that is due has ended by itself (a stop would end some that are
+    /// stuck), then stops every task and waits until every log has ended.
+    pub async fn settle(&self) {
+        let due = format!("status < 10 AND fire_time <= {}", now_ms());
+        self.await_none("due runs that do not end by themselves", &due).await;
+        let api = self.api();
+        for task in api.tasks().await {
+            if task["started"].as_bool() == Some(true) {
+                let id = crate::api::id_of(&task["id"]).expect("a task has an id");
+                api.stop(id).await;
+            }
+        }
+        self.await_none("runs that do not end after the stop", "status < 10").await;
+    }
+
+    async fn await_none(&self, what: &str, condition: &str) {
+        let deadline = Instant::now() + Duration::from_secs(SETTLE_S);
+        let count = format!("SELECT COUNT(*) FROM task_log WHERE {condition}");
+        while self.database.number(&count).await > 0 {
+            if Instant::now() > deadline {
+                let open = self.database.logs(condition).await;
+                panic!("{what}, after {SETTLE_S} s: {}", crate::wait::sample(&open));
+            }
+            crate::wait::pass(0.1).await;
+        }
+    }
+
+    /// Settles, then holds everything against the promises. Answers the rows and the starts.
+    pub async fn settle_and_check(&self) -> (Vec<LogRow>, Vec<Start>) {
+        self.settle_and_check_with(Vec::new).await
+    }
+
+    /// The same with the starts of scripted executors.
+    pub async fn settle_and_check_with(&self, more: impl Fn() -> Vec<Start>) -> (Vec<LogRow>, Vec<Start>) {
+        self.settle().await;
+        let rows = self.database.logs("1 = 1").await;
+        let is_report_cut = *self.is_report_cut.lock().unwrap();
+        let starts = self.flushed_starts(&rows, is_report_cut, &more).await;
+        Invariants { rows: &rows, starts: &starts, is_report_cut }.check();
+        (rows, starts)
+    }
+
+    /// The demo executor writes its report some milliseconds after a run ended.
+    async fn flushed_starts(&self, rows: &[LogRow], is_cut: bool, more: &impl Fn() -> Vec<Start>) -> Vec<Start> {
+        let ran = |row: &&LogRow| row.status == crate::rows::Status::Succeeded && !row.is_parent();
+        let expected = rows.iter().filter(ran).count();
+        for _ in 0..20 {
+            let mut starts = self.starts();
+            starts.extend(more());
+            let logs: std::collections::HashSet<i64> = starts.iter().map(|start| start.log).collect();
+            if !is_cut && logs.len() >= expected {
+                return starts;
+            }
+            crate::wait::pass(0.1).await;
+        }
+        let mut starts = self.starts();
+        starts.extend(more());
+        starts
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        for node in self.nodes.get_mut().unwrap() {
+            eprintln!("{}", node.process.log_digest());
+        }
+        for executor in self.executors.get_mut().unwrap() {
+            eprintln!("{}", executor.process.log_digest());
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Runs that become one node's.
+
+use crate::fixture::{World, ids};
+use carillon::domain::{Reason, Run, Status};
+use carillon::store::{Change, Share};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+cases!(
+    claimable_runs_come_earliest_first_up_to_the_instant,
+    shares_are_disjoint_and_complete,
+    a_claim_repeated_answers_the_same_and_others_get_nothing,
+    two_claimers_at_once_never_both_get_a_run,
+    the_queues_of_a_node_and_of_the_dead,
+);
+
+async fn claimable_runs_come_earliest_first_up_to_the_instant(world: World) {
+    let runs = world.runs(6).await;
+    // The second waits for another attempt, later than the third; the last one is not due.
+    let tried = world.dispatched(1, vec![runs[1].clone()], 7).await.remove(0);
+    let later = Change { due_time: world.now + 2_500, ..Change::of(&tried, Status::Retry, Reason::HandlerFailed) };
+    world.store.change(&[later]).await.unwrap();
+    let until = world.now + 4_000;
+    let found = world.store.claimable(None, until, 10).await.unwrap();
+    let expected = [&runs[0], &runs[2], &runs[1], &runs[3], &runs[4]].map(|run| run.id);
+    assert_eq!(ids(&found), expected);
+    let retry = &found[2];
+    assert_eq!((retry.status, retry.attempt, retry.due_time), (Status::Retry, 1, world.now + 2_500));
+    assert_eq!(found[0], runs[0]);
+
+    let few = world.store.claimable(None, until, 2).await.unwrap();
+    assert_eq!(ids(&few[..2]), expected[..2], "the earliest, whatever the limit cuts off");
+}
+
+async fn shares_are_disjoint_and_complete(world: World) {
+    let runs = world.runs(200).await;
+    let until = world.now + 1_000_000;
+    for total in [1, 2, 3, 7] {
+        let mut seen = BTreeSet::new();
+        for index in 0..total {
+            let part = world.store.claimable(Some(Share { index, total }), until, 1_000).await.unwrap();
+            assert!(part.iter().all(|run| seen.insert(run.id)), "share {index} of {total} overlaps another");
+            assert!(part.len() > 200 / total as usize / 3, "share {index} of {total} has only {}", part.len());
+        }
+        assert_eq!(seen, runs.iter().map(|run| run.id).collect());
+    }
+}
+
+async fn a_claim_repeated_answers_the_same_and_others_get_nothing(world: World) {
+    let runs = world.runs(5).await;
+    world.moved(&runs[4], Status::Cancelled, Reason::CancelledByHand).await;
+    let first = world.store.claim(3, runs.clone(), world.now + 7).await.unwrap();
+    assert_eq!(ids(&first), ids(&runs[..4]));
+    let queued = |run: &Run| run.status == Status::Queued && run.version == 2;
+    assert!(first.iter().all(queued));
+    assert_eq!(world.store.claim(3, runs.clone(), world.now + 8).await.unwrap(), first, "as after an error");
+    assert!(world.store.claim(4, runs.clone(), world.now).await.unwrap().is_empty());
+    assert!(world.store.claim(4, first.clone(), world.now).await.unwrap().is_empty(), "QUEUED is not claimable");
+    for run in &first {
+        let row = world.row(run).await;
+        assert_eq!((row.handed.node_id, row.queued_at, row.handed.run), (3, world.now + 7, run.clone()));
+    }
+}
+
+async fn two_claimers_at_once_never_both_get_a_run(world: World) {
+    let runs = world.runs(400).await;
+    let claimer = |node: i64| {
+        let store = Arc::clone(if node == 1 { &world.store } else { &world.rival });
+        let (runs, now) = (runs.clone(), world.now);
+        tokio::spawn(async move {
+            let mut got = Vec::new();
+            // In opposite directions, so that the batches meet in the middle.
+            let chunks: Vec<Vec<Run>> = runs.chunks(40).map(<[Run]>::to_vec).collect();
+            let order: Vec<_> = if node == 1 { chunks } else { chunks.into_iter().rev().collect() };
+            for batch in order {
+                got.extend(store.claim(node, batch, now).await.unwrap());
+            }
+            got.into_iter().map(|run| run.id).collect::<BTreeSet<i64>>()
+        })
+    };
+    let (one, two) = tokio::join!(claimer(1), claimer(2));
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert!(one.is_disjoint(&two), "both got {:?}", one.intersection(&two).collect::<Vec<_>>());
+    assert_eq!(one.len() + two.len(), 400);
+    for row in world.rows(runs[0].task_id).await {
+        let owner = if one.contains(&row.handed.run.id) { 1 } else { 2 };
+        assert_eq!((row.handed.node_id, row.handed.run.version), (owner, 2));
+    }
+}
+
+async fn the_queues_of_a_node_and_of_the_dead(world: World) {
+    let runs = world.runs(6).await;
+    for (node, part) in [(1, &runs[..2]), (2, &runs[2..4]), (3, &runs[4..5])] {
+        world.store.claim(node, part.to_vec(), world.now).await.unwrap();
+    }
+    let of = |node| world.store.queued_of(node, 10);
+    assert_eq!(ids(&of(1).await.unwrap()), ids(&runs[..2]));
+    assert_eq!(ids(&of(2).await.unwrap()), ids(&runs[2..4]));
+    assert_eq!(ids(&world.store.queued_of(1, 1).await.unwrap()), ids(&runs[..1]), "earliest first");
+    let others = |live: &'static [i64]| world.store.queued_of_others(live, 10);
+    assert_eq!(ids(&others(&[1]).await.unwrap()), ids(&runs[2..5]));
+    assert_eq!(ids(&others(&[3, 1, 2]).await.unwrap()), Vec::<i64>::new());
+    assert_eq!(ids(&world.store.queued_of_others(&[1], 2).await.unwrap()), ids(&runs[2..4]));
+}

@@ -1,0 +1,66 @@
+//! Nodes, heartbeats, the clock.
+
+use crate::fixture::World;
+use carillon::store::NodeInfo;
+use futures_util::future::join_all;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+cases!(
+    each_name_has_one_number_and_a_new_process_replaces_the_old,
+    a_node_that_left_is_listed_as_such_until_it_beats,
+    nodes_that_join_at_once_get_numbers_of_their_own,
+    the_clock_is_the_time_and_moves_on,
+);
+
+fn node(name: &str) -> NodeInfo {
+    NodeInfo { name: name.to_owned(), address: format!("http://{name}:1"), version: "1".to_owned() }
+}
+
+async fn each_name_has_one_number_and_a_new_process_replaces_the_old(world: World) {
+    let store = &world.store;
+    let a = store.join(&node("a")).await.unwrap();
+    let b = store.join(&node("b")).await.unwrap();
+    assert_ne!(a.id, b.id);
+    assert!(store.heartbeat(&a, 3).await.unwrap());
+
+    let again = store.join(&node("a")).await.unwrap();
+    assert_eq!(again.id, a.id);
+    assert_ne!(again.incarnation, a.incarnation);
+    assert!(!store.heartbeat(&a, 3).await.unwrap(), "the old process was replaced");
+    assert!(store.heartbeat(&again, 7).await.unwrap());
+    assert!(store.heartbeat(&b, 0).await.unwrap(), "the other node was not");
+
+    store.leave(&a).await.unwrap();
+    let listed = store.nodes().await.unwrap();
+    let seen: Vec<_> = listed.iter().map(|node| (node.name.as_str(), node.left_at, node.queue_depth)).collect();
+    assert_eq!(seen, [("a", 0, 7), ("b", 0, 0)], "a replaced process says good-bye for nobody");
+}
+
+async fn a_node_that_left_is_listed_as_such_until_it_beats(world: World) {
+    let store = &world.store;
+    let a = store.join(&node("a")).await.unwrap();
+    store.leave(&a).await.unwrap();
+    assert!(store.nodes().await.unwrap()[0].left_at > 0);
+    assert!(store.heartbeat(&a, 0).await.unwrap());
+    let listed = store.nodes().await.unwrap();
+    assert_eq!((listed.len(), listed[0].left_at), (1, 0));
+}
+
+async fn nodes_that_join_at_once_get_numbers_of_their_own(world: World) {
+    let joins = (0..8).map(|number| {
+        let store = Arc::clone(if number % 2 == 0 { &world.store } else { &world.rival });
+        tokio::spawn(async move { store.join(&node(&format!("node-{number}"))).await.unwrap().id })
+    });
+    let numbers: BTreeSet<i64> = join_all(joins).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(numbers.len(), 8);
+    assert!(numbers.iter().all(|number| (1..=1_023).contains(number)));
+}
+
+async fn the_clock_is_the_time_and_moves_on(world: World) {
+    let first = world.store.now_us().await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    let second = world.rival.now_us().await.unwrap();
+    assert!(second > first);
+    assert!((second - carillon_tests::now_us()).abs() < 2_000_000);
+}

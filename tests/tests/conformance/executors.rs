@@ -1,0 +1,153 @@
+//! Executors: registration, heartbeat, farewell.
+
+use crate::fixture::World;
+use carillon::domain::task::NEVER;
+use carillon::store::{ExecutorBeat, Scope};
+use carillon_protocol::{HandlerInfo, Register};
+use futures_util::future::join_all;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+cases!(
+    registering_makes_a_stopped_task_of_each_new_handler_once,
+    a_default_schedule_that_cannot_be_read_keeps_nobody_out,
+    the_same_instance_keeps_its_id,
+    processes_that_register_at_once_all_get_in,
+    a_new_process_at_an_address_replaces_the_old_one,
+    a_beat_counts_for_its_own_instance_and_scope,
+    retiring_drains_or_ends_an_executor_of_the_scope,
+);
+
+fn process(instance: &str, address: &str, handlers: &[&str]) -> Register {
+    let handler = |name: &&str| HandlerInfo {
+        name: (*name).to_owned(),
+        cron: Some("0 0 3 * * ?".to_owned()),
+        time_zone: Some("Asia/Shanghai".to_owned()),
+        timeout_ms: 5_000,
+        ..HandlerInfo::default()
+    };
+    Register {
+        instance: instance.to_owned(),
+        address: format!("http://{address}:1"),
+        host_name: "host".to_owned(),
+        pid: 1,
+        version: "1".to_owned(),
+        tags: vec!["gpu".to_owned()],
+        description: String::new(),
+        capacity: 4,
+        handlers: handlers.iter().map(handler).collect(),
+    }
+}
+
+async fn register(world: &World, process: &Register) -> i64 {
+    world.store.register(world.scope, process, &|| world.id(), world.now).await.unwrap()
+}
+
+fn beat(world: &World, executor_id: i64, instance: &str) -> ExecutorBeat {
+    let instance = instance.to_owned();
+    ExecutorBeat { executor_id, instance, scope: world.scope, held: 1, running: 2, draining: false }
+}
+
+async fn online(world: &World) -> Vec<i64> {
+    let mut ids: Vec<i64> = world.store.executors(0).await.unwrap().iter().map(|executor| executor.id).collect();
+    ids.sort_unstable();
+    ids
+}
+
+async fn registering_makes_a_stopped_task_of_each_new_handler_once(world: World) {
+    let named = async |name: &str| world.admin.tasks_named("retail", name).await;
+    register(&world, &process("one", "a", &["pay", "ship"])).await;
+    let pay = named("pay").await.remove(0);
+    assert_eq!((pay.started, pay.next_fire_at, pay.revision), (false, NEVER, 1));
+    assert_eq!((pay.draft.handler.as_str(), pay.draft.cron.as_str()), ("pay", "0 0 3 * * ?"));
+    assert_eq!((pay.draft.time_zone.as_str(), pay.draft.timeout_ms), ("Asia/Shanghai", 5_000));
+
+    world.admin.delete_task(&pay, world.now).await.unwrap();
+    register(&world, &process("one", "a", &["pay", "ship", "count"])).await;
+    register(&world, &process("two", "b", &["pay", "ship", "count"])).await;
+    assert!(named("pay").await.is_empty(), "what an admin deleted stays deleted");
+    assert_eq!(named("ship").await.len(), 1);
+    assert_eq!(named("count").await.len(), 1);
+}
+
+async fn a_default_schedule_that_cannot_be_read_keeps_nobody_out(world: World) {
+    let mut odd = process("one", "a", &["odd"]);
+    odd.handlers[0].cron = Some("every now and then".to_owned());
+    register(&world, &odd).await;
+    let task = world.admin.tasks_named("retail", "odd").await.remove(0);
+    assert_eq!((task.draft.cron.as_str(), task.draft.time_zone.as_str()), ("", "UTC"));
+}
+
+async fn the_same_instance_keeps_its_id(world: World) {
+    let first = register(&world, &process("one", "a", &["pay"])).await;
+    let again = Register { tags: vec!["cpu".to_owned()], ..process("one", "a", &["pay", "ship"]) };
+    assert_eq!(register(&world, &again).await, first);
+    let executor = world.store.executors(0).await.unwrap().remove(0);
+    assert_eq!(executor.tags, ["cpu".to_owned()].into());
+    assert_eq!(executor.handlers, ["pay".to_owned(), "ship".to_owned()].into());
+    assert_eq!((executor.tenant_id, executor.app_id), (world.scope.tenant_id, world.scope.app_id));
+    assert!(!executor.draining);
+}
+
+/// A deployment starts all its processes in one moment, with handlers that nobody has seen.
+async fn processes_that_register_at_once_all_get_in(world: World) {
+    let registrations = (0..6).map(|number| {
+        let store = Arc::clone(if number % 2 == 0 { &world.store } else { &world.rival });
+        let process = process(&format!("p{number}"), &format!("a{number}"), &["pay", "ship"]);
+        let (scope, now, first_id) = (world.scope, world.now, world.id() + 1_000 * (number + 1));
+        tokio::spawn(async move {
+            let next = AtomicI64::new(first_id);
+            store.register(scope, &process, &|| next.fetch_add(1, Ordering::Relaxed), now).await
+        })
+    });
+    for registered in join_all(registrations).await {
+        registered.unwrap().expect("each is let in at its first try");
+    }
+    assert_eq!(online(&world).await.len(), 6);
+    assert_eq!(world.admin.tasks_named("retail", "pay").await.len(), 1);
+}
+
+async fn a_new_process_at_an_address_replaces_the_old_one(world: World) {
+    let old = register(&world, &process("old", "a", &["pay"])).await;
+    let other = register(&world, &process("other", "b", &["pay"])).await;
+    let new = register(&world, &process("new", "a", &["pay"])).await;
+    assert_eq!(online(&world).await, [other, new]);
+    let ends = world.store.executor_ends(&[old, new, 1]).await.unwrap();
+    let gone = |id| ends.iter().find(|end| end.id == id).map(|end| (end.gone_at, end.instance.as_str()));
+    assert_eq!((gone(old), gone(new), gone(1)), (Some((world.now, "old")), Some((0, "new")), None));
+    let known = world.store.beat(&[beat(&world, old, "old"), beat(&world, new, "new")]).await.unwrap();
+    assert_eq!(known, [new].into(), "the old one must register again");
+}
+
+async fn a_beat_counts_for_its_own_instance_and_scope(world: World) {
+    let id = register(&world, &process("one", "a", &["pay"])).await;
+    let since = world.store.executors(0).await.unwrap()[0].heartbeat_at;
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    let stranger = world.admin.make_app([world.id(), world.id()], "other", "orders").await;
+    let wrong = [
+        beat(&world, id, "two"),
+        beat(&world, id + 1, "one"),
+        ExecutorBeat { scope: stranger, ..beat(&world, id, "one") },
+        ExecutorBeat { scope: Scope { app_id: stranger.app_id, ..world.scope }, ..beat(&world, id, "one") },
+    ];
+    assert!(world.store.beat(&wrong).await.unwrap().is_empty());
+    assert_eq!(world.store.executors(0).await.unwrap()[0].heartbeat_at, since);
+    let draining = ExecutorBeat { draining: true, ..beat(&world, id, "one") };
+    assert_eq!(world.store.beat(&[draining]).await.unwrap(), [id].into());
+    let executor = world.store.executors(since + 1).await.unwrap().remove(0);
+    assert!(executor.heartbeat_at > since && executor.draining);
+    assert!(world.store.executors(executor.heartbeat_at + 1).await.unwrap().is_empty());
+}
+
+async fn retiring_drains_or_ends_an_executor_of_the_scope(world: World) {
+    let id = register(&world, &process("one", "a", &["pay"])).await;
+    let stranger = Scope { tenant_id: world.scope.tenant_id + 1, ..world.scope };
+    world.store.retire(stranger, id, true, world.now).await.unwrap();
+    assert!(!world.store.executors(0).await.unwrap()[0].draining);
+    world.store.retire(world.scope, id, false, world.now).await.unwrap();
+    assert!(world.store.executors(0).await.unwrap()[0].draining, "listed, but takes nothing");
+    world.store.retire(world.scope, id, true, world.now + 3).await.unwrap();
+    assert!(online(&world).await.is_empty());
+    assert_eq!(world.store.executor_ends(&[id]).await.unwrap()[0].gone_at, world.now + 3);
+    assert!(world.store.beat(&[beat(&world, id, "one")]).await.unwrap().is_empty());
+}

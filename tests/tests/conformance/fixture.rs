@@ -1,0 +1,210 @@
+//! A store of its own for each case, and the few steps that most cases begin with.
+
+use crate::admin::Admin;
+use carillon::domain::plan::{Fire, Plan};
+use carillon::domain::task_log::PARENT_SHARD;
+use carillon::domain::{IdSource, Reason, Run, Status};
+use carillon::store::{Change, DatabaseSettings, HandOver, LogView, Scope, SqlStore, Store, TaskDraft, TaskView};
+use carillon_protocol::{RunResult, RunStatus};
+use carillon_tests::model::store::admin::draft;
+use carillon_tests::model::{ModelStore, SimTime, Trace};
+use carillon_tests::{Database, Kind, now_ms};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The tenant and app of most cases.
+pub const HOME: [&str; 2] = ["retail", "orders"];
+
+/// An empty store with one app.
+pub struct World {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// The same database over connections of its own, as another node has them.
+    pub rival: Arc<dyn Store>,
+    /// The management side.
+    pub admin: Arc<dyn Admin>,
+    /// Of [`HOME`].
+    pub scope: Scope,
+    /// An instant that a case counts from, ms.
+    pub now: i64,
+    ids: IdSource,
+}
+
+impl World {
+    /// Over the model.
+    pub async fn model() -> Self {
+        let time = SimTime::real();
+        let store = ModelStore::new(time.clone(), Trace::new(time));
+        let store = Arc::new(store);
+        Self::over(store.clone(), store.clone(), store).await
+    }
+
+    /// Over a fresh database.
+    pub async fn sql(kind: Kind) -> Self {
+        let database = Database::fresh(kind).await;
+        let store = Arc::new(connect(&database.url).await);
+        store.migrate().await.expect("migrate the fresh database");
+        let rival = Arc::new(connect(&database.url).await);
+        Self::over(store.clone(), rival, store).await
+    }
+
+    async fn over(store: Arc<dyn Store>, rival: Arc<dyn Store>, admin: Arc<dyn Admin>) -> Self {
+        let ids = IdSource::new(1);
+        let now = now_ms();
+        let scope = admin.make_app([ids.next(now), ids.next(now)], HOME[0], HOME[1]).await;
+        Self { store, rival, admin, scope, now, ids }
+    }
+
+    /// A new id.
+    pub fn id(&self) -> i64 {
+        self.ids.next(self.now)
+    }
+
+    /// A draft that fires every second.
+    pub fn every_second(name: &str) -> TaskDraft {
+        TaskDraft { cron: "* * * * * ?".to_owned(), ..draft(name, "handler") }
+    }
+
+    /// A started task.
+    pub async fn started(&self, draft: &TaskDraft) -> TaskView {
+        let id = self.id();
+        self.admin.create_task(id, HOME, draft, true, self.now).await.unwrap();
+        self.task(id).await
+    }
+
+    /// A task as it is now.
+    pub async fn task(&self, id: i64) -> TaskView {
+        self.admin.task(id).await.expect("the task exists")
+    }
+
+    /// A plan that writes these fires and leaves the watermark where it is.
+    pub fn plan(&self, task: &TaskView, fire_times: impl IntoIterator<Item = i64>) -> Plan {
+        let fire = |fire_time| Fire {
+            id: self.id(),
+            fire_time,
+            due_time: fire_time,
+            status: Status::Init,
+            reason: Reason::None,
+            message: String::new(),
+        };
+        Plan {
+            task_id: task.id,
+            revision: task.revision,
+            from: task.next_fire_at,
+            to: task.next_fire_at,
+            sharded: false,
+            takes_over: false,
+            fires: fire_times.into_iter().map(fire).collect(),
+        }
+    }
+
+    /// Writes runs for these instants.
+    pub async fn write(&self, task: &TaskView, fire_times: impl IntoIterator<Item = i64>) -> Vec<Run> {
+        let plan = self.plan(task, fire_times);
+        self.store.write_ahead(None, std::slice::from_ref(&plan), self.now).await.unwrap();
+        let ids: BTreeSet<i64> = plan.fires.iter().map(|fire| fire.id).collect();
+        let rows = self.rows(task.id).await.into_iter().map(|log| log.handed.run);
+        rows.filter(|run| ids.contains(&run.id)).collect()
+    }
+
+    /// `count` runs, due a second apart from now on.
+    pub async fn runs(&self, count: i64) -> Vec<Run> {
+        let task = self.started(&Self::every_second(&format!("task-{}", self.id()))).await;
+        self.write(&task, (0..count).map(|i| self.now + i * 1_000)).await
+    }
+
+    /// A parent of shards, queued for node 1.
+    pub async fn queued_parent(&self) -> Run {
+        let task = self.started(&Self::every_second(&format!("sharded-{}", self.id()))).await;
+        let plan = Plan { sharded: true, ..self.plan(&task, [self.now]) };
+        self.store.write_ahead(None, &[plan], self.now).await.unwrap();
+        let run = self.rows(task.id).await.remove(0).handed.run;
+        assert_eq!((run.shard_index, run.shard_total), (PARENT_SHARD, 0));
+        self.store.claim(1, vec![run], self.now).await.unwrap().remove(0)
+    }
+
+    /// `total` shards of a parent, as the dispatcher makes them, for executors 100, 101 …
+    pub fn shards_of(&self, parent: &Run, total: i32) -> Vec<(Run, i64)> {
+        let shard = |index| Run {
+            id: self.id(),
+            version: 1,
+            parent_id: parent.id,
+            shard_index: index,
+            shard_total: total,
+            attempt: 1,
+            failures: 0,
+            status: Status::Dispatched,
+            reason: Reason::None,
+            ..parent.clone()
+        };
+        (0..total).map(|index| (shard(index), 100 + i64::from(index))).collect()
+    }
+
+    /// Claims runs for a node and hands them to an executor.
+    pub async fn dispatched(&self, node: i64, runs: Vec<Run>, executor_id: i64) -> Vec<Run> {
+        let task = runs[0].task_id;
+        let ids: BTreeSet<i64> = runs.iter().map(|run| run.id).collect();
+        let claimed = self.store.claim(node, runs, self.now).await.unwrap();
+        let items: Vec<HandOver> = claimed.iter().map(|run| hand(run, executor_id)).collect();
+        assert_eq!(self.store.hand_over(node, &items, self.now).await.unwrap().len(), ids.len());
+        let rows = self.rows(task).await.into_iter().map(|log| log.handed.run);
+        rows.filter(|run| ids.contains(&run.id)).collect()
+    }
+
+    /// Moves one run, which must succeed.
+    pub async fn moved(&self, run: &Run, to: Status, reason: Reason) {
+        let change = Change::of(run, to, reason);
+        assert_eq!(self.store.change(&[change]).await.unwrap().len(), 1, "{run:?} to {to:?}");
+    }
+
+    /// Every log of a task.
+    pub async fn rows(&self, task: i64) -> Vec<LogView> {
+        self.admin.logs(task).await
+    }
+
+    /// One log as it is now.
+    pub async fn row(&self, run: &Run) -> LogView {
+        let rows = self.rows(run.task_id).await;
+        rows.into_iter().find(|row| row.handed.run.id == run.id).expect("the log exists")
+    }
+
+    /// The state of each log of a task.
+    pub async fn states(&self, task: i64) -> Vec<(Status, Reason)> {
+        self.rows(task).await.iter().map(|log| (log.handed.run.status, log.handed.run.reason)).collect()
+    }
+}
+
+/// A hand-over of a run.
+pub fn hand(run: &Run, executor_id: i64) -> HandOver {
+    HandOver { id: run.id, version: run.version, executor_id }
+}
+
+/// A success of that attempt of a run.
+pub fn success(run: &Run, attempt: i32) -> RunResult {
+    RunResult {
+        log: run.id,
+        attempt,
+        status: RunStatus::Succeeded,
+        message: String::new(),
+        output: "done".to_owned(),
+        started_at: run.due_time + 1,
+        finished_at: run.due_time + 2,
+    }
+}
+
+/// Ids of runs, in their order.
+pub fn ids(runs: &[Run]) -> Vec<i64> {
+    runs.iter().map(|run| run.id).collect()
+}
+
+async fn connect(url: &str) -> SqlStore {
+    let settings = DatabaseSettings {
+        url: url.to_owned(),
+        max_connections: 4,
+        connect_timeout: Duration::from_secs(10),
+        statement_timeout: Duration::from_secs(20),
+        migrate_at_start: false,
+    };
+    SqlStore::connect(&settings).await.expect("connect to the fresh database")
+}

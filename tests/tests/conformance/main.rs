@@ -1,0 +1,56 @@
+//! One suite for every store: the traits' documentation, held against the model in memory,
+//! `SQLite`, `MariaDB` and `PostgreSQL`. Whatever the engine relies on is a case here; so what the
+//! simulator finds over the model holds on the databases too.
+//!
+//! `cargo test -p carillon-tests --test conformance` runs all; `… -- claiming`, `… -- postgres`
+//! or `… -- claiming::shares_are_disjoint_and_complete::model` some of them.
+
+// A case is one long future around those of a database driver.
+#![recursion_limit = "256"]
+#![allow(clippy::unwrap_used, clippy::expect_used)] // test code
+
+/// `cases!(name, …)` makes a test of each function of that name for each store.
+macro_rules! cases {
+    ($($case:ident),+ $(,)?) => {
+        $(mod $case {
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn model() {
+                super::$case(crate::fixture::World::model().await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                super::$case(crate::fixture::World::sql(carillon_tests::Kind::Sqlite).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn mariadb() {
+                super::$case(crate::fixture::World::sql(carillon_tests::Kind::MariaDb).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                super::$case(crate::fixture::World::sql(carillon_tests::Kind::Postgres).await).await;
+            }
+        })+
+    };
+}
+
+mod admin;
+mod fixture;
+
+mod cluster;
+mod lease;
+
+mod planning;
+mod takeover;
+
+mod claiming;
+mod handing;
+mod shards;
+
+mod executors;
+mod outcome;
+mod retention;
+
+mod random_steps;

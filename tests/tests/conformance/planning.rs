@@ -1,0 +1,135 @@
+//! Tasks that fall due, and their runs written ahead.
+
+use crate::fixture::World;
+use carillon::domain::plan::Plan;
+use carillon::domain::task::NEVER;
+use carillon::domain::{Reason, Status};
+use carillon::store::StoreErrorKind;
+use futures_util::future::join_all;
+use std::sync::Arc;
+
+cases!(
+    due_tasks_come_earliest_first_within_instant_and_limit,
+    a_task_is_read_as_it_was_entered,
+    the_same_plan_twice_writes_each_fire_once,
+    two_writers_of_the_same_fires_write_each_once,
+    a_plan_of_another_revision_or_watermark_writes_nothing,
+    a_change_of_an_old_revision_is_a_conflict,
+    runs_started_by_hand_at_one_instant_each_get_their_own,
+);
+
+async fn due_tasks_come_earliest_first_within_instant_and_limit(world: World) {
+    let mut expected = Vec::new();
+    for (name, cron) in [("c", "0 0 12 1 1 ? 2099"), ("b", "0 0 12 1 1 ? 2098"), ("a", "* * * * * ?")] {
+        let draft = carillon::store::TaskDraft { cron: cron.to_owned(), ..World::every_second(name) };
+        expected.insert(0, world.started(&draft).await);
+    }
+    let stopped = world.id();
+    let home = crate::fixture::HOME;
+    world.admin.create_task(stopped, home, &World::every_second("stopped"), false, world.now).await.unwrap();
+
+    let names = |tasks: Vec<carillon::domain::Task>| tasks.into_iter().map(|task| task.name).collect::<Vec<_>>();
+    let due = |until, limit| world.store.tasks_due(until, limit);
+    assert_eq!(names(due(NEVER - 1, 10).await.unwrap()), ["a", "b", "c"]);
+    assert_eq!(names(due(NEVER - 1, 2).await.unwrap()), ["a", "b"]);
+    let second = expected[1].next_fire_at;
+    assert_eq!(names(due(second, 10).await.unwrap()), ["a", "b"], "the instant itself counts");
+    assert_eq!(names(due(second - 1, 10).await.unwrap()), ["a"]);
+}
+
+async fn a_task_is_read_as_it_was_entered(world: World) {
+    let mut draft = World::every_second("Ünicode \u{1f514}");
+    draft.tags = vec!["gpu".to_owned(), "eu-west".to_owned()];
+    "{\"a\":\"b'c\\\"d\"}".clone_into(&mut draft.params);
+    let id = world.id();
+    world.admin.create_task(id, crate::fixture::HOME, &draft, false, world.now).await.unwrap();
+    assert_eq!(world.task(id).await.draft, draft);
+    let read = world.store.tasks(&[id, id + 1]).await.unwrap();
+    assert_eq!(read.len(), 1, "a stopped task is read too, an absent one is left out");
+    let task = &read[0];
+    assert_eq!((task.revision, task.next_fire_at, task.written_until), (1, NEVER, 0));
+    assert_eq!((&task.name, &task.tags, &task.params), (&draft.name, &draft.tags, &draft.params));
+}
+
+async fn the_same_plan_twice_writes_each_fire_once(world: World) {
+    let task = world.started(&World::every_second("task")).await;
+    let fires = [world.now, world.now + 1_000];
+    let plan = Plan { to: task.next_fire_at + 5_000, ..world.plan(&task, fires) };
+    for _ in 0..2 {
+        let moved = world.store.write_ahead(None, std::slice::from_ref(&plan), world.now).await.unwrap();
+        assert_eq!(moved, Some([task.id].into()), "a step that is done counts as done");
+    }
+    let moved_on = world.task(task.id).await;
+    assert_eq!(moved_on.next_fire_at, plan.to);
+    let overlapping = world.plan(&moved_on, [world.now + 1_000, world.now + 2_000]);
+    world.store.write_ahead(None, std::slice::from_ref(&overlapping), world.now).await.unwrap();
+    let rows = world.rows(task.id).await;
+    let found: Vec<(i64, i64)> = rows.iter().map(|row| (row.handed.run.fire_time, row.handed.run.id)).collect();
+    let expected =
+        [(fires[0], plan.fires[0].id), (fires[1], plan.fires[1].id), (world.now + 2_000, overlapping.fires[1].id)];
+    assert_eq!(found, expected, "who came first stays");
+    let run = &rows[0].handed.run;
+    assert_eq!((run.status, run.version, run.attempt, run.shard_total), (Status::Init, 1, 0, 1));
+    assert_eq!((run.tenant_id, run.app_id), (world.scope.tenant_id, world.scope.app_id));
+}
+
+async fn two_writers_of_the_same_fires_write_each_once(world: World) {
+    let mut tasks = Vec::new();
+    for number in 0..20 {
+        tasks.push(world.started(&World::every_second(&format!("task-{number}"))).await);
+    }
+    let writes = (0..4).map(|writer| {
+        let store = Arc::clone(if writer % 2 == 0 { &world.store } else { &world.rival });
+        let advance =
+            |task| Plan { to: world.now + 20_000, ..world.plan(task, (0..10).map(|i| world.now + i * 1_000)) };
+        let plans: Vec<Plan> = tasks.iter().map(advance).collect();
+        let now = world.now;
+        tokio::spawn(async move { store.write_ahead(None, &plans, now).await.unwrap() })
+    });
+    for written in join_all(writes).await {
+        assert!(written.unwrap().is_some());
+    }
+    for task in &tasks {
+        assert_eq!(world.rows(task.id).await.len(), 10);
+    }
+}
+
+async fn a_plan_of_another_revision_or_watermark_writes_nothing(world: World) {
+    let task = world.started(&World::every_second("task")).await;
+    let good = world.plan(&task, [world.now]);
+    let wrong = [
+        Plan { revision: task.revision + 1, ..good.clone() },
+        Plan { revision: task.revision - 1, ..good.clone() },
+        Plan { from: good.from + 1_000, to: good.to + 2_000, ..good.clone() },
+        Plan { task_id: task.id + 1, ..good.clone() },
+    ];
+    for plan in wrong {
+        let moved = world.store.write_ahead(None, &[plan], world.now).await.unwrap();
+        assert_eq!(moved, Some([].into()));
+    }
+    assert!(world.rows(task.id).await.is_empty());
+    assert_eq!(world.task(task.id).await.next_fire_at, task.next_fire_at);
+}
+
+async fn a_change_of_an_old_revision_is_a_conflict(world: World) {
+    let before = world.started(&World::every_second("task")).await;
+    let change = |started| world.admin.change_task(&before, &before.draft, started, Reason::TaskEdited, world.now);
+    change(true).await.unwrap();
+    assert_eq!(change(false).await.unwrap_err().kind(), StoreErrorKind::Conflict);
+    let gone = world.admin.delete_task(&before, world.now).await;
+    assert_eq!(gone.unwrap_err().kind(), StoreErrorKind::Conflict);
+    let task = world.task(before.id).await;
+    assert_eq!((task.revision, task.started), (2, true));
+}
+
+async fn runs_started_by_hand_at_one_instant_each_get_their_own(world: World) {
+    let task = world.started(&World::every_second("task")).await;
+    let mut fires = Vec::new();
+    for _ in 0..3 {
+        fires.push(world.admin.run_now(world.id(), &task, Some("{}"), world.now).await);
+    }
+    assert_eq!(fires, [world.now, world.now + 1, world.now + 2]);
+    let rows = world.rows(task.id).await;
+    assert!(rows.iter().all(|row| row.handed.run.params.as_deref() == Some("{}")));
+    assert!(rows.iter().all(|row| row.handed.run.reason == Reason::ByHand));
+}

@@ -1,0 +1,225 @@
+//! Random steps, taken on the model and on `SQLite`: the same answers and the same rows.
+
+use crate::fixture::{HOME, World, hand, success};
+use carillon::domain::plan::{Plan, Window, plan};
+use carillon::domain::task_log::STATUSES;
+use carillon::domain::{Reason, Run, Status};
+use carillon::store::{Change, HandOver, LogView, Scope, TaskDraft};
+use carillon_tests::Kind;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use std::collections::BTreeSet;
+
+/// Sequences tried.
+const CASES: u32 = 24;
+
+/// The instant that all sequences count from, ms.
+const NOW: i64 = 1_800_000_000_000;
+
+/// A step; numbers choose among what there is when it is taken.
+#[derive(Debug, Clone)]
+enum Step {
+    WriteAhead { seconds: i64 },
+    Claim { node: i64, pick: u64, stale: bool },
+    HandOver { node: i64, pick: u64, executor: i64, stale: bool },
+    HandShards { node: i64, pick: usize, total: i32 },
+    Succeed { pick: u64, older: i32, stranger: bool },
+    Change { pick: u64, to: usize, reason: usize, stale: bool },
+    Settle,
+    Edit { started: bool },
+}
+
+/// The reasons that a guarded step may carry here.
+const REASONS: [Reason; 4] = [Reason::HandlerFailed, Reason::GivenBack, Reason::TaskEdited, Reason::CancelledByHand];
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let pick = any::<u64>;
+    let stale = || prop::bool::weighted(0.2);
+    let step = prop_oneof![
+        3 => (2i64..8).prop_map(|seconds| Step::WriteAhead { seconds }),
+        4 => (1i64..3, pick(), stale()).prop_map(|(node, pick, stale)| Step::Claim { node, pick, stale }),
+        4 => (1i64..3, pick(), 7i64..9, stale())
+            .prop_map(|(node, pick, executor, stale)| Step::HandOver { node, pick, executor, stale }),
+        2 => (1i64..3, any::<usize>(), 1i32..4).prop_map(|(node, pick, total)| Step::HandShards { node, pick, total }),
+        4 => (pick(), 0i32..2, stale()).prop_map(|(pick, older, stranger)| Step::Succeed { pick, older, stranger }),
+        4 => (pick(), any::<usize>(), 0..REASONS.len(), stale())
+            .prop_map(|(pick, to, reason, stale)| Step::Change { pick, to, reason, stale }),
+        1 => Just(Step::Settle),
+        1 => prop::bool::ANY.prop_map(|started| Step::Edit { started }),
+    ];
+    prop::collection::vec(step, 5..40)
+}
+
+/// Both stores, and the two tasks (one sharded) that they were given.
+struct Pair {
+    model: World,
+    sqlite: World,
+    tasks: [i64; 2],
+    /// Counts the steps, so that no two write the same times.
+    clock: i64,
+}
+
+impl Pair {
+    async fn new() -> Self {
+        let mut pair =
+            Self { model: World::model().await, sqlite: World::sql(Kind::Sqlite).await, tasks: [0; 2], clock: NOW };
+        // The same ids on both sides: the model's.
+        pair.sqlite.scope = pair.sqlite.admin.make_app([3, 4], "twin", "twin").await;
+        pair.model.scope = pair.model.admin.make_app([3, 4], "twin", "twin").await;
+        for (at, routing) in
+            [carillon::domain::task::Routing::Random, carillon::domain::task::Routing::Sharding].into_iter().enumerate()
+        {
+            let draft = TaskDraft { routing, ..World::every_second(&format!("task-{at}")) };
+            pair.tasks[at] = pair.model.id();
+            for world in [&pair.model, &pair.sqlite] {
+                world.admin.create_task(pair.tasks[at], ["twin", "twin"], &draft, true, NOW).await.unwrap();
+            }
+        }
+        pair
+    }
+
+    /// Every row, as the model has it.
+    async fn rows(&self) -> Vec<Run> {
+        let mut rows = Vec::new();
+        for task in self.tasks {
+            rows.extend(self.model.rows(task).await.into_iter().map(|log| log.handed.run));
+        }
+        rows
+    }
+
+    /// Some of the rows: one bit of `pick` decides about each.
+    async fn some(&self, pick: u64) -> Vec<Run> {
+        let rows = self.rows().await;
+        rows.into_iter().enumerate().filter(|(at, _)| pick >> (at % 64) & 1 == 1).map(|(_, run)| run).collect()
+    }
+
+    async fn take(&mut self, step: &Step) {
+        self.clock += 10;
+        match step {
+            Step::WriteAhead { seconds } => self.write_ahead(*seconds).await,
+            Step::Claim { node, pick, stale } => {
+                let runs = aged(self.some(*pick).await, *stale);
+                let one = self.model.store.claim(*node, runs.clone(), self.clock).await.unwrap();
+                let two = self.sqlite.store.claim(*node, runs, self.clock).await.unwrap();
+                assert_eq!(one, two, "claimed");
+            }
+            Step::HandOver { node, pick, executor, stale } => {
+                let runs = aged(self.some(*pick).await, *stale);
+                let items: Vec<HandOver> =
+                    runs.iter().filter(|run| !run.is_parent()).map(|run| hand(run, *executor)).collect();
+                let one = self.model.store.hand_over(*node, &items, self.clock).await.unwrap();
+                let two = self.sqlite.store.hand_over(*node, &items, self.clock).await.unwrap();
+                assert_eq!(one, two, "handed over");
+            }
+            Step::HandShards { node, pick, total } => self.hand_shards(*node, *pick, *total).await,
+            Step::Succeed { pick, older, stranger } => self.succeed(*pick, *older, *stranger).await,
+            Step::Change { pick, to, reason, stale } => self.change(*pick, *to, REASONS[*reason], *stale).await,
+            Step::Settle => self.settle().await,
+            Step::Edit { started } => self.edit(*started).await,
+        }
+    }
+
+    async fn write_ahead(&self, seconds: i64) {
+        let window = Window { now: NOW, until: NOW + seconds * 1_000, misfire_after_ms: 30_000, fires_max: 100 };
+        let tasks = self.model.store.tasks(&self.tasks).await.unwrap();
+        let plans: Vec<Plan> = tasks.iter().filter_map(|task| plan(task, window, || self.model.id())).collect();
+        let one = self.model.store.write_ahead(None, &plans, NOW).await.unwrap();
+        let two = self.sqlite.store.write_ahead(None, &plans, NOW).await.unwrap();
+        assert_eq!(one, two, "watermarks moved");
+    }
+
+    async fn hand_shards(&self, node: i64, pick: usize, total: i32) {
+        let parents: Vec<Run> = self.rows().await.into_iter().filter(Run::is_parent).collect();
+        let Some(parent) = parents.get(pick % parents.len().max(1)) else { return };
+        let shards = self.model.shards_of(parent, total);
+        let one = self.model.store.hand_over_shards(node, parent, &shards, self.clock).await;
+        let two = self.sqlite.store.hand_over_shards(node, parent, &shards, self.clock).await;
+        assert_eq!(one.map_err(|error| error.kind()), two.map_err(|error| error.kind()), "shards handed over");
+    }
+
+    async fn succeed(&self, pick: u64, older: i32, stranger: bool) {
+        let runs: Vec<Run> = self.some(pick).await.into_iter().filter(|run| !run.is_parent()).collect();
+        let results: Vec<_> = runs.iter().map(|run| success(run, run.attempt - older)).collect();
+        let results: Vec<_> = results.iter().collect();
+        let scope = Scope { app_id: self.model.scope.app_id + i64::from(stranger), ..self.model.scope };
+        let one = self.model.store.succeed(scope, &results).await.unwrap();
+        let two = self.sqlite.store.succeed(scope, &results).await.unwrap();
+        assert_eq!(one, two, "succeeded");
+    }
+
+    /// A step that the state machine allows for each row, if there is one.
+    async fn change(&self, pick: u64, to: usize, reason: Reason, stale: bool) {
+        let mut changes = Vec::new();
+        for run in self.some(pick).await {
+            let allowed: Vec<Status> = STATUSES
+                .iter()
+                .map(|(status, _)| *status)
+                .filter(|status| run.status.may_become(*status, run.reason))
+                .filter(|status| !matches!(status, Status::Queued | Status::Dispatched | Status::Succeeded))
+                .collect();
+            let Some(to) = allowed.get(to % allowed.len().max(1)) else { continue };
+            let version = run.version - i64::from(stale);
+            let (due_time, failures) = (run.due_time + 5, run.failures + 1);
+            changes.push(Change { version, due_time, failures, ..Change::of(&run, *to, reason) });
+        }
+        let one = self.model.store.change(&changes).await.unwrap();
+        let two = self.sqlite.store.change(&changes).await.unwrap();
+        assert_eq!(one, two, "changed");
+    }
+
+    async fn settle(&self) {
+        let parents: Vec<i64> = self.rows().await.iter().filter(|run| run.is_parent()).map(|run| run.id).collect();
+        let one = self.model.store.settle_parents(&parents, self.clock).await.unwrap();
+        let two = self.sqlite.store.settle_parents(&parents, self.clock).await.unwrap();
+        assert_eq!(one, two, "parents settled");
+    }
+
+    async fn edit(&self, started: bool) {
+        let reason = if started { Reason::TaskEdited } else { Reason::TaskStopped };
+        for task in self.tasks {
+            let before = self.model.task(task).await;
+            let change = async |world: &World| {
+                let held = world.admin.change_task(&before, &before.draft, started, reason, NOW).await.unwrap();
+                held.into_iter().map(|handed| (handed.run.id, handed.run)).collect::<std::collections::BTreeMap<_, _>>()
+            };
+            assert_eq!(change(&self.model).await, change(&self.sqlite).await, "held by executors");
+        }
+    }
+
+    async fn compare(&self) {
+        for task in self.tasks {
+            let (one, two) = (self.model.task(task).await, self.sqlite.task(task).await);
+            assert_eq!((one.revision, one.next_fire_at), (two.revision, two.next_fire_at));
+            let shown = |rows: Vec<LogView>| rows.iter().map(|row| format!("{row:?}")).collect::<Vec<_>>();
+            assert_eq!(shown(self.model.rows(task).await), shown(self.sqlite.rows(task).await));
+        }
+        let claimable = async |world: &World| {
+            let runs = world.store.claimable(None, i64::MAX, 1_000).await.unwrap();
+            runs.into_iter().map(|run| run.id).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(claimable(&self.model).await, claimable(&self.sqlite).await);
+    }
+}
+
+/// The copies that a node has which missed the last step.
+fn aged(runs: Vec<Run>, stale: bool) -> Vec<Run> {
+    runs.into_iter().map(|run| Run { version: run.version - i64::from(stale), ..run }).collect()
+}
+
+#[test]
+fn the_model_and_sqlite_take_the_same_steps() {
+    assert_ne!(HOME, ["twin", "twin"]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let config = Config { cases: CASES, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
+    let outcome = TestRunner::new(config).run(&steps(), |steps| {
+        runtime.block_on(async {
+            let mut pair = Pair::new().await;
+            for step in &steps {
+                pair.take(step).await;
+                pair.compare().await;
+            }
+        });
+        Ok(())
+    });
+    outcome.unwrap();
+}

@@ -1,0 +1,186 @@
+//! A fire belongs to the definition that is valid at its instant: what an edit or a stop gave
+//! up, the next revision takes over. Nothing else.
+
+use crate::fixture::{World, hand};
+use carillon::domain::plan::Plan;
+use carillon::domain::{Reason, Run, Status};
+use carillon::store::{Change, TaskView};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+cases!(
+    an_edit_cancels_what_nobody_has_and_names_what_executors_have,
+    an_edit_misses_nothing_that_comes_back_meanwhile,
+    an_edit_misses_nothing_that_is_handed_over_meanwhile,
+    the_next_revision_takes_over_what_an_edit_or_a_stop_cancelled,
+    what_ended_otherwise_is_not_taken_over,
+    a_deleted_task_leaves_its_logs_and_cancels_what_is_open,
+    rewinding_moves_a_watermark_back_only_for_the_current_revision,
+);
+
+async fn edit(world: &World, task: &TaskView, reason: Reason) -> TaskView {
+    let started = reason != Reason::TaskStopped;
+    let held = world.admin.change_task(task, &task.draft, started, reason, world.now).await.unwrap();
+    assert!(held.is_empty());
+    world.task(task.id).await
+}
+
+async fn take_over(world: &World, task: &TaskView, runs: &[Run]) {
+    let plan = Plan { takes_over: true, ..world.plan(task, runs.iter().map(|run| run.fire_time)) };
+    world.store.write_ahead(None, &[plan], world.now).await.unwrap();
+}
+
+async fn an_edit_cancels_what_nobody_has_and_names_what_executors_have(world: World) {
+    let task = world.started(&World::every_second("task")).await;
+    let runs = world.write(&task, (0..5).map(|i| world.now + i * 1_000)).await;
+    world.store.claim(1, vec![runs[1].clone()], world.now).await.unwrap();
+    let dispatched = world.dispatched(1, runs[2..5].to_vec(), 7).await;
+    world.moved(&dispatched[0], Status::Retry, Reason::HandlerFailed).await;
+    world.store.succeed(world.scope, &[&crate::fixture::success(&dispatched[1], 1)]).await.unwrap();
+
+    let held = world.admin.change_task(&task, &task.draft, true, Reason::TaskEdited, world.now + 9).await.unwrap();
+    assert_eq!(held.len(), 1);
+    assert_eq!((held[0].run.id, held[0].executor_id, held[0].run.attempt), (dispatched[2].id, 7, 1));
+    let edited = (Status::Cancelled, Reason::TaskEdited);
+    let expected = [edited, edited, edited, (Status::Succeeded, Reason::None), (Status::Dispatched, Reason::None)];
+    assert_eq!(world.states(task.id).await, expected);
+    let rows = world.rows(task.id).await;
+    assert_eq!((rows[0].handed.run.version, rows[0].handed.finished_at), (2, world.now + 9));
+    let after = world.task(task.id).await;
+    assert_eq!(after.revision, 2);
+    let read = world.store.tasks(&[task.id]).await.unwrap().remove(0);
+    assert_eq!(read.written_until, task.next_fire_at, "logs of the old revision may exist up to its watermark");
+}
+
+/// Runs that executors give back while the task is edited are either found with the executor,
+/// and named, or found waiting, and cancelled.
+async fn an_edit_misses_nothing_that_comes_back_meanwhile(world: World) {
+    let back = |run: &Run| Change::of(run, Status::Retry, Reason::GivenBack);
+    for round in 0..6 {
+        let (task, runs) = task_with_runs(&world, round).await;
+        let handed = world.dispatched(1, runs, 7).await;
+        let rival = Arc::clone(&world.rival);
+        let returning = async move {
+            for batch in handed.chunks(5) {
+                rival.change(&batch.iter().map(back).collect::<Vec<_>>()).await.unwrap();
+            }
+        };
+        nothing_is_missed(&world, &task, returning).await;
+    }
+}
+
+/// The same for runs that are handed over while the task is edited.
+async fn an_edit_misses_nothing_that_is_handed_over_meanwhile(world: World) {
+    for round in 0..6 {
+        let (task, runs) = task_with_runs(&world, round).await;
+        let claimed = world.store.claim(1, runs, world.now).await.unwrap();
+        let (rival, now) = (Arc::clone(&world.rival), world.now);
+        let handing = async move {
+            for batch in claimed.chunks(5) {
+                let items: Vec<_> = batch.iter().map(|run| hand(run, 7)).collect();
+                rival.hand_over(1, &items, now).await.unwrap();
+            }
+        };
+        nothing_is_missed(&world, &task, handing).await;
+    }
+}
+
+async fn task_with_runs(world: &World, number: i32) -> (TaskView, Vec<Run>) {
+    let task = world.started(&World::every_second(&format!("task-{number}"))).await;
+    let runs = world.write(&task, (0..150).map(|i| world.now + i * 1_000)).await;
+    (task, runs)
+}
+
+/// Edits the task in the middle of `moves`: whatever is not cancelled was named.
+async fn nothing_is_missed(world: &World, task: &TaskView, moves: impl Future<Output = ()> + Send + 'static) {
+    let meanwhile = tokio::spawn(moves);
+    let (admin, before, now) = (Arc::clone(&world.admin), task.clone(), world.now);
+    let editing = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        admin.change_task(&before, &before.draft, true, Reason::TaskEdited, now).await.unwrap()
+    });
+    let (done, held) = tokio::join!(meanwhile, editing);
+    done.unwrap();
+    let named: BTreeSet<i64> = held.unwrap().iter().map(|handed| handed.run.id).collect();
+    let missed = |run: &Run| run.status != Status::Cancelled && !named.contains(&run.id);
+    let rows = world.rows(task.id).await.into_iter().map(|row| row.handed.run);
+    let missed: Vec<Run> = rows.filter(missed).collect();
+    assert!(missed.is_empty(), "{} rows are neither cancelled nor named: {:?}", missed.len(), missed[0]);
+}
+
+async fn the_next_revision_takes_over_what_an_edit_or_a_stop_cancelled(world: World) {
+    for reason in [Reason::TaskEdited, Reason::TaskStopped] {
+        let task = world.started(&World::every_second(reason.as_str())).await;
+        let runs = world.write(&task, [world.now, world.now + 1_000]).await;
+        let first = world.dispatched(1, vec![runs[0].clone()], 7).await.remove(0);
+        world.moved(&first, Status::Retry, Reason::GivenBack).await;
+        let mut task = edit(&world, &task, reason).await;
+        if reason == Reason::TaskStopped {
+            task = edit(&world, &task, Reason::TaskEdited).await;
+        }
+        take_over(&world, &task, &runs).await;
+        let rows = world.rows(task.id).await;
+        for (row, run) in rows.iter().zip(&runs) {
+            let now = &row.handed.run;
+            assert_eq!((now.id, now.status, now.reason), (run.id, Status::Init, Reason::None), "one row per fire");
+            assert_eq!((now.revision, now.failures), (task.revision, 0));
+            assert_eq!((row.handed.executor_id, row.handed.node_id, row.handed.finished_at), (0, 0, 0));
+        }
+        assert_eq!(rows[0].handed.run.attempt, 1, "attempts go on counting: they are fencing tokens");
+        assert_eq!(rows[0].handed.run.version, first.version + 3);
+    }
+}
+
+async fn what_ended_otherwise_is_not_taken_over(world: World) {
+    let task = world.started(&World::every_second("task")).await;
+    let runs = world.write(&task, (0..4).map(|i| world.now + i * 1_000)).await;
+    world.moved(&runs[0], Status::Cancelled, Reason::CancelledByHand).await;
+    world.moved(&runs[1], Status::Expired, Reason::Expired).await;
+    let done = world.dispatched(1, vec![runs[2].clone()], 7).await.remove(0);
+    world.store.succeed(world.scope, &[&crate::fixture::success(&done, 1)]).await.unwrap();
+    let task = edit(&world, &task, Reason::TaskEdited).await;
+    take_over(&world, &task, &runs).await;
+    let expected = [
+        (Status::Cancelled, Reason::CancelledByHand),
+        (Status::Expired, Reason::Expired),
+        (Status::Succeeded, Reason::None),
+        (Status::Init, Reason::None),
+    ];
+    assert_eq!(world.states(task.id).await, expected);
+
+    let last = world.row(&runs[3]).await.handed.run;
+    world.moved(&last, Status::Cancelled, Reason::TaskEdited).await;
+    take_over(&world, &task, &runs).await;
+    let state = world.row(&runs[3]).await.handed.run.status;
+    assert_eq!(state, Status::Cancelled, "a revision does not take over from itself");
+}
+
+async fn a_deleted_task_leaves_its_logs_and_cancels_what_is_open(world: World) {
+    let task = world.started(&World::every_second("task")).await;
+    let runs = world.write(&task, [world.now, world.now + 1_000]).await;
+    world.dispatched(1, vec![runs[0].clone()], 7).await;
+    let held = world.admin.delete_task(&task, world.now).await.unwrap();
+    assert_eq!(held.len(), 1);
+    assert!(world.admin.task(task.id).await.is_none());
+    assert!(world.store.tasks(&[task.id]).await.unwrap().is_empty());
+    let expected = [(Status::Dispatched, Reason::None), (Status::Cancelled, Reason::TaskDeleted)];
+    assert_eq!(world.states(task.id).await, expected);
+}
+
+async fn rewinding_moves_a_watermark_back_only_for_the_current_revision(world: World) {
+    let task = world.started(&World::every_second("task")).await;
+    let second = world.now / 1_000 * 1_000;
+    let to = second + 60_000;
+    let plan = Plan { to, ..world.plan(&task, []) };
+    world.store.write_ahead(None, &[plan], world.now).await.unwrap();
+    let at = async || world.task(task.id).await.next_fire_at;
+    world.admin.rewind(task.id, &task.draft, task.revision + 1, second + 5_000, world.now).await;
+    assert_eq!(at().await, to);
+    world.admin.rewind(task.id, &task.draft, task.revision, second + 5_000, world.now).await;
+    assert_eq!(at().await, second + 5_000, "the instant itself is written again");
+    world.admin.rewind(task.id, &task.draft, task.revision, second + 9_000, world.now).await;
+    assert_eq!(at().await, second + 5_000, "never forward");
+    let read = world.store.tasks(&[task.id]).await.unwrap().remove(0);
+    assert_eq!(read.written_until, to);
+}

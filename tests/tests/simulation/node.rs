@@ -1,0 +1,310 @@
+//! A node as a process: the engine's parts turned round at their real periods, and the door that
+//! executors knock at. A crash drops everything in memory and on its way.
+
+use crate::settings;
+use async_trait::async_trait;
+use carillon::engine::Engine;
+use carillon::store::{ClusterStore, NodeInfo, Result as StoreResult, Scope, StoreError};
+use carillon_protocol::{Heartbeat, HeartbeatAck, Register, Registered, Results, ResultsAck};
+use carillon_tests::model::executor::Refusal;
+use carillon_tests::model::{Gate, ModelStore, NodeDoor, SimClock, SimTransport, Trace};
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::MissedTickBehavior;
+
+/// The engine of a simulated node.
+pub type SimEngine = Engine<ModelStore>;
+
+/// Runs in one batch, and batches on their way at a time, as in the product's pump.
+const BATCH_RUNS: usize = 500;
+const BATCHES_MAX: usize = 4;
+
+/// The dispatcher looks again after this long.
+const DISPATCH_LOOK: Duration = Duration::from_millis(10);
+
+/// What a node is made of; it outlives the node's processes.
+pub struct NodeParts {
+    /// Its number, from 0.
+    pub index: usize,
+    /// How long before its due time a run is handed over, ms.
+    pub lead_ms: i64,
+    /// Its clock.
+    pub clock: Arc<SimClock>,
+    /// What stands between it and the world.
+    pub gate: Arc<Gate>,
+    /// The database through the gate.
+    pub store: Arc<ModelStore>,
+    /// The way to executors.
+    pub transport: Arc<SimTransport>,
+    /// Where events go.
+    pub trace: Arc<Trace>,
+    /// Whose executors knock.
+    pub scope: Scope,
+}
+
+/// A node, running or not.
+pub struct SimNode {
+    parts: NodeParts,
+    process: Mutex<Option<Arc<Process>>>,
+}
+
+/// A running node.
+#[derive(Default)]
+struct Process {
+    engine: Mutex<Option<Arc<SimEngine>>>,
+    tasks: Mutex<Vec<AbortHandle>>,
+    /// Wakes the urgent loader.
+    poke: Arc<Notify>,
+    /// Wakes the reaper.
+    reap: Arc<Notify>,
+}
+
+impl fmt::Debug for SimNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {}", self.parts.index)
+    }
+}
+
+impl SimNode {
+    /// A node that does not run yet.
+    pub fn new(parts: NodeParts) -> Arc<Self> {
+        Arc::new(Self { parts, process: Mutex::default() })
+    }
+
+    /// Its gate.
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.parts.gate
+    }
+
+    /// The database as it sees it.
+    pub fn store(&self) -> &Arc<ModelStore> {
+        &self.parts.store
+    }
+
+    /// Starts a process, if none runs; it joins as soon as the database lets it.
+    pub fn start(self: &Arc<Self>) {
+        let mut slot = self.process.lock().unwrap();
+        if slot.is_some() {
+            return;
+        }
+        let process = Arc::new(Process::default());
+        *slot = Some(process.clone());
+        drop(slot);
+        self.note("starts");
+        let node = self.clone();
+        process.clone().spawn(async move { node.boot(process).await });
+    }
+
+    /// Ends the process at once: its memory and what it sends are gone.
+    pub fn crash(&self) {
+        let Some(process) = self.process.lock().unwrap().take() else { return };
+        self.note("crashes");
+        for task in process.tasks.lock().unwrap().drain(..) {
+            task.abort();
+        }
+    }
+
+    /// Wakes the urgent loader, as the API does after it wrote something.
+    pub fn poke(&self) {
+        if let Some(process) = self.process.lock().unwrap().as_ref() {
+            process.poke.notify_one();
+        }
+    }
+
+    /// Runs `work` inside the process, as a request to it; `None` when there is no process, or
+    /// it crashed meanwhile.
+    pub async fn serve<A, W>(&self, work: impl FnOnce(Arc<SimEngine>) -> W) -> Option<A>
+    where
+        A: Send + 'static,
+        W: Future<Output = A> + Send + 'static,
+    {
+        let process = self.process.lock().unwrap().clone()?;
+        let engine = process.engine.lock().unwrap().clone()?;
+        let (gate, work) = (self.parts.gate.clone(), work(engine));
+        let request = process.spawn(async move {
+            gate.thawed().await;
+            let answer = work.await;
+            gate.thawed().await;
+            answer
+        });
+        request.await.ok()
+    }
+
+    async fn boot(self: Arc<Self>, process: Arc<Process>) {
+        let engine = loop {
+            match self.join().await {
+                Ok(engine) => break Arc::new(engine),
+                Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
+            }
+        };
+        self.note(format!("joined as {}", engine.membership.id()));
+        *process.engine.lock().unwrap() = Some(engine.clone());
+        self.start_workers(&process, &engine);
+    }
+
+    async fn join(&self) -> StoreResult<SimEngine> {
+        let NodeParts { index, clock, store, transport, .. } = &self.parts;
+        let info = NodeInfo { name: format!("node-{index}"), ..NodeInfo::default() };
+        store.now_us().await?;
+        let engine =
+            Engine::join(store.clone(), clock.clone(), transport.clone(), &info, settings::engine(self.parts.lead_ms))
+                .await?;
+        engine.look().await?;
+        Ok(engine)
+    }
+
+    /// As `node.rs` of the product turns them round.
+    fn start_workers(self: &Arc<Self>, process: &Arc<Process>, engine: &Arc<SimEngine>) {
+        let poke = process.poke.clone();
+        let never = || Arc::new(Notify::new());
+        let (node, e) = (self.clone(), engine.clone());
+        self.every(process, 3_000, never(), move || beat(node.clone(), e.clone()));
+        let (p, e) = (process.clone(), engine.clone());
+        self.every(process, 1_000, never(), move || look(p.clone(), e.clone()));
+        let (p, e) = (process.clone(), engine.clone());
+        self.every(process, 5_000, never(), move || write_ahead(p.clone(), e.clone()));
+        let e = engine.clone();
+        self.every(process, 5_000, never(), move || load(e.clone()));
+        let e = engine.clone();
+        self.every(process, 1_000, poke, move || load_urgent(e.clone()));
+        let (p, e) = (process.clone(), engine.clone());
+        self.every(process, 3_000, process.reap.clone(), move || reap(p.clone(), e.clone()));
+        process.spawn(self.clone().pump(process.clone(), engine.clone()));
+    }
+
+    /// Turns a worker round at its period and when it is poked; a store error waits for the next
+    /// round.
+    fn every<F, W>(self: &Arc<Self>, process: &Arc<Process>, period_ms: u64, poke: Arc<Notify>, round: F)
+    where
+        F: Fn() -> W + Send + 'static,
+        W: Future<Output = StoreResult<()>> + Send,
+    {
+        let gate = self.parts.gate.clone();
+        process.spawn(async move {
+            let mut interval = tokio::time::interval(Duration::from_millis(period_ms));
+            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                tokio::select! {
+                    biased;
+                    _ = interval.tick() => {}
+                    () = poke.notified() => {}
+                }
+                gate.thawed().await;
+                drop(round().await);
+            }
+        });
+    }
+
+    /// The dispatcher's thread: what is due within the lead, a few batches at a time.
+    async fn pump(self: Arc<Self>, process: Arc<Process>, engine: Arc<SimEngine>) {
+        let permits = Arc::new(Semaphore::new(BATCHES_MAX));
+        loop {
+            self.parts.gate.thawed().await;
+            let runs = engine.queue.take(engine.clock.now_ms() + self.parts.lead_ms, BATCH_RUNS);
+            if runs.is_empty() {
+                tokio::time::sleep(DISPATCH_LOOK).await;
+                continue;
+            }
+            let permit = permits.clone().acquire_owned().await.expect("nobody closes it");
+            let dispatcher = engine.dispatcher.clone();
+            process.spawn(async move {
+                dispatcher.dispatch(runs).await;
+                drop(permit);
+            });
+        }
+    }
+
+    fn note(&self, text: impl AsRef<str>) {
+        self.parts.trace.add(format!("node {}: {}", self.parts.index, text.as_ref()));
+    }
+}
+
+impl Process {
+    fn spawn<A: Send + 'static>(&self, work: impl Future<Output = A> + Send + 'static) -> JoinHandle<A> {
+        let mut tasks = self.tasks.lock().unwrap();
+        tasks.retain(|task| !task.is_finished());
+        let handle = tokio::spawn(work);
+        tasks.push(handle.abort_handle());
+        handle
+    }
+}
+
+async fn beat(node: Arc<SimNode>, engine: Arc<SimEngine>) -> StoreResult<()> {
+    if !engine.membership.heartbeat(engine.queue.len() as u64).await? {
+        node.crash();
+    }
+    Ok(())
+}
+
+async fn look(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()> {
+    engine.store.now_us().await?;
+    if engine.look().await? {
+        process.reap.notify_one();
+        process.poke.notify_one();
+    }
+    Ok(())
+}
+
+async fn write_ahead(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()> {
+    if engine.pregenerator.tick().await? > 0 {
+        process.poke.notify_one();
+    }
+    Ok(())
+}
+
+async fn load(engine: Arc<SimEngine>) -> StoreResult<()> {
+    engine.loader.load().await.map(drop)
+}
+
+async fn load_urgent(engine: Arc<SimEngine>) -> StoreResult<()> {
+    engine.loader.load_urgent().await.map(drop)
+}
+
+async fn reap(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()> {
+    if engine.reaper.tick().await? > 0 {
+        process.poke.notify_one();
+    }
+    Ok(())
+}
+
+fn refused(error: &StoreError) -> Refusal {
+    if error.is_temporary() { Refusal::StoreUnavailable } else { Refusal::Fault }
+}
+
+#[async_trait]
+impl NodeDoor for SimNode {
+    async fn register(&self, message: Register) -> Result<Registered, Refusal> {
+        let scope = self.parts.scope;
+        let answer = self.serve(async move |engine: Arc<SimEngine>| {
+            let since = engine.executors_alive_since();
+            let done = engine.executors.register(scope, &message, since).await;
+            done.map(|executor_id| (executor_id, engine.clock.now_us()))
+        });
+        let (executor_id, cluster_time_us) =
+            answer.await.ok_or(Refusal::Unreachable)?.map_err(|error| refused(&error))?;
+        Ok(Registered { executor_id, cluster_time_us, settings: settings::executors() })
+    }
+
+    async fn heartbeat(&self, message: Heartbeat) -> Result<HeartbeatAck, Refusal> {
+        let scope = self.parts.scope;
+        let answer = self.serve(async move |engine: Arc<SimEngine>| {
+            let known = engine.executors.heartbeat(scope, message).await;
+            known.map(|known| known.then(|| engine.clock.now_us()))
+        });
+        let known = answer.await.ok_or(Refusal::Unreachable)?.map_err(|error| refused(&error))?;
+        let cluster_time_us = known.ok_or(Refusal::RegisterAgain)?;
+        Ok(HeartbeatAck { cluster_time_us, cancel: Vec::new() })
+    }
+
+    async fn results(&self, message: Results) -> Result<ResultsAck, Refusal> {
+        let scope = self.parts.scope;
+        let answer = self.serve(async move |engine: Arc<SimEngine>| {
+            engine.intake.apply(scope, message.executor_id, &message.results).await
+        });
+        let verdicts = answer.await.ok_or(Refusal::Unreachable)?.map_err(|error| refused(&error))?;
+        Ok(ResultsAck { verdicts })
+    }
+}

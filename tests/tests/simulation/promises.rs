@@ -1,0 +1,266 @@
+//! The promises of the design, held against the rows and against what executors really did.
+
+use crate::settings::MISFIRE_AFTER_MS;
+use crate::world::World;
+use carillon::domain::cron::CronSchedule;
+use carillon::domain::task::{Delivery, NEVER, Schedule};
+use carillon::domain::{Reason, Status};
+use carillon_protocol::{RunKey, RunStatus, Verdict};
+use carillon_tests::model::executor::{Start, Stop};
+use carillon_tests::model::store::{End, State, TaskChange};
+use std::collections::BTreeMap;
+
+/// A promise that was broken.
+#[derive(Debug, Clone)]
+pub struct Broken {
+    /// Which one, and how: the same words for the same kind of fault.
+    pub promise: &'static str,
+    /// The log that it is about, if it is about one.
+    pub log: Option<i64>,
+    /// The details.
+    pub detail: String,
+}
+
+/// What is looked at.
+struct Evidence<'a> {
+    state: &'a State,
+    starts: BTreeMap<RunKey, Vec<Start>>,
+    stops: BTreeMap<RunKey, Stop>,
+    broken: Vec<Broken>,
+}
+
+/// Everything that was not kept.
+pub fn check(world: &World) -> Vec<Broken> {
+    let mut starts: BTreeMap<RunKey, Vec<Start>> = BTreeMap::new();
+    for start in world.ledger.starts() {
+        starts.entry(start.key).or_default().push(start);
+    }
+    let stops = world.ledger.stops().into_iter().map(|stop| (stop.key, stop)).collect();
+    world.store.inspect(|state| {
+        let mut evidence = Evidence { state, starts, stops, broken: Vec::new() };
+        evidence.steps_are_allowed();
+        evidence.every_fire_has_one_row();
+        evidence.every_row_ends();
+        evidence.no_row_is_stuck(world);
+        evidence.nothing_starts_early_or_twice();
+        evidence.attempts_follow_each_other();
+        evidence.what_is_called_unstarted_never_starts();
+        evidence.at_most_once_is_once();
+        evidence.acknowledged_results_stay(world);
+        evidence.old_definitions_start_nothing(world);
+        evidence.broken
+    })
+}
+
+impl Evidence<'_> {
+    fn breaks(&mut self, promise: &'static str, log: Option<i64>, detail: String) {
+        self.broken.push(Broken { promise, log, detail });
+    }
+
+    fn steps_are_allowed(&mut self) {
+        for violation in self.state.violations.clone() {
+            self.breaks("the state machine is kept", None, violation);
+        }
+    }
+
+    /// P1. A fire shortly before a stop may have missed its chance to be written.
+    fn every_fire_has_one_row(&mut self) {
+        let mut by_task: BTreeMap<i64, Vec<&TaskChange>> = BTreeMap::new();
+        for change in &self.state.changes {
+            by_task.entry(change.task).or_default().push(change);
+        }
+        for (task, changes) in by_task {
+            for (from, to) in active(&changes) {
+                self.fires_have_rows(task, &changes[0].cron, from, to);
+            }
+        }
+    }
+
+    fn fires_have_rows(&mut self, task: i64, cron: &str, from: i64, to: i64) {
+        let schedule = Schedule::Cron(Box::new(CronSchedule::parse(cron).unwrap()), chrono_tz::UTC);
+        let mut fire = schedule.next_after(from);
+        while fire != NEVER && fire <= to - MISFIRE_AFTER_MS {
+            let rows = self.state.by_fire.range((task, fire, i32::MIN)..(task, fire + 1, i32::MIN));
+            let logs: Vec<i64> = rows.filter(|((_, _, shard), _)| *shard <= 0).map(|(_, log)| *log).collect();
+            match logs.first() {
+                None => self.breaks("P1 every fire has a row", None, format!("task {task} fire {fire} has none")),
+                Some(log) => {
+                    let run = &self.state.logs[log].run;
+                    let given_up = run.status == Status::Cancelled && run.reason == Reason::TaskEdited;
+                    let by_old =
+                        self.state.changes.iter().any(|c| c.task == task && c.revision > run.revision && c.at < fire);
+                    let ran = self.starts.range(RunKey(*log, 0)..RunKey(log + 1, 0)).next().is_some();
+                    if given_up && by_old && !ran {
+                        let detail = format!("task {task} fire {fire} was cancelled by an edit and not taken over");
+                        self.breaks("P1 an edit loses no later fire", Some(*log), detail);
+                    }
+                }
+            }
+            fire = schedule.next_after(fire);
+        }
+    }
+
+    /// P2.
+    fn every_row_ends(&mut self) {
+        let open: Vec<_> = self.state.logs.values().filter(|row| !row.run.status.is_terminal()).cloned().collect();
+        for row in open {
+            let detail = format!("{:?} attempt {} of task {}", row.run.status, row.run.attempt, row.run.task_id);
+            self.breaks("P2 every row ends", Some(row.run.id), detail);
+        }
+    }
+
+    fn no_row_is_stuck(&mut self, world: &World) {
+        for row in world.stuck.lock().unwrap().iter() {
+            let run = &row.run;
+            let detail = format!("{:?} {:?} since {} of task {}", run.status, run.reason, run.due_time, run.task_id);
+            self.breaks("P2 no state is a trap", Some(run.id), detail);
+        }
+    }
+
+    /// P3.
+    fn nothing_starts_early_or_twice(&mut self) {
+        for (key, starts) in self.starts.clone() {
+            let first = &starts[0];
+            if first.at < first.due_time || first.due_time < first.fire_time {
+                self.breaks("P3 nothing starts early", Some(key.0), format!("{first:?}"));
+            }
+            if starts.len() > 1 {
+                self.breaks("P3 an attempt starts once", Some(key.0), format!("{starts:?}"));
+            }
+        }
+    }
+
+    /// A later attempt starts only when every earlier one has ended or never starts.
+    fn attempts_follow_each_other(&mut self) {
+        for (key, starts) in self.starts.clone() {
+            let later = &starts[0];
+            for attempt in 1..key.1 {
+                let Some(earlier) = self.starts.get(&RunKey(key.0, attempt)).map(|starts| starts[0].clone()) else {
+                    continue;
+                };
+                if earlier.at > later.at {
+                    let detail = format!("attempt {attempt} started at {} after {} at {}", earlier.at, key.1, later.at);
+                    self.breaks("P4 an old attempt does not start after a new one", Some(key.0), detail);
+                } else if self.stops.get(&earlier.key).is_none_or(|stop| stop.at > later.at) {
+                    let detail = format!("attempt {attempt} ran when {} started at {}", key.1, later.at);
+                    self.breaks("P4 attempts do not run side by side", Some(key.0), detail);
+                }
+            }
+        }
+    }
+
+    /// P4. "It certainly never started" has to be true, before and after it was said; and what
+    /// counts as dead must not run.
+    fn what_is_called_unstarted_never_starts(&mut self) {
+        for ((log, attempt), end) in self.state.ends.clone() {
+            let key = RunKey(log, attempt);
+            let Some(start) = self.starts.get(&key).map(|starts| starts[0].clone()) else { continue };
+            if says_unstarted(&end) {
+                let detail = format!(
+                    "attempt {attempt} ended as {end:?} but started at {} ({:?})",
+                    start.at,
+                    self.stops.get(&key)
+                );
+                self.breaks("P4 what is called unstarted never starts", Some(log), detail);
+            }
+            let dead = matches!(end.reason, Reason::OutcomeUnknown | Reason::Abandoned);
+            let running = self.stops.get(&key).is_none_or(|stop| stop.at > end.at) || start.at > end.at;
+            if dead && running {
+                let detail = format!("attempt {attempt} was called dead at {} but ran: {start:?}", end.at);
+                self.breaks("P4 what is called dead does not run", Some(log), detail);
+            }
+        }
+    }
+
+    /// P4: handlers of these tasks never fail, so a second start has no excuse.
+    fn at_most_once_is_once(&mut self) {
+        let mut started: BTreeMap<i64, Vec<RunKey>> = BTreeMap::new();
+        for (key, starts) in &self.starts {
+            let task = &self.state.tasks[&starts[0].task].view.draft;
+            if task.delivery == Delivery::AtMostOnce {
+                started.entry(key.0).or_default().push(*key);
+            }
+        }
+        for (log, keys) in started {
+            if keys.len() > 1 {
+                let ends: Vec<_> = keys.iter().map(|key| self.state.ends.get(&(key.0, key.1))).collect();
+                let detail = format!("attempts {keys:?} started; the first ended as {:?}", ends[0]);
+                self.breaks("P4 at most once is once", Some(log), detail);
+            }
+        }
+    }
+
+    /// P5.
+    fn acknowledged_results_stay(&mut self, world: &World) {
+        for ack in world.ledger.acks() {
+            let RunKey(log, attempt) = ack.key;
+            let end = self.state.ends.get(&(log, attempt)).copied();
+            let fits = |end: &End| match ack.status {
+                RunStatus::Succeeded => end.to == Status::Succeeded,
+                RunStatus::Failed => end.reason == Reason::HandlerFailed,
+                RunStatus::NotStarted => end.reason == Reason::GivenBack,
+                RunStatus::Abandoned => end.reason == Reason::Abandoned,
+                _ => true,
+            };
+            if ack.verdict == Verdict::Applied && !end.as_ref().is_some_and(fits) {
+                let detail = format!("{:?} of attempt {attempt} was acknowledged; the row says {end:?}", ack.status);
+                self.breaks("P5 an acknowledged result is committed", Some(log), detail);
+            }
+            let state = self.state.logs.get(&log).map(|row| row.run.status);
+            let succeeded = ack.verdict == Verdict::Applied && ack.status == RunStatus::Succeeded;
+            if succeeded && state != Some(Status::Succeeded) {
+                self.breaks("P5 an acknowledged result stays", Some(log), format!("the row is {state:?} now"));
+            }
+        }
+    }
+
+    /// P6.
+    fn old_definitions_start_nothing(&mut self, world: &World) {
+        for answered in world.answers.lock().unwrap().iter() {
+            for (key, starts) in self.starts.clone() {
+                let start = &starts[0];
+                let Some(hand) = self.state.hands.get(&(key.0, key.1)).copied() else { continue };
+                if start.task != answered.task || hand.revision >= answered.revision || start.at <= answered.at {
+                    continue;
+                }
+                let detail = format!(
+                    "revision {} attempt {} started at {}; revision {} was answered at {}",
+                    hand.revision, key.1, start.at, answered.revision, answered.at
+                );
+                if !answered.named.contains(&key.0) {
+                    self.breaks("P6 an old definition starts nothing", Some(key.0), detail);
+                } else if hand.at > answered.at {
+                    self.breaks("P6 a named run is not handed over again", Some(key.0), detail);
+                }
+            }
+        }
+    }
+}
+
+/// Whether this end says that the attempt was certainly never started.
+fn says_unstarted(end: &End) -> bool {
+    let by_reason = matches!(
+        end.reason,
+        Reason::GivenBack | Reason::ExecutorGone | Reason::Undelivered | Reason::NotAccepted | Reason::NoExecutor
+    );
+    let dropped = end.to == Status::Cancelled && matches!(end.reason, Reason::TaskEdited | Reason::TaskStopped);
+    let refused = end.to == Status::Dispatched;
+    by_reason || dropped || refused
+}
+
+/// When a task fired, as spans between changes that only edited it.
+fn active(changes: &[&TaskChange]) -> Vec<(i64, i64)> {
+    let mut spans: Vec<(i64, i64)> = Vec::new();
+    let mut open: Option<i64> = None;
+    for change in changes {
+        match (open, change.started) {
+            (None, true) => open = Some(change.from),
+            (Some(from), false) => {
+                spans.push((from, change.from));
+                open = None;
+            }
+            _ => {}
+        }
+    }
+    spans
+}

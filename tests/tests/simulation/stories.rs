@@ -1,0 +1,158 @@
+//! Single stories: a few chosen faults and the promise that they put to the test. Each of them
+//! was first found by a random seed.
+
+use crate::faults::{Fault, Planned};
+use crate::promises::{self, Broken};
+use crate::world::World;
+use crate::{report, simulate};
+use carillon_tests::model::executor::Start;
+use std::sync::Arc;
+
+/// The default.
+const LEAD_MS: i64 = 3_000;
+
+/// Longer than the offline time-out, as promise 10 wants it.
+const LONG_LEAD_MS: i64 = 20_000;
+
+/// Shorter than the acceptance window: hand-overs are still on their way when runs are due.
+const SHORT_LEAD_MS: i64 = 500;
+
+/// Seeds that tell each story: chance decides who is hit.
+const SEEDS: u64 = 8;
+
+fn at(at: i64, fault: Fault) -> Planned {
+    Planned { at, fault }
+}
+
+/// Tells a story under several seeds and looks at the promises whose names begin so.
+fn keeps(promise: &str, lead_ms: i64, faults: &[Planned]) {
+    for seed in 0..SEEDS {
+        let world = simulate(seed, Some(lead_ms), Some(faults.to_vec()));
+        let broken: Vec<Broken> =
+            promises::check(&world).into_iter().filter(|broken| broken.promise.starts_with(promise)).collect();
+        assert!(broken.is_empty(), "{}", report(seed, &world, &broken));
+    }
+}
+
+#[test]
+fn a_calm_world_starts_everything_in_time_and_once() {
+    let world: Arc<World> = simulate(1, Some(LEAD_MS), Some(Vec::new()));
+    let broken: Vec<Broken> =
+        promises::check(&world).into_iter().filter(|broken| !broken.promise.starts_with("P6 a named")).collect();
+    assert!(broken.is_empty(), "{}", report(1, &world, &broken));
+    let starts = world.ledger.starts();
+    assert!(starts.len() > 200, "{}", starts.len());
+    // The first fires are written when the nodes have found each other.
+    let began = starts.iter().map(|start| start.at).min().unwrap();
+    let is_late = |start: &&Start| start.fire_time > began + 5_000 && start.at > start.due_time + 25;
+    let late: Vec<&Start> = starts.iter().filter(is_late).collect();
+    assert!(late.is_empty(), "{late:?}");
+}
+
+/// Both loaders of a node look at the same rows at the same time: each run still goes into one
+/// batch of its dispatcher, once. ("Counts as done" is for repetitions after an error, and there
+/// are none here.)
+#[test]
+fn a_calm_node_hands_nothing_over_twice() {
+    let world = simulate(1, Some(LEAD_MS), Some(Vec::new()));
+    let twice = world.trace.about("hand-over by node number", 5);
+    assert!(twice.is_empty(), "{twice:#?}");
+}
+
+/// A run that was going on when its task was stopped may end; if it fails, the stopped
+/// definition must not start it again.
+#[test]
+fn a_run_that_fails_after_a_stop_is_not_repeated() {
+    keeps("P6", LEAD_MS, &[]);
+}
+
+/// What expires while the database is away ends once it is back.
+#[test]
+fn what_expires_while_the_database_is_away_is_no_trap() {
+    keeps("P2", LEAD_MS, &[at(30_000, Fault::StoreAway { node: None, down: 14_000 })]);
+}
+
+/// Both loaders of a node claim; what one of them is unsure of, the other's success must not
+/// make forgotten.
+#[test]
+fn a_claim_of_unknown_effect_is_taken_over() {
+    let doubt = |node| Fault::Doubt { node, per_mille: 250, down: 25_000 };
+    keeps("P2", LEAD_MS, &[at(20_000, doubt(0)), at(45_000, doubt(1))]);
+}
+
+/// An executor that was silent so long that its runs were given to another comes back while
+/// they are not due yet.
+#[test]
+fn an_executor_that_comes_back_starts_nothing_that_was_given_away() {
+    keeps("P4", LONG_LEAD_MS, &[at(30_000, Fault::Island { executor: 0, down: 12_000 })]);
+}
+
+/// A hand-over that may have arrived, repeated to a process that has died since: "nobody
+/// listens" is said of the repetition, not of the first message.
+#[test]
+fn a_hand_over_that_may_have_arrived_is_not_called_undelivered() {
+    let loss = |per_mille| Fault::Loss { per_mille, down: 4_000 };
+    let kill = |executor| Fault::Kill { executor, down: 5_000 };
+    let plan = [
+        at(20_000, loss(500)),
+        at(22_500, kill(0)),
+        at(35_000, loss(500)),
+        at(37_500, kill(1)),
+        at(50_000, loss(500)),
+        at(52_500, kill(0)),
+    ];
+    keeps("P4", SHORT_LEAD_MS, &plan);
+}
+
+/// A run refused by one executor and marked for another, where the second mark is carried out
+/// and reported as failed.
+#[test]
+fn a_second_mark_of_unknown_effect_starts_nothing_twice() {
+    let plan = [
+        at(20_000, Fault::Doubt { node: 0, per_mille: 200, down: 25_000 }),
+        at(20_000, Fault::Doubt { node: 1, per_mille: 200, down: 25_000 }),
+        at(21_000, Fault::Kill { executor: 0, down: 20_000 }),
+    ];
+    keeps("P4", LEAD_MS, &plan);
+}
+
+/// Executors go on while the database is away; one that dies right after may have run what it
+/// held, whatever its last committed heartbeat says.
+#[test]
+fn what_ran_while_the_database_was_away_is_not_called_unstarted() {
+    let plan = [
+        at(30_000, Fault::StoreAway { node: None, down: 17_000 }),
+        at(45_000, Fault::Kill { executor: 1, down: 20_000 }),
+    ];
+    keeps("P4", LONG_LEAD_MS, &plan);
+}
+
+/// A run that could not be taken back by an edit and never started: its fire belongs to the new
+/// definition.
+#[test]
+fn a_fire_out_of_reach_of_an_edit_is_not_lost() {
+    let plan = [at(30_000, Fault::Kill { executor: 0, down: 25_000 }), at(31_500, Fault::Edit { task: 0 })];
+    keeps("P1", LONG_LEAD_MS, &plan);
+}
+
+/// A node that stands still between marking shards and sending them: the acceptance window runs
+/// from the mark, as it does for every other run.
+#[test]
+fn shards_marked_before_a_pause_are_not_accepted_after_it() {
+    let pause = |node| Fault::Pause { node, down: 15_000 };
+    for offset in [14, 16, 18, 20] {
+        keeps("P4", LEAD_MS, &[at(27_000 + offset, pause(0)), at(52_000 + offset, pause(1))]);
+    }
+}
+
+/// The registration of a process that has died since, handled late by a node that stood still,
+/// must not drive out the process that listens at the address now.
+#[test]
+fn a_late_registration_replaces_nobody() {
+    let plan = [
+        at(30_100, Fault::Pause { node: 0, down: 20_000 }),
+        at(31_500, Fault::Kill { executor: 0, down: 1_000 }),
+        at(31_500, Fault::Kill { executor: 1, down: 1_000 }),
+    ];
+    keeps("P4 what is called dead", LEAD_MS, &plan);
+}

@@ -1,0 +1,100 @@
+//! The tasks of a simulation, and the management API's way of changing one.
+
+use crate::node::{SimEngine, SimNode};
+use carillon::dispatch::TookBack;
+use carillon::domain::task::{Delivery, ExpiredStrategy, FailureStrategy, Routing};
+use carillon::domain::{Reason, Status};
+use carillon::store::{OutcomeStore, Result, StoreError, StoreErrorKind, TaskDraft, Unsent};
+use carillon_tests::model::ModelStore;
+use carillon_tests::model::store::admin::draft;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Every task: each stands for a policy.
+pub fn drafts() -> Vec<TaskDraft> {
+    let task = |name: &str, handler: &str, cron: &str| TaskDraft { cron: cron.to_owned(), ..draft(name, handler) };
+    let once = |task: TaskDraft| TaskDraft {
+        delivery: Delivery::AtMostOnce,
+        failure_strategy: FailureStrategy::Discard,
+        ..task
+    };
+    vec![
+        task("every second", "quick", "* * * * * ?"),
+        task("every ten seconds", "slow", "0/10 * * * * ?"),
+        TaskDraft { routing: Routing::Sharding, ..task("sharded", "quick", "0/5 * * * * ?") },
+        TaskDraft { max_retries: 3, retry_interval_ms: 2_000, ..task("failing", "flaky", "0/3 * * * * ?") },
+        once(task("once", "quick", "0/2 * * * * ?")),
+        once(task("once and slow", "slow", "0/7 * * * * ?")),
+        TaskDraft {
+            expired_strategy: ExpiredStrategy::Discard,
+            expire_after_ms: 4_000,
+            ..task("fresh or never", "quick", "0/4 * * * * ?")
+        },
+    ]
+}
+
+/// What an edit, a stop or a start answered.
+#[derive(Debug, Clone)]
+pub struct Answered {
+    /// Task.
+    pub task: i64,
+    /// Its revision from now on.
+    pub revision: i64,
+    /// True time of the answer, ms.
+    pub at: i64,
+    /// Logs that it named as running or out of reach.
+    pub named: BTreeSet<i64>,
+}
+
+/// Starts, stops or edits a task through a node, as `api/tasks.rs` does. `None` when the node is
+/// not there.
+pub async fn change(node: &Arc<SimNode>, task: i64, started: bool) -> Option<Result<Answered>> {
+    let store = node.store().clone();
+    let answer = node.serve(async move |engine: Arc<SimEngine>| change_by(&engine, &store, task, started).await);
+    let answer = answer.await;
+    node.poke();
+    answer
+}
+
+async fn change_by(engine: &SimEngine, store: &ModelStore, task: i64, started: bool) -> Result<Answered> {
+    let gone = || StoreError::new(StoreErrorKind::NotFound, "change a task", "no such task");
+    let before = store.task(task).await?.ok_or_else(gone)?;
+    let draft = TaskDraft { params: format!("revision {}", before.revision + 1), ..before.draft.clone() };
+    let reason = if before.started && !started { Reason::TaskStopped } else { Reason::TaskEdited };
+    let now = engine.clock.now_ms();
+    let held = store.change_task(&before, &draft, started, reason, now).await?;
+    let took = take_back(engine, store, &held, reason).await?;
+    let first_dropped =
+        held.iter().filter(|handed| took.dropped.contains(&handed.run.id)).map(|handed| handed.run.fire_time).min();
+    if let Some(from) = first_dropped.filter(|_| started) {
+        store.rewind(task, &draft, before.revision + 1, from, now).await?;
+    }
+    if started {
+        engine.pregenerator.write_task(task).await?;
+    }
+    let named = took.running.iter().chain(&took.unreachable).copied().collect();
+    Ok(Answered { task, revision: before.revision + 1, at: 0, named })
+}
+
+/// Takes back what executors hold; what moved on meanwhile is asked for once more.
+async fn take_back(engine: &SimEngine, store: &ModelStore, held: &Unsent, reason: Reason) -> Result<TookBack> {
+    if held.is_empty() {
+        return Ok(TookBack::default());
+    }
+    let mut took = engine.canceller.take_back(held.clone(), reason, false).await?;
+    let asked = |id: &i64| took.dropped.contains(id) || took.running.contains(id) || took.unreachable.contains(id);
+    let moved: Vec<i64> = held.iter().map(|handed| handed.run.id).filter(|id| !asked(id)).collect();
+    let again: Unsent = store
+        .runs(None, &moved)
+        .await?
+        .into_iter()
+        .filter(|handed| handed.run.status == Status::Dispatched && !handed.run.is_parent())
+        .collect();
+    if !again.is_empty() {
+        let second = engine.canceller.take_back(again, reason, false).await?;
+        took.dropped.extend(second.dropped);
+        took.running.extend(second.running);
+        took.unreachable.extend(second.unreachable);
+    }
+    Ok(took)
+}

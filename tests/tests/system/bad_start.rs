@@ -1,0 +1,167 @@
+//! Bad input at the start: each a message that says what, where and how to mend, and a non-zero
+//! exit.
+
+use carillon_tests::command::carillon;
+use carillon_tests::node::{Settings, TOKEN, configure};
+use carillon_tests::process::{Process, bound, is_root};
+use carillon_tests::{Database, Kind, World, folder, port};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+/// Starts `command`, which must end by itself with a failure that names all of `words`.
+async fn must_fail(mut command: Command, folder: &Path, words: &[&str]) -> String {
+    command.current_dir(folder);
+    let process = Process::start("carillon", command, &folder.join("output.log"));
+    let status = process.wait_exit(60).await;
+    let output = process.log();
+    assert!(status.code().is_some_and(|code| code != 0), "ended by {status}:\n{output}");
+    assert!(!output.contains("panicked"), "{output}");
+    for word in words {
+        assert!(output.contains(word), "nothing about {word:?} in:\n{output}");
+    }
+    output
+}
+
+fn serve(folder: &Path, settings: Settings) -> Command {
+    let mut command = carillon();
+    command.arg("serve");
+    let url = format!("sqlite://{}/new.db?mode=rwc", folder.display());
+    let port = port::free().to_string();
+    configure(&mut command, &[("database.url", &url), ("server.port", &port), ("api.token", TOKEN)]);
+    configure(&mut command, settings);
+    command
+}
+
+#[tokio::test]
+async fn wrong_settings_are_named() {
+    for (settings, words) in [
+        (&[("schedulers.before_intervl", "3s")][..], &["before_intervl"][..]),
+        (&[("schedulers.before_interval", "soon")], &["before_interval", "soon"]),
+        (&[("server.port", "99999")], &["port", "99999"]),
+        (&[("server.bind", "nowhere")], &["server.bind"]),
+        (&[("database.url", "oracle://x")], &["database.url"]),
+        (&[("schedulers.time_zone", "Mars/Olympus")], &["time_zone", "Mars/Olympus"]),
+        (&[("api.token", "short")], &["api.token", "32"]),
+        (&[("log.format", "xml")], &["format", "xml"]),
+    ] {
+        let folder = folder::fresh("wrong-setting");
+        must_fail(serve(&folder, settings), &folder, words).await;
+        assert!(!folder.join("new.db").exists(), "{settings:?}: a database was made all the same");
+        let mut check = serve(&folder, settings);
+        check.args(["config", "check"]);
+        let mut check_only = carillon();
+        check_only.args(["config", "check"]).envs(check.get_envs().filter_map(|(k, v)| Some((k, v?))));
+        must_fail(check_only, &folder, words).await;
+    }
+}
+
+#[tokio::test]
+async fn wrong_configuration_files_are_named() {
+    let folder = folder::fresh("wrong-file");
+    let with = |name: &str| {
+        let mut command = carillon();
+        command.arg("serve").arg("--config").arg(folder.join(name));
+        command
+    };
+    must_fail(with("absent.toml"), &folder, &["absent.toml"]).await;
+    std::fs::write(folder.join("broken.toml"), "[server\nport = 1").unwrap();
+    must_fail(with("broken.toml"), &folder, &["broken.toml"]).await;
+    std::fs::write(folder.join("unknown.toml"), "[schedulers]\nlead = \"3s\"\n").unwrap();
+    must_fail(with("unknown.toml"), &folder, &["lead"]).await;
+    assert!(!folder.join("data").exists(), "something was written");
+}
+
+#[tokio::test]
+async fn an_unreachable_database_is_named_without_its_password() {
+    let folder = folder::fresh("unreachable");
+    let port = port::free();
+    for scheme in ["mysql", "postgres"] {
+        let url = format!("{scheme}://carillon:hunter2hunter2@127.0.0.1:{port}/carillon");
+        for word in ["serve", "migrate"] {
+            let mut command = carillon();
+            command.arg(word);
+            configure(&mut command, &[("database.url", &url), ("api.token", TOKEN)]);
+            let address = format!("127.0.0.1:{port}");
+            let output = must_fail(command, &folder, &["database", &address]).await;
+            assert!(!output.contains("hunter2"), "the password is shown:\n{output}");
+            std::fs::remove_file(folder.join("output.log")).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_read_only_database_is_named() {
+    let folder = folder::fresh("read-only");
+    let mut migrate = serve(&folder, &[]);
+    migrate.arg("--help"); // replaced below: only the environment is wanted
+    let mut command = carillon();
+    command.arg("migrate").envs(migrate.get_envs().filter_map(|(k, v)| Some((k, v?))));
+    let migrated = Process::start("migrate", command, &folder.join("migrate.log"));
+    assert!(migrated.wait_exit(60).await.success(), "{}", migrated.log());
+
+    // The settings ask for reading only.
+    let url = format!("sqlite://{}/new.db?mode=ro", folder.display());
+    must_fail(serve(&folder, &[("database.url", &url)]), &folder, &["new.db"]).await;
+    // The folder does not exist.
+    let url = format!("sqlite://{}/absent/new.db?mode=rwc", folder.display());
+    must_fail(serve(&folder, &[("database.url", &url)]), &folder, &["absent"]).await;
+}
+
+/// As a user who may read the file and the folder, and no more.
+#[tokio::test]
+async fn a_database_file_without_permission_is_named() {
+    let folder = folder::fresh("no-permission");
+    let file = folder.join("new.db");
+    std::fs::write(&file, "").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o444)).unwrap();
+    // Root may write everything, so the node runs as a user that the databases brought along.
+    let program = folder.join("carillon");
+    let built = carillon();
+    let built = Path::new(built.get_args().last().unwrap()).to_owned();
+    std::fs::copy(built, &program).unwrap();
+    let mut command = bound(&program, Some("postgres"));
+    command.arg("serve");
+    command.envs(serve(&folder, &[]).get_envs().filter_map(|(k, v)| Some((k, v?))));
+    if !is_root() {
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o555)).unwrap();
+    }
+    let logs = folder::fresh("no-permission-logs");
+    must_fail(command, &logs, &["new.db"]).await;
+    if !is_root() {
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), 0, "half-written");
+}
+
+#[tokio::test]
+async fn a_taken_port_is_named() {
+    let world = World::new(Kind::Sqlite).await;
+    let first = world.node("first", &[]).await;
+    let folder = folder::fresh("taken-port");
+    let port = first.port.to_string();
+    let url = Database::fresh(Kind::Sqlite).await.url;
+    let taken = serve(&folder, &[("server.port", &port), ("database.url", &url)]);
+    must_fail(taken, &folder, &[&port]).await;
+    // The same on the first one's own database: it must not be disturbed either.
+    let url = world.database.url.clone();
+    let settings = [("server.port", port.as_str()), ("database.url", url.as_str()), ("server.name", "second")];
+    must_fail(serve(&folder, &settings), &folder, &[&port]).await;
+    assert_eq!(first.probe("/readyz").await, Some(200));
+    let second = world.database.number("SELECT COUNT(*) FROM node WHERE name = 'second' AND left_at = 0").await;
+    assert_eq!(second, 0, "a node that never listened is a member");
+}
+
+#[tokio::test]
+async fn a_wrong_cron_on_the_command_line_is_named() {
+    let folder = folder::fresh("cron");
+    let next = |cron: &str| {
+        let mut command = carillon();
+        command.args(["schedule", "next", cron, "--zone", "UTC", "--after", "2026-01-01T00:00:00", "--count", "2"]);
+        command
+    };
+    must_fail(next("0 0 25 * * ?"), &folder, &["hour", "25"]).await;
+    let good = Process::start("schedule", next("0 0 9 * * ?"), &folder.join("good.log"));
+    assert!(good.wait_exit(20).await.success(), "{}", good.log());
+    assert!(good.log().contains("2026-01-01") && good.log().contains("2026-01-02"), "{}", good.log());
+}

@@ -1,0 +1,92 @@
+//! Promise 9: the database may go away and come back.
+
+use crate::sharing::every_second;
+use carillon_tests::fires::{assert_all, assert_on_time, fired_within};
+use carillon_tests::wait::when;
+use carillon_tests::{Fires, Kind, LogRow, Outage, Status, World, await_until, now_ms, pass};
+use serde_json::json;
+
+scenario!(database_away_20_s: sqlite mariadb postgres);
+scenario!(steps_that_could_not_be_written_are_made_up_for: sqlite mariadb postgres);
+
+async fn database_away_20_s(kind: Kind) {
+    let world = World::private(kind).await;
+    let node = world.node("a", &[]).await;
+    if kind != Kind::Sqlite {
+        world.node("b", &[]).await;
+    }
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    let executor = world.executor("e1", &app).await;
+    let mut tasks = every_second(&api, &app, 4).await;
+    // An outage of the database is no failure of the handler: no retry may be used up.
+    let fields = json!({ "cron": "* * * * * ?", "max_retries": 0 });
+    tasks.push(api.make_task(&app, "no retries", "tick", fields).await);
+    let made_at = now_ms();
+    pass(8.0).await;
+
+    let held = world.database.logs("status = 2").await;
+    let outage = Outage::begin(&world.database).await;
+    let gone_at = now_ms();
+    pass(4.0).await;
+    if kind != Kind::Sqlite {
+        // SQLite's lock keeps writers out only; the file can be read.
+        assert_eq!(node.probe("/readyz").await, Some(503), "ready without its database");
+    }
+    assert_eq!(node.probe("/healthz").await, Some(200), "the process lives");
+    held_runs_started_on_time(&executor.starts(), &held, gone_at);
+    pass(16.0).await;
+    outage.end().await;
+    let back_at = now_ms();
+
+    await_until("the node is ready again", 40, || async { when(node.probe("/readyz").await == Some(200)) }).await;
+    let fresh = format!("SELECT COUNT(*) FROM task_log WHERE status = 10 AND fire_time > {}", back_at + 1_000);
+    await_until("fires after the outage succeed", 40, || async { when(world.database.number(&fresh).await > 0) }).await;
+    pass(8.0).await;
+    let until = now_ms() - 3_000;
+    let (rows, starts) = world.settle_and_check().await;
+    let mut all = Vec::new();
+    for task in tasks {
+        let of_task: Vec<_> = rows.iter().filter(|row| row.task == task).cloned().collect();
+        all.extend(Fires::every(1, &of_task).assert_no_gap().between(made_at + 3_000, until));
+    }
+    // Nothing was lost in the outage, and nothing had to run twice: the executor never died.
+    assert_all("succeeded without a failure", &all, |row| row.status == Status::Succeeded && row.failures == 0);
+    assert_on_time("after the backlog", &fired_within(&all, until - 3_000, until), &starts, 1_500);
+}
+
+/// A node that cannot write down what it decided about a run must not forget the run (H1, and
+/// "no state is a trap"). Here it decides every second that nobody can take one.
+async fn steps_that_could_not_be_written_are_made_up_for(kind: Kind) {
+    let world = World::private(kind).await;
+    let node = world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    for number in 0..3 {
+        let fields = json!({ "cron": "* * * * * ?", "max_retries": 0 });
+        api.make_task(&app, &format!("nobody's {number}"), "tick", fields).await;
+    }
+    await_until("runs end for want of an executor", 30, || async {
+        when(world.database.logs("status = 11").await.len() > 2)
+    })
+    .await;
+    let outage = Outage::begin(&world.database).await;
+    pass(9.0).await;
+    outage.end().await;
+    await_until("the node is ready again", 40, || async { when(node.probe("/readyz").await == Some(200)) }).await;
+    let (rows, _) = world.settle_and_check().await;
+    let due: Vec<LogRow> = rows.into_iter().filter(|row| row.status != Status::Cancelled).collect();
+    assert_all("ended for want of an executor", &due, |row| row.reason == "no_executor");
+}
+
+/// What lay with the executor when the database went started on the millisecond all the same.
+fn held_runs_started_on_time(starts: &[carillon_tests::Start], held: &[LogRow], gone_at: i64) {
+    let due: Vec<&LogRow> =
+        held.iter().filter(|row| (gone_at + 200..gone_at + 3_000).contains(&row.due_time)).collect();
+    assert!(!due.is_empty(), "the executor held nothing: {held:?}");
+    for row in due {
+        let started = starts.iter().find(|start| start.log == row.id);
+        let started = started.unwrap_or_else(|| panic!("held when the database went, never started: {row:?}"));
+        assert!(started.late_ms() < 1_500, "late by {} ms: {row:?}", started.late_ms());
+    }
+}

@@ -1,0 +1,129 @@
+//! An executor dies, or cannot be reached.
+
+use crate::sharing::every_second;
+use carillon_tests::fires::{assert_all, assert_on_time, fired_within};
+use carillon_tests::wait::{sample, when};
+use carillon_tests::{FakeExecutor, Fires, Kind, LogRow, Status, World, await_until, now_ms, pass};
+use serde_json::json;
+
+scenario!(executor_killed_between_acceptance_and_due: sqlite mariadb postgres);
+scenario!(executor_unreachable_means_another_at_once: sqlite mariadb postgres);
+scenario!(executor_restarted_on_the_same_port_leaves_nothing_running: sqlite mariadb postgres);
+
+async fn executor_killed_between_acceptance_and_due(kind: Kind) {
+    let world = World::new(kind).await;
+    // Soon after the executor is offline its running handlers count as stopped, too.
+    world.node("a", &[("schedulers.before_interval", "6s"), ("executors.abandon_after", "15s")]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    let victim = world.executor("e1", &app).await;
+    world.executor("e2", &app).await;
+    let often = every_second(&api, &app, 4).await;
+    let mut once = Vec::new();
+    for number in 0..2 {
+        let fields = json!({ "cron": "* * * * * ?", "delivery": "at_most_once" });
+        once.push(api.make_task(&app, &format!("at most once {number}"), "tick", fields).await);
+    }
+    let made_at = now_ms();
+    pass(8.0).await;
+    let id = world.database.executor_at(victim.port).await;
+    let held = format!("status = 2 AND executor_id = {id}");
+    let held = await_until("the executor holds runs that are not due", 20, || async {
+        let held = world.database.logs(&format!("{held} AND due_time > {}", now_ms() + 1_500)).await;
+        (!held.is_empty()).then_some(held)
+    })
+    .await;
+    world.kill9(&victim).await;
+    pass(14.0).await;
+    for row in &held {
+        what_it_held_went_elsewhere(&world, row).await;
+    }
+    let until = now_ms() - 3_000;
+    let (rows, starts) = world.settle_and_check().await;
+    let fires = |task: i64| {
+        let of_task: Vec<_> = rows.iter().filter(|row| row.task == task).cloned().collect();
+        Fires::every(1, &of_task).assert_no_gap().between(made_at + 4_000, until)
+    };
+    for task in often {
+        assert_all("succeeded", &fires(task), |row| row.status == Status::Succeeded);
+    }
+    for task in once {
+        assert_all("ended well, or failed because nobody knows", &fires(task), |row| {
+            row.status == Status::Succeeded || (row.status == Status::Failed && row.reason == "outcome_unknown")
+        });
+        for row in rows.iter().filter(|row| row.task == task) {
+            let count = starts.iter().filter(|start| start.log == row.id).count();
+            assert!(count <= 1, "an at-most-once run started {count} times: {row:?}");
+        }
+    }
+}
+
+async fn what_it_held_went_elsewhere(world: &World, before: &LogRow) {
+    let row = await_until(&format!("log {} has ended", before.id), 60, || async {
+        let row = world.database.log(before.id).await;
+        row.status.is_terminal().then_some(row)
+    })
+    .await;
+    let is_lost = row.status == Status::Failed && row.reason == "outcome_unknown";
+    assert!(
+        is_lost || (row.status == Status::Succeeded && row.executor != before.executor && row.attempt > before.attempt),
+        "held by the dead executor:\n  {before:?}\n  {row:?}"
+    );
+}
+
+/// X10: a dead address must not swallow runs; the lead is long enough for another executor.
+async fn executor_unreachable_means_another_at_once(kind: Kind) {
+    let world = World::new(kind).await;
+    let node = world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    world.executor("e1", &app).await;
+    let fake = FakeExecutor::start(&app, &node.url, &["tick"], false).await;
+    let tasks = every_second(&api, &app, 4).await;
+    let made_at = now_ms();
+    pass(14.0).await;
+    let until = now_ms() - 3_000;
+    let (rows, starts) = world.settle_and_check().await;
+    let mut fires = Vec::new();
+    for task in tasks {
+        let of_task: Vec<_> = rows.iter().filter(|row| row.task == task).cloned().collect();
+        fires.extend(Fires::every(1, &of_task).assert_no_gap().between(made_at + 2_000, until));
+    }
+    assert_all("succeeded", &fires, |row| row.status == Status::Succeeded && row.failures == 0);
+    let late = fired_within(&fires, made_at + 6_000, until);
+    assert_on_time("one of two executors unreachable", &late, &starts, 1_500);
+    let steady: Vec<_> = starts.iter().filter(|start| start.fire_time > made_at + 6_000).collect();
+    let tardy: Vec<_> = steady.iter().filter(|start| start.late_ms() > 1_500).collect();
+    assert!(tardy.is_empty(), "late after a failed hand-over: {}", sample(&tardy));
+    assert_all("never with the unreachable one at the end", &fires, |row| row.executor != fake.executor_id());
+}
+
+/// X8: "address gone" is not "run gone", nor the other way round: an executor that is killed and
+/// started again at once on its port has forgotten its runs, and they run again.
+async fn executor_restarted_on_the_same_port_leaves_nothing_running(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    let victim = world.executor("e1", &app).await;
+    let fields = json!({ "params": "4000", "max_retries": 3, "retry_interval_ms": 100 });
+    let task = api.make_task(&app, "long", "sleep", fields).await;
+    let log = api.run(task, None).await;
+    await_until("the run goes on", 30, || async { when(world.database.log(log).await.status == Status::Dispatched) })
+        .await;
+    pass(1.0).await;
+    let before = world.database.log(log).await;
+    world.kill9(&victim).await;
+    let killed_at = now_ms();
+    let options = carillon_tests::executor::Options { port: victim.port, ..Default::default() };
+    world.executor_with("e1 again", &app, &options).await;
+    let row = await_until("the run has ended", 60, || async {
+        let row = world.database.log(log).await;
+        row.status.is_terminal().then_some(row)
+    })
+    .await;
+    assert_eq!((row.status, row.attempt, row.failures), (Status::Succeeded, 2, 1), "{row:?}");
+    assert_ne!(row.executor, before.executor, "{row:?}");
+    assert!(row.finished_at - killed_at < 40_000, "noticed late: {row:?}");
+    world.settle_and_check().await;
+}

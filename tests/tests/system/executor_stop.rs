@@ -1,0 +1,45 @@
+//! An executor is stopped in good order.
+
+use crate::sharing::every_second;
+use carillon_tests::fires::{assert_all, assert_on_time, fired_within};
+use carillon_tests::{Fires, Kind, Status, World, now_ms, pass};
+use serde_json::json;
+
+scenario!(executor_stopped_gracefully_returns_what_it_holds: sqlite mariadb postgres);
+
+async fn executor_stopped_gracefully_returns_what_it_holds(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    let leaving = world.executor("e1", &app).await;
+    world.executor("e2", &app).await;
+    let mut tasks = every_second(&api, &app, 4).await;
+    for number in 0..2 {
+        // Some of these run when the signal comes, and must be let finish.
+        let fields = json!({ "cron": "* * * * * ?", "params": "2500" });
+        tasks.push(api.make_task(&app, &format!("long {number}"), "sleep", fields).await);
+    }
+    let made_at = now_ms();
+    pass(8.0).await;
+    let id = world.database.executor_at(leaving.port).await;
+    let running = format!("status = 2 AND executor_id = {id} AND due_time < {}", now_ms() - 100);
+    let running = world.database.logs(&running).await;
+    let asked_at = now_ms();
+    assert_eq!(leaving.process.sigterm(40).await, Some(0), "{}", leaving.process.log_digest());
+    assert!(now_ms() - asked_at < 30_000, "leaving took {} ms", now_ms() - asked_at);
+    pass(6.0).await;
+    let until = now_ms() - 6_000;
+    let (rows, starts) = world.settle_and_check().await;
+    for task in tasks {
+        let of_task: Vec<_> = rows.iter().filter(|row| row.task == task).cloned().collect();
+        let fires = Fires::every(1, &of_task).assert_no_gap().between(made_at + 4_000, until);
+        assert_all("succeeded, none run twice", &fires, |row| row.status == Status::Succeeded && row.failures == 0);
+    }
+    assert_on_time("around the stop", &fired_within(&rows, made_at + 6_000, until), &starts, 1_500);
+    assert!(!running.is_empty(), "nothing ran on the leaving executor");
+    for before in running {
+        let row = rows.iter().find(|row| row.id == before.id).unwrap();
+        assert_eq!((row.executor, row.attempt), (before.executor, before.attempt), "was let finish: {row:?}");
+    }
+}

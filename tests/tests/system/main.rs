@@ -1,0 +1,55 @@
+//! System tests: the built node and the example executor, real sockets, three databases.
+//!
+//! `cargo test -p carillon-tests --test system` runs all of them (`./scripts/test` builds what
+//! they start first); `… -- mariadb`, `… -- main_job` or `… -- main_job::sqlite` some of them.
+
+// A scenario is one long future around the futures of an HTTP client and a database driver.
+#![recursion_limit = "256"]
+#![allow(clippy::unwrap_used, clippy::expect_used)] // test code
+
+/// `scenario!(name: sqlite mariadb postgres)` makes a test of the function of that name for each
+/// of these databases.
+macro_rules! scenario {
+    ($scenario:ident: $($kind:ident)+) => {
+        mod $scenario {
+            $(#[tokio::test]
+            async fn $kind() {
+                Box::pin(super::$scenario(kind!($kind))).await;
+            })+
+        }
+    };
+}
+
+macro_rules! kind {
+    (sqlite) => {
+        carillon_tests::Kind::Sqlite
+    };
+    (mariadb) => {
+        carillon_tests::Kind::MariaDb
+    };
+    (postgres) => {
+        carillon_tests::Kind::Postgres
+    };
+}
+
+mod main_job;
+
+mod database_away;
+mod node_death;
+mod sharing;
+
+mod executor_death;
+mod executor_stop;
+mod hand_over;
+mod results;
+
+mod edits;
+mod policies;
+mod retention;
+
+mod clocks;
+mod wire;
+
+mod bad_api_input;
+mod bad_start;
+mod first_start;
