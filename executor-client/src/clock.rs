@@ -19,7 +19,13 @@ pub(crate) struct ClusterClock {
     /// Cluster minus local, µs; [`UNKNOWN`] before the first reading.
     offset_us: AtomicI64,
     estimator: Mutex<OffsetEstimator>,
+    /// Latest time told, epoch µs: a correction by microseconds must not let a run that was
+    /// released at its due time read an earlier one.
+    told_us: AtomicI64,
 }
+
+/// An estimate that falls by more means that the cluster clock was set back; then it is followed, µs.
+const STEP_BACK_US: i64 = 1_000_000;
 
 impl ClusterClock {
     pub(crate) fn new() -> Self {
@@ -27,6 +33,7 @@ impl ClusterClock {
             origin: Instant::now(),
             offset_us: AtomicI64::new(UNKNOWN),
             estimator: Mutex::new(OffsetEstimator::default()),
+            told_us: AtomicI64::new(UNKNOWN),
         }
     }
 
@@ -39,7 +46,10 @@ impl ClusterClock {
     pub(crate) fn now_us(&self) -> Option<i64> {
         match self.offset_us.load(Ordering::Relaxed) {
             UNKNOWN => None,
-            offset => Some(self.local_us() + offset),
+            offset => {
+                let now = self.local_us() + offset;
+                Some(self.told_us.fetch_max(now, Ordering::Relaxed).max(now))
+            }
         }
     }
 
@@ -59,7 +69,10 @@ impl ClusterClock {
         let mut estimator = lock(&self.estimator);
         // `local_us` cuts off up to 1 µs; without the addition the estimate could lead by it.
         let offset = estimator.observe(sent_us, received_us + 1, cluster_us);
-        self.offset_us.store(offset, Ordering::Relaxed);
+        let before = self.offset_us.swap(offset, Ordering::Relaxed);
+        if before != UNKNOWN && offset < before - STEP_BACK_US {
+            self.told_us.store(UNKNOWN, Ordering::Relaxed);
+        }
         tracing::trace!(offset_us = offset, error_us = estimator.error_us(), "clock.observed");
     }
 }

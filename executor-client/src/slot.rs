@@ -55,7 +55,7 @@ async fn work(runs: Arc<Runs>) {
 
 async fn execute(runs: &Runs, run: Arc<Run>) -> RunResult {
     // The start was checked against the clock; only a new estimate in between could lie below.
-    let started_us = runs.clock.now_us().unwrap_or_default().max(run.due_us());
+    let started_us = runs.clock.now_us().unwrap_or_default();
     let context = TaskContext::new(Arc::clone(&run), started_us);
     let ended = AssertUnwindSafe(drive(&run, context, runs.cancel_grace)).catch_unwind().await;
     let (status, message, output) = match ended {

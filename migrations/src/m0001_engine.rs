@@ -114,6 +114,7 @@ const EXECUTOR: Columns = &[
     ("tenant_id", Big),
     ("app_id", Big),
     ("instance", Name),
+    ("key_id", Name),
     ("address", Name),
     ("host_name", Name),
     ("pid", Big),

@@ -67,10 +67,10 @@ impl From<StoreError> for Refused {
 type Outcome<T> = Result<T, Refused>;
 
 async fn register(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
-    answer(&request, payload, &api, async |scope, message: Register| {
+    answer(&request, payload, &api, async |signer, message: Register| {
         check_registration(&message)?;
         let since = api.engine.executors_alive_since();
-        let executor_id = api.engine.executors.register(scope, &message, since).await?;
+        let executor_id = api.engine.executors.register(signer.scope, &signer.key.id, &message, since).await?;
         Ok(Registered { executor_id, cluster_time_us: api.engine.clock.now_us(), settings: api.executor_settings })
     })
     .await
@@ -102,11 +102,11 @@ fn check_registration(message: &Register) -> Outcome<()> {
 }
 
 async fn heartbeat(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
-    answer(&request, payload, &api, async |scope, message: Heartbeat| {
+    answer(&request, payload, &api, async |signer, message: Heartbeat| {
         let ack = || HeartbeatAck { cluster_time_us: api.engine.clock.now_us(), cancel: Vec::new() };
         // The executor keeps its clock while the database is away, and learns of it in time.
         let with_time = |refused: Refused| Refused { data: serde_json::to_value(ack()).ok(), ..refused };
-        let commit = tokio::time::timeout(HEARTBEAT_COMMIT_MAX, api.engine.executors.heartbeat(scope, message));
+        let commit = tokio::time::timeout(HEARTBEAT_COMMIT_MAX, api.engine.executors.heartbeat(signer.scope, message));
         let known = match commit.await {
             Ok(done) => done.map_err(|error| with_time(Refused::from(error)))?,
             Err(_) => return Err(with_time(Refused::new(Code::StoreUnavailable, "the database does not answer"))),
@@ -117,7 +117,8 @@ async fn heartbeat(request: HttpRequest, payload: web::Payload, api: web::Data<A
 }
 
 async fn unregister(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
-    answer(&request, payload, &api, async |scope, message: Unregister| {
+    answer(&request, payload, &api, async |signer, message: Unregister| {
+        let scope = signer.scope;
         // Out of routing first, so that nothing goes there while its runs go back.
         let left = message.running.is_empty();
         let since = api.engine.executors_alive_since();
@@ -150,11 +151,11 @@ async fn give_back(api: &Api, scope: Scope, executor_id: i64, held: &[RunKey]) -
 }
 
 async fn results(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
-    answer(&request, payload, &api, async |scope, message: Results| {
+    answer(&request, payload, &api, async |signer, message: Results| {
         if message.results.len() > RESULT_ITEMS_MAX {
             return Err(Refused::new(Code::BadRequest, format!("at most {RESULT_ITEMS_MAX} results at a time")));
         }
-        let verdicts = api.engine.intake.apply(scope, message.executor_id, &message.results).await?;
+        let verdicts = api.engine.intake.apply(signer.scope, message.executor_id, &message.results).await?;
         Ok(ResultsAck { verdicts })
     })
     .await
@@ -169,7 +170,7 @@ async fn answer<Q, A, F>(request: &HttpRequest, payload: web::Payload, api: &web
 where
     Q: DeserializeOwned,
     A: Serialize,
-    F: AsyncFnOnce(Scope, Q) -> Outcome<A>,
+    F: AsyncFnOnce(&SigningKey, Q) -> Outcome<A>,
 {
     let body = match body::read(payload, BODY_BYTES_MAX).await {
         Ok(body) => body,
@@ -195,7 +196,7 @@ where
     };
     let reply = match serde_json::from_slice::<Q>(&body) {
         Err(error) => Err(Refused::new(Code::BadRequest, format!("the body is not as expected: {error}"))),
-        Ok(message) => work(key.scope, message).await,
+        Ok(message) => work(&key, message).await,
     };
     let reply = match reply {
         Ok(data) => Reply { code: Code::Ok, msg: "ok".to_owned(), data: serde_json::to_value(data).ok() },

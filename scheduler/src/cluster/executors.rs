@@ -26,10 +26,10 @@ impl Executors {
     }
 
     /// Registers a process; answers its id.
-    pub async fn register(&self, scope: Scope, register: &Register, alive_since: i64) -> Result<i64> {
+    pub async fn register(&self, scope: Scope, key_id: &str, register: &Register, alive_since: i64) -> Result<i64> {
         let now = self.clock.now_ms();
         let new_id = || self.ids.next(now);
-        let id = self.store.register(scope, register, &new_id, now).await?;
+        let id = self.store.register(scope, key_id, register, &new_id, now).await?;
         self.registry.refresh(&*self.store, alive_since).await?;
         tracing::info!(executor = id, address = register.address, instance = register.instance, "executor registered");
         Ok(id)

@@ -55,7 +55,11 @@ impl HttpTransport {
     ) -> Result<A, SendError> {
         let not_delivered = |detail: String| SendError::NotDelivered(detail);
         let scope = Scope { tenant_id: to.tenant_id, app_id: to.app_id };
-        let key = self.keys.of_app(scope).ok_or_else(|| not_delivered("the app has no valid key".to_owned()))?;
+        // The key that the executor knows; when it was revoked, any other of its app.
+        let own = self.keys.find(&to.key_id).filter(|key| key.scope == scope);
+        let key = own
+            .or_else(|| self.keys.of_app(scope))
+            .ok_or_else(|| not_delivered("the app has no valid key".to_owned()))?;
         let body = serde_json::to_vec(message).map_err(|error| not_delivered(error.to_string()))?;
         let nonce = sign::nonce().map_err(|error| not_delivered(error.to_string()))?;
         let timestamp = self.clock.now_ms();

@@ -13,6 +13,8 @@ pub struct Executor {
     pub app_id: i64,
     /// Random per process start.
     pub instance: String,
+    /// Key that it registered with, and that messages to it are signed with.
+    pub key_id: String,
     /// `http://host:port`.
     pub address: String,
     /// Tags, compared exactly.

@@ -43,6 +43,7 @@ mod tests {
             tenant_id: 1,
             app_id: 1,
             instance: String::new(),
+            key_id: String::new(),
             address: String::new(),
             tags: tags.iter().map(ToString::to_string).collect(),
             handlers: handlers.iter().map(ToString::to_string).collect(),

@@ -15,11 +15,12 @@ impl ExecutorStore for SqlStore {
     async fn register(
         &self,
         scope: Scope,
+        key_id: &str,
         register: &Register,
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) -> Result<i64> {
-        retrying(|| self.register_once(scope, register, new_id, now)).await
+        retrying(|| self.register_once(scope, key_id, register, new_id, now)).await
     }
 
     async fn beat(&self, beats: &[ExecutorBeat]) -> Result<HashSet<i64>> {
@@ -75,6 +76,7 @@ impl SqlStore {
     async fn register_once(
         &self,
         scope: Scope,
+        key_id: &str,
         register: &Register,
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
@@ -109,8 +111,8 @@ impl SqlStore {
             let insert = Sql::new(
                 self.backend,
                 "INSERT INTO executor (id, tenant_id, app_id, instance, address, host_name, pid, version, description, \
-                 tags, handlers, capacity, held, running, draining, registered_at, described_at, heartbeat_at, gone_at) \
-                 VALUES ({1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, 0, 0, 0, {13}, {13}, {now}, 0)",
+                 tags, handlers, capacity, held, running, draining, registered_at, described_at, heartbeat_at, gone_at, key_id) \
+                 VALUES ({1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, 0, 0, 0, {13}, {13}, {now}, 0, {14})",
             );
             tx.execute(
                 &insert,
@@ -128,13 +130,14 @@ impl SqlStore {
                     handlers.into(),
                     i64::from(register.capacity).into(),
                     now.into(),
+                    key_id.into(),
                 ],
             )
             .await?;
         } else {
             let update = Sql::new(
                 self.backend,
-                "UPDATE executor SET gone_at = 0, tags = {2}, handlers = {3}, capacity = {4}, address = {5}, \
+                "UPDATE executor SET gone_at = 0, key_id = {9}, tags = {2}, handlers = {3}, capacity = {4}, address = {5}, \
                  description = {6}, heartbeat_at = {now}, \
                  described_at = CASE WHEN {8} = 1 THEN {7} ELSE described_at END WHERE id = {1}",
             );
@@ -149,6 +152,7 @@ impl SqlStore {
                     description.into(),
                     now.into(),
                     i32::from(news).into(),
+                    key_id.into(),
                 ],
             )
             .await?;

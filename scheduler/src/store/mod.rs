@@ -338,10 +338,12 @@ pub struct ExecutorBeat {
 #[async_trait]
 pub trait ExecutorStore: Send + Sync {
     /// Registers a process or refreshes its description; other processes at the same address are
-    /// gone with it. Makes a stopped task of each handler never seen before. `new_id` makes ids.
+    /// gone with it. Makes a stopped task of each handler never seen before. `key_id` is the key
+    /// that signed it; `new_id` makes ids.
     async fn register(
         &self,
         scope: Scope,
+        key_id: &str,
         register: &Register,
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,

@@ -24,7 +24,7 @@ pub const TASK_COLUMNS: &str = "id, tenant_id, app_id, revision, name, handler, 
 
 /// Columns of [`executor`].
 pub const EXECUTOR_COLUMNS: &str = "id, tenant_id, app_id, instance, address, tags, handlers, heartbeat_at, \
-     draining, described_at";
+     draining, described_at, key_id";
 
 pub fn run(row: &QueryResult) -> std::result::Result<Run, DbErr> {
     let status: i32 = row.try_get_by_index(13)?;
@@ -107,6 +107,7 @@ pub fn executor(row: &QueryResult) -> std::result::Result<Executor, DbErr> {
         heartbeat_at: row.try_get_by_index(7)?,
         draining: draining != 0,
         described_at: row.try_get_by_index(9)?,
+        key_id: row.try_get_by_index(10)?,
     })
 }
 
