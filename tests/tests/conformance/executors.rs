@@ -40,7 +40,7 @@ fn process(instance: &str, address: &str, handlers: &[&str]) -> Register {
 }
 
 async fn register(world: &World, process: &Register) -> i64 {
-    world.store.register(world.scope, process, &|| world.id(), world.now).await.unwrap()
+    world.store.register(world.scope, "key", process, &|| world.id(), world.now).await.unwrap()
 }
 
 fn beat(world: &World, executor_id: i64, instance: &str) -> ExecutorBeat {
@@ -87,6 +87,7 @@ async fn the_same_instance_keeps_its_id(world: World) {
     assert_eq!(executor.handlers, ["pay".to_owned(), "ship".to_owned()].into());
     assert_eq!((executor.tenant_id, executor.app_id), (world.scope.tenant_id, world.scope.app_id));
     assert!(!executor.draining);
+    assert_eq!(executor.key_id, "key", "whose key signed it");
 }
 
 /// A deployment starts all its processes in one moment, with handlers that nobody has seen.
@@ -97,7 +98,7 @@ async fn processes_that_register_at_once_all_get_in(world: World) {
         let (scope, now, first_id) = (world.scope, world.now, world.id() + 1_000 * (number + 1));
         tokio::spawn(async move {
             let next = AtomicI64::new(first_id);
-            store.register(scope, &process, &|| next.fetch_add(1, Ordering::Relaxed), now).await
+            store.register(scope, "key", &process, &|| next.fetch_add(1, Ordering::Relaxed), now).await
         })
     });
     for registered in join_all(registrations).await {

@@ -11,6 +11,7 @@ cases!(
     a_shard_that_cannot_be_written_leaves_the_parent_queued,
     a_parent_settles_once_all_its_shards_have_ended,
     one_bad_shard_fails_the_parent,
+    a_parent_that_waited_ends_well_without_a_reason,
     a_parent_taken_over_makes_room_for_new_shards,
 );
 
@@ -89,6 +90,20 @@ async fn one_bad_shard_fails_the_parent(world: World) {
     assert_eq!(world.store.settle_parents(&[parent.id], world.now).await.unwrap(), 1);
     let row = world.row(&parent).await.handed.run;
     assert_eq!((row.status, row.reason), (Status::Failed, Reason::ShardFailed));
+}
+
+/// "No executor" explains a wait; once the shards are handed over it explains nothing any more.
+async fn a_parent_that_waited_ends_well_without_a_reason(world: World) {
+    let parent = world.queued_parent().await;
+    world.moved(&parent, Status::Retry, Reason::NoExecutor).await;
+    let waiting = world.row(&parent).await.handed.run;
+    let parent = world.store.claim(1, vec![waiting], world.now).await.unwrap().remove(0);
+    let shards = world.shards_of(&parent, 1);
+    assert!(world.store.hand_over_shards(1, &parent, &shards, world.now).await.unwrap());
+    world.store.succeed(world.scope, &[&success(&shards[0].0, 1)]).await.unwrap();
+    assert_eq!(world.store.settle_parents(&[parent.id], world.now).await.unwrap(), 1);
+    let row = world.row(&parent).await.handed.run;
+    assert_eq!((row.status, row.reason), (Status::Succeeded, Reason::None));
 }
 
 async fn a_parent_taken_over_makes_room_for_new_shards(world: World) {

@@ -280,7 +280,7 @@ impl NodeDoor for SimNode {
         let scope = self.parts.scope;
         let answer = self.serve(async move |engine: Arc<SimEngine>| {
             let since = engine.executors_alive_since();
-            let done = engine.executors.register(scope, &message, since).await;
+            let done = engine.executors.register(scope, "key", &message, since).await;
             done.map(|executor_id| (executor_id, engine.clock.now_us()))
         });
         let (executor_id, cluster_time_us) =

@@ -14,11 +14,12 @@ impl ExecutorStore for ModelStore {
     async fn register(
         &self,
         scope: Scope,
+        key_id: &str,
         register: &Register,
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) -> Result<i64> {
-        self.call("register", |state, at| Ok(state.register(scope, register, new_id, now, at))).await
+        self.call("register", |state, at| Ok(state.register(scope, key_id, register, new_id, now, at))).await
     }
 
     async fn beat(&self, beats: &[ExecutorBeat]) -> Result<HashSet<i64>> {
@@ -86,6 +87,7 @@ impl State {
     fn register(
         &mut self,
         scope: Scope,
+        key_id: &str,
         register: &Register,
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
@@ -115,6 +117,7 @@ impl State {
             tenant_id: scope.tenant_id,
             app_id: scope.app_id,
             instance: register.instance.clone(),
+            key_id: key_id.to_owned(),
             address: register.address.clone(),
             tags: register.tags.iter().cloned().collect(),
             handlers: handlers.iter().cloned().collect(),

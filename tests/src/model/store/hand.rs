@@ -1,9 +1,9 @@
 //! QUEUED rows → executors, and guarded steps out of the hot path.
 
-use super::rows::{Hand, LogRow, State};
+use super::rows::{Hand, LogRow, State, origin};
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
-use carillon::domain::{Reason, Run, Status};
+use carillon::domain::{Run, Status};
 use carillon::store::{Change, HandOver, HandStore, Result, StoreErrorKind};
 use std::collections::{BTreeSet, HashSet};
 
@@ -50,10 +50,13 @@ impl State {
         let Some(row) = self.logs.get(&item.id) else { return false };
         let movable = matches!(row.run.status, Status::Queued | Status::Dispatched);
         if row.run.version == item.version && movable {
-            let Some(row) = self.step(item.id, Status::Dispatched, Reason::None, at) else { return false };
+            let reason = origin(row.run.reason);
+            let Some(row) = self.step(item.id, Status::Dispatched, reason, at) else { return false };
             row.node_id = node;
             row.executor_id = item.executor_id;
             row.dispatched_at = now;
+            row.started_at = 0;
+            row.finished_at = 0;
             row.run.attempt += 1;
             let (key, revision) = ((item.id, row.run.attempt), row.run.revision);
             self.hands.insert(key, Hand { revision, executor_id: item.executor_id, at });
@@ -92,7 +95,8 @@ impl State {
     }
 
     fn expand(&mut self, parent: i64, shards: usize, now: i64, at: i64) {
-        if let Some(row) = self.step(parent, Status::Dispatched, Reason::None, at) {
+        let reason = origin(self.logs[&parent].run.reason);
+        if let Some(row) = self.step(parent, Status::Dispatched, reason, at) {
             row.run.shard_total = i32::try_from(shards).expect("few shards");
             row.run.attempt += 1;
             row.dispatched_at = now;

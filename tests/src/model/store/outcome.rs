@@ -1,7 +1,7 @@
 //! Results, and runs whose result does not come.
 
 use super::ModelStore;
-use super::rows::State;
+use super::rows::{State, origin};
 use async_trait::async_trait;
 use carillon::domain::{Reason, Status};
 use carillon::store::{HandedRun, OutcomeStore, Result, Scope, Suspects};
@@ -98,7 +98,11 @@ impl State {
         if !mine || run.status != Status::Dispatched || run.attempt != result.attempt {
             return false;
         }
-        let Some(row) = self.step(result.log, Status::Succeeded, Reason::None, at) else { return false };
+        let reason = origin(run.reason);
+        let Some(row) = self.step(result.log, Status::Succeeded, reason, at) else { return false };
+        if reason == Reason::None {
+            row.message.clear();
+        }
         row.started_at = result.started_at;
         row.finished_at = result.finished_at;
         row.output.clone_from(&result.output);
@@ -119,7 +123,8 @@ impl State {
         let good = shards.iter().all(|(status, ..)| *status == Status::Succeeded);
         let started_at = shards.iter().map(|shard| shard.1).filter(|at| *at > 0).min().unwrap_or(0);
         let finished_at = shards.iter().map(|shard| shard.2).max().filter(|at| *at > 0).unwrap_or(now);
-        let (to, reason) = if good { (Status::Succeeded, Reason::None) } else { (Status::Failed, Reason::ShardFailed) };
+        let kept = row.run.reason;
+        let (to, reason) = if good { (Status::Succeeded, kept) } else { (Status::Failed, Reason::ShardFailed) };
         if let Some(row) = self.step(parent, to, reason, at) {
             row.started_at = started_at;
             row.finished_at = finished_at;

@@ -201,6 +201,11 @@ impl LogRow {
     }
 }
 
+/// A reason that says where a run comes from outlives its hand-over and its success.
+pub(super) fn origin(reason: Reason) -> Reason {
+    if matches!(reason, Reason::MisfireFiredOnce | Reason::ByHand) { reason } else { Reason::None }
+}
+
 /// Spreads ids over the buckets (Fibonacci hashing), as the contract asks of every store.
 fn bucket(id: i64) -> i64 {
     let spread = (id as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
