@@ -34,8 +34,9 @@ const FAREWELL_MAX: Duration = Duration::from_secs(15);
 /// A setting, the port or the database that prevents the start; a worker that failed for good.
 pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
     let listener = listen(&settings)?;
-    let store = SqlStore::connect(&settings.database).await.context("the database cannot be used")?;
-    prepare_schema(&store, &settings).await?;
+    let unusable = || format!("the database {} cannot be used (database.url)", settings.database.place());
+    let store = SqlStore::connect(&settings.database).await.with_context(unusable)?;
+    prepare_schema(&store, &settings).await.with_context(unusable)?;
     let token = ApiToken::establish(&store, &settings.api.token, &settings.api.token_file).await?;
     let keys = Arc::new(KeyRing::default());
     keys.refresh(&store).await?;
@@ -49,7 +50,9 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let engine_settings = engine_settings(&settings);
-    let engine = Engine::join(Arc::new(store.clone()), clock.clone(), transport, &info, engine_settings).await?;
+    let engine = Engine::join(Arc::new(store.clone()), clock.clone(), transport, &info, engine_settings)
+        .await
+        .with_context(unusable)?;
     let engine = Arc::new(engine);
     engine.look().await?;
     tracing::info!(

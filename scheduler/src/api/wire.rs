@@ -6,7 +6,7 @@ use super::body::{self, BodyError};
 use crate::auth::{Refusal, SignedRequest, check_address};
 use crate::domain::task_log::Status;
 use crate::domain::{Reason, Run};
-use crate::store::{Change, HandStore, OutcomeStore, Scope, SigningKey, StoreError};
+use crate::store::{Change, HandStore, OutcomeStore, Scope, SigningKey, StoreError, StoreErrorKind};
 use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderMap;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -56,6 +56,9 @@ impl Refused {
 impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
         tracing::error!(%error, "executor request failed");
+        if error.kind() == StoreErrorKind::Conflict {
+            return Self::new(Code::Conflict, error.to_string());
+        }
         if error.is_temporary() {
             Self::new(Code::StoreUnavailable, "the database cannot be reached right now")
         } else {
@@ -103,15 +106,18 @@ fn check_registration(message: &Register) -> Outcome<()> {
 
 async fn heartbeat(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
     answer(&request, payload, &api, async |signer, message: Heartbeat| {
-        let ack = || HeartbeatAck { cluster_time_us: api.engine.clock.now_us(), cancel: Vec::new() };
+        let ack = |cancel| HeartbeatAck { cluster_time_us: api.engine.clock.now_us(), cancel };
         // The executor keeps its clock while the database is away, and learns of it in time.
-        let with_time = |refused: Refused| Refused { data: serde_json::to_value(ack()).ok(), ..refused };
+        let with_time = |refused: Refused| Refused { data: serde_json::to_value(ack(Vec::new())).ok(), ..refused };
         let commit = tokio::time::timeout(HEARTBEAT_COMMIT_MAX, api.engine.executors.heartbeat(signer.scope, message));
         let known = match commit.await {
             Ok(done) => done.map_err(|error| with_time(Refused::from(error)))?,
             Err(_) => return Err(with_time(Refused::new(Code::StoreUnavailable, "the database does not answer"))),
         };
-        if known { Ok(ack()) } else { Err(Refused::new(Code::RegisterAgain, "this executor is not known (any more)")) }
+        match known {
+            Some(cancel) => Ok(ack(cancel)),
+            None => Err(Refused::new(Code::RegisterAgain, "this executor is not known (any more)")),
+        }
     })
     .await
 }

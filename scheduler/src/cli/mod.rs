@@ -90,7 +90,8 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
 }
 
 async fn migrate(settings: &Settings) -> anyhow::Result<()> {
-    let store = SqlStore::connect(&settings.database).await.context("the database cannot be used")?;
+    let unusable = || format!("the database {} cannot be used (database.url)", settings.database.place());
+    let store = SqlStore::connect(&settings.database).await.with_context(unusable)?;
     let steps = store.migrate().await.context("the schema cannot be brought up to date")?;
     store.close().await;
     println!("{steps} step(s) applied; the schema is up to date");

@@ -4,7 +4,12 @@ use super::{Clock, Registry, Snapshot};
 use crate::domain::IdSource;
 use crate::store::{ExecutorBeat, ExecutorStore, Result, Scope};
 use carillon_protocol::{Heartbeat, Register, RunKey};
+use std::collections::HashSet;
 use std::sync::Arc;
+
+/// An executor that this node has not heard for so long has its runs confirmed, ms: well below
+/// every offline time-out, since a heartbeat lost on its way is no harm.
+const SILENCE_MS: i64 = 5_000;
 
 /// The node's ear for executors.
 pub struct Executors {
@@ -35,20 +40,31 @@ impl Executors {
         Ok(id)
     }
 
-    /// Commits a heartbeat; `false` when the executor is not known and must register again.
-    /// Answered only after the commit: the executor starts what it holds by this promise.
-    pub async fn heartbeat(&self, scope: Scope, beat: Heartbeat) -> Result<bool> {
+    /// Commits a heartbeat; answers what the executor must drop, or `None` when it is not known
+    /// and must register again. Answered only after the commit: the executor starts what it holds
+    /// by this promise.
+    pub async fn heartbeat(&self, scope: Scope, beat: Heartbeat) -> Result<Option<Vec<RunKey>>> {
         let Heartbeat { executor_id, instance, snapshot_at, held, running, unacknowledged, draining, .. } = beat;
         let row = ExecutorBeat { executor_id, instance, scope, held: held.len(), running: running.len(), draining };
         if !self.store.beat(&[row]).await?.contains(&executor_id) {
-            return Ok(false);
+            return Ok(None);
         }
-        let runs: std::collections::HashSet<RunKey> = held.into_iter().chain(running).chain(unacknowledged).collect();
         let received_at = self.clock.now_ms();
+        let live: Vec<RunKey> = held.into_iter().chain(running).collect();
+        // Not heard here for a while: somebody may have given its runs away in the meantime.
+        let mut cancel = Vec::new();
+        if !live.is_empty() && !self.registry.heard_lately(executor_id, received_at - SILENCE_MS) {
+            let mine = self.store.reconfirm(scope, executor_id, &live).await?;
+            cancel.extend(live.iter().filter(|run| !mine.contains(run)).copied());
+            if !cancel.is_empty() {
+                tracing::warn!(executor = executor_id, runs = cancel.len(), "executor is back and must drop runs");
+            }
+        }
         // An executor whose clock runs ahead must not vouch for what it has not seen yet.
         let taken_at = snapshot_at.min(received_at);
+        let runs: HashSet<RunKey> = live.into_iter().chain(unacknowledged).collect();
         self.registry.heard(executor_id, Snapshot { taken_at, received_at, runs });
-        Ok(true)
+        Ok(Some(cancel))
     }
 
     /// Takes an executor out of routing; for good when it `left`.

@@ -16,6 +16,8 @@ pub struct View {
     pub alive_since: i64,
     /// Whether this node has been in contact long enough to call anybody dead.
     pub settled: bool,
+    /// Since when it has been in contact without a break, ms.
+    pub contact_since: i64,
 }
 
 /// A cluster clock that goes back by more was set, ms.
@@ -91,6 +93,7 @@ impl Membership {
             share: Share { index: 0, total: 1 },
             alive_since: clock.now_ms() - offline_after_ms,
             settled: false,
+            contact_since: clock.now_ms(),
         };
         let contact = Mutex::new(Contact::starting(clock.now_ms(), offline_after_ms));
         Ok(Self { me, store, clock, offline_after_ms, view: ArcSwap::from_pointee(view), contact })
@@ -154,7 +157,7 @@ impl Membership {
         live.sort_unstable();
         let index = live.iter().position(|id| *id == self.me.id).unwrap_or(0);
         let share = Share { index: u32::try_from(index).unwrap_or(0), total: u32::try_from(live.len()).unwrap_or(1) };
-        View { live, share, alive_since, settled }
+        View { live, share, alive_since, settled, contact_since: self.contact().since }
     }
 }
 

@@ -80,6 +80,11 @@ impl Registry {
         self.snapshots.insert(id, snapshot);
     }
 
+    /// Whether the executor beat here since `since` (ms).
+    pub fn heard_lately(&self, id: i64, since: i64) -> bool {
+        self.snapshots.get(&id).is_some_and(|snapshot| snapshot.received_at >= since)
+    }
+
     /// Executors that beat here since `since` (ms).
     pub fn heard_since(&self, since: i64) -> Vec<i64> {
         self.snapshots.iter().filter(|entry| entry.received_at >= since).map(|entry| *entry.key()).collect()

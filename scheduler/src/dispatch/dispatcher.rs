@@ -9,6 +9,7 @@ use crate::domain::{Executor, IdSource, Reason, Run, Status, Task, routing};
 use crate::queue::RunQueue;
 use crate::store::{Change, HandOver, HandStore, PlanStore, Result, StoreError};
 use carillon_protocol::{BlockStrategy, Dispatch, DispatchAck, DispatchItem, DispatchOutcome};
+use dashmap::DashMap;
 use futures_util::future::join_all;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,6 +50,9 @@ pub struct Dispatcher<S: ?Sized> {
     ids: Arc<IdSource>,
     tasks: Arc<TaskCache<S>>,
     settings: DispatchSettings,
+    /// Runs whose mark ended in an error, and when it was first tried, ms. No more than the queue
+    /// holds.
+    unconfirmed: DashMap<i64, i64>,
 }
 
 /// The parts that a dispatcher works with.
@@ -76,8 +80,8 @@ struct Parcel {
     run: Run,
     task: Arc<Task>,
     refused_by: Vec<i64>,
-    /// A shard that was marked in its parent's transaction and is not sent yet.
-    is_marked: bool,
+    /// When a shard was marked, in its parent's transaction; it is sent as it is.
+    marked_at: Option<i64>,
 }
 
 /// A run for one executor.
@@ -90,7 +94,7 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
     /// Over the node's parts.
     pub fn new(parts: DispatchParts<S>, settings: DispatchSettings) -> Self {
         let DispatchParts { store, clock, membership, registry, transport, queue, ids, tasks } = parts;
-        Self { store, clock, membership, registry, transport, queue, ids, tasks, settings }
+        Self { store, clock, membership, registry, transport, queue, ids, tasks, settings, unconfirmed: DashMap::new() }
     }
 
     /// Hands a batch over. When the database fails, what was not decided goes back into the
@@ -141,7 +145,7 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
                     ..Change::of(&run, Status::Expired, Reason::Expired)
                 },
                 Some(task) => {
-                    parcels.push(Parcel { run, task: Arc::clone(task), refused_by: Vec::new(), is_marked: false });
+                    parcels.push(Parcel { run, task: Arc::clone(task), refused_by: Vec::new(), marked_at: None });
                     continue;
                 }
             };
@@ -226,7 +230,7 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
             return Ok(Vec::new());
         }
         let address = |((run, _), executor): ((Run, i64), &Arc<Executor>)| Addressed {
-            parcel: Parcel { run, task: Arc::clone(&task), refused_by: Vec::new(), is_marked: true },
+            parcel: Parcel { run, task: Arc::clone(&task), refused_by: Vec::new(), marked_at: Some(now) },
             executor: Arc::clone(executor),
         };
         Ok(shards.into_iter().zip(fitting).map(address).collect())
@@ -234,14 +238,22 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
 
     /// Marks DISPATCHED; what another changed meanwhile drops out.
     async fn mark(&self, addressed: Vec<Addressed>) -> std::result::Result<Marked, (Vec<Run>, StoreError)> {
-        let marked_at = self.clock.now_ms();
-        let (mut ready, open): (Vec<_>, Vec<_>) = addressed.into_iter().partition(|a| a.parcel.is_marked);
+        let (mut ready, open): (Vec<_>, Vec<_>) = addressed.into_iter().partition(|a| a.parcel.marked_at.is_some());
+        let now = self.clock.now_ms();
         let items: Vec<HandOver> = open
             .iter()
             .map(|a| HandOver { id: a.parcel.run.id, version: a.parcel.run.version, executor_id: a.executor.id })
             .collect();
-        match self.store.hand_over(self.membership.id(), &items, marked_at).await {
+        // The acceptance window begins with the first try to mark: it may have been committed,
+        // and others count from there.
+        let first_tries = items.iter().map(|item| *self.unconfirmed.entry(item.id).or_insert(now));
+        let first_try = first_tries.min().unwrap_or(now);
+        let marked_at = ready.iter().filter_map(|a| a.parcel.marked_at).fold(first_try, i64::min);
+        match self.store.hand_over(self.membership.id(), &items, now).await {
             Ok(mine) => {
+                for item in &items {
+                    self.unconfirmed.remove(&item.id);
+                }
                 ready.extend(open.into_iter().filter(|a| mine.contains(&a.parcel.run.id)).map(|mut a| {
                     a.parcel.run.version += 1;
                     a.parcel.run.attempt += 1;
@@ -283,6 +295,7 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
             cluster_time_us: self.clock.now_us(),
             items: parcels.iter().map(|parcel| item(parcel, accept_until)).collect(),
         };
+        let mut may_have_arrived = false;
         loop {
             if self.clock.now_ms() >= accept_until {
                 // This process was paused, or the executor never answered: others may act on
@@ -296,8 +309,10 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
             }
             match self.transport.dispatch(&executor, &message).await {
                 Ok(ack) => return self.sort_out(&executor, parcels, &ack).await,
-                Err(SendError::Unknown(detail)) => {
-                    tracing::warn!(executor = executor.id, detail, "hand-over unconfirmed; repeating it");
+                // Once it may have arrived, a later refusal says nothing about the first message.
+                Err(error) if may_have_arrived || matches!(error, SendError::Unknown(_)) => {
+                    may_have_arrived = true;
+                    tracing::warn!(executor = executor.id, %error, "hand-over unconfirmed; repeating it");
                     self.registry.avoid(executor.id, self.clock.now_ms() + AVOID_MS);
                     tokio::time::sleep(RESEND_PAUSE).await;
                 }
@@ -382,7 +397,7 @@ fn refused(parcels: Vec<Parcel>, executor: i64) -> Vec<Parcel> {
         .into_iter()
         .map(|mut parcel| {
             parcel.refused_by.push(executor);
-            parcel.is_marked = false;
+            parcel.marked_at = None;
             parcel
         })
         .collect()

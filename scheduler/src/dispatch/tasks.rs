@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// Definitions kept at most; when full, the cache starts again.
 const TASKS_MAX: usize = 50_000;
 
-/// A bounded cache. An entry is good for runs of its own revision or an earlier one; a run that
-/// is newer makes it read again.
+/// A bounded cache. An entry is good for fresh runs of its own revision or an earlier one; a run
+/// that is newer, or that was handed over before, makes it read again.
 pub struct TaskCache<S: ?Sized> {
     store: Arc<S>,
     known: DashMap<i64, Arc<Task>>,
@@ -31,7 +31,11 @@ impl<S: PlanStore + ?Sized> TaskCache<S> {
             if found.contains_key(&run.task_id) || missing.contains(&run.task_id) {
                 continue;
             }
-            match self.known.get(&run.task_id).filter(|task| task.revision >= run.revision) {
+            // A run that was handed over before may have outlived its definition: whoever stopped
+            // or edited the task could not cancel it then. A fresh one cannot, its row was
+            // cancelled with the edit.
+            let usable = |task: &Arc<Task>| run.attempt == 0 && task.revision >= run.revision;
+            match self.known.get(&run.task_id).filter(|task| usable(task)) {
                 Some(task) => drop(found.insert(run.task_id, Arc::clone(&task))),
                 None => missing.push(run.task_id),
             }

@@ -5,10 +5,15 @@ use crate::cluster::Clock;
 use crate::dispatch::TaskCache;
 use crate::domain::failure::{self, Attempt};
 use crate::domain::{IdSource, Reason, Run, Status};
-use crate::store::{BATCH_MAX, Change, HandStore, HandedRun, OutcomeStore, PlanStore, Result, Scope};
+use crate::store::{
+    BATCH_MAX, Change, HandStore, HandedRun, OutcomeStore, PlanStore, Result, Scope, StoreError, StoreErrorKind,
+};
 use carillon_protocol::{RunKey, RunResult, RunStatus, Verdict};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+/// A row that changes between the look and the step is looked at again so often.
+const ROUNDS_MAX: usize = 5;
 
 /// Takes results in.
 pub struct Intake<S: ?Sized> {
@@ -68,29 +73,47 @@ impl<S: OutcomeStore + HandStore + PlanStore + ?Sized> Intake<S> {
         if results.is_empty() {
             return Ok(());
         }
+        let mut open: Vec<&RunResult> = results.to_vec();
+        for _ in 0..ROUNDS_MAX {
+            open = self.fail_once(scope, &open, verdicts).await?;
+            if open.is_empty() {
+                return Ok(());
+            }
+        }
+        Err(StoreError::new(StoreErrorKind::Contention, "record failures", "rows keep changing; send them again"))
+    }
+
+    /// Answers those whose row changed between the look and the step: they are judged again.
+    async fn fail_once<'a>(
+        &self,
+        scope: Scope,
+        results: &[&'a RunResult],
+        verdicts: &mut HashMap<RunKey, Verdict>,
+    ) -> Result<Vec<&'a RunResult>> {
         let rows = self.read(scope, results).await?;
         let runs: Vec<Run> = rows.values().map(|row| row.run.clone()).collect();
         let tasks = self.tasks.of(&runs).await?;
         let now = self.clock.now_ms();
         let mut changes = Vec::new();
+        let mut tried = Vec::new();
         for result in results {
             let row = rows.get(&result.log);
             let current = row.filter(|row| row.run.status == Status::Dispatched && row.run.attempt == result.attempt);
-            match current {
-                Some(row) => changes.push(step(row, result, tasks.get(&row.run.task_id).map(AsRef::as_ref), now)),
-                None => drop(verdicts.insert(key(result), judge(row, result))),
-            }
+            let Some(row) = current else {
+                verdicts.insert(key(result), judge(row, result));
+                continue;
+            };
+            changes.push(step(row, result, tasks.get(&row.run.task_id).map(AsRef::as_ref), now));
+            tried.push(*result);
         }
         let moved = self.store.change(&changes).await?;
         let ended = changes.iter().filter(|change| change.to.is_terminal() && moved.contains(&change.id));
         let parents: HashSet<i64> =
             ended.filter_map(|change| rows.get(&change.id)).map(|row| row.run.parent_id).collect();
-        for result in results {
-            // A change that lost the race: somebody else ended this attempt in the meantime.
-            let verdict = if moved.contains(&result.log) { Verdict::Applied } else { Verdict::Stale };
-            verdicts.entry(key(result)).or_insert(verdict);
-        }
-        self.settle(parents).await
+        let (done, open): (Vec<_>, Vec<_>) = tried.into_iter().partition(|result| moved.contains(&result.log));
+        verdicts.extend(done.iter().map(|result| (key(result), Verdict::Applied)));
+        self.settle(parents).await?;
+        Ok(open)
     }
 
     async fn read(&self, scope: Scope, results: &[&RunResult]) -> Result<HashMap<i64, HandedRun>> {

@@ -79,7 +79,7 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
         let mut moved = 0;
         if view.settled {
             moved += self.return_queues_of_the_dead(&view.live).await?;
-            moved += self.end_of_executors().await?;
+            moved += self.end_of_executors(view.contact_since).await?;
         }
         moved += self.never_accepted(&view.live).await?;
         let parents = self.store.open_parents(self.clock.now_ms() - QUIET_MS, BATCH_MAX as u64).await?;
@@ -122,14 +122,14 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
             })
             .await?;
         let lost = suspects.into_iter().filter(|handed| {
-            let accepted_by = handed.dispatched_at + self.settings.accept_window_ms + MARGIN_MS;
-            self.registry.denies(handed.executor_id, RunKey(handed.run.id, handed.run.attempt), accepted_by)
+            let run = RunKey(handed.run.id, handed.run.attempt);
+            self.registry.denies(handed.executor_id, run, self.accepted_by(handed))
         });
         self.decide(lost.map(|handed| (handed.run, Reason::Undelivered)).collect()).await
     }
 
     /// Runs of executors that are no longer online.
-    async fn end_of_executors(&self) -> Result<usize> {
+    async fn end_of_executors(&self, contact_since: i64) -> Result<usize> {
         let suspects = self
             .store
             .suspects(&Suspects {
@@ -147,9 +147,14 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
         let ends = self.store.executor_ends(&ids.into_iter().collect::<Vec<_>>()).await?;
         let mut fates = HashMap::new();
         for end in ends {
-            fates.insert(end.id, self.fate(end).await);
+            fates.insert(end.id, self.fate(end, contact_since).await);
         }
+        let now = self.clock.now_ms();
         let lost = suspects.into_iter().filter_map(|handed| {
+            // Its sender may still be repeating the hand-over.
+            if now <= self.accepted_by(&handed) {
+                return None;
+            }
             // An executor whose row retention has taken is long dead.
             let fate = fates.get(&handed.executor_id).unwrap_or(&Fate::DEAD);
             fate.of(&handed).map(|reason| (handed.run, reason))
@@ -157,12 +162,19 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
         self.decide(lost.collect()).await
     }
 
-    async fn fate(&self, end: ExecutorEnd) -> Fate {
+    /// After this instant no executor accepts the hand-over, ms.
+    fn accepted_by(&self, handed: &HandedRun) -> i64 {
+        handed.dispatched_at + self.settings.accept_window_ms + MARGIN_MS
+    }
+
+    async fn fate(&self, end: ExecutorEnd, contact_since: i64) -> Fate {
         let now = self.clock.now_ms();
         if end.gone_at > 0 {
             return Fate { starts_nothing_after: Some(end.gone_at), dead: true };
         }
-        let silent_ms = now - end.heartbeat_at;
+        // While the database was away no heartbeat could be committed, and executors went on.
+        let last_heard = end.heartbeat_at.max(contact_since);
+        let silent_ms = now - last_heard;
         if silent_ms <= self.settings.offline_after_ms {
             return Fate { starts_nothing_after: None, dead: false };
         }
@@ -172,7 +184,7 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
                 Probe::Instance(instance) => instance != end.instance,
                 Probe::Unknown => false,
             };
-        Fate { starts_nothing_after: Some(end.heartbeat_at + self.settings.offline_after_ms), dead }
+        Fate { starts_nothing_after: Some(last_heard + self.settings.offline_after_ms), dead }
     }
 
     async fn decide(&self, lost: Vec<(Run, Reason)>) -> Result<usize> {

@@ -44,7 +44,7 @@ impl RunQueue {
         self.capacity.saturating_sub(self.len())
     }
 
-    /// Adds claimed runs; a run that is already inside is replaced (its version is newer).
+    /// Adds claimed runs; of a run that is already inside the newer version stays.
     /// The loader asks for no more than [`RunQueue::room`]; what was returned by the dispatcher
     /// has its place in any case.
     pub fn push(&self, runs: impl IntoIterator<Item = Run>) {
@@ -57,8 +57,14 @@ impl RunQueue {
         let before = inner.order.peek().map(|Reverse(key)| *key);
         for (at, run) in runs {
             let id = run.id;
-            if inner.runs.insert(id, run).is_none() {
-                inner.order.push(Reverse((at, id)));
+            match inner.runs.get(&id) {
+                None => {
+                    inner.runs.insert(id, run);
+                    inner.order.push(Reverse((at, id)));
+                }
+                // An older copy must not displace the row as it is now.
+                Some(inside) if inside.version >= run.version => {}
+                Some(_) => drop(inner.runs.insert(id, run)),
             }
         }
         let earlier = inner.order.peek().map(|Reverse(key)| *key) != before;

@@ -20,6 +20,12 @@ pub struct LoaderSettings {
 /// What is due within the lead plus this is claimed by any node, ms.
 const URGENT_MS: i64 = 1_500;
 
+/// A row still queued this long after its due time is looked at again, ms.
+const OVERDUE_MS: i64 = 2_000;
+
+/// Rows looked at for that; the earliest come first.
+const OVERDUE_MAX: u64 = 10;
+
 /// The loader of one node.
 pub struct Loader<S: ?Sized> {
     store: Arc<S>,
@@ -29,6 +35,8 @@ pub struct Loader<S: ?Sized> {
     settings: LoaderSettings,
     /// An earlier claim ended in an error: rows may be this node's without being in the queue.
     unsure: AtomicBool,
+    /// Two fills at once would claim the same rows, and each take them for its own.
+    one_at_a_time: tokio::sync::Mutex<()>,
 }
 
 impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
@@ -41,12 +49,27 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
         queue: Arc<RunQueue>,
         settings: LoaderSettings,
     ) -> Self {
-        Self { store, clock, membership, queue, settings, unsure: AtomicBool::new(true) }
+        Self {
+            store,
+            clock,
+            membership,
+            queue,
+            settings,
+            unsure: AtomicBool::new(true),
+            one_at_a_time: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Claims this node's share of what is due within the lead and two load intervals.
     pub async fn load(&self) -> Result<usize> {
-        let until = self.clock.now_ms() + self.settings.lead_ms + 2 * self.settings.interval_ms;
+        let now = self.clock.now_ms();
+        let until = now + self.settings.lead_ms + 2 * self.settings.interval_ms;
+        // Whatever went wrong: a row of this node's that should have gone out by now and is
+        // still queued is looked at again.
+        let overdue = self.store.queued_of(self.membership.id(), OVERDUE_MAX).await?;
+        if overdue.iter().any(|run| run.due_time < now - OVERDUE_MS) {
+            self.unsure.store(true, Ordering::Relaxed);
+        }
         self.fill(Some(self.membership.view().share), until).await
     }
 
@@ -72,6 +95,7 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
     }
 
     async fn fill(&self, share: Option<Share>, until: i64) -> Result<usize> {
+        let _alone = self.one_at_a_time.lock().await;
         self.adopt().await?;
         let mut loaded = 0;
         loop {
@@ -105,11 +129,12 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
         let limit = (self.queue.room() + inside.len()) as u64;
         let mine = self.store.queued_of(self.membership.id(), limit.max(1)).await;
         let mine = mine.inspect_err(|_| self.unsure.store(true, Ordering::Relaxed))?;
-        let missing: Vec<Run> = mine.into_iter().filter(|run| !inside.contains(&run.id)).collect();
-        if !missing.is_empty() {
-            tracing::info!(runs = missing.len(), "took over runs queued for this node");
+        let missing = mine.iter().filter(|run| !inside.contains(&run.id)).count();
+        if missing > 0 {
+            tracing::info!(runs = missing, "took over runs queued for this node");
         }
-        self.queue.push(missing);
+        // Those inside, too: the copy there may be older than the row.
+        self.queue.push(mine);
         Ok(())
     }
 }

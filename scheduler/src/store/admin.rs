@@ -278,7 +278,8 @@ impl SqlStore {
                 Status::Retry as i16
             ),
         );
-        tx.execute(&cancel, [task_id.into(), reason.as_str().into(), now.into()]).await?;
+        let values: [Value; 3] = [task_id.into(), reason.as_str().into(), now.into()];
+        tx.execute(&cancel, values.clone()).await?;
         let held = Sql::new(
             self.backend,
             &format!(
@@ -287,7 +288,10 @@ impl SqlStore {
                 Status::Dispatched as i16
             ),
         );
-        tx.query(&held, [task_id.into()], rows::handed_run).await
+        let held = tx.query(&held, [task_id.into()], rows::handed_run).await?;
+        // Once more: a run may have come back from its executor between the two.
+        tx.execute(&cancel, values).await?;
+        Ok(held)
     }
 
     /// Writes a run to start at once. Answers its fire time (a millisecond later than asked when

@@ -36,6 +36,21 @@ pub struct DatabaseSettings {
     pub migrate_at_start: bool,
 }
 
+impl DatabaseSettings {
+    /// The address without its password, for messages.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let Some((before, rest)) = self.url.split_once("://") else { return self.url.clone() };
+        match rest.rsplit_once('@') {
+            None => self.url.clone(),
+            Some((login, host)) => {
+                let user = login.split(':').next().unwrap_or_default();
+                format!("{before}://{user}@{host}")
+            }
+        }
+    }
+}
+
 /// The store on a real database. Cloning shares the pools.
 #[derive(Clone)]
 pub struct SqlStore {
@@ -59,7 +74,7 @@ impl SqlStore {
     /// # Errors
     /// The address cannot be parsed, the server does not answer or refuses the login.
     pub async fn connect(settings: &DatabaseSettings) -> Result<Self> {
-        const ACTION: &str = "connect to the database (database.url)";
+        const ACTION: &str = "connect";
         make_sqlite_folder(&settings.url)?;
         reach_server(settings).await?;
         let writers = if settings.url.starts_with("sqlite:") { 1 } else { settings.max_connections };
@@ -242,6 +257,9 @@ where
 
 /// The pool hides why it cannot connect behind its own time-out; a plain connection tells.
 async fn reach_server(settings: &DatabaseSettings) -> Result<()> {
+    if settings.url.starts_with("sqlite:") {
+        return Ok(());
+    }
     let Ok(url) = url::Url::parse(&settings.url) else { return Ok(()) };
     let default_port = if url.scheme().starts_with("postgres") { 5432 } else { 3306 };
     let Some(host) = url.host_str().filter(|host| !host.is_empty()) else { return Ok(()) };
@@ -254,7 +272,7 @@ async fn reach_server(settings: &DatabaseSettings) -> Result<()> {
         Err(_) => format!("no answer within {:?}", settings.connect_timeout),
     };
     let detail = format!("cannot reach {host}:{port}: {why}; start the database there, or mend database.url");
-    Err(StoreError::new(StoreErrorKind::Unavailable, "connect to the database (database.url)", detail))
+    Err(StoreError::new(StoreErrorKind::Unavailable, "connect", detail))
 }
 
 /// A fresh machine has no folder for the file yet.
@@ -265,7 +283,7 @@ fn make_sqlite_folder(url: &str) -> Result<()> {
     let Some(folder) = folder else { return Ok(()) };
     std::fs::create_dir_all(folder).map_err(|error| {
         let detail = format!("cannot make the folder {}: {error}", folder.display());
-        StoreError::new(StoreErrorKind::Invalid, "connect to the database (database.url)", detail)
+        StoreError::new(StoreErrorKind::Invalid, "connect", detail)
     })
 }
 

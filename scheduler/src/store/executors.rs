@@ -3,11 +3,11 @@
 use super::connect::retrying;
 use super::dialect::{Sql, or_ignore};
 use super::rows::{self, clean, to_json};
-use super::{ExecutorBeat, ExecutorEnd, ExecutorStore, Result, Scope, SqlStore};
+use super::{ExecutorBeat, ExecutorEnd, ExecutorStore, Result, Scope, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::Executor;
 use crate::domain::task::NEVER;
 use async_trait::async_trait;
-use carillon_protocol::{HandlerInfo, Register};
+use carillon_protocol::{HandlerInfo, Register, RunKey};
 use std::collections::HashSet;
 
 #[async_trait]
@@ -38,6 +38,21 @@ impl ExecutorStore for SqlStore {
         }
         let read = self.query(ACTION, &self.sql.executor_known, [keys.into()], |row| row.try_get_by_index(0));
         Ok(read.await?.into_iter().collect())
+    }
+
+    async fn reconfirm(&self, scope: Scope, executor_id: i64, runs: &[RunKey]) -> Result<HashSet<RunKey>> {
+        const ACTION: &str = "reconfirm the runs of an executor";
+        let mut confirmed = HashSet::new();
+        for batch in runs.chunks(super::BATCH_MAX) {
+            let keys = to_json(ACTION, batch)?;
+            let values = || [keys.clone().into(), executor_id.into(), scope.tenant_id.into(), scope.app_id.into()];
+            self.execute(ACTION, &self.sql.reconfirm, values()).await?;
+            let read = self.query(ACTION, &self.sql.reconfirmed, values(), |row| {
+                Ok(RunKey(row.try_get_by_index(0)?, row.try_get_by_index(1)?))
+            });
+            confirmed.extend(read.await?);
+        }
+        Ok(confirmed)
     }
 
     async fn retire(&self, scope: Scope, executor_id: i64, left: bool, now: i64) -> Result<()> {
@@ -88,25 +103,36 @@ impl SqlStore {
         let tx = self.begin(ACTION).await?;
         let known = Sql::new(
             self.backend,
-            "SELECT id, tags, handlers, address, description FROM executor WHERE app_id = {1} AND instance = {2} AND tenant_id = {3}",
+            "SELECT id, tags, handlers, address, description, gone_at FROM executor WHERE app_id = {1} AND \
+             instance = {2} AND tenant_id = {3}",
         );
         let key = [app_id.into(), register.instance.clone().into(), tenant_id.into()];
-        let known: Vec<(i64, [String; 4])> = tx
+        let known: Vec<(i64, [String; 4], i64)> = tx
             .query(&known, key, |row| {
                 let text = |at| row.try_get_by_index::<String>(at);
-                Ok((row.try_get_by_index(0)?, [text(1)?, text(2)?, text(3)?, text(4)?]))
+                Ok((row.try_get_by_index(0)?, [text(1)?, text(2)?, text(3)?, text(4)?], row.try_get_by_index(5)?))
             })
             .await?;
         let described = [tags.clone(), handlers.clone(), register.address.clone(), clean(&register.description)];
-        let (id, news) = known.first().map_or_else(|| (new_id(), true), |(id, before)| (*id, *before != described));
+        let (id, news, gone_at) = known
+            .first()
+            .map_or_else(|| (new_id(), true, 0), |(id, before, gone_at)| (*id, *before != described, *gone_at));
         let [_, _, address, description] = described;
-        // The address belongs to one process: whoever listened there before is gone.
-        let replace = Sql::new(
-            self.backend,
-            "UPDATE executor SET gone_at = {1}, draining = 1 WHERE tenant_id = {2} AND app_id = {3} AND address = {4} \
-             AND id <> {5} AND gone_at = 0",
-        );
-        tx.execute(&replace, [now.into(), tenant_id.into(), app_id.into(), address.clone().into(), id.into()]).await?;
+        let place = || [tenant_id.into(), app_id.into(), address.clone().into(), id.into()];
+        let others = "tenant_id = {1} AND app_id = {2} AND address = {3} AND id <> {4} AND gone_at = 0";
+        if known.is_empty() {
+            // The address belongs to one process: whoever listened there before is gone.
+            let replace = format!("UPDATE executor SET gone_at = {{5}}, draining = 1 WHERE {others}");
+            let [tenant, app, at, me] = place();
+            tx.execute(&Sql::new(self.backend, &replace), [tenant, app, at, me, now.into()]).await?;
+        } else if gone_at > 0 {
+            let holder = Sql::new(self.backend, &format!("SELECT id FROM executor WHERE {others}"));
+            let holder: Vec<i64> = tx.query(&holder, place(), |row| row.try_get_by_index(0)).await?;
+            if !holder.is_empty() {
+                let detail = "a newer process has registered at this address; this message came too late";
+                return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+            }
+        }
         if known.is_empty() {
             let insert = Sql::new(
                 self.backend,
@@ -183,7 +209,10 @@ impl SqlStore {
             .collect();
         let insert_handler = Sql::new(
             self.backend,
-            "INSERT INTO handler (id, tenant_id, app_id, name, created_at) VALUES ({1}, {2}, {3}, {4}, {5})",
+            &format!(
+                "INSERT INTO handler (id, tenant_id, app_id, name, created_at) VALUES ({{1}}, {{2}}, {{3}}, {{4}}, {{5}}) {}",
+                or_ignore(self.backend, "tenant_id, app_id, name")
+            ),
         );
         let insert_task = Sql::new(
             self.backend,

@@ -37,7 +37,7 @@ pub use tenants::{AppView, NewKey, SigningKey};
 use crate::domain::plan::Plan;
 use crate::domain::{Executor, Reason, Run, Status, Task};
 use async_trait::async_trait;
-use carillon_protocol::{Register, RunResult};
+use carillon_protocol::{Register, RunKey, RunResult};
 use std::collections::HashSet;
 
 /// Result of everything in this room.
@@ -337,8 +337,8 @@ pub struct ExecutorBeat {
 /// Asked by `cluster/` and `api/` for executors.
 #[async_trait]
 pub trait ExecutorStore: Send + Sync {
-    /// Registers a process or refreshes its description; other processes at the same address are
-    /// gone with it. Makes a stopped task of each handler never seen before. `key_id` is the key
+    /// Registers a process or refreshes its description. A process seen for the first time
+    /// replaces whoever was at its address; one that was replaced itself does not come back. Makes a stopped task of each handler never seen before. `key_id` is the key
     /// that signed it; `new_id` makes ids.
     async fn register(
         &self,
@@ -350,6 +350,9 @@ pub trait ExecutorStore: Send + Sync {
     ) -> Result<i64>;
     /// Commits heartbeats by the database's clock; answers the executors that are known.
     async fn beat(&self, beats: &[ExecutorBeat]) -> Result<HashSet<i64>>;
+    /// After an executor's silence: bumps the version of every run that is still its own, so that
+    /// whoever judged it before loses the race; answers those. The others it must drop.
+    async fn reconfirm(&self, scope: Scope, executor_id: i64, runs: &[RunKey]) -> Result<HashSet<RunKey>>;
     /// Marks an executor as gone (`left`) or as taking no new runs.
     async fn retire(&self, scope: Scope, executor_id: i64, left: bool, now: i64) -> Result<()>;
     /// Executors with a heartbeat at or after `since` that are not gone.

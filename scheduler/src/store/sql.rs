@@ -52,6 +52,8 @@ pub struct Statements {
     // executors
     pub executor_beat: Sql,
     pub executor_known: Sql,
+    pub reconfirm: Sql,
+    pub reconfirmed: Sql,
     pub executors: Sql,
     pub executor_ends: Sql,
     // housekeeping
@@ -209,7 +211,7 @@ impl Statements {
             )),
             expand_parent: sql(&format!(
                 "UPDATE task_log SET status = {DISPATCHED}, shard_total = {{3}}, dispatched_at = {{4}}, \
-                 attempt = attempt + 1, version = version + 1 WHERE id = {{1}} AND version = {{2}} \
+                 attempt = attempt + 1, version = version + 1, reason = CASE WHEN reason IN ({ORIGINS}) THEN reason ELSE '' END WHERE id = {{1}} AND version = {{2}} \
                  AND status = {QUEUED}"
             )),
             insert_shards: sql(&format!(
@@ -307,6 +309,11 @@ impl Statements {
                 BEAT_ON,
             ),
             executor_known: sql(&format!("SELECT l.id FROM {} JOIN executor l ON {BEAT_ON}", rows(backend, 1, BEAT))),
+            reconfirm: from("task_log", "version = l.version + 1", RUN_KEY, STILL_HELD),
+            reconfirmed: sql(&format!(
+                "SELECT l.id, l.attempt FROM {} JOIN task_log l ON {STILL_HELD}",
+                rows(backend, 1, RUN_KEY)
+            )),
             executors: sql(&format!(
                 "SELECT {EXECUTOR_COLUMNS} FROM executor WHERE heartbeat_at >= {{1}} AND heartbeat_at <= {{now}} + 60000 AND gone_at = 0"
             )),
@@ -339,6 +346,10 @@ const CHANGE: &[(&str, Kind)] = &[
     ("started_at", Kind::Big),
     ("finished_at", Kind::Big),
 ];
+
+const RUN_KEY: &[(&str, Kind)] = &[("id", Kind::Big), ("attempt", Kind::Int)];
+const STILL_HELD: &str = "l.id = v.n_id AND l.attempt = v.n_attempt AND +l.status = 2 AND l.executor_id = {2} \
+     AND l.tenant_id = {3} AND l.app_id = {4}";
 
 const BEAT: &[(&str, Kind)] = &[
     ("id", Kind::Big),

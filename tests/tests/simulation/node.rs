@@ -292,11 +292,10 @@ impl NodeDoor for SimNode {
         let scope = self.parts.scope;
         let answer = self.serve(async move |engine: Arc<SimEngine>| {
             let known = engine.executors.heartbeat(scope, message).await;
-            known.map(|known| known.then(|| engine.clock.now_us()))
+            known.map(|known| known.map(|cancel| HeartbeatAck { cluster_time_us: engine.clock.now_us(), cancel }))
         });
         let known = answer.await.ok_or(Refusal::Unreachable)?.map_err(|error| refused(&error))?;
-        let cluster_time_us = known.ok_or(Refusal::RegisterAgain)?;
-        Ok(HeartbeatAck { cluster_time_us, cancel: Vec::new() })
+        known.ok_or(Refusal::RegisterAgain)
     }
 
     async fn results(&self, message: Results) -> Result<ResultsAck, Refusal> {

@@ -3,10 +3,12 @@
 use super::ModelStore;
 use super::rows::{ExecutorRow, State, TaskRow, schedule};
 use async_trait::async_trait;
-use carillon::domain::Executor;
 use carillon::domain::task::NEVER;
-use carillon::store::{ExecutorBeat, ExecutorEnd, ExecutorStore, Result, Scope, TaskDraft, TaskView};
-use carillon_protocol::{HandlerInfo, Register};
+use carillon::domain::{Executor, Status};
+use carillon::store::{
+    ExecutorBeat, ExecutorEnd, ExecutorStore, Result, Scope, StoreError, StoreErrorKind, TaskDraft, TaskView,
+};
+use carillon_protocol::{HandlerInfo, Register, RunKey};
 use std::collections::HashSet;
 
 #[async_trait]
@@ -19,7 +21,7 @@ impl ExecutorStore for ModelStore {
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) -> Result<i64> {
-        self.call("register", |state, at| Ok(state.register(scope, key_id, register, new_id, now, at))).await
+        self.call("register", |state, at| state.register(scope, key_id, register, new_id, now, at)).await
     }
 
     async fn beat(&self, beats: &[ExecutorBeat]) -> Result<HashSet<i64>> {
@@ -35,6 +37,23 @@ impl ExecutorStore for ModelStore {
                 }
             }
             Ok(known)
+        })
+        .await
+    }
+
+    async fn reconfirm(&self, scope: Scope, executor_id: i64, runs: &[RunKey]) -> Result<HashSet<RunKey>> {
+        self.call("reconfirm", |state, _| {
+            let mut confirmed = HashSet::new();
+            for key in runs {
+                let Some(row) = state.logs.get_mut(&key.0) else { continue };
+                let run = &mut row.run;
+                let ours = scope == Scope { tenant_id: run.tenant_id, app_id: run.app_id };
+                if ours && run.attempt == key.1 && run.status == Status::Dispatched && row.executor_id == executor_id {
+                    run.version += 1;
+                    confirmed.insert(*key);
+                }
+            }
+            Ok(confirmed)
         })
         .await
     }
@@ -92,13 +111,20 @@ impl State {
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
         at: i64,
-    ) -> i64 {
+    ) -> Result<i64> {
         let same = |row: &&ExecutorRow| row.executor.instance == register.instance && row.scope() == scope;
-        let known = self.executors.values().find(same).map(|row| row.executor.id);
-        let id = known.unwrap_or_else(new_id);
+        let known = self.executors.values().find(same).map(|row| (row.executor.id, row.gone_at));
+        let id = known.map_or_else(new_id, |(id, _)| id);
         for row in self.executors.values_mut() {
             let other = row.executor.id != id && row.scope() == scope && row.executor.address == register.address;
             if other && row.gone_at == 0 {
+                match known {
+                    Some((_, 0)) => continue,
+                    Some(_) => {
+                        return Err(StoreError::new(StoreErrorKind::Conflict, "register", "replaced at its address"));
+                    }
+                    None => {}
+                }
                 row.gone_at = now;
                 row.executor.draining = true;
                 self.events.push(format!("executor {} is replaced at its address by {id}", row.executor.id));
@@ -130,7 +156,7 @@ impl State {
         if news {
             self.register_handlers(scope, &register.handlers, new_id, now);
         }
-        id
+        Ok(id)
     }
 
     /// A handler seen for the first time makes a stopped task; one seen before does not.
