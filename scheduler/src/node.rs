@@ -25,6 +25,11 @@ use tokio_util::sync::CancellationToken;
 /// Between two looks at whether the parts still run.
 const PULSE: Duration = Duration::from_secs(1);
 
+/// Added to the lead, ms. Cron fires fall on whole seconds; with a lead of whole seconds the
+/// hand-over of one second's runs would fall on the very instant at which executors start
+/// another's, and on one machine they would make each other late.
+const STAGGER_MS: i64 = 350;
+
 /// How long giving back may take at a stop when the database is away.
 const FAREWELL_MAX: Duration = Duration::from_secs(15);
 
@@ -147,7 +152,7 @@ fn refuse_weak_keys(keys: &KeyRing, settings: &Settings) -> anyhow::Result<()> {
 #[must_use]
 pub fn engine_settings(settings: &Settings) -> EngineSettings {
     let s = &settings.schedulers;
-    let lead_ms = ms(s.before_interval);
+    let lead_ms = ms(s.before_interval) + STAGGER_MS;
     let purge_ms = ms(settings.data.purge_interval);
     EngineSettings {
         offline_after_ms: ms(s.offline_after),

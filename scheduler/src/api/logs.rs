@@ -79,7 +79,18 @@ async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpRespon
         return Err(Problem::conflict(format!("the run has ended ({})", run.status.as_str())));
     }
     if run.status == Status::Dispatched {
-        let took = api.engine.canceller.take_back(vec![log.handed.clone()], Reason::CancelledByHand, true).await?;
+        let mut runs = vec![log.handed.clone()];
+        if run.is_parent() {
+            let shards = LogFilter {
+                parent_id: Some(run.id),
+                task_id: Some(run.task_id),
+                limit: PAGE_MAX,
+                ..LogFilter::default()
+            };
+            runs.extend(api.store.list_logs(&shards).await?.into_iter().map(|shard| shard.handed));
+            runs.retain(|handed| handed.run.status == Status::Dispatched);
+        }
+        let took = api.engine.canceller.take_back(runs, Reason::CancelledByHand, true).await?;
         if !took.unreachable.is_empty() {
             return Err(Problem::conflict("the executor that has the run cannot be reached"));
         }

@@ -209,8 +209,12 @@ async fn change(
     let now = api.engine.clock.now_ms();
     let held = api.store.change_task(before, draft, started, reason, now).await?;
     let names = take_back(api, held, reason).await?;
+    if draft.routing != before.draft.routing {
+        api.store.clear_cancelled(before.id, names.first_dropped.map_or(now, |fire_time| fire_time.min(now))).await?;
+    }
     if let Some(from) = names.first_dropped.filter(|_| started) {
-        api.store.rewind(before.id, draft, before.revision + 1, from, now).await?;
+        // Never into the past: a retry that was dropped belonged to a fire that has been.
+        api.store.rewind(before.id, draft, before.revision + 1, from.max(now), now).await?;
     }
     write_ahead(api, before.id, started).await?;
     Ok(changed(&find(api, before.id).await?, &names))

@@ -107,8 +107,13 @@ fn check_registration(message: &Register) -> Outcome<()> {
 async fn heartbeat(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
     answer(&request, payload, &api, async |signer, message: Heartbeat| {
         let ack = |cancel| HeartbeatAck { cluster_time_us: api.engine.clock.now_us(), cancel };
-        // The executor keeps its clock while the database is away, and learns of it in time.
-        let with_time = |refused: Refused| Refused { data: serde_json::to_value(ack(Vec::new())).ok(), ..refused };
+        // The executor keeps its clock while the database is away, and learns of it in time. A
+        // node that has been cut off for long must not keep it going: the others may have given
+        // its runs away.
+        let with_time = |refused: Refused| {
+            let code = if api.engine.membership.in_touch() { refused.code } else { Code::Internal };
+            Refused { code, data: serde_json::to_value(ack(Vec::new())).ok(), ..refused }
+        };
         let commit = tokio::time::timeout(HEARTBEAT_COMMIT_MAX, api.engine.executors.heartbeat(signer.scope, message));
         let known = match commit.await {
             Ok(done) => done.map_err(|error| with_time(Refused::from(error)))?,

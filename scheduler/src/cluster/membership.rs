@@ -117,6 +117,12 @@ impl Membership {
         Ok(ours)
     }
 
+    /// Whether this node's heartbeat was committed within one offline time-out. Only then may it
+    /// tell executors that the database is away and that they should go on.
+    pub fn in_touch(&self) -> bool {
+        self.clock.now_ms() - self.contact().last <= self.offline_after_ms
+    }
+
     /// Looks who is alive; answers whether that changed.
     pub async fn look(&self) -> Result<bool> {
         let nodes = self.store.nodes().await?;

@@ -7,7 +7,7 @@ use crate::domain::failure::{self, Attempt};
 use crate::domain::task::Routing;
 use crate::domain::{Executor, IdSource, Reason, Run, Status, Task, routing};
 use crate::queue::RunQueue;
-use crate::store::{Change, HandOver, HandStore, PlanStore, Result, StoreError};
+use crate::store::{Change, HandOver, HandStore, PlanStore, Result, StoreError, StoreErrorKind};
 use carillon_protocol::{BlockStrategy, Dispatch, DispatchAck, DispatchItem, DispatchOutcome};
 use dashmap::DashMap;
 use futures_util::future::join_all;
@@ -36,6 +36,9 @@ const STORE_PAUSE_MS: i64 = 200;
 /// An executor that could not be reached is left out of routing for this long. ms.
 const AVOID_MS: i64 = 5_000;
 
+/// Marks of unknown effect remembered at most.
+const UNCONFIRMED_MAX: usize = 100_000;
+
 /// Pause before a message whose fate is unknown is repeated to the same executor.
 const RESEND_PAUSE: Duration = Duration::from_millis(200);
 
@@ -50,9 +53,8 @@ pub struct Dispatcher<S: ?Sized> {
     ids: Arc<IdSource>,
     tasks: Arc<TaskCache<S>>,
     settings: DispatchSettings,
-    /// Runs whose mark ended in an error, and when it was first tried, ms. No more than the queue
-    /// holds.
-    unconfirmed: DashMap<i64, i64>,
+    /// (log, version) whose mark ended in an error, and when it was first tried, ms.
+    unconfirmed: DashMap<(i64, i64), i64>,
 }
 
 /// The parts that a dispatcher works with.
@@ -80,7 +82,7 @@ struct Parcel {
     run: Run,
     task: Arc<Task>,
     refused_by: Vec<i64>,
-    /// When a shard was marked, in its parent's transaction; it is sent as it is.
+    /// When it was marked for the executor it goes to, ms; a shard is, in its parent's transaction.
     marked_at: Option<i64>,
 }
 
@@ -115,6 +117,9 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
                 Err((runs, error)) => return self.postpone(runs, &error),
             };
             parcels = self.send_all(marked).await;
+            if !parcels.is_empty() {
+                parcels = self.still_current(parcels).await;
+            }
         }
         self.nobody_took(parcels).await;
     }
@@ -125,7 +130,7 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
         self.queue.push_at(runs.into_iter().map(|run| (at, run)));
     }
 
-    /// Sorts out what is no longer to run, and hands sharded parents over.
+    /// Sorts out what is no longer to run.
     async fn prepare(&self, runs: Vec<Run>) -> std::result::Result<Vec<Parcel>, (Vec<Run>, StoreError)> {
         let tasks = match self.tasks.of(&runs).await {
             Ok(tasks) => tasks,
@@ -133,13 +138,19 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
         };
         let now = self.clock.now_ms();
         let (mut parcels, mut ends) = (Vec::with_capacity(runs.len()), Vec::new());
+        let mut reopened: HashMap<i64, i64> = HashMap::new();
         for run in runs {
             let end = match tasks.get(&run.task_id) {
                 None => Change::of(&run, Status::Cancelled, Reason::TaskDeleted),
                 // Edited since: the edit has cancelled the row and this is a copy, which loses at
-                // the version; or an attempt of the old definition failed after the edit, and is
-                // not repeated.
-                Some(task) if task.revision != run.revision => Change::of(&run, Status::Cancelled, Reason::TaskEdited),
+                // the version; or an attempt of the old definition came back after the edit, and
+                // is not repeated. Had it not started, its instant is the new definition's.
+                Some(task) if task.revision != run.revision => {
+                    if matches!(run.reason, Reason::ExecutorGone | Reason::Undelivered | Reason::GivenBack) {
+                        reopened.entry(task.id).and_modify(|at| *at = run.fire_time.min(*at)).or_insert(run.fire_time);
+                    }
+                    Change::of(&run, Status::Cancelled, Reason::TaskEdited)
+                }
                 Some(task) if task.is_expired(&run, now) => Change {
                     message: format!("{} ms after its fire time", now - run.fire_time),
                     ..Change::of(&run, Status::Expired, Reason::Expired)
@@ -152,7 +163,34 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
             ends.push((run, Change { finished_at: now, ..end }));
         }
         self.change(ends).await;
+        for (task, from) in reopened {
+            if let Some(task) = tasks.get(&task)
+                && let Err(error) = self.store.reopen(task, from, now).await
+            {
+                tracing::warn!(%error, task = task.id, from, "a fire given up by an old definition is not taken over");
+            }
+        }
         Ok(parcels)
+    }
+
+    /// What was refused goes to another executor only if its definition is still the current one:
+    /// an edit that came meanwhile has already named the run as one that it could not reach.
+    async fn still_current(&self, parcels: Vec<Parcel>) -> Vec<Parcel> {
+        let runs: Vec<Run> = parcels.iter().map(|parcel| parcel.run.clone()).collect();
+        let Ok(tasks) = self.tasks.of(&runs).await else { return parcels };
+        let now = self.clock.now_ms();
+        let (current, outdated): (Vec<_>, Vec<_>) = parcels
+            .into_iter()
+            .partition(|p| tasks.get(&p.run.task_id).is_some_and(|task| task.revision == p.run.revision));
+        let back = |parcel: Parcel| {
+            let change = Change { finished_at: 0, ..Change::of(&parcel.run, Status::Retry, Reason::Undelivered) };
+            (parcel.run, change)
+        };
+        if !outdated.is_empty() {
+            tracing::info!(runs = outdated.len(), now, "refused runs of an old definition go no further");
+            self.change(outdated.into_iter().map(back).collect()).await;
+        }
+        current
     }
 
     /// Chooses an executor for each; what finds none waits until it is due, then fails.
@@ -190,6 +228,14 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
             let parent = parcel.run.clone();
             match self.shard(parcel, fitting).await {
                 Ok(shards) => addressed.extend(shards),
+                Err(error) if error.kind() == StoreErrorKind::Duplicate => {
+                    let change = Change {
+                        message: "a run of an earlier definition holds this fire".to_owned(),
+                        finished_at: self.clock.now_ms(),
+                        ..Change::of(&parent, Status::Cancelled, Reason::TaskEdited)
+                    };
+                    self.change(vec![(parent, change)]).await;
+                }
                 Err(error) => self.postpone(vec![parent], &error),
             }
             return;
@@ -237,7 +283,7 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
     }
 
     /// Marks DISPATCHED; what another changed meanwhile drops out.
-    async fn mark(&self, addressed: Vec<Addressed>) -> std::result::Result<Marked, (Vec<Run>, StoreError)> {
+    async fn mark(&self, addressed: Vec<Addressed>) -> std::result::Result<Vec<Addressed>, (Vec<Run>, StoreError)> {
         let (mut ready, open): (Vec<_>, Vec<_>) = addressed.into_iter().partition(|a| a.parcel.marked_at.is_some());
         let now = self.clock.now_ms();
         let items: Vec<HandOver> = open
@@ -246,41 +292,44 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
             .collect();
         // The acceptance window begins with the first try to mark: it may have been committed,
         // and others count from there.
-        let first_tries = items.iter().map(|item| *self.unconfirmed.entry(item.id).or_insert(now));
-        let first_try = first_tries.min().unwrap_or(now);
-        let marked_at = ready.iter().filter_map(|a| a.parcel.marked_at).fold(first_try, i64::min);
+        let tries: Vec<i64> = items.iter().map(|i| *self.unconfirmed.entry((i.id, i.version)).or_insert(now)).collect();
         match self.store.hand_over(self.membership.id(), &items, now).await {
             Ok(mine) => {
                 for item in &items {
-                    self.unconfirmed.remove(&item.id);
+                    self.unconfirmed.remove(&(item.id, item.version));
                 }
-                ready.extend(open.into_iter().filter(|a| mine.contains(&a.parcel.run.id)).map(|mut a| {
+                let marked = open.into_iter().zip(tries).filter(|(a, _)| mine.contains(&a.parcel.run.id));
+                ready.extend(marked.map(|(mut a, first_try)| {
                     a.parcel.run.version += 1;
                     a.parcel.run.attempt += 1;
                     a.parcel.run.status = Status::Dispatched;
+                    a.parcel.marked_at = Some(first_try);
                     a
                 }));
-                Ok(Marked { addressed: ready, marked_at })
+                Ok(ready)
             }
             Err(error) => {
+                if self.unconfirmed.len() > UNCONFIRMED_MAX {
+                    self.unconfirmed.clear();
+                }
                 // Fresh shards are marked and must be sent now or wait for the reaper.
-                drop(self.send_all(Marked { addressed: ready, marked_at }).await);
+                drop(self.send_all(ready).await);
                 Err((open.into_iter().map(|a| a.parcel.run).collect(), error))
             }
         }
     }
 
     /// Sends to all executors at once; answers what nobody has taken yet.
-    async fn send_all(&self, marked: Marked) -> Vec<Parcel> {
+    async fn send_all(&self, marked: Vec<Addressed>) -> Vec<Parcel> {
         let mut by_executor: HashMap<i64, (Arc<Executor>, Vec<Parcel>)> = HashMap::new();
-        for Addressed { parcel, executor } in marked.addressed {
+        for Addressed { parcel, executor } in marked {
             by_executor.entry(executor.id).or_insert_with(|| (executor, Vec::new())).1.push(parcel);
         }
         let mut messages = Vec::new();
         for (executor, mut parcels) in by_executor.into_values() {
             while !parcels.is_empty() {
                 let rest = parcels.split_off(parcels.len().min(carillon_protocol::DISPATCH_ITEMS_MAX));
-                messages.push(self.send(Arc::clone(&executor), parcels, marked.marked_at));
+                messages.push(self.send(Arc::clone(&executor), parcels));
                 parcels = rest;
             }
         }
@@ -288,25 +337,28 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
     }
 
     /// Sends one message; answers what must go to another executor.
-    async fn send(&self, executor: Arc<Executor>, parcels: Vec<Parcel>, marked_at: i64) -> Vec<Parcel> {
-        let accept_until = marked_at + self.settings.accept_window_ms;
-        let message = Dispatch {
-            executor_id: executor.id,
-            cluster_time_us: self.clock.now_us(),
-            items: parcels.iter().map(|parcel| item(parcel, accept_until)).collect(),
-        };
+    async fn send(&self, executor: Arc<Executor>, mut parcels: Vec<Parcel>) -> Vec<Parcel> {
+        let window = self.settings.accept_window_ms;
+        let accept_until = |parcel: &Parcel| parcel.marked_at.unwrap_or(0) + window;
         let mut may_have_arrived = false;
         loop {
-            if self.clock.now_ms() >= accept_until {
+            let now = self.clock.now_ms();
+            let before = parcels.len();
+            parcels.retain(|parcel| now < accept_until(parcel));
+            if parcels.len() < before {
                 // This process was paused, or the executor never answered: others may act on
                 // these rows by now.
-                tracing::warn!(
-                    executor = executor.id,
-                    runs = parcels.len(),
-                    "hand-over not confirmed in time; the reaper decides"
-                );
-                return Vec::new();
+                let runs = before - parcels.len();
+                tracing::warn!(executor = executor.id, runs, "hand-over not confirmed in time; the reaper decides");
             }
+            if parcels.is_empty() {
+                return parcels;
+            }
+            let message = Dispatch {
+                executor_id: executor.id,
+                cluster_time_us: self.clock.now_us(),
+                items: parcels.iter().map(|parcel| item(parcel, accept_until(parcel))).collect(),
+            };
             match self.transport.dispatch(&executor, &message).await {
                 Ok(ack) => return self.sort_out(&executor, parcels, &ack).await,
                 // Once it may have arrived, a later refusal says nothing about the first message.
@@ -385,11 +437,6 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
             self.postpone(runs, &error);
         }
     }
-}
-
-struct Marked {
-    addressed: Vec<Addressed>,
-    marked_at: i64,
 }
 
 fn refused(parcels: Vec<Parcel>, executor: i64) -> Vec<Parcel> {

@@ -18,7 +18,10 @@ use std::time::Duration;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An executor answers a hand-over from memory; longer than this is a fault.
-const REQUEST_TIMEOUT: Duration = Duration::from_millis(2_500);
+const REQUEST_TIMEOUT: Duration = Duration::from_millis(1_500);
+
+/// A health answer is small, bytes.
+const HEALTH_BYTES_MAX: usize = 16 * 1024;
 
 /// How the node signs what it sends.
 const METHOD: SignMethod = SignMethod::HmacSha256;
@@ -173,8 +176,14 @@ impl Transport for HttpTransport {
         match answer {
             Err(error) if is_refused(&error) => Probe::NobodyThere,
             Err(_) => Probe::Unknown,
-            Ok(response) => {
-                let body = response.bytes().await.unwrap_or_default();
+            Ok(mut response) => {
+                let mut body = Vec::new();
+                while let Ok(Some(chunk)) = response.chunk().await {
+                    if body.len() + chunk.len() > HEALTH_BYTES_MAX {
+                        return Probe::Unknown;
+                    }
+                    body.extend_from_slice(&chunk);
+                }
                 match serde_json::from_slice::<Reply<Health>>(&body) {
                     Ok(Reply { data: Some(health), .. }) => Probe::Instance(health.instance),
                     _ => serde_json::from_slice::<Health>(&body)

@@ -5,21 +5,18 @@ use super::Dispatcher;
 use crate::cluster::Clock;
 use crate::queue::RunQueue;
 use crate::store::{HandStore, PlanStore};
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 /// Batches on their way at a time.
-const BATCHES_MAX: usize = 4;
+const BATCHES_MAX: usize = 16;
 
 /// Runs in one batch.
 const BATCH_RUNS: usize = 500;
-
-/// Runs are taken this much before the lead, ms. Cron fires fall on whole seconds; with a lead of
-/// whole seconds the hand-over of one second's runs would fall on the very instant at which
-/// executors start another's, and on one machine they would make each other late.
-const STAGGER_MS: i64 = 350;
 
 /// Distances of the pump, ms.
 #[derive(Debug, Clone, Copy)]
@@ -51,14 +48,18 @@ impl Pump {
         let (tracker, source) = (batches.clone(), Arc::clone(&queue));
         let thread = std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || {
             let permits = Arc::new(Semaphore::new(BATCHES_MAX));
-            let until = || clock.now_ms() + settings.lead_ms + STAGGER_MS;
+            let until = || clock.now_ms() + settings.lead_ms;
             while let Some(runs) = source.wait(until, BATCH_RUNS) {
                 // Only closing the semaphore fails, and nobody closes it.
                 let Ok(permit) = runtime.block_on(Arc::clone(&permits).acquire_owned()) else { break };
                 let dispatcher = Arc::clone(&dispatcher);
                 tracker.spawn_on(
                     async move {
-                        dispatcher.dispatch(runs).await;
+                        let count = runs.len();
+                        if AssertUnwindSafe(dispatcher.dispatch(runs)).catch_unwind().await.is_err() {
+                            // The loader finds their rows again: overdue and still queued.
+                            tracing::error!(runs = count, "the dispatcher panicked over a batch");
+                        }
                         drop(permit);
                     },
                     &runtime,

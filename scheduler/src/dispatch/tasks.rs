@@ -3,7 +3,7 @@
 use crate::domain::{Run, Task};
 use crate::store::{PlanStore, Result};
 use dashmap::DashMap;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Definitions kept at most; when full, the cache starts again.
@@ -27,14 +27,15 @@ impl<S: PlanStore + ?Sized> TaskCache<S> {
     pub async fn of(&self, runs: &[Run]) -> Result<HashMap<i64, Arc<Task>>> {
         let mut found = HashMap::new();
         let mut missing = Vec::new();
+        // A run that was handed over before may have outlived its definition: whoever stopped or
+        // edited the task could not cancel it then. A fresh one cannot, its row was cancelled
+        // with the edit.
+        let repeated: HashSet<i64> = runs.iter().filter(|run| run.attempt > 0).map(|run| run.task_id).collect();
         for run in runs {
             if found.contains_key(&run.task_id) || missing.contains(&run.task_id) {
                 continue;
             }
-            // A run that was handed over before may have outlived its definition: whoever stopped
-            // or edited the task could not cancel it then. A fresh one cannot, its row was
-            // cancelled with the edit.
-            let usable = |task: &Arc<Task>| run.attempt == 0 && task.revision >= run.revision;
+            let usable = |task: &Arc<Task>| !repeated.contains(&run.task_id) && task.revision >= run.revision;
             match self.known.get(&run.task_id).filter(|task| usable(task)) {
                 Some(task) => drop(found.insert(run.task_id, Arc::clone(&task))),
                 None => missing.push(run.task_id),

@@ -19,6 +19,7 @@ use crate::store::{
     Suspects,
 };
 use carillon_protocol::RunKey;
+use futures_util::future::join_all;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -38,6 +39,9 @@ const MARGIN_MS: i64 = 500;
 
 /// A run that should have started this long ago and has no result is looked at, ms.
 const QUIET_MS: i64 = 2_000;
+
+/// Runs looked at in one round: long runs that are well must not hide lost ones behind them.
+const SUSPECTS_MAX: u64 = 20_000;
 
 /// The reaper of one node.
 pub struct Reaper<S: ?Sized> {
@@ -118,7 +122,7 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
                 except: Vec::new(),
                 due_before: now - QUIET_MS,
                 or_not_by: live.to_vec(),
-                limit: BATCH_MAX as u64,
+                limit: SUSPECTS_MAX,
             })
             .await?;
         let lost = suspects.into_iter().filter(|handed| {
@@ -137,7 +141,7 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
                 except: self.registry.ids(),
                 due_before: i64::MAX,
                 or_not_by: Vec::new(),
-                limit: BATCH_MAX as u64,
+                limit: SUSPECTS_MAX,
             })
             .await?;
         if suspects.is_empty() {
@@ -145,10 +149,9 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
         }
         let ids: HashSet<i64> = suspects.iter().map(|handed| handed.executor_id).collect();
         let ends = self.store.executor_ends(&ids.into_iter().collect::<Vec<_>>()).await?;
-        let mut fates = HashMap::new();
-        for end in ends {
-            fates.insert(end.id, self.fate(end, contact_since).await);
-        }
+        // All at once: a judgement must not grow old while others are made.
+        let judged = ends.into_iter().map(async |end| (end.id, self.fate(end, contact_since).await));
+        let fates: HashMap<i64, Fate> = join_all(judged).await.into_iter().collect();
         let now = self.clock.now_ms();
         let lost = suspects.into_iter().filter_map(|handed| {
             // Its sender may still be repeating the hand-over.
@@ -178,13 +181,17 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
         if silent_ms <= self.settings.offline_after_ms {
             return Fate { starts_nothing_after: None, dead: false };
         }
-        let dead = silent_ms > self.settings.abandon_after_ms + MARGIN_MS
+        // A node that has just lost its database may have kept it going for one time-out more.
+        let kept_going = self.settings.offline_after_ms;
+        let dead = silent_ms > self.settings.abandon_after_ms + kept_going + MARGIN_MS
             || match self.transport.probe(&end.address).await {
                 Probe::NobodyThere => true,
                 Probe::Instance(instance) => instance != end.instance,
                 Probe::Unknown => false,
             };
-        Fate { starts_nothing_after: Some(last_heard + self.settings.offline_after_ms), dead }
+        // Of a process that is gone nothing that is due from now on has started.
+        let lease_ends = if dead { now } else { last_heard + self.settings.offline_after_ms + kept_going };
+        Fate { starts_nothing_after: Some(lease_ends), dead }
     }
 
     async fn decide(&self, lost: Vec<(Run, Reason)>) -> Result<usize> {
@@ -213,7 +220,10 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
                 }
             })
             .collect();
-        let moved = self.store.change(&changes).await?;
+        let mut moved = HashSet::new();
+        for batch in changes.chunks(BATCH_MAX) {
+            moved.extend(self.store.change(batch).await?);
+        }
         tracing::warn!(runs = moved.len(), "lost runs decided");
         let parents: HashSet<i64> = lost
             .iter()
@@ -239,7 +249,7 @@ impl Fate {
     fn of(&self, handed: &HandedRun) -> Option<Reason> {
         let after = self.starts_nothing_after?;
         // Handed over or due after the end: it certainly never started.
-        if after > i64::MIN && (handed.run.due_time > after || handed.dispatched_at > after) {
+        if after > i64::MIN && (handed.run.due_time > after || (self.dead && handed.dispatched_at > after)) {
             return Some(Reason::ExecutorGone);
         }
         self.dead.then_some(Reason::OutcomeUnknown)

@@ -129,6 +129,10 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
         let limit = (self.queue.room() + inside.len()) as u64;
         let mine = self.store.queued_of(self.membership.id(), limit.max(1)).await;
         let mine = mine.inspect_err(|_| self.unsure.store(true, Ordering::Relaxed))?;
+        if mine.len() as u64 >= limit.max(1) {
+            // There may be more behind them.
+            self.unsure.store(true, Ordering::Relaxed);
+        }
         let missing = mine.iter().filter(|run| !inside.contains(&run.id)).count();
         if missing > 0 {
             tracing::info!(runs = missing, "took over runs queued for this node");

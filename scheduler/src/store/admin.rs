@@ -224,17 +224,21 @@ impl SqlStore {
     /// definition that is valid now. Moving back is always safe; what is written already is left
     /// alone.
     pub async fn rewind(&self, id: i64, draft: &TaskDraft, revision: i64, from: i64, now: i64) -> Result<()> {
+        self.move_back(id, revision, first_fire(draft, true, from - 1)?, now).await
+    }
+
+    /// Clears cancelled logs of a task that nobody ran, from `from` (ms) on: shards and single runs
+    /// of one instant stand in each other's way when the routing changes.
+    pub async fn clear_cancelled(&self, id: i64, from: i64) -> Result<()> {
         let sql = Sql::new(
             self.backend,
             &format!(
-                "UPDATE task SET written_until = CASE WHEN next_fire_at = {NEVER} THEN {{4}} + 86400000 WHEN next_fire_at > \
-                 written_until THEN next_fire_at ELSE written_until END, next_fire_at = {{3}} \
-                 WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND next_fire_at > {{3}}"
+                "DELETE FROM task_log WHERE task_id = {{1}} AND fire_time >= {{2}} AND status = {} AND reason IN \
+                 ('task_edited', 'task_stopped')",
+                Status::Cancelled as i16
             ),
         );
-        let first = first_fire(draft, true, from - 1)?;
-        let values = [id.into(), revision.into(), first.into(), now.into()];
-        self.execute("rewind a task", &sql, values).await.map(drop)
+        self.execute("clear cancelled runs", &sql, [id.into(), from.into()]).await.map(drop)
     }
 
     /// Deletes a task; its logs stay until retention takes them.

@@ -40,14 +40,27 @@ impl DatabaseSettings {
     /// The address without its password, for messages.
     #[must_use]
     pub fn place(&self) -> String {
-        let Some((before, rest)) = self.url.split_once("://") else { return self.url.clone() };
-        match rest.rsplit_once('@') {
-            None => self.url.clone(),
-            Some((login, host)) => {
-                let user = login.split(':').next().unwrap_or_default();
-                format!("{before}://{user}@{host}")
-            }
+        if self.url.starts_with("sqlite:") {
+            return self.url.clone();
         }
+        // What cannot be parsed is not shown: the password may be anywhere in it.
+        let Ok(mut url) = url::Url::parse(&self.url) else {
+            return format!("{}://...", self.url.split(':').next().unwrap_or_default());
+        };
+        if url.set_password(None).is_err() {
+            return format!("{}://...", url.scheme());
+        }
+        url.to_string()
+    }
+
+    /// The address as the drivers know it; `mariadb:` is another word for `mysql:`.
+    fn for_driver(&self) -> Result<String> {
+        let url = self.url.strip_prefix("mariadb:").map_or_else(|| self.url.clone(), |rest| format!("mysql:{rest}"));
+        if !url.starts_with("sqlite:") && url::Url::parse(&url).is_err() {
+            let detail = "the address is no URL; write special characters of the password as %23 for # and so on";
+            return Err(StoreError::new(StoreErrorKind::Invalid, "connect", detail));
+        }
+        Ok(url)
     }
 }
 
@@ -75,13 +88,14 @@ impl SqlStore {
     /// The address cannot be parsed, the server does not answer or refuses the login.
     pub async fn connect(settings: &DatabaseSettings) -> Result<Self> {
         const ACTION: &str = "connect";
-        make_sqlite_folder(&settings.url)?;
+        let url = settings.for_driver()?;
+        make_sqlite_folder(&url)?;
         reach_server(settings).await?;
         let writers = if settings.url.starts_with("sqlite:") { 1 } else { settings.max_connections };
-        let writer = open(settings, writers).await.map_err(|error| StoreError::from_db(ACTION, &error))?;
+        let writer = open(&url, settings, writers).await.map_err(|error| StoreError::from_db(ACTION, &error))?;
         let backend = writer.get_database_backend();
         let reader = if backend == DatabaseBackend::Sqlite {
-            open(settings, settings.max_connections).await.map_err(|error| StoreError::from_db(ACTION, &error))?
+            open(&url, settings, settings.max_connections).await.map_err(|error| StoreError::from_db(ACTION, &error))?
         } else {
             writer.clone()
         };
@@ -287,8 +301,12 @@ fn make_sqlite_folder(url: &str) -> Result<()> {
     })
 }
 
-async fn open(settings: &DatabaseSettings, connections: u32) -> std::result::Result<DatabaseConnection, DbErr> {
-    let mut options = ConnectOptions::new(settings.url.clone());
+async fn open(
+    url: &str,
+    settings: &DatabaseSettings,
+    connections: u32,
+) -> std::result::Result<DatabaseConnection, DbErr> {
+    let mut options = ConnectOptions::new(url.to_owned());
     options
         .max_connections(connections)
         .min_connections(1)

@@ -19,7 +19,7 @@ impl HousekeepingStore for SqlStore {
             self.execute(ACTION, &self.sql.purge_delete, [list.into()]).await?;
         }
         if (ids.len() as u64) < limit {
-            self.execute(ACTION, &self.sql.purge_stale, [first_kept.into()]).await?;
+            self.execute(ACTION, &self.sql.purge_stale, [first_kept.into(), limit.into()]).await?;
         }
         Ok(ids.len() as u64)
     }

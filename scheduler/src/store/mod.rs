@@ -158,6 +158,11 @@ pub trait PlanStore: Send + Sync {
     async fn tasks_due(&self, until: i64, limit: u64) -> Result<Vec<Task>>;
     /// These tasks, whatever their state.
     async fn tasks(&self, ids: &[i64]) -> Result<Vec<Task>>;
+    /// Moves a started task's watermark back to its first fire at or after `from` (ms), if its
+    /// revision is still the given one's: an instant whose run of an earlier definition was given
+    /// up unstarted belongs to the definition that is valid now. Moving back is always safe; what
+    /// is written already is left alone.
+    async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()>;
     /// In one transaction: checks the fence, moves each watermark that is still where the plan
     /// found it, writes the logs of exactly those tasks. A log that exists is left alone, save
     /// one that was cancelled by an edit or a stop, which the new definition takes over. Answers

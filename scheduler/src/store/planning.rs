@@ -1,10 +1,12 @@
 //! Writing task logs ahead.
 
 use super::connect::retrying;
+use super::dialect::Sql;
 use super::rows::{self, to_json};
 use super::{BUCKETS, Fence, PlanStore, Result, SqlStore};
 use crate::domain::Task;
 use crate::domain::plan::{Fire, Plan};
+use crate::domain::task::NEVER;
 use crate::domain::task_log::PARENT_SHARD;
 use async_trait::async_trait;
 use std::collections::HashSet;
@@ -20,12 +22,31 @@ impl PlanStore for SqlStore {
         self.query("read tasks", &self.sql.tasks, [ids.into()], rows::task).await
     }
 
+    async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()> {
+        self.move_back(task.id, task.revision, task.schedule.next_after(from - 1), now).await
+    }
+
     async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<i64>>> {
         retrying(|| self.write_ahead_once(fence, plans, now)).await
     }
 }
 
 impl SqlStore {
+    /// Moves a watermark back to `first`, if it lies beyond.
+    pub(super) async fn move_back(&self, id: i64, revision: i64, first: i64, now: i64) -> Result<()> {
+        // `written_until` takes the watermark before that is set: MySQL assigns left to right.
+        let sql = Sql::new(
+            self.backend,
+            &format!(
+                "UPDATE task SET written_until = CASE WHEN next_fire_at = {NEVER} THEN {{4}} + 86400000 WHEN next_fire_at > \
+                 written_until THEN next_fire_at ELSE written_until END, next_fire_at = {{3}} \
+                 WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND next_fire_at > {{3}}"
+            ),
+        );
+        let values = [id.into(), revision.into(), first.into(), now.into()];
+        self.execute("move a watermark back", &sql, values).await.map(drop)
+    }
+
     async fn write_ahead_once(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<i64>>> {
         const ACTION: &str = "write task logs ahead";
         let marks: Vec<_> = plans.iter().map(|plan| (plan.task_id, plan.revision, plan.from, plan.to)).collect();

@@ -330,7 +330,10 @@ impl Statements {
                 &rows(backend, 1, ID),
                 &format!("l.id = v.n_id AND +l.status >= {SUCCEEDED}"),
             )),
-            purge_stale: sql("DELETE FROM stale_result WHERE id < {1}"),
+            purge_stale: sql(
+                "DELETE FROM stale_result WHERE id <= (SELECT MAX(id) FROM (SELECT id FROM stale_result WHERE id < {1} \
+                 ORDER BY id LIMIT {2}) batch)",
+            ),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::door::{self, Refusal};
 use super::{Process, SimExecutor, work};
 use carillon::cluster::Clock;
-use carillon_protocol::{ExecutorSettings, HandlerInfo, Heartbeat, Register, RunStatus};
+use carillon_protocol::{CancelOutcome, ExecutorSettings, HandlerInfo, Heartbeat, Register, RunKey, RunStatus};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -148,6 +148,9 @@ async fn beat(machine: &Arc<SimExecutor>, process: &Arc<Process>) -> Result<(), 
         async move { node.heartbeat(message).await }
     })
     .await;
+    if let Ok(ack) = &answer {
+        drop_runs(machine, process, &ack.cancel).await;
+    }
     let mut lease = process.lease.lock().unwrap();
     match answer {
         Ok(_) => lease.confirm(sent),
@@ -160,6 +163,17 @@ async fn beat(machine: &Arc<SimExecutor>, process: &Arc<Process>) -> Result<(), 
         machine.note(format!("heartbeat of {} not acknowledged: {refusal:?}", process.instance));
     }
     answer.map(drop)
+}
+
+/// What an acknowledgement takes away goes before the lease lives on.
+async fn drop_runs(machine: &Arc<SimExecutor>, process: &Arc<Process>, runs: &[RunKey]) {
+    for key in runs {
+        let outcome = process.table.lock().unwrap().cancel(*key, false);
+        machine.note(format!("log {} attempt {}: taken away, {outcome:?}", key.0, key.1));
+        if outcome == CancelOutcome::Stopping {
+            work::finish(machine, process, *key, RunStatus::Cancelled, machine.parts.time.now_ms()).await;
+        }
+    }
 }
 
 /// Stops running handlers once contact was lost for too long: the nodes count them as dead.

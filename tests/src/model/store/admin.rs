@@ -143,14 +143,7 @@ impl ModelStore {
     pub async fn rewind(&self, id: i64, draft: &TaskDraft, revision: i64, from: i64, now: i64) -> Result<()> {
         self.call("rewind task", |state, _| {
             let first = first_fire(draft, true, from - 1).map_err(invalid)?;
-            let Some(row) = state.tasks.get_mut(&id) else { return Ok(()) };
-            if row.view.revision == revision && row.view.started && row.view.next_fire_at > first {
-                row.written_until = match row.view.next_fire_at {
-                    NEVER => now + DAY_MS,
-                    next => row.written_until.max(next),
-                };
-                row.view.next_fire_at = first;
-            }
+            state.move_back(id, revision, first, now);
             Ok(())
         })
         .await
@@ -202,6 +195,18 @@ impl ModelStore {
 }
 
 impl State {
+    /// Moves a watermark back to `first`, if it lies beyond.
+    pub(super) fn move_back(&mut self, id: i64, revision: i64, first: i64, now: i64) {
+        let Some(row) = self.tasks.get_mut(&id) else { return };
+        if row.view.revision == revision && row.view.started && row.view.next_fire_at > first {
+            row.written_until = match row.view.next_fire_at {
+                NEVER => now + DAY_MS,
+                next => row.written_until.max(next),
+            };
+            row.view.next_fire_at = first;
+        }
+    }
+
     fn note_change(&mut self, task: i64, from: i64, at: i64) {
         let TaskView { revision, started, draft, .. } = &self.tasks[&task].view;
         let (revision, started, cron) = (*revision, *started, draft.cron.clone());
