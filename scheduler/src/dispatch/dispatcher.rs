@@ -4,7 +4,7 @@
 use super::{SendError, TaskCache, Transport};
 use crate::cluster::{Clock, Membership, Registry};
 use crate::domain::failure::{self, Attempt};
-use crate::domain::task::Routing;
+use crate::domain::task::{Delivery, Routing};
 use crate::domain::{Executor, IdSource, Reason, Run, Status, Task, routing};
 use crate::queue::RunQueue;
 use crate::store::{Change, HandOver, HandStore, PlanStore, Result, StoreError, StoreErrorKind};
@@ -144,9 +144,9 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
                 None => Change::of(&run, Status::Cancelled, Reason::TaskDeleted),
                 // Edited since: the edit has cancelled the row and this is a copy, which loses at
                 // the version; or an attempt of the old definition came back after the edit, and
-                // is not repeated. Had it not started, its instant is the new definition's.
+                // is not repeated; its instant may be the new definition's.
                 Some(task) if task.revision != run.revision => {
-                    if matches!(run.reason, Reason::ExecutorGone | Reason::Undelivered | Reason::GivenBack) {
+                    if takes_over(task, run.reason) {
                         reopened.entry(task.id).and_modify(|at| *at = run.fire_time.min(*at)).or_insert(run.fire_time);
                     }
                     Change::of(&run, Status::Cancelled, Reason::TaskEdited)
@@ -436,6 +436,16 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
         if let Err(error) = self.store.change(&changes).await {
             self.postpone(runs, &error);
         }
+    }
+}
+
+/// Whether the definition that is valid now owes a run for an instant that an earlier one gave up
+/// for `reason`: it certainly did not start, or nobody knows and the task wants it at least once.
+fn takes_over(task: &Task, reason: Reason) -> bool {
+    match reason {
+        Reason::ExecutorGone | Reason::Undelivered | Reason::GivenBack => true,
+        Reason::OutcomeUnknown => task.delivery == Delivery::AtLeastOnce,
+        _ => false,
     }
 }
 
