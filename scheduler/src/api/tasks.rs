@@ -254,7 +254,12 @@ async fn take_back(api: &Api, held: Unsent, reason: Reason) -> Result<TookBackNa
     Ok(TookBackNames {
         running: text(&took.running, &second.running),
         unreachable: text(&took.unreachable, &second.unreachable),
-        first_dropped: held.iter().filter(|h| dropped(&h.run.id)).map(|h| h.run.fire_time).min(),
+        // A retry's fire has been; its instant is owed no other run.
+        first_dropped: held
+            .iter()
+            .filter(|h| dropped(&h.run.id) && h.run.due_time == h.run.fire_time)
+            .map(|h| h.run.fire_time)
+            .min(),
     })
 }
 

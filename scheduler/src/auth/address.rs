@@ -1,6 +1,7 @@
 //! Executor addresses are checked before anything is sent there.
 
-use std::net::IpAddr;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use std::net::{IpAddr, SocketAddr};
 use url::{Host, Url};
 
 /// Checks that `address` is a plain `http://host:port` outside the link-local range (where cloud
@@ -25,21 +26,46 @@ pub fn check_address(address: &str) -> Result<(), String> {
         None => return refuse("it has no host"),
         Some(Host::Domain(_)) => return Ok(()),
         Some(Host::Ipv4(ip)) => IpAddr::V4(ip),
-        Some(Host::Ipv6(ip)) => ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4),
+        Some(Host::Ipv6(ip)) => IpAddr::V6(ip).to_canonical(),
     };
-    let link_local = match ip {
-        IpAddr::V4(ip) => ip.is_link_local() || ip.is_broadcast() || ip.is_multicast(),
-        IpAddr::V6(ip) => ip.is_unicast_link_local() || ip.is_multicast(),
-    };
-    if link_local || ip.is_unspecified() {
+    if is_refused(ip) {
         return refuse("link-local, multicast and unspecified addresses are never executors");
     }
     Ok(())
 }
 
+/// Whether nothing may be sent to this address.
+fn is_refused(ip: IpAddr) -> bool {
+    ip.is_unspecified()
+        || ip.is_multicast()
+        || match ip {
+            IpAddr::V4(ip) => ip.is_link_local() || ip.is_broadcast(),
+            IpAddr::V6(ip) => ip.is_unicast_link_local(),
+        }
+}
+
+/// Resolves names for messages to executors, without the addresses that nothing may be sent to: a
+/// name is checked when it is used, not when it is registered.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckedResolver;
+
+impl Resolve for CheckedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let allowed: Vec<SocketAddr> = found.filter(|address| !is_refused(address.ip().to_canonical())).collect();
+            if allowed.is_empty() {
+                return Err(format!("{} resolves to no address that may be an executor's", name.as_str()).into());
+            }
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::check_address;
+    use super::{CheckedResolver, check_address};
+    use reqwest::dns::Resolve;
 
     #[test]
     fn plain_addresses_pass_and_tricks_do_not() {
@@ -61,6 +87,15 @@ mod tests {
             "",
         ] {
             assert!(check_address(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[tokio::test]
+    async fn names_are_checked_when_they_are_used() {
+        let resolve = |name: &str| CheckedResolver.resolve(name.parse().unwrap());
+        assert!(resolve("localhost").await.is_ok());
+        for bad in ["169.254.169.254", "0.0.0.0"] {
+            assert!(resolve(bad).await.is_err(), "{bad}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The transport over HTTP, signed both ways.
 
 use super::{Probe, SendError, Transport};
-use crate::auth::KeyRing;
+use crate::auth::{CheckedResolver, KeyRing};
 use crate::cluster::Clock;
 use crate::domain::Executor;
 use crate::store::{Scope, SigningKey};
@@ -44,6 +44,7 @@ impl HttpTransport {
             .timeout(REQUEST_TIMEOUT)
             .redirect(redirect::Policy::none())
             .no_proxy()
+            .dns_resolver(Arc::new(CheckedResolver))
             .tcp_nodelay(true)
             .pool_max_idle_per_host(8)
             .build()?;
