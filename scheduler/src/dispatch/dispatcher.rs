@@ -1,14 +1,15 @@
 //! One batch of due runs → executors. A refusal or an unreachable executor means another one at
 //! once; only when none is left does the failure strategy speak.
 
+use super::parcel::{Addressed, Parcel, item, refused, takes_over, why};
 use super::{SendError, TaskCache, Transport};
 use crate::cluster::{Clock, Membership, Registry};
 use crate::domain::failure::{self, Attempt};
-use crate::domain::task::{Delivery, Routing};
-use crate::domain::{Executor, IdSource, Reason, Run, Status, Task, routing};
+use crate::domain::task::Routing;
+use crate::domain::{Executor, IdSource, Reason, Run, Status, routing};
 use crate::queue::RunQueue;
 use crate::store::{Change, HandOver, HandStore, PlanStore, Result, StoreError, StoreErrorKind};
-use carillon_protocol::{BlockStrategy, Dispatch, DispatchAck, DispatchItem, DispatchOutcome};
+use carillon_protocol::{Dispatch, DispatchAck, DispatchOutcome};
 use dashmap::DashMap;
 use futures_util::future::join_all;
 use std::collections::HashMap;
@@ -75,21 +76,6 @@ pub struct DispatchParts<S: ?Sized> {
     pub ids: Arc<IdSource>,
     /// Definitions.
     pub tasks: Arc<TaskCache<S>>,
-}
-
-/// A run on its way, and who has refused it.
-struct Parcel {
-    run: Run,
-    task: Arc<Task>,
-    refused_by: Vec<i64>,
-    /// When it was marked for the executor it goes to, ms; a shard is, in its parent's transaction.
-    marked_at: Option<i64>,
-}
-
-/// A run for one executor.
-struct Addressed {
-    parcel: Parcel,
-    executor: Arc<Executor>,
 }
 
 impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
@@ -436,54 +422,5 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
         if let Err(error) = self.store.change(&changes).await {
             self.postpone(runs, &error);
         }
-    }
-}
-
-/// Whether the definition that is valid now owes a run for an instant that an earlier one gave up
-/// for `reason`: it certainly did not start, or nobody knows and the task wants it at least once.
-fn takes_over(task: &Task, reason: Reason) -> bool {
-    match reason {
-        Reason::ExecutorGone | Reason::Undelivered | Reason::GivenBack => true,
-        Reason::OutcomeUnknown => task.delivery == Delivery::AtLeastOnce,
-        _ => false,
-    }
-}
-
-fn refused(parcels: Vec<Parcel>, executor: i64) -> Vec<Parcel> {
-    parcels
-        .into_iter()
-        .map(|mut parcel| {
-            parcel.refused_by.push(executor);
-            parcel.marked_at = None;
-            parcel
-        })
-        .collect()
-}
-
-fn why(task: &Task, refused_by: &[i64]) -> String {
-    if refused_by.is_empty() {
-        format!("no online executor has handler `{}` and tags {:?}", task.handler, task.tags)
-    } else {
-        format!("executors {refused_by:?} refused the run or could not be reached, and there is no other")
-    }
-}
-
-fn item(parcel: &Parcel, accept_until: i64) -> DispatchItem {
-    let Parcel { run, task, .. } = parcel;
-    DispatchItem {
-        log: run.id,
-        attempt: run.attempt,
-        task: task.id,
-        task_name: task.name.clone(),
-        handler: task.handler.clone(),
-        params: run.params.clone().unwrap_or_else(|| task.params.clone()),
-        fire_time: run.fire_time,
-        due_time: run.due_time,
-        accept_until,
-        shard_index: run.shard_index,
-        shard_total: run.shard_total,
-        timeout_ms: task.timeout_ms,
-        block_strategy: BlockStrategy::Concurrent,
-        trace: String::new(),
     }
 }

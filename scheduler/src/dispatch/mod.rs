@@ -7,6 +7,7 @@
 mod cancel;
 mod dispatcher;
 mod http;
+mod parcel;
 mod pump;
 mod tasks;
 mod transport;

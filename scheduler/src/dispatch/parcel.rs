@@ -1,0 +1,70 @@
+//! A run on its way through the dispatcher.
+
+use crate::domain::task::Delivery;
+use crate::domain::{Executor, Reason, Run, Task};
+use carillon_protocol::{BlockStrategy, DispatchItem};
+use std::sync::Arc;
+
+/// A run on its way, and who has refused it.
+pub struct Parcel {
+    pub run: Run,
+    pub task: Arc<Task>,
+    pub refused_by: Vec<i64>,
+    /// When it was marked for the executor it goes to, ms; a shard is, in its parent's transaction.
+    pub marked_at: Option<i64>,
+}
+
+/// A run for one executor.
+pub struct Addressed {
+    pub parcel: Parcel,
+    pub executor: Arc<Executor>,
+}
+
+/// Whether the definition that is valid now owes a run for an instant that an earlier one gave up
+/// for `reason`: it certainly did not start, or nobody knows and the task wants it at least once.
+pub fn takes_over(task: &Task, reason: Reason) -> bool {
+    match reason {
+        Reason::ExecutorGone | Reason::Undelivered | Reason::GivenBack => true,
+        Reason::OutcomeUnknown => task.delivery == Delivery::AtLeastOnce,
+        _ => false,
+    }
+}
+
+pub fn refused(parcels: Vec<Parcel>, executor: i64) -> Vec<Parcel> {
+    parcels
+        .into_iter()
+        .map(|mut parcel| {
+            parcel.refused_by.push(executor);
+            parcel.marked_at = None;
+            parcel
+        })
+        .collect()
+}
+
+pub fn why(task: &Task, refused_by: &[i64]) -> String {
+    if refused_by.is_empty() {
+        format!("no online executor has handler `{}` and tags {:?}", task.handler, task.tags)
+    } else {
+        format!("executors {refused_by:?} refused the run or could not be reached, and there is no other")
+    }
+}
+
+pub fn item(parcel: &Parcel, accept_until: i64) -> DispatchItem {
+    let Parcel { run, task, .. } = parcel;
+    DispatchItem {
+        log: run.id,
+        attempt: run.attempt,
+        task: task.id,
+        task_name: task.name.clone(),
+        handler: task.handler.clone(),
+        params: run.params.clone().unwrap_or_else(|| task.params.clone()),
+        fire_time: run.fire_time,
+        due_time: run.due_time,
+        accept_until,
+        shard_index: run.shard_index,
+        shard_total: run.shard_total,
+        timeout_ms: task.timeout_ms,
+        block_strategy: BlockStrategy::Concurrent,
+        trace: String::new(),
+    }
+}
