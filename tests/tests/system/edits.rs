@@ -9,6 +9,7 @@ use serde_json::json;
 
 scenario!(edit_with_rows_queued: sqlite mariadb postgres);
 scenario!(stop_with_rows_queued: sqlite mariadb postgres);
+scenario!(routing_changed_with_rows_queued: sqlite mariadb postgres);
 scenario!(stop_names_what_an_unreachable_executor_holds: sqlite mariadb);
 
 /// H5, H10, X9.
@@ -139,4 +140,33 @@ async fn stop_names_what_an_unreachable_executor_holds(kind: Kind) {
     let others: Vec<_> =
         starts.iter().filter(|start| start.started_at_us > stopped_us && !named.contains(&start.log)).collect();
     assert!(others.is_empty(), "started after the stop and not named {named:?}: {}", sample(&others));
+}
+
+/// Shards and single runs of one instant must not stand in each other's way.
+async fn routing_changed_with_rows_queued(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    world.executor("e1", &app).await;
+    let task = api.make_task(&app, "changing", "sharded", json!({ "cron": "* * * * * ?" })).await;
+    world.await_successes(task, 2).await;
+
+    api.edit(task, json!({ "routing": "sharding" })).await;
+    let (sharded_from, sharding) = (now_ms(), "each fire has a parent, and it succeeded");
+    pass(7.0).await;
+    let sharded_until = now_ms() - 2_000;
+    api.edit(task, json!({ "routing": "random" })).await;
+    let random_from = now_ms();
+    pass(7.0).await;
+    let random_until = now_ms() - 2_000;
+
+    let (rows, _) = world.settle_and_check().await;
+    let shaped = |parent: bool| -> Vec<LogRow> {
+        rows.iter().filter(|row| (row.shard_index == -1) == parent && row.parent == 0).cloned().collect()
+    };
+    let parents = Fires::every(1, &shaped(true)).between(sharded_from, sharded_until);
+    assert_all(sharding, &parents, |row| row.status == Status::Succeeded);
+    let single = Fires::every(1, &shaped(false)).between(random_from, random_until);
+    assert_all("each fire is one run, and it succeeded", &single, |row| row.status == Status::Succeeded);
 }

@@ -48,6 +48,7 @@ mod policies;
 mod retention;
 
 mod clocks;
+mod waiting;
 mod wire;
 
 mod bad_api_input;
