@@ -42,12 +42,13 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     let unusable = || format!("the database {} cannot be used (database.url)", settings.database.place());
     let store = SqlStore::connect(&settings.database).await.with_context(unusable)?;
     prepare_schema(&store, &settings).await.with_context(unusable)?;
-    let token = ApiToken::establish(&store, &settings.api.token, &settings.api.token_file).await?;
+    let token = ApiToken::establish(&store, &settings.api.token, &settings.api.token_file);
+    let token = token.await.with_context(unusable)?;
     let keys = Arc::new(KeyRing::default());
-    keys.refresh(&store).await?;
+    keys.refresh(&store).await.with_context(unusable)?;
     refuse_weak_keys(&keys, &settings)?;
 
-    let clock = Arc::new(ClusterClock::synchronised(&store).await?);
+    let clock = Arc::new(ClusterClock::synchronised(&store).await.with_context(unusable)?);
     let transport = Arc::new(HttpTransport::new(keys.clone(), clock.clone() as Arc<dyn Clock>)?);
     let info = NodeInfo {
         name: settings.node_name(),

@@ -36,6 +36,10 @@ impl Executors {
         let new_id = || self.ids.next(now);
         let id = self.store.register(scope, key_id, register, &new_id, now).await?;
         self.registry.refresh(&*self.store, alive_since).await?;
+        if id >= IdSource::first_at(now) {
+            // A process seen for the first time holds nothing.
+            self.registry.heard(id, Snapshot { taken_at: now, received_at: now, runs: HashSet::new() });
+        }
         tracing::info!(executor = id, address = register.address, instance = register.instance, "executor registered");
         Ok(id)
     }

@@ -103,9 +103,10 @@ async fn a_read_only_database_is_named() {
     // The settings ask for reading only.
     let url = format!("sqlite://{}/new.db?mode=ro", folder.display());
     must_fail(serve(&folder, &[("database.url", &url)]), &folder, &["new.db"]).await;
-    // The folder does not exist.
-    let url = format!("sqlite://{}/absent/new.db?mode=rwc", folder.display());
-    must_fail(serve(&folder, &[("database.url", &url)]), &folder, &["absent"]).await;
+    // A missing folder is made; where a file stands in its place it cannot be.
+    std::fs::write(folder.join("a-file"), "").unwrap();
+    let url = format!("sqlite://{}/a-file/new.db?mode=rwc", folder.display());
+    must_fail(serve(&folder, &[("database.url", &url)]), &folder, &["a-file"]).await;
 }
 
 /// As a user who may read the file and the folder, and no more.
