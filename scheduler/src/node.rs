@@ -79,7 +79,6 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         poke: poke.clone(),
         executor_settings: executor_settings(&settings),
         default_zone: settings.schedulers.time_zone,
-        loopback_only: settings.server.bind.is_loopback(),
     };
     let (server, handle) = api::server(api, listener)?;
     let server = tokio::spawn(server);

@@ -41,8 +41,6 @@ pub struct Api {
     pub executor_settings: ExecutorSettings,
     /// Zone of tasks that name none.
     pub default_zone: chrono_tz::Tz,
-    /// Whether weak secrets can do no harm.
-    pub loopback_only: bool,
 }
 
 /// A client that is slower than this with its request's head is cut off.

@@ -28,8 +28,6 @@ pub enum Reason {
     OutcomeUnknown,
     /// The executor stopped the run because it lost every node, or was shut down.
     Abandoned,
-    /// The node that held the run died or left.
-    NodeGone,
     /// The task was stopped.
     TaskStopped,
     /// The task was edited.
@@ -51,7 +49,7 @@ pub enum Reason {
 }
 
 /// Every reason with its word.
-pub const REASONS: [(Reason, &str); 22] = [
+pub const REASONS: [(Reason, &str); 21] = [
     (Reason::None, ""),
     (Reason::HandlerFailed, "handler_failed"),
     (Reason::HandlerFailedForGood, "handler_failed_for_good"),
@@ -64,7 +62,6 @@ pub const REASONS: [(Reason, &str); 22] = [
     (Reason::ExecutorGone, "executor_gone"),
     (Reason::OutcomeUnknown, "outcome_unknown"),
     (Reason::Abandoned, "abandoned"),
-    (Reason::NodeGone, "node_gone"),
     (Reason::TaskStopped, "task_stopped"),
     (Reason::TaskEdited, "task_edited"),
     (Reason::TaskDeleted, "task_deleted"),

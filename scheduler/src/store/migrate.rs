@@ -29,7 +29,7 @@ impl SqlStore {
             )
             .await
             .map(drop)
-            .or_else(|error| self.tolerate_race(error))
+            .or_else(tolerate_race)
             .map_err(wrap)?;
         let me =
             random_hex::<16>().map_err(|error| StoreError::new(StoreErrorKind::Other, ACTION, error.to_string()))?;
@@ -84,11 +84,11 @@ impl SqlStore {
             .map(|done| done.rows_affected())
             .map_err(|error| StoreError::from_db("take the migration lock", &error))
     }
+}
 
-    /// Two `CREATE TABLE IF NOT EXISTS` at once: PostgreSQL lets one fail on its own catalogue.
-    #[allow(clippy::unused_self, clippy::result_large_err)]
-    fn tolerate_race(&self, error: sea_orm::DbErr) -> std::result::Result<(), sea_orm::DbErr> {
-        let text = error.to_string();
-        if text.contains("already exists") || text.contains("duplicate key") { Ok(()) } else { Err(error) }
-    }
+/// Two `CREATE TABLE IF NOT EXISTS` at once: PostgreSQL lets one fail on its own catalogue.
+#[allow(clippy::result_large_err)] // the driver's own error, passed on once at start
+fn tolerate_race(error: sea_orm::DbErr) -> std::result::Result<(), sea_orm::DbErr> {
+    let text = error.to_string();
+    if text.contains("already exists") || text.contains("duplicate key") { Ok(()) } else { Err(error) }
 }
