@@ -21,6 +21,15 @@ pub const NODE_BASE_PATH: &str = "/openapi";
 /// Most dispatch items in one `/dispatch` request.
 pub const DISPATCH_ITEMS_MAX: usize = 500;
 
+/// Most tasks in one `/probe` request.
+pub const PROBE_TASKS_MAX: usize = 500;
+
+/// Priorities of runs, the most urgent last.
+pub const PRIORITIES: std::ops::RangeInclusive<i32> = 1..=9;
+
+/// Priority of a run for which nobody set one.
+pub const PRIORITY_DEFAULT: i32 = 5;
+
 /// Most results in one `/openapi/results` request.
 pub const RESULT_ITEMS_MAX: usize = 1_000;
 

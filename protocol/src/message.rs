@@ -87,6 +87,10 @@ pub struct HandlerInfo {
     /// Default time-out of a run, ms; 0 is none.
     #[serde(default)]
     pub timeout_ms: i64,
+    /// Further defaults of the task, by the API's own field names, for example
+    /// `{"routing": "round", "block_strategy": "serial", "max_retries": 2}`.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub policies: serde_json::Map<String, serde_json::Value>,
 }
 
 /// Answer to [`Register`].
@@ -223,6 +227,14 @@ pub enum RunStatus {
     /// Stopped by the executor itself: contact with every node was lost for `abandon_after_ms`,
     /// or it was shut down harder than it could drain.
     Abandoned,
+    /// Never started: it was due while an earlier run of the task still went on
+    /// ([`BlockStrategy::DiscardLater`]).
+    Blocked,
+    /// A later run of the task took its place ([`BlockStrategy::CoverEarly`]): dropped
+    /// unstarted, or stopped.
+    Covered,
+    /// Never started: `wait_timeout_ms` passed first.
+    WaitTimedOut,
 }
 
 /// Answer to [`Results`], sent after the commit; one verdict per result, in their order.
@@ -284,21 +296,39 @@ pub struct DispatchItem {
     pub shard_total: i32,
     /// Time-out of the run, ms; 0 is none.
     pub timeout_ms: i64,
-    /// What to do when an earlier run of the task still goes on; `concurrent` for now.
+    /// What to do when an earlier run of the task still goes on.
     #[serde(default)]
     pub block_strategy: BlockStrategy,
+    /// How long after its due time the run may wait for its start, ms; then it ends as
+    /// [`RunStatus::WaitTimedOut`]. 0 is for ever.
+    #[serde(default)]
+    pub wait_timeout_ms: i64,
+    /// Among due runs that wait for room the higher starts first: 1 to 9.
+    #[serde(default = "default_priority")]
+    pub priority: i32,
     /// W3C trace context, empty when there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub trace: String,
 }
 
-/// What an executor does with a run while an earlier one of the same task goes on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+fn default_priority() -> i32 {
+    crate::PRIORITY_DEFAULT
+}
+
+/// What an executor does with a run while an earlier one of the same task goes on. Judged by
+/// task id within one executor process, when the run is due.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockStrategy {
-    /// Runs beside it.
+    /// Starts beside it.
     #[default]
     Concurrent,
+    /// Waits until it has ended.
+    Serial,
+    /// Ends as [`RunStatus::Blocked`] without having started.
+    DiscardLater,
+    /// Has it stopped ([`RunStatus::Covered`]) and starts when it has ended.
+    CoverEarly,
 }
 
 /// Answer to [`Dispatch`]: one outcome per item, in their order.
@@ -372,6 +402,31 @@ pub enum CancelOutcome {
     Unknown,
 }
 
+/// `POST /probe` on an executor: is it alive, and which of these tasks keep it busy? One that
+/// is draining refuses with `ShuttingDown`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Probe {
+    /// The process that this is for; any other answers `WrongExecutor`.
+    pub executor_id: i64,
+    /// Task ids, at most [`crate::PROBE_TASKS_MAX`]; none only asks for the totals.
+    #[serde(default)]
+    pub tasks: Vec<i64>,
+}
+
+/// Answer to [`Probe`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeAck {
+    /// Accepted, not started: all tasks.
+    pub held: usize,
+    /// Started, not ended: all tasks.
+    pub running: usize,
+    /// Runs at once at most.
+    pub capacity: u32,
+    /// Of the asked tasks those of which it runs one, or has one waiting that is already due;
+    /// in the order of the request, each once.
+    pub busy: Vec<i64>,
+}
+
 /// Answer to `GET /health` on an executor, unsigned.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Health {
@@ -385,4 +440,28 @@ pub struct Health {
     pub running: usize,
     /// Version of the executor's own software.
     pub version: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hand_over_of_an_older_node_means_what_it_always_meant() {
+        let item = r#"{"log": 1, "attempt": 1, "task": 2, "task_name": "t", "handler": "h", "fire_time": 5,
+            "due_time": 5, "accept_until": 9, "shard_index": 0, "shard_total": 1, "timeout_ms": 0}"#;
+        let item: DispatchItem = serde_json::from_str(item).unwrap();
+        assert_eq!((item.block_strategy, item.wait_timeout_ms), (BlockStrategy::Concurrent, 0));
+        assert_eq!(item.priority, crate::PRIORITY_DEFAULT);
+        let handler: HandlerInfo = serde_json::from_str(r#"{"name": "h"}"#).unwrap();
+        assert!(handler.policies.is_empty());
+    }
+
+    #[test]
+    fn what_is_new_has_its_name_on_the_wire() {
+        let strategies = [BlockStrategy::Serial, BlockStrategy::DiscardLater, BlockStrategy::CoverEarly];
+        assert_eq!(serde_json::to_string(&strategies).unwrap(), r#"["serial","discard_later","cover_early"]"#);
+        let statuses = [RunStatus::Blocked, RunStatus::Covered, RunStatus::WaitTimedOut];
+        assert_eq!(serde_json::to_string(&statuses).unwrap(), r#"["blocked","covered","wait_timed_out"]"#);
+    }
 }

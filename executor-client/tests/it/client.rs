@@ -124,6 +124,8 @@ pub fn item(log: i64, handler: &str, due_ms: i64) -> DispatchItem {
         shard_total: 1,
         timeout_ms: 0,
         block_strategy: BlockStrategy::Concurrent,
+        wait_timeout_ms: 0,
+        priority: PRIORITY_DEFAULT,
         trace: String::new(),
     }
 }

@@ -65,6 +65,8 @@ pub fn item(parcel: &Parcel, accept_until: i64) -> DispatchItem {
         shard_total: run.shard_total,
         timeout_ms: task.timeout_ms,
         block_strategy: BlockStrategy::Concurrent,
+        wait_timeout_ms: 0,
+        priority: carillon_protocol::PRIORITY_DEFAULT,
         trace: String::new(),
     }
 }

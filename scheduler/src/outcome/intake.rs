@@ -163,7 +163,8 @@ fn step(row: &HandedRun, result: &RunResult, task: Option<&crate::domain::Task>,
         RunStatus::Panicked => Reason::HandlerPanicked,
         RunStatus::TimedOut => Reason::TimedOut,
         RunStatus::Cancelled => Reason::CancelledByHand,
-        RunStatus::NotStarted => Reason::GivenBack,
+        // The last three only once this node sends block strategies and wait time-outs.
+        RunStatus::NotStarted | RunStatus::Blocked | RunStatus::Covered | RunStatus::WaitTimedOut => Reason::GivenBack,
         RunStatus::Abandoned => Reason::Abandoned,
     };
     let attempt = Attempt { attempt: run.attempt, failures: run.failures, due_time: run.due_time };
