@@ -10,6 +10,8 @@ use sea_orm_migration::prelude::*;
 pub use sea_orm_migration::MigratorTrait;
 
 mod m0001_engine;
+mod m0002_policies;
+mod schema;
 
 /// Every step, oldest first.
 pub struct Migrator;
@@ -17,6 +19,6 @@ pub struct Migrator;
 #[async_trait::async_trait]
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(m0001_engine::Migration)]
+        vec![Box::new(m0001_engine::Migration), Box::new(m0002_policies::Migration)]
     }
 }

@@ -1,7 +1,8 @@
 //! Tenants, apps, keys, tasks, task logs, nodes, leases, executors.
 
+use crate::schema::Kind::{Big, Int, Name, Text, TextNull};
+use crate::schema::{Columns, create_index, table};
 use sea_orm_migration::prelude::*;
-use sea_orm_migration::sea_orm::DatabaseBackend;
 
 /// First schema.
 pub struct Migration;
@@ -11,20 +12,6 @@ impl MigrationName for Migration {
         "m0001_engine"
     }
 }
-
-/// A column as this schema needs them: never null unless it says so.
-enum Kind {
-    Big,
-    Int,
-    Name,
-    Text,
-    TextNull,
-}
-
-use Kind::{Big, Int, Name, Text, TextNull};
-
-/// (name, kind); the first column is the primary key.
-type Columns = &'static [(&'static str, Kind)];
 
 const TENANT: Columns = &[("id", Big), ("name", Name), ("created_at", Big)];
 const APP: Columns = &[("id", Big), ("tenant_id", Big), ("name", Name), ("created_at", Big)];
@@ -172,18 +159,7 @@ impl MigrationTrait for Migration {
             manager.create_table(table(name, columns, backend)).await?;
         }
         for (name, on, columns, unique) in INDEXES {
-            if manager.has_index(*on, *name).await? {
-                continue;
-            }
-            let mut index = Index::create();
-            index.name(*name).table(Alias::new(*on));
-            for column in *columns {
-                index.col(Alias::new(*column));
-            }
-            if *unique {
-                index.unique();
-            }
-            manager.create_index(index).await?;
+            create_index(manager, name, on, columns, *unique).await?;
         }
         for lease in ["pregenerate", "housekeeping"] {
             seed_lease(manager, lease).await?;
@@ -197,33 +173,6 @@ impl MigrationTrait for Migration {
         }
         Ok(())
     }
-}
-
-fn table(name: &str, columns: Columns, backend: DatabaseBackend) -> TableCreateStatement {
-    let mut table = Table::create();
-    table.table(Alias::new(name)).if_not_exists();
-    for (position, (column, kind)) in columns.iter().enumerate() {
-        let mut column = ColumnDef::new(Alias::new(*column));
-        match kind {
-            // SQLite's 64-bit INTEGER PRIMARY KEY is the row's own place; a BIGINT one would be an
-            // index beside it.
-            Big if backend == DatabaseBackend::Sqlite => column.integer().not_null(),
-            Big => column.big_integer().not_null(),
-            Int => column.integer().not_null(),
-            Name => column.string_len(191).not_null(),
-            Text => column.text().not_null(),
-            TextNull => column.text().null(),
-        };
-        if position == 0 {
-            column.primary_key();
-        }
-        table.col(&mut column);
-    }
-    if backend == DatabaseBackend::MySql {
-        // Names and tags compare exactly, as on the other two.
-        table.engine("InnoDB").character_set("utf8mb4").collate("utf8mb4_bin");
-    }
-    table
 }
 
 async fn seed_lease(manager: &SchemaManager<'_>, name: &str) -> Result<(), DbErr> {

@@ -130,7 +130,7 @@ fn output(log: &LogView) -> Value {
         "shard_index": run.shard_index,
         "shard_total": run.shard_total,
         "parent": name(run.parent_id),
-        "executor": name(handed.executor_id),
+        "executor": name(handed.run.executor_id),
         "node": name(handed.node_id),
         "queued_at": time(log.queued_at),
         "dispatched_at": time(handed.dispatched_at),

@@ -3,8 +3,10 @@
 
 mod body;
 mod cluster;
+mod definitions;
 mod logs;
 mod problem;
+mod runs;
 mod tasks;
 mod tenants;
 mod wire;
@@ -67,6 +69,7 @@ pub fn server(api: Api, listener: TcpListener) -> std::io::Result<(Server, Serve
                     .wrap(from_fn(authorised))
                     .configure(tenants::routes)
                     .configure(tasks::routes)
+                    .configure(runs::routes)
                     .configure(logs::routes)
                     .configure(cluster::routes)
                     .default_service(web::to(nothing_here)),

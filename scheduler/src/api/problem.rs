@@ -1,6 +1,7 @@
 //! Errors of the management API as RFC 9457 problem details. Store errors become statuses here
 //! and nowhere else; their inner text goes to the log, not to the caller.
 
+use crate::domain::FieldError;
 use crate::store::{StoreError, StoreErrorKind};
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError};
@@ -12,12 +13,20 @@ use serde_json::json;
 pub struct Problem {
     status: StatusCode,
     detail: String,
+    /// What is wrong with which field.
+    errors: Vec<FieldError>,
 }
 
 impl Problem {
     /// 400: what is wrong with the input, and what is allowed.
     pub fn invalid(detail: impl Into<String>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, detail: detail.into() }
+        Self { status: StatusCode::BAD_REQUEST, detail: detail.into(), errors: Vec::new() }
+    }
+
+    /// 400: every field that is refused.
+    pub fn fields(errors: Vec<FieldError>) -> Self {
+        let detail = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        Self { status: StatusCode::BAD_REQUEST, detail, errors }
     }
 
     /// 401
@@ -25,27 +34,36 @@ impl Problem {
         Self {
             status: StatusCode::UNAUTHORIZED,
             detail: "send `Authorization: Bearer <token>`; the node's log names the file that holds it".to_owned(),
+            errors: Vec::new(),
         }
     }
 
     /// 404
     pub fn not_found(detail: impl Into<String>) -> Self {
-        Self { status: StatusCode::NOT_FOUND, detail: detail.into() }
+        Self { status: StatusCode::NOT_FOUND, detail: detail.into(), errors: Vec::new() }
     }
 
     /// 409
     pub fn conflict(detail: impl Into<String>) -> Self {
-        Self { status: StatusCode::CONFLICT, detail: detail.into() }
+        Self { status: StatusCode::CONFLICT, detail: detail.into(), errors: Vec::new() }
     }
 
     /// 413
     pub fn too_large(limit: usize) -> Self {
-        Self { status: StatusCode::PAYLOAD_TOO_LARGE, detail: format!("the body is larger than {limit} bytes") }
+        Self {
+            status: StatusCode::PAYLOAD_TOO_LARGE,
+            detail: format!("the body is larger than {limit} bytes"),
+            errors: Vec::new(),
+        }
     }
 
     /// 408
     pub fn too_slow() -> Self {
-        Self { status: StatusCode::REQUEST_TIMEOUT, detail: "the body did not arrive in time".to_owned() }
+        Self {
+            status: StatusCode::REQUEST_TIMEOUT,
+            detail: "the body did not arrive in time".to_owned(),
+            errors: Vec::new(),
+        }
     }
 }
 
@@ -72,7 +90,13 @@ impl From<StoreError> for Problem {
         if status.is_server_error() {
             tracing::error!(%error, "management request failed");
         }
-        Self { status, detail }
+        Self { status, detail, errors: Vec::new() }
+    }
+}
+
+impl From<FieldError> for Problem {
+    fn from(error: FieldError) -> Self {
+        Self::fields(vec![error])
     }
 }
 
@@ -87,6 +111,7 @@ impl ResponseError for Problem {
             "title": self.status.canonical_reason().unwrap_or("error"),
             "status": self.status.as_u16(),
             "detail": self.detail,
+            "errors": self.errors,
         }))
     }
 }

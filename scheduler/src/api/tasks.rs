@@ -1,21 +1,20 @@
-//! Tasks. An edit or a stop answers only when nothing of the old definition can start any more,
-//! save what the answer names.
+//! Tasks: reading, creating, editing, starting, stopping, pausing, deleting.
 
+use super::definitions::{self, Left, change_of, find};
 use super::problem::Problem;
 use super::{Api, body};
-use crate::domain::Reason;
-use crate::domain::cron::CronSchedule;
-use crate::domain::task::{Delivery, ExpiredStrategy, FailureStrategy, MisfireStrategy, NEVER, RETRIES_MAX, Routing};
-use crate::store::{OutcomeStore, TaskDraft, TaskFilter, TaskView, Unsent};
+use crate::domain::task::{NEVER, ScheduleKind, TaskSpec};
+use crate::domain::{FieldError, Reason};
+use crate::store::{Activity, NewTask, TaskFilter, TaskView};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Items in one page at most.
 const PAGE_MAX: u64 = 500;
 
-/// Longest interval, time-out or expiry, ms: thirty days.
-const SPAN_MS_MAX: i64 = 30 * 86_400_000;
+/// Longest pause note, characters.
+const NOTE_CHARS_MAX: usize = 1_000;
 
 /// Routes.
 pub fn routes(config: &mut web::ServiceConfig) {
@@ -24,7 +23,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .service(web::resource("/tasks/{id}").get(show).put(edit).delete(delete))
         .route("/tasks/{id}/start", web::post().to(start))
         .route("/tasks/{id}/stop", web::post().to(stop))
-        .route("/tasks/{id}/run", web::post().to(run));
+        .route("/tasks/{id}/pause", web::post().to(pause));
 }
 
 #[derive(Deserialize)]
@@ -32,40 +31,55 @@ pub fn routes(config: &mut web::ServiceConfig) {
 struct Page {
     tenant: Option<String>,
     app: Option<String>,
+    name: Option<String>,
     after: Option<String>,
     limit: Option<u64>,
 }
 
-/// Every field of a task; what is absent keeps its value, or takes the default.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct TaskInput {
-    tenant: Option<String>,
-    app: Option<String>,
-    name: Option<String>,
-    handler: Option<String>,
-    description: Option<String>,
-    cron: Option<String>,
-    time_zone: Option<String>,
-    params: Option<Value>,
-    routing: Option<Routing>,
-    tags: Option<Vec<String>>,
-    failure_strategy: Option<FailureStrategy>,
-    max_retries: Option<i32>,
-    retry_interval_ms: Option<i64>,
-    expired_strategy: Option<ExpiredStrategy>,
-    expire_after_ms: Option<i64>,
-    misfire_strategy: Option<MisfireStrategy>,
-    timeout_ms: Option<i64>,
-    delivery: Option<Delivery>,
-    started: Option<bool>,
-    revision: Option<i64>,
+/// What stands beside the definition in a body.
+#[derive(Default)]
+pub struct Beside {
+    pub tenant: Option<String>,
+    pub app: Option<String>,
+    pub started: Option<bool>,
+    pub pause_note: Option<String>,
+    pub revision: Option<i64>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct RunInput {
-    params: Option<Value>,
+impl Beside {
+    /// Takes its fields out of `fields`; the rest is the definition's.
+    pub fn take(fields: &mut Map<String, Value>) -> Result<Self, FieldError> {
+        fn read<T: serde::de::DeserializeOwned>(
+            fields: &mut Map<String, Value>,
+            name: &str,
+        ) -> Result<Option<T>, FieldError> {
+            let Some(value) = fields.remove(name) else { return Ok(None) };
+            serde_json::from_value(value).map_err(|error| FieldError::new(name, error.to_string()))
+        }
+        let beside = Self {
+            tenant: read(fields, "tenant")?,
+            app: read(fields, "app")?,
+            started: read(fields, "started")?,
+            pause_note: read(fields, "pause_note")?,
+            revision: read(fields, "revision")?,
+        };
+        if beside.pause_note.as_ref().is_some_and(|note| note.chars().count() > NOTE_CHARS_MAX) {
+            return Err(FieldError::new("pause_note", "at most 1000 characters are allowed"));
+        }
+        if beside.pause_note.is_some() && beside.started == Some(true) {
+            return Err(FieldError::new("pause_note", "not allowed together with `started: true`"));
+        }
+        Ok(beside)
+    }
+
+    /// The state that the body asks for, of a task that is in `now`.
+    pub fn activity(&self, now: &Activity) -> Activity {
+        match (self.started, &self.pause_note) {
+            (_, Some(note)) => Activity { started: false, pause_note: Some(note.clone()) },
+            (Some(started), None) => Activity::of(started),
+            (None, None) => now.clone(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -74,71 +88,94 @@ struct TaskOutput<'a> {
     tenant: &'a str,
     app: &'a str,
     #[serde(flatten)]
-    draft: &'a TaskDraft,
+    spec: &'a TaskSpec,
+    /// `started`, `stopped` or `paused`.
+    state: &'static str,
     started: bool,
+    pause_note: Option<&'a str>,
+    paused_at: Option<i64>,
     revision: i64,
     /// Logs are written up to this instant, epoch ms; null when it will not fire by itself.
     next_fire_at: Option<i64>,
+    fires: i64,
+    failures_in_row: i32,
     created_at: i64,
     updated_at: i64,
 }
 
 fn output(task: &TaskView) -> TaskOutput<'_> {
+    let state = match (task.activity.started, &task.activity.pause_note) {
+        (true, _) => "started",
+        (false, Some(_)) => "paused",
+        (false, None) => "stopped",
+    };
     TaskOutput {
         id: task.id.to_string(),
         tenant: &task.tenant,
         app: &task.app,
-        draft: &task.draft,
-        started: task.started,
+        spec: &task.spec,
+        state,
+        started: task.activity.started,
+        pause_note: task.activity.pause_note.as_deref(),
+        paused_at: (task.paused_at != 0).then_some(task.paused_at),
         revision: task.revision,
         next_fire_at: (task.next_fire_at != NEVER).then_some(task.next_fire_at),
+        fires: task.fires,
+        failures_in_row: task.failures_in_row,
         created_at: task.created_at,
         updated_at: task.updated_at,
     }
 }
 
 async fn list(api: web::Data<Api>, page: web::Query<Page>) -> Result<HttpResponse, Problem> {
-    let Page { tenant, app, after, limit } = page.into_inner();
+    let Page { tenant, app, name, after, limit } = page.into_inner();
     let limit = limit.unwrap_or(50).clamp(1, PAGE_MAX);
     let after = after.map_or(Ok(0), |after| parse_id("after", &after))?;
-    let tasks = api.store.list_tasks(&TaskFilter { tenant, app, id: None, after, limit }).await?;
+    let filter = TaskFilter { tenant, app, name, after, limit, ..TaskFilter::default() };
+    let tasks = api.store.list_tasks(&filter).await?;
     let next = tasks.last().filter(|_| tasks.len() as u64 == limit).map(|task| task.id.to_string());
     let items: Vec<_> = tasks.iter().map(output).collect();
     Ok(HttpResponse::Ok().json(json!({ "items": items, "next": next })))
 }
 
 async fn create(api: web::Data<Api>, payload: web::Payload) -> Result<HttpResponse, Problem> {
-    let mut input: TaskInput = body::json(payload).await?;
+    let mut fields: Map<String, Value> = body::json(payload).await?;
+    let beside = Beside::take(&mut fields)?;
     let needed =
-        |field: &str, value: Option<String>| value.ok_or_else(|| Problem::invalid(format!("{field}: is required")));
-    let tenant = needed("tenant", input.tenant.take())?;
-    let app = needed("app", input.app.take())?;
-    let defaults = TaskDraft {
-        name: needed("name", input.name.take())?,
-        handler: needed("handler", input.handler.take())?,
-        description: String::new(),
-        cron: String::new(),
-        time_zone: api.default_zone.name().to_owned(),
-        params: String::new(),
-        routing: Routing::default(),
-        tags: Vec::new(),
-        failure_strategy: FailureStrategy::default(),
-        max_retries: 5,
-        retry_interval_ms: 10_000,
-        expired_strategy: ExpiredStrategy::default(),
-        expire_after_ms: 0,
-        misfire_strategy: MisfireStrategy::default(),
-        timeout_ms: 0,
-        delivery: Delivery::default(),
-    };
-    let started = input.started.unwrap_or(false);
-    let draft = merged(defaults, input);
-    check(&draft)?;
+        |field: &str, value: &Option<String>| value.clone().ok_or_else(|| FieldError::new(field, "is required"));
+    for field in ["name", "handler"] {
+        if !fields.contains_key(field) {
+            return Err(FieldError::new(field, "is required").into());
+        }
+    }
+    let spec = defaults(&api).patched(fields)?;
     let now = api.engine.clock.now_ms();
-    let id = api.engine.ids.next(now);
-    api.store.create_task(id, &tenant, &app, &draft, started, now).await?;
-    write_ahead(&api, id, started).await?;
-    Ok(HttpResponse::Created().json(output(&find(&api, id).await?)))
+    let task = NewTask {
+        id: api.engine.ids.next(now),
+        tenant: needed("tenant", &beside.tenant)?,
+        app: needed("app", &beside.app)?,
+        activity: beside.activity(&Activity::default()),
+        spec,
+    };
+    refuse_past(&task.spec, &task.activity, now)?;
+    definitions::apply(&api, std::slice::from_ref(&task), &[]).await?;
+    Ok(HttpResponse::Created().json(output(&find(&api, task.id).await?)))
+}
+
+/// What a body without the field means.
+pub fn defaults(api: &Api) -> TaskSpec {
+    TaskSpec { time_zone: api.default_zone.name().to_owned(), ..TaskSpec::default() }
+}
+
+/// A task that would fire once, in the past, is a slip.
+fn refuse_past(spec: &TaskSpec, activity: &Activity, now: i64) -> Result<(), FieldError> {
+    if spec.schedule == ScheduleKind::Once && activity.started && spec.fire_at > 0 && spec.fire_at <= now {
+        return Err(FieldError::new(
+            "fire_at",
+            format!("lies in the past (it is {now} now); start a run by hand instead"),
+        ));
+    }
+    Ok(())
 }
 
 async fn show(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
@@ -146,211 +183,83 @@ async fn show(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse
 }
 
 async fn edit(api: web::Data<Api>, id: web::Path<String>, payload: web::Payload) -> Result<HttpResponse, Problem> {
-    let input: TaskInput = body::json(payload).await?;
+    let mut fields: Map<String, Value> = body::json(payload).await?;
+    let beside = Beside::take(&mut fields)?;
     let before = find(&api, parse_id("id", &id)?).await?;
-    let fixed = [("tenant", &input.tenant, &before.tenant), ("app", &input.app, &before.app)];
+    let fixed = [("tenant", &beside.tenant, &before.tenant), ("app", &beside.app, &before.app)];
     if let Some((field, ..)) = fixed.iter().find(|(_, given, is)| given.as_ref().is_some_and(|given| given != *is)) {
-        return Err(Problem::invalid(format!("{field}: a task cannot move to another; create it there")));
+        return Err(FieldError::new(*field, "a task cannot move to another; create it there").into());
     }
-    if let Some(revision) = input.revision.filter(|revision| *revision != before.revision) {
+    if let Some(revision) = beside.revision.filter(|revision| *revision != before.revision) {
         return Err(Problem::conflict(format!(
             "revision {revision} is not current ({} is); read the task again",
             before.revision
         )));
     }
-    let started = input.started.unwrap_or(before.started);
-    let reason = if before.started && !started { Reason::TaskStopped } else { Reason::TaskEdited };
-    let draft = merged(before.draft.clone(), input);
-    change(&api, &before, &draft, started, reason).await
+    let spec = before.spec.patched(fields)?;
+    let activity = beside.activity(&before.activity);
+    if spec.fire_at != before.spec.fire_at || spec.schedule != before.spec.schedule {
+        refuse_past(&spec, &activity, api.engine.clock.now_ms())?;
+    }
+    change(&api, before, spec, activity).await
 }
 
 async fn start(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let before = find(&api, parse_id("id", &id)?).await?;
-    if before.started {
-        return Ok(changed(&before, &TookBackNames::default()));
+    if before.activity.started {
+        return Ok(changed(&before, &Left::default()));
     }
-    change(&api, &before, &before.draft.clone(), true, Reason::TaskEdited).await
+    refuse_past(&before.spec, &Activity::of(true), api.engine.clock.now_ms())?;
+    let spec = before.spec.clone();
+    change(&api, before, spec, Activity::of(true)).await
 }
 
 async fn stop(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let before = find(&api, parse_id("id", &id)?).await?;
-    change(&api, &before, &before.draft.clone(), false, Reason::TaskStopped).await
+    let spec = before.spec.clone();
+    change(&api, before, spec, Activity::of(false)).await
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct PauseInput {
+    note: String,
+}
+
+async fn pause(api: web::Data<Api>, id: web::Path<String>, payload: web::Payload) -> Result<HttpResponse, Problem> {
+    let PauseInput { note } = body::json(payload).await?;
+    if note.trim().is_empty() || note.chars().count() > NOTE_CHARS_MAX {
+        return Err(
+            FieldError::new("note", "1 to 1000 characters are allowed: say why, for whoever finds it paused").into()
+        );
+    }
+    let before = find(&api, parse_id("id", &id)?).await?;
+    let spec = before.spec.clone();
+    change(&api, before, spec, Activity { started: false, pause_note: Some(note) }).await
 }
 
 async fn delete(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let before = find(&api, parse_id("id", &id)?).await?;
     let held = api.store.delete_task(&before, api.engine.clock.now_ms()).await?;
-    let names = take_back(&api, held, Reason::TaskDeleted).await?;
-    Ok(changed(&before, &names))
+    let left = definitions::take_back(&api, held, Reason::TaskDeleted).await?;
+    Ok(changed(&before, &left))
 }
 
-async fn run(api: web::Data<Api>, id: web::Path<String>, payload: web::Payload) -> Result<HttpResponse, Problem> {
-    let RunInput { params } = body::json(payload).await?;
-    let task = find(&api, parse_id("id", &id)?).await?;
-    let params = params.map(params_text);
-    check_params(params.as_deref().unwrap_or_default())?;
-    let now = api.engine.clock.now_ms();
-    let log = api.engine.ids.next(now);
-    let fire_time = api.store.run_now(log, &task, params.as_deref(), now).await?;
-    api.poke.notify_one();
-    Ok(HttpResponse::Accepted().json(json!({ "log": log.to_string(), "fire_time": fire_time })))
+async fn change(api: &Api, before: TaskView, spec: TaskSpec, activity: Activity) -> Result<HttpResponse, Problem> {
+    let id = before.id;
+    let left = definitions::apply(api, &[], &[change_of(before, spec, activity)]).await?;
+    Ok(changed(&find(api, id).await?, left.first().unwrap_or(&Left::default())))
 }
 
-/// Changes the definition, takes back what executors hold of the old one, and writes the new
-/// one's logs, in this order.
-async fn change(
-    api: &Api,
-    before: &TaskView,
-    draft: &TaskDraft,
-    started: bool,
-    reason: Reason,
-) -> Result<HttpResponse, Problem> {
-    check(draft)?;
-    let now = api.engine.clock.now_ms();
-    let held = api.store.change_task(before, draft, started, reason, now).await?;
-    let names = take_back(api, held, reason).await?;
-    if draft.routing != before.draft.routing {
-        api.store.clear_cancelled(before.id, names.first_dropped.map_or(now, |fire_time| fire_time.min(now))).await?;
-    }
-    if let Some(from) = names.first_dropped.filter(|_| started) {
-        // Never into the past: a retry that was dropped belonged to a fire that has been.
-        api.store.rewind(before.id, draft, before.revision + 1, from.max(now), now).await?;
-    }
-    write_ahead(api, before.id, started).await?;
-    Ok(changed(&find(api, before.id).await?, &names))
-}
-
-/// What an edit, a stop or a delete could not take back.
-#[derive(Default)]
-struct TookBackNames {
-    running: Vec<String>,
-    unreachable: Vec<String>,
-    /// Fire time of the earliest run that was dropped.
-    first_dropped: Option<i64>,
-}
-
-async fn take_back(api: &Api, held: Unsent, reason: Reason) -> Result<TookBackNames, Problem> {
-    if held.is_empty() {
-        return Ok(TookBackNames::default());
-    }
-    let ids: Vec<i64> = held.iter().map(|handed| handed.run.id).collect();
-    let took = api.engine.canceller.take_back(held.clone(), reason, false).await?;
-    // What moved on between the transaction and the question (another attempt at another
-    // executor) is asked once more where it is now.
-    let asked = |id: &i64| took.dropped.contains(id) || took.running.contains(id) || took.unreachable.contains(id);
-    let moved: Vec<i64> = ids.iter().filter(|id| !asked(id)).copied().collect();
-    let again = api.store.runs(None, &moved).await?;
-    let again: Unsent = again
-        .into_iter()
-        .filter(|handed| handed.run.status == crate::domain::Status::Dispatched && !handed.run.is_parent())
-        .collect();
-    let second = if again.is_empty() {
-        crate::dispatch::TookBack::default()
-    } else {
-        api.engine.canceller.take_back(again, reason, false).await?
-    };
-    let text = |ids: &[i64], more: &[i64]| ids.iter().chain(more).map(ToString::to_string).collect();
-    let dropped = |id: &i64| took.dropped.contains(id) || second.dropped.contains(id);
-    Ok(TookBackNames {
-        running: text(&took.running, &second.running),
-        unreachable: text(&took.unreachable, &second.unreachable),
-        // A retry's fire has been; its instant is owed no other run.
-        first_dropped: held
-            .iter()
-            .filter(|h| dropped(&h.run.id) && h.run.due_time == h.run.fire_time)
-            .map(|h| h.run.fire_time)
-            .min(),
-    })
-}
-
-fn changed(task: &TaskView, names: &TookBackNames) -> HttpResponse {
+fn changed(task: &TaskView, left: &Left) -> HttpResponse {
     HttpResponse::Ok().json(json!({
         "task": output(task),
-        "running": names.running,
-        "unreachable": names.unreachable,
+        "running": left.running,
+        "unreachable": left.unreachable,
     }))
-}
-
-async fn write_ahead(api: &Api, id: i64, started: bool) -> Result<(), Problem> {
-    if started {
-        api.engine.pregenerator.write_task(id).await?;
-        api.poke.notify_one();
-    }
-    Ok(())
-}
-
-async fn find(api: &Api, id: i64) -> Result<TaskView, Problem> {
-    let filter = TaskFilter { id: Some(id), limit: 1, ..TaskFilter::default() };
-    let found = api.store.list_tasks(&filter).await?;
-    found.into_iter().next().ok_or_else(|| Problem::not_found(format!("there is no task {id}")))
 }
 
 /// An id out of a path or a query.
 pub fn parse_id(field: &str, text: &str) -> Result<i64, Problem> {
     text.parse().map_err(|_| Problem::invalid(format!("{field}: `{text}` is no id")))
-}
-
-fn merged(before: TaskDraft, input: TaskInput) -> TaskDraft {
-    TaskDraft {
-        name: input.name.unwrap_or(before.name),
-        handler: input.handler.unwrap_or(before.handler),
-        description: input.description.unwrap_or(before.description),
-        cron: input.cron.map_or(before.cron, |cron| cron.trim().to_owned()),
-        time_zone: input.time_zone.unwrap_or(before.time_zone),
-        params: input.params.map_or(before.params, params_text),
-        routing: input.routing.unwrap_or(before.routing),
-        tags: input.tags.unwrap_or(before.tags),
-        failure_strategy: input.failure_strategy.unwrap_or(before.failure_strategy),
-        max_retries: input.max_retries.unwrap_or(before.max_retries),
-        retry_interval_ms: input.retry_interval_ms.unwrap_or(before.retry_interval_ms),
-        expired_strategy: input.expired_strategy.unwrap_or(before.expired_strategy),
-        expire_after_ms: input.expire_after_ms.unwrap_or(before.expire_after_ms),
-        misfire_strategy: input.misfire_strategy.unwrap_or(before.misfire_strategy),
-        timeout_ms: input.timeout_ms.unwrap_or(before.timeout_ms),
-        delivery: input.delivery.unwrap_or(before.delivery),
-    }
-}
-
-/// Parameters are text; any other JSON value is stored as its JSON.
-fn params_text(value: Value) -> String {
-    match value {
-        Value::String(text) => text,
-        Value::Null => String::new(),
-        other => other.to_string(),
-    }
-}
-
-fn check(draft: &TaskDraft) -> Result<(), Problem> {
-    let rule = |holds: bool, text: &str| if holds { Ok(()) } else { Err(Problem::invalid(text)) };
-    let name = |text: &str| (1..=128).contains(&text.chars().count()) && !text.chars().any(char::is_control);
-    let span = |ms: i64| (0..=SPAN_MS_MAX).contains(&ms);
-    rule(name(&draft.name), "name: 1 to 128 printable characters are allowed")?;
-    rule(name(&draft.handler), "handler: 1 to 128 printable characters are allowed")?;
-    rule(draft.description.chars().count() <= 1_000, "description: at most 1000 characters are allowed")?;
-    rule(draft.cron.len() <= 190, "cron: at most 190 characters are allowed")?;
-    if !draft.cron.is_empty() {
-        CronSchedule::parse(&draft.cron).map_err(|error| Problem::invalid(format!("cron: {error}")))?;
-    }
-    if draft.time_zone.parse::<chrono_tz::Tz>().is_err() {
-        return Err(Problem::invalid(format!(
-            "time_zone: `{}` is no IANA time zone; Asia/Shanghai or UTC would be",
-            draft.time_zone
-        )));
-    }
-    check_params(&draft.params)?;
-    rule(
-        draft.tags.len() <= 32 && draft.tags.iter().all(|tag| name(tag)),
-        "tags: at most 32 tags of 1 to 128 printable characters are allowed",
-    )?;
-    rule((0..=RETRIES_MAX).contains(&draft.max_retries), "max_retries: 0 to 1000 are allowed")?;
-    rule(span(draft.retry_interval_ms), "retry_interval_ms: 0 to 2592000000 (30 days) are allowed")?;
-    rule(span(draft.expire_after_ms), "expire_after_ms: 0 (never) to 2592000000 (30 days) are allowed")?;
-    rule(span(draft.timeout_ms), "timeout_ms: 0 (none) to 2592000000 (30 days) are allowed")
-}
-
-fn check_params(params: &str) -> Result<(), Problem> {
-    if params.len() <= carillon_protocol::TEXT_BYTES_MAX {
-        return Ok(());
-    }
-    Err(Problem::invalid(format!("params: at most {} bytes are allowed", carillon_protocol::TEXT_BYTES_MAX)))
 }

@@ -153,7 +153,7 @@ async fn give_back(api: &Api, scope: Scope, executor_id: i64, held: &[RunKey]) -
         };
         let changes: Vec<Change> = rows
             .iter()
-            .filter(|row| current(&row.run, row.executor_id))
+            .filter(|row| current(&row.run, row.run.executor_id))
             .map(|row| Change::of(&row.run, Status::Retry, Reason::GivenBack))
             .collect();
         returned += api.store.change(&changes).await?.len() as u64;

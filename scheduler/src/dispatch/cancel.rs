@@ -42,7 +42,7 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
             if handed.run.is_parent() {
                 parents.push(handed);
             } else {
-                by_executor.entry(handed.executor_id).or_default().push(handed);
+                by_executor.entry(handed.run.executor_id).or_default().push(handed);
             }
         }
         let mut took = TookBack::default();

@@ -192,7 +192,8 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
             let online = online.entry(key).or_insert_with(|| self.registry.of_app(key.0, key.1, now));
             let fresh = parcel.refused_by.is_empty();
             if !fresh || fitting.as_ref().is_none_or(|(task, _)| *task != parcel.task.id) {
-                let found = routing::candidates(online, &parcel.task.handler, &parcel.task.tags, &parcel.refused_by);
+                let found =
+                    routing::candidates(online, &parcel.task.spec.handler, &parcel.task.spec.tags, &parcel.refused_by);
                 fitting = fresh.then(|| (parcel.task.id, found.clone()));
                 self.choose(parcel, &found, &mut addressed, &mut stranded).await;
             } else if let Some((_, found)) = &fitting {
@@ -237,7 +238,7 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
     /// [`Dispatcher::mark`] leaves them as they are.
     async fn shard(&self, parcel: Parcel, fitting: &[Arc<Executor>]) -> Result<Vec<Addressed>> {
         let Parcel { run: parent, task, .. } = parcel;
-        debug_assert_eq!(task.routing, Routing::Sharding);
+        debug_assert_eq!(task.spec.routing, Routing::Sharding);
         let now = self.clock.now_ms();
         let total = i32::try_from(fitting.len()).unwrap_or(i32::MAX);
         let shards: Vec<(Run, i64)> = (0..total)
@@ -400,7 +401,7 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
                 continue;
             }
             let reason = if refused_by.is_empty() { Reason::NoExecutor } else { Reason::NotAccepted };
-            let attempt = Attempt { attempt: run.attempt, failures: run.failures, due_time: run.due_time };
+            let attempt = Attempt::of(&run);
             let next = failure::after(&task, attempt, reason, now);
             let change = Change {
                 due_time: next.due_time,

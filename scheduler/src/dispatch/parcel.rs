@@ -1,6 +1,6 @@
 //! A run on its way through the dispatcher.
 
-use crate::domain::task::Delivery;
+use crate::domain::task::{self, BlockScope, Delivery};
 use crate::domain::{Executor, Reason, Run, Task};
 use carillon_protocol::{BlockStrategy, DispatchItem};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct Addressed {
 pub fn takes_over(task: &Task, reason: Reason) -> bool {
     match reason {
         Reason::ExecutorGone | Reason::Undelivered | Reason::GivenBack => true,
-        Reason::OutcomeUnknown => task.delivery == Delivery::AtLeastOnce,
+        Reason::OutcomeUnknown => task.spec.delivery == Delivery::AtLeastOnce,
         _ => false,
     }
 }
@@ -43,7 +43,7 @@ pub fn refused(parcels: Vec<Parcel>, executor: i64) -> Vec<Parcel> {
 
 pub fn why(task: &Task, refused_by: &[i64]) -> String {
     if refused_by.is_empty() {
-        format!("no online executor has handler `{}` and tags {:?}", task.handler, task.tags)
+        format!("no online executor has handler `{}` and tags {:?}", task.spec.handler, task.spec.tags)
     } else {
         format!("executors {refused_by:?} refused the run or could not be reached, and there is no other")
     }
@@ -55,18 +55,30 @@ pub fn item(parcel: &Parcel, accept_until: i64) -> DispatchItem {
         log: run.id,
         attempt: run.attempt,
         task: task.id,
-        task_name: task.name.clone(),
-        handler: task.handler.clone(),
-        params: run.params.clone().unwrap_or_else(|| task.params.clone()),
+        task_name: task.spec.name.clone(),
+        handler: task.spec.handler.clone(),
+        params: run.params.clone().unwrap_or_else(|| task.spec.params.clone()),
         fire_time: run.fire_time,
         due_time: run.due_time,
         accept_until,
         shard_index: run.shard_index,
         shard_total: run.shard_total,
-        timeout_ms: task.timeout_ms,
-        block_strategy: BlockStrategy::Concurrent,
-        wait_timeout_ms: 0,
-        priority: carillon_protocol::PRIORITY_DEFAULT,
+        timeout_ms: task.spec.timeout_ms,
+        block_strategy: block_strategy(task),
+        wait_timeout_ms: task.spec.wait_timeout_ms,
+        priority: run.priority,
         trace: String::new(),
+    }
+}
+
+/// What the executor itself has to do about earlier runs. Across the app the nodes see to it; the
+/// executor then keeps runs apart that it would otherwise let overlap by a moment.
+fn block_strategy(task: &Task) -> BlockStrategy {
+    use task::BlockStrategy as Asked;
+    match (task.spec.block_strategy, task.spec.block_scope) {
+        (Asked::Concurrent, _) => BlockStrategy::Concurrent,
+        (_, BlockScope::App) | (Asked::Serial, _) => BlockStrategy::Serial,
+        (Asked::DiscardLater, BlockScope::Executor) => BlockStrategy::DiscardLater,
+        (Asked::CoverEarly, BlockScope::Executor) => BlockStrategy::CoverEarly,
     }
 }

@@ -1,8 +1,9 @@
 //! What follows an attempt that did not succeed.
 
 use super::reason::Reason;
-use super::task::{Delivery, FailureStrategy, Task};
-use super::task_log::Status;
+use super::spread::spread;
+use super::task::{Delivery, FailureStrategy, RetryBackoff, Task, TaskSpec};
+use super::task_log::{Run, Status};
 
 /// Hand-overs at most, whatever the task says: a handler that kills every executor that it
 /// meets must not circle for ever.
@@ -26,6 +27,8 @@ pub struct Next {
 /// Where a run stood when its attempt ended badly.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt {
+    /// Task log id.
+    pub id: i64,
     /// Number of this attempt.
     pub attempt: i32,
     /// Failed ones before it.
@@ -34,72 +37,93 @@ pub struct Attempt {
     pub due_time: i64,
 }
 
+impl Attempt {
+    /// The last attempt of `run`.
+    #[must_use]
+    pub fn of(run: &Run) -> Self {
+        Self { id: run.id, attempt: run.attempt, failures: run.failures, due_time: run.due_time }
+    }
+}
+
 /// Decides after an attempt that failed for `reason` at `now` (epoch ms).
 #[must_use]
 pub fn after(task: &Task, run: Attempt, reason: Reason, now: i64) -> Next {
+    let spec = &task.spec;
     let end = |status| Next { status, due_time: run.due_time, failures: run.failures + 1 };
-    if reason == Reason::CancelledByHand {
-        return Next { failures: run.failures, ..end(Status::Cancelled) };
+    let unfailed = |status| Next { failures: run.failures, ..end(status) };
+    match reason {
+        Reason::CancelledByHand | Reason::Covered => return unfailed(Status::Cancelled),
+        Reason::Blocked => return unfailed(Status::Discarded),
+        _ if run.attempt >= ATTEMPTS_MAX => return end(Status::Failed),
+        // Never started: another executor takes it at once, and it does not count.
+        Reason::GivenBack | Reason::ExecutorGone | Reason::Undelivered => return unfailed(Status::Retry),
+        // Nobody takes it: until it is due that is not a failure yet.
+        Reason::NoExecutor | Reason::NotAccepted | Reason::AllBusy if now < run.due_time => {
+            return unfailed(Status::Retry);
+        }
+        _ => {}
     }
-    if run.attempt >= ATTEMPTS_MAX {
+    let is_unknown = matches!(reason, Reason::OutcomeUnknown | Reason::Abandoned);
+    if is_unknown && spec.delivery == Delivery::AtMostOnce {
         return end(Status::Failed);
     }
-    let again = Next { status: Status::Retry, due_time: run.due_time, failures: run.failures };
-    match reason {
-        // Never started: another executor takes it at once, and it does not count.
-        Reason::GivenBack | Reason::ExecutorGone | Reason::Undelivered => again,
-        // Nobody takes it: until it is due that is not a failure yet.
-        Reason::NoExecutor | Reason::NotAccepted if now < run.due_time => again,
-        Reason::OutcomeUnknown | Reason::Abandoned if task.delivery == Delivery::AtMostOnce => end(Status::Failed),
-        Reason::OutcomeUnknown | Reason::Abandoned if task.failure_strategy == FailureStrategy::Discard => {
-            if run.failures + 1 >= UNKNOWN_OUTCOMES_MAX {
-                end(Status::Failed)
-            } else {
-                Next { status: Status::Retry, due_time: now, failures: run.failures + 1 }
-            }
+    if spec.failure_strategy == FailureStrategy::Discard {
+        // At least once outranks discard: an unknown outcome is no failure yet.
+        if !is_unknown {
+            return end(Status::Discarded);
         }
-        Reason::HandlerFailedForGood => end(match task.failure_strategy {
-            FailureStrategy::Discard => Status::Discarded,
-            FailureStrategy::Retry => Status::Failed,
-        }),
-        _ => match task.failure_strategy {
-            FailureStrategy::Discard => end(Status::Discarded),
-            FailureStrategy::Retry if run.failures >= task.max_retries => end(Status::Failed),
-            FailureStrategy::Retry => {
-                Next { status: Status::Retry, due_time: now + task.retry_interval_ms, failures: run.failures + 1 }
-            }
-        },
+        if run.failures + 1 >= UNKNOWN_OUTCOMES_MAX {
+            return end(Status::Failed);
+        }
+        return Next { status: Status::Retry, due_time: now, failures: run.failures + 1 };
     }
+    let counts = TaskSpec::class_of(reason).is_some_and(|class| spec.retry_on.contains(&class));
+    if !counts || run.failures >= spec.max_retries {
+        return end(Status::Failed);
+    }
+    Next { status: Status::Retry, due_time: now + retry_after(spec, run), failures: run.failures + 1 }
+}
+
+/// The pause before the next attempt, ms: doubled with each failure when the task asks for it,
+/// up to its bound, and scattered by its jitter.
+fn retry_after(spec: &TaskSpec, run: Attempt) -> i64 {
+    let base = spec.retry_interval_ms;
+    let grown = match spec.retry_backoff {
+        RetryBackoff::Fixed => base,
+        RetryBackoff::Exponential => {
+            let factor = 1i64.checked_shl(run.failures.clamp(0, 40).cast_unsigned()).unwrap_or(i64::MAX);
+            base.saturating_mul(factor).min(spec.retry_max_interval_ms.max(base))
+        }
+    };
+    let width =
+        grown / 100 * i64::from(spec.retry_jitter_percent) + grown % 100 * i64::from(spec.retry_jitter_percent) / 100;
+    if width == 0 {
+        return grown;
+    }
+    // Runs that failed together must not come back together.
+    let seed = run.id.cast_unsigned() ^ (u64::from(run.failures.cast_unsigned()) << 48);
+    let offset = spread(seed) % (2 * width.cast_unsigned() + 1);
+    grown - width + offset.cast_signed()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::task::{ExpiredStrategy, MisfireStrategy, Routing, Schedule};
+    use crate::domain::task::FailureClass;
+    use crate::domain::task::test::task_of;
 
     fn task(failure_strategy: FailureStrategy, delivery: Delivery) -> Task {
-        Task {
-            id: 1,
-            tenant_id: 1,
-            app_id: 1,
-            revision: 1,
-            name: String::new(),
-            handler: String::new(),
-            params: String::new(),
-            schedule: Schedule::None,
-            next_fire_at: 0,
-            written_until: 0,
-            routing: Routing::Random,
-            tags: Vec::new(),
+        task_of(TaskSpec {
             failure_strategy,
+            delivery,
             max_retries: 2,
             retry_interval_ms: 1_000,
-            expired_strategy: ExpiredStrategy::Execute,
-            expire_after_ms: 0,
-            misfire_strategy: MisfireStrategy::FireOnce,
-            timeout_ms: 0,
-            delivery,
-        }
+            ..TaskSpec::default()
+        })
+    }
+
+    fn attempt(attempt: i32, failures: i32, due_time: i64) -> Attempt {
+        Attempt { id: 77, attempt, failures, due_time }
     }
 
     /// (strategy, delivery, failures before, reason) at `now` = 500, due at 100 → (status, due, failures)
@@ -123,9 +147,13 @@ mod tests {
             (Retry, AtLeastOnce, 0, Reason::NoExecutor, (Status::Retry, 1_500, 1)),
             (Discard, AtLeastOnce, 0, Reason::NoExecutor, (Status::Discarded, 100, 1)),
             (Retry, AtLeastOnce, 1, Reason::CancelledByHand, (Status::Cancelled, 100, 1)),
+            (Retry, AtLeastOnce, 1, Reason::Covered, (Status::Cancelled, 100, 1)),
+            (Retry, AtLeastOnce, 0, Reason::Blocked, (Status::Discarded, 100, 0)),
+            (Retry, AtLeastOnce, 0, Reason::WaitTimedOut, (Status::Retry, 1_500, 1)),
+            (Discard, AtLeastOnce, 0, Reason::WaitTimedOut, (Status::Discarded, 100, 1)),
         ];
         for (strategy, delivery, failures, reason, expected) in rows {
-            let run = Attempt { attempt: 1, failures, due_time: 100 };
+            let run = attempt(1, failures, 100);
             let next = after(&task(strategy, delivery), run, reason, 500);
             assert_eq!(
                 (next.status, next.due_time, next.failures),
@@ -137,15 +165,65 @@ mod tests {
 
     #[test]
     fn before_it_is_due_a_run_that_nobody_takes_has_not_failed() {
-        let run = Attempt { attempt: 1, failures: 0, due_time: 900 };
+        let run = attempt(1, 0, 900);
         let next = after(&task(FailureStrategy::Discard, Delivery::AtMostOnce), run, Reason::NotAccepted, 500);
         assert_eq!((next.status, next.due_time, next.failures), (Status::Retry, 900, 0));
     }
 
     #[test]
     fn attempts_end() {
-        let run = Attempt { attempt: ATTEMPTS_MAX, failures: 0, due_time: 100 };
+        let run = attempt(ATTEMPTS_MAX, 0, 100);
         let next = after(&task(FailureStrategy::Retry, Delivery::AtLeastOnce), run, Reason::Undelivered, 500);
         assert_eq!(next.status, Status::Failed);
+    }
+
+    #[test]
+    fn only_the_failures_that_count_are_retried() {
+        let rows = [
+            (FailureClass::Failed, Reason::HandlerPanicked),
+            (FailureClass::TimedOut, Reason::TimedOut),
+            (FailureClass::Lost, Reason::OutcomeUnknown),
+            (FailureClass::NotSent, Reason::NoExecutor),
+        ];
+        for (class, _) in rows {
+            let mut task = task(FailureStrategy::Retry, Delivery::AtLeastOnce);
+            task.spec.retry_on = vec![class];
+            for (other, reason) in rows {
+                let status = after(&task, attempt(1, 0, 100), reason, 500).status;
+                let expected = if class == other { Status::Retry } else { Status::Failed };
+                assert_eq!(status, expected, "{class:?} {reason:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_interval_doubles_up_to_its_bound() {
+        let mut task = task(FailureStrategy::Retry, Delivery::AtLeastOnce);
+        task.spec.max_retries = 1_000;
+        task.spec.retry_backoff = RetryBackoff::Exponential;
+        task.spec.retry_max_interval_ms = 7_000;
+        let waits = [0, 1, 2, 3, 4, 500].map(|n| after(&task, attempt(1, n, 0), Reason::TimedOut, 0).due_time);
+        assert_eq!(waits, [1_000, 2_000, 4_000, 7_000, 7_000, 7_000]);
+        // A bound below the interval does not shorten it.
+        task.spec.retry_max_interval_ms = 10;
+        assert_eq!(after(&task, attempt(1, 3, 0), Reason::TimedOut, 0).due_time, 1_000);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn jitter_stays_in_its_window_and_scatters(percent in 1i32..=100, base in 100i64..1_000_000) {
+            let mut task = task(FailureStrategy::Retry, Delivery::AtLeastOnce);
+            task.spec.retry_interval_ms = base;
+            task.spec.retry_jitter_percent = percent;
+            let mut seen = std::collections::HashSet::new();
+            for id in 0..50 {
+                let run = Attempt { id, ..attempt(1, 0, 0) };
+                let wait = after(&task, run, Reason::HandlerFailed, 0).due_time;
+                let width = base * i64::from(percent) / 100;
+                proptest::prop_assert!((base - width - 1..=base + width + 1).contains(&wait));
+                seen.insert(wait);
+            }
+            proptest::prop_assert!(seen.len() > 1);
+        }
     }
 }

@@ -7,15 +7,22 @@
 pub mod cron;
 pub mod executor;
 pub mod failure;
+pub mod field_error;
 pub mod id;
+pub mod links;
+pub mod origin;
 pub mod plan;
 pub mod reason;
 pub mod routing;
+pub mod schedule;
+pub mod spread;
 pub mod task;
 pub mod task_log;
 
 pub use executor::Executor;
+pub use field_error::FieldError;
 pub use id::IdSource;
+pub use origin::Origin;
 pub use reason::Reason;
 pub use task::Task;
 pub use task_log::{Run, Status};

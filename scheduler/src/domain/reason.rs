@@ -38,18 +38,26 @@ pub enum Reason {
     CancelledByHand,
     /// Later than the task's expiry time, and the task discards what is late.
     Expired,
-    /// Missed while no node generated; the task skips what it missed.
+    /// Missed during downtime; the task skips what it missed, or another run stands for it.
     MisfireSkipped,
-    /// Missed while no node generated; the task fires once for all that it missed.
-    MisfireFiredOnce,
+    /// The task was paused, by a person or after failures in a row.
+    TaskPaused,
+    /// Its due time lay in a maintenance window of the tenant.
+    Maintenance,
+    /// An earlier run of the task still went on when it was due, and the task discards later ones.
+    Blocked,
+    /// A later run of the task took its place.
+    Covered,
+    /// It could not start within the task's time-out for waiting.
+    WaitTimedOut,
+    /// Every suitable executor was busy with the task.
+    AllBusy,
     /// At least one shard did not succeed.
     ShardFailed,
-    /// Started by hand or by the API.
-    ByHand,
 }
 
 /// Every reason with its word.
-pub const REASONS: [(Reason, &str); 21] = [
+pub const REASONS: [(Reason, &str); 25] = [
     (Reason::None, ""),
     (Reason::HandlerFailed, "handler_failed"),
     (Reason::HandlerFailedForGood, "handler_failed_for_good"),
@@ -68,9 +76,13 @@ pub const REASONS: [(Reason, &str); 21] = [
     (Reason::CancelledByHand, "cancelled_by_hand"),
     (Reason::Expired, "expired"),
     (Reason::MisfireSkipped, "misfire_skipped"),
-    (Reason::MisfireFiredOnce, "misfire_fired_once"),
+    (Reason::TaskPaused, "task_paused"),
+    (Reason::Maintenance, "maintenance"),
+    (Reason::Blocked, "blocked"),
+    (Reason::Covered, "covered"),
+    (Reason::WaitTimedOut, "wait_timed_out"),
+    (Reason::AllBusy, "all_busy"),
     (Reason::ShardFailed, "shard_failed"),
-    (Reason::ByHand, "by_hand"),
 ];
 
 impl Reason {
@@ -84,5 +96,13 @@ impl Reason {
     #[must_use]
     pub fn parse(word: &str) -> Self {
         REASONS.iter().find(|(_, w)| *w == word).map_or(Self::None, |(r, _)| *r)
+    }
+}
+
+impl Reason {
+    /// Whether a definition gave the run up: the next one may take its instant over.
+    #[must_use]
+    pub fn is_given_up(self) -> bool {
+        matches!(self, Self::TaskEdited | Self::TaskStopped | Self::TaskPaused)
     }
 }

@@ -2,7 +2,20 @@
 //! not a silent drop.
 
 use super::executor::Executor;
+use super::spread::spread;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+
+/// How executors are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Routing {
+    /// One of those that fit, at random.
+    #[default]
+    Random,
+    /// All that fit, each with its page and the total.
+    Sharding,
+}
 
 /// The executors among `online` that fit, in the order of their ids (so that every node counts
 /// shards alike), without those in `excluded`.
@@ -23,14 +36,6 @@ pub fn pick(fitting: &[Arc<Executor>], seed: u64) -> Option<Arc<Executor>> {
     let count = u64::try_from(fitting.len()).ok().filter(|count| *count > 0)?;
     let index = usize::try_from(spread(seed) % count).ok()?;
     fitting.get(index).cloned()
-}
-
-/// `SplitMix64`'s finaliser (Steele, Lea, Flood 2014): neighbouring seeds land far apart.
-fn spread(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 //! The last arrow exists because there is one log per (task, fire time, shard): the fire of the
 //! new definition takes over the row that the old one gave up, under a new version.
 
+use super::origin::Origin;
 use super::reason::Reason;
 
 /// State of a task log. The numbers are stored.
@@ -91,7 +92,7 @@ impl Status {
             Init | Retry => matches!(to, Queued | Cancelled | Expired),
             Queued => matches!(to, Dispatched | Init | Retry | Failed | Discarded | Expired | Cancelled),
             Dispatched => matches!(to, Succeeded | Retry | Failed | Discarded | Cancelled | Expired),
-            Cancelled => to == Init && matches!(reason, Reason::TaskEdited | Reason::TaskStopped),
+            Cancelled => to == Init && reason.is_given_up(),
             Succeeded | Failed | Discarded | Expired => false,
         }
     }
@@ -133,9 +134,20 @@ pub struct Run {
     pub status: Status,
     /// Why.
     pub reason: Reason,
-    /// Parameters of this run alone (started by hand), else the task's.
+    /// Parameters of this run alone (started by hand, or a parent's output), else the task's.
     pub params: Option<String>,
+    /// What made it.
+    pub origin: Origin,
+    /// Number of the run within its task, growing; what round-robin goes by.
+    pub seq: i64,
+    /// 1..=9, 9 is the most urgent of its tenant; 0 for a backfill, after all others.
+    pub priority: i32,
+    /// Executor of the last attempt, 0 before the first.
+    pub executor_id: i64,
 }
+
+/// Priority of a run whose task names none.
+pub const PRIORITY_DEFAULT: i32 = 5;
 
 impl Run {
     /// Whether this is the row that stands for all shards of one fire.
@@ -162,7 +174,7 @@ mod tests {
             for (reason, _) in super::super::reason::REASONS {
                 if from.is_terminal() && from.may_become(to, reason) {
                     prop_assert_eq!((from, to), (Status::Cancelled, Status::Init));
-                    prop_assert!(matches!(reason, Reason::TaskEdited | Reason::TaskStopped));
+                    prop_assert!(reason.is_given_up());
                 }
             }
         }

@@ -167,7 +167,7 @@ fn step(row: &HandedRun, result: &RunResult, task: Option<&crate::domain::Task>,
         RunStatus::NotStarted | RunStatus::Blocked | RunStatus::Covered | RunStatus::WaitTimedOut => Reason::GivenBack,
         RunStatus::Abandoned => Reason::Abandoned,
     };
-    let attempt = Attempt { attempt: run.attempt, failures: run.failures, due_time: run.due_time };
+    let attempt = Attempt::of(run);
     let (status, due_time, failures) = match task {
         Some(task) => {
             let next = failure::after(task, attempt, reason, now);

@@ -127,7 +127,7 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
             .await?;
         let lost = suspects.into_iter().filter(|handed| {
             let run = RunKey(handed.run.id, handed.run.attempt);
-            self.registry.denies(handed.executor_id, run, self.accepted_by(handed))
+            self.registry.denies(handed.run.executor_id, run, self.accepted_by(handed))
         });
         self.decide(lost.map(|handed| (handed.run, Reason::Undelivered)).collect()).await
     }
@@ -147,7 +147,7 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
         if suspects.is_empty() {
             return Ok(0);
         }
-        let ids: HashSet<i64> = suspects.iter().map(|handed| handed.executor_id).collect();
+        let ids: HashSet<i64> = suspects.iter().map(|handed| handed.run.executor_id).collect();
         let ends = self.store.executor_ends(&ids.into_iter().collect::<Vec<_>>()).await?;
         // All at once: a judgement must not grow old while others are made.
         let judged = ends.into_iter().map(async |end| (end.id, self.fate(end, contact_since).await));
@@ -159,7 +159,7 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
                 return None;
             }
             // An executor whose row retention has taken is long dead.
-            let fate = fates.get(&handed.executor_id).unwrap_or(&Fate::DEAD);
+            let fate = fates.get(&handed.run.executor_id).unwrap_or(&Fate::DEAD);
             fate.of(&handed).map(|reason| (handed.run, reason))
         });
         self.decide(lost.collect()).await
@@ -204,7 +204,7 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
         let changes: Vec<Change> = lost
             .iter()
             .map(|(run, reason)| {
-                let attempt = Attempt { attempt: run.attempt, failures: run.failures, due_time: run.due_time };
+                let attempt = Attempt::of(run);
                 let next = tasks.get(&run.task_id).map(|task| failure::after(task, attempt, *reason, now));
                 let change = Change::of(run, crate::domain::Status::Cancelled, Reason::TaskDeleted);
                 match next {

@@ -3,9 +3,10 @@
 use super::connect::retrying;
 use super::dialect::{Sql, or_ignore};
 use super::rows::{self, clean, to_json};
+use super::tasks::{Activity, IfThere, NewTask};
 use super::{ExecutorBeat, ExecutorEnd, ExecutorStore, Result, Scope, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::Executor;
-use crate::domain::task::NEVER;
+use crate::domain::task::TaskSpec;
 use async_trait::async_trait;
 use carillon_protocol::{HandlerInfo, Register, RunKey};
 use std::collections::HashSet;
@@ -214,45 +215,51 @@ impl SqlStore {
                 or_ignore(self.backend, "tenant_id, app_id, name")
             ),
         );
-        let insert_task = Sql::new(
-            self.backend,
-            &format!(
-                "INSERT INTO task (id, tenant_id, app_id, name, handler, description, cron, time_zone, params, routing, \
-                 tags, failure_strategy, max_retries, retry_interval_ms, expired_strategy, expire_after_ms, \
-                 misfire_strategy, timeout_ms, delivery, started, revision, next_fire_at, written_until, created_at, updated_at) VALUES \
-                 ({{1}}, {{2}}, {{3}}, {{4}}, {{4}}, {{5}}, {{6}}, {{7}}, '', 'random', '[]', 'retry', 5, 10000, 'execute', 0, \
-                 'fire_once', {{8}}, 'at_least_once', 0, 1, {NEVER}, 0, {{9}}, {{9}}) {}",
-                or_ignore(self.backend, "tenant_id, app_id, name")
-            ),
-        );
         for handler in handlers.iter().filter(|handler| !known.contains(&handler.name)) {
             let name = handler.name.clone();
             let values = [new_id().into(), tenant_id.into(), app_id.into(), name.clone().into(), now.into()];
             tx.execute(&insert_handler, values).await?;
-            // A default that this node cannot read must not keep the executor out.
-            let cron = handler.cron.clone().unwrap_or_default();
-            let zone = handler.time_zone.clone().unwrap_or_else(|| "UTC".to_owned());
-            let usable = rows::schedule(&cron, &zone);
-            if let Err(error) = &usable {
-                tracing::warn!(handler = name, %error, "default schedule of a handler refused; its task fires only by hand");
-            }
-            let (cron, zone) = if usable.is_ok() { (cron, zone) } else { (String::new(), "UTC".to_owned()) };
-            tx.execute(
-                &insert_task,
-                [
-                    new_id().into(),
-                    tenant_id.into(),
-                    app_id.into(),
-                    name.into(),
-                    clean(&handler.description).into(),
-                    cron.into(),
-                    zone.into(),
-                    handler.timeout_ms.into(),
-                    now.into(),
-                ],
-            )
-            .await?;
+            let task = NewTask {
+                id: new_id(),
+                tenant: String::new(),
+                app: String::new(),
+                spec: defaults_of(handler),
+                activity: Activity::default(),
+            };
+            self.insert_task(tx, &task, scope, now, IfThere::Leave).await?;
         }
         Ok(())
     }
+}
+
+/// The definition that a handler's own defaults make. What this node cannot read, or must not
+/// allow, keeps no executor out: it is left at the product's default.
+fn defaults_of(handler: &HandlerInfo) -> TaskSpec {
+    let plain = TaskSpec {
+        name: handler.name.clone(),
+        handler: handler.name.clone(),
+        description: handler.description.clone(),
+        ..TaskSpec::default()
+    };
+    let mut wanted = handler.policies.clone();
+    for (field, value) in [("cron", &handler.cron), ("time_zone", &handler.time_zone)] {
+        if let Some(value) = value {
+            wanted.insert(field.to_owned(), value.clone().into());
+        }
+    }
+    if handler.timeout_ms != 0 {
+        wanted.insert("timeout_ms".to_owned(), handler.timeout_ms.into());
+    }
+    for fixed in ["name", "handler", "parents"] {
+        wanted.remove(fixed);
+    }
+    let refused = match plain.patched(wanted) {
+        Ok(spec) => match spec.check() {
+            errors if errors.is_empty() => return spec,
+            errors => errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        },
+        Err(error) => error.to_string(),
+    };
+    tracing::warn!(handler = handler.name, refused, "defaults of a handler refused; its task has the product's");
+    plain
 }

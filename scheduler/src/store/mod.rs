@@ -13,25 +13,33 @@
 //! - Times are epoch milliseconds on the cluster clock, given by the caller; only heartbeats and
 //!   leases use the database's own clock, because they are what that clock is for.
 
-mod admin;
+mod calendars;
 mod claiming;
 mod cluster;
+mod conditions;
 mod connect;
 mod dialect;
 mod error;
 mod executors;
 mod handing;
 mod housekeeping;
+mod links;
+mod logs;
 mod migrate;
 mod outcome;
 mod planning;
 mod rows;
 mod sql;
+mod starting;
+mod task_columns;
+mod tasks;
 mod tenants;
 
-pub use admin::{LogFilter, LogView, TaskDraft, TaskFilter, TaskView, Unsent};
 pub use connect::{DatabaseSettings, SqlStore};
 pub use error::{StoreError, StoreErrorKind};
+pub use logs::{LogFilter, LogView};
+pub use starting::{NewRun, StartedRun};
+pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent};
 pub use tenants::{AppView, NewKey, SigningKey};
 
 use crate::domain::plan::Plan;
@@ -278,12 +286,12 @@ pub struct HandedRun {
     pub run: Run,
     /// Node that handed it over (or queued it).
     pub node_id: i64,
-    /// Executor that has it.
-    pub executor_id: i64,
     /// When it was handed over, ms.
     pub dispatched_at: i64,
     /// When its last attempt ended, ms; 0 when it has not.
     pub finished_at: i64,
+    /// Why its executor was told to stop it; [`Reason::None`] when it was not.
+    pub stopping: Reason,
 }
 
 /// Which handed-over runs to look at.

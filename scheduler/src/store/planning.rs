@@ -49,7 +49,7 @@ impl SqlStore {
 
     async fn write_ahead_once(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<i64>>> {
         const ACTION: &str = "write task logs ahead";
-        let marks: Vec<_> = plans.iter().map(|plan| (plan.task_id, plan.revision, plan.from, plan.to)).collect();
+        let marks: Vec<_> = plans.iter().map(mark).collect();
         let marks = to_json(ACTION, &marks)?;
         let tx = self.begin(ACTION).await?;
         if let Some(fence) = fence {
@@ -71,18 +71,21 @@ impl SqlStore {
             let read = tx.query(&self.sql.moved_tasks, [marks.into()], |row| row.try_get_by_index(0)).await?;
             read.into_iter().collect()
         };
-        let fires_of = |takes_over_only: bool| {
-            let chosen =
-                plans.iter().filter(|plan| moved.contains(&plan.task_id) && (!takes_over_only || plan.takes_over));
+        let fires_of = |which: &dyn Fn(&Plan) -> bool| {
+            let chosen = plans.iter().filter(|plan| moved.contains(&plan.task_id) && which(plan));
             chosen.flat_map(|plan| plan.fires.iter().map(|fire| row(plan, fire))).collect::<Vec<_>>()
         };
-        let takeovers = fires_of(true);
+        let takeovers = fires_of(&|plan| plan.takes_over);
         if !takeovers.is_empty() {
             tx.execute(&self.sql.take_over_fires, [to_json(ACTION, &takeovers)?.into()]).await?;
         }
-        let fires = fires_of(false);
+        let fires = fires_of(&|_| true);
         if !fires.is_empty() {
             tx.execute(&self.sql.insert_fires, [to_json(ACTION, &fires)?.into()]).await?;
+        }
+        let watched = fires_of(&|plan| plan.follow_up);
+        if !watched.is_empty() {
+            tx.execute(&self.sql.watch_fires, [to_json(ACTION, &watched)?.into()]).await?;
         }
         tx.commit().await?;
         tracing::trace!(tasks = moved.len(), logs = fires.len(), now, "task logs written ahead");
@@ -93,7 +96,13 @@ impl SqlStore {
 /// How long a lease lives without renewal, ms: as long as a node may be silent.
 pub(super) const LEASE_TTL_MS: i64 = 10_000;
 
-type Row<'a> = (i64, i64, i64, i64, i64, i64, i16, i64, i32, &'a str, Option<&'a str>);
+/// What moves a watermark: whence, whither, and how many fires and runs that makes.
+fn mark(plan: &Plan) -> (i64, i64, i64, i64, i64, i64) {
+    let runs = plan.counted();
+    (plan.task_id, plan.revision, plan.from, plan.to, runs, runs)
+}
+
+type Row<'a> = (i64, i64, i64, i64, i64, i64, i16, i64, i32, &'a str, Option<&'a str>, &'a str, i64, i32);
 
 fn row<'a>(plan: &Plan, fire: &'a Fire) -> Row<'a> {
     (
@@ -108,6 +117,9 @@ fn row<'a>(plan: &Plan, fire: &'a Fire) -> Row<'a> {
         if plan.sharded { PARENT_SHARD } else { 0 },
         fire.reason.as_str(),
         (!fire.message.is_empty()).then_some(fire.message.as_str()),
+        fire.origin.as_str(),
+        fire.seq,
+        plan.priority,
     )
 }
 

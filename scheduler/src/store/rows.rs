@@ -1,26 +1,31 @@
 //! Rows → values of the domain.
 
+use super::task_columns::read_spec;
 use super::{HandedRun, Result, StoreError, StoreErrorKind};
-use crate::domain::cron::CronSchedule;
-use crate::domain::task::Schedule;
-use crate::domain::{Executor, Reason, Run, Status, Task};
-use chrono_tz::Tz;
+use crate::domain::schedule::Schedule;
+use crate::domain::{Executor, Origin, Reason, Run, Status, Task};
 use sea_orm::{DbErr, QueryResult};
 use serde::de::DeserializeOwned;
 
 /// Columns of [`run`], of table alias `l`.
 pub const RUN_COLUMNS: &str = "l.id, l.version, l.tenant_id, l.app_id, l.task_id, l.revision, l.parent_id, \
-     l.shard_index, l.shard_total, l.fire_time, l.due_time, l.attempt, l.failures, l.status, l.reason, l.params";
+     l.shard_index, l.shard_total, l.fire_time, l.due_time, l.attempt, l.failures, l.status, l.reason, l.params, \
+     l.origin, l.seq, l.priority, l.executor_id";
 
 /// Columns of [`handed_run`].
 pub const HANDED_COLUMNS: &str = "l.id, l.version, l.tenant_id, l.app_id, l.task_id, l.revision, l.parent_id, \
      l.shard_index, l.shard_total, l.fire_time, l.due_time, l.attempt, l.failures, l.status, l.reason, l.params, \
-     l.node_id, l.executor_id, l.dispatched_at, l.finished_at";
+     l.origin, l.seq, l.priority, l.executor_id, l.node_id, l.dispatched_at, l.finished_at, l.stopping";
 
-/// Columns of [`task`].
-pub const TASK_COLUMNS: &str = "id, tenant_id, app_id, revision, name, handler, params, cron, time_zone, \
-     next_fire_at, written_until, routing, tags, failure_strategy, max_retries, retry_interval_ms, \
-     expired_strategy, expire_after_ms, misfire_strategy, timeout_ms, delivery";
+/// How many those are.
+pub const HANDED_COUNT: usize = 24;
+
+/// Columns of [`task`], before those of its definition.
+pub const TASK_COLUMNS: &str =
+    "id, tenant_id, app_id, revision, next_fire_at, written_until, anchor_at, fires, turn, children";
+
+/// How many those are.
+const TASK_COUNT: usize = 10;
 
 /// Columns of [`executor`].
 pub const EXECUTOR_COLUMNS: &str = "id, tenant_id, app_id, instance, address, tags, handlers, heartbeat_at, \
@@ -49,48 +54,45 @@ pub fn run(row: &QueryResult) -> std::result::Result<Run, DbErr> {
             .ok_or_else(|| DbErr::Type(format!("task_log.status {status} is none of ours")))?,
         reason: Reason::parse(&reason),
         params: row.try_get_by_index(15)?,
+        origin: Origin::parse(&row.try_get_by_index::<String>(16)?),
+        seq: row.try_get_by_index(17)?,
+        priority: row.try_get_by_index(18)?,
+        executor_id: row.try_get_by_index(19)?,
     })
 }
 
 pub fn handed_run(row: &QueryResult) -> std::result::Result<HandedRun, DbErr> {
     Ok(HandedRun {
         run: run(row)?,
-        node_id: row.try_get_by_index(16)?,
-        executor_id: row.try_get_by_index(17)?,
-        dispatched_at: row.try_get_by_index(18)?,
-        finished_at: row.try_get_by_index(19)?,
+        node_id: row.try_get_by_index(20)?,
+        dispatched_at: row.try_get_by_index(21)?,
+        finished_at: row.try_get_by_index(22)?,
+        stopping: Reason::parse(&row.try_get_by_index::<String>(23)?),
     })
 }
 
 pub fn task(row: &QueryResult) -> std::result::Result<Task, DbErr> {
-    let cron: String = row.try_get_by_index(7)?;
-    let zone: String = row.try_get_by_index(8)?;
+    let (id, anchor) = (row.try_get_by_index(0)?, row.try_get_by_index(6)?);
+    let spec = read_spec(row, TASK_COUNT)?;
+    // One definition that an older version wrote and this one cannot read must not keep the
+    // others from firing.
+    let schedule = spec.to_schedule(anchor, id).unwrap_or_else(|error| {
+        tracing::error!(task = id, %error, "a stored schedule cannot be read; its task fires only by hand");
+        Schedule::none()
+    });
+    let children: i32 = row.try_get_by_index(9)?;
     Ok(Task {
-        id: row.try_get_by_index(0)?,
+        id,
         tenant_id: row.try_get_by_index(1)?,
         app_id: row.try_get_by_index(2)?,
         revision: row.try_get_by_index(3)?,
-        name: row.try_get_by_index(4)?,
-        handler: row.try_get_by_index(5)?,
-        params: row.try_get_by_index(6)?,
-        // One definition that an older version wrote and this one cannot read must not keep the
-        // others from firing.
-        schedule: schedule(&cron, &zone).unwrap_or_else(|error| {
-            tracing::error!(cron, zone, error, "a stored schedule cannot be read; its task fires only by hand");
-            Schedule::None
-        }),
-        next_fire_at: row.try_get_by_index(9)?,
-        written_until: row.try_get_by_index(10)?,
-        routing: word(row, 11)?,
-        tags: json(row, 12)?,
-        failure_strategy: word(row, 13)?,
-        max_retries: row.try_get_by_index(14)?,
-        retry_interval_ms: row.try_get_by_index(15)?,
-        expired_strategy: word(row, 16)?,
-        expire_after_ms: row.try_get_by_index(17)?,
-        misfire_strategy: word(row, 18)?,
-        timeout_ms: row.try_get_by_index(19)?,
-        delivery: word(row, 20)?,
+        spec,
+        schedule,
+        next_fire_at: row.try_get_by_index(4)?,
+        written_until: row.try_get_by_index(5)?,
+        fires: row.try_get_by_index(7)?,
+        turn: row.try_get_by_index(8)?,
+        has_children: children > 0,
     })
 }
 
@@ -109,16 +111,6 @@ pub fn executor(row: &QueryResult) -> std::result::Result<Executor, DbErr> {
         described_at: row.try_get_by_index(9)?,
         key_id: row.try_get_by_index(10)?,
     })
-}
-
-/// The schedule of a stored cron (empty: only by hand) and zone.
-pub fn schedule(cron: &str, zone: &str) -> std::result::Result<Schedule, String> {
-    if cron.is_empty() {
-        return Ok(Schedule::None);
-    }
-    let zone: Tz = zone.parse().map_err(|_| format!("`{zone}` is no IANA time zone"))?;
-    let cron = CronSchedule::parse(cron).map_err(|error| error.to_string())?;
-    Ok(Schedule::Cron(Box::new(cron), zone))
 }
 
 /// A `snake_case` enum stored as its word.

@@ -5,6 +5,7 @@
 
 use super::dialect::{Kind, Sql, delete_from, or_ignore, rows, update_from};
 use super::rows::{EXECUTOR_COLUMNS, HANDED_COLUMNS, RUN_COLUMNS, TASK_COLUMNS};
+use super::task_columns::spec_list;
 use crate::domain::Status;
 use sea_orm::DatabaseBackend;
 
@@ -25,6 +26,7 @@ pub struct Statements {
     pub moved_tasks: Sql,
     pub insert_fires: Sql,
     pub take_over_fires: Sql,
+    pub watch_fires: Sql,
     // claim
     pub claimable_all: Sql,
     pub claimable_share: Sql,
@@ -60,6 +62,9 @@ pub struct Statements {
     pub purge_select: Sql,
     pub purge_delete: Sql,
     pub purge_stale: Sql,
+    // tasks
+    pub parents_of_tasks: Sql,
+    pub names_of_tasks: Sql,
 }
 
 const INIT: i16 = Status::Init as i16;
@@ -69,10 +74,6 @@ const RETRY: i16 = Status::Retry as i16;
 const SUCCEEDED: i16 = Status::Succeeded as i16;
 const FAILED: i16 = Status::Failed as i16;
 const CANCELLED: i16 = Status::Cancelled as i16;
-
-/// Reasons that say where a run comes from; they outlive its hand-over and its success.
-const ORIGINS: &str = "'misfire_fired_once', 'by_hand'";
-const KEEP_REASON: &str = "reason = CASE WHEN l.reason IN ('misfire_fired_once', 'by_hand') THEN l.reason ELSE '' END";
 
 const ID: &[(&str, Kind)] = &[("id", Kind::Big)];
 const ID_VERSION: &[(&str, Kind)] = &[("id", Kind::Big), ("version", Kind::Big)];
@@ -88,6 +89,17 @@ const FIRE: &[(&str, Kind)] = &[
     ("shard_index", Kind::Int),
     ("reason", Kind::Text),
     ("message", Kind::Text),
+    ("origin", Kind::Text),
+    ("seq", Kind::Big),
+    ("priority", Kind::Int),
+];
+const MARK: &[(&str, Kind)] = &[
+    ("id", Kind::Big),
+    ("revision", Kind::Big),
+    ("from", Kind::Big),
+    ("to", Kind::Big),
+    ("counted", Kind::Big),
+    ("turns", Kind::Big),
 ];
 
 impl Statements {
@@ -117,6 +129,7 @@ impl Statements {
                 rows(backend, 4, ID)
             )
         };
+        let spec = spec_list("");
         let in_rows = |marker: usize| format!("(SELECT n_id FROM {})", rows(backend, marker, ID));
         Self {
             now_us: sql("SELECT {now_us} AS now_us"),
@@ -135,26 +148,26 @@ impl Statements {
             ),
             lease_read: sql("SELECT fence FROM lease WHERE name = {1} AND holder = {2} AND expires_at >= {now}"),
             tasks_due: sql(&format!(
-                "SELECT {TASK_COLUMNS} FROM task WHERE next_fire_at <= {{1}} ORDER BY next_fire_at LIMIT {{2}}"
+                "SELECT {TASK_COLUMNS}, {spec} FROM task WHERE next_fire_at <= {{1}} ORDER BY next_fire_at LIMIT {{2}}"
             )),
-            tasks: sql(&format!("SELECT {TASK_COLUMNS} FROM task WHERE id IN {}", in_rows(1))),
+            tasks: sql(&format!("SELECT {TASK_COLUMNS}, {spec} FROM task WHERE id IN {}", in_rows(1))),
             move_watermarks: from(
                 "task",
-                "next_fire_at = v.n_to",
-                &[("id", Kind::Big), ("revision", Kind::Big), ("from", Kind::Big), ("to", Kind::Big)],
+                "next_fire_at = v.n_to, fires = l.fires + v.n_counted, turn = l.turn + v.n_turns",
+                MARK,
                 "l.id = v.n_id AND l.revision = v.n_revision AND l.next_fire_at = v.n_from",
             ),
             moved_tasks: sql(&format!(
                 "SELECT t.id FROM {} JOIN task t ON t.id = v.n_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_to",
-                rows(backend, 1, &[("id", Kind::Big), ("revision", Kind::Big), ("from", Kind::Big), ("to", Kind::Big)])
+                rows(backend, 1, MARK)
             )),
             insert_fires: sql(&format!(
                 "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, \
                  bucket, fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, \
-                 dispatched_at, started_at, finished_at, reason, message) \
+                 dispatched_at, started_at, finished_at, reason, message, origin, seq, priority) \
                  SELECT v.n_id, t.tenant_id, t.app_id, t.id, t.revision, 0, \
                  v.n_shard_index, CASE WHEN v.n_shard_index < 0 THEN 0 ELSE 1 END, \
-                 v.n_bucket, v.n_fire_time, v.n_due_time, v.n_status, 1, 0, 0, 0, 0, 0, 0, 0, 0, v.n_reason, v.n_message \
+                 v.n_bucket, v.n_fire_time, v.n_due_time, v.n_status, 1, 0, 0, 0, 0, 0, 0, 0, 0, v.n_reason, v.n_message, v.n_origin, v.n_seq, v.n_priority \
                  FROM {} JOIN task t ON t.id = v.n_task_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_next \
                  WHERE 1 = 1 {}",
                 rows(backend, 1, FIRE),
@@ -164,15 +177,23 @@ impl Statements {
             take_over_fires: from(
                 "task_log",
                 "status = v.n_status, revision = v.n_revision, due_time = v.n_due_time, reason = v.n_reason, \
-                     message = v.n_message, version = l.version + 1, failures = 0, node_id = 0, executor_id = 0, \
+                     message = v.n_message, version = l.version + 1, failures = 0, origin = v.n_origin, seq = v.n_seq, \
+                     priority = v.n_priority, node_id = 0, executor_id = 0, \
                      finished_at = 0, shard_total = CASE WHEN l.shard_index = -1 THEN 0 ELSE l.shard_total END",
                 FIRE,
                 &format!(
                     "l.task_id = v.n_task_id AND l.fire_time = v.n_fire_time AND l.shard_index = v.n_shard_index \
                      AND l.parent_id = 0 AND +l.status = {CANCELLED} AND l.revision < v.n_revision \
-                     AND l.reason IN ('task_edited', 'task_stopped')"
+                     AND l.reason IN ('task_edited', 'task_stopped', 'task_paused')"
                 ),
             ),
+            watch_fires: sql(&format!(
+                "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON \
+                 l.task_id = v.n_task_id AND l.fire_time = v.n_fire_time AND l.shard_index = v.n_shard_index \
+                 WHERE l.revision = v.n_revision AND +l.status < {SUCCEEDED} {}",
+                rows(backend, 1, FIRE),
+                or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = follow_up.id")
+            )),
             claimable_all: sql(&claimable("", 2)),
             claimable_share: sql(&claimable(" AND l.bucket % {3} = {4}", 2)),
             claim: from(
@@ -199,7 +220,7 @@ impl Statements {
                 "task_log",
                 &format!(
                     "status = {DISPATCHED}, node_id = {{2}}, executor_id = v.n_executor_id, dispatched_at = {{3}}, \
-                     attempt = l.attempt + 1, version = l.version + 1, started_at = 0, finished_at = 0, {KEEP_REASON}"
+                     attempt = l.attempt + 1, version = l.version + 1, started_at = 0, finished_at = 0, reason = '', stopping = ''"
                 ),
                 &[("id", Kind::Big), ("version", Kind::Big), ("executor_id", Kind::Big)],
                 &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status IN ({QUEUED}, {DISPATCHED})"),
@@ -211,16 +232,16 @@ impl Statements {
             )),
             expand_parent: sql(&format!(
                 "UPDATE task_log SET status = {DISPATCHED}, shard_total = {{3}}, dispatched_at = {{4}}, \
-                 attempt = attempt + 1, version = version + 1, reason = CASE WHEN reason IN ({ORIGINS}) THEN reason ELSE '' END WHERE id = {{1}} AND version = {{2}} \
+                 attempt = attempt + 1, version = version + 1, reason = '' WHERE id = {{1}} AND version = {{2}} \
                  AND status = {QUEUED}"
             )),
             insert_shards: sql(&format!(
                 "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, \
                  bucket, fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, \
-                 dispatched_at, started_at, finished_at, reason, params) \
+                 dispatched_at, started_at, finished_at, reason, params, origin, seq, priority) \
                  SELECT v.n_id, p.tenant_id, p.app_id, p.task_id, p.revision, p.id, v.n_shard_index, p.shard_total, \
                  v.n_bucket, p.fire_time, p.due_time, {DISPATCHED}, 1, 1, 0, {{2}}, v.n_executor_id, {{3}}, {{3}}, 0, 0, \
-                 '', p.params FROM {} JOIN task_log p ON p.id = v.n_parent_id",
+                 '', p.params, p.origin, p.seq, p.priority FROM {} JOIN task_log p ON p.id = v.n_parent_id",
                 rows(
                     backend,
                     1,
@@ -250,8 +271,8 @@ impl Statements {
                 "task_log",
                 &format!(
                     "status = {SUCCEEDED}, started_at = v.n_started_at, finished_at = v.n_finished_at, \
-                     output = v.n_output, message = CASE WHEN l.reason IN ({ORIGINS}) THEN l.message ELSE NULL END, \
-                     version = l.version + 1, {KEEP_REASON}"
+                     output = v.n_output, message = CASE WHEN l.origin <> 'schedule' AND l.failures = 0 THEN l.message ELSE NULL END, \
+                     version = l.version + 1, reason = '', stopping = ''"
                 ),
                 &[
                     ("id", Kind::Big),
@@ -334,6 +355,12 @@ impl Statements {
                 "DELETE FROM stale_result WHERE id <= (SELECT MAX(id) FROM (SELECT id FROM stale_result WHERE id < {1} \
                  ORDER BY id LIMIT {2}) batch)",
             ),
+            parents_of_tasks: sql(&format!(
+                "SELECT p.child_id, t.app_id, t.name, a.name, p.on_outcome FROM {} JOIN task_parent p ON p.child_id = v.n_id \
+                 JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id ORDER BY p.child_id, p.id",
+                rows(backend, 1, ID)
+            )),
+            names_of_tasks: sql(&format!("SELECT id, name FROM task WHERE id IN {}", in_rows(1))),
         }
     }
 }

@@ -1,0 +1,128 @@
+//! A task: what an admin defines ([`TaskSpec`]), and what the engine needs of it ([`Task`]).
+//! Pure values; the words are those of API and console.
+
+mod check;
+mod policy;
+mod spec;
+
+pub use check::{RETRIES_MAX, SPAN_MS_MAX, check_params};
+pub use policy::{
+    BlockScope, BlockStrategy, CalendarRule, Delivery, ExpiredStrategy, FailureClass, FailureStrategy, Maintenance,
+    MisfireStrategy, ParentOutcome, ParentRule, RetryBackoff, ScheduleKind,
+};
+pub use spec::{EVERY_FAILURE, ParentLink, TaskSpec, params_text};
+
+pub use super::routing::Routing;
+pub use super::schedule::NEVER;
+use super::schedule::Schedule;
+use super::task_log::Run;
+use super::{Origin, Reason};
+
+/// A task as the engine plans, routes and judges its runs by it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    /// Id.
+    pub id: i64,
+    /// Tenant id.
+    pub tenant_id: i64,
+    /// App id.
+    pub app_id: i64,
+    /// Grows with every edit, start and stop.
+    pub revision: i64,
+    /// The definition.
+    pub spec: TaskSpec,
+    /// When it fires, read from the definition.
+    pub schedule: Schedule,
+    /// Watermark: no log is written yet for this instant and later, epoch ms; [`NEVER`] when
+    /// stopped or exhausted.
+    pub next_fire_at: i64,
+    /// Logs of earlier revisions may exist up to this instant, epoch ms.
+    pub written_until: i64,
+    /// Fires of the schedule written so far, for `max_fires`.
+    pub fires: i64,
+    /// Number of its last run, whatever made it.
+    pub turn: i64,
+    /// Whether other tasks run after it.
+    pub has_children: bool,
+}
+
+impl Task {
+    /// Whether `run` is too late at `now` (epoch ms) and must end as expired. Only an ordinary
+    /// fire that was never handed over expires: a misfire, a run started by hand or by a parent,
+    /// a backfill and a retry are late on purpose.
+    #[must_use]
+    pub fn is_expired(&self, run: &Run, now: i64) -> bool {
+        self.spec.expired_strategy == ExpiredStrategy::Discard
+            && self.spec.expire_after_ms > 0
+            && run.attempt == 0
+            && run.origin == Origin::Schedule
+            && now > run.fire_time + self.spec.expire_after_ms
+    }
+
+    /// Whether the end of its runs has consequences beyond the runs themselves.
+    #[must_use]
+    pub fn has_follow_up(&self) -> bool {
+        self.has_children || self.spec.needs_follow_up()
+    }
+
+    /// Fires of the schedule that may still be written.
+    #[must_use]
+    pub fn fires_left(&self) -> i64 {
+        if self.spec.max_fires > 0 { (self.spec.max_fires - self.fires).max(0) } else { i64::MAX }
+    }
+
+    /// Whether its runs need a permit before they are handed over: a bound on runs at once, or a
+    /// block strategy across the app.
+    #[must_use]
+    pub fn needs_permit(&self) -> bool {
+        self.spec.max_concurrent > 0 || self.blocks_app()
+    }
+
+    /// Whether earlier runs anywhere in the app hold a run up.
+    #[must_use]
+    pub fn blocks_app(&self) -> bool {
+        self.spec.block_scope == BlockScope::App && self.spec.block_strategy != BlockStrategy::Concurrent
+    }
+}
+
+impl TaskSpec {
+    /// Whether the end of a run moves the task itself: its next fire, or its pause.
+    #[must_use]
+    pub fn needs_follow_up(&self) -> bool {
+        self.schedule == ScheduleKind::FixedDelay || self.pause_after_failures > 0
+    }
+
+    /// The policy's class of a failure; `None` for one that no policy asks about.
+    #[must_use]
+    pub fn class_of(reason: Reason) -> Option<FailureClass> {
+        match reason {
+            Reason::HandlerFailed | Reason::HandlerPanicked | Reason::ShardFailed => Some(FailureClass::Failed),
+            Reason::TimedOut | Reason::WaitTimedOut => Some(FailureClass::TimedOut),
+            Reason::OutcomeUnknown | Reason::Abandoned => Some(FailureClass::Lost),
+            Reason::NoExecutor | Reason::NotAccepted | Reason::AllBusy => Some(FailureClass::NotSent),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod test {
+    use super::{Task, TaskSpec};
+
+    /// A task with this definition and nothing special else.
+    pub fn task_of(spec: TaskSpec) -> Task {
+        Task {
+            id: 1,
+            tenant_id: 1,
+            app_id: 1,
+            revision: 3,
+            schedule: spec.to_schedule(0, 1).unwrap(),
+            spec,
+            next_fire_at: 0,
+            written_until: 0,
+            fires: 0,
+            turn: 0,
+            has_children: false,
+        }
+    }
+}

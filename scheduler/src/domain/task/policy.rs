@@ -1,0 +1,168 @@
+//! The choices of a task. Every word is the one of API, console and task file.
+
+use serde::{Deserialize, Serialize};
+
+/// Makes an enum whose words are stored and shown; the first is the default.
+macro_rules! choice {
+    ($(#[$doc:meta])* $name:ident { $(#[$first_doc:meta])* $first:ident, $($(#[$rest_doc:meta])* $rest:ident,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $name {
+            $(#[$first_doc])*
+            #[default]
+            $first,
+            $($(#[$rest_doc])* $rest,)*
+        }
+    };
+}
+
+choice! {
+    /// What names the instants at which a task fires by itself.
+    ScheduleKind {
+        /// Nothing: it runs by hand, or after its parents.
+        None,
+        /// `cron`, Quartz.
+        Cron,
+        /// Every `interval_ms`, counted from its start.
+        FixedRate,
+        /// `interval_ms` after the end of the last run.
+        FixedDelay,
+        /// Once, at `fire_at`.
+        Once,
+    }
+}
+
+choice! {
+    /// What follows a failed attempt.
+    FailureStrategy {
+        /// Another attempt, up to `max_retries`.
+        Retry,
+        /// Nothing.
+        Discard,
+    }
+}
+
+choice! {
+    /// How the interval between attempts grows.
+    RetryBackoff {
+        /// It does not.
+        Fixed,
+        /// It doubles with each failure, up to `retry_max_interval_ms`.
+        Exponential,
+    }
+}
+
+choice! {
+    /// Kinds of failures, for `retry_on`. A handler that asks not to be retried never is.
+    FailureClass {
+        /// The handler returned an error or panicked, or a shard did not succeed.
+        Failed,
+        /// The time-out for running or for waiting passed.
+        TimedOut,
+        /// Its executor went away, and nobody knows whether it ran.
+        Lost,
+        /// No executor took it.
+        NotSent,
+    }
+}
+
+choice! {
+    /// What happens to a run that is later than the task's expiry time.
+    ExpiredStrategy {
+        /// It runs all the same. The default: a late payroll is better than none.
+        Execute,
+        /// It ends as expired.
+        Discard,
+    }
+}
+
+choice! {
+    /// What happens to fires that were missed while nothing ran.
+    MisfireStrategy {
+        /// The last one runs and stands for all of them.
+        FireOnce,
+        /// They are left out.
+        Skip,
+        /// Each runs, up to `misfire_max` and not later than `misfire_max_late_ms`.
+        FireAll,
+    }
+}
+
+choice! {
+    /// What an unknown outcome means.
+    Delivery {
+        /// Another attempt, once the old one is known to be dead.
+        AtLeastOnce,
+        /// A failure, never a second run.
+        AtMostOnce,
+    }
+}
+
+choice! {
+    /// What happens to a run that is due while an earlier one of the task still goes on.
+    BlockStrategy {
+        /// It runs beside it.
+        Concurrent,
+        /// It waits for its end.
+        Serial,
+        /// It ends as discarded.
+        DiscardLater,
+        /// The earlier one is stopped, and it starts when that has ended.
+        CoverEarly,
+    }
+}
+
+choice! {
+    /// Where the block strategy looks for earlier runs.
+    BlockScope {
+        /// On the executor that the run goes to.
+        Executor,
+        /// On all executors of the app.
+        App,
+    }
+}
+
+choice! {
+    /// What a maintenance window of the tenant does to the task's runs.
+    Maintenance {
+        /// The window's action.
+        Obey,
+        /// Nothing.
+        Ignore,
+    }
+}
+
+choice! {
+    /// Which end of a parent makes a child run.
+    ParentOutcome {
+        /// It succeeded.
+        Success,
+        /// It ended otherwise (failed, discarded, expired, cancelled by hand).
+        Failure,
+        /// Either.
+        Always,
+    }
+}
+
+choice! {
+    /// How many parents must have ended for the child to run.
+    ParentRule {
+        /// Each of them, since the child's last run.
+        All,
+        /// Any one.
+        Any,
+    }
+}
+
+choice! {
+    /// What an excluded day does to a fire.
+    CalendarRule {
+        /// It is left out.
+        Skip,
+        /// It moves to the next working day, at the same local time.
+        Next,
+        /// It moves to the previous working day, at the same local time.
+        Previous,
+    }
+}

@@ -1,0 +1,152 @@
+//! Parents of tasks.
+
+use super::connect::Transaction;
+use super::dialect::Sql;
+use super::rows::{to_json, to_word, word};
+use super::{Result, Scope, SqlStore, StoreError, StoreErrorKind, TaskView};
+use crate::domain::Status;
+use crate::domain::links::cycle;
+use crate::domain::task::{ParentLink, TaskSpec};
+use std::collections::HashMap;
+
+const ACTION: &str = "set the parents of a task";
+
+impl SqlStore {
+    /// Makes the task's parents those of its definition. Two edits that would close a cycle
+    /// together come one after the other.
+    pub(super) async fn set_parents(
+        &self,
+        tx: &Transaction<'_>,
+        scope: Scope,
+        child: i64,
+        spec: &TaskSpec,
+    ) -> Result<()> {
+        self.bump_rules(tx).await?;
+        let mut parents = Vec::with_capacity(spec.parents.len());
+        for (at, link) in spec.parents.iter().enumerate() {
+            let parent = self.find_parent(tx, scope, &link.task).await?;
+            let parent =
+                parent.ok_or_else(|| refuse(format!("parents[{at}].task: there is no task `{}`", link.task)))?;
+            parents.push((parent, link));
+        }
+        self.count_children(tx, child, -1).await?;
+        let clear = Sql::new(self.backend, "DELETE FROM task_parent WHERE child_id = {1}");
+        tx.execute(&clear, [child.into()]).await?;
+        let insert = Sql::new(
+            self.backend,
+            "INSERT INTO task_parent (id, tenant_id, child_id, parent_id, on_outcome, met_log_id) VALUES \
+             ({1}, {2}, {3}, {4}, {5}, 0)",
+        );
+        let first: i64 = {
+            let largest = Sql::new(self.backend, "SELECT COALESCE(MAX(id), 0) FROM task_parent");
+            tx.query(&largest, [], |row| row.try_get_by_index(0)).await?.first().copied().unwrap_or(0)
+        };
+        for (at, (parent, link)) in parents.iter().enumerate() {
+            let on = to_word(ACTION, &link.on)?;
+            let id = first + 1 + at as i64;
+            let values = [id.into(), scope.tenant_id.into(), child.into(), (*parent).into(), on.into()];
+            tx.execute(&insert, values).await?;
+        }
+        self.count_children(tx, child, 1).await?;
+        for (parent, _) in &parents {
+            self.watch_open_runs(tx, *parent).await?;
+        }
+        self.refuse_cycle(tx, scope.tenant_id, child).await
+    }
+
+    /// Takes a task that is being deleted out of the graph.
+    pub(super) async fn drop_links(&self, tx: &Transaction<'_>, task: i64) -> Result<()> {
+        self.bump_rules(tx).await?;
+        self.count_children(tx, task, -1).await?;
+        let clear = Sql::new(self.backend, "DELETE FROM task_parent WHERE child_id = {1} OR parent_id = {1}");
+        tx.execute(&clear, [task.into()]).await.map(drop)
+    }
+
+    /// Fills in the parents of listed tasks.
+    pub(super) async fn fill_parents(&self, tasks: &mut [TaskView]) -> Result<()> {
+        if tasks.is_empty() {
+            return Ok(());
+        }
+        let ids = to_json(ACTION, &tasks.iter().map(|task| [task.id]).collect::<Vec<_>>())?;
+        let rows = self
+            .query("read the parents of tasks", &self.sql.parents_of_tasks, [ids.into()], |row| {
+                let (child, app, name): (i64, i64, String) =
+                    (row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index(2)?);
+                Ok((child, app, name, row.try_get_by_index::<String>(3)?, word(row, 4)?))
+            })
+            .await?;
+        let mut links: HashMap<i64, Vec<_>> = HashMap::new();
+        for row in rows {
+            links.entry(row.0).or_default().push(row);
+        }
+        for task in tasks {
+            for (_, app, name, app_name, on) in links.remove(&task.id).into_iter().flatten() {
+                let name = if app == task.scope.app_id { name } else { format!("{app_name}/{name}") };
+                task.spec.parents.push(ParentLink { task: name, on });
+            }
+        }
+        Ok(())
+    }
+
+    async fn find_parent(&self, tx: &Transaction<'_>, scope: Scope, name: &str) -> Result<Option<i64>> {
+        let found = match name.split_once('/') {
+            None => {
+                let sql =
+                    Sql::new(self.backend, "SELECT id FROM task WHERE tenant_id = {1} AND app_id = {2} AND name = {3}");
+                let values = [scope.tenant_id.into(), scope.app_id.into(), name.into()];
+                tx.query(&sql, values, |row| row.try_get_by_index(0)).await?
+            }
+            Some((app, name)) => {
+                let sql = Sql::new(
+                    self.backend,
+                    "SELECT t.id FROM task t JOIN app a ON a.id = t.app_id WHERE t.tenant_id = {1} AND a.name = {2} \
+                     AND t.name = {3}",
+                );
+                tx.query(&sql, [scope.tenant_id.into(), app.into(), name.into()], |row| row.try_get_by_index(0)).await?
+            }
+        };
+        Ok(found.first().copied())
+    }
+
+    async fn count_children(&self, tx: &Transaction<'_>, child: i64, by: i32) -> Result<()> {
+        let count = Sql::new(
+            self.backend,
+            "UPDATE task SET children = children + {2} WHERE id IN (SELECT parent_id FROM task_parent WHERE child_id = {1})",
+        );
+        tx.execute(&count, [child.into(), by.into()]).await.map(drop)
+    }
+
+    /// Runs of a new parent that were written before it was one count, too.
+    async fn watch_open_runs(&self, tx: &Transaction<'_>, parent: i64) -> Result<()> {
+        let watch = Sql::new(
+            self.backend,
+            &format!(
+                "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM task_log l WHERE l.task_id = {{1}} AND \
+                 l.status < {} AND l.parent_id = 0 AND NOT EXISTS (SELECT 1 FROM follow_up f WHERE f.id = l.id)",
+                Status::Succeeded as i16
+            ),
+        );
+        tx.execute(&watch, [parent.into()]).await.map(drop)
+    }
+
+    async fn refuse_cycle(&self, tx: &Transaction<'_>, tenant_id: i64, child: i64) -> Result<()> {
+        let all = Sql::new(self.backend, "SELECT child_id, parent_id FROM task_parent WHERE tenant_id = {1}");
+        let links: Vec<(i64, i64)> =
+            tx.query(&all, [tenant_id.into()], |row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))).await?;
+        let Some(way) = cycle(&links, child) else { return Ok(()) };
+        let ids = to_json(ACTION, &way.iter().map(|id| [id]).collect::<Vec<_>>())?;
+        let names: HashMap<i64, String> = tx
+            .query(&self.sql.names_of_tasks, [ids.into()], |row| {
+                Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))
+            })
+            .await?
+            .into_iter()
+            .collect();
+        let way: Vec<&str> = way.iter().filter_map(|id| names.get(id)).map(String::as_str).collect();
+        Err(refuse(format!("parents: a task cannot follow itself: {}", way.join(" after "))))
+    }
+}
+
+fn refuse(detail: String) -> StoreError {
+    StoreError::new(StoreErrorKind::Invalid, ACTION, detail)
+}

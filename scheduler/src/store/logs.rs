@@ -1,0 +1,80 @@
+//! Task logs as the management API lists them.
+
+use super::conditions::Conditions;
+use super::rows::{self, HANDED_COUNT};
+use super::{HandedRun, Result, SqlStore};
+use crate::domain::Status;
+use sea_orm::{DbErr, QueryResult};
+
+/// A task log as the API shows it.
+#[derive(Debug, Clone)]
+pub struct LogView {
+    /// The run.
+    pub handed: HandedRun,
+    /// Tenant's name.
+    pub tenant: String,
+    /// When the handler was entered, ms, or 0.
+    pub started_at: i64,
+    /// When it was claimed last, ms, or 0.
+    pub queued_at: i64,
+    /// For people.
+    pub message: String,
+    /// What the handler returned.
+    pub output: String,
+}
+
+/// Which logs to list, newest first.
+#[derive(Debug, Clone, Default)]
+pub struct LogFilter {
+    /// Only this tenant.
+    pub tenant: Option<String>,
+    /// Only of this task.
+    pub task_id: Option<i64>,
+    /// Only in this state.
+    pub status: Option<Status>,
+    /// Only shards of this parent.
+    pub parent_id: Option<i64>,
+    /// Only this log.
+    pub id: Option<i64>,
+    /// Fired before this instant and, at it, with a smaller id.
+    pub before: Option<(i64, i64)>,
+    /// At most so many.
+    pub limit: u64,
+}
+
+impl SqlStore {
+    /// Lists logs, newest fire first.
+    pub async fn list_logs(&self, filter: &LogFilter) -> Result<Vec<LogView>> {
+        let head = format!(
+            "SELECT {}, n.name, l.started_at, l.queued_at, l.message, l.output FROM task_log l \
+             JOIN tenant n ON n.id = l.tenant_id WHERE l.id > {{1}}",
+            rows::HANDED_COLUMNS
+        );
+        let mut wanted = Conditions::new(head, vec![0i64.into()]);
+        wanted.and("n.name = ", filter.tenant.clone());
+        wanted.and("l.task_id = ", filter.task_id);
+        wanted.and("l.status = ", filter.status.map(|status| status as i32));
+        wanted.and("l.parent_id = ", filter.parent_id);
+        wanted.and("l.id = ", filter.id);
+        if let Some((fire_time, id)) = filter.before {
+            wanted.and("l.fire_time <= ", Some(fire_time));
+            let at = wanted.push(fire_time);
+            let id = wanted.push(id);
+            wanted.text = format!("{} AND (l.fire_time < {{{at}}} OR l.id < {{{id}}})", wanted.text);
+        }
+        let statement = wanted.finish(self, "ORDER BY l.fire_time DESC, l.id DESC", filter.limit);
+        self.query_raw("list task logs", statement, log_view).await
+    }
+}
+
+fn log_view(row: &QueryResult) -> std::result::Result<LogView, DbErr> {
+    let text = |at| row.try_get_by_index::<Option<String>>(at).map(Option::unwrap_or_default);
+    Ok(LogView {
+        handed: rows::handed_run(row)?,
+        tenant: row.try_get_by_index(HANDED_COUNT)?,
+        started_at: row.try_get_by_index(HANDED_COUNT + 1)?,
+        queued_at: row.try_get_by_index(HANDED_COUNT + 2)?,
+        message: text(HANDED_COUNT + 3)?,
+        output: text(HANDED_COUNT + 4)?,
+    })
+}

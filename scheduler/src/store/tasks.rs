@@ -1,0 +1,448 @@
+//! Definitions of tasks, as the management API changes them. Each change is one transaction that
+//! also takes back what was written ahead for the old definition.
+
+use super::conditions::Conditions;
+use super::connect::{Transaction, retrying};
+use super::dialect::{Sql, or_ignore};
+use super::rows;
+use super::task_columns::{SPEC_COLUMNS, markers, read_spec, spec_list, spec_set, spec_values};
+use super::{HandedRun, Result, Scope, SqlStore, StoreError, StoreErrorKind};
+use crate::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
+use crate::domain::{Reason, Status};
+use sea_orm::{DbErr, QueryResult, Value};
+
+/// Whether a task fires by itself, and why not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// It fires.
+    pub started: bool,
+    /// It is paused (and not started), and this is why.
+    pub pause_note: Option<String>,
+}
+
+impl Activity {
+    /// Started or stopped.
+    #[must_use]
+    pub fn of(started: bool) -> Self {
+        Self { started, pause_note: None }
+    }
+}
+
+/// A task as the API shows it.
+#[derive(Debug, Clone)]
+pub struct TaskView {
+    /// Id.
+    pub id: i64,
+    /// Whose it is.
+    pub scope: Scope,
+    /// Tenant's name.
+    pub tenant: String,
+    /// App's name.
+    pub app: String,
+    /// The definition.
+    pub spec: TaskSpec,
+    /// Whether it fires by itself.
+    pub activity: Activity,
+    /// Grows with every edit, start and stop.
+    pub revision: i64,
+    /// Watermark, epoch ms, or [`NEVER`].
+    pub next_fire_at: i64,
+    /// Where a fixed rate counts from, ms.
+    pub anchor_at: i64,
+    /// Fires of the schedule written since it was started.
+    pub fires: i64,
+    /// Runs that failed since the last success.
+    pub failures_in_row: i32,
+    /// When it was paused, ms, or 0.
+    pub paused_at: i64,
+    /// ms.
+    pub created_at: i64,
+    /// ms.
+    pub updated_at: i64,
+}
+
+/// A task to be.
+#[derive(Debug, Clone)]
+pub struct NewTask {
+    /// Id.
+    pub id: i64,
+    /// Tenant's name.
+    pub tenant: String,
+    /// App's name.
+    pub app: String,
+    /// The definition, checked.
+    pub spec: TaskSpec,
+    /// Whether it fires at once.
+    pub activity: Activity,
+}
+
+/// Another definition or state for a task.
+#[derive(Debug, Clone)]
+pub struct TaskChange {
+    /// As the caller saw it; its revision must still be current.
+    pub before: TaskView,
+    /// The definition, checked.
+    pub spec: TaskSpec,
+    /// Whether it fires.
+    pub activity: Activity,
+    /// Why what was written ahead is cancelled.
+    pub reason: Reason,
+}
+
+/// What to do about a task of the same name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IfThere {
+    /// An error.
+    Refuse,
+    /// Nothing.
+    Leave,
+}
+
+/// Which tasks to list.
+#[derive(Debug, Clone, Default)]
+pub struct TaskFilter {
+    /// Only this tenant.
+    pub tenant: Option<String>,
+    /// Only this app.
+    pub app: Option<String>,
+    /// Only of this name.
+    pub name: Option<String>,
+    /// Only those that name this calendar.
+    pub calendar: Option<String>,
+    /// Only this task.
+    pub id: Option<i64>,
+    /// After this id.
+    pub after: i64,
+    /// At most so many.
+    pub limit: u64,
+}
+
+/// What a stop or an edit found with executors.
+pub type Unsent = Vec<HandedRun>;
+
+const VIEW_COLUMNS: &str = "t.id, t.tenant_id, t.app_id, n.name, a.name, t.started, t.revision, t.next_fire_at, \
+     t.anchor_at, t.fires, t.failures_in_row, t.paused_at, t.pause_note, t.created_at, t.updated_at";
+
+/// How many those are.
+const VIEW_COUNT: usize = 15;
+
+impl SqlStore {
+    /// Creates and changes tasks, all or none; answers what executors hold of each changed one,
+    /// in their order.
+    pub async fn apply_tasks(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
+        retrying(|| self.apply_tasks_once(new, changes, now)).await
+    }
+
+    async fn apply_tasks_once(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
+        let mut scopes = Vec::with_capacity(new.len());
+        for task in new {
+            scopes.push(self.scope(&task.tenant, &task.app).await?);
+        }
+        let tx = self.begin("change tasks").await?;
+        for (task, scope) in new.iter().zip(&scopes) {
+            self.insert_task(&tx, task, *scope, now, IfThere::Refuse).await?;
+        }
+        let mut held = Vec::with_capacity(changes.len());
+        for change in changes {
+            held.push(self.update_task(&tx, change, now).await?);
+        }
+        // Parents last: a file may name one before it defines it.
+        for (task, scope) in new.iter().zip(&scopes).filter(|(task, _)| !task.spec.parents.is_empty()) {
+            self.set_parents(&tx, *scope, task.id, &task.spec).await?;
+        }
+        for change in changes.iter().filter(|change| change.spec.parents != change.before.spec.parents) {
+            self.set_parents(&tx, change.before.scope, change.before.id, &change.spec).await?;
+        }
+        tx.commit().await?;
+        Ok(held)
+    }
+
+    /// Creates one task.
+    pub async fn create_task(&self, task: &NewTask, now: i64) -> Result<()> {
+        self.apply_tasks(std::slice::from_ref(task), &[], now).await.map(drop)
+    }
+
+    /// Changes one task; answers what executors hold of it.
+    pub async fn change_task(&self, change: &TaskChange, now: i64) -> Result<Unsent> {
+        let held = self.apply_tasks(&[], std::slice::from_ref(change), now).await?;
+        Ok(held.into_iter().flatten().collect())
+    }
+
+    /// Writes a new task.
+    pub(super) async fn insert_task(
+        &self,
+        tx: &Transaction<'_>,
+        task: &NewTask,
+        scope: Scope,
+        now: i64,
+        if_there: IfThere,
+    ) -> Result<()> {
+        const ACTION: &str = "create a task";
+        let next = self.first_fire(tx, task.id, scope.tenant_id, &task.spec, task.activity.started, now, now).await?;
+        let paused_at = if task.activity.pause_note.is_some() { now } else { 0 };
+        let mut values: Vec<Value> = vec![
+            task.id.into(),
+            scope.tenant_id.into(),
+            scope.app_id.into(),
+            now.into(),
+            i32::from(task.activity.started).into(),
+            next.into(),
+            paused_at.into(),
+            task.activity.pause_note.clone().into(),
+        ];
+        values.extend(spec_values(ACTION, &task.spec)?);
+        let sql = Sql::new(
+            self.backend,
+            &format!(
+                "INSERT INTO task (id, tenant_id, app_id, created_at, updated_at, anchor_at, started, next_fire_at, \
+                 paused_at, pause_note, revision, written_until, fires, turn, children, failures_in_row, {}) VALUES \
+                 ({{1}}, {{2}}, {{3}}, {{4}}, {{4}}, {{4}}, {{5}}, {{6}}, {{7}}, {{8}}, 1, 0, 0, 0, 0, 0, {}) {}",
+                spec_list(""),
+                markers(9, SPEC_COLUMNS.len()),
+                match if_there {
+                    IfThere::Refuse => String::new(),
+                    IfThere::Leave => or_ignore(self.backend, "tenant_id, app_id, name"),
+                }
+            ),
+        );
+        tx.execute_raw(sql.bind_all(values)).await.map(drop)
+    }
+
+    async fn update_task(&self, tx: &Transaction<'_>, change: &TaskChange, now: i64) -> Result<Unsent> {
+        const ACTION: &str = "change a task";
+        let TaskChange { before, spec, activity, reason } = change;
+        let restarts = activity.started && !before.activity.started;
+        let anchor = if restarts || counts_anew(&before.spec, spec) { now } else { before.anchor_at };
+        // A task that was stopped begins to count again; a paused one goes on.
+        let forgets = restarts && before.activity.pause_note.is_none();
+        let next = self.first_fire(tx, before.id, before.scope.tenant_id, spec, activity.started, anchor, now).await?;
+        let paused_at = match (&activity.pause_note, &before.activity.pause_note) {
+            (None, _) => 0,
+            (Some(_), Some(_)) => before.paused_at,
+            (Some(_), None) => now,
+        };
+        let mut values: Vec<Value> = vec![
+            before.id.into(),
+            before.revision.into(),
+            now.into(),
+            i32::from(activity.started).into(),
+            next.into(),
+            anchor.into(),
+            paused_at.into(),
+            activity.pause_note.clone().into(),
+            i32::from(forgets).into(),
+            i32::from(restarts).into(),
+        ];
+        values.extend(spec_values(ACTION, spec)?);
+        // `written_until` is taken from the watermark before the watermark itself is set: MySQL
+        // assigns from left to right. An exhausted schedule wrote at most the days ahead.
+        let sql = Sql::new(
+            self.backend,
+            &format!(
+                "UPDATE task SET written_until = CASE WHEN next_fire_at = {NEVER} THEN CASE WHEN started = 1 THEN \
+                 {{3}} + 86400000 ELSE written_until END WHEN next_fire_at > written_until THEN next_fire_at \
+                 ELSE written_until END, started = {{4}}, next_fire_at = {{5}}, anchor_at = {{6}}, paused_at = {{7}}, \
+                 pause_note = {{8}}, fires = CASE WHEN {{9}} = 1 THEN 0 ELSE fires END, \
+                 failures_in_row = CASE WHEN {{10}} = 1 THEN 0 ELSE failures_in_row END, \
+                 revision = revision + 1, updated_at = {{3}}, {} WHERE id = {{1}} AND revision = {{2}}",
+                spec_set(11)
+            ),
+        );
+        if tx.execute_raw(sql.bind_all(values)).await? == 0 {
+            return Err(changed_meanwhile(ACTION, before));
+        }
+        let taken = Taken {
+            task_id: before.id,
+            reason: *reason,
+            // What nobody scheduled goes on under the new definition, unless that has no place
+            // for it.
+            keeps_unscheduled: *reason == Reason::TaskEdited
+                && (spec.routing == Routing::Sharding) == (before.spec.routing == Routing::Sharding),
+            now,
+        };
+        self.take_back(tx, &taken).await
+    }
+
+    /// Moves a started task's watermark back to its first fire at or after `from` (ms), if its
+    /// revision is still `revision`: an instant whose run an executor gave up belongs to the
+    /// definition that is valid now. Moving back is always safe; what is written already is left
+    /// alone.
+    pub async fn rewind(&self, id: i64, revision: i64, from: i64, now: i64) -> Result<()> {
+        let tasks = super::PlanStore::tasks(self, &[id]).await?;
+        match tasks.first() {
+            Some(task) => self.move_back(id, revision, task.schedule.next_after(from - 1), now).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Clears cancelled logs of a task that nobody ran, from `from` (ms) on: shards and single runs
+    /// of one instant stand in each other's way when the routing changes.
+    pub async fn clear_cancelled(&self, id: i64, from: i64) -> Result<()> {
+        let sql = Sql::new(
+            self.backend,
+            &format!(
+                "DELETE FROM task_log WHERE task_id = {{1}} AND fire_time >= {{2}} AND status = {} AND reason IN \
+                 ('task_edited', 'task_stopped', 'task_paused')",
+                Status::Cancelled as i16
+            ),
+        );
+        self.execute("clear cancelled runs", &sql, [id.into(), from.into()]).await.map(drop)
+    }
+
+    /// Deletes a task; its logs stay until retention takes them.
+    pub async fn delete_task(&self, before: &TaskView, now: i64) -> Result<Unsent> {
+        retrying(|| self.delete_task_once(before, now)).await
+    }
+
+    async fn delete_task_once(&self, before: &TaskView, now: i64) -> Result<Unsent> {
+        const ACTION: &str = "delete a task";
+        let tx = self.begin(ACTION).await?;
+        self.drop_links(&tx, before.id).await?;
+        let sql = Sql::new(self.backend, "DELETE FROM task WHERE id = {1} AND revision = {2}");
+        if tx.execute(&sql, [before.id.into(), before.revision.into()]).await? == 0 {
+            return Err(changed_meanwhile(ACTION, before));
+        }
+        let taken = Taken { task_id: before.id, reason: Reason::TaskDeleted, keeps_unscheduled: false, now };
+        let held = self.take_back(&tx, &taken).await?;
+        tx.commit().await?;
+        Ok(held)
+    }
+
+    /// Cancels what nobody has, in the task's own transaction; reads what executors have.
+    async fn take_back(&self, tx: &Transaction<'_>, taken: &Taken) -> Result<Unsent> {
+        let Taken { task_id, reason, keeps_unscheduled, now } = *taken;
+        let scheduled = if keeps_unscheduled { " AND origin IN ('schedule', 'misfire')" } else { "" };
+        let cancel = Sql::new(
+            self.backend,
+            &format!(
+                "UPDATE task_log SET status = {}, reason = {{2}}, finished_at = {{3}}, version = version + 1 \
+                 WHERE task_id = {{1}} AND status IN ({}, {}, {}){scheduled}",
+                Status::Cancelled as i16,
+                Status::Init as i16,
+                Status::Queued as i16,
+                Status::Retry as i16
+            ),
+        );
+        let values: [Value; 3] = [task_id.into(), reason.as_str().into(), now.into()];
+        let mut cancelled = tx.execute(&cancel, values.clone()).await?;
+        let held = Sql::new(
+            self.backend,
+            &format!(
+                "SELECT {} FROM task_log l WHERE l.task_id = {{1}} AND l.status = {} ORDER BY l.id",
+                rows::HANDED_COLUMNS,
+                Status::Dispatched as i16
+            ),
+        );
+        let held = tx.query(&held, [task_id.into()], rows::handed_run).await?;
+        // Once more: a run may have come back from its executor between the two.
+        cancelled += tx.execute(&cancel, values).await?;
+        // Copies in queues lose at the version.
+        let keep = Sql::new(
+            self.backend,
+            &format!(
+                "UPDATE task_log SET status = CASE WHEN attempt > 0 THEN {} ELSE {} END, version = version + 1, \
+                 revision = (SELECT revision FROM task WHERE id = {{1}}) WHERE task_id = {{1}} AND status IN ({}, {}, {})",
+                Status::Retry as i16,
+                Status::Init as i16,
+                Status::Init as i16,
+                Status::Queued as i16,
+                Status::Retry as i16
+            ),
+        );
+        if keeps_unscheduled {
+            tx.execute(&keep, [task_id.into()]).await?;
+        }
+        // Fires that did not happen do not count for `max_fires`.
+        let uncount = Sql::new(
+            self.backend,
+            "UPDATE task SET fires = CASE WHEN fires > {2} THEN fires - {2} ELSE 0 END WHERE id = {1} AND max_fires > 0",
+        );
+        if cancelled > 0 {
+            tx.execute(&uncount, [task_id.into(), (cancelled as i64).into()]).await?;
+        }
+        Ok(held)
+    }
+
+    /// Lists tasks by id.
+    pub async fn list_tasks(&self, filter: &TaskFilter) -> Result<Vec<TaskView>> {
+        let head = format!(
+            "SELECT {VIEW_COLUMNS}, {} FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a ON a.id = t.app_id \
+             WHERE t.id > {{1}}",
+            spec_list("t.")
+        );
+        let mut wanted = Conditions::new(head, vec![filter.after.into()]);
+        wanted.and("n.name = ", filter.tenant.clone());
+        wanted.and("a.name = ", filter.app.clone());
+        wanted.and("t.name = ", filter.name.clone());
+        wanted.and("t.calendar = ", filter.calendar.clone());
+        wanted.and("t.id = ", filter.id);
+        let statement = wanted.finish(self, "ORDER BY t.id", filter.limit);
+        let mut tasks = self.query_raw("list tasks", statement, task_view).await?;
+        self.fill_parents(&mut tasks).await?;
+        Ok(tasks)
+    }
+
+    /// Where the watermark of a task starts: its first fire after `now`.
+    #[allow(clippy::too_many_arguments)] // one thought: a definition and its two instants
+    async fn first_fire(
+        &self,
+        tx: &Transaction<'_>,
+        id: i64,
+        tenant_id: i64,
+        spec: &TaskSpec,
+        started: bool,
+        anchor: i64,
+        now: i64,
+    ) -> Result<i64> {
+        if !started {
+            return Ok(NEVER);
+        }
+        let mut schedule = spec
+            .to_schedule(anchor, id)
+            .map_err(|error| StoreError::new(StoreErrorKind::Invalid, "start a task", error.to_string()))?;
+        self.add_calendar(tx, tenant_id, spec, &mut schedule).await?;
+        Ok(schedule.next_after(now))
+    }
+}
+
+/// What a change of a task takes back.
+struct Taken {
+    task_id: i64,
+    reason: Reason,
+    keeps_unscheduled: bool,
+    now: i64,
+}
+
+/// Whether an edit makes a fixed rate or delay count from now.
+fn counts_anew(before: &TaskSpec, after: &TaskSpec) -> bool {
+    after.schedule == ScheduleKind::FixedDelay
+        || (before.schedule, before.interval_ms, before.valid_from)
+            != (after.schedule, after.interval_ms, after.valid_from)
+}
+
+fn changed_meanwhile(action: &'static str, before: &TaskView) -> StoreError {
+    let detail = format!("task {} was changed meanwhile (revision {} is not current)", before.id, before.revision);
+    StoreError::new(StoreErrorKind::Conflict, action, detail)
+}
+
+fn task_view(row: &QueryResult) -> std::result::Result<TaskView, DbErr> {
+    let started: i32 = row.try_get_by_index(5)?;
+    let started = started != 0;
+    let pause_note: Option<String> = row.try_get_by_index(12)?;
+    Ok(TaskView {
+        id: row.try_get_by_index(0)?,
+        scope: Scope { tenant_id: row.try_get_by_index(1)?, app_id: row.try_get_by_index(2)? },
+        tenant: row.try_get_by_index(3)?,
+        app: row.try_get_by_index(4)?,
+        activity: Activity { started, pause_note: pause_note.filter(|_| !started) },
+        revision: row.try_get_by_index(6)?,
+        next_fire_at: row.try_get_by_index(7)?,
+        anchor_at: row.try_get_by_index(8)?,
+        fires: row.try_get_by_index(9)?,
+        failures_in_row: row.try_get_by_index(10)?,
+        paused_at: row.try_get_by_index(11)?,
+        created_at: row.try_get_by_index(13)?,
+        updated_at: row.try_get_by_index(14)?,
+        spec: read_spec(row, VIEW_COUNT)?,
+    })
+}
