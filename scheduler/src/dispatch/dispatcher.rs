@@ -5,8 +5,8 @@ use super::parcel::{Addressed, Parcel, item, refused, takes_over, why};
 use super::{SendError, TaskCache, Transport};
 use crate::cluster::{Clock, Membership, Registry};
 use crate::domain::failure::{self, Attempt};
-use crate::domain::task::Routing;
-use crate::domain::{Executor, IdSource, Reason, Run, Status, routing};
+use crate::domain::routing::{self, Routing, Tags, Weights};
+use crate::domain::{Executor, IdSource, Reason, Run, Status};
 use crate::queue::RunQueue;
 use crate::store::{Change, HandOver, HandStore, PlanStore, Result, StoreError, StoreErrorKind};
 use carillon_protocol::{Dispatch, DispatchAck, DispatchOutcome};
@@ -192,7 +192,9 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
             let online = online.entry(key).or_insert_with(|| self.registry.of_app(key.0, key.1, now));
             let fresh = parcel.refused_by.is_empty();
             if !fresh || fitting.as_ref().is_none_or(|(task, _)| *task != parcel.task.id) {
-                let found = routing::candidates(online, &parcel.task.handler, &parcel.task.tags, &parcel.refused_by);
+                let tags = Tags::all_of(&parcel.task.tags);
+                let mut found = routing::candidates(online, &parcel.task.handler, &tags).unwrap_or_default();
+                found.retain(|executor| !parcel.refused_by.contains(&executor.id));
                 fitting = fresh.then(|| (parcel.task.id, found.clone()));
                 self.choose(parcel, &found, &mut addressed, &mut stranded).await;
             } else if let Some((_, found)) = &fitting {
@@ -227,8 +229,8 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
             return;
         }
         let seed = (parcel.run.id as u64) ^ ((parcel.run.attempt as u64) << 48);
-        match routing::pick(fitting, seed) {
-            Some(executor) => addressed.push(Addressed { parcel, executor }),
+        match Weights::of(fitting).draw(seed).and_then(|place| fitting.get(place)) {
+            Some(executor) => addressed.push(Addressed { parcel, executor: Arc::clone(executor) }),
             None => stranded.push(parcel),
         }
     }

@@ -6,6 +6,8 @@ use super::task_log::Run;
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
+pub use super::routing::Routing;
+
 /// `next_fire_at` of a task that will not fire by itself.
 pub const NEVER: i64 = i64::MAX;
 
@@ -30,17 +32,6 @@ impl Schedule {
             Self::Cron(cron, zone) => cron.next_after(after, *zone, DstPolicy::default()).unwrap_or(NEVER),
         }
     }
-}
-
-/// How executors are chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Routing {
-    /// One of those that fit, at random.
-    #[default]
-    Random,
-    /// All that fit, each with its page and the total.
-    Sharding,
 }
 
 /// What follows a failed attempt.

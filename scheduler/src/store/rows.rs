@@ -2,6 +2,7 @@
 
 use super::{HandedRun, Result, StoreError, StoreErrorKind};
 use crate::domain::cron::CronSchedule;
+use crate::domain::executor::WEIGHT_DEFAULT;
 use crate::domain::task::Schedule;
 use crate::domain::{Executor, Reason, Run, Status, Task};
 use chrono_tz::Tz;
@@ -106,6 +107,11 @@ pub fn executor(row: &QueryResult) -> std::result::Result<Executor, DbErr> {
         handlers: json(row, 6)?,
         heartbeat_at: row.try_get_by_index(7)?,
         draining: draining != 0,
+        disabled: false,
+        weight: WEIGHT_DEFAULT,
+        capacity: 0,
+        held: 0,
+        running: 0,
         described_at: row.try_get_by_index(9)?,
         key_id: row.try_get_by_index(10)?,
     })
