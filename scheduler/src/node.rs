@@ -163,7 +163,11 @@ pub fn engine_settings(settings: &Settings) -> EngineSettings {
             lease_ttl_ms: ms(s.offline_after),
         },
         loader: LoaderSettings { lead_ms, interval_ms: ms(s.load_interval) },
-        dispatch: DispatchSettings { lead_ms, accept_window_ms: ms(s.accept_window) },
+        dispatch: DispatchSettings {
+            lead_ms,
+            accept_window_ms: ms(s.accept_window),
+            misfire_after_ms: ms(s.misfire_after),
+        },
         reaper: ReaperSettings {
             accept_window_ms: ms(s.accept_window),
             offline_after_ms: ms(settings.executors.offline_after),

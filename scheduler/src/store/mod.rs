@@ -27,8 +27,10 @@ mod links;
 mod logs;
 mod migrate;
 mod outcome;
+mod permits;
 mod planning;
 mod rows;
+mod rules;
 mod sql;
 mod starting;
 mod task_columns;
@@ -38,11 +40,15 @@ mod tenants;
 pub use connect::{DatabaseSettings, SqlStore};
 pub use error::{StoreError, StoreErrorKind};
 pub use logs::{LogFilter, LogView};
+pub use rules::ExecutorRule;
 pub use starting::{NewRun, StartedRun};
 pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent};
 pub use tenants::{AppView, NewKey, SigningKey};
 
+use crate::domain::permit::Ask;
 use crate::domain::plan::Plan;
+use crate::domain::routing::{Use, UseChange};
+use crate::domain::rules::Rules;
 use crate::domain::{Executor, Reason, Run, Status, Task};
 use async_trait::async_trait;
 use carillon_protocol::{Register, RunKey, RunResult};
@@ -56,12 +62,28 @@ pub const BATCH_MAX: usize = 1_000;
 
 /// Everything that the workers ask.
 pub trait Store:
-    ClusterStore + PlanStore + ClaimStore + HandStore + OutcomeStore + ExecutorStore + HousekeepingStore
+    ClusterStore
+    + RuleStore
+    + PlanStore
+    + ClaimStore
+    + HandStore
+    + PermitStore
+    + OutcomeStore
+    + ExecutorStore
+    + HousekeepingStore
 {
 }
 
 impl<T> Store for T where
-    T: ClusterStore + PlanStore + ClaimStore + HandStore + OutcomeStore + ExecutorStore + HousekeepingStore
+    T: ClusterStore
+        + RuleStore
+        + PlanStore
+        + ClaimStore
+        + HandStore
+        + PermitStore
+        + OutcomeStore
+        + ExecutorStore
+        + HousekeepingStore
 {
 }
 
@@ -268,6 +290,38 @@ pub trait HandStore: Send + Sync {
     async fn hand_over_shards(&self, node: i64, parent: &Run, shards: &[(Run, i64)], now: i64) -> Result<bool>;
     /// Guarded steps out of the hot path. Answers the ids that moved.
     async fn change(&self, changes: &[Change]) -> Result<HashSet<i64>>;
+    /// Notes on DISPATCHED runs (id, version) why their executors must stop them; the version
+    /// grows, so that whoever judges them by an older look loses the race. Answers those noted.
+    async fn note_stop(&self, runs: &[(i64, i64)], reason: Reason) -> Result<HashSet<i64>>;
+}
+
+/// Asked by `dispatch/` for runs that may only run so many at once, and for what routing
+/// remembers.
+#[async_trait]
+pub trait PermitStore: Send + Sync {
+    /// Gives permits in the order of `asks`, as far as their bounds go; answers the ids that have
+    /// one now. A permit counts while its run is DISPATCHED, or QUEUED with the asked version.
+    async fn acquire(&self, asks: &[Ask]) -> Result<HashSet<i64>>;
+    /// Gives permits of runs back that did not go out after all.
+    async fn release(&self, ids: &[i64]) -> Result<()>;
+    /// DISPATCHED runs of these tasks that hold permits.
+    async fn holders(&self, tasks: &[i64]) -> Result<Vec<HandedRun>>;
+    /// How often and when these tasks used each executor's address.
+    async fn uses(&self, tasks: &[i64]) -> Result<Vec<(i64, String, Use)>>;
+    /// Adds uses; other nodes add at the same time.
+    async fn add_uses(&self, changes: &[UseChange], new_id: &(dyn Fn() -> i64 + Sync)) -> Result<()>;
+    /// Fires of the schedule, at or after the instant beside each task, that wait (INIT or QUEUED,
+    /// never handed over) and were due before `due_before` (ms): (task, fire time).
+    async fn overdue(&self, since: &[(i64, i64)], due_before: i64, limit: u64) -> Result<Vec<(i64, i64)>>;
+}
+
+/// Asked by `cluster/` for the rules of tenants and apps.
+#[async_trait]
+pub trait RuleStore: Send + Sync {
+    /// Grows with every change of a rule.
+    async fn rule_version(&self) -> Result<i64>;
+    /// All of them; windows that ended before `now` (ms) are left out.
+    async fn rules(&self, now: i64) -> Result<Rules>;
 }
 
 /// Whose rows a caller may touch.
@@ -326,6 +380,8 @@ pub trait OutcomeStore: Send + Sync {
     async fn settle_parents(&self, parents: &[i64], now: i64) -> Result<u64>;
     /// DISPATCHED parents handed over before `before`, to sweep those whose settling was lost.
     async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<i64>>;
+    /// DISPATCHED runs (no parents) that their executors must stop.
+    async fn stopping(&self, limit: u64) -> Result<Vec<HandedRun>>;
     /// DISPATCHED runs (no parents) that may be lost.
     async fn suspects(&self, which: &Suspects) -> Result<Vec<HandedRun>>;
 }

@@ -13,6 +13,7 @@ pub use policy::{
 pub use spec::{EVERY_FAILURE, ParentLink, TaskSpec, params_text};
 
 pub use super::routing::Routing;
+use super::routing::Tags;
 pub use super::schedule::NEVER;
 use super::schedule::Schedule;
 use super::task_log::Run;
@@ -33,6 +34,8 @@ pub struct Task {
     pub spec: TaskSpec,
     /// When it fires, read from the definition.
     pub schedule: Schedule,
+    /// What executors must have, read from the definition.
+    pub tags: Tags,
     /// Watermark: no log is written yet for this instant and later, epoch ms; [`NEVER`] when
     /// stopped or exhausted.
     pub next_fire_at: i64,
@@ -107,7 +110,7 @@ impl TaskSpec {
 
 #[cfg(test)]
 pub(crate) mod test {
-    use super::{Task, TaskSpec};
+    use super::{Tags, Task, TaskSpec};
 
     /// A task with this definition and nothing special else.
     pub fn task_of(spec: TaskSpec) -> Task {
@@ -117,6 +120,7 @@ pub(crate) mod test {
             app_id: 1,
             revision: 3,
             schedule: spec.to_schedule(0, 1).unwrap(),
+            tags: Tags { all: spec.tags.clone(), any: spec.tags_any.clone(), none: spec.tags_none.clone() },
             spec,
             next_fire_at: 0,
             written_until: 0,
