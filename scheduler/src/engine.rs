@@ -6,7 +6,7 @@ use crate::cluster::{Clock, Executors, Membership, Registry, RuleBook};
 use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, Parked, TaskCache, Transport};
 use crate::domain::IdSource;
 use crate::housekeeping::{Housekeeper, HousekeepingSettings};
-use crate::outcome::{Intake, Reaper, ReaperParts, ReaperSettings};
+use crate::outcome::{Follower, Intake, Reaper, ReaperParts, ReaperSettings};
 use crate::pregenerate::{PregenerateSettings, Pregenerator};
 use crate::queue::{Loader, LoaderSettings, RunQueue};
 use crate::store::{NodeInfo, Result, Store};
@@ -59,6 +59,8 @@ pub struct Engine<S: Store + ?Sized> {
     pub canceller: Arc<Canceller<S>>,
     /// Takes results in.
     pub intake: Intake<S>,
+    /// Follows up ended runs.
+    pub follower: Follower<S>,
     /// Finds lost runs.
     pub reaper: Reaper<S>,
     /// Deletes old logs.
@@ -129,6 +131,7 @@ impl<S: Store + 'static> Engine<S> {
             canceller,
             rules,
             parked,
+            follower: Follower::new(store.clone(), clock.clone(), ids.clone()),
             intake: Intake::new(store.clone(), clock.clone(), ids.clone(), tasks),
             reaper,
             housekeeper: Housekeeper::new(store.clone(), clock.clone(), membership.clone(), settings.housekeeping),

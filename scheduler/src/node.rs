@@ -10,9 +10,10 @@ use crate::housekeeping::HousekeepingSettings;
 use crate::outcome::ReaperSettings;
 use crate::pregenerate::PregenerateSettings;
 use crate::queue::LoaderSettings;
+use crate::redefine::Redefiner;
 use crate::settings::{Settings, ms};
 use crate::store::{NodeInfo, SqlStore};
-use crate::workers::{self, Parts, Workers};
+use crate::workers::{self, Ended, Parts, Workers};
 use anyhow::{Context, anyhow, bail};
 use carillon_protocol::ExecutorSettings;
 use std::future::Future;
@@ -70,9 +71,13 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     );
 
     let poke = Arc::new(Notify::new());
+    let ended = Arc::new(Ended::default());
+    let redefiner = Arc::new(Redefiner::new(engine.clone(), store.clone(), poke.clone()));
     let api = api::Api {
         engine: engine.clone(),
         store: store.clone(),
+        redefiner: redefiner.clone(),
+        ended: ended.clone(),
         verifier: Verifier::new(keys.clone()),
         keys: keys.clone(),
         token,
@@ -90,7 +95,16 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         PumpSettings { lead_ms: engine_settings.dispatch.lead_ms },
     )?;
     let stop = CancellationToken::new();
-    let parts = Parts { engine: engine.clone(), clock, keys, store: store.clone(), poke, reap: Arc::default() };
+    let parts = Parts {
+        engine: engine.clone(),
+        clock,
+        keys,
+        store: store.clone(),
+        poke,
+        reap: Arc::default(),
+        ended,
+        redefiner,
+    };
     let mut workers = workers::start(parts, &settings, &stop);
     let failure = watch(&mut workers, &pump, &server, shutdown).await;
 

@@ -3,7 +3,6 @@
 
 mod body;
 mod cluster;
-mod definitions;
 mod logs;
 mod problem;
 mod runs;
@@ -13,7 +12,9 @@ mod wire;
 
 use crate::auth::{ApiToken, KeyRing, Verifier};
 use crate::engine::Engine;
+use crate::redefine::Redefiner;
 use crate::store::SqlStore;
+use crate::workers::Ended;
 use actix_web::body::MessageBody;
 use actix_web::dev::{Server, ServerHandle, ServiceRequest, ServiceResponse};
 use actix_web::middleware::{Next, from_fn};
@@ -31,6 +32,10 @@ pub struct Api {
     pub engine: Arc<Engine<SqlStore>>,
     /// The database, for what is not the engine's.
     pub store: SqlStore,
+    /// Changes definitions.
+    pub redefiner: Arc<Redefiner>,
+    /// Wakes whoever follows up ended runs, and whoever lets waiting ones go.
+    pub ended: Arc<Ended>,
     /// Checks executors' signatures.
     pub verifier: Verifier,
     /// Executors' keys.

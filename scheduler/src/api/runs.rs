@@ -1,8 +1,7 @@
 //! Starting runs that no schedule names.
 
-use super::definitions::find;
 use super::problem::Problem;
-use super::tasks::parse_id;
+use super::tasks::{find, parse_id};
 use super::{Api, body};
 use crate::domain::FieldError;
 use crate::domain::task::{SPAN_MS_MAX, check_params, params_text};

@@ -8,6 +8,7 @@ pub mod cron;
 pub mod executor;
 pub mod failure;
 pub mod field_error;
+pub mod follow;
 pub mod id;
 pub mod links;
 pub mod origin;

@@ -21,6 +21,7 @@ mod connect;
 mod dialect;
 mod error;
 mod executors;
+mod follow;
 mod handing;
 mod housekeeping;
 mod links;
@@ -49,7 +50,7 @@ use crate::domain::permit::Ask;
 use crate::domain::plan::Plan;
 use crate::domain::routing::{Use, UseChange};
 use crate::domain::rules::Rules;
-use crate::domain::{Executor, Reason, Run, Status, Task};
+use crate::domain::{Executor, Origin, Reason, Run, Status, Task};
 use async_trait::async_trait;
 use carillon_protocol::{Register, RunKey, RunResult};
 use std::collections::HashSet;
@@ -69,6 +70,7 @@ pub trait Store:
     + HandStore
     + PermitStore
     + OutcomeStore
+    + FollowStore
     + ExecutorStore
     + HousekeepingStore
 {
@@ -82,6 +84,7 @@ impl<T> Store for T where
         + HandStore
         + PermitStore
         + OutcomeStore
+        + FollowStore
         + ExecutorStore
         + HousekeepingStore
 {
@@ -384,6 +387,60 @@ pub trait OutcomeStore: Send + Sync {
     async fn stopping(&self, limit: u64) -> Result<Vec<HandedRun>>;
     /// DISPATCHED runs (no parents) that may be lost.
     async fn suspects(&self, which: &Suspects) -> Result<Vec<HandedRun>>;
+}
+
+/// A run that has ended, for what follows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedRun {
+    /// Task log id.
+    pub log: i64,
+    /// Task.
+    pub task_id: i64,
+    /// How it ended.
+    pub status: Status,
+    /// Why.
+    pub reason: Reason,
+    /// What made it.
+    pub origin: Origin,
+    /// Definition that it ran by.
+    pub revision: i64,
+    /// When, ms.
+    pub finished_at: i64,
+    /// What the handler returned.
+    pub output: String,
+}
+
+/// What a round of following up did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Followed {
+    /// Children started.
+    pub started: usize,
+    /// Tasks whose watermark moved.
+    pub moved: Vec<i64>,
+    /// Tasks that have failed too often in a row, and how often.
+    pub failing: Vec<(i64, i32)>,
+}
+
+impl Followed {
+    /// Adds another one.
+    pub fn add(&mut self, other: Self) {
+        self.started += other.started;
+        self.moved.extend(other.moved);
+        self.failing.extend(other.failing);
+    }
+}
+
+/// Asked by `outcome/` for what follows the end of runs.
+#[async_trait]
+pub trait FollowStore: Send + Sync {
+    /// Whether any run's end has consequences.
+    async fn has_follow_ups(&self) -> Result<bool>;
+    /// Ended runs that nobody has followed up yet, in their order.
+    async fn ended(&self, limit: u64) -> Result<Vec<EndedRun>>;
+    /// In one transaction: takes these runs off the list and writes what follows them. `None`,
+    /// and nothing done, when another node has taken one of them. `new_id` names children's runs.
+    async fn follow(&self, ended: &[EndedRun], new_id: &(dyn Fn() -> i64 + Sync), now: i64)
+    -> Result<Option<Followed>>;
 }
 
 /// A heartbeat to commit.

@@ -107,7 +107,7 @@ impl SqlStore {
     }
 
     /// Whoever gives permits of a task, app or tenant holds its row until the commit.
-    async fn lock_scopes(&self, tx: &Transaction<'_>, scopes: [&BTreeSet<i64>; 3]) -> Result<()> {
+    pub(super) async fn lock_scopes(&self, tx: &Transaction<'_>, scopes: [&BTreeSet<i64>; 3]) -> Result<()> {
         // One order for everybody.
         let all: BTreeSet<i64> = scopes.into_iter().flatten().copied().collect();
         let ids = list(&all)?;

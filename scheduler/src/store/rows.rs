@@ -23,10 +23,10 @@ pub const HANDED_COUNT: usize = 25;
 
 /// Columns of [`task`], before those of its definition.
 pub const TASK_COLUMNS: &str =
-    "id, tenant_id, app_id, revision, next_fire_at, written_until, anchor_at, fires, turn, children";
+    "id, tenant_id, app_id, revision, next_fire_at, written_until, anchor_at, fires, turn, children, started";
 
 /// How many those are.
-const TASK_COUNT: usize = 10;
+const TASK_COUNT: usize = 11;
 
 /// Columns of [`executor`].
 pub const EXECUTOR_COLUMNS: &str = "e.id, e.tenant_id, e.app_id, e.instance, e.address, e.tags, e.handlers, \
@@ -97,6 +97,7 @@ pub fn task(row: &QueryResult) -> std::result::Result<Task, DbErr> {
         fires: row.try_get_by_index(7)?,
         turn: row.try_get_by_index(8)?,
         has_children: children > 0,
+        is_started: row.try_get_by_index::<i32>(10)? != 0,
     })
 }
 

@@ -69,6 +69,11 @@ pub struct Statements {
     pub stopping: Sql,
     pub suspects_of: Sql,
     pub suspects_except: Sql,
+    // follow up
+    pub follow_any: Sql,
+    pub follow_ended: Sql,
+    pub follow_take: Sql,
+    pub children_of: Sql,
     // executors
     pub executor_beat: Sql,
     pub executor_known: Sql,
@@ -80,6 +85,7 @@ pub struct Statements {
     pub purge_select: Sql,
     pub purge_delete: Sql,
     pub purge_stale: Sql,
+    pub purge_beside: [Sql; 4],
     // tasks
     pub parents_of_tasks: Sql,
     pub names_of_tasks: Sql,
@@ -435,6 +441,17 @@ impl Statements {
             )),
             suspects_of: sql(&suspects("IN")),
             suspects_except: sql(&suspects("NOT IN")),
+            follow_any: sql("SELECT id FROM follow_up LIMIT 1"),
+            follow_ended: sql(&format!(
+                "SELECT l.id, l.task_id, l.status, l.reason, l.origin, l.revision, l.finished_at, l.output \
+                 FROM follow_up f JOIN task_log l ON l.id = f.id WHERE +l.status >= {SUCCEEDED} ORDER BY f.id LIMIT {{1}}"
+            )),
+            follow_take: Sql::new(backend, &delete_from(backend, "follow_up", &rows(backend, 1, ID), "l.id = v.n_id")),
+            children_of: sql(&format!(
+                "SELECT p.parent_id, p.child_id, p.on_outcome FROM {} JOIN task_parent p ON p.parent_id = v.n_id \
+                 ORDER BY p.child_id, p.id",
+                rows(backend, 1, ID)
+            )),
             executor_beat: from(
                 "executor",
                 "heartbeat_at = {now}, held = v.n_held, running = v.n_running, draining = v.n_draining",
@@ -469,6 +486,15 @@ impl Statements {
                 "DELETE FROM stale_result WHERE id <= (SELECT MAX(id) FROM (SELECT id FROM stale_result WHERE id < {1} \
                  ORDER BY id LIMIT {2}) batch)",
             ),
+            // What stands beside logs that retention has taken.
+            purge_beside: [
+                sql(
+                    "DELETE FROM follow_up WHERE id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = follow_up.id)",
+                ),
+                sql("DELETE FROM permit WHERE id < {1}"),
+                sql("DELETE FROM backfill_run WHERE id < {1}"),
+                sql("DELETE FROM run_key WHERE log_id < {1}"),
+            ],
             parents_of_tasks: sql(&format!(
                 "SELECT p.child_id, t.app_id, t.name, a.name, p.on_outcome FROM {} JOIN task_parent p ON p.child_id = v.n_id \
                  JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id ORDER BY p.child_id, p.id",

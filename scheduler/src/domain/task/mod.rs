@@ -47,6 +47,8 @@ pub struct Task {
     pub turn: i64,
     /// Whether other tasks run after it.
     pub has_children: bool,
+    /// Whether it runs by itself: by its schedule, or after its parents.
+    pub is_started: bool,
 }
 
 impl Task {
@@ -127,6 +129,7 @@ pub(crate) mod test {
             fires: 0,
             turn: 0,
             has_children: false,
+            is_started: true,
         }
     }
 }
