@@ -4,13 +4,16 @@
 //! defines; `plan` turns a schedule into runs; `failure` decides what follows a failed attempt;
 //! `routing` chooses executors; `cron` knows Quartz.
 
+pub mod calendar;
 pub mod cron;
 pub mod executor;
 pub mod failure;
+pub mod field_error;
 pub mod id;
 pub mod plan;
 pub mod reason;
 pub mod routing;
+pub mod schedule;
 pub mod task;
 pub mod task_log;
 
