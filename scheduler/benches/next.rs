@@ -124,8 +124,10 @@ fn odd_ones() {
     let leap = spec(&[], &["02-29"], &[], &[]);
     let one_day = spec(&["mon", "tue", "wed", "thu", "fri", "sat", "sun"], &[], &["2199-12-31"], &[]);
     let one_minute = spec(&[], &[], &[], &["00:01-00:00"]);
-    let patches: Vec<String> =
-        (0..64).map(|n| n * 22).map(|m| format!("{:02}:{:02}-{:02}:{:02}", m / 60, m % 60, (m + 15) / 60, (m + 15) % 60)).collect();
+    let patches: Vec<String> = (0..64)
+        .map(|n| n * 22)
+        .map(|m| format!("{:02}:{:02}-{:02}:{:02}", m / 60, m % 60, (m + 15) / 60, (m + 15) % 60))
+        .collect();
     let patches = spec(&["wed"], &[], &[], &patches.iter().map(String::as_str).collect::<Vec<_>>());
     let berlin = Tz::Europe__Berlin;
     let new_york = Tz::America__New_York;
@@ -181,7 +183,13 @@ fn odd_ones() {
 fn cron(expression: &str, zone: Tz, calendar: Option<&Arc<Calendar>>, calendar_rule: CalendarRule) -> Schedule {
     #[allow(clippy::unwrap_used)] // a constant that is wrong must be seen
     let cron = CronSchedule::parse(expression).unwrap();
-    Schedule { trigger: Trigger::Cron(Box::new(cron)), zone, calendar: calendar.cloned(), calendar_rule, ..Schedule::none() }
+    Schedule {
+        trigger: Trigger::Cron(Box::new(cron)),
+        zone,
+        calendar: calendar.cloned(),
+        calendar_rule,
+        ..Schedule::none()
+    }
 }
 
 fn schedules(zone: Tz, calendar: Option<&Arc<Calendar>>) -> Vec<Schedule> {

@@ -171,7 +171,8 @@ fn day(text: &str) -> Result<Day, &'static str> {
 
 /// From and until, in minutes.
 fn hours(text: &str) -> Result<(usize, usize), &'static str> {
-    let wrong = "is not a range of hours; allowed: 22:00-06:00, from 00:00 to 24:00 in minutes, with two different ends";
+    let wrong =
+        "is not a range of hours; allowed: 22:00-06:00, from 00:00 to 24:00 in minutes, with two different ends";
     let (from, until) = text.split_once('-').ok_or(wrong)?;
     let (from, until) = (minutes(from).ok_or(wrong)?, minutes(until).ok_or(wrong)?);
     if from == until || from == MINUTES {

@@ -88,11 +88,8 @@ impl Stretch {
 
 impl Offsets {
     fn new(zone: Tz) -> Self {
-        let mut this = Self {
-            starts: [i64::MAX; STRETCHES_MAX + 1],
-            offsets: [0; STRETCHES_MAX + 1],
-            index: [0; BUCKETS],
-        };
+        let mut this =
+            Self { starts: [i64::MAX; STRETCHES_MAX + 1], offsets: [0; STRETCHES_MAX + 1], index: [0; BUCKETS] };
         let mut last = 0;
         this.starts[0] = i64::MIN;
         this.offsets[0] = offset_at(zone, EARLIEST);
@@ -142,14 +139,14 @@ fn offset_at(zone: Tz, instant: i64) -> i32 {
 mod tests {
     use super::*;
 
-    /// Every zone, every 19 hours to the year 2210: the tables say what chrono-tz says.
+    /// Every zone, every two days to the year 2210: the tables say what chrono-tz says.
     #[test]
     fn the_tables_are_those_of_chrono_tz() {
         let mut most = 0;
         for zone in TZ_VARIANTS {
             let mut stretch = Stretch::at(zone, EARLIEST);
             let mut count = 1;
-            for instant in (EARLIEST..7_600_000_000).step_by(68_399) {
+            for instant in (EARLIEST..7_600_000_000).step_by(200_003) {
                 let found = Stretch::at(zone, instant);
                 assert!(found.start() <= instant && instant < found.end(), "{zone} {instant}");
                 assert_eq!(found.offset(), i64::from(offset_at(zone, instant)), "{zone} {instant}");

@@ -147,7 +147,8 @@ impl Schedule {
         };
         let in_gap = !cron.names(local);
         // The times in a gap start where the clock stood before.
-        let local = stretch.previous().filter(|_| in_gap).map_or(local, |before| local - stretch.offset() + before.offset());
+        let local =
+            stretch.previous().filter(|_| in_gap).map_or(local, |before| local - stretch.offset() + before.offset());
         if let Some(calendar) = &self.calendar {
             let day = local.div_euclid(DAY);
             let moved = calendar.moved(self.calendar_rule, day);

@@ -30,9 +30,11 @@ impl Row {
         if after < self.first {
             return self.first;
         }
-        let steps = after.checked_sub(self.first).map(|passed| passed / self.interval_ms + 1);
-        let next = steps.and_then(|steps| steps.checked_mul(self.interval_ms)?.checked_add(self.first));
-        next.unwrap_or(NEVER)
+        let next = || {
+            let steps = after.checked_sub(self.first)? / self.interval_ms;
+            steps.checked_add(1)?.checked_mul(self.interval_ms)?.checked_add(self.first)
+        };
+        next().unwrap_or(NEVER)
     }
 
     /// The first instant strictly after `after` and before `end` that `calendar` allows in `zone`, or [`NEVER`].
