@@ -39,7 +39,7 @@ pub struct ScheduleArgs {
 #[derive(Debug, Subcommand)]
 pub enum ScheduleCommand {
     /// Print the next fires of a schedule.
-    Next(NextArgs),
+    Next(Box<NextArgs>),
 }
 
 /// The arguments of `carillon schedule next`.

@@ -49,6 +49,19 @@ fn every_policy_at_real_changes_of_the_clock() {
     assert!(zones.len() >= 30 && checked > 700, "{} zones, {checked} answers", zones.len());
 }
 
+/// The second pass counts even if the next local time that matches is days away.
+#[test]
+fn the_second_pass_of_a_weekly_time_is_not_passed_over() {
+    let zone = chrono_tz::Tz::America__New_York;
+    for expression in ["0 30 1 ? * SUN", "0 30 1 1 * ?", "0 30 1 ? 11 1#1 2026"] {
+        for overlap in [Overlap::Second, Overlap::Both] {
+            let schedule = Schedule { dst: DstPolicy { gap: Gap::Auto, overlap }, ..cron(expression, zone) };
+            let next = super::shown(&schedule, "2026-11-01T01:45:00-04:00", 1);
+            assert_eq!(next, ["2026-11-01T01:30:00-05:00"], "{expression}");
+        }
+    }
+}
+
 /// The table says it in seconds; here one of each kind for people.
 #[test]
 fn what_the_policies_mean() {

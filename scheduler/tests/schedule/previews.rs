@@ -18,17 +18,15 @@ fn text(zone: Tz, line: &Preview) -> String {
         Kind::Fires => "fires".to_owned(),
         Kind::Skipped(reason) => serde_json::to_value(reason).unwrap().as_str().unwrap().to_owned(),
     };
-    let mut text = format!("{} {kind}", &show(zone, line.fire_time)[8..16]);
-    match line.note {
-        Some(Note::AfterGap) => text.push_str(" after_gap"),
-        Some(Note::MovedFrom { day }) => text.push_str(&format!(" from {day}")),
-        Some(Note::MovedTo { day }) => text.push_str(&format!(" to {day}")),
-        None => {}
-    }
-    if line.count > 1 {
-        text.push_str(&format!(" {} until {}", line.count, &show(zone, line.last)[8..16]));
-    }
-    text + if line.more { " and more" } else { "" }
+    let note = match line.note {
+        Some(Note::AfterGap) => " after_gap".to_owned(),
+        Some(Note::MovedFrom { day }) => format!(" from {day}"),
+        Some(Note::MovedTo { day }) => format!(" to {day}"),
+        None => String::new(),
+    };
+    let at = |instant| show(zone, instant)[8..16].to_owned();
+    let rest = if line.count > 1 { format!(" {} until {}", line.count, at(line.last)) } else { String::new() };
+    format!("{} {kind}{note}{rest}{}", at(line.fire_time), if line.more { " and more" } else { "" })
 }
 
 #[test]

@@ -52,18 +52,21 @@ impl CalendarSpec {
         let excluded_weekdays = read("excluded_weekdays", &self.excluded_weekdays, weekday, &mut errors);
         let excluded_days = read("excluded_days", &self.excluded_days, day, &mut errors);
         let workdays = read("workdays", &self.workdays, day, &mut errors);
-        let excluded_hours = read("excluded_hours", &self.excluded_hours, hours, &mut errors);
+        let hour_ranges = read("excluded_hours", &self.excluded_hours, hours, &mut errors);
         let mut working = all_days();
         for weekday in excluded_weekdays {
             // 1970 started on a Thursday.
             let first = (i64::from(weekday.num_days_from_sunday()) + 3) % 7;
             (first..DAYS).step_by(7).for_each(|day| set(&mut working, day, false));
         }
-        excluded_days.iter().for_each(|day| day.each(|day| set(&mut working, day, false)));
-        workdays.iter().for_each(|day| day.each(|day| set(&mut working, day, true)));
+        for (days, to) in [(excluded_days, false), (workdays, true)] {
+            for day in days {
+                day.each(|day| set(&mut working, day, to));
+            }
+        }
         let mut allowed = [0; MINUTE_WORDS];
         (0..MINUTES).for_each(|minute| allowed[minute / 64] |= 1 << (minute % 64));
-        for (from, until) in &excluded_hours {
+        for (from, until) in &hour_ranges {
             let length = (until + MINUTES - from) % MINUTES;
             for minute in (*from..from + length).map(|minute| minute % MINUTES) {
                 allowed[minute / 64] &= !(1 << (minute % 64));
@@ -79,7 +82,7 @@ impl CalendarSpec {
         if !errors.is_empty() {
             return Err(errors);
         }
-        let excludes_hours = !excluded_hours.is_empty();
+        let excludes_hours = !hour_ranges.is_empty();
         Ok(Calendar { name: name.to_owned(), version, working, allowed, excludes_hours })
     }
 

@@ -120,8 +120,8 @@ fn length_of_month(year: i64, month: i64) -> u32 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
         2 => 28,
-        // 31 in turns with 30, but for July and August.
-        month => 30 + (u32::try_from(month).unwrap_or(0) * 9 / 8 & 1),
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        _ => 30,
     }
 }
 

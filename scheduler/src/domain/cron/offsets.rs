@@ -35,8 +35,8 @@ static ZONES: [OnceLock<Offsets>; TZ_VARIANTS.len()] = [const { OnceLock::new() 
 struct Offsets {
     /// Where each stretch starts, in seconds; those that are not used start at the end of time.
     starts: [i64; STRETCHES_MAX + 1],
-    /// Seconds east of UTC in each stretch.
-    offsets: [i32; STRETCHES_MAX + 1],
+    /// How far each stretch is east of UTC, in seconds.
+    east: [i32; STRETCHES_MAX + 1],
     /// The stretch in which each bucket starts.
     index: [u16; BUCKETS],
 }
@@ -62,7 +62,7 @@ impl Stretch {
 
     /// Seconds east of UTC.
     pub(in crate::domain) fn offset(self) -> i64 {
-        self.zone.offsets[self.at].into()
+        self.zone.east[self.at].into()
     }
 
     /// Its first instant, in seconds; `i64::MIN` for the first stretch.
@@ -89,18 +89,18 @@ impl Stretch {
 impl Offsets {
     fn new(zone: Tz) -> Self {
         let mut this =
-            Self { starts: [i64::MAX; STRETCHES_MAX + 1], offsets: [0; STRETCHES_MAX + 1], index: [0; BUCKETS] };
+            Self { starts: [i64::MAX; STRETCHES_MAX + 1], east: [0; STRETCHES_MAX + 1], index: [0; BUCKETS] };
         let mut last = 0;
         this.starts[0] = i64::MIN;
-        this.offsets[0] = offset_at(zone, EARLIEST);
+        this.east[0] = offset_at(zone, EARLIEST);
         let mut instant = EARLIEST;
         while instant < LATEST && last + 1 < STRETCHES_MAX {
             let next = instant + STEP;
-            if offset_at(zone, next) != this.offsets[last] {
+            if offset_at(zone, next) != this.east[last] {
                 let change = find_change(zone, instant, next);
                 last += 1;
                 this.starts[last] = change;
-                this.offsets[last] = offset_at(zone, change);
+                this.east[last] = offset_at(zone, change);
             }
             instant = next;
         }

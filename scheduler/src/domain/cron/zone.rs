@@ -28,7 +28,7 @@ impl CronSchedule {
     /// fires make one strictly increasing row, and this finds the place in it.
     #[must_use]
     pub fn next_after(&self, after_ms: i64, zone: Tz, dst: DstPolicy) -> Option<i64> {
-        self.search(after_ms, zone, dst, Unfiltered)
+        self.search(after_ms, zone, dst, &Unfiltered)
     }
 
     /// [`Self::next_after`] for a task that keeps to a calendar: fires on days that are not working days are
@@ -42,7 +42,7 @@ impl CronSchedule {
         calendar: &Calendar,
         rule: CalendarRule,
     ) -> Option<i64> {
-        self.search(after_ms, zone, dst, Worked { calendar, rule })
+        self.search(after_ms, zone, dst, &Worked { calendar, rule })
     }
 
     /// Whether it names this local time, in seconds since 1970-01-01T00:00:00 on the wall clock.
@@ -50,7 +50,7 @@ impl CronSchedule {
         self.next_local(local) == Some(local)
     }
 
-    fn search<F: Filter>(&self, after_ms: i64, zone: Tz, dst: DstPolicy, filter: F) -> Option<i64> {
+    fn search<F: Filter>(&self, after_ms: i64, zone: Tz, dst: DstPolicy, filter: &F) -> Option<i64> {
         let passed = after_ms.div_euclid(1000).max(EARLIEST);
         // A change at `from` is still ahead: a fire in the gap there has not passed.
         let (mut stretch, mut from) = (Stretch::at(zone, passed), passed + 1);
@@ -73,11 +73,12 @@ impl CronSchedule {
             if self.fires_at_gap_end(stretch, next, fire, dst.gap) && filter.allows(landing) {
                 return end.checked_mul(1000);
             }
+            // Only a change this close can bring back local times that have passed.
+            let brings_back = end - from <= REACH;
             match fire {
-                // Only a change this close can bring back local times that have passed.
-                None if end - from > REACH => return None,
+                None if !brings_back => return None,
                 // Nothing comes before the day of the next match, so look around there only.
-                Some(fire) if fire - end > REACH => {
+                Some(fire) if !brings_back && fire - end > REACH => {
                     from = fire - REACH;
                     stretch = Stretch::at(zone, from);
                     known = local;

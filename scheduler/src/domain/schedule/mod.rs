@@ -153,7 +153,6 @@ impl Schedule {
     fn next_instant(&self, after: i64) -> i64 {
         let after = after.max(self.earliest().saturating_sub(1));
         let instant = match &self.trigger {
-            Trigger::None => NEVER,
             Trigger::Cron(cron) => match &self.calendar {
                 None => cron.next_after(after, self.zone, self.dst),
                 Some(calendar) => cron.next_worked_after(after, self.zone, self.dst, calendar, self.calendar_rule),
@@ -171,7 +170,7 @@ impl Schedule {
                 _ => NEVER,
             },
             Trigger::Once { at } if *at > after => *at,
-            Trigger::Once { .. } => NEVER,
+            Trigger::Once { .. } | Trigger::None => NEVER,
         };
         if instant < self.end() { instant } else { NEVER }
     }
