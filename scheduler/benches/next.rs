@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use carillon::domain::calendar::{Calendar, CalendarRule, CalendarSpec};
 use carillon::domain::cron::CronSchedule;
 use carillon::domain::schedule::{Schedule, Trigger};
+use chrono::TimeZone;
 use chrono_tz::Tz;
+use cron as cron_crate;
 
 /// Calls for each zone.
 const CALLS: usize = 1_000_000;
@@ -93,6 +95,7 @@ fn main() {
         );
     }
     println!("worst median: plain {:.0} ns, calendar {:.0} ns", worst[0], worst[1]);
+    the_crate_cron();
     println!();
     odd_ones();
 }
@@ -118,6 +121,39 @@ fn measure(schedules: &[Schedule]) -> (f64, f64, u64) {
     samples.sort_unstable();
     let at = |part: f64| samples[((samples.len() - 1) as f64 * part) as usize] as f64 / BATCH as f64;
     (at(0.5), at(0.99), counted.count_total)
+}
+
+/// For comparison: the same for what the crate `cron` reads of the expressions; the best of some rounds, in which nothing
+/// else disturbed.
+fn the_crate_cron() {
+    const QUESTIONS: i64 = 5_000;
+    let zone = Tz::Europe__London;
+    let questions: Vec<i64> = (0..QUESTIONS).map(|n| START + n * (SPAN / QUESTIONS) + 1).collect();
+    let instants: Vec<_> = questions.iter().filter_map(|at| zone.timestamp_millis_opt(*at).single()).collect();
+    let best = |ask: &mut dyn FnMut()| {
+        let round = |_| {
+            let started = Instant::now();
+            ask();
+            started.elapsed().as_nanos() / QUESTIONS as u128
+        };
+        (0..7).map(round).min().unwrap_or(0)
+    };
+    println!("{zone}, ns per call:");
+    for expression in EXPRESSIONS {
+        let Ok(theirs) = expression.parse::<cron_crate::Schedule>() else { continue };
+        let ours = cron(expression, zone, None, CalendarRule::Skip);
+        let their_best = best(&mut || {
+            for at in &instants {
+                black_box(theirs.after(at).next());
+            }
+        });
+        let our_best = best(&mut || {
+            for at in &questions {
+                black_box(ours.next_after(*at));
+            }
+        });
+        println!("  {expression:<28} carillon {our_best:>4}, the crate cron {their_best:>5}");
+    }
 }
 
 fn odd_ones() {

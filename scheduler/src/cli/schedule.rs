@@ -167,8 +167,12 @@ pub fn run(args: &NextArgs, out: &mut impl Write, input: &mut impl BufRead) -> R
     }
     let plan = Question::default().plan(args, calendar.as_ref())?;
     if args.explain {
-        for line in plan.preview() {
-            writeln!(out, "{}", words::line(plan.zone(), &line))?;
+        let preview = plan.preview();
+        for line in &preview {
+            writeln!(out, "{}", words::line(plan.zone(), line))?;
+        }
+        if let Some(end) = plan.end(&preview) {
+            writeln!(out, "{end}")?;
         }
     } else {
         for fire in plan.fires() {

@@ -123,6 +123,8 @@ fn other_triggers_than_cron() {
     assert_eq!(out, "2026-01-01T00:00:30Z\n2026-01-01T00:01:30Z\n");
     let out = next(&[&["--delay", "60000"], &from[..]].concat(), b"").unwrap();
     assert_eq!(out, "2026-01-01T00:01:00Z\n");
+    let out = next(&[&["--delay", "60000", "--explain"], &from[..]].concat(), b"").unwrap();
+    assert_eq!(out, "2026-01-01T00:01:00Z  fires\nthen 60000 ms after the end of each run\n");
     let at = ["--at", "2026-03-08T02:30:00", "--zone", "America/New_York"];
     assert_eq!(next(&[&at, &from[..]].concat(), b"").unwrap(), "2026-03-08T03:00:00-04:00\n");
     assert_eq!(next(&["--at", "2025-01-01T00:00:00Z", "--after", "2026-01-01T00:00:00"], b"").unwrap(), "");
@@ -137,7 +139,8 @@ fn window_spread_and_jitter() {
     let out = next(&[&["0 0 0 * * ?", "--explain"], &window[..], &after].concat(), b"").unwrap();
     let want = "2026-01-02T00:00:00Z  skipped: before the validity window\n\
                 2026-01-03T00:00:00Z  fires\n\
-                2026-01-04T00:00:00Z  skipped: after the validity window, and more\n";
+                2026-01-04T00:00:00Z  skipped: after the validity window, and more\n\
+                nothing fires after that\n";
     assert_eq!(out, want);
     let spread = ["0 0 * * * ?", "--spread", "3600000", "--seed", "1", "--count", "1"];
     assert_eq!(next(&[&spread, &after[..]].concat(), b"").unwrap(), "2026-01-01T00:33:59.621Z\n");

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{MOST, NextArgs, ScheduleError};
 use crate::domain::calendar::{Calendar, CalendarSpec};
 use crate::domain::cron::{CronSchedule, DstPolicy, Gap, Overlap};
-use crate::domain::schedule::{CalendarRule, NEVER, Preview, Schedule, Trigger};
+use crate::domain::schedule::{CalendarRule, Kind, NEVER, Preview, Schedule, Trigger};
 
 /// A line of input; unknown members are ignored.
 #[derive(Default, Deserialize)]
@@ -71,6 +71,17 @@ impl Plan {
 
     pub(super) fn preview(&self) -> Vec<Preview> {
         self.schedule.preview(self.after, self.count)
+    }
+
+    /// What to say at the end of a preview that has fewer fires than asked for.
+    pub(super) fn end(&self, preview: &[Preview]) -> Option<String> {
+        if preview.iter().filter(|line| line.kind == Kind::Fires).count() == self.count {
+            return None;
+        }
+        Some(match self.schedule.trigger {
+            Trigger::FixedDelay { delay_ms } => format!("then {delay_ms} ms after the end of each run"),
+            _ => "nothing fires after that".to_owned(),
+        })
     }
 
     pub(super) fn show(&self, instant: i64) -> String {
