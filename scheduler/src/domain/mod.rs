@@ -4,6 +4,7 @@
 //! defines; `plan` turns a schedule into runs; `failure` decides what follows a failed attempt;
 //! `routing` chooses executors; `cron` knows Quartz.
 
+pub mod calendar;
 pub mod cron;
 pub mod executor;
 pub mod failure;

@@ -183,7 +183,8 @@ impl SqlStore {
 
     async fn tasks_in(&self, tx: &Transaction<'_>, ids: &BTreeSet<i64>) -> Result<HashMap<i64, Task>> {
         let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        let found = tx.query(&self.sql.tasks, [ids.into()], rows::task).await?;
+        let mut found = tx.query(&self.sql.tasks, [ids.into()], rows::task).await?;
+        self.fill_calendars_in(tx, &mut found).await?;
         Ok(found.into_iter().map(|task| (task.id, task)).collect())
     }
 }

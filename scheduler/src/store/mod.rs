@@ -38,9 +38,10 @@ mod task_columns;
 mod tasks;
 mod tenants;
 
+pub use calendars::CalendarView;
 pub use connect::{DatabaseSettings, SqlStore};
 pub use error::{StoreError, StoreErrorKind};
-pub use logs::{LogFilter, LogView};
+pub use logs::{LogFilter, LogView, ShardCounts};
 pub use rules::ExecutorRule;
 pub use starting::{NewRun, StartedRun};
 pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent};

@@ -89,6 +89,8 @@ pub struct Statements {
     // tasks
     pub parents_of_tasks: Sql,
     pub names_of_tasks: Sql,
+    pub calendars: Sql,
+    pub shard_counts: Sql,
 }
 
 const INIT: i16 = Status::Init as i16;
@@ -498,6 +500,18 @@ impl Statements {
             parents_of_tasks: sql(&format!(
                 "SELECT p.child_id, t.app_id, t.name, a.name, p.on_outcome FROM {} JOIN task_parent p ON p.child_id = v.n_id \
                  JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id ORDER BY p.child_id, p.id",
+                rows(backend, 1, ID)
+            )),
+            calendars: sql(&format!(
+                "SELECT c.tenant_id, c.name, c.version, c.body FROM {} JOIN calendar c ON c.tenant_id = v.n_tenant_id \
+                 AND c.name = v.n_name",
+                rows(backend, 1, &[("tenant_id", Kind::Big), ("name", Kind::Text)])
+            )),
+            shard_counts: sql(&format!(
+                "SELECT p.id, COUNT(CASE WHEN s.status >= {SUCCEEDED} THEN 1 END), \
+                 COUNT(CASE WHEN s.status = {SUCCEEDED} THEN 1 END), COUNT(CASE WHEN s.started_at > 0 THEN 1 END) \
+                 FROM {} JOIN task_log p ON p.id = v.n_id JOIN task_log s ON s.task_id = p.task_id AND \
+                 s.fire_time = p.fire_time AND s.parent_id = p.id GROUP BY p.id",
                 rows(backend, 1, ID)
             )),
             names_of_tasks: sql(&format!("SELECT id, name FROM task WHERE id IN {}", in_rows(1))),

@@ -7,11 +7,12 @@ mod spec;
 
 pub use check::{RETRIES_MAX, SPAN_MS_MAX, check_params};
 pub use policy::{
-    BlockScope, BlockStrategy, CalendarRule, Delivery, ExpiredStrategy, FailureClass, FailureStrategy, Maintenance,
-    MisfireStrategy, ParentOutcome, ParentRule, RetryBackoff, ScheduleKind,
+    BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureClass, FailureStrategy, Maintenance, MisfireStrategy,
+    ParentOutcome, ParentRule, RetryBackoff, ScheduleKind,
 };
 pub use spec::{EVERY_FAILURE, ParentLink, TaskSpec, params_text};
 
+pub use super::calendar::CalendarRule;
 pub use super::routing::Routing;
 use super::routing::Tags;
 pub use super::schedule::NEVER;
