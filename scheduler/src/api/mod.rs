@@ -2,10 +2,13 @@
 //! token), health for orchestrators.
 
 mod body;
+mod calendars;
 mod cluster;
 mod logs;
 mod problem;
+mod rules;
 mod runs;
+mod schedules;
 mod tasks;
 mod tenants;
 mod wire;
@@ -75,6 +78,9 @@ pub fn server(api: Api, listener: TcpListener) -> std::io::Result<(Server, Serve
                     .configure(tenants::routes)
                     .configure(tasks::routes)
                     .configure(runs::routes)
+                    .configure(schedules::routes)
+                    .configure(calendars::routes)
+                    .configure(rules::routes)
                     .configure(logs::routes)
                     .configure(cluster::routes)
                     .default_service(web::to(nothing_here)),
