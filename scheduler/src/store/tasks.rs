@@ -10,6 +10,7 @@ use super::{HandedRun, Result, Scope, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
 use crate::domain::{Reason, Status};
 use sea_orm::{DbErr, QueryResult, Value};
+use std::collections::BTreeSet;
 
 /// Whether a task fires by itself, and why not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -126,6 +127,9 @@ const VIEW_COLUMNS: &str = "t.id, t.tenant_id, t.app_id, n.name, a.name, t.start
 /// How many those are.
 const VIEW_COUNT: usize = 15;
 
+/// Names that one statement looks for.
+const NAMES_AT_ONCE: usize = 100;
+
 impl SqlStore {
     /// Creates and changes tasks, all or none; answers what executors hold of each changed one,
     /// in their order.
@@ -134,9 +138,15 @@ impl SqlStore {
     }
 
     async fn apply_tasks_once(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
-        let mut scopes = Vec::with_capacity(new.len());
-        for task in new {
-            scopes.push(self.scope(&task.tenant, &task.app).await?);
+        let mut scopes: Vec<Scope> = Vec::with_capacity(new.len());
+        for (at, task) in new.iter().enumerate() {
+            // The tasks of a file mostly are of one app.
+            let known =
+                at.checked_sub(1).filter(|last| (&new[*last].tenant, &new[*last].app) == (&task.tenant, &task.app));
+            scopes.push(match known {
+                Some(last) => scopes[last],
+                None => self.scope(&task.tenant, &task.app).await?,
+            });
         }
         let tx = self.begin("change tasks").await?;
         for (task, scope) in new.iter().zip(&scopes) {
@@ -147,12 +157,16 @@ impl SqlStore {
             held.push(self.update_task(&tx, change, now).await?);
         }
         // Parents last: a file may name one before it defines it.
+        let mut children = BTreeSet::new();
         for (task, scope) in new.iter().zip(&scopes).filter(|(task, _)| !task.spec.parents.is_empty()) {
             self.set_parents(&tx, *scope, task.id, &task.spec).await?;
+            children.insert((scope.tenant_id, task.id));
         }
         for change in changes.iter().filter(|change| change.spec.parents != change.before.spec.parents) {
             self.set_parents(&tx, change.before.scope, change.before.id, &change.spec).await?;
+            children.insert((change.before.scope.tenant_id, change.before.id));
         }
+        self.refuse_cycles(&tx, &children).await?;
         tx.commit().await?;
         Ok(held)
     }
@@ -365,12 +379,7 @@ impl SqlStore {
 
     /// Lists tasks by id.
     pub async fn list_tasks(&self, filter: &TaskFilter) -> Result<Vec<TaskView>> {
-        let head = format!(
-            "SELECT {VIEW_COLUMNS}, {} FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a ON a.id = t.app_id \
-             WHERE t.id > {{1}}",
-            spec_list("t.")
-        );
-        let mut wanted = Conditions::new(head, vec![filter.after.into()]);
+        let mut wanted = Conditions::new(format!("{} WHERE t.id > {{1}}", views()), vec![filter.after.into()]);
         wanted.and("n.name = ", filter.tenant.clone());
         wanted.and("a.name = ", filter.app.clone());
         wanted.and("t.name = ", filter.name.clone());
@@ -378,6 +387,28 @@ impl SqlStore {
         wanted.and("t.id = ", filter.id);
         let statement = wanted.finish(self, "ORDER BY t.id", filter.limit);
         let mut tasks = self.query_raw("list tasks", statement, task_view).await?;
+        self.fill_parents(&mut tasks).await?;
+        Ok(tasks)
+    }
+
+    /// The tasks of an app that have one of these names.
+    pub async fn tasks_named(&self, scope: Scope, names: &[String]) -> Result<Vec<TaskView>> {
+        let sql = Sql::new(
+            self.backend,
+            &format!(
+                "{} WHERE t.tenant_id = {{1}} AND t.app_id = {{2}} AND t.name IN ({})",
+                views(),
+                markers(3, NAMES_AT_ONCE)
+            ),
+        );
+        let mut tasks = Vec::new();
+        for chunk in names.chunks(NAMES_AT_ONCE) {
+            // The last name fills the row up: the text of the statement stays the same.
+            let filled = (0..NAMES_AT_ONCE).filter_map(|at| chunk.get(at).or_else(|| chunk.last()));
+            let mut values: Vec<Value> = vec![scope.tenant_id.into(), scope.app_id.into()];
+            values.extend(filled.map(|name| Value::from(name.as_str())));
+            tasks.extend(self.query_raw("find tasks by name", sql.bind_all(values), task_view).await?);
+        }
         self.fill_parents(&mut tasks).await?;
         Ok(tasks)
     }
@@ -403,6 +434,14 @@ impl SqlStore {
         self.add_calendar(tx, tenant_id, spec, &mut schedule).await?;
         Ok(schedule.next_after(now))
     }
+}
+
+/// The head of a statement that reads [`TaskView`]s.
+fn views() -> String {
+    format!(
+        "SELECT {VIEW_COLUMNS}, {} FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a ON a.id = t.app_id",
+        spec_list("t.")
+    )
 }
 
 /// What a change of a task takes back.

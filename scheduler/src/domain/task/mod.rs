@@ -2,10 +2,16 @@
 //! Pure values; the words are those of API and console.
 
 mod check;
+mod diff;
+mod fields;
+pub mod file;
 mod policy;
+mod read;
 mod spec;
 
 pub use check::{RETRIES_MAX, SPAN_MS_MAX, check_params};
+pub use diff::{FieldChange, diff};
+pub use fields::INSTANTS;
 pub use policy::{
     BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureClass, FailureStrategy, Maintenance, MisfireStrategy,
     ParentOutcome, ParentRule, RetryBackoff, ScheduleKind,
