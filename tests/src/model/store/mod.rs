@@ -8,11 +8,13 @@ mod cluster;
 mod executors;
 mod hand;
 mod housekeeping;
+mod links;
 mod outcome;
 mod plan;
 mod rows;
+mod start;
 
-pub use rows::{End, Hand, LogRow, State, TaskChange, TaskRow};
+pub use rows::{End, Hand, Link, LogRow, Redefinition, State, TaskRow};
 
 use super::{Gate, SimTime, Trace};
 use carillon::store::{Result, StoreError, StoreErrorKind};
