@@ -53,7 +53,7 @@ pub(crate) async fn drain(member: &Member, heartbeat: &tokio::task::AbortHandle)
         tracing::warn!(runs = stopped, "executor.drain_timeout");
         if !until(Instant::now() + STOP_LIMIT, || runs.counts().running == 0).await {
             let left = runs
-                .end_by_force("given up: the executor shut down and the handler did not stop (it blocks its thread)");
+                .end_by_force("given up: the executor shut down and the handler, or a blocking part of it, did not stop; it ends with the process at the latest");
             tracing::error!(runs = left, "executor.handlers_do_not_stop");
         }
     }
