@@ -22,6 +22,9 @@ use std::time::Duration;
 /// Runs handled per critical section, so that no burst keeps the lock from the slots for long.
 const LOCK_BATCH: usize = 64;
 
+/// Runs released per critical section when there is nothing to judge.
+const RELEASE_BATCH: usize = 1_024;
+
 /// Shared by the server, the timer, the slots, the heartbeat and the recorder.
 pub(crate) struct Runs {
     table: Mutex<Table>,
@@ -122,12 +125,15 @@ impl Runs {
     /// those that wait, cluster ms.
     pub(crate) fn release(&self, mut due: Vec<Ticket>, now_us: i64, start: impl Fn(usize)) -> Option<i64> {
         let may_start = self.lease.may_start(self.clock.local_us());
-        // Those that wait for nothing but a slot cost no more than a move.
-        let plain = due.iter().all(|ticket| !ticket.exclusive && !ticket.limited);
-        if !plain {
+        // Those that wait for nothing but a slot, and are alike, cost no more than a move.
+        let alike = |first: &Ticket| {
+            due.iter().all(|ticket| !ticket.exclusive && !ticket.limited && ticket.priority == first.priority)
+        };
+        let batch = if due.first().is_none_or(alike) { RELEASE_BATCH } else { LOCK_BATCH };
+        if batch == LOCK_BATCH {
             due.sort_unstable_by_key(|ticket| (Reverse(ticket.priority), *ticket));
         }
-        for batch in due.chunks(if plain { due.len().max(1) } else { LOCK_BATCH }) {
+        for batch in due.chunks(batch) {
             start(self.change(|table| {
                 for ticket in batch {
                     table.due(*ticket, may_start, now_us);

@@ -168,3 +168,6 @@ fn instead(log: i64) -> String {
 fn waited(run: &Run) -> String {
     format!("not started within its wait time-out of {} ms", run.item.wait_timeout_ms)
 }
+
+#[cfg(test)]
+mod tests;
