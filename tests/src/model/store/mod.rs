@@ -6,12 +6,15 @@ pub mod admin;
 mod claim;
 mod cluster;
 mod executors;
+mod follow;
 mod hand;
 mod housekeeping;
 mod links;
 mod outcome;
+mod permits;
 mod plan;
 mod rows;
+mod rules;
 mod start;
 
 pub use rows::{End, Hand, Link, LogRow, Redefinition, State, TaskRow};
