@@ -8,8 +8,8 @@ use crate::ready::Ticket;
 use carillon_protocol::{BlockStrategy, DispatchItem, RunKey, TEXT_BYTES_MAX};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
 /// Why a running handler is being stopped.
@@ -35,7 +35,8 @@ pub(crate) struct Run {
     cancel: CancellationToken,
     /// 0 until stopped, then which was the first [`Stop`].
     stop: AtomicU8,
-    covered_by: AtomicI64,
+    /// The first log that took its place.
+    covered_by: OnceLock<i64>,
 }
 
 impl std::fmt::Debug for Run {
@@ -53,7 +54,7 @@ impl Run {
             parts: Parts::default(),
             cancel: CancellationToken::new(),
             stop: AtomicU8::new(0),
-            covered_by: AtomicI64::new(0),
+            covered_by: OnceLock::new(),
         }
     }
 
@@ -95,7 +96,7 @@ impl Run {
             Stop::Abandoned => 2,
             Stop::TimedOut => 3,
             Stop::Covered(log) => {
-                self.covered_by.store(log, Ordering::Release);
+                self.covered_by.get_or_init(|| log);
                 4
             }
         };
@@ -127,7 +128,7 @@ impl Run {
             1 => Some(Stop::Cancelled),
             2 => Some(Stop::Abandoned),
             3 => Some(Stop::TimedOut),
-            _ => Some(Stop::Covered(self.covered_by.load(Ordering::Acquire))),
+            _ => Some(Stop::Covered(self.covered_by.get().copied().unwrap_or_default())),
         }
     }
 }
