@@ -127,6 +127,7 @@ impl State {
         let mut row = LogRow::new(Run { executor_id, ..run.clone() });
         row.node_id = node;
         row.queued_at = now;
+        row.run.queued_at = now;
         row.dispatched_at = now;
         self.hands.insert((run.id, run.attempt), Hand { revision: run.revision, executor_id, at });
         self.insert(row);
