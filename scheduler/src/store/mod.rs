@@ -199,8 +199,9 @@ pub trait PlanStore: Send + Sync {
     async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()>;
     /// In one transaction: checks the fence, moves each watermark that is still where the plan
     /// found it, writes the logs of exactly those tasks. A log that exists is left alone, save
-    /// one that was cancelled by an edit or a stop, which the new definition takes over. Answers
-    /// the ids of the tasks that moved; `None` when the fence is no longer valid.
+    /// one that was cancelled by an edit or a stop, which the new definition takes over. A plan
+    /// that does not know that its task has children by now writes nothing. Answers the ids of
+    /// the tasks that moved; `None` when the fence is no longer valid.
     async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<i64>>>;
 }
 

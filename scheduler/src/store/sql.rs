@@ -137,6 +137,7 @@ const MARK: &[(&str, Kind)] = &[
     ("to", Kind::Big),
     ("counted", Kind::Big),
     ("turns", Kind::Big),
+    ("follow_up", Kind::Int),
 ];
 
 impl Statements {
@@ -200,10 +201,14 @@ impl Statements {
                 "task",
                 "next_fire_at = v.n_to, fires = l.fires + v.n_counted, turn = l.turn + v.n_turns",
                 MARK,
-                "l.id = v.n_id AND l.revision = v.n_revision AND l.next_fire_at = v.n_from",
+                // A plan made before the first child came would leave its runs without a follow-up;
+                // the next one knows.
+                "l.id = v.n_id AND l.revision = v.n_revision AND l.next_fire_at = v.n_from AND \
+                 (v.n_follow_up = 1 OR l.children = 0)",
             ),
             moved_tasks: sql(&format!(
-                "SELECT t.id FROM {} JOIN task t ON t.id = v.n_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_to",
+                "SELECT t.id FROM {} JOIN task t ON t.id = v.n_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_to \
+                 AND (v.n_follow_up = 1 OR t.children = 0)",
                 rows(backend, 1, MARK)
             )),
             insert_fires: sql(&format!(

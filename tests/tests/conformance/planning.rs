@@ -1,10 +1,10 @@
 //! Tasks that fall due, and their runs written ahead.
 
 use crate::fixture::{World, edit, stop};
+use carillon::domain::Status;
 use carillon::domain::plan::Plan;
 use carillon::domain::task::NEVER;
-use carillon::domain::{Origin, Status};
-use carillon::store::{NewRun, StoreErrorKind};
+use carillon::store::StoreErrorKind;
 use futures_util::future::join_all;
 use std::sync::Arc;
 
@@ -15,7 +15,6 @@ cases!(
     two_writers_of_the_same_fires_write_each_once,
     a_plan_of_another_revision_or_watermark_writes_nothing,
     a_change_of_an_old_revision_is_a_conflict,
-    runs_started_by_hand_at_one_instant_each_get_their_own,
 );
 
 async fn due_tasks_come_earliest_first_within_instant_and_limit(world: World) {
@@ -116,17 +115,4 @@ async fn a_change_of_an_old_revision_is_a_conflict(world: World) {
     assert_eq!(gone.unwrap_err().kind(), StoreErrorKind::Conflict);
     let task = world.task(before.id).await;
     assert_eq!((task.revision, task.activity.started), (2, true));
-}
-
-async fn runs_started_by_hand_at_one_instant_each_get_their_own(world: World) {
-    let task = world.started(&World::every_second("task")).await;
-    let mut fires = Vec::new();
-    for _ in 0..3 {
-        let run = NewRun { params: Some("{}".to_owned()), ..NewRun::by_hand(world.id(), world.now) };
-        fires.push(world.admin.start_run(&task, &run).await.unwrap().fire_time);
-    }
-    assert_eq!(fires, [world.now, world.now + 1, world.now + 2]);
-    let rows = world.rows(task.id).await;
-    assert!(rows.iter().all(|row| row.handed.run.params.as_deref() == Some("{}")));
-    assert!(rows.iter().all(|row| row.handed.run.origin == Origin::Hand));
 }
