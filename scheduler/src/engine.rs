@@ -7,7 +7,7 @@ use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, Pa
 use crate::domain::IdSource;
 use crate::housekeeping::{Housekeeper, HousekeepingSettings};
 use crate::outcome::{Follower, Intake, Reaper, ReaperParts, ReaperSettings};
-use crate::pregenerate::{PregenerateSettings, Pregenerator};
+use crate::pregenerate::{Backfiller, PregenerateSettings, Pregenerator};
 use crate::queue::{Loader, LoaderSettings, RunQueue};
 use crate::store::{NodeInfo, Result, Store};
 use std::sync::Arc;
@@ -53,6 +53,8 @@ pub struct Engine<S: Store + ?Sized> {
     pub loader: Loader<S>,
     /// Writes ahead.
     pub pregenerator: Pregenerator<S>,
+    /// Writes the runs of backfills.
+    pub backfiller: Backfiller<S>,
     /// Hands over.
     pub dispatcher: Arc<Dispatcher<S>>,
     /// Takes back.
@@ -131,6 +133,7 @@ impl<S: Store + 'static> Engine<S> {
             canceller,
             rules,
             parked,
+            backfiller: Backfiller::new(store.clone(), clock.clone(), ids.clone()),
             follower: Follower::new(store.clone(), clock.clone(), ids.clone()),
             intake: Intake::new(store.clone(), clock.clone(), ids.clone(), tasks),
             reaper,

@@ -90,6 +90,10 @@ pub struct Statements {
     pub parents_of_tasks: Sql,
     pub names_of_tasks: Sql,
     pub calendars: Sql,
+    pub taken_fires: Sql,
+    pub insert_backfill: Sql,
+    pub insert_backfill_runs: Sql,
+    pub watch_backfill: Sql,
     pub shard_counts: Sql,
 }
 
@@ -112,6 +116,7 @@ const USE: &[(&str, Kind)] = &[
     ("added", Kind::Big),
     ("last", Kind::Big),
 ];
+const BACKFILL: &[(&str, Kind)] = &[("id", Kind::Big), ("fire_time", Kind::Big), ("bucket", Kind::Int)];
 const ID: &[(&str, Kind)] = &[("id", Kind::Big)];
 const ID_VERSION: &[(&str, Kind)] = &[("id", Kind::Big), ("version", Kind::Big)];
 const FIRE: &[(&str, Kind)] = &[
@@ -137,6 +142,7 @@ const MARK: &[(&str, Kind)] = &[
     ("to", Kind::Big),
     ("counted", Kind::Big),
     ("turns", Kind::Big),
+    ("follow_up", Kind::Int),
 ];
 
 impl Statements {
@@ -200,10 +206,14 @@ impl Statements {
                 "task",
                 "next_fire_at = v.n_to, fires = l.fires + v.n_counted, turn = l.turn + v.n_turns",
                 MARK,
-                "l.id = v.n_id AND l.revision = v.n_revision AND l.next_fire_at = v.n_from",
+                // A plan made before the first child came would leave its runs without a follow-up;
+                // the next one knows.
+                "l.id = v.n_id AND l.revision = v.n_revision AND l.next_fire_at = v.n_from AND \
+                 (v.n_follow_up = 1 OR l.children = 0)",
             ),
             moved_tasks: sql(&format!(
-                "SELECT t.id FROM {} JOIN task t ON t.id = v.n_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_to",
+                "SELECT t.id FROM {} JOIN task t ON t.id = v.n_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_to \
+                 AND (v.n_follow_up = 1 OR t.children = 0)",
                 rows(backend, 1, MARK)
             )),
             insert_fires: sql(&format!(
@@ -501,6 +511,27 @@ impl Statements {
                 "SELECT p.child_id, t.app_id, t.name, a.name, p.on_outcome FROM {} JOIN task_parent p ON p.child_id = v.n_id \
                  JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id ORDER BY p.child_id, p.id",
                 rows(backend, 1, ID)
+            )),
+            taken_fires: sql(&format!(
+                "SELECT l.fire_time FROM {} JOIN task_log l ON l.task_id = {{2}} AND l.fire_time = v.n_id AND \
+                 l.shard_index = {{3}}",
+                rows(backend, 1, ID)
+            )),
+            insert_backfill: sql(&format!(
+                "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, bucket, \
+                 fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, dispatched_at, \
+                 started_at, finished_at, reason, params, origin, seq, priority, stopping) \
+                 SELECT v.n_id, t.tenant_id, t.app_id, t.id, t.revision, 0, {{4}}, {{5}}, v.n_bucket, v.n_fire_time, {{3}}, \
+                 {INIT}, 1, 0, 0, 0, 0, 0, 0, 0, 0, '', {{6}}, {{7}}, t.turn, 0, '' FROM {} JOIN task t ON t.id = {{2}}",
+                rows(backend, 1, BACKFILL)
+            )),
+            insert_backfill_runs: sql(&format!(
+                "INSERT INTO backfill_run (id, backfill_id) SELECT v.n_id, {{2}} FROM {}",
+                rows(backend, 1, BACKFILL)
+            )),
+            watch_backfill: sql(&format!(
+                "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON l.id = v.n_id",
+                rows(backend, 1, BACKFILL)
             )),
             calendars: sql(&format!(
                 "SELECT c.tenant_id, c.name, c.version, c.body FROM {} JOIN calendar c ON c.tenant_id = v.n_tenant_id \

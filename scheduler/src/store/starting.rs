@@ -79,6 +79,12 @@ impl SqlStore {
         let is_sharded = task.spec.routing == Routing::Sharding;
         let fire_time = self.insert_run(&tx, task.id, is_sharded, run).await?;
         if let Some(key) = key {
+            // One whose log retention has taken is free again.
+            let clear = Sql::new(
+                self.backend,
+                "DELETE FROM run_key WHERE id = {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = run_key.log_id)",
+            );
+            tx.execute(&clear, [key.clone().into()]).await?;
             let sql = Sql::new(self.backend, "INSERT INTO run_key (id, task_id, log_id) VALUES ({1}, {2}, {3})");
             tx.execute(&sql, [key.into(), task.id.into(), run.id.into()]).await?;
         }

@@ -292,7 +292,7 @@ pub const ZONES: [Tz; 8] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(250) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(160) })]
 
     #[test]
     fn calendars_do_what_going_day_by_day_does(

@@ -1,5 +1,8 @@
 //! What must hold for any schedule, whatever it is put together from.
 
+use std::collections::BTreeSet;
+
+use carillon::domain::cron::{DstPolicy, Gap, Overlap};
 use carillon::domain::schedule::{Kind, NEVER, Schedule, SkipReason, Trigger};
 use chrono::{Offset, TimeZone};
 use proptest::prelude::*;
@@ -125,6 +128,26 @@ proptest! {
         } else if schedule.calendar.is_none() {
             prop_assert!(schedule.valid_until > 0);
         }
+    }
+
+    /// Whatever the trigger alone would name either fires or is explained, unless the preview says that there is more.
+    #[test]
+    fn the_preview_is_complete(schedule in schedule(), after in START - DAY..START + 300 * DAY, count in 1..12usize) {
+        let schedule = Schedule { spread_ms: 0, valid_from: 0, valid_until: 0, ..schedule };
+        let everything = Schedule {
+            calendar: None,
+            dst: DstPolicy { gap: Gap::After, overlap: Overlap::Both },
+            ..schedule.clone()
+        };
+        let preview = schedule.preview(after, count);
+        let end = preview.last().map_or(after, |line| line.last);
+        prop_assume!(preview.iter().all(|line| !line.more));
+        let fires: BTreeSet<i64> =
+            preview.iter().filter(|line| line.kind == Kind::Fires).map(|line| line.fire_time).collect();
+        let named = super::fires(&everything, after, 40_000);
+        let left_out = named.iter().filter(|at| **at <= end && !fires.contains(at)).count();
+        let explained: u32 = preview.iter().filter(|line| line.kind != Kind::Fires).map(|line| line.count).sum();
+        prop_assert_eq!(left_out, explained as usize);
     }
 
     /// The preview's fires are the fires, its lines are in order, and what it calls skipped does not fire.

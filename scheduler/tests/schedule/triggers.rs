@@ -1,6 +1,7 @@
 //! Each trigger, the validity window, spread and jitter, by example.
 
 use carillon::domain::schedule::{NEVER, Schedule, Trigger};
+use chrono::{TimeZone, Timelike};
 use chrono_tz::Tz;
 
 use super::{compiled, cron, every, fires, ms, shown, spec};
@@ -33,9 +34,11 @@ fn a_fixed_rate_counts_from_its_start() {
 fn a_fixed_rate_that_becomes_valid_later_counts_from_there() {
     let schedule = Schedule { valid_from: 20_300, valid_until: 24_000, ..every(1_500, 10_000) };
     assert_eq!(fires(&schedule, 0, 9), [20_300, 21_800, 23_300]);
-    // Started after the window began: it counts from the start.
-    let schedule = Schedule { valid_from: 9_000, ..every(1_500, 10_000) };
-    assert_eq!(fires(&schedule, 0, 2), [11_500, 13_000]);
+    // Started when the window began, or after that: it counts from the start.
+    for valid_from in [9_000, 10_000] {
+        let schedule = Schedule { valid_from, ..every(1_500, 10_000) };
+        assert_eq!(fires(&schedule, 0, 2), [11_500, 13_000]);
+    }
 }
 
 #[test]
@@ -58,6 +61,30 @@ fn a_fixed_rate_jumps_over_what_the_calendar_excludes() {
     // Every instant of every day is excluded: a day is a day but at changes of the clock, which move it only an hour.
     let never = Schedule { trigger: Trigger::FixedRate { interval_ms: DAY }, ..schedule };
     assert_eq!(never.next_after(0), NEVER);
+}
+
+/// However long it takes to come to an allowed time of day, and where it never does, by trying every instant.
+#[test]
+fn a_fixed_rate_that_drifts_comes_to_an_allowed_time() {
+    const MINUTE: i64 = 60_000;
+    let intervals = [DAY + MINUTE, DAY - 7 * MINUTE, DAY + 1_000, DAY / 2, DAY, 37 * MINUTE, 90 * MINUTE, 5_000_007];
+    for (hours, zone) in [("06:30-06:00", Tz::UTC), ("08:20-07:40", Tz::Europe__Berlin)] {
+        let spec = spec(&[], &[], &[], &[hours]);
+        let calendar = compiled(&spec);
+        for (interval_ms, start) in intervals.into_iter().flat_map(|one| [(one, 0), (one, 7 * 60 + 50)]) {
+            let anchor = ms("2025-12-31T00:00:00Z") + start * MINUTE;
+            let schedule = Schedule { zone, calendar: Some(calendar.clone()), ..every(interval_ms, anchor) };
+            let allowed = |at: &i64| {
+                let local = zone.timestamp_millis_opt(*at).unwrap();
+                calendar.allows_time(local.time().num_seconds_from_midnight().into())
+            };
+            let end = anchor + 1_000 * DAY;
+            let want: Vec<i64> =
+                (1..).map(|k| anchor + k * interval_ms).take_while(|at| *at < end).filter(allowed).take(200).collect();
+            let got: Vec<i64> = fires(&schedule, 0, 200).into_iter().filter(|at| *at < end).collect();
+            assert_eq!(got, want, "{hours} {zone} {interval_ms} {start}");
+        }
+    }
 }
 
 #[test]

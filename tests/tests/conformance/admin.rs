@@ -1,8 +1,11 @@
 //! What a case needs beside the traits: tenants, apps, tasks, and a look at the rows.
 
 use async_trait::async_trait;
-use carillon::domain::Reason;
-use carillon::store::{LogFilter, LogView, NewKey, Result, Scope, SqlStore, TaskDraft, TaskFilter, TaskView, Unsent};
+use carillon::store::{
+    LogFilter, LogView, NewKey, NewRun, NewTask, Result, Scope, SqlStore, StartedRun, TaskChange, TaskFilter, TaskView,
+    Unsent,
+};
+use carillon_tests::Database;
 use carillon_tests::model::ModelStore;
 
 /// The management side of a store.
@@ -10,109 +13,95 @@ use carillon_tests::model::ModelStore;
 pub trait Admin: Send + Sync {
     /// Makes a tenant with an app.
     async fn make_app(&self, ids: [i64; 2], tenant: &str, app: &str) -> Scope;
-    /// Makes a task.
-    async fn create_task(&self, id: i64, scope: [&str; 2], draft: &TaskDraft, started: bool, now: i64) -> Result<()>;
+    /// Makes, edits, starts and stops tasks, all or none.
+    async fn apply(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>>;
     /// Looks at a task.
     async fn task(&self, id: i64) -> Option<TaskView>;
-    /// Every task of a tenant.
+    /// Every task of a tenant with that name.
     async fn tasks_named(&self, tenant: &str, name: &str) -> Vec<TaskView>;
-    /// Edits, starts or stops a task.
-    async fn change_task(
-        &self,
-        before: &TaskView,
-        draft: &TaskDraft,
-        started: bool,
-        reason: Reason,
-        now: i64,
-    ) -> Result<Unsent>;
     /// Deletes a task.
     async fn delete_task(&self, before: &TaskView, now: i64) -> Result<Unsent>;
     /// Moves a watermark back.
-    async fn rewind(&self, id: i64, draft: &TaskDraft, revision: i64, from: i64, now: i64);
-    /// Starts a run by hand.
-    async fn run_now(&self, id: i64, task: &TaskView, params: Option<&str>, now: i64) -> i64;
+    async fn rewind(&self, id: i64, revision: i64, from: i64, now: i64);
+    /// Starts a run that no schedule names.
+    async fn start_run(&self, task: &TaskView, run: &NewRun) -> Result<StartedRun>;
     /// Every log of a task, by fire time and shard.
     async fn logs(&self, task: i64) -> Vec<LogView>;
+    /// The logs of a task whose end has consequences, by id.
+    async fn watched(&self, task: i64) -> Vec<i64>;
+}
+
+/// An SQL store, and the database behind it.
+pub struct SqlAdmin {
+    /// The store.
+    pub store: SqlStore,
+    /// For looks past it.
+    pub database: Database,
 }
 
 #[async_trait]
-impl Admin for SqlStore {
+impl Admin for SqlAdmin {
     async fn make_app(&self, [tenant_id, app_id]: [i64; 2], tenant: &str, app: &str) -> Scope {
-        self.create_tenant(tenant_id, tenant, 1).await.unwrap();
+        let known = self.store.tenants().await.unwrap();
+        if !known.iter().any(|(_, name)| name == tenant) {
+            self.store.create_tenant(tenant_id, tenant, 1).await.unwrap();
+        }
         let key = NewKey { id: format!("key-{app_id}"), secret: "secret".repeat(8) };
-        self.create_app(app_id, tenant, app, &key, 1).await.unwrap();
-        self.scope(tenant, app).await.unwrap()
+        self.store.create_app(app_id, tenant, app, &key, 1).await.unwrap();
+        self.store.scope(tenant, app).await.unwrap()
     }
 
-    async fn create_task(
-        &self,
-        id: i64,
-        [tenant, app]: [&str; 2],
-        draft: &TaskDraft,
-        started: bool,
-        now: i64,
-    ) -> Result<()> {
-        self.create_task(id, tenant, app, draft, started, now).await
+    async fn apply(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
+        self.store.apply_tasks(new, changes, now).await
     }
 
     async fn task(&self, id: i64) -> Option<TaskView> {
         let filter = TaskFilter { id: Some(id), limit: 1, ..TaskFilter::default() };
-        self.list_tasks(&filter).await.unwrap().pop()
+        self.store.list_tasks(&filter).await.unwrap().pop()
     }
 
     async fn tasks_named(&self, tenant: &str, name: &str) -> Vec<TaskView> {
-        let filter = TaskFilter { tenant: Some(tenant.to_owned()), limit: 100, ..TaskFilter::default() };
-        let tasks = self.list_tasks(&filter).await.unwrap();
-        tasks.into_iter().filter(|task| task.draft.name == name).collect()
-    }
-
-    async fn change_task(
-        &self,
-        before: &TaskView,
-        draft: &TaskDraft,
-        started: bool,
-        reason: Reason,
-        now: i64,
-    ) -> Result<Unsent> {
-        self.change_task(before, draft, started, reason, now).await
+        let (tenant, name) = (Some(tenant.to_owned()), Some(name.to_owned()));
+        let filter = TaskFilter { tenant, name, limit: 100, ..TaskFilter::default() };
+        self.store.list_tasks(&filter).await.unwrap()
     }
 
     async fn delete_task(&self, before: &TaskView, now: i64) -> Result<Unsent> {
-        self.delete_task(before, now).await
+        self.store.delete_task(before, now).await
     }
 
-    async fn rewind(&self, id: i64, draft: &TaskDraft, revision: i64, from: i64, now: i64) {
-        self.rewind(id, draft, revision, from, now).await.unwrap();
+    async fn rewind(&self, id: i64, revision: i64, from: i64, now: i64) {
+        self.store.rewind(id, revision, from, now).await.unwrap();
     }
 
-    async fn run_now(&self, id: i64, task: &TaskView, params: Option<&str>, now: i64) -> i64 {
-        self.run_now(id, task, params, now).await.unwrap()
+    async fn start_run(&self, task: &TaskView, run: &NewRun) -> Result<StartedRun> {
+        self.store.start_run(task, run).await
     }
 
     async fn logs(&self, task: i64) -> Vec<LogView> {
         let filter = LogFilter { task_id: Some(task), limit: 10_000, ..LogFilter::default() };
-        let mut logs = self.list_logs(&filter).await.unwrap();
+        let mut logs = self.store.list_logs(&filter).await.unwrap();
         logs.sort_by_key(|log| (log.handed.run.fire_time, log.handed.run.shard_index));
         logs
+    }
+
+    async fn watched(&self, task: i64) -> Vec<i64> {
+        let sql = format!("SELECT id FROM follow_up WHERE task_id = {task} ORDER BY id");
+        self.database.query(&sql, |row| row.try_get_by_index(0)).await
     }
 }
 
 #[async_trait]
 impl Admin for ModelStore {
     async fn make_app(&self, [tenant_id, app_id]: [i64; 2], tenant: &str, app: &str) -> Scope {
-        self.create_tenant(tenant_id, tenant, 1).await.unwrap();
+        if !self.inspect(|state| state.has_tenant(tenant)) {
+            self.create_tenant(tenant_id, tenant, 1).await.unwrap();
+        }
         self.create_app(app_id, tenant, app).await.unwrap()
     }
 
-    async fn create_task(
-        &self,
-        id: i64,
-        [tenant, app]: [&str; 2],
-        draft: &TaskDraft,
-        started: bool,
-        now: i64,
-    ) -> Result<()> {
-        self.create_task(id, tenant, app, draft, started, now).await
+    async fn apply(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
+        self.apply_tasks(new, changes, now).await
     }
 
     async fn task(&self, id: i64) -> Option<TaskView> {
@@ -120,34 +109,28 @@ impl Admin for ModelStore {
     }
 
     async fn tasks_named(&self, tenant: &str, name: &str) -> Vec<TaskView> {
-        let wanted = |task: &TaskView| task.tenant == tenant && task.draft.name == name;
-        self.inspect(|state| state.tasks.values().map(|row| row.view.clone()).filter(wanted).collect())
-    }
-
-    async fn change_task(
-        &self,
-        before: &TaskView,
-        draft: &TaskDraft,
-        started: bool,
-        reason: Reason,
-        now: i64,
-    ) -> Result<Unsent> {
-        self.change_task(before, draft, started, reason, now).await
+        let wanted = |task: &TaskView| task.tenant == tenant && task.spec.name == name;
+        self.inspect(|state| state.tasks.values().map(|row| state.task_view(row)).filter(wanted).collect())
     }
 
     async fn delete_task(&self, before: &TaskView, now: i64) -> Result<Unsent> {
         self.delete_task(before, now).await
     }
 
-    async fn rewind(&self, id: i64, draft: &TaskDraft, revision: i64, from: i64, now: i64) {
-        self.rewind(id, draft, revision, from, now).await.unwrap();
+    async fn rewind(&self, id: i64, revision: i64, from: i64, now: i64) {
+        self.rewind(id, revision, from, now).await.unwrap();
     }
 
-    async fn run_now(&self, id: i64, task: &TaskView, params: Option<&str>, now: i64) -> i64 {
-        self.run_now(id, task, params, now).await.unwrap()
+    async fn start_run(&self, task: &TaskView, run: &NewRun) -> Result<StartedRun> {
+        self.start_run(task, run).await
     }
 
     async fn logs(&self, task: i64) -> Vec<LogView> {
         self.logs(task).await.unwrap()
+    }
+
+    async fn watched(&self, task: i64) -> Vec<i64> {
+        let of_task = |(log, of): (&i64, &i64)| (*of == task).then_some(*log);
+        self.inspect(|state| state.follow_ups.iter().filter_map(of_task).collect())
     }
 }

@@ -58,9 +58,9 @@ async fn registering_makes_a_stopped_task_of_each_new_handler_once(world: World)
     let named = async |name: &str| world.admin.tasks_named("retail", name).await;
     register(&world, &process("one", "a", &["pay", "ship"])).await;
     let pay = named("pay").await.remove(0);
-    assert_eq!((pay.started, pay.next_fire_at, pay.revision), (false, NEVER, 1));
-    assert_eq!((pay.draft.handler.as_str(), pay.draft.cron.as_str()), ("pay", "0 0 3 * * ?"));
-    assert_eq!((pay.draft.time_zone.as_str(), pay.draft.timeout_ms), ("Asia/Shanghai", 5_000));
+    assert_eq!((pay.activity.started, pay.next_fire_at, pay.revision), (false, NEVER, 1));
+    assert_eq!((pay.spec.handler.as_str(), pay.spec.cron.as_str()), ("pay", "0 0 3 * * ?"));
+    assert_eq!((pay.spec.time_zone.as_str(), pay.spec.timeout_ms), ("Asia/Shanghai", 5_000));
 
     world.admin.delete_task(&pay, world.now).await.unwrap();
     register(&world, &process("one", "a", &["pay", "ship", "count"])).await;
@@ -75,7 +75,7 @@ async fn a_default_schedule_that_cannot_be_read_keeps_nobody_out(world: World) {
     odd.handlers[0].cron = Some("every now and then".to_owned());
     register(&world, &odd).await;
     let task = world.admin.tasks_named("retail", "odd").await.remove(0);
-    assert_eq!((task.draft.cron.as_str(), task.draft.time_zone.as_str()), ("", "UTC"));
+    assert_eq!((task.spec.cron.as_str(), task.spec.time_zone.as_str()), ("", "UTC"));
 }
 
 async fn the_same_instance_keeps_its_id(world: World) {

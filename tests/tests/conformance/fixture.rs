@@ -1,12 +1,16 @@
 //! A store of its own for each case, and the few steps that most cases begin with.
 
-use crate::admin::Admin;
+use crate::admin::{Admin, SqlAdmin};
 use carillon::domain::plan::{Fire, Plan};
-use carillon::domain::task_log::PARENT_SHARD;
-use carillon::domain::{IdSource, Reason, Run, Status};
-use carillon::store::{Change, DatabaseSettings, HandOver, LogView, Scope, SqlStore, Store, TaskDraft, TaskView};
+use carillon::domain::task::{ScheduleKind, TaskSpec};
+use carillon::domain::task_log::{PARENT_SHARD, PRIORITY_DEFAULT};
+use carillon::domain::{IdSource, Origin, Reason, Run, Status};
+use carillon::store::{
+    Activity, Change, DatabaseSettings, HandOver, LogView, NewTask, Result, Scope, SqlStore, Store, TaskChange,
+    TaskView, Unsent,
+};
 use carillon_protocol::{RunResult, RunStatus};
-use carillon_tests::model::store::admin::draft;
+use carillon_tests::model::store::admin::new_task;
 use carillon_tests::model::{ModelStore, SimTime, Trace};
 use carillon_tests::{Database, Kind, now_ms};
 use std::collections::BTreeSet;
@@ -24,6 +28,8 @@ pub struct World {
     pub rival: Arc<dyn Store>,
     /// The management side.
     pub admin: Arc<dyn Admin>,
+    /// The management side over the rival's connections.
+    pub rival_admin: Arc<dyn Admin>,
     /// Of [`HOME`].
     pub scope: Scope,
     /// An instant that a case counts from, ms.
@@ -37,7 +43,7 @@ impl World {
         let time = SimTime::real();
         let store = ModelStore::new(time.clone(), Trace::new(time));
         let store = Arc::new(store);
-        Self::over(store.clone(), store.clone(), store).await
+        Self::over([store.clone(), store.clone()], [store.clone(), store]).await
     }
 
     /// Over a fresh database.
@@ -46,14 +52,16 @@ impl World {
         let store = Arc::new(connect(&database.url).await);
         store.migrate().await.expect("migrate the fresh database");
         let rival = Arc::new(connect(&database.url).await);
-        Self::over(store.clone(), rival, store).await
+        let admin = |store: &Arc<SqlStore>| SqlAdmin { store: SqlStore::clone(store), database: database.clone() };
+        let admins = [Arc::new(admin(&store)) as Arc<dyn Admin>, Arc::new(admin(&rival))];
+        Self::over([store, rival], admins).await
     }
 
-    async fn over(store: Arc<dyn Store>, rival: Arc<dyn Store>, admin: Arc<dyn Admin>) -> Self {
+    async fn over([store, rival]: [Arc<dyn Store>; 2], [admin, rival_admin]: [Arc<dyn Admin>; 2]) -> Self {
         let ids = IdSource::new(1);
         let now = now_ms();
         let scope = admin.make_app([ids.next(now), ids.next(now)], HOME[0], HOME[1]).await;
-        Self { store, rival, admin, scope, now, ids }
+        Self { store, rival, admin, rival_admin, scope, now, ids }
     }
 
     /// A new id.
@@ -61,16 +69,42 @@ impl World {
         self.ids.next(self.now)
     }
 
-    /// A draft that fires every second.
-    pub fn every_second(name: &str) -> TaskDraft {
-        TaskDraft { cron: "* * * * * ?".to_owned(), ..draft(name, "handler") }
+    /// A definition that fires at these instants.
+    pub fn cron(name: &str, cron: &str) -> TaskSpec {
+        let (name, cron, handler) = (name.to_owned(), cron.to_owned(), "handler".to_owned());
+        TaskSpec { name, handler, schedule: ScheduleKind::Cron, cron, ..TaskSpec::default() }
+    }
+
+    /// A definition that fires every second.
+    pub fn every_second(name: &str) -> TaskSpec {
+        Self::cron(name, "* * * * * ?")
+    }
+
+    /// A task of [`HOME`] to be.
+    pub fn new_task(&self, spec: &TaskSpec, started: bool) -> NewTask {
+        NewTask { activity: Activity::of(started), ..new_task(self.id(), HOME, spec.clone()) }
     }
 
     /// A started task.
-    pub async fn started(&self, draft: &TaskDraft) -> TaskView {
-        let id = self.id();
-        self.admin.create_task(id, HOME, draft, true, self.now).await.unwrap();
-        self.task(id).await
+    pub async fn started(&self, spec: &TaskSpec) -> TaskView {
+        self.created(spec, true).await
+    }
+
+    /// A task that was never started.
+    pub async fn stopped(&self, spec: &TaskSpec) -> TaskView {
+        self.created(spec, false).await
+    }
+
+    async fn created(&self, spec: &TaskSpec, started: bool) -> TaskView {
+        let task = self.new_task(spec, started);
+        self.admin.apply(std::slice::from_ref(&task), &[], self.now).await.unwrap();
+        self.task(task.id).await
+    }
+
+    /// Edits, starts or stops a task; answers what executors hold of it.
+    pub async fn change(&self, change: TaskChange, now: i64) -> Result<Unsent> {
+        let held = self.admin.apply(&[], &[change], now).await?;
+        Ok(held.into_iter().flatten().collect())
     }
 
     /// A task as it is now.
@@ -86,6 +120,8 @@ impl World {
             due_time: fire_time,
             status: Status::Init,
             reason: Reason::None,
+            origin: Origin::Schedule,
+            seq: 0,
             message: String::new(),
         };
         Plan {
@@ -95,6 +131,8 @@ impl World {
             to: task.next_fire_at,
             sharded: false,
             takes_over: false,
+            priority: PRIORITY_DEFAULT,
+            follow_up: false,
             fires: fire_times.into_iter().map(fire).collect(),
         }
     }
@@ -136,6 +174,7 @@ impl World {
             failures: 0,
             status: Status::Dispatched,
             reason: Reason::None,
+            executor_id: 100 + i64::from(index),
             ..parent.clone()
         };
         (0..total).map(|index| (shard(index), 100 + i64::from(index))).collect()
@@ -173,6 +212,28 @@ impl World {
     pub async fn states(&self, task: i64) -> Vec<(Status, Reason)> {
         self.rows(task).await.iter().map(|log| (log.handed.run.status, log.handed.run.reason)).collect()
     }
+}
+
+/// The same task again, under another revision.
+pub fn edit(task: &TaskView) -> TaskChange {
+    let (spec, activity) = (task.spec.clone(), task.activity.clone());
+    TaskChange { before: task.clone(), spec, activity, reason: Reason::TaskEdited }
+}
+
+/// The stop of a task.
+pub fn stop(task: &TaskView) -> TaskChange {
+    TaskChange { activity: Activity::of(false), reason: Reason::TaskStopped, ..edit(task) }
+}
+
+/// The pause of a task.
+pub fn pause(task: &TaskView, note: &str) -> TaskChange {
+    let activity = Activity { started: false, pause_note: Some(note.to_owned()) };
+    TaskChange { activity, reason: Reason::TaskPaused, ..edit(task) }
+}
+
+/// The start of a task.
+pub fn start(task: &TaskView) -> TaskChange {
+    TaskChange { activity: Activity::of(true), ..edit(task) }
 }
 
 /// A hand-over of a run.

@@ -23,7 +23,7 @@ async fn a_hand_over_repeated_counts_once(world: World) {
     }
     let row = world.row(&runs[0]).await.handed;
     assert_eq!((row.run.status, row.run.attempt, row.run.version), (Status::Dispatched, 1, runs[0].version + 1));
-    assert_eq!((row.node_id, row.executor_id, row.dispatched_at), (1, 7, world.now + 5));
+    assert_eq!((row.node_id, row.run.executor_id, row.dispatched_at), (1, 7, world.now + 5));
     let elsewhere: Vec<_> = runs.iter().map(|run| hand(run, 8)).collect();
     assert!(world.store.hand_over(1, &elsewhere, world.now).await.unwrap().is_empty(), "another executor has them");
     assert!(world.store.hand_over(2, &items, world.now).await.unwrap().is_empty(), "another node handed them over");
@@ -50,7 +50,7 @@ async fn a_refused_run_goes_to_another_under_a_new_attempt(world: World) {
     let mine = world.store.hand_over(1, &[hand(&run, 8)], world.now + 1).await.unwrap();
     assert_eq!(mine.len(), 1);
     let row = world.row(&run).await.handed;
-    assert_eq!((row.run.attempt, row.executor_id, row.dispatched_at), (2, 8, world.now + 1));
+    assert_eq!((row.run.attempt, row.run.executor_id, row.dispatched_at), (2, 8, world.now + 1));
 }
 
 fn failed(run: &Run) -> Change {

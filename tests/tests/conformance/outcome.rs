@@ -43,7 +43,7 @@ async fn another_scope_moves_and_reads_nothing(world: World) {
     for scope in [None, Some(world.scope)] {
         let read = world.store.runs(scope, &[run.id, run.id + 1]).await.unwrap();
         assert_eq!(read.len(), 1);
-        assert_eq!((&read[0].run, read[0].executor_id, read[0].node_id), (&run, 7, 1));
+        assert_eq!((&read[0].run, read[0].run.executor_id, read[0].node_id), (&run, 7, 1));
     }
 }
 

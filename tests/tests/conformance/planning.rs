@@ -1,9 +1,9 @@
 //! Tasks that fall due, and their runs written ahead.
 
-use crate::fixture::World;
+use crate::fixture::{World, edit, stop};
+use carillon::domain::Status;
 use carillon::domain::plan::Plan;
 use carillon::domain::task::NEVER;
-use carillon::domain::{Reason, Status};
 use carillon::store::StoreErrorKind;
 use futures_util::future::join_all;
 use std::sync::Arc;
@@ -15,20 +15,16 @@ cases!(
     two_writers_of_the_same_fires_write_each_once,
     a_plan_of_another_revision_or_watermark_writes_nothing,
     a_change_of_an_old_revision_is_a_conflict,
-    runs_started_by_hand_at_one_instant_each_get_their_own,
 );
 
 async fn due_tasks_come_earliest_first_within_instant_and_limit(world: World) {
     let mut expected = Vec::new();
     for (name, cron) in [("c", "0 0 12 1 1 ? 2099"), ("b", "0 0 12 1 1 ? 2098"), ("a", "* * * * * ?")] {
-        let draft = carillon::store::TaskDraft { cron: cron.to_owned(), ..World::every_second(name) };
-        expected.insert(0, world.started(&draft).await);
+        expected.insert(0, world.started(&World::cron(name, cron)).await);
     }
-    let stopped = world.id();
-    let home = crate::fixture::HOME;
-    world.admin.create_task(stopped, home, &World::every_second("stopped"), false, world.now).await.unwrap();
+    world.stopped(&World::every_second("stopped")).await;
 
-    let names = |tasks: Vec<carillon::domain::Task>| tasks.into_iter().map(|task| task.name).collect::<Vec<_>>();
+    let names = |tasks: Vec<carillon::domain::Task>| tasks.into_iter().map(|task| task.spec.name).collect::<Vec<_>>();
     let due = |until, limit| world.store.tasks_due(until, limit);
     assert_eq!(names(due(NEVER - 1, 10).await.unwrap()), ["a", "b", "c"]);
     assert_eq!(names(due(NEVER - 1, 2).await.unwrap()), ["a", "b"]);
@@ -38,17 +34,16 @@ async fn due_tasks_come_earliest_first_within_instant_and_limit(world: World) {
 }
 
 async fn a_task_is_read_as_it_was_entered(world: World) {
-    let mut draft = World::every_second("Ünicode \u{1f514}");
-    draft.tags = vec!["gpu".to_owned(), "eu-west".to_owned()];
-    "{\"a\":\"b'c\\\"d\"}".clone_into(&mut draft.params);
-    let id = world.id();
-    world.admin.create_task(id, crate::fixture::HOME, &draft, false, world.now).await.unwrap();
-    assert_eq!(world.task(id).await.draft, draft);
-    let read = world.store.tasks(&[id, id + 1]).await.unwrap();
+    let mut spec = World::every_second("Ünicode \u{1f514}");
+    spec.tags = vec!["gpu".to_owned(), "eu-west".to_owned()];
+    "{\"a\":\"b'c\\\"d\"}".clone_into(&mut spec.params);
+    let entered = world.stopped(&spec).await;
+    assert_eq!(entered.spec, spec);
+    let read = world.store.tasks(&[entered.id, entered.id + 1]).await.unwrap();
     assert_eq!(read.len(), 1, "a stopped task is read too, an absent one is left out");
     let task = &read[0];
     assert_eq!((task.revision, task.next_fire_at, task.written_until), (1, NEVER, 0));
-    assert_eq!((&task.name, &task.tags, &task.params), (&draft.name, &draft.tags, &draft.params));
+    assert_eq!(task.spec, spec);
 }
 
 async fn the_same_plan_twice_writes_each_fire_once(world: World) {
@@ -113,23 +108,11 @@ async fn a_plan_of_another_revision_or_watermark_writes_nothing(world: World) {
 
 async fn a_change_of_an_old_revision_is_a_conflict(world: World) {
     let before = world.started(&World::every_second("task")).await;
-    let change = |started| world.admin.change_task(&before, &before.draft, started, Reason::TaskEdited, world.now);
-    change(true).await.unwrap();
-    assert_eq!(change(false).await.unwrap_err().kind(), StoreErrorKind::Conflict);
+    world.change(edit(&before), world.now).await.unwrap();
+    let late = world.change(stop(&before), world.now).await;
+    assert_eq!(late.unwrap_err().kind(), StoreErrorKind::Conflict);
     let gone = world.admin.delete_task(&before, world.now).await;
     assert_eq!(gone.unwrap_err().kind(), StoreErrorKind::Conflict);
     let task = world.task(before.id).await;
-    assert_eq!((task.revision, task.started), (2, true));
-}
-
-async fn runs_started_by_hand_at_one_instant_each_get_their_own(world: World) {
-    let task = world.started(&World::every_second("task")).await;
-    let mut fires = Vec::new();
-    for _ in 0..3 {
-        fires.push(world.admin.run_now(world.id(), &task, Some("{}"), world.now).await);
-    }
-    assert_eq!(fires, [world.now, world.now + 1, world.now + 2]);
-    let rows = world.rows(task.id).await;
-    assert!(rows.iter().all(|row| row.handed.run.params.as_deref() == Some("{}")));
-    assert!(rows.iter().all(|row| row.handed.run.reason == Reason::ByHand));
+    assert_eq!((task.revision, task.activity.started), (2, true));
 }

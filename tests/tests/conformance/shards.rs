@@ -1,6 +1,6 @@
 //! A sharded fire: one parent, its shards, and the end of both.
 
-use crate::fixture::{World, success};
+use crate::fixture::{World, edit, success};
 use carillon::domain::plan::Plan;
 use carillon::domain::{Reason, Run, Status};
 use carillon::store::{Change, StoreErrorKind};
@@ -31,7 +31,7 @@ async fn shards_are_handed_over_all_or_none(world: World) {
         let row = world.row(shard).await.handed;
         assert_eq!((row.run.shard_index, row.run.shard_total, row.run.parent_id), (index as i32, 3, parent.id));
         assert_eq!((row.run.status, row.run.attempt, row.run.version), (Status::Dispatched, 1, 1));
-        assert_eq!((row.node_id, row.executor_id, row.dispatched_at), (1, 100 + index as i64, world.now + 1));
+        assert_eq!((row.node_id, row.run.executor_id, row.dispatched_at), (1, 100 + index as i64, world.now + 1));
         assert_eq!((row.run.fire_time, row.run.due_time), (parent.fire_time, parent.due_time));
     }
 }
@@ -112,7 +112,7 @@ async fn a_parent_taken_over_makes_room_for_new_shards(world: World) {
         world.moved(run, Status::Cancelled, Reason::TaskEdited).await;
     }
     let task = world.task(parent.task_id).await;
-    world.admin.change_task(&task, &task.draft, true, Reason::TaskEdited, world.now).await.unwrap();
+    world.change(edit(&task), world.now).await.unwrap();
     let task = world.task(parent.task_id).await;
     let plan = Plan { sharded: true, takes_over: true, ..world.plan(&task, [parent.fire_time]) };
     world.store.write_ahead(None, &[plan], world.now).await.unwrap();

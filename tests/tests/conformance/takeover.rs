@@ -1,10 +1,10 @@
 //! A fire belongs to the definition that is valid at its instant: what an edit or a stop gave
 //! up, the next revision takes over. Nothing else.
 
-use crate::fixture::{World, hand};
+use crate::fixture::{World, edit, hand, start, stop};
 use carillon::domain::plan::Plan;
 use carillon::domain::{Reason, Run, Status};
-use carillon::store::{Change, TaskView};
+use carillon::store::{Change, TaskChange, TaskView};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +19,11 @@ cases!(
     rewinding_moves_a_watermark_back_only_for_the_current_revision,
 );
 
-async fn edit(world: &World, task: &TaskView, reason: Reason) -> TaskView {
-    let started = reason != Reason::TaskStopped;
-    let held = world.admin.change_task(task, &task.draft, started, reason, world.now).await.unwrap();
-    assert!(held.is_empty());
-    world.task(task.id).await
+/// Changes a task of which no executor has anything.
+async fn changed(world: &World, change: TaskChange) -> TaskView {
+    let id = change.before.id;
+    assert!(world.change(change, world.now).await.unwrap().is_empty());
+    world.task(id).await
 }
 
 async fn take_over(world: &World, task: &TaskView, runs: &[Run]) {
@@ -39,9 +39,9 @@ async fn an_edit_cancels_what_nobody_has_and_names_what_executors_have(world: Wo
     world.moved(&dispatched[0], Status::Retry, Reason::HandlerFailed).await;
     world.store.succeed(world.scope, &[&crate::fixture::success(&dispatched[1], 1)]).await.unwrap();
 
-    let held = world.admin.change_task(&task, &task.draft, true, Reason::TaskEdited, world.now + 9).await.unwrap();
+    let held = world.change(edit(&task), world.now + 9).await.unwrap();
     assert_eq!(held.len(), 1);
-    assert_eq!((held[0].run.id, held[0].executor_id, held[0].run.attempt), (dispatched[2].id, 7, 1));
+    assert_eq!((held[0].run.id, held[0].run.executor_id, held[0].run.attempt), (dispatched[2].id, 7, 1));
     let edited = (Status::Cancelled, Reason::TaskEdited);
     let expected = [edited, edited, edited, (Status::Succeeded, Reason::None), (Status::Dispatched, Reason::None)];
     assert_eq!(world.states(task.id).await, expected);
@@ -98,7 +98,7 @@ async fn nothing_is_missed(world: &World, task: &TaskView, moves: impl Future<Ou
     let (admin, before, now) = (Arc::clone(&world.admin), task.clone(), world.now);
     let editing = tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(5)).await;
-        admin.change_task(&before, &before.draft, true, Reason::TaskEdited, now).await.unwrap()
+        admin.apply(&[], &[edit(&before)], now).await.unwrap().remove(0)
     });
     let (done, held) = tokio::join!(meanwhile, editing);
     done.unwrap();
@@ -115,9 +115,10 @@ async fn the_next_revision_takes_over_what_an_edit_or_a_stop_cancelled(world: Wo
         let runs = world.write(&task, [world.now, world.now + 1_000]).await;
         let first = world.dispatched(1, vec![runs[0].clone()], 7).await.remove(0);
         world.moved(&first, Status::Retry, Reason::GivenBack).await;
-        let mut task = edit(&world, &task, reason).await;
-        if reason == Reason::TaskStopped {
-            task = edit(&world, &task, Reason::TaskEdited).await;
+        let is_stop = reason == Reason::TaskStopped;
+        let mut task = changed(&world, if is_stop { stop(&task) } else { edit(&task) }).await;
+        if is_stop {
+            task = changed(&world, start(&task)).await;
         }
         take_over(&world, &task, &runs).await;
         let rows = world.rows(task.id).await;
@@ -125,7 +126,7 @@ async fn the_next_revision_takes_over_what_an_edit_or_a_stop_cancelled(world: Wo
             let now = &row.handed.run;
             assert_eq!((now.id, now.status, now.reason), (run.id, Status::Init, Reason::None), "one row per fire");
             assert_eq!((now.revision, now.failures), (task.revision, 0));
-            assert_eq!((row.handed.executor_id, row.handed.node_id, row.handed.finished_at), (0, 0, 0));
+            assert_eq!((now.executor_id, row.handed.node_id, row.handed.finished_at), (0, 0, 0));
         }
         assert_eq!(rows[0].handed.run.attempt, 1, "attempts go on counting: they are fencing tokens");
         assert_eq!(rows[0].handed.run.version, first.version + 3);
@@ -139,7 +140,7 @@ async fn what_ended_otherwise_is_not_taken_over(world: World) {
     world.moved(&runs[1], Status::Expired, Reason::Expired).await;
     let done = world.dispatched(1, vec![runs[2].clone()], 7).await.remove(0);
     world.store.succeed(world.scope, &[&crate::fixture::success(&done, 1)]).await.unwrap();
-    let task = edit(&world, &task, Reason::TaskEdited).await;
+    let task = changed(&world, edit(&task)).await;
     take_over(&world, &task, &runs).await;
     let expected = [
         (Status::Cancelled, Reason::CancelledByHand),
@@ -175,11 +176,11 @@ async fn rewinding_moves_a_watermark_back_only_for_the_current_revision(world: W
     let plan = Plan { to, ..world.plan(&task, []) };
     world.store.write_ahead(None, &[plan], world.now).await.unwrap();
     let at = async || world.task(task.id).await.next_fire_at;
-    world.admin.rewind(task.id, &task.draft, task.revision + 1, second + 5_000, world.now).await;
+    world.admin.rewind(task.id, task.revision + 1, second + 5_000, world.now).await;
     assert_eq!(at().await, to);
-    world.admin.rewind(task.id, &task.draft, task.revision, second + 5_000, world.now).await;
+    world.admin.rewind(task.id, task.revision, second + 5_000, world.now).await;
     assert_eq!(at().await, second + 5_000, "the instant itself is written again");
-    world.admin.rewind(task.id, &task.draft, task.revision, second + 9_000, world.now).await;
+    world.admin.rewind(task.id, task.revision, second + 9_000, world.now).await;
     assert_eq!(at().await, second + 5_000, "never forward");
     let read = world.store.tasks(&[task.id]).await.unwrap().remove(0);
     assert_eq!(read.written_until, to);

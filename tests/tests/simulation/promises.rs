@@ -2,12 +2,11 @@
 
 use crate::settings::MISFIRE_AFTER_MS;
 use crate::world::World;
-use carillon::domain::cron::CronSchedule;
-use carillon::domain::task::{Delivery, NEVER, Schedule};
+use carillon::domain::task::{Delivery, NEVER, TaskSpec};
 use carillon::domain::{Reason, Status};
 use carillon_protocol::{RunKey, RunStatus, Verdict};
 use carillon_tests::model::executor::{Start, Stop};
-use carillon_tests::model::store::{End, State, TaskChange};
+use carillon_tests::model::store::{End, Redefinition, State};
 use std::collections::BTreeMap;
 
 /// A promise that was broken.
@@ -65,19 +64,19 @@ impl Evidence<'_> {
 
     /// P1. A fire shortly before a stop may have missed its chance to be written.
     fn every_fire_has_one_row(&mut self) {
-        let mut by_task: BTreeMap<i64, Vec<&TaskChange>> = BTreeMap::new();
+        let mut by_task: BTreeMap<i64, Vec<&Redefinition>> = BTreeMap::new();
         for change in &self.state.changes {
             by_task.entry(change.task).or_default().push(change);
         }
         for (task, changes) in by_task {
             for (from, to) in active(&changes) {
-                self.fires_have_rows(task, &changes[0].cron, from, to);
+                self.fires_have_rows(task, &changes[0].spec, from, to);
             }
         }
     }
 
-    fn fires_have_rows(&mut self, task: i64, cron: &str, from: i64, to: i64) {
-        let schedule = Schedule::Cron(Box::new(CronSchedule::parse(cron).unwrap()), chrono_tz::UTC);
+    fn fires_have_rows(&mut self, task: i64, spec: &TaskSpec, from: i64, to: i64) {
+        let schedule = spec.to_schedule(from, task).unwrap();
         let mut fire = schedule.next_after(from);
         while fire != NEVER && fire <= to - MISFIRE_AFTER_MS {
             let rows = self.state.by_fire.range((task, fire, i32::MIN)..(task, fire + 1, i32::MIN));
@@ -176,7 +175,7 @@ impl Evidence<'_> {
     fn at_most_once_is_once(&mut self) {
         let mut started: BTreeMap<i64, Vec<RunKey>> = BTreeMap::new();
         for (key, starts) in &self.starts {
-            let task = &self.state.tasks[&starts[0].task].view.draft;
+            let task = &self.state.tasks[&starts[0].task].view.spec;
             if task.delivery == Delivery::AtMostOnce {
                 started.entry(key.0).or_default().push(*key);
             }
@@ -249,7 +248,7 @@ fn says_unstarted(end: &End) -> bool {
 }
 
 /// When a task fired, as spans between changes that only edited it.
-fn active(changes: &[&TaskChange]) -> Vec<(i64, i64)> {
+fn active(changes: &[&Redefinition]) -> Vec<(i64, i64)> {
     let mut spans: Vec<(i64, i64)> = Vec::new();
     let mut open: Option<i64> = None;
     for change in changes {

@@ -2,18 +2,20 @@
 
 use crate::node::{SimEngine, SimNode};
 use carillon::dispatch::TookBack;
-use carillon::domain::task::{Delivery, ExpiredStrategy, FailureStrategy, Routing};
-use carillon::domain::{Reason, Status};
-use carillon::store::{OutcomeStore, Result, StoreError, StoreErrorKind, TaskDraft, Unsent};
+use carillon::domain::task::{Delivery, ExpiredStrategy, FailureStrategy, Routing, ScheduleKind, TaskSpec};
+use carillon::domain::{Reason, Run, Status};
+use carillon::store::{Activity, OutcomeStore, Result, StoreError, StoreErrorKind, TaskChange, Unsent};
 use carillon_tests::model::ModelStore;
-use carillon_tests::model::store::admin::draft;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Every task: each stands for a policy.
-pub fn drafts() -> Vec<TaskDraft> {
-    let task = |name: &str, handler: &str, cron: &str| TaskDraft { cron: cron.to_owned(), ..draft(name, handler) };
-    let once = |task: TaskDraft| TaskDraft {
+pub fn specs() -> Vec<TaskSpec> {
+    let task = |name: &str, handler: &str, cron: &str| {
+        let [name, handler, cron] = [name, handler, cron].map(str::to_owned);
+        TaskSpec { name, handler, schedule: ScheduleKind::Cron, cron, ..TaskSpec::default() }
+    };
+    let once = |task: TaskSpec| TaskSpec {
         delivery: Delivery::AtMostOnce,
         failure_strategy: FailureStrategy::Discard,
         ..task
@@ -21,11 +23,11 @@ pub fn drafts() -> Vec<TaskDraft> {
     vec![
         task("every second", "quick", "* * * * * ?"),
         task("every ten seconds", "slow", "0/10 * * * * ?"),
-        TaskDraft { routing: Routing::Sharding, ..task("sharded", "quick", "0/5 * * * * ?") },
-        TaskDraft { max_retries: 3, retry_interval_ms: 2_000, ..task("failing", "flaky", "0/3 * * * * ?") },
+        TaskSpec { routing: Routing::Sharding, ..task("sharded", "quick", "0/5 * * * * ?") },
+        TaskSpec { max_retries: 3, retry_interval_ms: 2_000, ..task("failing", "flaky", "0/3 * * * * ?") },
         once(task("once", "quick", "0/2 * * * * ?")),
         once(task("once and slow", "slow", "0/7 * * * * ?")),
-        TaskDraft {
+        TaskSpec {
             expired_strategy: ExpiredStrategy::Discard,
             expire_after_ms: 4_000,
             ..task("fresh or never", "quick", "0/4 * * * * ?")
@@ -46,7 +48,7 @@ pub struct Answered {
     pub named: BTreeSet<i64>,
 }
 
-/// Starts, stops or edits a task through a node, as `api/tasks.rs` does. `None` when the node is
+/// Starts, stops or edits a task through a node, as `api/definitions.rs` does. `None` when the node is
 /// not there.
 pub async fn change(node: &Arc<SimNode>, task: i64, started: bool) -> Option<Result<Answered>> {
     let store = node.store().clone();
@@ -59,15 +61,18 @@ pub async fn change(node: &Arc<SimNode>, task: i64, started: bool) -> Option<Res
 async fn change_by(engine: &SimEngine, store: &ModelStore, task: i64, started: bool) -> Result<Answered> {
     let gone = || StoreError::new(StoreErrorKind::NotFound, "change a task", "no such task");
     let before = store.task(task).await?.ok_or_else(gone)?;
-    let draft = TaskDraft { params: format!("revision {}", before.revision + 1), ..before.draft.clone() };
-    let reason = if before.started && !started { Reason::TaskStopped } else { Reason::TaskEdited };
+    let spec = TaskSpec { params: format!("revision {}", before.revision + 1), ..before.spec.clone() };
+    let stops = before.activity.started && !started;
+    let reason = if stops { Reason::TaskStopped } else { Reason::TaskEdited };
     let now = engine.clock.now_ms();
-    let held = store.change_task(&before, &draft, started, reason, now).await?;
+    let change = TaskChange { before: before.clone(), spec, activity: Activity::of(started), reason };
+    let held = store.change_task(&change, now).await?;
     let took = take_back(engine, store, &held, reason).await?;
-    let first_dropped =
-        held.iter().filter(|handed| took.dropped.contains(&handed.run.id)).map(|handed| handed.run.fire_time).min();
+    let is_first = |run: &Run| run.attempt <= 1 && run.failures == 0 && run.origin.is_scheduled();
+    let dropped = held.iter().map(|handed| &handed.run).filter(|run| took.dropped.contains(&run.id) && is_first(run));
+    let first_dropped = dropped.map(|run| run.fire_time).min();
     if let Some(from) = first_dropped.filter(|_| started) {
-        store.rewind(task, &draft, before.revision + 1, from, now).await?;
+        store.rewind(task, before.revision + 1, from.max(now), now).await?;
     }
     if started {
         engine.pregenerator.write_task(task).await?;

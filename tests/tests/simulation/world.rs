@@ -5,8 +5,10 @@ use crate::node::{NodeParts, SimNode};
 use crate::settings;
 use crate::tasks::{self, Answered};
 use carillon::domain::Status;
+use carillon::store::{Activity, NewTask};
 use carillon_tests::model::executor::MachineParts;
 use carillon_tests::model::store::LogRow;
+use carillon_tests::model::store::admin::new_task;
 use carillon_tests::model::{
     Dice, Gate, Ledger, ModelStore, Net, NodeDoor, Place, SimClock, SimExecutor, SimTime, SimTransport, Trace,
 };
@@ -42,7 +44,7 @@ pub struct World {
     pub store: ModelStore,
     pub nodes: Vec<Arc<SimNode>>,
     pub executors: Vec<Arc<SimExecutor>>,
-    /// Ids of the tasks, in the order of their drafts.
+    /// Ids of the tasks, in the order of their definitions.
     pub tasks: Vec<i64>,
     /// What edits, stops and starts answered.
     pub answers: Mutex<Vec<Answered>>,
@@ -98,8 +100,9 @@ impl World {
             executor.connect(nodes.iter().map(|node| node.clone() as Arc<dyn NodeDoor>).collect());
         }
         let mut tasks = Vec::new();
-        for (id, draft) in (10..).zip(tasks::drafts()) {
-            store.create_task(id, "tenant", "app", &draft, true, time.now_ms()).await.unwrap();
+        for (id, spec) in (10..).zip(tasks::specs()) {
+            let task = new_task(id, ["tenant", "app"], spec);
+            store.create_task(&NewTask { activity: Activity::of(true), ..task }, time.now_ms()).await.unwrap();
             tasks.push(id);
         }
         let (answers, stuck) = (Mutex::default(), Mutex::default());

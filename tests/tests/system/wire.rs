@@ -273,6 +273,8 @@ fn forged_run(executor_id: i64, log: i64) -> Dispatch {
             shard_total: 1,
             timeout_ms: 0,
             block_strategy: BlockStrategy::Concurrent,
+            wait_timeout_ms: 0,
+            priority: carillon_protocol::PRIORITY_DEFAULT,
             trace: String::new(),
         }],
     }

@@ -106,14 +106,14 @@ mod tests {
     #[test]
     fn every_refused_field_is_named_at_once() {
         let got = refused(json!({
-            "name": "x", "handler": 7, "max_retries": 5_000_000_000_i64, "priority": 12, "retires": 1,
+            "name": "x", "handler": 7, "max_retries": 5_000_000_000_i64, "priority": 12, "max_retrys": 1,
             "routing": "rond", "parents": [{ "task": "a", "on": "sucess" }], "tags": "gpu", "started_at": null,
             "retry_elsewhere": "yes",
         }));
         let expected = [
             "handler: text (in quotes) is allowed, not integer `7`",
+            "max_retrys: there is no such field; did you mean `max_retries`?",
             "parents[0].on: `sucess` is not allowed; `success`, `failure`, `always` is",
-            "retires: there is no such field; did you mean `max_retries`?",
             "retry_elsewhere: true or false is allowed, not string \"yes\"",
             "routing: `rond` is not allowed; ",
             "started_at: there is no such field",

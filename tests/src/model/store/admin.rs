@@ -1,42 +1,16 @@
 //! What the management API asks: the same functions that the product's store has beside the
 //! traits.
 
-use super::rows::{LogRow, State, TaskChange, TaskRow, first_fire};
+use super::rows::{LogRow, Redefinition, State, TaskRow};
 use super::{ModelStore, refuse};
-use carillon::domain::task::{Delivery, ExpiredStrategy, FailureStrategy, MisfireStrategy, NEVER, Routing};
-use carillon::domain::task_log::PARENT_SHARD;
+use carillon::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
 use carillon::domain::{Reason, Run, Status};
-use carillon::store::{LogView, Result, Scope, StoreError, StoreErrorKind, TaskDraft, TaskView, Unsent};
+use carillon::store::{
+    Activity, LogView, NewTask, Result, Scope, ShardCounts, StoreError, StoreErrorKind, TaskChange, TaskView, Unsent,
+};
 
 /// An exhausted schedule wrote at most a day ahead, ms.
 const DAY_MS: i64 = 86_400_000;
-
-/// A draft with the API's defaults: fires only by hand.
-#[must_use]
-pub fn draft(name: &str, handler: &str) -> TaskDraft {
-    TaskDraft {
-        name: name.to_owned(),
-        handler: handler.to_owned(),
-        description: String::new(),
-        cron: String::new(),
-        time_zone: "UTC".to_owned(),
-        params: String::new(),
-        routing: Routing::Random,
-        tags: Vec::new(),
-        failure_strategy: FailureStrategy::Retry,
-        max_retries: 5,
-        retry_interval_ms: 10_000,
-        expired_strategy: ExpiredStrategy::Execute,
-        expire_after_ms: 0,
-        misfire_strategy: MisfireStrategy::FireOnce,
-        timeout_ms: 0,
-        delivery: Delivery::AtLeastOnce,
-    }
-}
-
-fn invalid(detail: String) -> StoreError {
-    StoreError::new(StoreErrorKind::Invalid, "store a task", detail)
-}
 
 impl ModelStore {
     /// Creates a tenant.
@@ -64,86 +38,59 @@ impl ModelStore {
         .await
     }
 
-    /// Creates a task, stopped or started.
-    pub async fn create_task(
-        &self,
-        id: i64,
-        tenant: &str,
-        app: &str,
-        draft: &TaskDraft,
-        started: bool,
-        now: i64,
-    ) -> Result<()> {
-        self.call("create task", |state, at| {
-            let Some(scope) = state.apps.get(&(tenant.to_owned(), app.to_owned())).copied() else {
-                return refuse(StoreErrorKind::NotFound, "create task", app);
-            };
-            let view = TaskView {
-                id,
-                tenant: tenant.to_owned(),
-                app: app.to_owned(),
-                draft: draft.clone(),
-                started,
-                revision: 1,
-                next_fire_at: first_fire(draft, started, now).map_err(invalid)?,
-                created_at: now,
-                updated_at: now,
-            };
-            state.tasks.insert(id, TaskRow { view, scope, written_until: 0 });
-            state.note_change(id, now, at);
-            Ok(())
+    /// Creates and changes tasks, all or none; answers what executors hold of each changed one,
+    /// in their order.
+    pub async fn apply_tasks(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
+        self.call("change tasks", |state, at| {
+            let before = state.clone();
+            let applied = state.apply(new, changes, now, at);
+            if applied.is_err() {
+                *state = before;
+            }
+            applied
         })
         .await
     }
 
+    /// Creates one task.
+    pub async fn create_task(&self, task: &NewTask, now: i64) -> Result<()> {
+        self.apply_tasks(std::slice::from_ref(task), &[], now).await.map(drop)
+    }
+
+    /// Changes one task; answers what executors hold of it.
+    pub async fn change_task(&self, change: &TaskChange, now: i64) -> Result<Unsent> {
+        let held = self.apply_tasks(&[], std::slice::from_ref(change), now).await?;
+        Ok(held.into_iter().flatten().collect())
+    }
+
     /// A task as the API shows it.
     pub async fn task(&self, id: i64) -> Result<Option<TaskView>> {
-        self.call("show task", |state, _| Ok(state.tasks.get(&id).map(|row| row.view.clone()))).await
+        self.call("show task", |state, _| Ok(state.tasks.get(&id).map(|row| state.task_view(row)))).await
     }
 
     /// Every log of a task, oldest fire first.
     pub async fn logs(&self, task_id: i64) -> Result<Vec<LogView>> {
         self.call("list logs", |state, _| {
             let ids = state.by_fire.range((task_id, i64::MIN, i32::MIN)..(task_id + 1, i64::MIN, i32::MIN));
-            let tenant = state.tasks.get(&task_id).map(|row| row.view.tenant.clone()).unwrap_or_default();
-            Ok(ids.map(|(_, id)| state.logs[id].view(&tenant)).collect())
-        })
-        .await
-    }
-
-    /// Changes a task and takes back what nobody has; answers what executors have.
-    pub async fn change_task(
-        &self,
-        before: &TaskView,
-        draft: &TaskDraft,
-        started: bool,
-        reason: Reason,
-        now: i64,
-    ) -> Result<Unsent> {
-        self.call("change task", |state, at| {
-            let next_fire_at = first_fire(draft, started, now).map_err(invalid)?;
-            let row = state.current(before)?;
-            row.written_until = match row.view.next_fire_at {
-                NEVER if row.view.started => now + DAY_MS,
-                NEVER => row.written_until,
-                next => row.written_until.max(next),
+            let tenant_of = |id: i64| {
+                let tenant = state.tenants.iter().find(|(_, tenant)| **tenant == id);
+                tenant.map(|(name, _)| name.clone()).unwrap_or_default()
             };
-            row.view.draft = draft.clone();
-            row.view.started = started;
-            row.view.revision += 1;
-            row.view.next_fire_at = next_fire_at;
-            row.view.updated_at = now;
-            state.note_change(before.id, now, at);
-            Ok(state.take_back(before.id, reason, now, at))
+            let view = |row: &LogRow| LogView {
+                shards: state.shard_counts(&row.run),
+                ..row.view(&tenant_of(row.run.tenant_id))
+            };
+            Ok(ids.map(|(_, id)| view(&state.logs[id])).collect())
         })
         .await
     }
 
     /// Moves a started task's watermark back to its first fire at or after `from`.
-    pub async fn rewind(&self, id: i64, draft: &TaskDraft, revision: i64, from: i64, now: i64) -> Result<()> {
+    pub async fn rewind(&self, id: i64, revision: i64, from: i64, now: i64) -> Result<()> {
         self.call("rewind task", |state, _| {
-            let first = first_fire(draft, true, from - 1).map_err(invalid)?;
-            state.move_back(id, revision, first, now);
+            if let Some(first) = state.tasks.get(&id).map(|row| state.task(row).schedule.next_after(from - 1)) {
+                state.move_back(id, revision, first, now);
+            }
             Ok(())
         })
         .await
@@ -154,64 +101,167 @@ impl ModelStore {
         self.call("delete task", |state, at| {
             state.current(before)?;
             state.tasks.remove(&before.id);
-            Ok(state.take_back(before.id, Reason::TaskDeleted, now, at))
-        })
-        .await
-    }
-
-    /// Writes a run to start at once; answers its fire time.
-    pub async fn run_now(&self, id: i64, task: &TaskView, params: Option<&str>, now: i64) -> Result<i64> {
-        self.call("run now", |state, _| {
-            let Some(row) = state.tasks.get(&task.id) else {
-                return refuse(StoreErrorKind::NotFound, "run now", "no such task");
-            };
-            let sharded = task.draft.routing == Routing::Sharding;
-            let mut run = Run {
-                id,
-                version: 1,
-                tenant_id: row.scope.tenant_id,
-                app_id: row.scope.app_id,
-                task_id: task.id,
-                revision: row.view.revision,
-                parent_id: 0,
-                shard_index: if sharded { PARENT_SHARD } else { 0 },
-                shard_total: i32::from(!sharded),
-                fire_time: now,
-                due_time: now,
-                attempt: 0,
-                failures: 0,
-                status: Status::Init,
-                reason: Reason::ByHand,
-                params: params.map(str::to_owned),
-            };
-            while !state.insert(LogRow::new(run.clone())) {
-                run.fire_time += 1;
-                run.due_time += 1;
-            }
-            Ok(run.fire_time)
+            state.links.retain(|link| link.child != before.id && link.parent != before.id);
+            let (task, reason) = (before.id, Reason::TaskDeleted);
+            let taken = Taken { task, reason, keeps_unscheduled: false, next: NEVER, now, at };
+            Ok(state.take_back(&taken))
         })
         .await
     }
 }
 
+/// What a change of a task takes back.
+struct Taken {
+    task: i64,
+    reason: Reason,
+    keeps_unscheduled: bool,
+    /// The watermark now: what fires from there on is planned, and counted, again.
+    next: i64,
+    now: i64,
+    at: i64,
+}
+
 impl State {
+    /// How far a sharded run has come; nothing when it has no shards yet.
+    fn shard_counts(&self, parent: &Run) -> Option<ShardCounts> {
+        let shards: Vec<&LogRow> = self.logs.values().filter(|row| row.run.parent_id == parent.id).collect();
+        let count = |which: &dyn Fn(&LogRow) -> bool| shards.iter().filter(|row| which(row)).count() as i64;
+        (parent.is_parent() && !shards.is_empty()).then(|| ShardCounts {
+            started: count(&|row| row.started_at > 0),
+            ended: count(&|row| row.run.status.is_terminal()),
+            succeeded: count(&|row| row.run.status == Status::Succeeded),
+        })
+    }
+
+    fn apply(&mut self, new: &[NewTask], changes: &[TaskChange], now: i64, at: i64) -> Result<Vec<Unsent>> {
+        for task in new {
+            let app = (task.tenant.clone(), task.app.clone());
+            let Some(scope) = self.apps.get(&app).copied() else {
+                return refuse(StoreErrorKind::NotFound, "create task", &task.app);
+            };
+            self.insert_task(task, scope, now)?;
+            self.note_change(task.id, now, at);
+        }
+        let held: Result<Vec<Unsent>> = changes.iter().map(|change| self.update_task(change, now, at)).collect();
+        let held = held?;
+        let changed = changes.iter().filter(|change| change.spec.parents != change.before.spec.parents);
+        let changed = changed.map(|change| (change.before.id, &change.spec));
+        let created = new.iter().map(|task| (task.id, &task.spec)).filter(|(_, spec)| !spec.parents.is_empty());
+        let linked: Vec<(i64, &TaskSpec)> = created.chain(changed).collect();
+        for (task, spec) in &linked {
+            self.set_parents(*task, spec)?;
+        }
+        for (task, _) in linked {
+            self.refuse_cycle(task)?;
+        }
+        Ok(held)
+    }
+
+    /// Writes a new task, without its parents.
+    pub(super) fn insert_task(&mut self, task: &NewTask, scope: Scope, now: i64) -> Result<()> {
+        let NewTask { id, tenant, app, spec, activity } = task.clone();
+        self.refuse_name_of_another(id, scope, &spec)?;
+        let next_fire_at = first_fire(&spec, id, activity.started, now, now)?;
+        let view = TaskView {
+            id,
+            scope,
+            tenant,
+            app,
+            spec: TaskSpec { parents: Vec::new(), ..spec },
+            revision: 1,
+            next_fire_at,
+            anchor_at: now,
+            fires: 0,
+            failures_in_row: 0,
+            paused_at: if activity.pause_note.is_some() { now } else { 0 },
+            activity,
+            created_at: now,
+            updated_at: now,
+        };
+        self.tasks.insert(id, TaskRow { view, written_until: 0, turn: 0 });
+        Ok(())
+    }
+
+    fn update_task(&mut self, change: &TaskChange, now: i64, at: i64) -> Result<Unsent> {
+        let TaskChange { before, spec, activity, reason } = change;
+        self.refuse_name_of_another(before.id, before.scope, spec)?;
+        let restarts = activity.started && !before.activity.started;
+        let anchor_at = if restarts || counts_anew(&before.spec, spec) { now } else { before.anchor_at };
+        let next_fire_at = first_fire(spec, before.id, activity.started, anchor_at, now)?;
+        self.current(before)?;
+        self.uncount_from(before.id, next_fire_at);
+        let row = self.current(before)?;
+        row.written_until = row.end_of_written(now);
+        let view = &mut row.view;
+        if restarts {
+            view.failures_in_row = 0;
+        }
+        // A task that was stopped begins to count again; a paused one goes on.
+        if restarts && before.activity.pause_note.is_none() {
+            view.fires = 0;
+        }
+        view.paused_at = match (&activity.pause_note, &before.activity.pause_note) {
+            (None, _) => 0,
+            (Some(_), Some(_)) => before.paused_at,
+            (Some(_), None) => now,
+        };
+        view.spec = TaskSpec { parents: Vec::new(), ..spec.clone() };
+        view.activity = activity.clone();
+        view.revision += 1;
+        view.next_fire_at = next_fire_at;
+        view.anchor_at = anchor_at;
+        view.updated_at = now;
+        self.note_change(before.id, now, at);
+        let same_shape = (spec.routing == Routing::Sharding) == (before.spec.routing == Routing::Sharding);
+        let keeps_unscheduled = *reason == Reason::TaskEdited && same_shape;
+        let taken = Taken { task: before.id, reason: *reason, keeps_unscheduled, next: next_fire_at, now, at };
+        Ok(self.take_back(&taken))
+    }
+
     /// Moves a watermark back to `first`, if it lies beyond.
     pub(super) fn move_back(&mut self, id: i64, revision: i64, first: i64, now: i64) {
-        let Some(row) = self.tasks.get_mut(&id) else { return };
-        if row.view.revision == revision && row.view.started && row.view.next_fire_at > first {
-            row.written_until = match row.view.next_fire_at {
-                NEVER => now + DAY_MS,
-                next => row.written_until.max(next),
-            };
+        let moves = self.tasks.get(&id).is_some_and(|TaskRow { view, .. }| {
+            view.revision == revision && view.activity.started && view.next_fire_at > first
+        });
+        if !moves {
+            return;
+        }
+        self.uncount_from(id, first);
+        if let Some(row) = self.tasks.get_mut(&id) {
+            row.written_until = row.end_of_written(now);
             row.view.next_fire_at = first;
         }
     }
 
+    /// The fires from `first` up to the watermark will be planned, and counted, again. Those that
+    /// were given up untried count no more.
+    fn uncount_from(&mut self, task: i64, first: i64) {
+        let next = self.tasks[&task].view.next_fire_at;
+        let counts = |LogRow { run, .. }: &&LogRow| {
+            let is_fire = run.parent_id == 0 && run.origin.is_scheduled() && run.reason != Reason::MisfireSkipped;
+            let is_given_up = run.status == Status::Cancelled && run.reason.is_given_up();
+            is_fire && !(is_given_up && run.attempt == 0)
+        };
+        let logs = self.logs.values().filter(|row| row.run.task_id == task);
+        let again = logs.filter(|row| (first..next).contains(&row.run.fire_time)).filter(counts).count() as i64;
+        if let Some(row) = self.tasks.get_mut(&task) {
+            row.view.fires = (row.view.fires - again).max(0);
+        }
+    }
+
+    fn refuse_name_of_another(&self, id: i64, scope: Scope, spec: &TaskSpec) -> Result<()> {
+        let mut others = self.tasks.values().map(|row| &row.view).filter(|task| task.id != id && task.scope == scope);
+        if others.any(|task| task.spec.name == spec.name) {
+            return refuse(StoreErrorKind::Duplicate, "store a task", &spec.name);
+        }
+        Ok(())
+    }
+
     fn note_change(&mut self, task: i64, from: i64, at: i64) {
-        let TaskView { revision, started, draft, .. } = &self.tasks[&task].view;
-        let (revision, started, cron) = (*revision, *started, draft.cron.clone());
+        let TaskView { revision, activity, spec, .. } = &self.tasks[&task].view;
+        let (revision, started, spec) = (*revision, activity.started, spec.clone());
         self.events.push(format!("task {task} has revision {revision}, started {started}, from {from}"));
-        self.changes.push(TaskChange { task, revision, started, cron, from, at });
+        self.changes.push(Redefinition { task, revision, started, spec, from, at });
     }
 
     /// The task, if it is still as the caller saw it.
@@ -223,25 +273,78 @@ impl State {
     }
 
     /// Cancels what nobody has; answers what executors have.
-    fn take_back(&mut self, task_id: i64, reason: Reason, now: i64, at: i64) -> Unsent {
-        let of_task: Vec<(i64, Status)> = self
-            .logs
-            .values()
-            .filter(|row| row.run.task_id == task_id)
-            .map(|row| (row.run.id, row.run.status))
-            .collect();
-        let mut held = Unsent::new();
-        for (id, status) in of_task {
-            match status {
+    fn take_back(&mut self, taken: &Taken) -> Unsent {
+        let of_task = self.logs.values().filter(|row| row.run.task_id == taken.task);
+        let of_task: Vec<Run> = of_task.map(|row| row.run.clone()).collect();
+        let (mut held, mut untried) = (Unsent::new(), 0);
+        for run in of_task {
+            let (id, is_scheduled) = (run.id, run.origin.is_scheduled());
+            match run.status {
+                Status::Init | Status::Queued | Status::Retry if taken.keeps_unscheduled && !is_scheduled => {
+                    self.keep(id, taken.task);
+                }
                 Status::Init | Status::Queued | Status::Retry => {
-                    if let Some(row) = self.step(id, Status::Cancelled, reason, at) {
-                        row.finished_at = now;
+                    let is_fire = is_scheduled && run.parent_id == 0;
+                    untried += i64::from(is_fire && run.attempt == 0 && run.fire_time < taken.next);
+                    if let Some(row) = self.step(id, Status::Cancelled, taken.reason, taken.at) {
+                        row.finished_at = taken.now;
                     }
                 }
                 Status::Dispatched => held.push(self.logs[&id].handed()),
                 _ => {}
             }
         }
+        // Fires that nobody tried and nobody will plan again do not count.
+        if let Some(row) = self.tasks.get_mut(&taken.task) {
+            row.view.fires = (row.view.fires - untried).max(0);
+        }
         held
     }
+
+    /// A run that goes on under the new definition; whoever has a copy of it loses at the version.
+    fn keep(&mut self, id: i64, task: i64) {
+        let revision = self.tasks[&task].view.revision;
+        let Some(row) = self.logs.get_mut(&id) else { return };
+        let run = &mut row.run;
+        run.status = if run.attempt > 0 { Status::Retry } else { Status::Init };
+        run.revision = revision;
+        run.version += 1;
+        self.events.push(format!("log {id} goes on under revision {revision} as {:?}", run.status));
+    }
+}
+
+impl TaskRow {
+    /// Up to where logs may exist when the watermark leaves its place, ms.
+    fn end_of_written(&self, now: i64) -> i64 {
+        match self.view.next_fire_at {
+            NEVER if self.view.activity.started => now + DAY_MS,
+            NEVER => self.written_until,
+            next => self.written_until.max(next),
+        }
+    }
+}
+
+/// Whether an edit makes a fixed rate or delay count from now.
+fn counts_anew(before: &TaskSpec, after: &TaskSpec) -> bool {
+    after.schedule == ScheduleKind::FixedDelay
+        || before.schedule != after.schedule
+        || before.interval_ms != after.interval_ms
+        || before.valid_from != after.valid_from
+}
+
+/// Where the watermark of a task starts.
+fn first_fire(spec: &TaskSpec, id: i64, started: bool, anchor: i64, now: i64) -> Result<i64> {
+    if !started {
+        return Ok(NEVER);
+    }
+    let schedule = spec.to_schedule(anchor, id);
+    let schedule =
+        schedule.map_err(|error| StoreError::new(StoreErrorKind::Invalid, "store a task", error.to_string()))?;
+    Ok(schedule.next_after(now))
+}
+
+/// A task of these names, stopped.
+#[must_use]
+pub fn new_task(id: i64, [tenant, app]: [&str; 2], spec: TaskSpec) -> NewTask {
+    NewTask { id, tenant: tenant.to_owned(), app: app.to_owned(), spec, activity: Activity::default() }
 }

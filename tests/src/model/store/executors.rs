@@ -1,12 +1,13 @@
 //! Executors and their handlers.
 
 use super::ModelStore;
-use super::rows::{ExecutorRow, State, TaskRow, schedule};
+use super::rows::{ExecutorRow, State, TaskRow};
 use async_trait::async_trait;
-use carillon::domain::task::NEVER;
+use carillon::domain::executor::WEIGHT_DEFAULT;
+use carillon::domain::task::TaskSpec;
 use carillon::domain::{Executor, Status};
 use carillon::store::{
-    ExecutorBeat, ExecutorEnd, ExecutorStore, Result, Scope, StoreError, StoreErrorKind, TaskDraft, TaskView,
+    Activity, ExecutorBeat, ExecutorEnd, ExecutorStore, NewTask, Result, Scope, StoreError, StoreErrorKind,
 };
 use carillon_protocol::{HandlerInfo, Register, RunKey};
 use std::collections::HashSet;
@@ -33,6 +34,8 @@ impl ExecutorStore for ModelStore {
                 if same && row.gone_at == 0 {
                     row.executor.heartbeat_at = at;
                     row.executor.draining = beat.draining;
+                    row.executor.held = i32::try_from(beat.held).unwrap_or(i32::MAX);
+                    row.executor.running = i32::try_from(beat.running).unwrap_or(i32::MAX);
                     known.insert(beat.executor_id);
                 }
             }
@@ -48,7 +51,7 @@ impl ExecutorStore for ModelStore {
                 let Some(row) = state.logs.get_mut(&key.0) else { continue };
                 let run = &mut row.run;
                 let ours = scope == Scope { tenant_id: run.tenant_id, app_id: run.app_id };
-                if ours && run.attempt == key.1 && run.status == Status::Dispatched && row.executor_id == executor_id {
+                if ours && run.attempt == key.1 && run.status == Status::Dispatched && run.executor_id == executor_id {
                     run.version += 1;
                     confirmed.insert(*key);
                 }
@@ -149,6 +152,11 @@ impl State {
             handlers: handlers.iter().cloned().collect(),
             heartbeat_at: at,
             draining: before.is_some_and(|row| row.executor.draining),
+            disabled: false,
+            weight: WEIGHT_DEFAULT,
+            capacity: i32::try_from(register.capacity).unwrap_or(i32::MAX),
+            held: 0,
+            running: 0,
             described_at: before.filter(|_| !news).map_or(now, |row| row.executor.described_at),
         };
         let (tags, description) = (register.tags.clone(), register.description.clone());
@@ -178,40 +186,29 @@ impl State {
             // The handler's own row takes an id first.
             new_id();
             let id = new_id();
-            let taken = |row: &TaskRow| row.scope == scope && row.view.draft.name == handler.name;
+            let taken = |row: &TaskRow| row.view.scope == scope && row.view.spec.name == handler.name;
             if self.tasks.values().any(taken) {
                 continue;
             }
-            let view = TaskView {
-                id,
-                tenant: tenant.clone(),
-                app: app.clone(),
-                draft: draft_of(handler),
-                started: false,
-                revision: 1,
-                next_fire_at: NEVER,
-                created_at: now,
-                updated_at: now,
-            };
-            self.tasks.insert(id, TaskRow { view, scope, written_until: 0 });
+            let (tenant, app) = (tenant.clone(), app.clone());
+            let task = NewTask { id, tenant, app, spec: defaults_of(handler), activity: Activity::default() };
+            self.insert_task(&task, scope, now).expect("checked definitions can be stored");
         }
     }
 }
 
-/// The stopped task that a handler describes; a schedule that cannot be read is left out.
-fn draft_of(handler: &HandlerInfo) -> TaskDraft {
-    let mut draft = TaskDraft {
-        name: handler.name.clone(),
-        handler: handler.name.clone(),
-        description: handler.description.clone(),
-        cron: handler.cron.clone().unwrap_or_default(),
-        time_zone: handler.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()),
-        timeout_ms: handler.timeout_ms,
-        ..super::admin::draft("", "")
-    };
-    if schedule(&draft).is_err() {
-        draft.cron = String::new();
-        "UTC".clone_into(&mut draft.time_zone);
-    }
-    draft
+/// The definition that a handler describes; without its defaults when they are not allowed.
+fn defaults_of(handler: &HandlerInfo) -> TaskSpec {
+    let name = handler.name.clone();
+    let plain =
+        TaskSpec { handler: name.clone(), description: handler.description.clone(), name, ..TaskSpec::default() };
+    let mut wanted = handler.policies.clone();
+    let given = [
+        ("cron", handler.cron.clone().map(Into::into)),
+        ("time_zone", handler.time_zone.clone().map(Into::into)),
+        ("timeout_ms", (handler.timeout_ms != 0).then(|| handler.timeout_ms.into())),
+    ];
+    wanted.extend(given.into_iter().filter_map(|(field, value)| Some((field.to_owned(), value?))));
+    wanted.retain(|field, _| !["name", "handler", "parents"].contains(&field.as_str()));
+    plain.patched(wanted).ok().filter(|spec| spec.check().is_empty()).unwrap_or(plain)
 }

@@ -1,9 +1,9 @@
 //! QUEUED rows → executors, and guarded steps out of the hot path.
 
-use super::rows::{Hand, LogRow, State, origin};
+use super::rows::{Hand, LogRow, State};
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
-use carillon::domain::{Run, Status};
+use carillon::domain::{Reason, Run, Status};
 use carillon::store::{Change, HandOver, HandStore, Result, StoreErrorKind};
 use std::collections::{BTreeSet, HashSet};
 
@@ -37,6 +37,13 @@ impl HandStore for ModelStore {
         .await
     }
 
+    async fn note_stop(&self, runs: &[(i64, i64)], reason: Reason) -> Result<HashSet<i64>> {
+        self.call("note stop", |state, _| {
+            Ok(runs.iter().filter(|run| state.note_stop_one(**run, reason)).map(|(id, _)| *id).collect())
+        })
+        .await
+    }
+
     async fn change(&self, changes: &[Change]) -> Result<HashSet<i64>> {
         self.call("change", |state, at| {
             Ok(changes.iter().filter(|change| state.change_one(change, at)).map(|change| change.id).collect())
@@ -46,14 +53,28 @@ impl HandStore for ModelStore {
 }
 
 impl State {
+    fn note_stop_one(&mut self, (id, version): (i64, i64), reason: Reason) -> bool {
+        let Some(row) = self.logs.get_mut(&id).filter(|row| row.run.status == Status::Dispatched) else {
+            return false;
+        };
+        let done = row.run.version == version + 1 && row.stopping == reason;
+        if row.run.version == version {
+            row.stopping = reason;
+            row.run.version += 1;
+            self.events.push(format!("log {id} must stop: {reason:?}"));
+            return true;
+        }
+        done
+    }
+
     fn hand_one(&mut self, node: i64, item: &HandOver, now: i64, at: i64) -> bool {
         let Some(row) = self.logs.get(&item.id) else { return false };
         let movable = matches!(row.run.status, Status::Queued | Status::Dispatched);
         if row.run.version == item.version && movable {
-            let reason = origin(row.run.reason);
-            let Some(row) = self.step(item.id, Status::Dispatched, reason, at) else { return false };
+            let Some(row) = self.step(item.id, Status::Dispatched, Reason::None, at) else { return false };
             row.node_id = node;
-            row.executor_id = item.executor_id;
+            row.stopping = Reason::None;
+            row.run.executor_id = item.executor_id;
             row.dispatched_at = now;
             row.started_at = 0;
             row.finished_at = 0;
@@ -66,7 +87,7 @@ impl State {
         let done = row.run.version == item.version + 1
             && row.run.status == Status::Dispatched
             && row.node_id == node
-            && row.executor_id == item.executor_id;
+            && row.run.executor_id == item.executor_id;
         if done {
             self.events.push(format!("log {} hand-over by node number {node} counts as done", item.id));
         }
@@ -95,8 +116,7 @@ impl State {
     }
 
     fn expand(&mut self, parent: i64, shards: usize, now: i64, at: i64) {
-        let reason = origin(self.logs[&parent].run.reason);
-        if let Some(row) = self.step(parent, Status::Dispatched, reason, at) {
+        if let Some(row) = self.step(parent, Status::Dispatched, Reason::None, at) {
             row.run.shard_total = i32::try_from(shards).expect("few shards");
             row.run.attempt += 1;
             row.dispatched_at = now;
@@ -104,10 +124,10 @@ impl State {
     }
 
     fn insert_shard(&mut self, run: &Run, node: i64, executor_id: i64, now: i64, at: i64) {
-        let mut row = LogRow::new(run.clone());
+        let mut row = LogRow::new(Run { executor_id, ..run.clone() });
         row.node_id = node;
-        row.executor_id = executor_id;
         row.queued_at = now;
+        row.run.queued_at = now;
         row.dispatched_at = now;
         self.hands.insert((run.id, run.attempt), Hand { revision: run.revision, executor_id, at });
         self.insert(row);

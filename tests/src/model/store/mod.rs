@@ -3,16 +3,22 @@
 //! rows themselves forget (who was handed what, how each attempt ended).
 
 pub mod admin;
+mod backfill;
 mod claim;
 mod cluster;
 mod executors;
+mod follow;
 mod hand;
 mod housekeeping;
+mod links;
 mod outcome;
+mod permits;
 mod plan;
 mod rows;
+mod rules;
+mod start;
 
-pub use rows::{End, Hand, LogRow, State, TaskChange, TaskRow};
+pub use rows::{End, Hand, Link, LogRow, Redefinition, State, TaskRow};
 
 use super::{Gate, SimTime, Trace};
 use carillon::store::{Result, StoreError, StoreErrorKind};

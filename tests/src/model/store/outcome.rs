@@ -1,9 +1,9 @@
 //! Results, and runs whose result does not come.
 
 use super::ModelStore;
-use super::rows::{State, origin};
+use super::rows::State;
 use async_trait::async_trait;
-use carillon::domain::{Reason, Status};
+use carillon::domain::{Origin, Reason, Status};
 use carillon::store::{HandedRun, OutcomeStore, Result, Scope, Suspects};
 use carillon_protocol::RunResult;
 use std::collections::BTreeSet;
@@ -68,6 +68,19 @@ impl OutcomeStore for ModelStore {
         .await
     }
 
+    async fn stopping(&self, limit: u64) -> Result<Vec<HandedRun>> {
+        self.call("read stopping", |state, _| {
+            let stopping = state.logs.values().filter(|row| {
+                row.run.status == Status::Dispatched && row.stopping != Reason::None && !row.run.is_parent()
+            });
+            let mut found: Vec<HandedRun> = stopping.map(super::LogRow::handed).collect();
+            found.sort_by_key(|handed| handed.run.due_time);
+            found.truncate(limit as usize);
+            Ok(found)
+        })
+        .await
+    }
+
     async fn suspects(&self, which: &Suspects) -> Result<Vec<HandedRun>> {
         self.call("read suspects", |state, _| {
             let of_executor = |id: i64| {
@@ -78,7 +91,7 @@ impl OutcomeStore for ModelStore {
                 .logs
                 .values()
                 .filter(|row| row.run.status == Status::Dispatched && !row.run.is_parent())
-                .filter(|row| of_executor(row.executor_id))
+                .filter(|row| of_executor(row.run.executor_id))
                 .filter(|row| row.run.due_time < which.due_before || dead_node(row.node_id))
                 .map(super::LogRow::handed)
                 .collect();
@@ -98,11 +111,12 @@ impl State {
         if !mine || run.status != Status::Dispatched || run.attempt != result.attempt {
             return false;
         }
-        let reason = origin(run.reason);
-        let Some(row) = self.step(result.log, Status::Succeeded, reason, at) else { return false };
-        if reason == Reason::None {
+        let Some(row) = self.step(result.log, Status::Succeeded, Reason::None, at) else { return false };
+        // What a run is for, or why it is late, is told for good; a failure only until it is mended.
+        if row.run.origin == Origin::Schedule || row.run.failures > 0 {
             row.message.clear();
         }
+        row.stopping = Reason::None;
         row.started_at = result.started_at;
         row.finished_at = result.finished_at;
         row.output.clone_from(&result.output);

@@ -5,7 +5,7 @@ use super::rows::{LogRow, State};
 use async_trait::async_trait;
 use carillon::domain::plan::{Fire, Plan};
 use carillon::domain::task_log::PARENT_SHARD;
-use carillon::domain::{Reason, Run, Status, Task};
+use carillon::domain::{Run, Status, Task};
 use carillon::store::{Fence, PlanStore, Result};
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ impl PlanStore for ModelStore {
     async fn tasks_due(&self, until: i64, limit: u64) -> Result<Vec<Task>> {
         self.call("read due tasks", |state, _| {
             let due = state.tasks.values().filter(|row| row.view.next_fire_at <= until);
-            let mut due: Vec<Task> = due.map(super::TaskRow::task).collect();
+            let mut due: Vec<Task> = due.map(|row| state.task(row)).collect();
             due.sort_by_key(|task| task.next_fire_at);
             due.truncate(limit as usize);
             Ok(due)
@@ -36,7 +36,7 @@ impl PlanStore for ModelStore {
     async fn tasks(&self, ids: &[i64]) -> Result<Vec<Task>> {
         self.call("read tasks", |state, _| {
             let wanted = state.tasks.values().filter(|row| ids.contains(&row.view.id));
-            Ok(wanted.map(super::TaskRow::task).collect())
+            Ok(wanted.map(|row| state.task(row)).collect())
         })
         .await
     }
@@ -71,26 +71,42 @@ impl State {
 
     /// Moves the watermark from where the plan found it; one that is moved already counts.
     fn move_watermark(&mut self, plan: &Plan) -> bool {
+        let knows_children = plan.follow_up || !self.has_children(plan.task_id);
         let Some(row) = self.tasks.get_mut(&plan.task_id) else { return false };
-        let at = row.view.next_fire_at;
-        let moves = row.view.revision == plan.revision && (at == plan.from || at == plan.to);
-        if moves {
-            row.view.next_fire_at = plan.to;
+        if row.view.revision != plan.revision || !knows_children {
+            return false;
         }
-        moves
+        if row.view.next_fire_at == plan.from {
+            row.view.next_fire_at = plan.to;
+            row.view.fires += plan.counted();
+            row.turn += plan.counted();
+            return true;
+        }
+        row.view.next_fire_at == plan.to
     }
 
     fn write_fire(&mut self, plan: &Plan, fire: &Fire, now: i64) {
         let shard_index = if plan.sharded { PARENT_SHARD } else { 0 };
-        let shard_total = i32::from(!plan.sharded);
         let existing = self.by_fire.get(&(plan.task_id, fire.fire_time, shard_index)).copied();
         if let Some(id) = existing {
             if plan.takes_over && self.may_take_over(id, plan.revision) {
-                self.take_over(id, plan.revision, fire, now);
+                self.take_over(id, plan, fire, now);
             }
-            return;
+        } else {
+            self.insert_fire(plan, fire, shard_index);
         }
-        let scope = self.tasks[&plan.task_id].scope;
+        let written = self.by_fire.get(&(plan.task_id, fire.fire_time, shard_index)).copied();
+        let open = written.filter(|id| {
+            let run = &self.logs[id].run;
+            run.revision == plan.revision && !run.status.is_terminal()
+        });
+        if let Some(id) = open.filter(|_| plan.follow_up) {
+            self.watch(id);
+        }
+    }
+
+    fn insert_fire(&mut self, plan: &Plan, fire: &Fire, shard_index: i32) {
+        let scope = self.tasks[&plan.task_id].view.scope;
         let mut row = LogRow::new(Run {
             id: fire.id,
             version: 1,
@@ -100,7 +116,7 @@ impl State {
             revision: plan.revision,
             parent_id: 0,
             shard_index,
-            shard_total,
+            shard_total: i32::from(!plan.sharded),
             fire_time: fire.fire_time,
             due_time: fire.due_time,
             attempt: 0,
@@ -108,6 +124,11 @@ impl State {
             status: fire.status,
             reason: fire.reason,
             params: None,
+            origin: fire.origin,
+            seq: fire.seq,
+            priority: plan.priority,
+            executor_id: 0,
+            queued_at: 0,
         });
         row.message.clone_from(&fire.message);
         self.insert(row);
@@ -116,15 +137,16 @@ impl State {
     /// Only what an edit or a stop of an earlier revision gave up.
     fn may_take_over(&self, id: i64, revision: i64) -> bool {
         let run = &self.logs[&id].run;
-        run.status == Status::Cancelled
-            && run.parent_id == 0
-            && run.revision < revision
-            && matches!(run.reason, Reason::TaskEdited | Reason::TaskStopped)
+        run.status == Status::Cancelled && run.parent_id == 0 && run.revision < revision && run.reason.is_given_up()
     }
 
-    fn take_over(&mut self, id: i64, revision: i64, fire: &Fire, now: i64) {
+    fn take_over(&mut self, id: i64, plan: &Plan, fire: &Fire, now: i64) {
         let Some(row) = self.step(id, fire.status, fire.reason, now) else { return };
-        row.run.revision = revision;
+        row.run.revision = plan.revision;
+        row.run.origin = fire.origin;
+        row.run.seq = fire.seq;
+        row.run.priority = plan.priority;
+        row.run.executor_id = 0;
         row.run.due_time = fire.due_time;
         row.run.failures = 0;
         if row.run.is_parent() {
@@ -132,7 +154,6 @@ impl State {
         }
         row.message.clone_from(&fire.message);
         row.node_id = 0;
-        row.executor_id = 0;
         row.finished_at = 0;
     }
 }

@@ -1,13 +1,14 @@
 //! The tables, and the one function through which a run changes its state.
 
-use carillon::domain::cron::CronSchedule;
-use carillon::domain::task::{NEVER, Schedule};
+use carillon::domain::permit::Ask;
+use carillon::domain::routing::{Tags, Use};
+use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
 use carillon::domain::{Reason, Run, Status, Task};
-use carillon::store::{HandedRun, LogView, NodeState, Scope, TaskDraft, TaskView};
+use carillon::store::{HandedRun, LogView, NodeState, Scope, TaskView};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every table.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct State {
     pub(super) nodes: BTreeMap<i64, NodeRow>,
     pub(super) leases: BTreeMap<&'static str, LeaseRow>,
@@ -20,6 +21,18 @@ pub struct State {
     pub logs: BTreeMap<i64, LogRow>,
     /// The unique index: (task, fire time, shard) → log.
     pub by_fire: BTreeMap<(i64, i64, i32), i64>,
+    /// Which task runs after which, in the order in which each child names its parents.
+    pub links: Vec<Link>,
+    /// Runs whose end has consequences: log → task.
+    pub follow_ups: BTreeMap<i64, i64>,
+    /// Idempotency keys: (task, key) → log.
+    pub(super) run_keys: BTreeMap<(i64, String), i64>,
+    /// Permits: log → what it was given for.
+    pub permits: BTreeMap<i64, Ask>,
+    /// How a task used an address.
+    pub(super) uses: BTreeMap<(i64, String), Use>,
+    /// Parents that have met their condition: (child, parent) → log.
+    pub(super) met: BTreeMap<(i64, i64), i64>,
     /// Results that came too late: (id, log, attempt).
     pub stale: Vec<(i64, i64, i32)>,
     pub(super) executors: BTreeMap<i64, ExecutorRow>,
@@ -29,7 +42,7 @@ pub struct State {
     /// How each attempt ended: (log, attempt).
     pub ends: BTreeMap<(i64, i32), End>,
     /// Every definition that a task had, in order.
-    pub changes: Vec<TaskChange>,
+    pub changes: Vec<Redefinition>,
     /// Steps that the state machine forbids.
     pub violations: Vec<String>,
     /// What the present statement changed.
@@ -38,15 +51,15 @@ pub struct State {
 
 /// A task got a definition.
 #[derive(Debug, Clone)]
-pub struct TaskChange {
+pub struct Redefinition {
     /// Task.
     pub task: i64,
     /// Its revision from now on.
     pub revision: i64,
     /// Whether it fires.
     pub started: bool,
-    /// Its schedule.
-    pub cron: String,
+    /// The definition.
+    pub spec: TaskSpec,
     /// From when on, by the clock of the node that did it, ms.
     pub from: i64,
     /// True time of the commit, ms.
@@ -75,13 +88,13 @@ pub struct End {
     pub at: i64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct NodeRow {
     pub(super) state: NodeState,
     pub(super) incarnation: String,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct LeaseRow {
     pub(super) holder: i64,
     pub(super) fence: i64,
@@ -91,57 +104,76 @@ pub(super) struct LeaseRow {
 /// A task.
 #[derive(Debug, Clone)]
 pub struct TaskRow {
-    /// As an admin sees it.
+    /// As an admin sees it, without its parents: those are [`State::links`].
     pub view: TaskView,
-    /// Owner.
-    pub scope: Scope,
     /// Logs of earlier revisions may exist up to this instant, ms.
     pub written_until: i64,
+    /// Number of its last run.
+    pub turn: i64,
 }
 
-impl TaskRow {
-    /// As the engine sees it.
+/// A task that runs after another.
+#[derive(Debug, Clone, Copy)]
+pub struct Link {
+    /// The one that runs after.
+    pub child: i64,
+    /// The one whose end counts.
+    pub parent: i64,
+    /// Which end.
+    pub on: ParentOutcome,
+}
+
+impl State {
+    /// A task as the engine sees it.
     #[must_use]
-    pub fn task(&self) -> Task {
-        let TaskView { id, draft, revision, next_fire_at, .. } = self.view.clone();
+    pub fn task(&self, row: &TaskRow) -> Task {
+        let TaskView { id, scope, spec, revision, next_fire_at, anchor_at, fires, .. } = row.view.clone();
         Task {
             id,
-            tenant_id: self.scope.tenant_id,
-            app_id: self.scope.app_id,
+            tenant_id: scope.tenant_id,
+            app_id: scope.app_id,
             revision,
-            schedule: schedule(&draft).expect("checked when it was stored"),
-            name: draft.name,
-            handler: draft.handler,
-            params: draft.params,
+            schedule: spec.to_schedule(anchor_at, id).expect("checked when it was stored"),
+            tags: Tags { all: spec.tags.clone(), any: spec.tags_any.clone(), none: spec.tags_none.clone() },
+            is_started: row.view.activity.started,
+            spec,
             next_fire_at,
-            written_until: self.written_until,
-            routing: draft.routing,
-            tags: draft.tags,
-            failure_strategy: draft.failure_strategy,
-            max_retries: draft.max_retries,
-            retry_interval_ms: draft.retry_interval_ms,
-            expired_strategy: draft.expired_strategy,
-            expire_after_ms: draft.expire_after_ms,
-            misfire_strategy: draft.misfire_strategy,
-            timeout_ms: draft.timeout_ms,
-            delivery: draft.delivery,
+            written_until: row.written_until,
+            fires,
+            turn: row.turn,
+            has_children: self.has_children(id),
         }
     }
-}
 
-/// The schedule that a draft names.
-pub(super) fn schedule(draft: &TaskDraft) -> Result<Schedule, String> {
-    if draft.cron.is_empty() {
-        return Ok(Schedule::None);
+    /// Whether other tasks run after it.
+    #[must_use]
+    pub fn has_children(&self, task: i64) -> bool {
+        self.links.iter().any(|link| link.parent == task)
     }
-    let zone = draft.time_zone.parse().map_err(|_| format!("`{}` is no zone", draft.time_zone))?;
-    let cron = CronSchedule::parse(&draft.cron).map_err(|error| error.to_string())?;
-    Ok(Schedule::Cron(Box::new(cron), zone))
-}
 
-/// Where the watermark of a task starts.
-pub(super) fn first_fire(draft: &TaskDraft, started: bool, now: i64) -> Result<i64, String> {
-    if started { Ok(schedule(draft)?.next_after(now)) } else { Ok(NEVER) }
+    /// A task as an admin sees it.
+    #[must_use]
+    pub fn task_view(&self, row: &TaskRow) -> TaskView {
+        let mut view = row.view.clone();
+        for link in self.links.iter().filter(|link| link.child == view.id) {
+            let parent = &self.tasks[&link.parent].view;
+            let (name, app) = (&parent.spec.name, &parent.app);
+            let task = if parent.scope == view.scope { name.clone() } else { format!("{app}/{name}") };
+            view.spec.parents.push(ParentLink { task, on: link.on });
+        }
+        view
+    }
+
+    /// Whether there is a tenant of that name.
+    #[must_use]
+    pub fn has_tenant(&self, name: &str) -> bool {
+        self.tenants.contains_key(name)
+    }
+
+    /// Notes that the end of a run has consequences.
+    pub(super) fn watch(&mut self, log: i64) {
+        self.follow_ups.insert(log, self.logs[&log].run.task_id);
+    }
 }
 
 /// A task log.
@@ -151,8 +183,8 @@ pub struct LogRow {
     pub run: Run,
     /// Node that queued or handed it over.
     pub node_id: i64,
-    /// Executor that has it.
-    pub executor_id: i64,
+    /// Why its executor was told to stop it.
+    pub(super) stopping: Reason,
     pub(super) bucket: i64,
     pub(super) queued_at: i64,
     pub(super) dispatched_at: i64,
@@ -169,7 +201,7 @@ impl LogRow {
             bucket: bucket(run.id),
             run,
             node_id: 0,
-            executor_id: 0,
+            stopping: Reason::None,
             queued_at: 0,
             dispatched_at: 0,
             started_at: 0,
@@ -183,9 +215,9 @@ impl LogRow {
         HandedRun {
             run: self.run.clone(),
             node_id: self.node_id,
-            executor_id: self.executor_id,
             dispatched_at: self.dispatched_at,
             finished_at: self.finished_at,
+            stopping: self.stopping,
         }
     }
 
@@ -197,13 +229,9 @@ impl LogRow {
             queued_at: self.queued_at,
             message: self.message.clone(),
             output: self.output.clone(),
+            shards: None,
         }
     }
-}
-
-/// A reason that says where a run comes from outlives its hand-over and its success.
-pub(super) fn origin(reason: Reason) -> Reason {
-    if matches!(reason, Reason::MisfireFiredOnce | Reason::ByHand) { reason } else { Reason::None }
 }
 
 /// Spreads ids over the buckets (Fibonacci hashing), as the contract asks of every store.
@@ -212,7 +240,7 @@ fn bucket(id: i64) -> i64 {
     (spread as i64) % carillon::store::BUCKETS
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ExecutorRow {
     pub(super) executor: carillon::domain::Executor,
     pub(super) handlers: Vec<String>,
