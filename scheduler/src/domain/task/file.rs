@@ -6,7 +6,7 @@ use super::{INSTANTS, ScheduleKind, TaskSpec};
 use crate::domain::field_error::FieldError;
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The version of the file that this release reads and writes.
 pub const VERSION: i64 = 1;
@@ -45,7 +45,9 @@ pub struct Entry {
 pub struct TaskFile {
     /// The tasks that are allowed as they stand.
     pub entries: Vec<Entry>,
-    /// Everything that is not.
+    /// Names (`tenant/app/name`) of those that are not.
+    pub broken: HashSet<String>,
+    /// Everything that is not allowed.
     pub refused: Vec<FieldError>,
 }
 
@@ -105,6 +107,7 @@ impl TaskFile {
             match Entry::read(at, fields, defaults) {
                 Ok(entry) => self.entries.push(entry),
                 Err(refused) => {
+                    self.broken.extend(name.clone());
                     let refused = refused.into_iter();
                     self.refused.extend(
                         refused.map(|FieldError { field, message }| refusal(at, name.as_ref(), &field, message)),

@@ -79,7 +79,7 @@ fn what_is_written_reads_as_the_same() {
         let defaults = TaskSpec { time_zone: "Asia/Shanghai".to_owned(), ..TaskSpec::default() };
         let file = json!({ "version": 1, "task": [entry.to_fields()] });
         let Value::Object(file) = file else { panic!("an object is needed") };
-        assert_eq!(TaskFile::read(&file, &defaults), TaskFile { entries: vec![entry], refused: Vec::new() });
+        assert_eq!(TaskFile::read(&file, &defaults), TaskFile { entries: vec![entry], ..TaskFile::default() });
     }
 }
 
