@@ -134,9 +134,9 @@ async fn scopes(
     for ((tenant, app), (entry, more)) in missing {
         let more = if more == 0 { String::new() } else { format!(" ({} tasks of the file name it)", more + 1) };
         refused.push(if tenants.iter().any(|known| known == tenant) {
-            entry.refusal("app", format!("tenant `{tenant}` has no app `{app}`; create it first{more}"))
+            entry.refusal("app", &format!("tenant `{tenant}` has no app `{app}`; create it first{more}"))
         } else {
-            entry.refusal("tenant", format!("there is no tenant `{tenant}`; create it first{more}"))
+            entry.refusal("tenant", &format!("there is no tenant `{tenant}`; create it first{more}"))
         });
     }
     Ok(scopes)
@@ -162,7 +162,7 @@ async fn refuse_calendars(
         };
         known.insert((tenant, calendar), is_there);
         if !is_there {
-            refused.push(entry.refusal("calendar", format!("tenant `{tenant}` has no calendar `{calendar}`")));
+            refused.push(entry.refusal("calendar", &format!("tenant `{tenant}` has no calendar `{calendar}`")));
         }
     }
     Ok(())

@@ -4,6 +4,8 @@
 
 #[path = "tasks/apply.rs"]
 mod apply;
+#[path = "tasks/documents.rs"]
+mod documents;
 #[path = "tasks/errors.rs"]
 mod errors;
 #[path = "tasks/every_field.rs"]

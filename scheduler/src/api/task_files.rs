@@ -20,6 +20,11 @@ const BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Refusals in one answer at most.
 const REFUSALS_MAX: usize = 200;
 
+/// What an entry came to.
+const CREATE: &str = "create";
+const CHANGE: &str = "change";
+const UNCHANGED: &str = "unchanged";
+
 /// Routes.
 pub fn routes(config: &mut web::ServiceConfig) {
     config.route("/tasks/apply", web::post().to(apply)).route("/tasks/export", web::get().to(export));
@@ -81,50 +86,47 @@ fn refusal(mut errors: Vec<FieldError>) -> Problem {
 
 /// `left` has one entry for each changed task, in their order; of a dry run it is empty.
 fn answer(steps: &[Step], dry_run: bool, left: Vec<Left>) -> HttpResponse {
-    let (mut created, mut changed, mut unchanged) = (0_usize, 0_usize, 0_usize);
     let mut left = left.into_iter();
-    let tasks: Vec<_> = steps
+    let tasks: Vec<Outcome> = steps
         .iter()
-        .map(|Step { entry, action, warning }| {
-            let (action, id, changes, left) = match action {
-                Action::Create(id) => {
-                    created += 1;
-                    ("create", (!dry_run).then_some(*id), &[][..], Left::default())
-                }
-                Action::Change(task, changes) => {
-                    changed += 1;
-                    ("change", Some(task.id), &changes[..], left.next().unwrap_or_default())
-                }
-                Action::Keep(task) => {
-                    unchanged += 1;
-                    ("unchanged", Some(task.id), &[][..], Left::default())
-                }
-            };
-            Outcome {
-                id: id.map(|id| id.to_string()),
-                tenant: &entry.tenant,
-                app: &entry.app,
-                name: &entry.spec.name,
-                action,
-                state: match (entry.started, &entry.pause_note) {
-                    (true, _) => "started",
-                    (false, Some(_)) => "paused",
-                    (false, None) => "stopped",
-                },
-                changes,
-                warning: warning.as_deref(),
-                running: left.running,
-                unreachable: left.unreachable,
-            }
+        .map(|step| {
+            let is_change = matches!(step.action, Action::Change(..));
+            let left = if is_change { left.next() } else { None };
+            outcome(step, dry_run, left.unwrap_or_default())
         })
         .collect();
+    let count = |action: &str| tasks.iter().filter(|task| task.action == action).count();
     HttpResponse::Ok().json(json!({
         "dry_run": dry_run,
-        "created": created,
-        "changed": changed,
-        "unchanged": unchanged,
+        "created": count(CREATE),
+        "changed": count(CHANGE),
+        "unchanged": count(UNCHANGED),
         "tasks": tasks,
     }))
+}
+
+fn outcome(Step { entry, action, warning }: &Step, dry_run: bool, left: Left) -> Outcome<'_> {
+    let (word, id, changes) = match action {
+        Action::Create(id) => (CREATE, (!dry_run).then_some(*id), &[][..]),
+        Action::Change(task, changes) => (CHANGE, Some(task.id), &changes[..]),
+        Action::Keep(task) => (UNCHANGED, Some(task.id), &[][..]),
+    };
+    Outcome {
+        id: id.map(|id| id.to_string()),
+        tenant: &entry.tenant,
+        app: &entry.app,
+        name: &entry.spec.name,
+        action: word,
+        state: match (entry.started, &entry.pause_note) {
+            (true, _) => "started",
+            (false, Some(_)) => "paused",
+            (false, None) => "stopped",
+        },
+        changes,
+        warning: warning.as_deref(),
+        running: left.running,
+        unreachable: left.unreachable,
+    }
 }
 
 #[derive(Deserialize)]

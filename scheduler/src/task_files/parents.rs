@@ -30,7 +30,7 @@ pub async fn refuse(
                     continue;
                 }
                 let message = format!("there is no task `{}`, and none in the file", link.task);
-                refused.push(step.entry.refusal(&format!("parents[{at}].task"), message));
+                refused.push(step.entry.refusal(&format!("parents[{at}].task"), &message));
                 continue;
             };
             links.entry(&step.entry.tenant).or_default().push((step.action.id(), *parent));
@@ -53,7 +53,7 @@ pub async fn refuse(
             if let Some(way) = cycle(&knots, step.action.id()) {
                 let names = names(store, steps, &way[..way.len().min(NAMES_MAX)]).await?.join(" after ");
                 let more = if way.len() > NAMES_MAX { " after …" } else { "" };
-                refused.push(step.entry.refusal("parents", format!("a task cannot follow itself: {names}{more}")));
+                refused.push(step.entry.refusal("parents", &format!("a task cannot follow itself: {names}{more}")));
                 told.extend(way);
             }
         }

@@ -49,7 +49,7 @@ async fn what_only_the_node_knows_is_refused_in_a_dry_run_too() {
     here.post("/tasks", &json!({ "tenant": "retail", "app": "other", "name": "old", "handler": "h" })).await;
     let first = here.write("first.toml", &format!("{HEAD}[[task]]\nname = \"a\"\nhandler = \"h\"\n"));
     here.done(&["apply", "-f", first.to_str().unwrap()]);
-    let yaml = r#"
+    let yaml = r"
 version: 1
 tenant: retail
 app: orders
@@ -61,7 +61,7 @@ task:
   - { name: e, handler: h, tenant: retial }
   - { name: f, handler: h, app: ordres }
   - { name: g, handler: h, calendar: holidays, started: true }
-"#;
+";
     here.write("tasks.yaml", yaml);
     let expected = "\
 carillon: tasks.yaml is refused: 6 fields are refused, nothing was changed

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const CARILLON: &str = env!("CARGO_BIN_EXE_carillon");
-const READY_MAX: Duration = Duration::from_secs(60);
+const READY_MAX: Duration = Duration::from_mins(1);
 
 /// A node on SQLite in a temporary folder, with the tenant `retail` and its apps `orders` and
 /// `other`. Its token lies where the command looks for it.

@@ -51,6 +51,9 @@ pub struct Document {
     pub lines: Vec<usize>,
 }
 
+/// A task of a YAML file with its place.
+type Placed = serde_saphyr::Spanned<IgnoredAny>;
+
 /// The tasks of a file, each with its place.
 #[derive(Deserialize)]
 struct Places<T> {
@@ -79,10 +82,8 @@ impl Document {
             Format::Yaml => {
                 let fields = serde_saphyr::from_str_with_options(text, yaml_options());
                 let fields = fields.map_err(|error| error.to_string())?;
-                type Placed = Places<serde_saphyr::Spanned<IgnoredAny>>;
-                let lines = serde_saphyr::from_str_with_options::<Placed>(text, yaml_options());
-                let line =
-                    |task: &serde_saphyr::Spanned<IgnoredAny>| usize::try_from(task.referenced.line()).unwrap_or(0);
+                let lines = serde_saphyr::from_str_with_options::<Places<Placed>>(text, yaml_options());
+                let line = |task: &Placed| usize::try_from(task.referenced.line()).unwrap_or(0);
                 let lines = lines.map_or_else(|_| Vec::new(), |places| places.task.iter().map(line).collect());
                 Ok(Self { fields, lines })
             }

@@ -72,7 +72,9 @@ fn top<'a>(args: &ExportArgs, tasks: &mut [Map<String, Value>]) -> Vec<(&'a str,
     for (field, asked) in [("tenant", &args.tenant), ("app", &args.app)] {
         if let Some(value) = asked {
             top.push((field, value.as_str().into()));
-            tasks.iter_mut().for_each(|task| drop(task.remove(field)));
+            for task in &mut *tasks {
+                task.remove(field);
+            }
         }
     }
     top

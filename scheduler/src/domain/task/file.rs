@@ -101,7 +101,7 @@ impl TaskFile {
                     at,
                     Some(name),
                     "name",
-                    format!("stands in the file already, as task[{first}]"),
+                    &format!("stands in the file already, as task[{first}]"),
                 ));
             }
             match Entry::read(at, fields, defaults) {
@@ -110,7 +110,7 @@ impl TaskFile {
                     self.broken.extend(name.clone());
                     let refused = refused.into_iter();
                     self.refused.extend(
-                        refused.map(|FieldError { field, message }| refusal(at, name.as_ref(), &field, message)),
+                        refused.map(|FieldError { field, message }| refusal(at, name.as_ref(), &field, &message)),
                     );
                 }
             }
@@ -119,8 +119,8 @@ impl TaskFile {
 }
 
 /// `task[3].cron`, and a message that names the task.
-fn refusal(at: usize, name: Option<&String>, field: &str, message: String) -> FieldError {
-    let message = name.map_or(message.clone(), |name| format!("{name}: {message}"));
+fn refusal(at: usize, name: Option<&String>, field: &str, message: &str) -> FieldError {
+    let message = name.map_or(message.to_owned(), |name| format!("{name}: {message}"));
     FieldError::new(format!("task[{at}].{field}"), message)
 }
 
@@ -188,8 +188,8 @@ impl Entry {
 
     /// `message` about its `field`.
     #[must_use]
-    pub fn refusal(&self, field: &str, message: impl Into<String>) -> FieldError {
-        refusal(self.at, Some(&self.full_name()), field, message.into())
+    pub fn refusal(&self, field: &str, message: &str) -> FieldError {
+        refusal(self.at, Some(&self.full_name()), field, message)
     }
 
     /// The fields of an entry, in the order in which a file has them.

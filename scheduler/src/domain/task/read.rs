@@ -39,18 +39,12 @@ impl TaskSpec {
                 continue;
             }
             let alone = |value: Value| self.patched(Map::from_iter([(name.clone(), value)]));
-            let value = match alone(value.clone()) {
-                Ok(_) => value.clone(),
-                // A count that is too large for its field is refused with the field's range.
-                Err(error) => match large(value).filter(|large| alone(large.clone()).is_ok()) {
-                    Some(large) => large,
-                    None => {
-                        refused.push(FieldError::new(error.field, plain(&error.message)));
-                        continue;
-                    }
-                },
-            };
-            good.insert(name.clone(), value);
+            // A count that is too large for its field is refused with the field's range.
+            let large = || large(value).filter(|large| alone(large.clone()).is_ok());
+            match alone(value.clone()).map(|_| value.clone()).or_else(|error| large().ok_or(error)) {
+                Ok(value) => drop(good.insert(name.clone(), value)),
+                Err(error) => refused.push(FieldError::new(error.field, plain(&error.message))),
+            }
         }
         match self.patched(good) {
             Ok(spec) => (spec, refused),

@@ -89,7 +89,9 @@ fn yaml_may_share_a_common_part() {
 #[test]
 fn fields_come_in_their_order() {
     let Value::Object(task) = json!({ "zone": 1, "name": "a", "b": true, "params": "{\n}\n" }) else { panic!() };
-    let text = |format| Document::render(&[("version", 1.into())], &[task.clone()], &["name", "zone"], format).unwrap();
+    let text = |format| {
+        Document::render(&[("version", 1.into())], std::slice::from_ref(&task), &["name", "zone"], format).unwrap()
+    };
     assert_eq!(
         text(Format::Toml),
         "version = 1\n\n[[task]]\nname = \"a\"\nzone = 1\nb = true\nparams = \"\"\"\n{\n}\n\"\"\"\n"
@@ -106,7 +108,7 @@ proptest! {
         let Value::Object(task) = json!({ "name": text, "list": [text, "no"], "in": [{ "on": text }], "n": number })
         else { panic!() };
         for format in [Format::Toml, Format::Yaml, Format::Json] {
-            let file = Document::render(&[("tenant", text.clone().into())], &[task.clone()], &["name"], format).unwrap();
+            let file = Document::render(&[("tenant", text.clone().into())], std::slice::from_ref(&task), &["name"], format).unwrap();
             let read = Document::parse(&file, format);
             let expected = json!({ "tenant": text, "task": [task] });
             prop_assert_eq!(read.map(|read| Value::Object(read.fields)), Ok(expected), "{}", file);
