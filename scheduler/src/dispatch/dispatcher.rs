@@ -7,12 +7,12 @@ use crate::cluster::{Clock, Membership, Registry};
 use crate::domain::failure::{self, Attempt};
 use crate::domain::task::Routing;
 use crate::domain::{Executor, IdSource, Reason, Run, Status, routing};
-use crate::queue::RunQueue;
+use crate::queue::{Batch, RunQueue};
 use crate::store::{Change, HandOver, HandStore, PlanStore, Result, StoreError, StoreErrorKind};
 use carillon_protocol::{Dispatch, DispatchAck, DispatchOutcome};
 use dashmap::DashMap;
 use futures_util::future::join_all;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -89,25 +89,66 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
     /// queue: the rows are still this node's, and a step that did commit is recognised when it is
     /// repeated.
     pub async fn dispatch(&self, runs: Vec<Run>) {
-        let mut parcels = match self.prepare(runs).await {
+        self.dispatch_batch(Batch::from(runs), ()).await;
+    }
+
+    /// The same with what the batch holds: the permit to work on the database until the runs are
+    /// marked, and the count of each tenant's runs under way until that tenant's are sent. So an
+    /// executor that does not answer keeps up only its own tenant.
+    pub async fn dispatch_batch<P>(&self, batch: Batch, permit: P) {
+        let Batch { runs, mut under_way } = batch;
+        let parcels = match self.prepare(runs).await {
             Ok(parcels) => parcels,
             Err((runs, error)) => return self.postpone(runs, &error),
         };
-        for _ in 0..ROUNDS_MAX {
+        if parcels.is_empty() {
+            return;
+        }
+        let addressed = self.address(parcels).await;
+        let marked = match self.mark(addressed).await {
+            Ok(marked) => marked,
+            Err((runs, error)) => return self.postpone(runs, &error),
+        };
+        drop(permit);
+        let mut by_tenant: BTreeMap<i64, Vec<Addressed>> = BTreeMap::new();
+        for addressed in marked {
+            by_tenant.entry(addressed.parcel.run.tenant_id).or_default().push(addressed);
+        }
+        let deliveries: Vec<_> = by_tenant
+            .into_iter()
+            .map(|(tenant, marked)| {
+                let under_way = under_way.part(tenant, marked.len());
+                async move {
+                    self.deliver(marked).await;
+                    drop(under_way);
+                }
+            })
+            .collect();
+        // What was not marked is on its way no longer.
+        drop(under_way);
+        join_all(deliveries).await;
+    }
+
+    /// Sends; what was refused or did not arrive goes to another executor at once.
+    async fn deliver(&self, mut marked: Vec<Addressed>) {
+        for round in 1.. {
+            let refused = self.send_all(marked).await;
+            if refused.is_empty() {
+                return;
+            }
+            let parcels = self.still_current(refused).await;
             if parcels.is_empty() {
                 return;
             }
+            if round >= ROUNDS_MAX {
+                return self.nobody_took(parcels).await;
+            }
             let addressed = self.address(parcels).await;
-            let marked = match self.mark(addressed).await {
+            marked = match self.mark(addressed).await {
                 Ok(marked) => marked,
                 Err((runs, error)) => return self.postpone(runs, &error),
             };
-            parcels = self.send_all(marked).await;
-            if !parcels.is_empty() {
-                parcels = self.still_current(parcels).await;
-            }
         }
-        self.nobody_took(parcels).await;
     }
 
     fn postpone(&self, runs: Vec<Run>, error: &StoreError) {

@@ -165,7 +165,7 @@ mod tests {
 
     /// A queue whose waiter never looks again by itself.
     fn patient(capacity: usize) -> Arc<RunQueue> {
-        Arc::new(RunQueue { recheck: Duration::from_secs(3_600), ..RunQueue::new(capacity) })
+        Arc::new(RunQueue { recheck: Duration::from_hours(1), ..RunQueue::new(capacity) })
     }
 
     fn ids(batch: &Batch) -> Vec<i64> {
