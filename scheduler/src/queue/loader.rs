@@ -153,8 +153,8 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
         loop {
             let page = self.page(None, until, Some(&heavy.left_out())).await?;
             loaded += page.claimed;
-            let others = heavy.join(&page.heavy);
-            if !page.is_full() || (page.is_stuck() && !others) {
+            let more_left_out = heavy.join(&page.heavy) && heavy.fits();
+            if !page.is_full() || (page.is_stuck() && !more_left_out) {
                 return Ok(loaded);
             }
         }

@@ -61,6 +61,11 @@ impl Heavy {
         self.tenants.is_empty()
     }
 
+    /// Whether all of them can be left out at once.
+    pub fn fits(&self) -> bool {
+        self.tenants.len() <= LEFT_OUT_MAX
+    }
+
     /// Adds those of another page; answers whether that changes what is left out.
     pub fn join(&mut self, other: &Self) -> bool {
         let before = self.left_out();

@@ -168,6 +168,18 @@ async fn a_burst_that_has_its_share_of_the_memory_costs_two_reads_a_round() {
 }
 
 #[tokio::test]
+async fn a_round_ends_also_when_more_tenants_burst_than_can_be_left_out() {
+    let (store, queue, loader) = loader(20_000).await;
+    store.write((0..40_000).map(|id| Run { tenant_id: id % 40, ..run(id, NOW) }));
+    loader.load_urgent().await.unwrap();
+    let depth = queue.len();
+    assert!(depth > 19_000 && queue.room() > 0, "{depth}");
+    store.reads.lock().unwrap().clear();
+    loader.load_urgent().await.unwrap();
+    assert!(store.reads.lock().unwrap().len() <= 4, "{:?}", store.reads);
+}
+
+#[tokio::test]
 async fn nothing_more_is_read_where_nobody_bursts() {
     let (store, queue, loader) = loader(50_000).await;
     store.write((0..5_000).map(|id| Run { tenant_id: id % 20, ..run(id, NOW + id) }));
