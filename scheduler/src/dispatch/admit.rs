@@ -54,11 +54,11 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
 
     /// Takes what may have a chance now out of waiting; what a later run covers ends.
     pub async fn look_at_waiting(&self) {
-        if self.parked.is_empty() {
+        if self.queue.parked.is_empty() {
             return;
         }
         let now = self.clock.now_ms();
-        let looked = self.parked.look(now);
+        let looked = self.queue.parked.look(now);
         self.change(looked.covered.into_iter().map(|(run, by)| covered(run, by, now)).collect()).await;
         self.queue.push_at(looked.again.into_iter().map(|run| (now, run)));
     }
@@ -93,7 +93,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                 }
                 _ => {}
             }
-            self.parked.park(run, &task);
+            self.queue.parked.park(run, &task);
         }
         self.change(steps).await;
         if !stops.is_empty() {

@@ -82,6 +82,13 @@ impl Parked {
         looked
     }
 
+    /// Whether this run waits here, at least as new.
+    pub fn holds(&self, run: &Run) -> bool {
+        let tasks = self.lock();
+        let inside = tasks.get(&run.task_id).and_then(|runs| runs.get(&(run.due_time, run.id)));
+        inside.is_some_and(|waiting| waiting.run.version >= run.version)
+    }
+
     /// Ids that wait here.
     pub fn ids(&self) -> HashSet<i64> {
         self.lock().values().flat_map(|runs| runs.keys().map(|(_, id)| *id)).collect()
