@@ -11,8 +11,10 @@ use crate::queue::{Batch, RunQueue};
 use crate::store::{Change, HandOver, HandStore, PlanStore, Result, StoreError, StoreErrorKind};
 use carillon_protocol::{Dispatch, DispatchAck, DispatchOutcome};
 use dashmap::DashMap;
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use std::collections::{BTreeMap, HashMap};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,7 +121,15 @@ impl<S: HandStore + PlanStore + ?Sized> Dispatcher<S> {
             .map(|(tenant, marked)| {
                 let under_way = under_way.part(tenant, marked.len());
                 async move {
-                    self.deliver(marked).await;
+                    let count = marked.len();
+                    // One tenant's fault leaves the others' messages alone.
+                    if AssertUnwindSafe(self.deliver(marked)).catch_unwind().await.is_err() {
+                        tracing::error!(
+                            tenant,
+                            runs = count,
+                            "the dispatcher panicked over sending; the reaper decides"
+                        );
+                    }
                     drop(under_way);
                 }
             })

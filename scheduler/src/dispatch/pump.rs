@@ -88,3 +88,6 @@ impl Pump {
         self.batches.wait().await;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,7 +18,7 @@ pub use run_queue::RunQueue;
 
 /// A run of tenant 1, for tests.
 #[cfg(test)]
-fn run(id: i64, due_time: i64) -> crate::domain::Run {
+pub(crate) fn run(id: i64, due_time: i64) -> crate::domain::Run {
     use crate::domain::task_log::PRIORITY_DEFAULT;
     use crate::domain::{Origin, Reason, Run, Status};
     Run {
