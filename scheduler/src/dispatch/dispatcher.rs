@@ -13,8 +13,10 @@ use crate::domain::{IdSource, Reason, Run, Status};
 use crate::queue::{Batch, RunQueue};
 use crate::store::{Change, HandOver, HandStore, OutcomeStore, PermitStore, PlanStore, StoreError};
 use dashmap::DashMap;
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use std::collections::{BTreeMap, HashMap};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 
 /// Distances of the dispatcher, ms.
@@ -155,7 +157,16 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
             .map(|(tenant, (marked, asked_first))| {
                 let under_way = under_way.part(tenant, marked.len() + asked_first.len());
                 async move {
-                    futures_util::future::join(self.deliver(marked), self.ask_and_deliver(asked_first)).await;
+                    let count = marked.len() + asked_first.len();
+                    let both = futures_util::future::join(self.deliver(marked), self.ask_and_deliver(asked_first));
+                    // One tenant's fault leaves the others' messages alone.
+                    if AssertUnwindSafe(both).catch_unwind().await.is_err() {
+                        tracing::error!(
+                            tenant,
+                            runs = count,
+                            "the dispatcher panicked over sending; the reaper decides"
+                        );
+                    }
                     drop(under_way);
                 }
             })

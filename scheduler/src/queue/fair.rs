@@ -185,6 +185,9 @@ impl FairOrder {
             }
             tenant.due.push(Reverse((rank(run), id)));
         }
+        if self.waiting.len() < self.waiting.capacity() / 4 {
+            self.waiting.shrink_to(self.waiting.len() * 2);
+        }
     }
 }
 

@@ -594,17 +594,17 @@ fn claimable(backend: DatabaseBackend, filters: &[&str]) -> String {
 /// looking only at the index (status, due time, tenant, priority). PostgreSQL looks at the rows,
 /// too, for any condition but a range: it gets the ranges between the tenants.
 fn claimable_besides(backend: DatabaseBackend) -> String {
-    let markers: Vec<String> = (4..4 + LEFT_OUT_MAX).map(|at| format!("{{{at}}}")).collect();
-    let (list, last) = (markers.join(", "), LEFT_OUT_MAX - 1);
+    let tenants: Vec<String> = (4..4 + LEFT_OUT_MAX).map(|at| format!("{{{at}}}")).collect();
+    let list = tenants.join(", ");
     if backend != DatabaseBackend::Postgres {
         return claimable(backend, &[&format!(" AND (l.tenant_id NOT IN ({list}) OR l.priority > {{3}})")]);
     }
     let mut ranges = vec![
         format!(" AND l.priority > {{3}} AND l.tenant_id IN ({list})"),
-        format!(" AND l.tenant_id < {}", markers[0]),
-        format!(" AND l.tenant_id > {}", markers[last]),
+        format!(" AND l.tenant_id < {}", tenants[0]),
+        format!(" AND l.tenant_id > {}", tenants[LEFT_OUT_MAX - 1]),
     ];
-    let between = markers.windows(2).map(|two| format!(" AND l.tenant_id > {} AND l.tenant_id < {}", two[0], two[1]));
+    let between = tenants.windows(2).map(|two| format!(" AND l.tenant_id > {} AND l.tenant_id < {}", two[0], two[1]));
     ranges.extend(between);
     let ranges: Vec<&str> = ranges.iter().map(String::as_str).collect();
     format!("SELECT * FROM ({}) a ORDER BY due_time LIMIT {{2}}", claimable(backend, &ranges))

@@ -10,7 +10,9 @@ fn of(tenant: i64, id: i64, priority: i32, due_time: i64) -> Run {
 
 fn filled(runs: impl IntoIterator<Item = Run>) -> FairOrder {
     let mut order = FairOrder::default();
-    runs.into_iter().for_each(|run| order.push(run.due_time, run));
+    for run in runs {
+        order.push(run.due_time, run);
+    }
     order
 }
 
@@ -98,7 +100,9 @@ fn nobody_claims_more_than_a_share_of_the_memory_and_the_more_urgent_find_room()
     let mut claim = |runs: Vec<Run>| {
         let Admission { admitted, refused } = order.admit(700, runs);
         let count = admitted.len();
-        admitted.into_iter().for_each(|run| order.push(0, run));
+        for run in admitted {
+            order.push(0, run);
+        }
         assert_eq!(count + refused.len(), 1_000);
         count
     };
