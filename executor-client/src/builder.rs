@@ -7,7 +7,9 @@ use crate::node::{Identity, Node};
 use crate::settings::{Settings, default};
 use crate::{BuildError, HandlerInfo, Output, SignMethod, TaskContext, TaskError};
 use carillon_protocol::sign::Key;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::future::Future;
 use std::net::{IpAddr, TcpListener};
 use std::path::PathBuf;
@@ -37,6 +39,8 @@ pub struct ExecutorBuilder {
     drain_timeout: Duration,
     cancel_grace: Duration,
     handlers: Handlers,
+    /// By handler, as given.
+    policies: Vec<(String, serde_json::Result<Value>)>,
 }
 
 impl std::fmt::Debug for ExecutorBuilder {
@@ -73,6 +77,7 @@ impl ExecutorBuilder {
             drain_timeout: default::DRAIN_TIMEOUT,
             cancel_grace: default::CANCEL_GRACE,
             handlers: Handlers::default(),
+            policies: Vec::new(),
         }
     }
 
@@ -191,7 +196,12 @@ impl ExecutorBuilder {
     }
 
     /// Adds a handler. It must not block its thread: put blocking work into
-    /// `tokio::task::spawn_blocking`.
+    /// [`TaskContext::spawn_blocking`].
+    ///
+    /// A run ends when its handler's future is finished or dropped and its blocking parts have
+    /// returned. Only then does the next run of a serial task start. What a handler starts by
+    /// other means (`tokio::spawn`, `tokio::task::spawn_blocking`, a thread) is not known to be
+    /// part of the run: it goes on when the run has been stopped, and may overlap the next one.
     pub fn handler<F, Fut>(self, name: impl Into<String>, function: F) -> Self
     where
         F: Fn(TaskContext) -> Fut + Send + Sync + 'static,
@@ -230,6 +240,14 @@ impl ExecutorBuilder {
         self.add(info, Arc::new(Typed::<P, F>::new(function)))
     }
 
+    /// Sets further defaults of the task of a handler, by the API's own field names, for example
+    /// `json!({"routing": "round", "block_strategy": "serial", "max_retries": 2})` or a struct of
+    /// these fields. Like all defaults they are for the task that the first registration makes.
+    pub fn policies(mut self, handler: impl Into<String>, fields: impl Serialize) -> Self {
+        self.policies.push((handler.into(), serde_json::to_value(fields)));
+        self
+    }
+
     fn add(mut self, info: HandlerInfo, handler: Arc<dyn Handler>) -> Self {
         self.handlers.add(info, handler);
         self
@@ -239,8 +257,9 @@ impl ExecutorBuilder {
     ///
     /// # Errors
     /// [`BuildError`]; its message says which setting to change.
-    pub fn build(self) -> Result<Executor, BuildError> {
+    pub fn build(mut self) -> Result<Executor, BuildError> {
         self.check()?;
+        self.hand_out_policies()?;
         let bind: IpAddr =
             self.bind.parse().map_err(|_| invalid("bind", format!("`{}` is not an IP address", self.bind)))?;
         let nodes = self.schedulers.iter().map(|url| node(url)).collect::<Result<Vec<_>, _>>()?;
@@ -305,6 +324,22 @@ impl ExecutorBuilder {
         }
         if self.handlers.by_name.contains_key("") {
             return Err(invalid("handler", "a handler has no name".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Gives each handler the policies that were set for it.
+    fn hand_out_policies(&mut self) -> Result<(), BuildError> {
+        for (handler, fields) in std::mem::take(&mut self.policies) {
+            let wrong = |reason: String| invalid("policies", format!("of handler `{handler}`: {reason}"));
+            let Some(info) = self.handlers.infos.iter_mut().find(|info| info.name == handler) else {
+                return Err(wrong("there is no such handler".to_owned()));
+            };
+            match fields {
+                Ok(Value::Object(fields)) => info.policies.extend(fields),
+                Ok(other) => return Err(wrong(format!("{other} is not an object of field names and values"))),
+                Err(error) => return Err(wrong(error.to_string())),
+            }
         }
         Ok(())
     }

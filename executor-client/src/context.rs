@@ -3,11 +3,13 @@
 use crate::TaskError;
 use crate::clock::ClusterClock;
 use crate::handler::Handler;
-use carillon_protocol::{DispatchItem, RunKey, TEXT_BYTES_MAX};
+use crate::parts::{BlockingPart, Parts};
+use crate::ready::Ticket;
+use carillon_protocol::{BlockStrategy, DispatchItem, RunKey, TEXT_BYTES_MAX};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
 /// Why a running handler is being stopped.
@@ -17,6 +19,10 @@ pub(crate) enum Stop {
     Cancelled,
     /// Contact was lost for too long, or the shutdown could not wait any longer.
     Abandoned,
+    /// Its time-out has passed.
+    TimedOut,
+    /// A later run of the task, this log, takes its place.
+    Covered(i64),
 }
 
 /// One accepted run, from its arrival to its end. Everything it needs is made on arrival, so
@@ -25,18 +31,51 @@ pub(crate) struct Run {
     pub(crate) item: DispatchItem,
     pub(crate) handler: Arc<dyn Handler>,
     clock: Arc<ClusterClock>,
+    pub(crate) parts: Parts,
     cancel: CancellationToken,
-    /// 0 until stopped, then the first [`Stop`] plus one.
+    /// 0 until stopped, then which was the first [`Stop`].
     stop: AtomicU8,
+    /// The first log that took its place.
+    covered_by: OnceLock<i64>,
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run").field("item", &self.item).finish_non_exhaustive()
+    }
 }
 
 impl Run {
     pub(crate) fn new(item: DispatchItem, handler: Arc<dyn Handler>, clock: Arc<ClusterClock>) -> Self {
-        Self { item, handler, clock, cancel: CancellationToken::new(), stop: AtomicU8::new(0) }
+        Self {
+            item,
+            handler,
+            clock,
+            parts: Parts::default(),
+            cancel: CancellationToken::new(),
+            stop: AtomicU8::new(0),
+            covered_by: OnceLock::new(),
+        }
     }
 
     pub(crate) fn key(&self) -> RunKey {
         RunKey(self.item.log, self.item.attempt)
+    }
+
+    pub(crate) fn ticket(&self) -> Ticket {
+        Ticket {
+            due_ms: self.item.due_time,
+            key: self.key(),
+            task: self.item.task,
+            priority: self.item.priority,
+            exclusive: self.is_exclusive(),
+            limited: self.item.wait_timeout_ms > 0,
+        }
+    }
+
+    /// Whether it may not start beside another run of its task.
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.item.block_strategy != BlockStrategy::Concurrent
     }
 
     /// When it may start, cluster µs.
@@ -44,15 +83,36 @@ impl Run {
         self.item.due_time.saturating_mul(1_000)
     }
 
-    /// Tells the handler to stop. The first reason stays.
-    pub(crate) fn stop(&self, why: Stop) {
-        let _ = self.stop.compare_exchange(0, why as u8 + 1, Ordering::AcqRel, Ordering::Acquire);
+    /// From when on it may not start any more if its wait is limited, cluster ms.
+    pub(crate) fn give_up_ms(&self) -> i64 {
+        self.item.due_time.saturating_add(self.item.wait_timeout_ms)
+    }
+
+    /// Tells the handler and its blocking parts to stop. The first reason stays; whether it was
+    /// this one.
+    pub(crate) fn stop(&self, why: Stop) -> bool {
+        let number = match why {
+            Stop::Cancelled => 1,
+            Stop::Abandoned => 2,
+            Stop::TimedOut => 3,
+            Stop::Covered(log) => {
+                self.covered_by.get_or_init(|| log);
+                4
+            }
+        };
+        let first = self.stop.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        self.cancel.cancel();
+        first
+    }
+
+    /// Tells the blocking parts to stop after the handler has panicked.
+    pub(crate) fn signal(&self) {
         self.cancel.cancel();
     }
 
-    /// Sets the cancellation token without a reason of its own (the time-out passed).
-    pub(crate) fn signal(&self) {
-        self.cancel.cancel();
+    /// Whether anything has told it to stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.cancel.is_cancelled()
     }
 
     /// Resolves when [`Run::stop`] was called.
@@ -66,7 +126,9 @@ impl Run {
         match self.stop.load(Ordering::Acquire) {
             0 => None,
             1 => Some(Stop::Cancelled),
-            _ => Some(Stop::Abandoned),
+            2 => Some(Stop::Abandoned),
+            3 => Some(Stop::TimedOut),
+            _ => Some(Stop::Covered(self.covered_by.get().copied().unwrap_or_default())),
         }
     }
 }
@@ -170,8 +232,29 @@ impl TaskContext {
         &self.run.item.trace
     }
 
-    /// Whether this run should stop: cancelled, timed out, or given up by the executor. A
-    /// handler in `spawn_blocking` looks at it from time to time.
+    /// Runs blocking `work` on a thread of its own, as a part of this run: the run counts as
+    /// running until `work` has returned, even when it was stopped and the handler's future is
+    /// gone. Nothing can stop a thread from outside, so `work` must look at
+    /// [`TaskContext::is_cancelled`] from time to time. Work that never returns keeps its run
+    /// running, its slot taken and, where the task is serial, every later run of it waiting,
+    /// until this process ends; after a shutdown that could not wait the process still has to
+    /// wait for it or be ended from outside.
+    ///
+    /// Awaiting it gives what `work` returned; a panic of `work` goes on in the handler.
+    /// Work that has not begun when the run is told to stop never does.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn spawn_blocking<T, F>(&self, work: F) -> BlockingPart<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        BlockingPart::spawn(&self.run, work)
+    }
+
+    /// Whether this run should stop: cancelled, timed out, covered by a later one, or given up by
+    /// the executor. Work in [`TaskContext::spawn_blocking`] looks at it from time to time.
     pub fn is_cancelled(&self) -> bool {
         self.run.cancel.is_cancelled()
     }

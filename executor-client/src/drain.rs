@@ -25,6 +25,10 @@ const DELIVER_LIMIT: Duration = Duration::from_secs(5);
 /// How long the threads may take to end; a disk may hang.
 const THREADS_LIMIT: Duration = Duration::from_secs(5);
 
+/// What the record of a run says that could not be ended.
+const DOES_NOT_STOP: &str = "given up: the executor shut down, and the handler or a blocking part of it did not stop; \
+                             it ends with the process at the latest";
+
 /// Between looks at a condition.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -52,8 +56,7 @@ pub(crate) async fn drain(member: &Member, heartbeat: &tokio::task::AbortHandle)
         let stopped = runs.abandon_running();
         tracing::warn!(runs = stopped, "executor.drain_timeout");
         if !until(Instant::now() + STOP_LIMIT, || runs.counts().running == 0).await {
-            let left = runs
-                .end_by_force("given up: the executor shut down and the handler did not stop (it blocks its thread)");
+            let left = runs.end_by_force(DOES_NOT_STOP);
             tracing::error!(runs = left, "executor.handlers_do_not_stop");
         }
     }

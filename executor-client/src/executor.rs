@@ -188,9 +188,8 @@ fn start_threads(
 ) -> Result<Vec<JoinHandle<()>>, RunError> {
     let timing = Arc::clone(&member.runs);
     let timer = watched_thread("carillon-timer", ended, move || {
-        timing.timer.run(&timing.clock, |due| {
-            let slots = timing.release(due);
-            start_slots(&timing, &handlers, slots);
+        timing.timer.run(&timing.clock, |due, now_us| {
+            timing.release(due, now_us, |slots| start_slots(&timing, &handlers, slots))
         });
     })?;
     let (runs, outbox) = (Arc::clone(&member.runs), Arc::clone(&member.outbox));

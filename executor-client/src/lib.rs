@@ -48,11 +48,15 @@ mod verify;
 
 mod clock;
 mod lease;
+mod parts;
+mod ready;
 mod remembered;
 mod runs;
 mod slot;
 mod table;
+mod tasks;
 mod timer;
+mod turns;
 
 mod drain;
 mod journal;
@@ -65,3 +69,4 @@ pub use carillon_protocol::sign::SignMethod;
 pub use context::{Output, TaskContext};
 pub use error::{BuildError, RunError, TaskError};
 pub use executor::Executor;
+pub use parts::BlockingPart;

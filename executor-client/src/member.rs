@@ -254,7 +254,9 @@ impl Member {
                 _ => {
                     if self.executor_id().is_some() && self.runs.counts().running > 0 {
                         let runs = self.runs.abandon_running();
-                        tracing::error!(runs, "runs.abandoned: no contact with any node");
+                        if runs > 0 {
+                            tracing::error!(runs, "runs.abandoned: no contact with any node");
+                        }
                     }
                     LOOK
                 }

@@ -9,16 +9,21 @@ use crate::clock::ClusterClock;
 use crate::context::{Run, Stop};
 use crate::handler::Handlers;
 use crate::lease::Lease;
+use crate::ready::Ticket;
 use crate::sync::{Signal, lock};
 use crate::table::{Begin, Counts, Snapshot, Table};
 use crate::timer::Timer;
 use carillon_protocol::{CancelOutcome, DispatchItem, DispatchOutcome, RunKey, RunResult, RunStatus};
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Runs handled per critical section, so that no burst keeps the lock from the slots for long.
 const LOCK_BATCH: usize = 64;
+
+/// Runs released per critical section when there is nothing to judge.
+const RELEASE_BATCH: usize = 1_024;
 
 /// Shared by the server, the timer, the slots, the heartbeat and the recorder.
 pub(crate) struct Runs {
@@ -75,10 +80,10 @@ impl Runs {
                         DispatchOutcome::TooLate
                     }
                     Ok(run) => {
-                        let at = (run.item.due_time, run.key());
+                        let ticket = run.ticket();
                         let outcome = table.accept(run, journal_full, now_us);
                         if outcome == DispatchOutcome::Accepted {
-                            due.push(at);
+                            due.push(ticket);
                         }
                         outcome
                     }
@@ -98,10 +103,55 @@ impl Runs {
         }
     }
 
-    /// Marks runs as due. Returns how many slot tasks the caller must start.
-    pub(crate) fn release(&self, due: &[RunKey]) -> usize {
+    /// Changes the table, and sees to what follows outside its lock.
+    fn change<T>(&self, work: impl FnOnce(&mut Table) -> T) -> T {
         let mut table = lock(&self.table);
-        table.ready.extend(due);
+        let nothing_to_record = table.finished.is_empty();
+        let worked = work(&mut table);
+        let record = nothing_to_record && !table.finished.is_empty();
+        let covered = std::mem::take(&mut table.covered);
+        drop(table);
+        if record {
+            self.record.set();
+        }
+        for (run, log) in covered {
+            run.stop(Stop::Covered(log));
+        }
+        worked
+    }
+
+    /// Takes what is due at the cluster instant `now_us`, and ends what has waited too long.
+    /// `start` is told how many slot tasks to start. Returns when it must be called again for
+    /// those that wait, cluster ms.
+    pub(crate) fn release(&self, mut due: Vec<Ticket>, now_us: i64, start: impl Fn(usize)) -> Option<i64> {
+        let may_start = self.lease.may_start(self.clock.local_us());
+        // Those that wait for nothing but a slot, and are alike, cost no more than a move.
+        let alike = |first: &Ticket| {
+            due.iter().all(|ticket| !ticket.exclusive && !ticket.limited && ticket.priority == first.priority)
+        };
+        let batch = if due.first().is_none_or(alike) { RELEASE_BATCH } else { LOCK_BATCH };
+        if batch == LOCK_BATCH {
+            due.sort_unstable_by_key(|ticket| (Reverse(ticket.priority), *ticket));
+        }
+        for batch in due.chunks(batch) {
+            start(self.change(|table| {
+                for ticket in batch {
+                    table.due(*ticket, may_start, now_us);
+                }
+                self.claim_slots(table)
+            }));
+        }
+        loop {
+            let (look_ms, slots) = self.change(|table| (table.expire(now_us), self.claim_slots(table)));
+            start(slots);
+            if look_ms.is_none_or(|at| at > now_us.div_euclid(1_000)) {
+                return look_ms;
+            }
+        }
+    }
+
+    /// Takes slots for what is ready, as far as there are any.
+    fn claim_slots(&self, table: &mut Table) -> usize {
         let more = table.ready.len().min(self.capacity.saturating_sub(table.slots));
         table.slots += more;
         more
@@ -113,17 +163,12 @@ impl Runs {
             let may_start = self.lease.may_start(self.clock.local_us());
             let cluster_us = self.clock.now_us().unwrap_or(i64::MIN);
             let mut early = Vec::new();
-            let mut table = lock(&self.table);
-            let nothing_to_record = table.finished.is_empty();
-            if let Some(result) = done.take() {
-                table.finish(result);
-            }
-            let (next, again) = take_next(&mut table, may_start, cluster_us, &mut early);
-            let record = nothing_to_record && !table.finished.is_empty();
-            drop(table);
-            if record {
-                self.record.set();
-            }
+            let (next, again) = self.change(|table| {
+                if let Some(result) = done.take() {
+                    table.finish(result);
+                }
+                take_next(table, may_start, cluster_us, &mut early)
+            });
             self.timer.push(&early);
             if !again {
                 return next;
@@ -137,11 +182,17 @@ impl Runs {
         let mut outcomes = Vec::with_capacity(keys.len());
         let mut stopping = Vec::new();
         for batch in keys.chunks(LOCK_BATCH) {
-            let mut table = lock(&self.table);
-            for key in batch {
-                let (outcome, run) = table.cancel(*key, unstarted_only, now_us);
-                outcomes.push(outcome);
-                stopping.extend(run);
+            let ready = self.change(|table| {
+                for key in batch {
+                    let (outcome, run) = table.cancel(*key, unstarted_only, now_us);
+                    outcomes.push(outcome);
+                    stopping.extend(run);
+                }
+                !table.ready.is_empty() && table.slots < self.capacity
+            });
+            if ready {
+                // It may have become the turn of another, and slots are started by the timer.
+                self.timer.poke();
             }
         }
         // Outside the lock: it wakes handlers.
@@ -151,39 +202,41 @@ impl Runs {
         outcomes
     }
 
+    /// What a probe asks: how many there are, and which of `tasks` are busy.
+    pub(crate) fn probe(&self, tasks: &[i64]) -> (Counts, Vec<i64>) {
+        let table = lock(&self.table);
+        (table.counts, table.busy(tasks))
+    }
+
     pub(crate) fn is_running(&self, key: RunKey) -> bool {
         lock(&self.table).is_running(key)
     }
 
-    /// Stops everything that runs. Returns how many that were.
+    /// Stops everything that runs. Returns how many had not been told to stop before.
     pub(crate) fn abandon_running(&self) -> usize {
         let running = lock(&self.table).running();
-        for run in &running {
-            run.stop(Stop::Abandoned);
-        }
-        running.len()
+        running.iter().filter(|run| run.stop(Stop::Abandoned)).count()
     }
 
     /// Ends what would not stop, as far as the nodes are concerned.
     pub(crate) fn end_by_force(&self, why: &str) -> usize {
         let finished_at = self.clock.now_ms().unwrap_or(0);
-        let mut table = lock(&self.table);
-        let running = table.running();
-        for run in &running {
-            table.finish(RunResult {
-                log: run.item.log,
-                attempt: run.item.attempt,
-                status: RunStatus::Abandoned,
-                message: why.to_owned(),
-                output: String::new(),
-                // It did start, not before it was due; the exact instant is with its task.
-                started_at: run.item.due_time,
-                finished_at,
-            });
-        }
-        drop(table);
-        self.record.set();
-        running.len()
+        self.change(|table| {
+            let running = table.running();
+            for run in &running {
+                table.finish(RunResult {
+                    log: run.item.log,
+                    attempt: run.item.attempt,
+                    status: RunStatus::Abandoned,
+                    message: why.to_owned(),
+                    output: String::new(),
+                    // It did start, not before it was due; the exact instant is with its task.
+                    started_at: run.item.due_time,
+                    finished_at,
+                });
+            }
+            running.len()
+        })
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
@@ -236,20 +289,15 @@ impl Runs {
 
 /// The next run that may start. The second value asks for another round after letting others
 /// at the lock; without it and without a run, the slot has been given back.
-fn take_next(
-    table: &mut Table,
-    may_start: bool,
-    cluster_us: i64,
-    early: &mut Vec<(i64, RunKey)>,
-) -> (Option<Arc<Run>>, bool) {
+fn take_next(table: &mut Table, may_start: bool, cluster_us: i64, early: &mut Vec<Ticket>) -> (Option<Arc<Run>>, bool) {
     for _ in 0..LOCK_BATCH {
-        let Some(key) = table.ready.pop_front() else {
+        let Some(ticket) = table.ready.pop() else {
             table.slots -= 1;
             return (None, false);
         };
-        match table.begin(key, may_start, cluster_us) {
+        match table.begin(ticket, may_start, cluster_us) {
             Begin::Start(run) => return (Some(run), false),
-            Begin::Early(due_ms) => early.push((due_ms, key)),
+            Begin::Early => early.push(ticket),
             Begin::Skipped => {}
         }
     }

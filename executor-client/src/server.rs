@@ -5,7 +5,8 @@ use crate::verify::{Claims, Refusal, Verifier};
 use bytes::Bytes;
 use carillon_protocol::sign::header;
 use carillon_protocol::{
-    BODY_BYTES_MAX, Cancel, CancelAck, CancelOutcome, Code, DISPATCH_ITEMS_MAX, Dispatch, DispatchAck, Health, Reply,
+    BODY_BYTES_MAX, Cancel, CancelAck, CancelOutcome, Code, DISPATCH_ITEMS_MAX, Dispatch, DispatchAck, Health,
+    PROBE_TASKS_MAX, Probe, ProbeAck, Reply,
 };
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
@@ -112,7 +113,7 @@ impl Server {
         let path = request.uri().path().to_owned();
         let query = request.uri().query().unwrap_or_default().to_owned();
         let fail = |refusal| Err((path.chars().take(64).collect(), refusal));
-        if request.method() != Method::POST || !matches!(path.as_str(), "/dispatch" | "/cancel" | "/logs") {
+        if request.method() != Method::POST || !matches!(path.as_str(), "/dispatch" | "/cancel" | "/probe" | "/logs") {
             return fail((Code::NotFound, "there is no such path here"));
         }
         let claims = match self.verifier.check_headers(request.headers()) {
@@ -133,6 +134,7 @@ impl Server {
         match path {
             "/dispatch" => self.dispatch(body),
             "/cancel" => self.cancel(body).await,
+            "/probe" => self.probe(body),
             _ => refuse(Code::NotFound, "this executor keeps no logs of its runs"),
         }
     }
@@ -142,7 +144,7 @@ impl Server {
             Ok(message) => message,
             Err(answer) => return answer,
         };
-        if let Err(answer) = self.check_meant(message.executor_id, message.items.len()) {
+        if let Err(answer) = self.check_meant(message.executor_id, message.items.len(), DISPATCH_ITEMS_MAX) {
             return answer;
         }
         let outcomes = self.member.runs.dispatch(message.items);
@@ -154,7 +156,7 @@ impl Server {
             Ok(message) => message,
             Err(answer) => return answer,
         };
-        if let Err(answer) = self.check_meant(message.executor_id, message.runs.len()) {
+        if let Err(answer) = self.check_meant(message.executor_id, message.runs.len(), DISPATCH_ITEMS_MAX) {
             return answer;
         }
         let runs = &self.member.runs;
@@ -181,12 +183,29 @@ impl Server {
         ok(&CancelAck { outcomes })
     }
 
+    /// Any signed answer says that this process lives; a draining one is not to be routed to.
+    fn probe(&self, body: &[u8]) -> Answer {
+        let message: Probe = match parse(body) {
+            Ok(message) => message,
+            Err(answer) => return answer,
+        };
+        if let Err(answer) = self.check_meant(message.executor_id, message.tasks.len(), PROBE_TASKS_MAX) {
+            return answer;
+        }
+        let Member { runs, settings, .. } = &*self.member;
+        if runs.is_draining() {
+            return refuse(Code::ShuttingDown, "this executor is shutting down");
+        }
+        let (counts, busy) = runs.probe(&message.tasks);
+        ok(&ProbeAck { held: counts.held, running: counts.running, capacity: settings.capacity as u32, busy })
+    }
+
     /// Whether a request with so many items is for this process.
-    fn check_meant(&self, executor_id: i64, items: usize) -> Result<(), Answer> {
+    fn check_meant(&self, executor_id: i64, items: usize, items_max: usize) -> Result<(), Answer> {
         if self.member.executor_id() != Some(executor_id) {
             return Err(refuse(Code::WrongExecutor, "this is another executor process, or it has not registered yet"));
         }
-        if items > DISPATCH_ITEMS_MAX {
+        if items > items_max {
             return Err(refuse(Code::BadRequest, "too many items in one request"));
         }
         Ok(())

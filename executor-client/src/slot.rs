@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
 /// Runs after which a slot lets other tasks of the runtime in, even if no handler ever waited.
@@ -17,10 +17,12 @@ const RUNS_PER_TURN: u32 = 32;
 /// Slot tasks that one task starts; they spread over the workers by stealing.
 const SLOTS_PER_STARTER: usize = 256;
 
+/// After how long a run that was told to stop, and whose blocking part goes on, is worth a word.
+const STILL_RUNNING: Duration = Duration::from_secs(10);
+
 /// How a handler ended.
 enum Ended {
     Returned(Result<Output, TaskError>),
-    TimedOut,
     Stopped(Stop),
 }
 
@@ -58,10 +60,16 @@ async fn execute(runs: &Runs, run: Arc<Run>) -> RunResult {
     let started_us = runs.clock.now_us().unwrap_or_default();
     let context = TaskContext::new(Arc::clone(&run), started_us);
     let ended = AssertUnwindSafe(drive(&run, context, runs.cancel_grace)).catch_unwind().await;
-    let (status, message, output) = match ended {
-        Ok(ended) => describe(&run, ended),
-        Err(panic) => (RunStatus::Panicked, panic_message(&*panic), String::new()),
+    let (status, mut message, output) = match (ended, run.stop_reason()) {
+        (Ok(ended), _) => describe(&run, ended),
+        // A panic on the way out is no outcome either.
+        (Err(_), Some(why)) => describe(&run, Ended::Stopped(why)),
+        (Err(panic), None) => (RunStatus::Panicked, panic_message(&*panic), String::new()),
     };
+    if !run.parts.close() {
+        let waited = end_parts(&run).await;
+        message = format!("{message}; its blocking part returned {} ms later", waited.as_millis());
+    }
     RunResult {
         log: run.item.log,
         attempt: run.item.attempt,
@@ -73,9 +81,16 @@ async fn execute(runs: &Runs, run: Arc<Run>) -> RunResult {
     }
 }
 
-/// Awaits the handler until it ends, times out or is stopped; then drops it.
+/// Awaits the handler and its blocking parts until they end, time out or are stopped; then drops
+/// the handler.
 async fn drive(run: &Run, context: TaskContext, grace: Duration) -> Ended {
-    let mut handler = run.handler.call(context);
+    let handler = run.handler.call(context);
+    let whole = async {
+        let result = handler.await;
+        run.parts.none_left().await;
+        result
+    };
+    let mut whole = std::pin::pin!(whole);
     // A lazy block: a handler that never waits costs no timer.
     let timeout = async {
         match u64::try_from(run.item.timeout_ms) {
@@ -86,26 +101,50 @@ async fn drive(run: &Run, context: TaskContext, grace: Duration) -> Ended {
     let mut timeout = std::pin::pin!(timeout);
     let why = tokio::select! {
         biased;
-        result = &mut handler => {
+        result = &mut whole => {
             // What a handler returns once it has been told to stop is no outcome.
             return run.stop_reason().map_or(Ended::Returned(result), Ended::Stopped);
         }
         () = &mut timeout => {
             // For what outlives the handler's future, such as a blocking part of it.
-            run.signal();
-            return Ended::TimedOut;
+            run.stop(Stop::TimedOut);
+            return Ended::Stopped(run.stop_reason().unwrap_or(Stop::TimedOut));
         }
         why = run.stopped() => why,
     };
-    if why == Stop::Cancelled {
+    if matches!(why, Stop::Cancelled | Stop::Covered(_)) {
         tokio::select! {
             biased;
-            _ = &mut handler => {}
+            _ = &mut whole => {}
             () = &mut timeout => {}
             () = tokio::time::sleep(grace) => {}
         }
     }
     Ended::Stopped(why)
+}
+
+/// Waits for the blocking parts of a run whose handler is gone. Returns how long that took.
+async fn end_parts(run: &Run) -> Duration {
+    let since = Instant::now();
+    run.signal();
+    let ended = async {
+        // One may begin another until it has been counted out.
+        while !run.parts.close() {
+            run.parts.none_left().await;
+        }
+    };
+    let mut ended = std::pin::pin!(ended);
+    if tokio::time::timeout(STILL_RUNNING, &mut ended).await.is_err() {
+        tracing::warn!(
+            log = run.item.log,
+            attempt = run.item.attempt,
+            task = run.item.task,
+            task_name = run.item.task_name,
+            "run.still_running: it was told to stop, but a blocking part of it has not returned"
+        );
+        ended.await;
+    }
+    since.elapsed()
 }
 
 fn describe(run: &Run, ended: Ended) -> (RunStatus, String, String) {
@@ -115,8 +154,11 @@ fn describe(run: &Run, ended: Ended) -> (RunStatus, String, String) {
             let status = if error.is_fatal() { RunStatus::FailedForGood } else { RunStatus::Failed };
             (status, error.into_message(), String::new())
         }
-        Ended::TimedOut => {
+        Ended::Stopped(Stop::TimedOut) => {
             (RunStatus::TimedOut, format!("stopped after its time-out of {} ms", run.item.timeout_ms), String::new())
+        }
+        Ended::Stopped(Stop::Covered(log)) => {
+            (RunStatus::Covered, format!("stopped: run {log} of the task took its place"), String::new())
         }
         Ended::Stopped(Stop::Cancelled) => (RunStatus::Cancelled, "cancelled".to_owned(), String::new()),
         Ended::Stopped(Stop::Abandoned) => (

@@ -1,18 +1,23 @@
 //! Every run that this executor answers for, as plain data: no clock, no I/O, no tasks.
 //!
 //! ```text
-//!            accept            due, slot free            ended             acknowledged
-//!   (absent) ─────▶ Held ────────────────────▶ Running ───────▶ Unacknowledged ───────▶ ended
-//!      ▲             │ cancel, drain              │ lease gone: NotStarted ▲            (remembered)
-//!      └─────────────┘ (a cancel is remembered)   └────────────────────────┘
+//!            accept          due, its turn, slot free         ended             acknowledged
+//!   (absent) ─────▶ Held ─────────────────────────▶ Running ───────▶ Unacknowledged ───────▶ ended
+//!      ▲             │ │ never started: lease gone, blocked, covered,      ▲          (remembered)
+//!      └─────────────┘ │ waited too long                                   │
+//!       cancel, drain  └───────────────────────────────────────────────────┘
+//!       (a cancel is remembered)
 //! ```
 //!
-//! A run is in exactly one state at any time, so a heartbeat's snapshot never misses one.
+//! A run is in exactly one state at any time, so a heartbeat's snapshot never misses one. One
+//! that waits for its turn is held. What a due run does while others of its task go on: `turns`.
 
 use crate::context::Run;
+use crate::ready::{Ready, Ticket};
 use crate::remembered::Remembered;
+use crate::tasks::{TaskAt, Tasks};
 use carillon_protocol::{CancelOutcome, DispatchOutcome, RunKey, RunResult, RunStatus};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// How long an ended run answers `Duplicate`, monotonic µs.
@@ -31,9 +36,10 @@ const CANCELLED_MAX: usize = 200_000;
 pub(crate) const LIVE_MAX: usize = 200_000;
 
 pub(crate) enum State {
-    Held(Arc<Run>),
-    Running(Arc<Run>),
-    Unacknowledged,
+    Held(Arc<Run>, TaskAt),
+    Running(Arc<Run>, TaskAt),
+    /// Without a task when it comes from an earlier process.
+    Unacknowledged(Option<TaskAt>),
 }
 
 /// How many runs are in which state.
@@ -55,19 +61,25 @@ pub(crate) struct Snapshot {
 /// What became of a run that was to start.
 pub(crate) enum Begin {
     Start(Arc<Run>),
-    /// Not due yet after all (the clock's estimate went back); due at this cluster ms.
-    Early(i64),
-    /// Cancelled meanwhile, or not started because the lease ran out.
+    /// Not due yet after all: the clock's estimate went back.
+    Early,
+    /// Cancelled meanwhile, not its turn, or ended without a start.
     Skipped,
 }
 
 /// The runs. Instants named `now_us` are monotonic.
 pub(crate) struct Table {
     pub(crate) live: HashMap<RunKey, State>,
-    /// Due and waiting for a slot, in order.
-    pub(crate) ready: VecDeque<RunKey>,
+    pub(crate) tasks: Tasks,
+    /// Due and waiting for a slot.
+    pub(crate) ready: Ready,
+    /// Due runs that may wait only until an instant (cluster ms).
+    pub(crate) waits: BTreeSet<(i64, RunKey)>,
     /// Results that the recorder has not fetched yet.
     pub(crate) finished: Vec<RunResult>,
+    /// Running ones to stop, each with the log that takes its place: by whoever changed the
+    /// table, and outside the lock, as it wakes handlers.
+    pub(crate) covered: Vec<(Arc<Run>, i64)>,
     pub(crate) counts: Counts,
     /// Slots taken by slot tasks.
     pub(crate) slots: usize,
@@ -81,8 +93,11 @@ impl Table {
     pub(crate) fn new(held_max: usize) -> Self {
         Self {
             live: HashMap::with_capacity(held_max.min(LIVE_MAX)),
-            ready: VecDeque::with_capacity(1_024),
+            tasks: Tasks::default(),
+            ready: Ready::new(),
+            waits: BTreeSet::new(),
             finished: Vec::with_capacity(1_024),
+            covered: Vec::new(),
             counts: Counts::default(),
             slots: 0,
             draining: false,
@@ -116,60 +131,88 @@ impl Table {
         {
             return DispatchOutcome::Busy;
         }
-        self.live.insert(key, State::Held(run));
+        let task = self.tasks.enter(run.item.task, run.is_exclusive());
+        self.live.insert(key, State::Held(run, task));
         self.counts.held += 1;
         DispatchOutcome::Accepted
     }
 
-    /// Moves a due run to `Running`, if it is still held and may start. `cluster_us` is the
-    /// cluster clock.
-    pub(crate) fn begin(&mut self, key: RunKey, may_start: bool, cluster_us: i64) -> Begin {
-        let Some(state) = self.live.get_mut(&key) else {
+    /// Moves a due run to `Running`, if it is still held, has its turn and may start.
+    /// `cluster_us` is the cluster clock.
+    pub(crate) fn begin(&mut self, ticket: Ticket, may_start: bool, cluster_us: i64) -> Begin {
+        let Some(state) = self.live.get_mut(&ticket.key) else {
             return Begin::Skipped;
         };
-        let State::Held(run) = state else {
+        let State::Held(run, at) = state else {
             return Begin::Skipped;
         };
+        let at = *at;
+        if ticket.exclusive && !self.tasks.take_turn(at, ticket) {
+            return Begin::Skipped;
+        }
         if run.due_us() > cluster_us {
-            return Begin::Early(run.item.due_time);
+            self.settle(at);
+            return Begin::Early;
         }
+        let run = Arc::clone(run);
+        let too_late = ticket.limited && run.give_up_ms() <= cluster_us.div_euclid(1_000);
+        let beside = ticket.exclusive && self.tasks.running(at) > 0;
+        if too_late || beside || !may_start {
+            self.not_begun(&run, at, (too_late, may_start), cluster_us);
+            return Begin::Skipped;
+        }
+        self.tasks.started(at, ticket.exclusive.then_some(&run));
+        *state = State::Running(Arc::clone(&run), at);
         self.counts.held -= 1;
-        if may_start {
-            let run = Arc::clone(run);
-            *state = State::Running(Arc::clone(&run));
-            self.counts.running += 1;
-            return Begin::Start(run);
+        self.counts.running += 1;
+        if ticket.limited {
+            self.waits.remove(&(run.give_up_ms(), ticket.key));
         }
-        *state = State::Unacknowledged;
+        Begin::Start(run)
+    }
+
+    /// Ends a held run that will never start.
+    pub(crate) fn end_unstarted(&mut self, run: &Run, status: RunStatus, message: String, cluster_us: i64) {
+        let key = run.key();
+        let Some(state @ State::Held(..)) = self.live.get_mut(&key) else {
+            return;
+        };
+        let State::Held(_, at) = *state else {
+            return;
+        };
+        *state = State::Unacknowledged(Some(at));
+        self.counts.held -= 1;
         self.counts.unacknowledged += 1;
         self.finished.push(RunResult {
             log: key.0,
             attempt: key.1,
-            status: RunStatus::NotStarted,
-            message: "not started: no node had acknowledged this executor's heartbeat for so \
-                      long that the run may have been given to another"
-                .to_owned(),
+            status,
+            message,
             output: String::new(),
             started_at: 0,
             finished_at: cluster_us.div_euclid(1_000),
         });
-        Begin::Skipped
+        self.forget_wait(run, at);
     }
 
     /// Takes the result of a running run. Ignored when it was ended by force before.
     pub(crate) fn finish(&mut self, result: RunResult) {
         let key = RunKey(result.log, result.attempt);
-        if let Some(state @ State::Running(_)) = self.live.get_mut(&key) {
-            *state = State::Unacknowledged;
+        if let Some(state) = self.live.get_mut(&key)
+            && let State::Running(_, at) = *state
+        {
+            *state = State::Unacknowledged(Some(at));
             self.counts.running -= 1;
             self.counts.unacknowledged += 1;
             self.finished.push(result);
+            self.tasks.ended(at, key);
+            self.settle(at);
         }
     }
 
     /// A result from the journal of an earlier process.
     pub(crate) fn restore(&mut self, key: RunKey) {
-        if self.live.insert(key, State::Unacknowledged).is_none() {
+        if self.live.insert(key, State::Unacknowledged(None)).is_none() {
             self.counts.unacknowledged += 1;
         }
     }
@@ -177,7 +220,10 @@ impl Table {
     /// Ends the life of results that a node has taken.
     pub(crate) fn acknowledged(&mut self, keys: &[RunKey], now_us: i64) {
         for key in keys {
-            if let Some(State::Unacknowledged) = self.live.get(key) {
+            if let Some(State::Unacknowledged(at)) = self.live.get(key) {
+                if let Some(at) = *at {
+                    self.tasks.leave(at);
+                }
                 self.live.remove(key);
                 self.counts.unacknowledged -= 1;
                 self.ended.insert(*key, now_us);
@@ -193,15 +239,18 @@ impl Table {
         now_us: i64,
     ) -> (CancelOutcome, Option<Arc<Run>>) {
         match self.live.get(&key) {
-            Some(State::Held(_)) => {
+            Some(State::Held(run, at)) => {
+                let (run, at) = (Arc::clone(run), *at);
                 self.live.remove(&key);
                 self.counts.held -= 1;
+                self.forget_wait(&run, at);
+                self.tasks.leave(at);
                 self.remember_cancel(key, now_us);
                 (CancelOutcome::Dropped, None)
             }
-            Some(State::Running(_)) if unstarted_only => (CancelOutcome::Running, None),
-            Some(State::Running(run)) => (CancelOutcome::Stopping, Some(Arc::clone(run))),
-            Some(State::Unacknowledged) => (CancelOutcome::Unknown, None),
+            Some(State::Running(..)) if unstarted_only => (CancelOutcome::Running, None),
+            Some(State::Running(run, _)) => (CancelOutcome::Stopping, Some(Arc::clone(run))),
+            Some(State::Unacknowledged(_)) => (CancelOutcome::Unknown, None),
             None => {
                 if !self.ended.contains(key) {
                     self.remember_cancel(key, now_us);
@@ -219,15 +268,15 @@ impl Table {
     }
 
     pub(crate) fn is_running(&self, key: RunKey) -> bool {
-        matches!(self.live.get(&key), Some(State::Running(_)))
+        matches!(self.live.get(&key), Some(State::Running(..)))
     }
 
     pub(crate) fn running(&self) -> Vec<Arc<Run>> {
         self.live
             .values()
             .filter_map(|state| match state {
-                State::Running(run) => Some(Arc::clone(run)),
-                State::Held(_) | State::Unacknowledged => None,
+                State::Running(run, _) => Some(Arc::clone(run)),
+                State::Held(..) | State::Unacknowledged(_) => None,
             })
             .collect()
     }
@@ -240,9 +289,9 @@ impl Table {
         };
         for (key, state) in &self.live {
             match state {
-                State::Held(_) => snapshot.held.push(*key),
-                State::Running(_) => snapshot.running.push(*key),
-                State::Unacknowledged => snapshot.unacknowledged.push(*key),
+                State::Held(..) => snapshot.held.push(*key),
+                State::Running(..) => snapshot.running.push(*key),
+                State::Unacknowledged(_) => snapshot.unacknowledged.push(*key),
             }
         }
         snapshot
@@ -252,12 +301,45 @@ impl Table {
     pub(crate) fn drain(&mut self) -> Vec<RunKey> {
         self.draining = true;
         self.ready.clear();
-        let held: Vec<RunKey> =
-            self.live.iter().filter(|(_, state)| matches!(state, State::Held(_))).map(|(key, _)| *key).collect();
-        for key in &held {
-            self.live.remove(key);
-        }
+        self.waits.clear();
+        let mut held = Vec::with_capacity(self.counts.held);
+        let (live, tasks) = (&mut self.live, &mut self.tasks);
+        live.retain(|key, state| match state {
+            State::Held(run, at) => {
+                tasks.give_up(*at, run.ticket());
+                tasks.leave(*at);
+                held.push(*key);
+                false
+            }
+            State::Running(..) | State::Unacknowledged(_) => true,
+        });
         self.counts.held = 0;
         held
+    }
+
+    /// Of `tasks` those of which a run is running, or due and waiting; in their order, each once.
+    pub(crate) fn busy(&self, tasks: &[i64]) -> Vec<i64> {
+        let mut asked = HashSet::with_capacity(tasks.len());
+        let mut busy: HashSet<i64> = HashSet::new();
+        // Held, and perhaps due: the concurrent ones are in the queue before the slots only.
+        let mut perhaps = HashSet::new();
+        for id in tasks {
+            if let Some(at) = self.tasks.find(*id)
+                && asked.insert(*id)
+            {
+                let occupied = self.tasks.running(at) > 0 || self.tasks.waiting(at).next().is_some();
+                if occupied {
+                    busy.insert(*id)
+                } else {
+                    perhaps.insert(*id)
+                };
+            }
+        }
+        if !perhaps.is_empty() {
+            let held = |key| matches!(self.live.get(key), Some(State::Held(..)));
+            let waiting = self.ready.iter().filter(|ticket| perhaps.contains(&ticket.task) && held(&ticket.key));
+            busy.extend(waiting.map(|ticket| ticket.task));
+        }
+        tasks.iter().filter(|id| busy.remove(id)).copied().collect()
     }
 }

@@ -6,8 +6,8 @@
 //! cluster clock and looks again whenever the clock's estimate changes.
 
 use crate::clock::ClusterClock;
+use crate::ready::Ticket;
 use crate::sync::lock;
-use carillon_protocol::RunKey;
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -26,20 +26,24 @@ pub(crate) struct Timer {
 struct State {
     /// Due time (cluster ms) → runs in the order of their arrival. A run that was cancelled
     /// stays here until it is due and is skipped then.
-    buckets: BTreeMap<i64, Vec<RunKey>>,
+    buckets: BTreeMap<i64, Vec<Ticket>>,
+    /// When the first of those that wait has waited too long, cluster ms.
+    look_ms: Option<i64>,
+    /// Whether somebody wants the thread to look at once.
+    poked: bool,
     stopped: bool,
 }
 
 impl Timer {
-    /// Adds runs with their due times, cluster ms.
-    pub(crate) fn push(&self, runs: &[(i64, RunKey)]) {
+    /// Adds runs.
+    pub(crate) fn push(&self, runs: &[Ticket]) {
         if runs.is_empty() {
             return;
         }
         let mut state = lock(&self.state);
         let earliest = state.earliest();
-        for (due_ms, key) in runs {
-            state.buckets.entry(*due_ms).or_default().push(*key);
+        for run in runs {
+            state.buckets.entry(run.due_ms).or_default().push(*run);
         }
         let sooner = state.earliest() != earliest;
         drop(state);
@@ -55,9 +59,17 @@ impl Timer {
         self.changed.notify_one();
     }
 
+    /// Has the thread release once, due runs or not.
+    pub(crate) fn poke(&self) {
+        lock(&self.state).poked = true;
+        self.changed.notify_one();
+    }
+
     /// Forgets every run.
     pub(crate) fn clear(&self) {
-        lock(&self.state).buckets.clear();
+        let mut state = lock(&self.state);
+        state.buckets.clear();
+        state.look_ms = None;
     }
 
     /// Ends the thread.
@@ -66,18 +78,20 @@ impl Timer {
         self.changed.notify_one();
     }
 
-    /// The thread: hands what is due to `release` until stopped.
-    pub(crate) fn run(&self, clock: &ClusterClock, release: impl Fn(&[RunKey])) {
+    /// The thread: until stopped hands what is due, with the cluster time in µs, to `release`,
+    /// which says when to come again at the latest (cluster ms).
+    pub(crate) fn run(&self, clock: &ClusterClock, release: impl Fn(Vec<Ticket>, i64) -> Option<i64>) {
         let mut state = lock(&self.state);
         while !state.stopped {
             let sleep = match (state.earliest(), clock.now_us()) {
-                (Some(due_ms), Some(now_us)) => {
-                    let left_us = due_ms.saturating_mul(1_000).saturating_sub(now_us);
+                (Some(at_ms), Some(now_us)) => {
+                    let left_us = at_ms.saturating_mul(1_000).saturating_sub(now_us);
                     if left_us <= 0 {
                         let due = state.take_due(now_us.div_euclid(1_000));
                         drop(state);
-                        release(&due);
+                        let look_ms = release(due, now_us);
                         state = lock(&self.state);
+                        state.look_ms = look_ms;
                         continue;
                     }
                     Duration::from_micros(left_us as u64).min(SLEEP_MAX)
@@ -90,11 +104,17 @@ impl Timer {
 }
 
 impl State {
+    /// When there is something to do, cluster ms.
     fn earliest(&self) -> Option<i64> {
-        self.buckets.first_key_value().map(|(due, _)| *due)
+        if self.poked {
+            return Some(i64::MIN);
+        }
+        let due = self.buckets.first_key_value().map(|(due, _)| *due);
+        due.into_iter().chain(self.look_ms).min()
     }
 
-    fn take_due(&mut self, now_ms: i64) -> Vec<RunKey> {
+    fn take_due(&mut self, now_ms: i64) -> Vec<Ticket> {
+        self.poked = false;
         let mut due = Vec::new();
         while let Some(bucket) = self.buckets.first_entry() {
             if *bucket.key() > now_ms {
@@ -114,13 +134,27 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use carillon_protocol::RunKey;
 
     #[test]
     fn what_is_due_leaves_in_the_order_of_due_times() {
+        let ticket = |due_ms, log| Ticket {
+            due_ms,
+            key: RunKey(log, 1),
+            task: 1,
+            priority: 5,
+            exclusive: false,
+            limited: false,
+        };
         let timer = Timer::default();
-        timer.push(&[(20, RunKey(2, 1)), (10, RunKey(1, 1)), (30, RunKey(3, 1))]);
+        timer.push(&[ticket(20, 2), ticket(10, 1), ticket(30, 3)]);
         let mut state = lock(&timer.state);
-        assert_eq!(state.take_due(20), vec![RunKey(1, 1), RunKey(2, 1)]);
+        assert_eq!(state.take_due(20), [ticket(10, 1), ticket(20, 2)]);
         assert_eq!(state.earliest(), Some(30));
+        state.look_ms = Some(25);
+        assert_eq!(state.earliest(), Some(25));
+        state.poked = true;
+        assert!(state.take_due(24).is_empty());
+        assert_eq!(state.earliest(), Some(25));
     }
 }

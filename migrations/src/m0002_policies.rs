@@ -115,9 +115,9 @@ const TASK_PARENT: Columns = &[
 ];
 /// One row for each run whose end has consequences beyond the run; its id is the log's.
 const FOLLOW_UP: Columns = &[("id", Big), ("task_id", Big)];
-/// One row for each run that was handed over under a bound; its id is the log's. It counts while
-/// the log is DISPATCHED.
-const PERMIT: Columns = &[("id", Big), ("tenant_id", Big), ("app_id", Big), ("task_id", Big), ("runs", Int)];
+/// One row for each run that runs, or is about to, under a bound; its id is the log's. It counts
+/// while the log is DISPATCHED, or QUEUED with this version.
+const PERMIT: Columns = &[("id", Big), ("tenant_id", Big), ("app_id", Big), ("task_id", Big), ("version", Big)];
 /// A task, app or tenant whose permits are given one transaction at a time.
 const PERMIT_SCOPE: Columns = &[("id", Big), ("turn", Big)];
 const ROUTING_USE: Columns = &[("id", Big), ("task_id", Big), ("address", Name), ("uses", Big), ("last_use", Big)];

@@ -2,12 +2,12 @@
 //! real ones and [`crate::node`] turns them round; the simulator gives them models and turns
 //! them itself.
 
-use crate::cluster::{Clock, Executors, Membership, Registry};
-use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, TaskCache, Transport};
+use crate::cluster::{Clock, Executors, Membership, Registry, RuleBook};
+use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, Parked, TaskCache, Transport};
 use crate::domain::IdSource;
 use crate::housekeeping::{Housekeeper, HousekeepingSettings};
-use crate::outcome::{Intake, Reaper, ReaperParts, ReaperSettings};
-use crate::pregenerate::{PregenerateSettings, Pregenerator};
+use crate::outcome::{Follower, Intake, Reaper, ReaperParts, ReaperSettings};
+use crate::pregenerate::{Backfiller, PregenerateSettings, Pregenerator};
 use crate::queue::{Loader, LoaderSettings, RunQueue};
 use crate::store::{NodeInfo, Result, Store};
 use std::sync::Arc;
@@ -41,6 +41,10 @@ pub struct Engine<S: Store + ?Sized> {
     pub membership: Arc<Membership>,
     /// Online executors.
     pub registry: Arc<Registry>,
+    /// Bounds and windows.
+    pub rules: Arc<RuleBook>,
+    /// Runs that wait for others to end.
+    pub parked: Arc<Parked>,
     /// What executors say.
     pub executors: Executors,
     /// Claimed runs.
@@ -49,12 +53,16 @@ pub struct Engine<S: Store + ?Sized> {
     pub loader: Loader<S>,
     /// Writes ahead.
     pub pregenerator: Pregenerator<S>,
+    /// Writes the runs of backfills.
+    pub backfiller: Backfiller<S>,
     /// Hands over.
     pub dispatcher: Arc<Dispatcher<S>>,
     /// Takes back.
-    pub canceller: Canceller<S>,
+    pub canceller: Arc<Canceller<S>>,
     /// Takes results in.
     pub intake: Intake<S>,
+    /// Follows up ended runs.
+    pub follower: Follower<S>,
     /// Finds lost runs.
     pub reaper: Reaper<S>,
     /// Deletes old logs.
@@ -78,14 +86,22 @@ impl<S: Store + 'static> Engine<S> {
         let registry = Arc::new(Registry::default());
         let queue = Arc::new(RunQueue::new(settings.queue_capacity));
         let tasks = Arc::new(TaskCache::new(store.clone()));
+        let rules = Arc::new(RuleBook::default());
+        rules.refresh(&*store, clock.now_ms()).await?;
+        let parked = Arc::new(Parked::default());
+        let canceller = Canceller::new(store.clone(), clock.clone(), registry.clone(), transport.clone());
+        let canceller = Arc::new(canceller);
         let dispatcher = Dispatcher::new(
             DispatchParts {
                 store: store.clone(),
                 clock: clock.clone(),
                 membership: membership.clone(),
                 registry: registry.clone(),
+                rules: rules.clone(),
                 transport: transport.clone(),
+                canceller: canceller.clone(),
                 queue: queue.clone(),
+                parked: parked.clone(),
                 ids: ids.clone(),
                 tasks: tasks.clone(),
             },
@@ -97,7 +113,8 @@ impl<S: Store + 'static> Engine<S> {
                 clock: clock.clone(),
                 membership: membership.clone(),
                 registry: registry.clone(),
-                transport: transport.clone(),
+                transport,
+                canceller: canceller.clone(),
                 tasks: tasks.clone(),
             },
             settings.reaper,
@@ -113,7 +130,11 @@ impl<S: Store + 'static> Engine<S> {
                 settings.pregenerate,
             ),
             dispatcher: Arc::new(dispatcher),
-            canceller: Canceller::new(store.clone(), clock.clone(), registry.clone(), transport),
+            canceller,
+            rules,
+            parked,
+            backfiller: Backfiller::new(store.clone(), clock.clone(), ids.clone()),
+            follower: Follower::new(store.clone(), clock.clone(), ids.clone()),
             intake: Intake::new(store.clone(), clock.clone(), ids.clone(), tasks),
             reaper,
             housekeeper: Housekeeper::new(store.clone(), clock.clone(), membership.clone(), settings.housekeeping),
@@ -129,6 +150,7 @@ impl<S: Store + 'static> Engine<S> {
     /// Looks who is alive, nodes and executors; answers whether the nodes changed.
     pub async fn look(&self) -> Result<bool> {
         let changed = self.membership.look().await?;
+        self.rules.refresh(&*self.store, self.clock.now_ms()).await?;
         self.registry.refresh(&*self.store, self.executors_alive_since()).await?;
         Ok(changed)
     }

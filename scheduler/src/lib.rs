@@ -14,6 +14,7 @@ pub mod housekeeping;
 pub mod outcome;
 
 pub mod engine;
+pub mod redefine;
 pub mod settings;
 
 pub mod api;

@@ -10,9 +10,10 @@ use crate::housekeeping::HousekeepingSettings;
 use crate::outcome::ReaperSettings;
 use crate::pregenerate::PregenerateSettings;
 use crate::queue::LoaderSettings;
+use crate::redefine::Redefiner;
 use crate::settings::{Settings, ms};
 use crate::store::{NodeInfo, SqlStore};
-use crate::workers::{self, Parts, Workers};
+use crate::workers::{self, Ended, Parts, Workers};
 use anyhow::{Context, anyhow, bail};
 use carillon_protocol::ExecutorSettings;
 use std::future::Future;
@@ -70,9 +71,13 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     );
 
     let poke = Arc::new(Notify::new());
+    let ended = Arc::new(Ended::default());
+    let redefiner = Arc::new(Redefiner::new(engine.clone(), store.clone(), poke.clone()));
     let api = api::Api {
         engine: engine.clone(),
         store: store.clone(),
+        redefiner: redefiner.clone(),
+        ended: ended.clone(),
         verifier: Verifier::new(keys.clone()),
         keys: keys.clone(),
         token,
@@ -90,7 +95,16 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         PumpSettings { lead_ms: engine_settings.dispatch.lead_ms },
     )?;
     let stop = CancellationToken::new();
-    let parts = Parts { engine: engine.clone(), clock, keys, store: store.clone(), poke, reap: Arc::default() };
+    let parts = Parts {
+        engine: engine.clone(),
+        clock,
+        keys,
+        store: store.clone(),
+        poke,
+        reap: Arc::default(),
+        ended,
+        redefiner,
+    };
     let mut workers = workers::start(parts, &settings, &stop);
     let failure = watch(&mut workers, &pump, &server, shutdown).await;
 
@@ -163,7 +177,11 @@ pub fn engine_settings(settings: &Settings) -> EngineSettings {
             lease_ttl_ms: ms(s.offline_after),
         },
         loader: LoaderSettings { lead_ms, interval_ms: ms(s.load_interval) },
-        dispatch: DispatchSettings { lead_ms, accept_window_ms: ms(s.accept_window) },
+        dispatch: DispatchSettings {
+            lead_ms,
+            accept_window_ms: ms(s.accept_window),
+            misfire_after_ms: ms(s.misfire_after),
+        },
         reaper: ReaperSettings {
             accept_window_ms: ms(s.accept_window),
             offline_after_ms: ms(settings.executors.offline_after),

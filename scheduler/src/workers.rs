@@ -3,6 +3,7 @@
 use crate::auth::KeyRing;
 use crate::cluster::ClusterClock;
 use crate::engine::Engine;
+use crate::redefine::Redefiner;
 use crate::settings::Settings;
 use crate::store::{SqlStore, StoreError};
 use anyhow::anyhow;
@@ -18,6 +19,12 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Between two rounds of the reaper; it also comes when a node dies.
 const REAP_INTERVAL: Duration = Duration::from_secs(3);
+
+/// Between two looks at runs that wait for others to end, when none has ended here.
+const WAITING_INTERVAL: Duration = Duration::from_millis(200);
+
+/// How long ended runs are gathered before anybody looks.
+const GATHER: Duration = Duration::from_millis(20);
 
 /// Between two readings of the executors' keys.
 const KEYS_INTERVAL: Duration = Duration::from_secs(1);
@@ -39,6 +46,33 @@ pub struct Parts {
     pub poke: Arc<Notify>,
     /// Wakes the reaper.
     pub reap: Arc<Notify>,
+    /// Wakes those who wait for runs to end.
+    pub ended: Arc<Ended>,
+    /// Pauses what fails too often.
+    pub redefiner: Arc<Redefiner>,
+}
+
+/// Told when runs have ended.
+#[derive(Debug, Default)]
+pub struct Ended {
+    follow: Arc<Notify>,
+    waiting: Arc<Notify>,
+    backfill: Arc<Notify>,
+}
+
+impl Ended {
+    /// Runs have ended; wakes those of `engine` who wait for that.
+    pub fn notify(&self, engine: &Engine<SqlStore>) {
+        if engine.follower.is_watching() {
+            self.follow.notify_one();
+        }
+        if !engine.parked.is_empty() {
+            self.waiting.notify_one();
+        }
+        if engine.backfiller.is_open() {
+            self.backfill.notify_one();
+        }
+    }
 }
 
 /// One worker.
@@ -51,6 +85,9 @@ enum Worker {
     Load,
     LoadUrgent,
     Reap,
+    Waiting,
+    Follow,
+    Backfill,
     Housekeeping,
 }
 
@@ -79,6 +116,9 @@ pub fn start(parts: Parts, settings: &Settings, stop: &CancellationToken) -> Wor
         (Worker::Load, s.load_interval),
         (Worker::LoadUrgent, LOOK_INTERVAL),
         (Worker::Reap, REAP_INTERVAL),
+        (Worker::Waiting, WAITING_INTERVAL),
+        (Worker::Follow, LOOK_INTERVAL),
+        (Worker::Backfill, LOOK_INTERVAL),
         (Worker::Housekeeping, settings.data.purge_interval),
     ];
     let parts = Arc::new(parts);
@@ -96,6 +136,9 @@ impl Worker {
         let poke = match self {
             Self::LoadUrgent => parts.poke.clone(),
             Self::Reap => parts.reap.clone(),
+            Self::Waiting => parts.ended.waiting.clone(),
+            Self::Follow => parts.ended.follow.clone(),
+            Self::Backfill => parts.ended.backfill.clone(),
             _ => Arc::default(),
         };
         let mut interval = tokio::time::interval(period);
@@ -106,6 +149,10 @@ impl Worker {
                 () = stop.cancelled() => return Ok(()),
                 _ = interval.tick() => {}
                 () = poke.notified() => {}
+            }
+            if matches!(self, Self::Follow | Self::Waiting | Self::Backfill) {
+                // Results come in many batches a second; one look serves several.
+                tokio::time::sleep(GATHER).await;
             }
             match self.round(&parts).await {
                 Ok(()) => {
@@ -155,8 +202,31 @@ impl Worker {
                     parts.poke.notify_one();
                 }
             }
+            Self::Waiting => engine.dispatcher.look_at_waiting().await,
+            Self::Follow => follow(parts).await?,
+            Self::Backfill => {
+                if engine.pregenerator.has_lease() && engine.backfiller.tick().await? > 0 {
+                    parts.poke.notify_one();
+                }
+            }
             Self::Housekeeping => drop(engine.housekeeper.tick().await?),
         }
         Ok(())
     }
+}
+
+/// Children start at once, a fixed delay's next run is written, what fails too often pauses.
+async fn follow(parts: &Parts) -> Result<(), StoreError> {
+    let engine = &parts.engine;
+    let followed = engine.follower.tick().await?;
+    for task in &followed.moved {
+        engine.pregenerator.write_task(*task).await?;
+    }
+    if followed.started > 0 || !followed.moved.is_empty() {
+        parts.poke.notify_one();
+    }
+    for (task, count) in followed.failing {
+        parts.redefiner.pause_failing(task, count).await?;
+    }
+    Ok(())
 }

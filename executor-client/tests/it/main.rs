@@ -8,8 +8,10 @@
 mod client;
 mod delivery;
 mod drain;
+mod gate;
 mod harness;
 mod membership;
 mod node;
 mod runs;
 mod security;
+mod turns;

@@ -3,7 +3,7 @@
 use crate::client::item;
 use crate::harness::{Running, Seen, builder, eventually};
 use crate::node::{EXECUTOR_ID, Mode, TestNode};
-use carillon_executor::Executor;
+use carillon_executor::{Executor, Output, TaskContext};
 use carillon_protocol::{ExecutorSettings, RunStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,11 @@ async fn an_executor_describes_itself_and_keeps_its_heartbeat() {
     let node = TestNode::start().await;
     node.state().settings.metadata_interval_ms = 300;
     let (journal, seen) = (tempfile::tempdir().unwrap(), Arc::new(Seen::default()));
-    let described = builder(&[&node], &journal, &seen).tag("ssd").version("1.2.3").capacity(7);
+    let described = builder(&[&node], &journal, &seen)
+        .tag("ssd")
+        .version("1.2.3")
+        .capacity(7)
+        .policies("quick", serde_json::json!({"block_strategy": "serial", "max_retries": 2}));
     let running = Running::registered(described, &node).await;
     eventually("metadata repeated", || node.state().registers.len() >= 2).await;
     {
@@ -22,6 +26,9 @@ async fn an_executor_describes_itself_and_keeps_its_heartbeat() {
         assert_eq!(first.address, format!("http://127.0.0.1:{}", running.port));
         assert_eq!((first.tags[0].as_str(), first.capacity), ("ssd", 7));
         assert_eq!(first.handlers.len(), 8);
+        let quick = first.handlers.iter().find(|handler| handler.name == "quick").unwrap();
+        assert_eq!(quick.policies["block_strategy"], "serial");
+        assert_eq!(quick.policies["max_retries"], 2);
         assert_eq!(first.instance, state.registers[1].instance);
         assert_eq!(state.heartbeats[0].executor_id, EXECUTOR_ID);
     }
@@ -209,4 +216,9 @@ fn what_is_missing_or_wrong_is_named() {
     assert!(error.to_string().contains("journal directory"));
     let error = complete().scheduler("ftp://x").build().unwrap_err();
     assert!(error.to_string().contains("http://host:port"));
+    let with_handler = || complete().handler("h", |_: TaskContext| async { Ok(Output::none()) });
+    let error = with_handler().policies("h", "serial").build().unwrap_err();
+    assert!(error.to_string().contains("handler `h`: \"serial\" is not an object"), "{error}");
+    let error = with_handler().policies("g", serde_json::json!({})).build().unwrap_err();
+    assert!(error.to_string().contains("handler `g`: there is no such handler"), "{error}");
 }

@@ -66,6 +66,11 @@ async fn executors(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
                 "handlers": executor.handlers,
                 "heartbeat_at": executor.heartbeat_at,
                 "draining": executor.draining,
+                "disabled": executor.disabled,
+                "weight": executor.weight,
+                "capacity": executor.capacity,
+                "held": executor.held,
+                "running": executor.running,
             })
         })
         .collect();

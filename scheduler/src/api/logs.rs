@@ -4,7 +4,7 @@ use super::Api;
 use super::problem::Problem;
 use super::tasks::parse_id;
 use crate::domain::{Reason, Status};
-use crate::store::{Change, HandStore, LogFilter, LogView};
+use crate::store::{Change, HandStore, LogFilter, LogView, OutcomeStore};
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -71,7 +71,8 @@ async fn show(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse
     Ok(HttpResponse::Ok().json(output(&find(&api, &id).await?)))
 }
 
-/// Cancels one run: at once when nobody runs it, through its executor when somebody does.
+/// Cancels one run: at once when nobody runs it. When an executor has it, it is `stopping` until
+/// the executor confirms; that wish outlives this node, and an executor that cannot be reached now.
 async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let log = find(&api, &id).await?;
     let run = &log.handed.run;
@@ -79,21 +80,7 @@ async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpRespon
         return Err(Problem::conflict(format!("the run has ended ({})", run.status.as_str())));
     }
     if run.status == Status::Dispatched {
-        let mut runs = vec![log.handed.clone()];
-        if run.is_parent() {
-            let shards = LogFilter {
-                parent_id: Some(run.id),
-                task_id: Some(run.task_id),
-                limit: PAGE_MAX,
-                ..LogFilter::default()
-            };
-            runs.extend(api.store.list_logs(&shards).await?.into_iter().map(|shard| shard.handed));
-            runs.retain(|handed| handed.run.status == Status::Dispatched);
-        }
-        let took = api.engine.canceller.take_back(runs, Reason::CancelledByHand, true).await?;
-        if !took.unreachable.is_empty() {
-            return Err(Problem::conflict("the executor that has the run cannot be reached"));
-        }
+        stop(&api, &log).await?;
     } else {
         let now = api.engine.clock.now_ms();
         let change = Change { finished_at: now, ..Change::of(run, Status::Cancelled, Reason::CancelledByHand) };
@@ -101,7 +88,39 @@ async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpRespon
             return Err(Problem::conflict("the run changed meanwhile; look again"));
         }
     }
-    Ok(HttpResponse::Ok().json(output(&find(&api, &id).await?)))
+    api.ended.notify(&api.engine);
+    let log = find(&api, &id).await?;
+    let mut answer = if log.handed.run.status.is_terminal() { HttpResponse::Ok() } else { HttpResponse::Accepted() };
+    Ok(answer.json(output(&log)))
+}
+
+/// Stops a run that an executor has; of a sharded one all shards.
+async fn stop(api: &Api, log: &LogView) -> Result<(), Problem> {
+    let run = &log.handed.run;
+    let mut runs = vec![log.handed.clone()];
+    if run.is_parent() {
+        api.store.note_stop(&[(run.id, run.version)], Reason::CancelledByHand).await?;
+        let shards =
+            LogFilter { parent_id: Some(run.id), task_id: Some(run.task_id), limit: PAGE_MAX, ..LogFilter::default() };
+        runs = api.store.list_logs(&shards).await?.into_iter().map(|shard| shard.handed).collect();
+        // A shard between two attempts is nobody's: it ends at once.
+        let now = api.engine.clock.now_ms();
+        let idle =
+            runs.iter().filter(|shard| !shard.run.status.is_terminal() && shard.run.status != Status::Dispatched);
+        let changes: Vec<Change> = idle
+            .map(|shard| Change {
+                finished_at: now,
+                ..Change::of(&shard.run, Status::Cancelled, Reason::CancelledByHand)
+            })
+            .collect();
+        api.store.change(&changes).await?;
+        runs.retain(|shard| shard.run.status == Status::Dispatched);
+    }
+    api.engine.canceller.stop(runs, Reason::CancelledByHand).await?;
+    if run.is_parent() {
+        api.store.settle_parents(&[run.id], api.engine.clock.now_ms()).await?;
+    }
+    Ok(())
 }
 
 async fn find(api: &Api, id: &str) -> Result<LogView, Problem> {
@@ -116,19 +135,32 @@ fn output(log: &LogView) -> Value {
     let run = &handed.run;
     let name = |id: i64| (id != 0).then(|| id.to_string());
     let time = |ms: i64| (ms != 0).then_some(ms);
+    let is_stopping = run.status == Status::Dispatched && handed.stopping != Reason::None;
+    let shards = log.shards.map(|shards| {
+        json!({
+            "total": run.shard_total,
+            "started": shards.started,
+            "ended": shards.ended,
+            "succeeded": shards.succeeded,
+        })
+    });
     json!({
         "id": run.id.to_string(),
         "task": run.task_id.to_string(),
         "tenant": log.tenant,
         "revision": run.revision,
-        "status": run.status.as_str(),
-        "reason": run.reason.as_str(),
+        // Told to stop, and not confirmed yet.
+        "status": if is_stopping { "stopping" } else { run.status.as_str() },
+        "reason": if is_stopping { handed.stopping } else { run.reason }.as_str(),
+        "origin": run.origin.as_str(),
+        "priority": run.priority,
         "fire_time": run.fire_time,
         "due_time": run.due_time,
         "attempt": run.attempt,
         "failures": run.failures,
         "shard_index": run.shard_index,
         "shard_total": run.shard_total,
+        "shards": shards,
         "parent": name(run.parent_id),
         "executor": name(handed.run.executor_id),
         "node": name(handed.node_id),

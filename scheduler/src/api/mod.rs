@@ -2,18 +2,22 @@
 //! token), health for orchestrators.
 
 mod body;
+mod calendars;
 mod cluster;
-mod definitions;
 mod logs;
 mod problem;
+mod rules;
 mod runs;
+mod schedules;
 mod tasks;
 mod tenants;
 mod wire;
 
 use crate::auth::{ApiToken, KeyRing, Verifier};
 use crate::engine::Engine;
+use crate::redefine::Redefiner;
 use crate::store::SqlStore;
+use crate::workers::Ended;
 use actix_web::body::MessageBody;
 use actix_web::dev::{Server, ServerHandle, ServiceRequest, ServiceResponse};
 use actix_web::middleware::{Next, from_fn};
@@ -31,6 +35,10 @@ pub struct Api {
     pub engine: Arc<Engine<SqlStore>>,
     /// The database, for what is not the engine's.
     pub store: SqlStore,
+    /// Changes definitions.
+    pub redefiner: Arc<Redefiner>,
+    /// Wakes whoever follows up ended runs, and whoever lets waiting ones go.
+    pub ended: Arc<Ended>,
     /// Checks executors' signatures.
     pub verifier: Verifier,
     /// Executors' keys.
@@ -70,6 +78,9 @@ pub fn server(api: Api, listener: TcpListener) -> std::io::Result<(Server, Serve
                     .configure(tenants::routes)
                     .configure(tasks::routes)
                     .configure(runs::routes)
+                    .configure(schedules::routes)
+                    .configure(calendars::routes)
+                    .configure(rules::routes)
                     .configure(logs::routes)
                     .configure(cluster::routes)
                     .default_service(web::to(nothing_here)),

@@ -1,10 +1,10 @@
 //! Tasks: reading, creating, editing, starting, stopping, pausing, deleting.
 
-use super::definitions::{self, Left, change_of, find};
 use super::problem::Problem;
 use super::{Api, body};
+use crate::domain::FieldError;
 use crate::domain::task::{NEVER, ScheduleKind, TaskSpec};
-use crate::domain::{FieldError, Reason};
+use crate::redefine::{Left, change_of};
 use crate::store::{Activity, NewTask, TaskFilter, TaskView};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -158,13 +158,20 @@ async fn create(api: web::Data<Api>, payload: web::Payload) -> Result<HttpRespon
         spec,
     };
     refuse_past(&task.spec, &task.activity, now)?;
-    definitions::apply(&api, std::slice::from_ref(&task), &[]).await?;
+    refuse_wrong(&task.spec)?;
+    api.redefiner.apply(std::slice::from_ref(&task), &[]).await?;
     Ok(HttpResponse::Created().json(output(&find(&api, task.id).await?)))
 }
 
 /// What a body without the field means.
 pub fn defaults(api: &Api) -> TaskSpec {
     TaskSpec { time_zone: api.default_zone.name().to_owned(), ..TaskSpec::default() }
+}
+
+/// Every field that is not allowed.
+fn refuse_wrong(spec: &TaskSpec) -> Result<(), Problem> {
+    let refused = spec.check();
+    if refused.is_empty() { Ok(()) } else { Err(Problem::fields(refused)) }
 }
 
 /// A task that would fire once, in the past, is a slip.
@@ -240,14 +247,14 @@ async fn pause(api: web::Data<Api>, id: web::Path<String>, payload: web::Payload
 
 async fn delete(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let before = find(&api, parse_id("id", &id)?).await?;
-    let held = api.store.delete_task(&before, api.engine.clock.now_ms()).await?;
-    let left = definitions::take_back(&api, held, Reason::TaskDeleted).await?;
+    let left = api.redefiner.delete(&before).await?;
     Ok(changed(&before, &left))
 }
 
 async fn change(api: &Api, before: TaskView, spec: TaskSpec, activity: Activity) -> Result<HttpResponse, Problem> {
     let id = before.id;
-    let left = definitions::apply(api, &[], &[change_of(before, spec, activity)]).await?;
+    refuse_wrong(&spec)?;
+    let left = api.redefiner.apply(&[], &[change_of(before, spec, activity)]).await?;
     Ok(changed(&find(api, id).await?, left.first().unwrap_or(&Left::default())))
 }
 
@@ -257,6 +264,11 @@ fn changed(task: &TaskView, left: &Left) -> HttpResponse {
         "running": left.running,
         "unreachable": left.unreachable,
     }))
+}
+
+/// The task of that id.
+pub async fn find(api: &Api, id: i64) -> Result<TaskView, Problem> {
+    api.redefiner.find(id).await?.ok_or_else(|| Problem::not_found(format!("there is no task {id}")))
 }
 
 /// An id out of a path or a query.

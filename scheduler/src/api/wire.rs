@@ -167,6 +167,7 @@ async fn results(request: HttpRequest, payload: web::Payload, api: web::Data<Api
             return Err(Refused::new(Code::BadRequest, format!("at most {RESULT_ITEMS_MAX} results at a time")));
         }
         let verdicts = api.engine.intake.apply(signer.scope, message.executor_id, &message.results).await?;
+        api.ended.notify(&api.engine);
         Ok(ResultsAck { verdicts })
     })
     .await

@@ -1,24 +1,33 @@
-//! `carillon schedule next`: when will this expression fire?
+//! `carillon schedule next`: when will this schedule fire, and when not, and why?
 //!
-//! It answers from the expression alone, without a server or a database, so an operator can try an
-//! expression before saving it; with `--stdin` it answers line by line, for scripts and for comparing whole
-//! sets of schedules with another scheduler.
+//! It answers from its arguments alone, without a server or a database, so an operator can try a schedule before saving
+//! it; with `--stdin` it answers line by line, for scripts and for comparing whole sets of schedules with another
+//! scheduler.
+
+mod question;
+mod words;
 
 use std::io::{self, BufRead, Write};
-use std::str::FromStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use chrono::{DateTime, NaiveDateTime, SecondsFormat, TimeDelta, TimeZone, Utc};
-use chrono_tz::{GapInfo, Tz};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use clap::{ArgGroup, Args, Subcommand};
+use serde::de::DeserializeOwned;
 
-use crate::domain::cron::{CronError, CronSchedule, DstPolicy, Gap, Overlap};
+use crate::domain::calendar::{Calendar, CalendarSpec};
+use crate::domain::cron::{CronError, Gap, Overlap};
+use crate::domain::field_error::FieldError;
+use crate::domain::schedule::{CalendarRule, Kind};
+use question::{Answer, Question};
 
 /// The most fires one question may ask for.
 const MOST: u32 = 10_000;
 
-/// Work with cron schedules.
+/// A calendar file is not larger than this, in bytes.
+const CALENDAR_BYTES_MAX: u64 = 1 << 20;
+
+/// Work with schedules.
 #[derive(Debug, Args)]
 pub struct ScheduleArgs {
     /// What to do.
@@ -29,16 +38,29 @@ pub struct ScheduleArgs {
 /// The subcommands of `carillon schedule`.
 #[derive(Debug, Subcommand)]
 pub enum ScheduleCommand {
-    /// Print the next fires of a cron expression.
-    Next(NextArgs),
+    /// Print the next fires of a schedule.
+    Next(Box<NextArgs>),
 }
 
 /// The arguments of `carillon schedule next`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("trigger").required(true).args(["expression", "rate", "delay", "at", "stdin"]))]
 pub struct NextArgs {
     /// Quartz cron expression: second minute hour day-of-month month day-of-week, perhaps year.
-    #[arg(required_unless_present = "stdin", conflicts_with = "stdin")]
     pub expression: Option<String>,
+    /// Instead of an expression: fire every MS milliseconds, counted from --start.
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(i64).range(1_000..))]
+    pub rate: Option<i64>,
+    /// Instead of an expression: fire MS milliseconds after the end of the last run. Only the first fire, MS after
+    /// --start, is known beforehand.
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(i64).range(0..), verbatim_doc_comment)]
+    pub delay: Option<i64>,
+    /// Instead of an expression: fire once, at this time.
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<String>,
+    /// When the task was started, where --rate and --delay count from; --after, if left out.
+    #[arg(long, value_name = "TIME")]
+    pub start: Option<String>,
     /// IANA time zone the expression is read in.
     #[arg(long, default_value = "UTC")]
     pub zone: String,
@@ -56,9 +78,37 @@ pub struct NextArgs {
     /// What to do with times that exist twice because the clock is put back.
     #[arg(long, default_value = "auto", value_parser = named::<Overlap>(&["auto", "first", "second", "both"]))]
     pub overlap: Overlap,
-    /// Read questions from standard input, one JSON object a line with `cron` and optionally `zone`, `after`,
-    /// `count`, `gap` and `overlap` (the options above are the defaults), and answer each with one line:
-    /// `{"next":[..]}`, with `"ends":true` if there are fewer than asked for, or `{"refused":"why"}`.
+    /// Nothing fires before this time.
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Nothing fires at this time or later.
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// A calendar in TOML, or in JSON if the file's name ends in .json: lists of strings `excluded_weekdays` ("sat"),
+    /// `excluded_days` ("2026-10-01", or every year "10-01"), `workdays` (make-up days, written as those) and
+    /// `excluded_hours` ("22:00-06:00").
+    #[arg(long, value_name = "FILE", verbatim_doc_comment)]
+    pub calendar: Option<PathBuf>,
+    /// What to do with fires on days that the calendar excludes; those of an expression can move.
+    #[arg(long, default_value = "skip", value_parser = named::<CalendarRule>(&["skip", "next", "previous"]))]
+    pub calendar_rule: CalendarRule,
+    /// Shift all fires by one offset below MS milliseconds, drawn from --seed.
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
+    pub spread: i64,
+    /// Let each fire be due up to MS milliseconds later, drawn from --seed; --explain shows it.
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
+    pub jitter: i64,
+    /// What spread and jitter are drawn from: the id of the task.
+    #[arg(long, value_name = "ID", default_value_t = 0)]
+    pub seed: i64,
+    /// Show also what is skipped between the fires, and why.
+    #[arg(long)]
+    pub explain: bool,
+    /// Read questions from standard input, one JSON object a line with `cron` (or `rate`, `delay` or `at`) and
+    /// optionally `start`, `zone`, `after`, `count`, `gap`, `overlap`, `from`, `until`, `calendar` (an object),
+    /// `calendar_rule`, `spread`, `jitter`, `seed` and `explain` (the options above are the defaults), and answer each
+    /// with one line: `{"next":[..]}`, with `"ends":true` if there are fewer than asked for and with `"preview":[..]`
+    /// if explained, or `{"refused":"why"}`.
     #[arg(long, verbatim_doc_comment)]
     pub stdin: bool,
 }
@@ -80,13 +130,22 @@ pub enum ScheduleError {
     Zone(String),
     /// Neither a local time nor an instant.
     #[error("{0:?} is not a time; allowed: 2026-01-01T00:00:00, local to the zone, or 2026-01-01T00:00:00+08:00")]
-    After(String),
+    Time(String),
     /// Too few or too many fires asked for.
     #[error("{0} is not between 1 and {MOST} fires")]
     Count(u32),
-    /// Neither an expression nor `--stdin`.
-    #[error("a cron expression is missing")]
-    NoExpression,
+    /// Nothing or too much says when to fire.
+    #[error("one of cron, rate, delay and at must be given, and only one")]
+    Trigger,
+    /// A number out of its range.
+    #[error("{0} is {1}, not at least {2} (ms)")]
+    Milliseconds(&'static str, i64, i64),
+    /// The calendar's file cannot be used.
+    #[error("the calendar {0} cannot be read: {1}")]
+    CalendarFile(String, String),
+    /// The calendar is wrong.
+    #[error("the calendar is refused: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Calendar(Vec<FieldError>),
     /// A line of input is not a question.
     #[error("not a question in JSON: {0}")]
     Json(#[from] serde_json::Error),
@@ -95,59 +154,43 @@ pub enum ScheduleError {
     Io(#[from] io::Error),
 }
 
-/// A line of input; unknown members are ignored.
-#[derive(Deserialize)]
-struct Question {
-    cron: String,
-    zone: Option<String>,
-    after: Option<String>,
-    count: Option<u32>,
-    gap: Option<Gap>,
-    overlap: Option<Overlap>,
-}
-
-/// A line of output.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Answer {
-    Fires {
-        next: Vec<String>,
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        ends: bool,
-    },
-    Refused {
-        refused: String,
-    },
-}
-
 /// Runs `carillon schedule next`: one fire a line, or, with `--stdin`, one answer for each line of `input`.
 ///
 /// # Errors
 ///
-/// [`ScheduleError`], to be printed to standard error. With `--stdin` only a failing input or output is one;
-/// a line that is wrong is answered instead.
+/// [`ScheduleError`], to be printed to standard error. With `--stdin` only a failing input or output, or a calendar
+/// file that cannot be used, is one; a line that is wrong is answered instead.
 pub fn run(args: &NextArgs, out: &mut impl Write, input: &mut impl BufRead) -> Result<(), ScheduleError> {
+    let calendar = args.calendar.as_deref().map(read_calendar).transpose()?;
     if args.stdin {
-        return answer_lines(args, out, input);
+        return answer_lines(args, calendar.as_ref(), out, input);
     }
-    let question = Question {
-        cron: args.expression.clone().ok_or(ScheduleError::NoExpression)?,
-        zone: None,
-        after: None,
-        count: None,
-        gap: None,
-        overlap: None,
-    };
-    for fire in question.fires(args)? {
-        writeln!(out, "{fire}")?;
+    let plan = Question::default().plan(args, calendar.as_ref())?;
+    if args.explain {
+        let preview = plan.preview();
+        for line in &preview {
+            writeln!(out, "{}", words::line(plan.zone(), line))?;
+        }
+        if let Some(end) = plan.end(&preview) {
+            writeln!(out, "{end}")?;
+        }
+    } else {
+        for fire in plan.fires() {
+            writeln!(out, "{fire}")?;
+        }
     }
     Ok(out.flush()?)
 }
 
-fn answer_lines(args: &NextArgs, out: &mut impl Write, input: &mut impl BufRead) -> Result<(), ScheduleError> {
+fn answer_lines(
+    args: &NextArgs,
+    calendar: Option<&Arc<Calendar>>,
+    out: &mut impl Write,
+    input: &mut impl BufRead,
+) -> Result<(), ScheduleError> {
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line)? > 0 {
-        let answer = answer(args, &line).unwrap_or_else(|error| Answer::Refused {
+        let answer = answer(args, calendar, &line).unwrap_or_else(|error| Answer::Refused {
             refused: match error {
                 ScheduleError::Cron { error, .. } => error.to_string(),
                 error => error.to_string(),
@@ -162,57 +205,36 @@ fn answer_lines(args: &NextArgs, out: &mut impl Write, input: &mut impl BufRead)
     Ok(())
 }
 
-fn answer(args: &NextArgs, line: &[u8]) -> Result<Answer, ScheduleError> {
+fn answer(args: &NextArgs, calendar: Option<&Arc<Calendar>>, line: &[u8]) -> Result<Answer, ScheduleError> {
     let question: Question = serde_json::from_slice(line)?;
-    let count = question.count.unwrap_or(args.count);
-    let next = question.fires(args)?;
-    let ends = next.len() < count as usize;
-    Ok(Answer::Fires { next, ends })
-}
-
-impl Question {
-    /// The next fires as RFC 3339; what the question leaves open is taken from `args`.
-    fn fires(&self, args: &NextArgs) -> Result<Vec<String>, ScheduleError> {
-        let schedule = CronSchedule::parse(&self.cron)
-            .map_err(|error| ScheduleError::Cron { expression: self.cron.clone(), error })?;
-        let name = self.zone.as_deref().unwrap_or(&args.zone);
-        let zone = Tz::from_str(name).map_err(|_| ScheduleError::Zone(name.to_owned()))?;
-        let after = match self.after.as_deref().or(args.after.as_deref()) {
-            Some(text) => parse_after(text, zone)?,
-            None => Utc::now(),
-        };
-        let count = self.count.unwrap_or(args.count);
-        if !(1..=MOST).contains(&count) {
-            return Err(ScheduleError::Count(count));
+    let plan = question.plan(args, calendar)?;
+    let preview = question.explain.unwrap_or(args.explain).then(|| plan.preview());
+    let next = match &preview {
+        Some(lines) => {
+            lines.iter().filter(|line| line.kind == Kind::Fires).map(|line| plan.show(line.fire_time)).collect()
         }
-        let dst = DstPolicy { gap: self.gap.unwrap_or(args.gap), overlap: self.overlap.unwrap_or(args.overlap) };
-        let next = |after: &i64| schedule.next_after(*after, zone, dst);
-        Ok(std::iter::successors(next(&after.timestamp_millis()), next)
-            .take(count as usize)
-            .filter_map(|fire| zone.timestamp_millis_opt(fire).single())
-            .map(|fire| fire.to_rfc3339_opts(SecondsFormat::Secs, true))
-            .collect())
-    }
+        None => plan.fires(),
+    };
+    let ends = next.len() < plan.count();
+    Ok(Answer::Fires { next, ends, preview })
 }
 
-/// The instant of a time with an offset, or of a local time of `zone`.
-///
-/// Of a local time that exists twice it is the first one, so no fire is missed. For one that does not exist
-/// it is the last millisecond before the clock is put forward: everything at or after that is later on the
-/// wall clock than the time that was asked for.
-fn parse_after(text: &str, zone: Tz) -> Result<DateTime<Utc>, ScheduleError> {
-    if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
-        return Ok(instant.to_utc());
+/// The calendar in a file, under the file's name.
+fn read_calendar(path: &Path) -> Result<Arc<Calendar>, ScheduleError> {
+    let name = path.display().to_string();
+    let wrong = |reason: String| ScheduleError::CalendarFile(name.clone(), reason);
+    let size = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
+    if size > CALENDAR_BYTES_MAX {
+        return Err(wrong(format!("it has {size} bytes; allowed: {CALENDAR_BYTES_MAX}")));
     }
-    let wrong = || ScheduleError::After(text.to_owned());
-    let local: NaiveDateTime = text.parse().map_err(|_| wrong())?;
-    if let Some(instant) = zone.from_local_datetime(&local).earliest() {
-        return Ok(instant.to_utc());
-    }
-    GapInfo::new(&local, &zone)
-        .and_then(|gap| gap.end)
-        .and_then(|end| end.to_utc().checked_sub_signed(TimeDelta::milliseconds(1)))
-        .ok_or_else(wrong)
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let spec: CalendarSpec = if is_json {
+        serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?
+    } else {
+        toml::from_str(&text).map_err(|error| wrong(error.to_string()))?
+    };
+    spec.compile(&name, 1).map(Arc::new).map_err(ScheduleError::Calendar)
 }
 
 /// The error, and under it the expression with a caret below the column that is wrong.

@@ -8,8 +8,10 @@ mod clock;
 mod executors;
 mod membership;
 mod registry;
+mod rules;
 
 pub use clock::{Clock, ClusterClock};
 pub use executors::Executors;
 pub use membership::{Membership, View};
 pub use registry::{Registry, Snapshot};
+pub use rules::RuleBook;

@@ -69,6 +69,33 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
         Ok(took)
     }
 
+    /// Stops `runs` (DISPATCHED) for `reason`, wherever they are: the wish is written down first,
+    /// so that it outlives this node and an executor that cannot be reached; a run counts as
+    /// stopped when its executor says so. Shards are stopped with their parent.
+    pub async fn stop(&self, runs: Vec<HandedRun>, reason: Reason) -> Result<TookBack> {
+        let keys: Vec<(i64, i64)> = runs.iter().map(|handed| (handed.run.id, handed.run.version)).collect();
+        let noted = self.store.note_stop(&keys, reason).await?;
+        let mut stopping: Vec<HandedRun> = runs.into_iter().filter(|handed| noted.contains(&handed.run.id)).collect();
+        for handed in &mut stopping {
+            handed.run.version += 1;
+            handed.stopping = reason;
+        }
+        self.take_back(stopping, reason, true).await
+    }
+
+    /// Repeats every stop that no executor has confirmed yet.
+    pub async fn repeat_stops(&self, limit: u64) -> Result<usize> {
+        let mut by_reason: HashMap<Reason, Vec<HandedRun>> = HashMap::new();
+        for handed in self.store.stopping(limit).await? {
+            by_reason.entry(handed.stopping).or_default().push(handed);
+        }
+        let mut dropped = 0;
+        for (reason, runs) in by_reason {
+            dropped += self.take_back(runs, reason, true).await?.dropped.len();
+        }
+        Ok(dropped)
+    }
+
     async fn ask(
         &self,
         executor: Arc<Executor>,
@@ -103,7 +130,13 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
                 CancelOutcome::Dropped | CancelOutcome::Unknown
                     if handed.run.due_time > now || outcome == CancelOutcome::Dropped =>
                 {
-                    changes.push(Change { finished_at: now, ..Change::of(&handed.run, Status::Cancelled, reason) });
+                    // Whoever starts a run by hand, or waits for a parent's child, gets it under
+                    // the new definition.
+                    if reason == Reason::TaskEdited && !handed.run.origin.is_scheduled() {
+                        changes.push(Change::of(&handed.run, Status::Retry, Reason::GivenBack));
+                    } else {
+                        changes.push(Change { finished_at: now, ..Change::of(&handed.run, Status::Cancelled, reason) });
+                    }
                 }
                 // Past its due time an unknown run has ended; its result tells how.
                 _ => took.running.push(handed.run.id),

@@ -7,7 +7,7 @@ use crate::domain::Executor;
 use crate::store::{Scope, SigningKey};
 use async_trait::async_trait;
 use carillon_protocol::sign::{self, RequestParts, SignMethod, header};
-use carillon_protocol::{BODY_BYTES_MAX, Cancel, CancelAck, Code, Dispatch, DispatchAck, Health, Reply};
+use carillon_protocol::{BODY_BYTES_MAX, Cancel, CancelAck, Code, Dispatch, DispatchAck, Health, ProbeAck, Reply};
 use reqwest::{Client, Response, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,6 +19,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An executor answers a hand-over from memory; longer than this is a fault.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(1_500);
+
+/// An executor that does not answer a probe by then counts as gone for this run.
+const ASK_MAX: Duration = Duration::from_millis(500);
 
 /// A health answer is small, bytes.
 const HEALTH_BYTES_MAX: usize = 16 * 1024;
@@ -170,6 +173,14 @@ impl Transport for HttpTransport {
 
     async fn cancel(&self, to: &Executor, message: &Cancel) -> Result<CancelAck, SendError> {
         self.call(to, "/cancel", message).await
+    }
+
+    async fn ask(&self, to: &Executor, message: &carillon_protocol::Probe) -> Result<ProbeAck, SendError> {
+        // Whoever is there answers at once; a run must not wait for those who are not.
+        match tokio::time::timeout(ASK_MAX, self.call(to, "/probe", message)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(SendError::Unknown(format!("no answer within {ASK_MAX:?}"))),
+        }
     }
 
     async fn probe(&self, address: &str) -> Probe {

@@ -4,17 +4,23 @@
 //! has; the message carries `accept_until`, after which no executor takes it any more, and only
 //! after that does the reaper give it to somebody else.
 
+mod admit;
 mod cancel;
+mod choose;
 mod dispatcher;
 mod http;
+mod judge;
 mod parcel;
+mod parked;
 mod pump;
+mod send;
 mod tasks;
 mod transport;
 
 pub use cancel::{Canceller, TookBack};
 pub use dispatcher::{DispatchParts, DispatchSettings, Dispatcher};
 pub use http::HttpTransport;
+pub use parked::Parked;
 pub use pump::{Pump, PumpSettings};
 pub use tasks::TaskCache;
 pub use transport::{Probe, SendError, Transport};

@@ -1,5 +1,6 @@
 //! A run on its way through the dispatcher.
 
+use crate::domain::routing::Nobody;
 use crate::domain::task::{self, BlockScope, Delivery};
 use crate::domain::{Executor, Reason, Run, Task};
 use carillon_protocol::{BlockStrategy, DispatchItem};
@@ -12,12 +13,36 @@ pub struct Parcel {
     pub refused_by: Vec<i64>,
     /// When it was marked for the executor it goes to, ms; a shard is, in its parent's transaction.
     pub marked_at: Option<i64>,
+    /// Whether it has a permit, which goes back when it does not go out.
+    pub has_permit: bool,
+}
+
+impl Parcel {
+    pub fn new(run: Run, task: Arc<Task>) -> Self {
+        Self { run, task, refused_by: Vec::new(), marked_at: None, has_permit: false }
+    }
 }
 
 /// A run for one executor.
 pub struct Addressed {
     pub parcel: Parcel,
     pub executor: Arc<Executor>,
+}
+
+/// A run that nobody takes, and why.
+pub struct Stranded {
+    pub parcel: Parcel,
+    pub why: Nobody,
+}
+
+impl Stranded {
+    pub fn reason(&self) -> Reason {
+        match self.why {
+            Nobody::AllRefused { .. } | Nobody::NoAnswer { .. } => Reason::NotAccepted,
+            Nobody::NoIdle { .. } => Reason::AllBusy,
+            _ => Reason::NoExecutor,
+        }
+    }
 }
 
 /// Whether the definition that is valid now owes a run for an instant that an earlier one gave up
@@ -39,14 +64,6 @@ pub fn refused(parcels: Vec<Parcel>, executor: i64) -> Vec<Parcel> {
             parcel
         })
         .collect()
-}
-
-pub fn why(task: &Task, refused_by: &[i64]) -> String {
-    if refused_by.is_empty() {
-        format!("no online executor has handler `{}` and tags {:?}", task.spec.handler, task.spec.tags)
-    } else {
-        format!("executors {refused_by:?} refused the run or could not be reached, and there is no other")
-    }
 }
 
 pub fn item(parcel: &Parcel, accept_until: i64) -> DispatchItem {

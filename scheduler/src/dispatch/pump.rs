@@ -4,7 +4,7 @@
 use super::Dispatcher;
 use crate::cluster::Clock;
 use crate::queue::RunQueue;
-use crate::store::{HandStore, PlanStore};
+use crate::store::{HandStore, OutcomeStore, PermitStore, PlanStore};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Pump {
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn start<S: HandStore + PlanStore + ?Sized + 'static>(
+    pub fn start<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized + 'static>(
         dispatcher: Arc<Dispatcher<S>>,
         queue: Arc<RunQueue>,
         clock: Arc<dyn Clock>,

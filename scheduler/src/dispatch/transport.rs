@@ -2,7 +2,7 @@
 
 use crate::domain::Executor;
 use async_trait::async_trait;
-use carillon_protocol::{Cancel, CancelAck, Code, Dispatch, DispatchAck};
+use carillon_protocol::{self as protocol, Cancel, CancelAck, Code, Dispatch, DispatchAck, ProbeAck};
 
 /// How a message fared that was not answered as hoped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +36,8 @@ pub trait Transport: Send + Sync {
     async fn dispatch(&self, to: &Executor, message: &Dispatch) -> Result<DispatchAck, SendError>;
     /// Takes runs back.
     async fn cancel(&self, to: &Executor, message: &Cancel) -> Result<CancelAck, SendError>;
+    /// Asks which tasks an executor is busy with, and whether it is there at all.
+    async fn ask(&self, to: &Executor, message: &protocol::Probe) -> Result<ProbeAck, SendError>;
     /// Looks who listens at an address.
     async fn probe(&self, address: &str) -> Probe;
 }

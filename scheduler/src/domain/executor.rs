@@ -1,6 +1,13 @@
 //! A running process that takes runs, as routing sees it.
 
+use super::routing::Tags;
 use std::collections::HashSet;
+
+/// Largest weight.
+pub const WEIGHT_MAX: i32 = 100;
+
+/// Weight of an executor that nobody has weighed.
+pub const WEIGHT_DEFAULT: i32 = 1;
 
 /// One executor process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,14 +32,36 @@ pub struct Executor {
     pub heartbeat_at: i64,
     /// Takes no new runs.
     pub draining: bool,
+    /// Takes no new runs, because a person said so.
+    pub disabled: bool,
+    /// Share of the runs compared with the others', 0..=[`WEIGHT_MAX`]; with 0 it takes none.
+    pub weight: i32,
+    /// Runs at once at most.
+    pub capacity: i32,
+    /// Runs accepted and not started, as of its last heartbeat.
+    pub held: i32,
+    /// Runs started and not ended, as of its last heartbeat.
+    pub running: i32,
     /// Grows when the description changes.
     pub described_at: i64,
 }
 
 impl Executor {
-    /// Whether it can run `handler` and has every tag of `tags`.
+    /// Whether it may be given a run of `handler` under the condition `tags`.
     #[must_use]
-    pub fn fits(&self, handler: &str, tags: &[String]) -> bool {
-        !self.draining && self.handlers.contains(handler) && tags.iter().all(|tag| self.tags.contains(tag))
+    pub fn fits(&self, handler: &str, tags: &Tags) -> bool {
+        self.is_open() && self.handlers.contains(handler) && tags.fits(&self.tags)
+    }
+
+    /// Whether it takes new runs at all: neither draining, nor disabled, nor without weight.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        !self.draining && !self.disabled && self.share() > 0
+    }
+
+    /// Its weight as a number that is safe to count with: whatever is stored, 0..=[`WEIGHT_MAX`].
+    #[must_use]
+    pub fn share(&self) -> i64 {
+        i64::from(self.weight.clamp(0, WEIGHT_MAX))
     }
 }

@@ -1,25 +1,27 @@
-//! What is wrong with one field of an input, and what is allowed.
+//! What is wrong with one field of something that was given: the form or the command shows it beside the field.
 
-use serde::Serialize;
+use std::fmt;
 
-/// A refused field.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+use serde::{Deserialize, Serialize};
+
+/// Why a field is refused. The message says what is wrong and what is allowed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub struct FieldError {
-    /// Name as the API has it; with an index where it is a list, `tags[2]`.
+    /// Name of the field as it was given, with the place in a list: `excluded_days[3]`.
     pub field: String,
-    /// What is wrong and what is allowed.
+    /// For people.
     pub message: String,
 }
 
 impl FieldError {
-    /// A refusal of `field`.
+    /// `message` about `field`.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into() }
     }
 }
 
-impl std::fmt::Display for FieldError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.message)
     }
 }

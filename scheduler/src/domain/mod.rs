@@ -4,16 +4,20 @@
 //! defines; `plan` turns a schedule into runs; `failure` decides what follows a failed attempt;
 //! `routing` chooses executors; `cron` knows Quartz.
 
+pub mod calendar;
 pub mod cron;
 pub mod executor;
 pub mod failure;
 pub mod field_error;
+pub mod follow;
 pub mod id;
 pub mod links;
 pub mod origin;
+pub mod permit;
 pub mod plan;
 pub mod reason;
 pub mod routing;
+pub mod rules;
 pub mod schedule;
 pub mod spread;
 pub mod task;

@@ -144,6 +144,8 @@ pub struct Run {
     pub priority: i32,
     /// Executor of the last attempt, 0 before the first.
     pub executor_id: i64,
+    /// When a node claimed it last, ms; 0 before that.
+    pub queued_at: i64,
 }
 
 /// Priority of a run whose task names none.
@@ -154,6 +156,38 @@ impl Run {
     #[must_use]
     pub fn is_parent(&self) -> bool {
         self.shard_index == PARENT_SHARD
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod test {
+    use super::{Origin, PRIORITY_DEFAULT, Reason, Run, Status};
+
+    /// A queued run that is nothing special.
+    pub fn run_of(id: i64, due_time: i64) -> Run {
+        Run {
+            id,
+            version: 1,
+            tenant_id: 1,
+            app_id: 1,
+            task_id: 1,
+            revision: 1,
+            parent_id: 0,
+            shard_index: 0,
+            shard_total: 1,
+            fire_time: due_time,
+            due_time,
+            attempt: 0,
+            failures: 0,
+            status: Status::Queued,
+            reason: Reason::None,
+            params: None,
+            origin: Origin::Schedule,
+            seq: 0,
+            priority: PRIORITY_DEFAULT,
+            executor_id: 0,
+            queued_at: 0,
+        }
     }
 }
 

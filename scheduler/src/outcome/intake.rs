@@ -163,10 +163,14 @@ fn step(row: &HandedRun, result: &RunResult, task: Option<&crate::domain::Task>,
         RunStatus::Panicked => Reason::HandlerPanicked,
         RunStatus::TimedOut => Reason::TimedOut,
         RunStatus::Cancelled => Reason::CancelledByHand,
-        // The last three only once this node sends block strategies and wait time-outs.
-        RunStatus::NotStarted | RunStatus::Blocked | RunStatus::Covered | RunStatus::WaitTimedOut => Reason::GivenBack,
+        RunStatus::NotStarted => Reason::GivenBack,
         RunStatus::Abandoned => Reason::Abandoned,
+        RunStatus::Blocked => Reason::Blocked,
+        RunStatus::Covered => Reason::Covered,
+        RunStatus::WaitTimedOut => Reason::WaitTimedOut,
     };
+    // What was told to stop and did not succeed has been stopped, however it ended.
+    let reason = if row.stopping == Reason::None { reason } else { row.stopping };
     let attempt = Attempt::of(run);
     let (status, due_time, failures) = match task {
         Some(task) => {

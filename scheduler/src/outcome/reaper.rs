@@ -10,9 +10,9 @@
 //!   there, or it has been silent so long that it has stopped what it ran (`abandon_after`).
 
 use crate::cluster::{Clock, Membership, Registry};
-use crate::dispatch::{Probe, TaskCache, Transport};
+use crate::dispatch::{Canceller, Probe, TaskCache, Transport};
 use crate::domain::failure::{self, Attempt};
-use crate::domain::{Reason, Run};
+use crate::domain::{Reason, Run, Status};
 use crate::queue::returned_to_all;
 use crate::store::{
     BATCH_MAX, Change, ClaimStore, ExecutorEnd, ExecutorStore, HandStore, HandedRun, OutcomeStore, PlanStore, Result,
@@ -50,6 +50,7 @@ pub struct Reaper<S: ?Sized> {
     membership: Arc<Membership>,
     registry: Arc<Registry>,
     transport: Arc<dyn Transport>,
+    canceller: Arc<Canceller<S>>,
     tasks: Arc<TaskCache<S>>,
     settings: ReaperSettings,
 }
@@ -66,6 +67,8 @@ pub struct ReaperParts<S: ?Sized> {
     pub registry: Arc<Registry>,
     /// The way to them.
     pub transport: Arc<dyn Transport>,
+    /// Stops runs.
+    pub canceller: Arc<Canceller<S>>,
     /// Definitions.
     pub tasks: Arc<TaskCache<S>>,
 }
@@ -73,8 +76,8 @@ pub struct ReaperParts<S: ?Sized> {
 impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Sized> Reaper<S> {
     /// Over the node's parts.
     pub fn new(parts: ReaperParts<S>, settings: ReaperSettings) -> Self {
-        let ReaperParts { store, clock, membership, registry, transport, tasks } = parts;
-        Self { store, clock, membership, registry, transport, tasks, settings }
+        let ReaperParts { store, clock, membership, registry, transport, canceller, tasks } = parts;
+        Self { store, clock, membership, registry, transport, canceller, tasks, settings }
     }
 
     /// One round; answers how many runs it moved.
@@ -86,6 +89,7 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
             moved += self.end_of_executors(view.contact_since).await?;
         }
         moved += self.never_accepted(&view.live).await?;
+        moved += self.canceller.repeat_stops(BATCH_MAX as u64).await?;
         let parents = self.store.open_parents(self.clock.now_ms() - QUIET_MS, BATCH_MAX as u64).await?;
         self.store.settle_parents(&parents, self.clock.now_ms()).await?;
         Ok(moved)
@@ -129,7 +133,7 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
             let run = RunKey(handed.run.id, handed.run.attempt);
             self.registry.denies(handed.run.executor_id, run, self.accepted_by(handed))
         });
-        self.decide(lost.map(|handed| (handed.run, Reason::Undelivered)).collect()).await
+        self.decide(lost.map(|handed| (handed, Reason::Undelivered)).collect()).await
     }
 
     /// Runs of executors that are no longer online.
@@ -160,7 +164,7 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
             }
             // An executor whose row retention has taken is long dead.
             let fate = fates.get(&handed.run.executor_id).unwrap_or(&Fate::DEAD);
-            fate.of(&handed).map(|reason| (handed.run, reason))
+            fate.of(&handed).map(|reason| (handed, reason))
         });
         self.decide(lost.collect()).await
     }
@@ -194,19 +198,24 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
         Fate { starts_nothing_after: Some(lease_ends), dead }
     }
 
-    async fn decide(&self, lost: Vec<(Run, Reason)>) -> Result<usize> {
+    async fn decide(&self, lost: Vec<(HandedRun, Reason)>) -> Result<usize> {
         if lost.is_empty() {
             return Ok(0);
         }
-        let runs: Vec<Run> = lost.iter().map(|(run, _)| run.clone()).collect();
+        let runs: Vec<Run> = lost.iter().map(|(handed, _)| handed.run.clone()).collect();
         let tasks = self.tasks.of(&runs).await?;
         let now = self.clock.now_ms();
         let changes: Vec<Change> = lost
             .iter()
-            .map(|(run, reason)| {
+            .map(|(handed, reason)| {
+                let run = &handed.run;
+                // What was to be stopped has ended, or never started: that is no failure.
+                if handed.stopping != Reason::None {
+                    return Change { finished_at: now, ..Change::of(run, Status::Cancelled, handed.stopping) };
+                }
                 let attempt = Attempt::of(run);
                 let next = tasks.get(&run.task_id).map(|task| failure::after(task, attempt, *reason, now));
-                let change = Change::of(run, crate::domain::Status::Cancelled, Reason::TaskDeleted);
+                let change = Change::of(run, Status::Cancelled, Reason::TaskDeleted);
                 match next {
                     None => Change { finished_at: now, ..change },
                     Some(next) => Change {
@@ -227,8 +236,8 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
         tracing::warn!(runs = moved.len(), "lost runs decided");
         let parents: HashSet<i64> = lost
             .iter()
-            .filter(|(run, _)| run.parent_id > 0 && moved.contains(&run.id))
-            .map(|(run, _)| run.parent_id)
+            .filter(|(handed, _)| handed.run.parent_id > 0 && moved.contains(&handed.run.id))
+            .map(|(handed, _)| handed.run.parent_id)
             .collect();
         self.store.settle_parents(&parents.into_iter().collect::<Vec<_>>(), now).await?;
         Ok(moved.len())

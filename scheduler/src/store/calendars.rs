@@ -1,10 +1,50 @@
-//! Calendars of tenants.
+//! Calendars of tenants: named sets of days and hours, in versions.
 
-use super::connect::Transaction;
+use super::connect::{Transaction, retrying};
 use super::dialect::Sql;
-use super::{Result, SqlStore};
+use super::rows::to_json;
+use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskFilter, TaskView};
+use crate::domain::Task;
+use crate::domain::calendar::{Calendar, CalendarSpec};
 use crate::domain::schedule::Schedule;
 use crate::domain::task::TaskSpec;
+use dashmap::DashMap;
+use sea_orm::{DbErr, QueryResult};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// Calendars kept ready at most; when full, they are made ready again.
+const READY_MAX: usize = 1_000;
+
+/// Versions kept of a calendar.
+const VERSIONS_MAX: i64 = 100;
+
+/// A calendar's place: tenant id and name.
+type Place = (i64, String);
+
+/// Calendars made ready, by place; the version tells whether they still are.
+pub type ReadyCalendars = Arc<DashMap<Place, Arc<Calendar>>>;
+
+/// A calendar as the API shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CalendarView {
+    /// Name, unique within the tenant.
+    pub name: String,
+    /// Grows with every change.
+    pub version: i64,
+    /// What it says.
+    pub spec: CalendarSpec,
+    /// ms.
+    pub updated_at: i64,
+}
+
+struct Row {
+    place: Place,
+    version: i64,
+    body: String,
+}
+
+const ACTION: &str = "read calendars";
 
 impl SqlStore {
     /// Nodes look at one number to learn that limits, windows, rules or calendars have changed;
@@ -15,14 +55,203 @@ impl SqlStore {
     }
 
     /// Gives a schedule the calendar that its task names.
-    #[allow(clippy::unused_async)]
+    ///
+    /// # Errors
+    /// There is no such calendar.
     pub(super) async fn add_calendar(
         &self,
-        _tx: &Transaction<'_>,
-        _tenant_id: i64,
-        _spec: &TaskSpec,
-        _schedule: &mut Schedule,
+        tx: &Transaction<'_>,
+        tenant_id: i64,
+        spec: &TaskSpec,
+        schedule: &mut Schedule,
     ) -> Result<()> {
+        if spec.calendar.is_empty() {
+            return Ok(());
+        }
+        let place = (tenant_id, spec.calendar.clone());
+        let places = to_json(ACTION, &[&place])?;
+        let rows = tx.query(&self.sql.calendars, [places.into()], row).await?;
+        let found = rows.into_iter().next().map(|row| self.ready(row)).transpose()?;
+        schedule.calendar = Some(found.ok_or_else(|| {
+            let detail = format!("calendar: the tenant has no calendar `{}`", spec.calendar);
+            StoreError::new(StoreErrorKind::Invalid, "start a task", detail)
+        })?);
         Ok(())
     }
+
+    /// Gives tasks the calendars that they name.
+    pub(super) async fn fill_calendars(&self, tasks: &mut [Task]) -> Result<()> {
+        let Some(places) = places_of(tasks)? else { return Ok(()) };
+        let rows = self.query(ACTION, &self.sql.calendars, [places.into()], row).await?;
+        self.fill(tasks, rows)
+    }
+
+    /// The same in a transaction.
+    pub(super) async fn fill_calendars_in(&self, tx: &Transaction<'_>, tasks: &mut [Task]) -> Result<()> {
+        let Some(places) = places_of(tasks)? else { return Ok(()) };
+        let rows = tx.query(&self.sql.calendars, [places.into()], row).await?;
+        self.fill(tasks, rows)
+    }
+
+    fn fill(&self, tasks: &mut [Task], rows: Vec<Row>) -> Result<()> {
+        let mut found = HashMap::new();
+        for row in rows {
+            found.insert(row.place.clone(), self.ready(row)?);
+        }
+        for task in tasks.iter_mut().filter(|task| !task.spec.calendar.is_empty()) {
+            match found.get(&(task.tenant_id, task.spec.calendar.clone())) {
+                Some(calendar) => task.schedule.calendar = Some(Arc::clone(calendar)),
+                None => {
+                    // To fire on every holiday would be worse than not to fire: a calendar that
+                    // tasks name cannot be deleted, so somebody did this past us.
+                    tracing::error!(task = task.id, calendar = task.spec.calendar, "calendar gone; the task rests");
+                    task.schedule = Schedule::none();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn ready(&self, row: Row) -> Result<Arc<Calendar>> {
+        if let Some(ready) = self.calendars.get(&row.place).filter(|ready| ready.version == row.version) {
+            return Ok(Arc::clone(&ready));
+        }
+        let calendar = compile(&row.body, &row.place.1, row.version)?;
+        if self.calendars.len() > READY_MAX {
+            self.calendars.clear();
+        }
+        self.calendars.insert(row.place, Arc::clone(&calendar));
+        Ok(calendar)
+    }
+
+    /// Writes a calendar's next version; answers it. The tasks that name it must be changed
+    /// afterwards ([`SqlStore::tasks_of_calendar`]).
+    pub async fn put_calendar(&self, id: i64, tenant: &str, name: &str, spec: &CalendarSpec, now: i64) -> Result<i64> {
+        retrying(|| self.put_calendar_once(id, tenant, name, spec, now)).await
+    }
+
+    async fn put_calendar_once(&self, id: i64, tenant: &str, name: &str, spec: &CalendarSpec, now: i64) -> Result<i64> {
+        const ACTION: &str = "write a calendar";
+        let tenant_id = self.tenant_id(tenant).await?;
+        let body = to_json(ACTION, spec)?;
+        let tx = self.begin(ACTION).await?;
+        self.bump_rules(&tx).await?;
+        let known = Sql::new(self.backend, "SELECT id, version FROM calendar WHERE tenant_id = {1} AND name = {2}");
+        let known: Vec<(i64, i64)> = tx
+            .query(&known, [tenant_id.into(), name.into()], |row| {
+                Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))
+            })
+            .await?;
+        let (calendar, version) = known.first().map_or((id, 1), |(id, version)| (*id, version + 1));
+        let write = if known.is_empty() {
+            "INSERT INTO calendar (id, tenant_id, name, version, body, updated_at) VALUES ({1}, {2}, {3}, {4}, {5}, {6})"
+        } else {
+            "UPDATE calendar SET version = {4}, body = {5}, updated_at = {6} WHERE id = {1} AND tenant_id = {2} AND name = {3}"
+        };
+        let values = [calendar.into(), tenant_id.into(), name.into(), version.into(), body.clone().into(), now.into()];
+        tx.execute(&Sql::new(self.backend, write), values).await?;
+        let keep = Sql::new(
+            self.backend,
+            "INSERT INTO calendar_version (id, calendar_id, version, body, created_at) VALUES ({1}, {2}, {3}, {4}, {5})",
+        );
+        let version_id = if known.is_empty() { calendar } else { id };
+        tx.execute(&keep, [version_id.into(), calendar.into(), version.into(), body.into(), now.into()]).await?;
+        let forget = Sql::new(self.backend, "DELETE FROM calendar_version WHERE calendar_id = {1} AND version <= {2}");
+        tx.execute(&forget, [calendar.into(), (version - VERSIONS_MAX).into()]).await?;
+        tx.commit().await?;
+        Ok(version)
+    }
+
+    /// Calendars of a tenant by name; only the one of that name, when given.
+    pub async fn list_calendars(&self, tenant: &str, name: Option<&str>) -> Result<Vec<CalendarView>> {
+        let tenant_id = self.tenant_id(tenant).await?;
+        let sql = Sql::new(
+            self.backend,
+            "SELECT name, version, body, updated_at FROM calendar WHERE tenant_id = {1} AND ({2} = '' OR name = {2}) \
+             ORDER BY name LIMIT 1000",
+        );
+        self.query(ACTION, &sql, [tenant_id.into(), name.unwrap_or_default().into()], view).await
+    }
+
+    /// An earlier version of a calendar.
+    pub async fn calendar_version(&self, tenant: &str, name: &str, version: i64) -> Result<Option<CalendarView>> {
+        let tenant_id = self.tenant_id(tenant).await?;
+        let sql = Sql::new(
+            self.backend,
+            "SELECT c.name, v.version, v.body, v.created_at FROM calendar c JOIN calendar_version v ON \
+             v.calendar_id = c.id WHERE c.tenant_id = {1} AND c.name = {2} AND v.version = {3}",
+        );
+        let found = self.query(ACTION, &sql, [tenant_id.into(), name.into(), version.into()], view).await?;
+        Ok(found.into_iter().next())
+    }
+
+    /// Deletes a calendar that no task names.
+    pub async fn delete_calendar(&self, tenant: &str, name: &str) -> Result<()> {
+        const ACTION: &str = "delete a calendar";
+        let tenant_id = self.tenant_id(tenant).await?;
+        let tx = self.begin(ACTION).await?;
+        self.bump_rules(&tx).await?;
+        let users = Sql::new(self.backend, "SELECT name FROM task WHERE tenant_id = {1} AND calendar = {2} LIMIT 10");
+        let users: Vec<String> =
+            tx.query(&users, [tenant_id.into(), name.into()], |row| row.try_get_by_index(0)).await?;
+        if !users.is_empty() {
+            let detail = format!("tasks name it ({}); change them first", users.join(", "));
+            return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+        }
+        let versions = Sql::new(
+            self.backend,
+            "DELETE FROM calendar_version WHERE calendar_id IN (SELECT id FROM calendar WHERE tenant_id = {1} AND name = {2})",
+        );
+        tx.execute(&versions, [tenant_id.into(), name.into()]).await?;
+        let sql = Sql::new(self.backend, "DELETE FROM calendar WHERE tenant_id = {1} AND name = {2}");
+        if tx.execute(&sql, [tenant_id.into(), name.into()]).await? == 0 {
+            return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, format!("there is no calendar `{name}`")));
+        }
+        tx.commit().await
+    }
+
+    /// Tasks of the tenant that name the calendar, by id after `after`.
+    pub async fn tasks_of_calendar(&self, tenant: &str, name: &str, after: i64, limit: u64) -> Result<Vec<TaskView>> {
+        let (tenant, calendar) = (Some(tenant.to_owned()), Some(name.to_owned()));
+        self.list_tasks(&TaskFilter { tenant, calendar, after, limit, ..TaskFilter::default() }).await
+    }
+
+    /// The calendar of that name, ready; for a preview.
+    pub async fn ready_calendar(&self, tenant: &str, name: &str) -> Result<Arc<Calendar>> {
+        let found = self.list_calendars(tenant, Some(name)).await?;
+        let view = found.into_iter().next().ok_or_else(|| {
+            StoreError::new(StoreErrorKind::NotFound, ACTION, format!("calendar: the tenant has no calendar `{name}`"))
+        })?;
+        let detail = |errors| StoreError::new(StoreErrorKind::Other, ACTION, format!("{errors:?}"));
+        view.spec.compile(&view.name, view.version).map(Arc::new).map_err(detail)
+    }
+}
+
+fn places_of(tasks: &[Task]) -> Result<Option<String>> {
+    let named = tasks.iter().filter(|task| !task.spec.calendar.is_empty());
+    let places: BTreeSet<(i64, &str)> = named.map(|task| (task.tenant_id, task.spec.calendar.as_str())).collect();
+    if places.is_empty() { Ok(None) } else { to_json(ACTION, &places).map(Some) }
+}
+
+fn compile(body: &str, name: &str, version: i64) -> Result<Arc<Calendar>> {
+    let wrong = |detail: String| StoreError::new(StoreErrorKind::Other, ACTION, detail);
+    let spec: CalendarSpec = serde_json::from_str(body).map_err(|error| wrong(error.to_string()))?;
+    spec.compile(name, version).map(Arc::new).map_err(|errors| wrong(format!("{errors:?}")))
+}
+
+fn row(row: &QueryResult) -> std::result::Result<Row, DbErr> {
+    Ok(Row {
+        place: (row.try_get_by_index(0)?, row.try_get_by_index(1)?),
+        version: row.try_get_by_index(2)?,
+        body: row.try_get_by_index(3)?,
+    })
+}
+
+fn view(row: &QueryResult) -> std::result::Result<CalendarView, DbErr> {
+    Ok(CalendarView {
+        name: row.try_get_by_index(0)?,
+        version: row.try_get_by_index(1)?,
+        spec: super::rows::json(row, 2)?,
+        updated_at: row.try_get_by_index(3)?,
+    })
 }

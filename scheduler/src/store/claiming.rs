@@ -36,7 +36,7 @@ impl ClaimStore for SqlStore {
             Some(read.await?.into_iter().collect())
         };
         let ours = runs.into_iter().filter(|run| mine.as_ref().is_none_or(|ids| ids.contains(&run.id)));
-        Ok(ours.map(|run| Run { version: run.version + 1, status: Status::Queued, ..run }).collect())
+        Ok(ours.map(|run| Run { version: run.version + 1, status: Status::Queued, queued_at: now, ..run }).collect())
     }
 
     async fn queued_of(&self, node: i64, limit: u64) -> Result<Vec<Run>> {

@@ -1,6 +1,7 @@
 //! One connection pool (SQLite: one for writing, one for reading) and the small helpers through
 //! which every statement goes: counted, bounded in time, errors classified once.
 
+use super::calendars::ReadyCalendars;
 use super::dialect::Sql;
 use super::sql::Statements;
 use super::{Result, StoreError, StoreErrorKind};
@@ -73,6 +74,7 @@ pub struct SqlStore {
     pub(super) sql: Arc<Statements>,
     statements: Arc<AtomicU64>,
     timeout: Duration,
+    pub(super) calendars: ReadyCalendars,
 }
 
 impl std::fmt::Debug for SqlStore {
@@ -106,6 +108,7 @@ impl SqlStore {
             sql: Arc::new(Statements::new(backend)),
             statements: Arc::default(),
             timeout: settings.statement_timeout,
+            calendars: ReadyCalendars::default(),
         };
         super::ClusterStore::now_us(&store).await?;
         Ok(store)

@@ -5,7 +5,7 @@ use super::dialect::Sql;
 use super::planning::bucket;
 use super::rows::{clean, to_json};
 use super::{Change, HandOver, HandStore, Result, SqlStore};
-use crate::domain::{Run, Status};
+use crate::domain::{Reason, Run, Status};
 use async_trait::async_trait;
 use std::collections::HashSet;
 
@@ -28,6 +28,20 @@ impl HandStore for SqlStore {
 
     async fn hand_over_shards(&self, node: i64, parent: &Run, shards: &[(Run, i64)], now: i64) -> Result<bool> {
         retrying(|| self.hand_over_shards_once(node, parent, shards, now)).await
+    }
+
+    async fn note_stop(&self, runs: &[(i64, i64)], reason: Reason) -> Result<HashSet<i64>> {
+        const ACTION: &str = "note that runs must stop";
+        if runs.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let keys = to_json(ACTION, runs)?;
+        let values = || [keys.clone().into(), reason.as_str().into()];
+        if self.execute(ACTION, &self.sql.note_stop, values()).await? == runs.len() as u64 {
+            return Ok(runs.iter().map(|(id, _)| *id).collect());
+        }
+        let read = self.query(ACTION, &self.sql.noted_stop, values(), |row| row.try_get_by_index(0));
+        Ok(read.await?.into_iter().collect())
     }
 
     async fn change(&self, changes: &[Change]) -> Result<HashSet<i64>> {

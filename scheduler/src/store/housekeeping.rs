@@ -20,6 +20,9 @@ impl HousekeepingStore for SqlStore {
         }
         if (ids.len() as u64) < limit {
             self.execute(ACTION, &self.sql.purge_stale, [first_kept.into(), limit.into()]).await?;
+            for beside in &self.sql.purge_beside {
+                self.execute(ACTION, beside, [first_kept.into()]).await?;
+            }
         }
         Ok(ids.len() as u64)
     }

@@ -5,6 +5,7 @@ use super::rows::{self, HANDED_COUNT};
 use super::{HandedRun, Result, SqlStore};
 use crate::domain::Status;
 use sea_orm::{DbErr, QueryResult};
+use std::collections::HashMap;
 
 /// A task log as the API shows it.
 #[derive(Debug, Clone)]
@@ -21,6 +22,19 @@ pub struct LogView {
     pub message: String,
     /// What the handler returned.
     pub output: String,
+    /// Of a sharded run's parent.
+    pub shards: Option<ShardCounts>,
+}
+
+/// How far a sharded run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShardCounts {
+    /// Shards that have started.
+    pub started: i64,
+    /// Shards that have ended.
+    pub ended: i64,
+    /// Shards that ended well.
+    pub succeeded: i64,
 }
 
 /// Which logs to list, newest first.
@@ -63,7 +77,25 @@ impl SqlStore {
             wanted.text = format!("{} AND (l.fire_time < {{{at}}} OR l.id < {{{id}}})", wanted.text);
         }
         let statement = wanted.finish(self, "ORDER BY l.fire_time DESC, l.id DESC", filter.limit);
-        self.query_raw("list task logs", statement, log_view).await
+        let mut logs = self.query_raw("list task logs", statement, log_view).await?;
+        self.count_shards(&mut logs).await?;
+        Ok(logs)
+    }
+
+    /// How far sharded runs have come.
+    async fn count_shards(&self, logs: &mut [LogView]) -> Result<()> {
+        let parents: Vec<[i64; 1]> =
+            logs.iter().map(|log| &log.handed.run).filter(|run| run.is_parent()).map(|run| [run.id]).collect();
+        if parents.is_empty() {
+            return Ok(());
+        }
+        let ids = rows::to_json("count shards", &parents)?;
+        let counts: HashMap<i64, ShardCounts> =
+            self.query("count shards", &self.sql.shard_counts, [ids.into()], shard_counts).await?.into_iter().collect();
+        for log in logs {
+            log.shards = counts.get(&log.handed.run.id).copied();
+        }
+        Ok(())
     }
 }
 
@@ -76,5 +108,15 @@ fn log_view(row: &QueryResult) -> std::result::Result<LogView, DbErr> {
         queued_at: row.try_get_by_index(HANDED_COUNT + 2)?,
         message: text(HANDED_COUNT + 3)?,
         output: text(HANDED_COUNT + 4)?,
+        shards: None,
     })
+}
+
+fn shard_counts(row: &QueryResult) -> std::result::Result<(i64, ShardCounts), DbErr> {
+    let counts = ShardCounts {
+        ended: row.try_get_by_index(1)?,
+        succeeded: row.try_get_by_index(2)?,
+        started: row.try_get_by_index(3)?,
+    };
+    Ok((row.try_get_by_index(0)?, counts))
 }

@@ -13,6 +13,7 @@
 //! - Times are epoch milliseconds on the cluster clock, given by the caller; only heartbeats and
 //!   leases use the database's own clock, because they are what that clock is for.
 
+mod backfills;
 mod calendars;
 mod claiming;
 mod cluster;
@@ -21,29 +22,37 @@ mod connect;
 mod dialect;
 mod error;
 mod executors;
+mod follow;
 mod handing;
 mod housekeeping;
 mod links;
 mod logs;
 mod migrate;
 mod outcome;
+mod permits;
 mod planning;
 mod rows;
+mod rules;
 mod sql;
 mod starting;
 mod task_columns;
 mod tasks;
 mod tenants;
 
+pub use calendars::CalendarView;
 pub use connect::{DatabaseSettings, SqlStore};
 pub use error::{StoreError, StoreErrorKind};
-pub use logs::{LogFilter, LogView};
+pub use logs::{LogFilter, LogView, ShardCounts};
+pub use rules::ExecutorRule;
 pub use starting::{NewRun, StartedRun};
 pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent};
 pub use tenants::{AppView, NewKey, SigningKey};
 
+use crate::domain::permit::Ask;
 use crate::domain::plan::Plan;
-use crate::domain::{Executor, Reason, Run, Status, Task};
+use crate::domain::routing::{Use, UseChange};
+use crate::domain::rules::Rules;
+use crate::domain::{Executor, Origin, Reason, Run, Status, Task};
 use async_trait::async_trait;
 use carillon_protocol::{Register, RunKey, RunResult};
 use std::collections::HashSet;
@@ -56,12 +65,32 @@ pub const BATCH_MAX: usize = 1_000;
 
 /// Everything that the workers ask.
 pub trait Store:
-    ClusterStore + PlanStore + ClaimStore + HandStore + OutcomeStore + ExecutorStore + HousekeepingStore
+    ClusterStore
+    + RuleStore
+    + PlanStore
+    + BackfillStore
+    + ClaimStore
+    + HandStore
+    + PermitStore
+    + OutcomeStore
+    + FollowStore
+    + ExecutorStore
+    + HousekeepingStore
 {
 }
 
 impl<T> Store for T where
-    T: ClusterStore + PlanStore + ClaimStore + HandStore + OutcomeStore + ExecutorStore + HousekeepingStore
+    T: ClusterStore
+        + RuleStore
+        + PlanStore
+        + BackfillStore
+        + ClaimStore
+        + HandStore
+        + PermitStore
+        + OutcomeStore
+        + FollowStore
+        + ExecutorStore
+        + HousekeepingStore
 {
 }
 
@@ -179,6 +208,47 @@ pub trait PlanStore: Send + Sync {
     async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<i64>>>;
 }
 
+/// A range of a task's fires for which runs are written after the fact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backfill {
+    /// Id.
+    pub id: i64,
+    /// Tenant.
+    pub tenant_id: i64,
+    /// Task.
+    pub task_id: i64,
+    /// First instant, ms.
+    pub range_from: i64,
+    /// First instant after it, ms.
+    pub range_until: i64,
+    /// Written up to this instant, ms.
+    pub next_at: i64,
+    /// Runs of it at once at most.
+    pub max_concurrent: i32,
+    /// Parameters instead of the task's.
+    pub params: Option<String>,
+    /// `open`, `done` or `cancelled`.
+    pub status: String,
+    /// Runs written.
+    pub written: i64,
+    /// Fires left out, because they have a log already.
+    pub existing: i64,
+    /// ms.
+    pub created_at: i64,
+    /// ms, or 0.
+    pub finished_at: i64,
+}
+
+/// Asked by `pregenerate/` for backfills.
+#[async_trait]
+pub trait BackfillStore: Send + Sync {
+    /// Backfills that are not done, oldest first.
+    async fn open_backfills(&self, limit: u64) -> Result<Vec<Backfill>>;
+    /// In one transaction: writes as many runs as may go on at once, and moves on, if the backfill
+    /// is still where the caller saw it; ends it when all have ended. Answers how many it wrote.
+    async fn advance(&self, of: &Backfill, new_id: &(dyn Fn() -> i64 + Sync), now: i64) -> Result<usize>;
+}
+
 /// A node's part of the rows: those whose bucket modulo `total` is `index`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
@@ -269,6 +339,38 @@ pub trait HandStore: Send + Sync {
     async fn hand_over_shards(&self, node: i64, parent: &Run, shards: &[(Run, i64)], now: i64) -> Result<bool>;
     /// Guarded steps out of the hot path. Answers the ids that moved.
     async fn change(&self, changes: &[Change]) -> Result<HashSet<i64>>;
+    /// Notes on DISPATCHED runs (id, version) why their executors must stop them; the version
+    /// grows, so that whoever judges them by an older look loses the race. Answers those noted.
+    async fn note_stop(&self, runs: &[(i64, i64)], reason: Reason) -> Result<HashSet<i64>>;
+}
+
+/// Asked by `dispatch/` for runs that may only run so many at once, and for what routing
+/// remembers.
+#[async_trait]
+pub trait PermitStore: Send + Sync {
+    /// Gives permits in the order of `asks`, as far as their bounds go; answers the ids that have
+    /// one now. A permit counts while its run is DISPATCHED, or QUEUED with the asked version.
+    async fn acquire(&self, asks: &[Ask]) -> Result<HashSet<i64>>;
+    /// Gives permits of runs back that did not go out after all.
+    async fn release(&self, ids: &[i64]) -> Result<()>;
+    /// DISPATCHED runs of these tasks that hold permits.
+    async fn holders(&self, tasks: &[i64]) -> Result<Vec<HandedRun>>;
+    /// How often and when these tasks used each executor's address.
+    async fn uses(&self, tasks: &[i64]) -> Result<Vec<(i64, String, Use)>>;
+    /// Adds uses; other nodes add at the same time.
+    async fn add_uses(&self, changes: &[UseChange], new_id: &(dyn Fn() -> i64 + Sync)) -> Result<()>;
+    /// Fires of the schedule, at or after the instant beside each task, that wait (INIT or QUEUED,
+    /// never handed over) and were due before `due_before` (ms): (task, fire time).
+    async fn overdue(&self, since: &[(i64, i64)], due_before: i64, limit: u64) -> Result<Vec<(i64, i64)>>;
+}
+
+/// Asked by `cluster/` for the rules of tenants and apps.
+#[async_trait]
+pub trait RuleStore: Send + Sync {
+    /// Grows with every change of a rule.
+    async fn rule_version(&self) -> Result<i64>;
+    /// All of them; windows that ended before `now` (ms) are left out.
+    async fn rules(&self, now: i64) -> Result<Rules>;
 }
 
 /// Whose rows a caller may touch.
@@ -327,8 +429,64 @@ pub trait OutcomeStore: Send + Sync {
     async fn settle_parents(&self, parents: &[i64], now: i64) -> Result<u64>;
     /// DISPATCHED parents handed over before `before`, to sweep those whose settling was lost.
     async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<i64>>;
+    /// DISPATCHED runs (no parents) that their executors must stop.
+    async fn stopping(&self, limit: u64) -> Result<Vec<HandedRun>>;
     /// DISPATCHED runs (no parents) that may be lost.
     async fn suspects(&self, which: &Suspects) -> Result<Vec<HandedRun>>;
+}
+
+/// A run that has ended, for what follows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedRun {
+    /// Task log id.
+    pub log: i64,
+    /// Task.
+    pub task_id: i64,
+    /// How it ended.
+    pub status: Status,
+    /// Why.
+    pub reason: Reason,
+    /// What made it.
+    pub origin: Origin,
+    /// Definition that it ran by.
+    pub revision: i64,
+    /// When, ms.
+    pub finished_at: i64,
+    /// What the handler returned.
+    pub output: String,
+}
+
+/// What a round of following up did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Followed {
+    /// Children started.
+    pub started: usize,
+    /// Tasks whose watermark moved.
+    pub moved: Vec<i64>,
+    /// Tasks that have failed too often in a row, and how often.
+    pub failing: Vec<(i64, i32)>,
+}
+
+impl Followed {
+    /// Adds another one.
+    pub fn add(&mut self, other: Self) {
+        self.started += other.started;
+        self.moved.extend(other.moved);
+        self.failing.extend(other.failing);
+    }
+}
+
+/// Asked by `outcome/` for what follows the end of runs.
+#[async_trait]
+pub trait FollowStore: Send + Sync {
+    /// Whether any run's end has consequences.
+    async fn has_follow_ups(&self) -> Result<bool>;
+    /// Ended runs that nobody has followed up yet, in their order.
+    async fn ended(&self, limit: u64) -> Result<Vec<EndedRun>>;
+    /// In one transaction: takes these runs off the list and writes what follows them. `None`,
+    /// and nothing done, when another node has taken one of them. `new_id` names children's runs.
+    async fn follow(&self, ended: &[EndedRun], new_id: &(dyn Fn() -> i64 + Sync), now: i64)
+    -> Result<Option<Followed>>;
 }
 
 /// A heartbeat to commit.

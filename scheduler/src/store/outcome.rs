@@ -76,6 +76,10 @@ impl OutcomeStore for SqlStore {
         self.query("read open sharded runs", &self.sql.open_parents, values, |row| row.try_get_by_index(0)).await
     }
 
+    async fn stopping(&self, limit: u64) -> Result<Vec<HandedRun>> {
+        self.query("read runs that must stop", &self.sql.stopping, [limit.into()], rows::handed_run).await
+    }
+
     async fn suspects(&self, which: &Suspects) -> Result<Vec<HandedRun>> {
         const ACTION: &str = "read runs that may be lost";
         let list = |ids: &[i64]| to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>());

@@ -14,12 +14,17 @@ use std::collections::HashSet;
 #[async_trait]
 impl PlanStore for SqlStore {
     async fn tasks_due(&self, until: i64, limit: u64) -> Result<Vec<Task>> {
-        self.query("read the tasks that fall due", &self.sql.tasks_due, [until.into(), limit.into()], rows::task).await
+        const ACTION: &str = "read the tasks that fall due";
+        let mut tasks = self.query(ACTION, &self.sql.tasks_due, [until.into(), limit.into()], rows::task).await?;
+        self.fill_calendars(&mut tasks).await?;
+        Ok(tasks)
     }
 
     async fn tasks(&self, ids: &[i64]) -> Result<Vec<Task>> {
         let ids = to_json("read tasks", &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        self.query("read tasks", &self.sql.tasks, [ids.into()], rows::task).await
+        let mut tasks = self.query("read tasks", &self.sql.tasks, [ids.into()], rows::task).await?;
+        self.fill_calendars(&mut tasks).await?;
+        Ok(tasks)
     }
 
     async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()> {

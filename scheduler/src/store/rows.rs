@@ -2,6 +2,7 @@
 
 use super::task_columns::read_spec;
 use super::{HandedRun, Result, StoreError, StoreErrorKind};
+use crate::domain::routing::Tags;
 use crate::domain::schedule::Schedule;
 use crate::domain::{Executor, Origin, Reason, Run, Status, Task};
 use sea_orm::{DbErr, QueryResult};
@@ -10,26 +11,27 @@ use serde::de::DeserializeOwned;
 /// Columns of [`run`], of table alias `l`.
 pub const RUN_COLUMNS: &str = "l.id, l.version, l.tenant_id, l.app_id, l.task_id, l.revision, l.parent_id, \
      l.shard_index, l.shard_total, l.fire_time, l.due_time, l.attempt, l.failures, l.status, l.reason, l.params, \
-     l.origin, l.seq, l.priority, l.executor_id";
+     l.origin, l.seq, l.priority, l.executor_id, l.queued_at";
 
 /// Columns of [`handed_run`].
 pub const HANDED_COLUMNS: &str = "l.id, l.version, l.tenant_id, l.app_id, l.task_id, l.revision, l.parent_id, \
      l.shard_index, l.shard_total, l.fire_time, l.due_time, l.attempt, l.failures, l.status, l.reason, l.params, \
-     l.origin, l.seq, l.priority, l.executor_id, l.node_id, l.dispatched_at, l.finished_at, l.stopping";
+     l.origin, l.seq, l.priority, l.executor_id, l.queued_at, l.node_id, l.dispatched_at, l.finished_at, l.stopping";
 
 /// How many those are.
-pub const HANDED_COUNT: usize = 24;
+pub const HANDED_COUNT: usize = 25;
 
 /// Columns of [`task`], before those of its definition.
 pub const TASK_COLUMNS: &str =
-    "id, tenant_id, app_id, revision, next_fire_at, written_until, anchor_at, fires, turn, children";
+    "id, tenant_id, app_id, revision, next_fire_at, written_until, anchor_at, fires, turn, children, started";
 
 /// How many those are.
-const TASK_COUNT: usize = 10;
+const TASK_COUNT: usize = 11;
 
 /// Columns of [`executor`].
-pub const EXECUTOR_COLUMNS: &str = "id, tenant_id, app_id, instance, address, tags, handlers, heartbeat_at, \
-     draining, described_at, key_id";
+pub const EXECUTOR_COLUMNS: &str = "e.id, e.tenant_id, e.app_id, e.instance, e.address, e.tags, e.handlers, \
+     e.heartbeat_at, e.draining, e.described_at, e.key_id, e.capacity, e.held, e.running, COALESCE(r.weight, 1), \
+     COALESCE(r.disabled, 0)";
 
 pub fn run(row: &QueryResult) -> std::result::Result<Run, DbErr> {
     let status: i32 = row.try_get_by_index(13)?;
@@ -58,16 +60,17 @@ pub fn run(row: &QueryResult) -> std::result::Result<Run, DbErr> {
         seq: row.try_get_by_index(17)?,
         priority: row.try_get_by_index(18)?,
         executor_id: row.try_get_by_index(19)?,
+        queued_at: row.try_get_by_index(20)?,
     })
 }
 
 pub fn handed_run(row: &QueryResult) -> std::result::Result<HandedRun, DbErr> {
     Ok(HandedRun {
         run: run(row)?,
-        node_id: row.try_get_by_index(20)?,
-        dispatched_at: row.try_get_by_index(21)?,
-        finished_at: row.try_get_by_index(22)?,
-        stopping: Reason::parse(&row.try_get_by_index::<String>(23)?),
+        node_id: row.try_get_by_index(21)?,
+        dispatched_at: row.try_get_by_index(22)?,
+        finished_at: row.try_get_by_index(23)?,
+        stopping: Reason::parse(&row.try_get_by_index::<String>(24)?),
     })
 }
 
@@ -86,6 +89,7 @@ pub fn task(row: &QueryResult) -> std::result::Result<Task, DbErr> {
         tenant_id: row.try_get_by_index(1)?,
         app_id: row.try_get_by_index(2)?,
         revision: row.try_get_by_index(3)?,
+        tags: Tags { all: spec.tags.clone(), any: spec.tags_any.clone(), none: spec.tags_none.clone() },
         spec,
         schedule,
         next_fire_at: row.try_get_by_index(4)?,
@@ -93,6 +97,7 @@ pub fn task(row: &QueryResult) -> std::result::Result<Task, DbErr> {
         fires: row.try_get_by_index(7)?,
         turn: row.try_get_by_index(8)?,
         has_children: children > 0,
+        is_started: row.try_get_by_index::<i32>(10)? != 0,
     })
 }
 
@@ -110,6 +115,11 @@ pub fn executor(row: &QueryResult) -> std::result::Result<Executor, DbErr> {
         draining: draining != 0,
         described_at: row.try_get_by_index(9)?,
         key_id: row.try_get_by_index(10)?,
+        capacity: row.try_get_by_index(11)?,
+        held: row.try_get_by_index(12)?,
+        running: row.try_get_by_index(13)?,
+        weight: row.try_get_by_index(14)?,
+        disabled: row.try_get_by_index::<i32>(15)? != 0,
     })
 }
 

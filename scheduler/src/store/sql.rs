@@ -41,6 +41,23 @@ pub struct Statements {
     pub insert_shards: Sql,
     pub change: Sql,
     pub changed: Sql,
+    pub note_stop: Sql,
+    pub noted_stop: Sql,
+    // permits and routing
+    pub scope_lock: Sql,
+    pub scope_insert: Sql,
+    pub permit_clean: Sql,
+    pub permits_of_tasks: Sql,
+    pub permits_of_apps: Sql,
+    pub permits_of_tenants: Sql,
+    pub permit_drop: Sql,
+    pub permit_insert: Sql,
+    pub permit_holders: Sql,
+    pub uses: Sql,
+    pub use_insert: Sql,
+    pub use_add: Sql,
+    pub overdue: Sql,
+    pub rule_version: Sql,
     // outcome
     pub succeed: Sql,
     pub runs: Sql,
@@ -49,8 +66,14 @@ pub struct Statements {
     pub parents_of: Sql,
     pub settle_parents: Sql,
     pub open_parents: Sql,
+    pub stopping: Sql,
     pub suspects_of: Sql,
     pub suspects_except: Sql,
+    // follow up
+    pub follow_any: Sql,
+    pub follow_ended: Sql,
+    pub follow_take: Sql,
+    pub children_of: Sql,
     // executors
     pub executor_beat: Sql,
     pub executor_known: Sql,
@@ -62,9 +85,16 @@ pub struct Statements {
     pub purge_select: Sql,
     pub purge_delete: Sql,
     pub purge_stale: Sql,
+    pub purge_beside: [Sql; 4],
     // tasks
     pub parents_of_tasks: Sql,
     pub names_of_tasks: Sql,
+    pub calendars: Sql,
+    pub taken_fires: Sql,
+    pub insert_backfill: Sql,
+    pub insert_backfill_runs: Sql,
+    pub watch_backfill: Sql,
+    pub shard_counts: Sql,
 }
 
 const INIT: i16 = Status::Init as i16;
@@ -75,6 +105,18 @@ const SUCCEEDED: i16 = Status::Succeeded as i16;
 const FAILED: i16 = Status::Failed as i16;
 const CANCELLED: i16 = Status::Cancelled as i16;
 
+/// Whether the permit `p` of the log `l` counts.
+const HOLDS: &str = "(+l.status = 2 OR (+l.status = 1 AND l.version = p.version))";
+
+const USE: &[(&str, Kind)] = &[
+    ("id", Kind::Big),
+    ("task_id", Kind::Big),
+    ("address", Kind::Text),
+    ("floor", Kind::Big),
+    ("added", Kind::Big),
+    ("last", Kind::Big),
+];
+const BACKFILL: &[(&str, Kind)] = &[("id", Kind::Big), ("fire_time", Kind::Big), ("bucket", Kind::Int)];
 const ID: &[(&str, Kind)] = &[("id", Kind::Big)];
 const ID_VERSION: &[(&str, Kind)] = &[("id", Kind::Big), ("version", Kind::Big)];
 const FIRE: &[(&str, Kind)] = &[
@@ -131,6 +173,14 @@ impl Statements {
             )
         };
         let spec = spec_list("");
+        let permits = |scope: &str| {
+            format!(
+                "SELECT p.{scope}, COUNT(*) FROM permit p JOIN task_log l ON l.id = p.id WHERE p.{scope} IN (SELECT n_id FROM {}) \
+                 AND p.id NOT IN (SELECT n_id FROM {}) AND {HOLDS} GROUP BY p.{scope}",
+                rows(backend, 1, ID),
+                rows(backend, 2, ID)
+            )
+        };
         let in_rows = |marker: usize| format!("(SELECT n_id FROM {})", rows(backend, marker, ID));
         Self {
             now_us: sql("SELECT {now_us} AS now_us"),
@@ -272,6 +322,77 @@ impl Statements {
                  AND +l.status = v.n_status AND l.reason = v.n_reason",
                 rows(backend, 1, CHANGE)
             )),
+            note_stop: from(
+                "task_log",
+                "stopping = {2}, version = l.version + 1",
+                ID_VERSION,
+                &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status = {DISPATCHED}"),
+            ),
+            noted_stop: sql(&format!(
+                "SELECT l.id FROM {} JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
+                 WHERE +l.status = {DISPATCHED} AND l.stopping = {{2}}",
+                rows(backend, 1, ID_VERSION)
+            )),
+            scope_lock: from("permit_scope", "turn = l.turn + 1", ID, "l.id = v.n_id"),
+            scope_insert: sql(&format!(
+                "INSERT INTO permit_scope (id, turn) SELECT v.n_id, 0 FROM {} WHERE 1 = 1 {}",
+                rows(backend, 1, ID),
+                or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = permit_scope.id")
+            )),
+            permit_clean: sql(&format!(
+                "DELETE FROM permit WHERE id IN (SELECT id FROM (SELECT p.id FROM permit p LEFT JOIN task_log l ON l.id = p.id \
+                 WHERE p.task_id IN {} AND (l.id IS NULL OR NOT {HOLDS}) ORDER BY p.id LIMIT 1000) dead)",
+                in_rows(1)
+            )),
+            permits_of_tasks: sql(&permits("task_id")),
+            permits_of_apps: sql(&permits("app_id")),
+            permits_of_tenants: sql(&permits("tenant_id")),
+            permit_drop: Sql::new(backend, &delete_from(backend, "permit", &rows(backend, 1, ID), "l.id = v.n_id")),
+            permit_insert: sql(&format!(
+                "INSERT INTO permit (id, tenant_id, app_id, task_id, version) SELECT v.n_id, v.n_tenant_id, v.n_app_id, \
+                 v.n_task_id, v.n_version FROM {}",
+                rows(
+                    backend,
+                    1,
+                    &[
+                        ("id", Kind::Big),
+                        ("tenant_id", Kind::Big),
+                        ("app_id", Kind::Big),
+                        ("task_id", Kind::Big),
+                        ("version", Kind::Big)
+                    ]
+                )
+            )),
+            permit_holders: sql(&format!(
+                "SELECT {HANDED_COLUMNS} FROM {} JOIN permit p ON p.task_id = v.n_id JOIN task_log l ON l.id = p.id \
+                 WHERE +l.status = {DISPATCHED}",
+                rows(backend, 1, ID)
+            )),
+            uses: sql(&format!(
+                "SELECT task_id, address, uses, last_use FROM routing_use WHERE task_id IN {}",
+                in_rows(1)
+            )),
+            use_insert: sql(&format!(
+                "INSERT INTO routing_use (id, task_id, address, uses, last_use) SELECT v.n_id, v.n_task_id, v.n_address, 0, 0 \
+                 FROM {} WHERE 1 = 1 {}",
+                rows(backend, 1, USE),
+                or_ignore(backend, "task_id, address")
+                    .replace("UPDATE task_id = task_id", "UPDATE task_id = routing_use.task_id")
+            )),
+            use_add: from(
+                "routing_use",
+                "uses = CASE WHEN l.uses > v.n_floor THEN l.uses ELSE v.n_floor END + v.n_added, \
+                 last_use = CASE WHEN l.last_use > v.n_last THEN l.last_use ELSE v.n_last END",
+                USE,
+                "l.task_id = v.n_task_id AND l.address = v.n_address",
+            ),
+            overdue: sql(&format!(
+                "SELECT l.task_id, l.fire_time FROM {} JOIN task_log l ON l.task_id = v.n_id AND l.fire_time >= v.n_from \
+                 WHERE l.due_time < {{2}} AND l.origin = 'schedule' AND l.attempt = 0 AND +l.status IN ({INIT}, {QUEUED}) \
+                 ORDER BY l.fire_time DESC LIMIT {{3}}",
+                rows(backend, 1, &[("id", Kind::Big), ("from", Kind::Big)])
+            )),
+            rule_version: sql("SELECT version FROM rule_version WHERE id = 1"),
             succeed: from(
                 "task_log",
                 &format!(
@@ -326,8 +447,23 @@ impl Statements {
                 "SELECT l.id FROM task_log l WHERE l.status = {DISPATCHED} AND l.shard_index = -1 AND \
                  l.dispatched_at < {{1}} ORDER BY l.due_time LIMIT {{2}}"
             )),
+            stopping: sql(&format!(
+                "SELECT {HANDED_COLUMNS} FROM task_log l WHERE l.status = {DISPATCHED} AND l.stopping <> '' AND \
+                 l.shard_index >= 0 ORDER BY l.due_time LIMIT {{1}}"
+            )),
             suspects_of: sql(&suspects("IN")),
             suspects_except: sql(&suspects("NOT IN")),
+            follow_any: sql("SELECT id FROM follow_up LIMIT 1"),
+            follow_ended: sql(&format!(
+                "SELECT l.id, l.task_id, l.status, l.reason, l.origin, l.revision, l.finished_at, l.output \
+                 FROM follow_up f JOIN task_log l ON l.id = f.id WHERE +l.status >= {SUCCEEDED} ORDER BY f.id LIMIT {{1}}"
+            )),
+            follow_take: Sql::new(backend, &delete_from(backend, "follow_up", &rows(backend, 1, ID), "l.id = v.n_id")),
+            children_of: sql(&format!(
+                "SELECT p.parent_id, p.child_id, p.on_outcome FROM {} JOIN task_parent p ON p.parent_id = v.n_id \
+                 ORDER BY p.child_id, p.id",
+                rows(backend, 1, ID)
+            )),
             executor_beat: from(
                 "executor",
                 "heartbeat_at = {now}, held = v.n_held, running = v.n_running, draining = v.n_draining",
@@ -341,7 +477,9 @@ impl Statements {
                 rows(backend, 1, RUN_KEY)
             )),
             executors: sql(&format!(
-                "SELECT {EXECUTOR_COLUMNS} FROM executor WHERE heartbeat_at >= {{1}} AND heartbeat_at <= {{now}} + 60000 AND gone_at = 0"
+                "SELECT {EXECUTOR_COLUMNS} FROM executor e LEFT JOIN executor_rule r ON r.tenant_id = e.tenant_id AND \
+                 r.app_id = e.app_id AND r.address = e.address \
+                 WHERE e.heartbeat_at >= {{1}} AND e.heartbeat_at <= {{now}} + 60000 AND e.gone_at = 0"
             )),
             executor_ends: sql(&format!(
                 "SELECT id, tenant_id, app_id, instance, address, heartbeat_at, gone_at FROM executor WHERE id IN {}",
@@ -360,9 +498,51 @@ impl Statements {
                 "DELETE FROM stale_result WHERE id <= (SELECT MAX(id) FROM (SELECT id FROM stale_result WHERE id < {1} \
                  ORDER BY id LIMIT {2}) batch)",
             ),
+            // What stands beside logs that retention has taken.
+            purge_beside: [
+                sql(
+                    "DELETE FROM follow_up WHERE id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = follow_up.id)",
+                ),
+                sql("DELETE FROM permit WHERE id < {1}"),
+                sql("DELETE FROM backfill_run WHERE id < {1}"),
+                sql("DELETE FROM run_key WHERE log_id < {1}"),
+            ],
             parents_of_tasks: sql(&format!(
                 "SELECT p.child_id, t.app_id, t.name, a.name, p.on_outcome FROM {} JOIN task_parent p ON p.child_id = v.n_id \
                  JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id ORDER BY p.child_id, p.id",
+                rows(backend, 1, ID)
+            )),
+            taken_fires: sql(&format!(
+                "SELECT l.fire_time FROM {} JOIN task_log l ON l.task_id = {{2}} AND l.fire_time = v.n_id AND \
+                 l.shard_index = {{3}}",
+                rows(backend, 1, ID)
+            )),
+            insert_backfill: sql(&format!(
+                "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, bucket, \
+                 fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, dispatched_at, \
+                 started_at, finished_at, reason, params, origin, seq, priority, stopping) \
+                 SELECT v.n_id, t.tenant_id, t.app_id, t.id, t.revision, 0, {{4}}, {{5}}, v.n_bucket, v.n_fire_time, {{3}}, \
+                 {INIT}, 1, 0, 0, 0, 0, 0, 0, 0, 0, '', {{6}}, {{7}}, t.turn, 0, '' FROM {} JOIN task t ON t.id = {{2}}",
+                rows(backend, 1, BACKFILL)
+            )),
+            insert_backfill_runs: sql(&format!(
+                "INSERT INTO backfill_run (id, backfill_id) SELECT v.n_id, {{2}} FROM {}",
+                rows(backend, 1, BACKFILL)
+            )),
+            watch_backfill: sql(&format!(
+                "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON l.id = v.n_id",
+                rows(backend, 1, BACKFILL)
+            )),
+            calendars: sql(&format!(
+                "SELECT c.tenant_id, c.name, c.version, c.body FROM {} JOIN calendar c ON c.tenant_id = v.n_tenant_id \
+                 AND c.name = v.n_name",
+                rows(backend, 1, &[("tenant_id", Kind::Big), ("name", Kind::Text)])
+            )),
+            shard_counts: sql(&format!(
+                "SELECT p.id, COUNT(CASE WHEN s.status >= {SUCCEEDED} THEN 1 END), \
+                 COUNT(CASE WHEN s.status = {SUCCEEDED} THEN 1 END), COUNT(CASE WHEN s.started_at > 0 THEN 1 END) \
+                 FROM {} JOIN task_log p ON p.id = v.n_id JOIN task_log s ON s.task_id = p.task_id AND \
+                 s.fire_time = p.fire_time AND s.parent_id = p.id GROUP BY p.id",
                 rows(backend, 1, ID)
             )),
             names_of_tasks: sql(&format!("SELECT id, name FROM task WHERE id IN {}", in_rows(1))),
@@ -412,8 +592,9 @@ fn settle_parents(backend: DatabaseBackend) -> String {
         backend,
         "task_log",
         &format!(
-            "status = CASE WHEN v.n_good = l.shard_total THEN {SUCCEEDED} ELSE {FAILED} END, \
-             reason = CASE WHEN v.n_good = l.shard_total THEN l.reason ELSE 'shard_failed' END, \
+            "status = CASE WHEN v.n_good = l.shard_total THEN {SUCCEEDED} WHEN l.stopping <> '' THEN {CANCELLED} ELSE {FAILED} \
+             END, reason = CASE WHEN v.n_good = l.shard_total THEN l.reason WHEN l.stopping <> '' THEN l.stopping ELSE \
+             'shard_failed' END, \
              started_at = COALESCE(v.n_started, 0), \
              finished_at = CASE WHEN v.n_finished > 0 THEN v.n_finished ELSE {{2}} END, version = l.version + 1"
         ),

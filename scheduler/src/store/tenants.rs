@@ -149,7 +149,7 @@ impl SqlStore {
         })
     }
 
-    async fn tenant_id(&self, name: &str) -> Result<i64> {
+    pub(super) async fn tenant_id(&self, name: &str) -> Result<i64> {
         let sql = Sql::new(self.backend, "SELECT id FROM tenant WHERE name = {1}");
         let found = self.query("find a tenant", &sql, [name.into()], |row| row.try_get_by_index(0)).await?;
         found.first().copied().ok_or_else(|| {

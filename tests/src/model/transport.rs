@@ -5,7 +5,7 @@ use super::{Dice, Gate, SimExecutor};
 use async_trait::async_trait;
 use carillon::dispatch::{Probe, SendError, Transport};
 use carillon::domain::Executor;
-use carillon_protocol::{Cancel, CancelAck, Dispatch, DispatchAck, RunKey};
+use carillon_protocol::{Cancel, CancelAck, Dispatch, DispatchAck, ProbeAck, RunKey};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -110,6 +110,12 @@ impl Transport for SimTransport {
         let keys = sorted(message.runs.clone());
         let message = message.clone();
         self.exchange(to, format!("cancel {keys:?}"), move |machine| machine.cancel(&message)).await
+    }
+
+    async fn ask(&self, to: &Executor, message: &carillon_protocol::Probe) -> Answer<ProbeAck> {
+        let tasks = message.tasks.clone();
+        let executor_id = message.executor_id;
+        self.exchange(to, format!("ask about {tasks:?}"), move |machine| machine.busy_with(executor_id, &tasks)).await
     }
 
     async fn probe(&self, address: &str) -> Probe {

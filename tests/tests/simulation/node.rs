@@ -172,6 +172,10 @@ impl SimNode {
         self.every(process, 1_000, poke, move || load_urgent(e.clone()));
         let (p, e) = (process.clone(), engine.clone());
         self.every(process, 3_000, process.reap.clone(), move || reap(p.clone(), e.clone()));
+        let e = engine.clone();
+        self.every(process, 200, never(), move || look_at_waiting(e.clone()));
+        let (p, e) = (process.clone(), engine.clone());
+        self.every(process, 1_000, never(), move || follow(p.clone(), e.clone()));
         process.spawn(self.clone().pump(process.clone(), engine.clone()));
     }
 
@@ -265,6 +269,22 @@ async fn load_urgent(engine: Arc<SimEngine>) -> StoreResult<()> {
 
 async fn reap(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()> {
     if engine.reaper.tick().await? > 0 {
+        process.poke.notify_one();
+    }
+    Ok(())
+}
+
+async fn look_at_waiting(engine: Arc<SimEngine>) -> StoreResult<()> {
+    engine.dispatcher.look_at_waiting().await;
+    Ok(())
+}
+
+async fn follow(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()> {
+    let followed = engine.follower.tick().await?;
+    for task in &followed.moved {
+        engine.pregenerator.write_task(*task).await?;
+    }
+    if followed.started > 0 || !followed.moved.is_empty() {
         process.poke.notify_one();
     }
     Ok(())

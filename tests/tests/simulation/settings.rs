@@ -38,7 +38,7 @@ pub fn engine(lead_ms: i64) -> EngineSettings {
             lease_ttl_ms: OFFLINE_AFTER_MS,
         },
         loader: LoaderSettings { lead_ms, interval_ms: 5_000 },
-        dispatch: DispatchSettings { lead_ms, accept_window_ms: ACCEPT_WINDOW_MS },
+        dispatch: DispatchSettings { lead_ms, accept_window_ms: ACCEPT_WINDOW_MS, misfire_after_ms: MISFIRE_AFTER_MS },
         reaper: ReaperSettings {
             accept_window_ms: ACCEPT_WINDOW_MS,
             offline_after_ms: OFFLINE_AFTER_MS,

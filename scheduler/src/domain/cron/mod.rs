@@ -41,13 +41,16 @@
 //! within an hour (Lord Howe's is half an hour) it can overlook the rest of that hour.
 
 mod error;
+mod filter;
 mod next;
+mod offsets;
 mod parse;
 mod zone;
 
 use serde::{Deserialize, Serialize};
 
 pub use error::{CronError, Field, Reason};
+pub(in crate::domain) use offsets::Stretch;
 
 /// The first year a schedule can fire in.
 pub const FIRST_YEAR: i32 = 1970;

@@ -1,31 +1,33 @@
 //! The next local time that matches, by walking bits; zones are none of its business.
 
-use chrono::{Datelike, NaiveDate};
-
-use super::{CronSchedule, Days, FIRST_YEAR, LAST_YEAR};
+use super::{CronSchedule, Days, FIRST_YEAR};
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 3600;
-const DAY: i64 = 86_400;
+pub(super) const DAY: i64 = 86_400;
+
+/// The last day of [`super::LAST_YEAR`], in days since 1970-01-01.
+pub(super) const LAST_DAY: i64 = 84_005;
 
 impl CronSchedule {
     /// The first matching local time at or after `from`, both in seconds since 1970-01-01T00:00:00 on the
-    /// wall clock; `None` if none is left up to [`LAST_YEAR`].
-    pub(super) fn next_local(&self, from: i64) -> Option<i64> {
+    /// wall clock; `None` if none is left up to [`super::LAST_YEAR`].
+    pub(in crate::domain) fn next_local(&self, from: i64) -> Option<i64> {
         let from = from.max(0);
         let (today, second) = (from.div_euclid(DAY), from.rem_euclid(DAY));
-        let mut day = self.next_day(today)?;
+        let mut day = self.next_day(today, |_| u32::MAX)?;
         if day == today {
             if let Some(time) = self.next_time(second) {
                 return Some(day * DAY + time);
             }
-            day = self.next_day(today + 1)?;
+            day = self.next_day(today + 1, |_| u32::MAX)?;
         }
         Some(day * DAY + self.next_time(0)?)
     }
 
     /// The first matching time of a day at or after `from`, in seconds.
-    fn next_time(&self, from: i64) -> Option<i64> {
+    #[inline]
+    pub(super) fn next_time(&self, from: i64) -> Option<i64> {
         let (hour, minute, second) = (from / HOUR, from / MINUTE % 60, from % MINUTE);
         let first_second = i64::from(self.seconds.trailing_zeros());
         let first_minute = i64::from(self.minutes.trailing_zeros());
@@ -44,28 +46,27 @@ impl CronSchedule {
         Some(hour * HOUR + first_minute * MINUTE + first_second)
     }
 
-    /// The first matching day at or after `from`, in days since 1970-01-01.
-    fn next_day(&self, from: i64) -> Option<i64> {
-        let from = NaiveDate::from_epoch_days(i32::try_from(from).ok()?)?;
-        let (mut year, mut month, mut day) = (from.year(), from.month(), from.day());
+    /// The first matching day at or after `from`, in days since 1970-01-01. Only days count that are also in
+    /// the set which `among` names for the month that starts on a given day; bit n stands for day n.
+    #[inline]
+    pub(super) fn next_day(&self, from: i64, among: impl Fn(i64) -> u32) -> Option<i64> {
+        if from > LAST_DAY {
+            return None;
+        }
+        let (mut year, mut month, mut day) = date(from);
         loop {
             let next = self.next_year(year)?;
             if next > year {
                 (year, month, day) = (next, 1, 1);
             }
-            while month <= 12 {
-                let Some(next) = next_bit(self.months.into(), month.into()) else {
-                    break;
-                };
-                let next = u32::try_from(next).ok()?;
+            while let Some(next) = next_bit(self.months.into(), month) {
                 if next > month {
                     (month, day) = (next, 1);
                 }
-                let first = NaiveDate::from_ymd_opt(year, month, 1)?;
-                let days = self.days.of(first) & (u32::MAX << day);
+                let first = first_of_month(year, month);
+                let days = self.days.of(first, length_of_month(year, month)) & among(first) & (u32::MAX << day);
                 if days != 0 {
-                    let day = i64::from(days.trailing_zeros());
-                    return Some(i64::from(first.to_epoch_days()) + day - 1);
+                    return Some(first + i64::from(days.trailing_zeros()) - 1);
                 }
                 (month, day) = (month + 1, 1);
             }
@@ -74,22 +75,65 @@ impl CronSchedule {
     }
 
     /// The first matching year at or after `from`, which is not before [`FIRST_YEAR`].
-    fn next_year(&self, from: i32) -> Option<i32> {
-        (from..=LAST_YEAR).find(|year| {
-            let bit = year.abs_diff(FIRST_YEAR);
-            self.years[bit as usize / 64] >> (bit % 64) & 1 == 1
-        })
+    #[inline]
+    fn next_year(&self, from: i64) -> Option<i64> {
+        let bit = from - i64::from(FIRST_YEAR);
+        let (first, bit) = (bit / 64, bit % 64);
+        if self.years.get(first as usize)? >> bit & 1 == 1 {
+            return Some(from);
+        }
+        for (word, years) in (0..).zip(self.years).skip(first as usize) {
+            if let Some(bit) = next_bit(years, if word == first { bit } else { 0 }) {
+                return Some(i64::from(FIRST_YEAR) + word * 64 + bit);
+            }
+        }
+        None
+    }
+}
+
+/// Year, month and day of a day that is given in days since 1970-01-01, and is not before it.
+#[inline]
+fn date(day: i64) -> (i64, i64, i64) {
+    // The civil calendar repeats after 400 years of 146,097 days; its years are counted here from March, so
+    // that the leap day comes last.
+    let day = day + 719_468;
+    let (era, day) = (day / 146_097, day % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };
+    (era * 400 + year, month, day)
+}
+
+/// The first day of a month, in days since 1970-01-01.
+#[inline]
+fn first_of_month(year: i64, month: i64) -> i64 {
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (era, year) = (year / 400, year % 400);
+    era * 146_097 + 365 * year + year / 4 - year / 100 + (153 * month + 2) / 5 - 719_468
+}
+
+/// How many days a month has.
+#[inline]
+fn length_of_month(year: i64, month: i64) -> u32 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        _ => 30,
     }
 }
 
 impl Days {
-    /// The days that match in the month that starts on `first`; bit n stands for day n.
-    fn of(self, first: NaiveDate) -> u32 {
-        let length = u32::from(first.num_days_in_month());
+    /// The days that match in the month of `length` days that starts on `first`, in days since 1970-01-01; bit
+    /// n stands for day n.
+    #[inline]
+    fn of(self, first: i64, length: u32) -> u32 {
         let all = u32::MAX >> (31 - length) & !1;
         let bit = |day: Option<u32>| day.map_or(0, |day| 1 << day);
-        // Counted from 0 = Sunday.
-        let starts_on = || first.weekday().num_days_from_sunday();
+        // Counted from 0 = Sunday; 1970 started on a Thursday.
+        let starts_on = || ((first + 4) % 7) as u32;
         let days = match self {
             Self::OfMonth(days) => days,
             Self::Last { back } => bit(length.checked_sub(back.into())),
@@ -138,6 +182,7 @@ fn weekly(days: u8, starts_on: u32) -> u32 {
 }
 
 /// The lowest bit of `bits` that is set, from bit `from` on.
+#[inline]
 fn next_bit(bits: u64, from: i64) -> Option<i64> {
     let rest = bits & u64::MAX.checked_shl(u32::try_from(from).ok()?)?;
     (rest != 0).then(|| i64::from(rest.trailing_zeros()))

@@ -1,7 +1,8 @@
 //! Which definitions are allowed: every field that is not is named, with what would be.
 
-use super::policy::{CalendarRule, ScheduleKind};
+use super::policy::ScheduleKind;
 use super::spec::TaskSpec;
+use crate::domain::calendar::CalendarRule;
 use crate::domain::cron::{CronSchedule, DstPolicy};
 use crate::domain::field_error::FieldError;
 use crate::domain::schedule::{Schedule, Trigger};
@@ -162,6 +163,7 @@ impl TaskSpec {
             valid_from: self.valid_from,
             valid_until: self.valid_until,
             anchor,
+            calendar: None,
             calendar_rule: self.calendar_rule,
             spread_ms: self.spread_ms,
             jitter_ms: self.jitter_ms,

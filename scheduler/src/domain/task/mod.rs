@@ -7,12 +7,14 @@ mod spec;
 
 pub use check::{RETRIES_MAX, SPAN_MS_MAX, check_params};
 pub use policy::{
-    BlockScope, BlockStrategy, CalendarRule, Delivery, ExpiredStrategy, FailureClass, FailureStrategy, Maintenance,
-    MisfireStrategy, ParentOutcome, ParentRule, RetryBackoff, ScheduleKind,
+    BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureClass, FailureStrategy, Maintenance, MisfireStrategy,
+    ParentOutcome, ParentRule, RetryBackoff, ScheduleKind,
 };
 pub use spec::{EVERY_FAILURE, ParentLink, TaskSpec, params_text};
 
+pub use super::calendar::CalendarRule;
 pub use super::routing::Routing;
+use super::routing::Tags;
 pub use super::schedule::NEVER;
 use super::schedule::Schedule;
 use super::task_log::Run;
@@ -33,6 +35,8 @@ pub struct Task {
     pub spec: TaskSpec,
     /// When it fires, read from the definition.
     pub schedule: Schedule,
+    /// What executors must have, read from the definition.
+    pub tags: Tags,
     /// Watermark: no log is written yet for this instant and later, epoch ms; [`NEVER`] when
     /// stopped or exhausted.
     pub next_fire_at: i64,
@@ -44,6 +48,8 @@ pub struct Task {
     pub turn: i64,
     /// Whether other tasks run after it.
     pub has_children: bool,
+    /// Whether it runs by itself: by its schedule, or after its parents.
+    pub is_started: bool,
 }
 
 impl Task {
@@ -107,7 +113,7 @@ impl TaskSpec {
 
 #[cfg(test)]
 pub(crate) mod test {
-    use super::{Task, TaskSpec};
+    use super::{Tags, Task, TaskSpec};
 
     /// A task with this definition and nothing special else.
     pub fn task_of(spec: TaskSpec) -> Task {
@@ -117,12 +123,14 @@ pub(crate) mod test {
             app_id: 1,
             revision: 3,
             schedule: spec.to_schedule(0, 1).unwrap(),
+            tags: Tags { all: spec.tags.clone(), any: spec.tags_any.clone(), none: spec.tags_none.clone() },
             spec,
             next_fire_at: 0,
             written_until: 0,
             fires: 0,
             turn: 0,
             has_children: false,
+            is_started: true,
         }
     }
 }

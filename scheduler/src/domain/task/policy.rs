@@ -154,15 +154,3 @@ choice! {
         Any,
     }
 }
-
-choice! {
-    /// What an excluded day does to a fire.
-    CalendarRule {
-        /// It is left out.
-        Skip,
-        /// It moves to the next working day, at the same local time.
-        Next,
-        /// It moves to the previous working day, at the same local time.
-        Previous,
-    }
-}

@@ -2,9 +2,10 @@
 //! the API, the entry of a task file, and the defaults that an executor registers.
 
 use super::policy::{
-    BlockScope, BlockStrategy, CalendarRule, Delivery, ExpiredStrategy, FailureClass, FailureStrategy, Maintenance,
-    MisfireStrategy, ParentOutcome, ParentRule, RetryBackoff, ScheduleKind,
+    BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureClass, FailureStrategy, Maintenance, MisfireStrategy,
+    ParentOutcome, ParentRule, RetryBackoff, ScheduleKind,
 };
+use crate::domain::calendar::CalendarRule;
 use crate::domain::cron::{Gap, Overlap};
 use crate::domain::field_error::FieldError;
 use crate::domain::routing::Routing;

@@ -15,7 +15,8 @@ use super::{Dice, Net, SimClock, SimTime, Trace};
 use carillon::cluster::Clock;
 use carillon::dispatch::SendError;
 use carillon_protocol::{
-    Cancel, CancelAck, CancelOutcome, Code, Dispatch, DispatchAck, DispatchItem, DispatchOutcome, RunKey, RunResult,
+    Cancel, CancelAck, CancelOutcome, Code, Dispatch, DispatchAck, DispatchItem, DispatchOutcome, ProbeAck, RunKey,
+    RunResult,
 };
 use member::Lease;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -187,6 +188,14 @@ impl SimExecutor {
             self.note(format!("log {} attempt {}: cancel met {outcome:?}", key.0, key.1));
         }
         Ok(CancelAck { outcomes })
+    }
+
+    /// `POST /probe`.
+    pub(super) fn busy_with(&self, executor_id: i64, tasks: &[i64]) -> Result<ProbeAck, SendError> {
+        let process = self.addressee(executor_id)?;
+        let table = process.table.lock().unwrap();
+        let busy = tasks.iter().copied().filter(|task| table.runs_task(*task)).collect();
+        Ok(ProbeAck { held: 0, running: table.running().len(), capacity: 1_000, busy })
     }
 
     fn addressee(&self, executor_id: i64) -> Result<Arc<Process>, SendError> {

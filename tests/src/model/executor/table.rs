@@ -106,6 +106,11 @@ impl Table {
         running.map(|(key, _)| *key).collect()
     }
 
+    /// Whether a run of the task goes on.
+    pub(super) fn runs_task(&self, task: i64) -> bool {
+        self.live.values().any(|phase| matches!(phase, Phase::Running(item) if item.task == task))
+    }
+
     pub(super) fn snapshot(&self) -> Snapshot {
         let mut sets = Snapshot::default();
         for (key, phase) in &self.live {

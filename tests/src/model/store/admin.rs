@@ -6,7 +6,7 @@ use super::{ModelStore, refuse};
 use carillon::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
 use carillon::domain::{Reason, Run, Status};
 use carillon::store::{
-    Activity, LogView, NewTask, Result, Scope, StoreError, StoreErrorKind, TaskChange, TaskView, Unsent,
+    Activity, LogView, NewTask, Result, Scope, ShardCounts, StoreError, StoreErrorKind, TaskChange, TaskView, Unsent,
 };
 
 /// An exhausted schedule wrote at most a day ahead, ms.
@@ -76,7 +76,11 @@ impl ModelStore {
                 let tenant = state.tenants.iter().find(|(_, tenant)| **tenant == id);
                 tenant.map(|(name, _)| name.clone()).unwrap_or_default()
             };
-            Ok(ids.map(|(_, id)| &state.logs[id]).map(|row| row.view(&tenant_of(row.run.tenant_id))).collect())
+            let view = |row: &LogRow| LogView {
+                shards: state.shard_counts(&row.run),
+                ..row.view(&tenant_of(row.run.tenant_id))
+            };
+            Ok(ids.map(|(_, id)| view(&state.logs[id])).collect())
         })
         .await
     }
@@ -118,6 +122,17 @@ struct Taken {
 }
 
 impl State {
+    /// How far a sharded run has come; nothing when it has no shards yet.
+    fn shard_counts(&self, parent: &Run) -> Option<ShardCounts> {
+        let shards: Vec<&LogRow> = self.logs.values().filter(|row| row.run.parent_id == parent.id).collect();
+        let count = |which: &dyn Fn(&LogRow) -> bool| shards.iter().filter(|row| which(row)).count() as i64;
+        (parent.is_parent() && !shards.is_empty()).then(|| ShardCounts {
+            started: count(&|row| row.started_at > 0),
+            ended: count(&|row| row.run.status.is_terminal()),
+            succeeded: count(&|row| row.run.status == Status::Succeeded),
+        })
+    }
+
     fn apply(&mut self, new: &[NewTask], changes: &[TaskChange], now: i64, at: i64) -> Result<Vec<Unsent>> {
         for task in new {
             let app = (task.tenant.clone(), task.app.clone());

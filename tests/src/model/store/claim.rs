@@ -22,7 +22,10 @@ impl ClaimStore for ModelStore {
             let mine = |run: &Run| state.claim_one(node, run, now, at);
             let mut claimed = runs;
             claimed.retain(mine);
-            Ok(claimed.into_iter().map(|run| Run { version: run.version + 1, status: Status::Queued, ..run }).collect())
+            Ok(claimed
+                .into_iter()
+                .map(|run| Run { version: run.version + 1, status: Status::Queued, queued_at: now, ..run })
+                .collect())
         })
         .await
     }
@@ -58,6 +61,7 @@ impl State {
             if let Some(row) = self.step(run.id, Status::Queued, reason, at) {
                 row.node_id = node;
                 row.queued_at = now;
+                row.run.queued_at = now;
             }
             return true;
         }

@@ -3,6 +3,7 @@
 use super::ModelStore;
 use super::rows::{ExecutorRow, State, TaskRow};
 use async_trait::async_trait;
+use carillon::domain::executor::WEIGHT_DEFAULT;
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{Executor, Status};
 use carillon::store::{
@@ -33,6 +34,8 @@ impl ExecutorStore for ModelStore {
                 if same && row.gone_at == 0 {
                     row.executor.heartbeat_at = at;
                     row.executor.draining = beat.draining;
+                    row.executor.held = i32::try_from(beat.held).unwrap_or(i32::MAX);
+                    row.executor.running = i32::try_from(beat.running).unwrap_or(i32::MAX);
                     known.insert(beat.executor_id);
                 }
             }
@@ -149,6 +152,11 @@ impl State {
             handlers: handlers.iter().cloned().collect(),
             heartbeat_at: at,
             draining: before.is_some_and(|row| row.executor.draining),
+            disabled: false,
+            weight: WEIGHT_DEFAULT,
+            capacity: i32::try_from(register.capacity).unwrap_or(i32::MAX),
+            held: 0,
+            running: 0,
             described_at: before.filter(|_| !news).map_or(now, |row| row.executor.described_at),
         };
         let (tags, description) = (register.tags.clone(), register.description.clone());

@@ -37,6 +37,13 @@ impl HandStore for ModelStore {
         .await
     }
 
+    async fn note_stop(&self, runs: &[(i64, i64)], reason: Reason) -> Result<HashSet<i64>> {
+        self.call("note stop", |state, _| {
+            Ok(runs.iter().filter(|run| state.note_stop_one(**run, reason)).map(|(id, _)| *id).collect())
+        })
+        .await
+    }
+
     async fn change(&self, changes: &[Change]) -> Result<HashSet<i64>> {
         self.call("change", |state, at| {
             Ok(changes.iter().filter(|change| state.change_one(change, at)).map(|change| change.id).collect())
@@ -46,6 +53,20 @@ impl HandStore for ModelStore {
 }
 
 impl State {
+    fn note_stop_one(&mut self, (id, version): (i64, i64), reason: Reason) -> bool {
+        let Some(row) = self.logs.get_mut(&id).filter(|row| row.run.status == Status::Dispatched) else {
+            return false;
+        };
+        let done = row.run.version == version + 1 && row.stopping == reason;
+        if row.run.version == version {
+            row.stopping = reason;
+            row.run.version += 1;
+            self.events.push(format!("log {id} must stop: {reason:?}"));
+            return true;
+        }
+        done
+    }
+
     fn hand_one(&mut self, node: i64, item: &HandOver, now: i64, at: i64) -> bool {
         let Some(row) = self.logs.get(&item.id) else { return false };
         let movable = matches!(row.run.status, Status::Queued | Status::Dispatched);
@@ -106,6 +127,7 @@ impl State {
         let mut row = LogRow::new(Run { executor_id, ..run.clone() });
         row.node_id = node;
         row.queued_at = now;
+        row.run.queued_at = now;
         row.dispatched_at = now;
         self.hands.insert((run.id, run.attempt), Hand { revision: run.revision, executor_id, at });
         self.insert(row);

@@ -3,15 +3,19 @@
 //! rows themselves forget (who was handed what, how each attempt ended).
 
 pub mod admin;
+mod backfill;
 mod claim;
 mod cluster;
 mod executors;
+mod follow;
 mod hand;
 mod housekeeping;
 mod links;
 mod outcome;
+mod permits;
 mod plan;
 mod rows;
+mod rules;
 mod start;
 
 pub use rows::{End, Hand, Link, LogRow, Redefinition, State, TaskRow};

@@ -68,6 +68,19 @@ impl OutcomeStore for ModelStore {
         .await
     }
 
+    async fn stopping(&self, limit: u64) -> Result<Vec<HandedRun>> {
+        self.call("read stopping", |state, _| {
+            let stopping = state.logs.values().filter(|row| {
+                row.run.status == Status::Dispatched && row.stopping != Reason::None && !row.run.is_parent()
+            });
+            let mut found: Vec<HandedRun> = stopping.map(super::LogRow::handed).collect();
+            found.sort_by_key(|handed| handed.run.due_time);
+            found.truncate(limit as usize);
+            Ok(found)
+        })
+        .await
+    }
+
     async fn suspects(&self, which: &Suspects) -> Result<Vec<HandedRun>> {
         self.call("read suspects", |state, _| {
             let of_executor = |id: i64| {

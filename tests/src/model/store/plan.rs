@@ -128,6 +128,7 @@ impl State {
             seq: fire.seq,
             priority: plan.priority,
             executor_id: 0,
+            queued_at: 0,
         });
         row.message.clone_from(&fire.message);
         self.insert(row);

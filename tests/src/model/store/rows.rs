@@ -1,5 +1,7 @@
 //! The tables, and the one function through which a run changes its state.
 
+use carillon::domain::permit::Ask;
+use carillon::domain::routing::{Tags, Use};
 use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
 use carillon::domain::{Reason, Run, Status, Task};
 use carillon::store::{HandedRun, LogView, NodeState, Scope, TaskView};
@@ -25,6 +27,12 @@ pub struct State {
     pub follow_ups: BTreeMap<i64, i64>,
     /// Idempotency keys: (task, key) → log.
     pub(super) run_keys: BTreeMap<(i64, String), i64>,
+    /// Permits: log → what it was given for.
+    pub permits: BTreeMap<i64, Ask>,
+    /// How a task used an address.
+    pub(super) uses: BTreeMap<(i64, String), Use>,
+    /// Parents that have met their condition: (child, parent) → log.
+    pub(super) met: BTreeMap<(i64, i64), i64>,
     /// Results that came too late: (id, log, attempt).
     pub stale: Vec<(i64, i64, i32)>,
     pub(super) executors: BTreeMap<i64, ExecutorRow>,
@@ -126,6 +134,8 @@ impl State {
             app_id: scope.app_id,
             revision,
             schedule: spec.to_schedule(anchor_at, id).expect("checked when it was stored"),
+            tags: Tags { all: spec.tags.clone(), any: spec.tags_any.clone(), none: spec.tags_none.clone() },
+            is_started: row.view.activity.started,
             spec,
             next_fire_at,
             written_until: row.written_until,
@@ -219,6 +229,7 @@ impl LogRow {
             queued_at: self.queued_at,
             message: self.message.clone(),
             output: self.output.clone(),
+            shards: None,
         }
     }
 }

@@ -34,7 +34,7 @@ impl ModelStore {
 
 impl State {
     /// Inserts the log at the first free millisecond from the wanted one on; answers that.
-    fn insert_run(&mut self, task: &TaskView, run: &NewRun) -> Result<i64> {
+    pub(super) fn insert_run(&mut self, task: &TaskView, run: &NewRun) -> Result<i64> {
         let is_sharded = task.spec.routing == Routing::Sharding;
         let shard_index = if is_sharded { PARENT_SHARD } else { 0 };
         let is_free = |at: &i64| !self.by_fire.contains_key(&(task.id, *at, shard_index));
@@ -66,6 +66,7 @@ impl State {
             seq: row.turn,
             priority: run.priority.unwrap_or(row.view.spec.priority),
             executor_id: 0,
+            queued_at: 0,
         });
         log.message.clone_from(&run.message);
         let counts_failures = row.view.spec.pause_after_failures > 0;

@@ -1,0 +1,129 @@
+//! Which runs may go out now, where only so many may run at once, and what becomes of the others.
+
+use super::dispatcher::{Dispatcher, Failed};
+use super::parcel::Parcel;
+use crate::domain::permit::{Ask, Bounds};
+use crate::domain::task::BlockStrategy;
+use crate::domain::{Reason, Run, Status, Task};
+use crate::store::{Change, HandStore, HandedRun, OutcomeStore, PermitStore, PlanStore, StoreError};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
+    /// Lets those through that need no permit or get one; the others wait, are discarded, or have
+    /// earlier runs stopped for them.
+    pub(super) async fn admit(&self, parcels: Vec<Parcel>) -> Result<Vec<Parcel>, Failed> {
+        let rules = self.rules.now();
+        let needs = |parcel: &Parcel| {
+            // A shard goes by its parent's permit.
+            parcel.run.parent_id == 0
+                && (parcel.task.needs_permit() || rules.bounds(parcel.task.tenant_id, parcel.task.app_id))
+        };
+        let (mut bounded, mut through): (Vec<Parcel>, Vec<Parcel>) = parcels.into_iter().partition(needs);
+        if bounded.is_empty() {
+            return Ok(through);
+        }
+        bounded.sort_by_key(|parcel| (Reverse(parcel.run.priority), parcel.run.due_time, parcel.run.id));
+        let asks: Vec<Ask> = bounded
+            .iter()
+            .map(|Parcel { run, task, .. }| Ask {
+                id: run.id,
+                version: run.version,
+                tenant_id: run.tenant_id,
+                app_id: run.app_id,
+                task_id: run.task_id,
+                bounds: Bounds {
+                    task: bound_of(task),
+                    app: rules.apps.get(&run.app_id).copied(),
+                    tenant: rules.tenants.get(&run.tenant_id).copied(),
+                },
+            })
+            .collect();
+        let granted = match self.store.acquire(&asks).await {
+            Ok(granted) => granted,
+            Err(error) => return Err((bounded.into_iter().chain(through).map(|parcel| parcel.run).collect(), error)),
+        };
+        let (admitted, held_up): (Vec<Parcel>, Vec<Parcel>) =
+            bounded.into_iter().partition(|parcel| granted.contains(&parcel.run.id));
+        through.extend(admitted.into_iter().map(|parcel| Parcel { has_permit: true, ..parcel }));
+        if let Err(error) = self.hold_up(held_up).await {
+            tracing::warn!(%error, "earlier runs not looked at; the next look does");
+        }
+        Ok(through)
+    }
+
+    /// Takes what may have a chance now out of waiting; what a later run covers ends.
+    pub async fn look_at_waiting(&self) {
+        if self.parked.is_empty() {
+            return;
+        }
+        let now = self.clock.now_ms();
+        let looked = self.parked.look(now);
+        self.change(looked.covered.into_iter().map(|(run, by)| covered(run, by, now)).collect()).await;
+        self.queue.push_at(looked.again.into_iter().map(|run| (now, run)));
+    }
+
+    /// What did not get a permit: it waits, unless its block strategy says otherwise.
+    async fn hold_up(&self, parcels: Vec<Parcel>) -> Result<(), StoreError> {
+        let now = self.clock.now_ms();
+        let asks_about = |parcel: &&Parcel| {
+            parcel.task.blocks_app()
+                && parcel.task.spec.block_strategy != BlockStrategy::Serial
+                && parcel.run.due_time <= now
+        };
+        let tasks: BTreeSet<i64> = parcels.iter().filter(asks_about).map(|parcel| parcel.task.id).collect();
+        let earlier = self.earlier_runs(tasks).await;
+        let (found, error) = match earlier {
+            Ok(found) => (found, None),
+            Err(error) => (HashMap::new(), Some(error)),
+        };
+        let (mut steps, mut stops) = (Vec::new(), Vec::new());
+        for Parcel { run, task, .. } in parcels {
+            let before = |holder: &&HandedRun| holder.run.id != run.id && holder.run.due_time <= run.due_time;
+            let holders: Vec<&HandedRun> = found.get(&task.id).into_iter().flatten().filter(before).collect();
+            match (task.spec.block_strategy, holders.first()) {
+                (BlockStrategy::DiscardLater, Some(holder)) if run.due_time <= now => {
+                    let message = format!("run {} of the task still went on", holder.run.id);
+                    let change = Change::of(&run, Status::Discarded, Reason::Blocked);
+                    steps.push((run, Change { message, finished_at: now, ..change }));
+                    continue;
+                }
+                (BlockStrategy::CoverEarly, Some(_)) if run.due_time <= now => {
+                    stops.extend(holders.into_iter().filter(|holder| holder.stopping == Reason::None).cloned());
+                }
+                _ => {}
+            }
+            self.parked.park(run, &task);
+        }
+        self.change(steps).await;
+        if !stops.is_empty() {
+            self.canceller.stop(stops, Reason::Covered).await?;
+        }
+        error.map_or(Ok(()), Err)
+    }
+
+    async fn earlier_runs(&self, tasks: BTreeSet<i64>) -> Result<HashMap<i64, Vec<HandedRun>>, StoreError> {
+        let mut found: HashMap<i64, Vec<HandedRun>> = HashMap::new();
+        if !tasks.is_empty() {
+            for holder in self.store.holders(&tasks.into_iter().collect::<Vec<_>>()).await? {
+                found.entry(holder.run.task_id).or_default().push(holder);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Runs of the task at once at most.
+fn bound_of(task: &Task) -> Option<i32> {
+    let most = (task.spec.max_concurrent > 0).then_some(task.spec.max_concurrent);
+    if task.blocks_app() { Some(1) } else { most }
+}
+
+fn covered(run: Run, by: i64, now: i64) -> (Run, Change) {
+    let change = Change {
+        message: format!("run {by} of the task took its place"),
+        finished_at: now,
+        ..Change::of(&run, Status::Cancelled, Reason::Covered)
+    };
+    (run, change)
+}

@@ -1,0 +1,164 @@
+//! What of a batch is no longer to run, and why.
+
+use super::dispatcher::{Dispatcher, Failed};
+use super::parcel::{Parcel, takes_over};
+use crate::domain::failure::{self, Attempt};
+use crate::domain::rules::WindowAction;
+use crate::domain::task::{Maintenance, MisfireStrategy};
+use crate::domain::{Origin, Reason, Run, Status, Task};
+use crate::store::{Change, HandStore, OutcomeStore, PermitStore, PlanStore};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Overdue fires looked at for the misfire strategy at most.
+const OVERDUE_MAX: u64 = 20_000;
+
+/// Fire times of overdue runs by task, latest first.
+type Overdue = HashMap<i64, Vec<i64>>;
+
+impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
+    /// Sorts out what is no longer to run.
+    pub(super) async fn judge(&self, runs: Vec<Run>) -> Result<Vec<Parcel>, Failed> {
+        let tasks = match self.tasks.of(&runs).await {
+            Ok(tasks) => tasks,
+            Err(error) => return Err((runs, error)),
+        };
+        let overdue = match self.overdue(&runs).await {
+            Ok(overdue) => overdue,
+            Err(error) => return Err((runs, error)),
+        };
+        let now = self.clock.now_ms();
+        let (mut parcels, mut steps) = (Vec::with_capacity(runs.len()), Vec::new());
+        let mut reopened: HashMap<i64, i64> = HashMap::new();
+        for run in runs {
+            let task = tasks.get(&run.task_id);
+            if let Some(task) = task.filter(|task| is_of_old_definition(task, &run) && takes_over(task, run.reason)) {
+                reopened.entry(task.id).and_modify(|at| *at = run.fire_time.min(*at)).or_insert(run.fire_time);
+            }
+            match self.step_of(&run, task, &overdue, now) {
+                Some(change) => steps.push((run, change)),
+                None => parcels.extend(task.map(|task| Parcel::new(run, Arc::clone(task)))),
+            }
+        }
+        self.change(steps).await;
+        for (task, from) in reopened {
+            if let Some(task) = tasks.get(&task)
+                && let Err(error) = self.store.reopen(task, from, now).await
+            {
+                tracing::warn!(%error, task = task.id, from, "a fire given up by an old definition is not taken over");
+            }
+        }
+        Ok(parcels)
+    }
+
+    /// The step of a run that is not to run now; `None` for one that is.
+    fn step_of(&self, run: &Run, task: Option<&Arc<Task>>, overdue: &Overdue, now: i64) -> Option<Change> {
+        let end =
+            |to, reason, message: String| Some(Change { message, finished_at: now, ..Change::of(run, to, reason) });
+        let Some(task) = task else { return end(Status::Cancelled, Reason::TaskDeleted, String::new()) };
+        // Edited since: the edit has cancelled the row and this is a copy, which loses at the
+        // version; or an attempt of the old definition came back after the edit, and is not
+        // repeated; its instant may be the new definition's.
+        if is_of_old_definition(task, run) {
+            return end(Status::Cancelled, Reason::TaskEdited, String::new());
+        }
+        if task.is_expired(run, now) {
+            return end(Status::Expired, Reason::Expired, format!("{} ms after its fire time", now - run.fire_time));
+        }
+        if let Some(message) = self.missed(run, task, overdue) {
+            return end(Status::Expired, Reason::MisfireSkipped, message);
+        }
+        if let Some(change) = self.rests(run, task, now) {
+            return Some(change);
+        }
+        let wait = task.spec.wait_timeout_ms;
+        if wait > 0 && run.status == Status::Queued && now > run.due_time.saturating_add(wait) {
+            let next = failure::after(task, Attempt::of(run), Reason::WaitTimedOut, now);
+            return Some(Change {
+                due_time: next.due_time,
+                failures: next.failures,
+                message: format!("it could not start within {wait} ms"),
+                finished_at: if next.status.is_terminal() { now } else { 0 },
+                ..Change::of(run, next.status, Reason::WaitTimedOut)
+            });
+        }
+        None
+    }
+
+    /// Whether a run was claimed so late that the misfire strategy decides.
+    fn is_overdue(&self, run: &Run) -> bool {
+        run.origin == Origin::Schedule
+            && run.attempt == 0
+            && run.failures == 0
+            && run.queued_at > 0
+            && run.due_time < run.queued_at - self.settings.misfire_after_ms
+    }
+
+    /// Fires that wait for as long as the overdue ones of this batch, or longer.
+    async fn overdue(&self, runs: &[Run]) -> crate::store::Result<Overdue> {
+        let mut since: HashMap<i64, i64> = HashMap::new();
+        let mut due_before = i64::MIN;
+        for run in runs.iter().filter(|run| self.is_overdue(run)) {
+            since.entry(run.task_id).and_modify(|at| *at = run.fire_time.min(*at)).or_insert(run.fire_time);
+            due_before = due_before.max(run.queued_at - self.settings.misfire_after_ms);
+        }
+        let mut overdue = Overdue::new();
+        if !since.is_empty() {
+            let since: Vec<(i64, i64)> = since.into_iter().collect();
+            for (task, fire_time) in self.store.overdue(&since, due_before, OVERDUE_MAX).await? {
+                overdue.entry(task).or_default().push(fire_time);
+            }
+        }
+        Ok(overdue)
+    }
+
+    /// Why a run that was missed does not run: by the same policy as one that was not even
+    /// written in time.
+    fn missed(&self, run: &Run, task: &Task, overdue: &Overdue) -> Option<String> {
+        if !self.is_overdue(run) {
+            return None;
+        }
+        let spec = &task.spec;
+        let later = overdue.get(&task.id).map_or(&[][..], Vec::as_slice);
+        let later = later.iter().take_while(|fire_time| **fire_time > run.fire_time).count();
+        let late = run.queued_at - run.due_time;
+        match spec.misfire_strategy {
+            MisfireStrategy::Skip => Some(format!("claimed {late} ms late; skipped by policy")),
+            MisfireStrategy::FireOnce if later > 0 => {
+                Some(format!("claimed {late} ms late; a later fire stands for it"))
+            }
+            MisfireStrategy::FireAll if later >= usize::try_from(spec.misfire_max).unwrap_or(0) => {
+                Some(format!("claimed {late} ms late; only the latest {} are made up for", spec.misfire_max))
+            }
+            MisfireStrategy::FireAll if spec.misfire_max_late_ms > 0 && late > spec.misfire_max_late_ms => {
+                Some(format!("claimed {late} ms late; more than {} ms are not made up for", spec.misfire_max_late_ms))
+            }
+            _ => None,
+        }
+    }
+
+    /// The step of a run whose time lies in a maintenance window. What a person starts runs all
+    /// the same.
+    fn rests(&self, run: &Run, task: &Task, now: i64) -> Option<Change> {
+        if task.spec.maintenance == Maintenance::Ignore || run.origin == Origin::Hand || run.parent_id > 0 {
+            return None;
+        }
+        let rules = self.rules.now();
+        let window = rules.window_at(run.tenant_id, run.due_time.max(now))?;
+        let note = format!("maintenance window {} to {} (epoch ms): {}", window.starts_at, window.ends_at, window.note);
+        Some(match window.action {
+            WindowAction::Skip => {
+                Change { message: note, finished_at: now, ..Change::of(run, Status::Expired, Reason::Maintenance) }
+            }
+            WindowAction::Postpone => {
+                let to = if run.attempt > 0 || run.failures > 0 { Status::Retry } else { Status::Init };
+                Change { message: note, due_time: window.ends_at, ..Change::of(run, to, Reason::Maintenance) }
+            }
+        })
+    }
+}
+
+/// A run that the schedule named belongs to the definition that it was written for.
+fn is_of_old_definition(task: &Task, run: &Run) -> bool {
+    task.revision != run.revision && run.origin.is_scheduled()
+}

@@ -1,0 +1,180 @@
+//! Runs that wait for others to end: beside the queue, so that a thousand waiting runs of one
+//! task cost one look and not a thousand.
+
+use crate::domain::Run;
+use crate::domain::task::{BlockStrategy, Task};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Runs of one task that a look takes at most, when its own bound does not say less.
+const HEADS_MAX: usize = 32;
+
+/// Runs that one look takes at most: one batch.
+const LOOK_MAX: usize = 500;
+
+/// A waiting run and what its task says of waiting.
+#[derive(Debug, Clone)]
+struct Waiting {
+    run: Run,
+    /// From when on it must be looked at whatever its place, ms: its time-out for waiting, or the
+    /// instant at which it is discarded.
+    look_at: i64,
+    /// Whether only the newest that is due stays.
+    newest_only: bool,
+    /// How many of the task may start at once.
+    heads: usize,
+}
+
+type ByTask = BTreeMap<i64, BTreeMap<(i64, i64), Waiting>>;
+
+/// Runs that wait for a permit, by task.
+#[derive(Default)]
+pub struct Parked {
+    tasks: Mutex<ByTask>,
+}
+
+/// What a look takes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Looked {
+    /// To try again.
+    pub again: Vec<Run>,
+    /// A later run of the task takes their place: (run, the later one's log).
+    pub covered: Vec<(Run, i64)>,
+}
+
+impl Parked {
+    /// Lets a run of `task` wait.
+    pub fn park(&self, run: Run, task: &Task) {
+        let spec = &task.spec;
+        let discards = task.blocks_app() && spec.block_strategy == BlockStrategy::DiscardLater;
+        let gives_up =
+            if spec.wait_timeout_ms > 0 { run.due_time.saturating_add(spec.wait_timeout_ms) } else { i64::MAX };
+        let heads = if task.blocks_app() { 1 } else { usize::try_from(spec.max_concurrent).unwrap_or(0) };
+        let waiting = Waiting {
+            look_at: if discards { run.due_time } else { gives_up },
+            newest_only: task.blocks_app() && spec.block_strategy == BlockStrategy::CoverEarly,
+            heads: if heads == 0 { HEADS_MAX } else { heads.min(HEADS_MAX) },
+            run,
+        };
+        let key = (waiting.run.due_time, waiting.run.id);
+        self.lock().entry(waiting.run.task_id).or_default().insert(key, waiting);
+    }
+
+    /// Takes what may have a chance at `now` (ms), and what must be judged: bounded, the most
+    /// urgent first.
+    pub fn look(&self, now: i64) -> Looked {
+        let mut tasks = self.lock();
+        let mut looked = Looked::default();
+        let mut found = Vec::new();
+        for runs in tasks.values_mut() {
+            cover(runs, now, &mut looked.covered);
+            let heads = runs.values().next().map_or(0, |first| first.heads);
+            let chosen = runs.iter().enumerate().filter(|(place, (_, w))| *place < heads || w.look_at <= now);
+            found.extend(chosen.map(|(_, (key, w))| (Reverse(w.run.priority), *key, w.run.task_id)));
+        }
+        found.sort_unstable();
+        for (_, key, task) in found.into_iter().take(LOOK_MAX) {
+            let taken = tasks.get_mut(&task).and_then(|runs| runs.remove(&key));
+            looked.again.extend(taken.map(|waiting| waiting.run));
+        }
+        tasks.retain(|_, runs| !runs.is_empty());
+        looked
+    }
+
+    /// Ids that wait here.
+    pub fn ids(&self) -> HashSet<i64> {
+        self.lock().values().flat_map(|runs| runs.keys().map(|(_, id)| *id)).collect()
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.lock().values().map(BTreeMap::len).sum()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Forgets all.
+    pub fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ByTask> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Of the due runs of a task whose later runs cover earlier ones, only the newest stays.
+fn cover(runs: &mut BTreeMap<(i64, i64), Waiting>, now: i64, covered: &mut Vec<(Run, i64)>) {
+    let is_due = |key: &(i64, i64)| key.0 <= now;
+    let Some(newest) = runs.iter().filter(|(key, w)| is_due(key) && w.newest_only).map(|(key, _)| *key).next_back()
+    else {
+        return;
+    };
+    while let Some(first) = runs.first_entry().filter(|first| *first.key() < newest) {
+        covered.push((first.remove().run, newest.1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::task::{BlockScope, TaskSpec, test::task_of};
+    use crate::domain::task_log::test::run_of;
+
+    fn task(block_strategy: BlockStrategy, wait_timeout_ms: i64, max_concurrent: i32) -> Task {
+        let block_scope = BlockScope::App;
+        task_of(TaskSpec { block_strategy, block_scope, wait_timeout_ms, max_concurrent, ..TaskSpec::default() })
+    }
+
+    fn ids(runs: &[Run]) -> Vec<i64> {
+        runs.iter().map(|run| run.id).collect()
+    }
+
+    #[test]
+    fn a_serial_task_shows_its_first_run_only() {
+        let parked = Parked::default();
+        for id in [3, 1, 2] {
+            parked.park(run_of(id, id * 10), &task(BlockStrategy::Serial, 0, 0));
+        }
+        assert_eq!(ids(&parked.look(100).again), [1]);
+        assert_eq!((parked.len(), ids(&parked.look(100).again)), (2, vec![2]));
+    }
+
+    #[test]
+    fn what_gives_up_is_looked_at_wherever_it_stands() {
+        let parked = Parked::default();
+        for id in 1..=3 {
+            parked.park(run_of(id, id * 10), &task(BlockStrategy::Serial, 50, 0));
+        }
+        assert_eq!(ids(&parked.look(71).again), [1, 2]);
+        let discards = Parked::default();
+        for id in 1..=3 {
+            discards.park(run_of(id, id * 10), &task(BlockStrategy::DiscardLater, 0, 0));
+        }
+        assert_eq!(ids(&discards.look(25).again), [1, 2]);
+    }
+
+    #[test]
+    fn only_the_newest_due_run_stays_when_later_ones_cover() {
+        let parked = Parked::default();
+        for id in 1..=4 {
+            parked.park(run_of(id, id * 10), &task(BlockStrategy::CoverEarly, 0, 0));
+        }
+        let looked = parked.look(35);
+        assert_eq!(looked.covered.iter().map(|(run, by)| (run.id, *by)).collect::<Vec<_>>(), [(1, 3), (2, 3)]);
+        assert_eq!((ids(&looked.again), parked.len()), (vec![3], 1));
+    }
+
+    #[test]
+    fn a_bound_of_the_task_shows_as_many() {
+        let parked = Parked::default();
+        for id in 1..=9 {
+            parked.park(run_of(id, id * 10), &task(BlockStrategy::Concurrent, 0, 4));
+        }
+        assert_eq!(parked.look(0).again.len(), 4);
+    }
+}

@@ -1,0 +1,118 @@
+//! Who may run when only so many may at once: which of the waiting runs get a permit.
+
+use std::collections::HashMap;
+
+/// Bounds on runs at once that hold for a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Bounds {
+    /// Of its task; a block strategy across the app is 1.
+    pub task: Option<i32>,
+    /// Of its app.
+    pub app: Option<i32>,
+    /// Of its tenant.
+    pub tenant: Option<i32>,
+}
+
+/// A run that asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ask {
+    /// Task log id.
+    pub id: i64,
+    /// Version of its row; a permit holds for this version while the run waits.
+    pub version: i64,
+    /// Owner.
+    pub tenant_id: i64,
+    /// Kind of executor.
+    pub app_id: i64,
+    /// Task.
+    pub task_id: i64,
+    /// What it must keep to.
+    pub bounds: Bounds,
+}
+
+/// Runs that hold permits, by task, app and tenant; those that ask are not among them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Held {
+    /// By task.
+    pub tasks: HashMap<i64, i64>,
+    /// By app.
+    pub apps: HashMap<i64, i64>,
+    /// By tenant.
+    pub tenants: HashMap<i64, i64>,
+}
+
+/// Grants permits in the order of `asks` as far as the bounds go; answers their places.
+#[must_use]
+pub fn grant(asks: &[Ask], mut held: Held) -> Vec<usize> {
+    let mut granted = Vec::new();
+    for (place, ask) in asks.iter().enumerate() {
+        let counts = [
+            (held.tasks.entry(ask.task_id).or_default(), ask.bounds.task),
+            (held.apps.entry(ask.app_id).or_default(), ask.bounds.app),
+            (held.tenants.entry(ask.tenant_id).or_default(), ask.bounds.tenant),
+        ];
+        if counts.iter().all(|(count, bound)| bound.is_none_or(|bound| **count < i64::from(bound))) {
+            for (count, _) in counts {
+                *count += 1;
+            }
+            granted.push(place);
+        }
+    }
+    granted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ask(id: i64, task_id: i64, bounds: Bounds) -> Ask {
+        Ask { id, version: 1, tenant_id: 1, app_id: 1, task_id, bounds }
+    }
+
+    #[test]
+    fn each_bound_holds() {
+        let one = Bounds { task: Some(1), ..Bounds::default() };
+        let free = Bounds::default();
+        assert_eq!(
+            grant(&[ask(1, 1, one), ask(2, 1, one), ask(3, 2, one), ask(4, 3, free)], Held::default()),
+            [0, 2, 3]
+        );
+        let held = Held { tasks: HashMap::from([(2, 1)]), ..Held::default() };
+        assert_eq!(grant(&[ask(1, 1, one), ask(3, 2, one)], held), [0]);
+        let app = Bounds { app: Some(3), ..Bounds::default() };
+        let held = Held { apps: HashMap::from([(1, 2)]), ..Held::default() };
+        assert_eq!(grant(&[ask(1, 1, app), ask(2, 2, app)], held), [0]);
+        let both = Bounds { task: Some(5), tenant: Some(1), ..Bounds::default() };
+        assert_eq!(grant(&[ask(1, 1, both), ask(2, 2, both)], Held::default()), [0]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bound_is_exceeded_and_nobody_is_turned_away_without_one(
+            asks in prop::collection::vec((1i64..5, prop::option::of(1i32..4), prop::option::of(1i32..6)), 0..40),
+            before in 0i64..4,
+        ) {
+            let asks: Vec<Ask> = asks
+                .iter()
+                .enumerate()
+                .map(|(id, (task, of_task, of_app))| {
+                    ask(id as i64, *task, Bounds { task: *of_task, app: *of_app, tenant: None })
+                })
+                .collect();
+            let held = Held { apps: HashMap::from([(1, before)]), ..Held::default() };
+            let granted = grant(&asks, held);
+            let (mut tasks, mut app) = (HashMap::<i64, i64>::new(), before);
+            for (place, ask) in asks.iter().enumerate() {
+                let of_task = tasks.entry(ask.task_id).or_default();
+                let fits = ask.bounds.task.is_none_or(|bound| *of_task < i64::from(bound))
+                    && ask.bounds.app.is_none_or(|bound| app < i64::from(bound));
+                prop_assert_eq!(fits, granted.contains(&place));
+                if fits {
+                    *of_task += 1;
+                    app += 1;
+                }
+            }
+        }
+    }
+}

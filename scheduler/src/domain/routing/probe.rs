@@ -1,0 +1,78 @@
+//! Fail-over and busy-over: executors are asked before one is sent to. The caller does the asking.
+
+use super::{Executors, Nobody};
+use crate::domain::executor::Executor;
+use std::sync::Arc;
+
+/// What an executor says to a probe for a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// It is there, and neither runs nor holds the task.
+    Idle,
+    /// It is there, and runs or holds the task.
+    Busy,
+    /// Nothing, or no, or not in time.
+    Silent,
+}
+
+/// Whom to ask, in this order; the first that will do takes the run.
+#[derive(Debug, Clone)]
+pub struct Probe {
+    /// Whom to ask.
+    pub executors: Executors,
+    /// Whether one that is busy with the task will not do.
+    pub skip_busy: bool,
+}
+
+impl Probe {
+    /// Whether an executor that answers so will do; nobody after it need be asked.
+    #[must_use]
+    pub fn accepts(&self, answer: Answer) -> bool {
+        match answer {
+            Answer::Idle => true,
+            Answer::Busy => !self.skip_busy,
+            Answer::Silent => false,
+        }
+    }
+
+    /// Who takes the run after these answers, given in the order of the executors; who is missing
+    /// at the end did not answer.
+    ///
+    /// # Errors
+    /// Why nobody does.
+    pub fn settle(&self, answers: &[Answer]) -> Result<Arc<Executor>, Nobody> {
+        let found = self.executors.iter().zip(answers).find(|(_, answer)| self.accepts(**answer));
+        if let Some((executor, _)) = found {
+            return Ok(Arc::clone(executor));
+        }
+        let probed = self.executors.len();
+        match answers.iter().take(probed).filter(|answer| **answer == Answer::Busy).count() {
+            0 => Err(Nobody::NoAnswer { probed }),
+            busy => Err(Nobody::NoIdle { busy, silent: probed - busy }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::fleet;
+    use super::*;
+    use Answer::{Busy, Idle, Silent};
+
+    #[test]
+    fn the_first_that_will_do_takes_the_run() {
+        let check = |skip_busy, answers: &[Answer], expect: Result<i64, Nobody>| {
+            let probe = Probe { executors: fleet(&[1, 1, 1]).into(), skip_busy };
+            assert_eq!(probe.settle(answers).map(|executor| executor.id), expect, "{answers:?}, {skip_busy}");
+        };
+        check(false, &[Idle, Idle, Idle], Ok(1));
+        check(false, &[Silent, Busy, Idle], Ok(2));
+        check(true, &[Silent, Busy, Idle], Ok(3));
+        check(true, &[Busy, Idle], Ok(2));
+        check(false, &[Silent, Silent, Silent], Err(Nobody::NoAnswer { probed: 3 }));
+        check(false, &[], Err(Nobody::NoAnswer { probed: 3 }));
+        check(true, &[Silent; 3], Err(Nobody::NoAnswer { probed: 3 }));
+        check(true, &[Busy, Busy, Busy], Err(Nobody::NoIdle { busy: 3, silent: 0 }));
+        check(true, &[Busy, Silent], Err(Nobody::NoIdle { busy: 1, silent: 2 }));
+    }
+}

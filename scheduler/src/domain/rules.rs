@@ -1,0 +1,85 @@
+//! What holds for whole apps and tenants: bounds on runs at once, and maintenance windows.
+
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// What a maintenance window does to runs that are due in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowAction {
+    /// They end as expired.
+    #[default]
+    Skip,
+    /// They start at its end.
+    Postpone,
+}
+
+/// A time in which a tenant's tasks rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaintenanceWindow {
+    /// Id.
+    pub id: i64,
+    /// Tenant.
+    pub tenant_id: i64,
+    /// First instant, epoch ms.
+    pub starts_at: i64,
+    /// First instant after it, epoch ms.
+    pub ends_at: i64,
+    /// What it does.
+    pub action: WindowAction,
+    /// For people.
+    pub note: String,
+}
+
+/// Every rule, as a node last read them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Grows with every change.
+    pub version: i64,
+    /// Runs at once at most, by app.
+    pub apps: HashMap<i64, i32>,
+    /// Runs at once at most, by tenant.
+    pub tenants: HashMap<i64, i32>,
+    /// Windows that have not ended, by tenant.
+    pub windows: HashMap<i64, Vec<MaintenanceWindow>>,
+}
+
+impl Rules {
+    /// The window in which `at` (epoch ms) lies for a tenant; of several, the one that ends last.
+    #[must_use]
+    pub fn window_at(&self, tenant_id: i64, at: i64) -> Option<&MaintenanceWindow> {
+        let windows = self.windows.get(&tenant_id)?;
+        windows.iter().filter(|window| (window.starts_at..window.ends_at).contains(&at)).max_by_key(|w| w.ends_at)
+    }
+
+    /// Whether runs of the app are bounded beyond their task.
+    #[must_use]
+    pub fn bounds(&self, tenant_id: i64, app_id: i64) -> bool {
+        self.apps.contains_key(&app_id) || self.tenants.contains_key(&tenant_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_half_open_and_the_longest_counts() {
+        let window = |id, starts_at, ends_at| MaintenanceWindow {
+            id,
+            tenant_id: 7,
+            starts_at,
+            ends_at,
+            action: WindowAction::Skip,
+            note: String::new(),
+        };
+        let windows = HashMap::from([(7, vec![window(1, 10, 20), window(2, 15, 30)])]);
+        let rules = Rules { windows, ..Rules::default() };
+        let id = |tenant, at| rules.window_at(tenant, at).map(|window| window.id);
+        assert_eq!(
+            [9, 10, 15, 19, 20, 29, 30].map(|at| id(7, at)),
+            [None, Some(1), Some(2), Some(2), Some(2), Some(2), None]
+        );
+        assert_eq!(id(8, 15), None);
+    }
+}

@@ -1,0 +1,140 @@
+//! Changing definitions: store, take back what executors hold of the old one, write the new one's
+//! logs, in this order. Answers only when nothing of the old definition can start any more, save
+//! what the answer names.
+
+use crate::dispatch::TookBack;
+use crate::domain::task::TaskSpec;
+use crate::domain::{Reason, Status};
+use crate::engine::Engine;
+use crate::store::{
+    Activity, HandedRun, NewTask, OutcomeStore, Result, SqlStore, TaskChange, TaskFilter, TaskView, Unsent,
+};
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// What an edit, a stop or a delete could not take back.
+#[derive(Debug, Default)]
+pub struct Left {
+    /// Runs that go on.
+    pub running: Vec<String>,
+    /// Runs whose executor could not be asked; they may still start.
+    pub unreachable: Vec<String>,
+    /// Fire time of the earliest run that was dropped.
+    first_dropped: Option<i64>,
+}
+
+/// The change from `before` to another definition or state.
+#[must_use]
+pub fn change_of(before: TaskView, spec: TaskSpec, activity: Activity) -> TaskChange {
+    let reason = match (&activity, before.activity.started) {
+        (Activity { started: false, pause_note: Some(_) }, _) => Reason::TaskPaused,
+        (Activity { started: false, .. }, _) => Reason::TaskStopped,
+        _ => Reason::TaskEdited,
+    };
+    TaskChange { before, spec, activity, reason }
+}
+
+/// Changes definitions, for whoever asks: the API, or the engine itself.
+pub struct Redefiner {
+    engine: Arc<Engine<SqlStore>>,
+    store: SqlStore,
+    /// Wakes the urgent loader.
+    poke: Arc<Notify>,
+}
+
+impl Redefiner {
+    /// Over the node's parts.
+    pub fn new(engine: Arc<Engine<SqlStore>>, store: SqlStore, poke: Arc<Notify>) -> Self {
+        Self { engine, store, poke }
+    }
+
+    /// Creates and changes tasks (checked), all or none. Answers what could not be taken back of
+    /// each changed one, in their order.
+    pub async fn apply(&self, new: &[NewTask], changes: &[TaskChange]) -> Result<Vec<Left>> {
+        let now = self.engine.clock.now_ms();
+        let held = self.store.apply_tasks(new, changes, now).await?;
+        let mut left = Vec::with_capacity(changes.len());
+        for (change, held) in changes.iter().zip(held) {
+            left.push(self.follow(change, held, now).await?);
+        }
+        for task in new.iter().filter(|task| task.activity.started) {
+            self.engine.pregenerator.write_task(task.id).await?;
+        }
+        self.poke.notify_one();
+        Ok(left)
+    }
+
+    /// Deletes a task; answers what could not be taken back.
+    pub async fn delete(&self, before: &TaskView) -> Result<Left> {
+        let held = self.store.delete_task(before, self.engine.clock.now_ms()).await?;
+        self.take_back(held, Reason::TaskDeleted).await
+    }
+
+    /// Pauses a task that has failed `count` times in a row, if it still is as it was.
+    pub async fn pause_failing(&self, id: i64, count: i32) -> Result<()> {
+        let Some(before) = self.find(id).await?.filter(|task| task.activity.started) else { return Ok(()) };
+        let note = format!("paused by itself after {count} failed runs in a row");
+        tracing::warn!(task = id, name = before.spec.name, count, "task paused: too many failures in a row");
+        let spec = before.spec.clone();
+        let change = change_of(before, spec, Activity { started: false, pause_note: Some(note) });
+        self.apply(&[], &[change]).await.map(drop)
+    }
+
+    /// The task of that id.
+    pub async fn find(&self, id: i64) -> Result<Option<TaskView>> {
+        let filter = TaskFilter { id: Some(id), limit: 1, ..TaskFilter::default() };
+        Ok(self.store.list_tasks(&filter).await?.into_iter().next())
+    }
+
+    async fn follow(&self, change: &TaskChange, held: Unsent, now: i64) -> Result<Left> {
+        let TaskChange { before, spec, activity, reason } = change;
+        let left = self.take_back(held, *reason).await?;
+        if spec.routing != before.spec.routing {
+            let from = left.first_dropped.map_or(now, |fire_time| fire_time.min(now));
+            self.store.clear_cancelled(before.id, from).await?;
+        }
+        if let Some(from) = left.first_dropped.filter(|_| activity.started) {
+            // Never into the past: a retry that was dropped belonged to a fire that has been.
+            self.store.rewind(before.id, before.revision + 1, from.max(now), now).await?;
+        }
+        if activity.started {
+            self.engine.pregenerator.write_task(before.id).await?;
+        }
+        Ok(left)
+    }
+
+    /// Asks executors for what they hold unstarted.
+    async fn take_back(&self, held: Unsent, reason: Reason) -> Result<Left> {
+        if held.is_empty() {
+            return Ok(Left::default());
+        }
+        let ids: Vec<i64> = held.iter().map(|handed| handed.run.id).collect();
+        let took = self.engine.canceller.take_back(held.clone(), reason, false).await?;
+        // What moved on between the transaction and the question (another attempt at another
+        // executor) is asked once more where it is now.
+        let asked = |id: &i64| took.dropped.contains(id) || took.running.contains(id) || took.unreachable.contains(id);
+        let moved: Vec<i64> = ids.iter().filter(|id| !asked(id)).copied().collect();
+        let again = self.store.runs(None, &moved).await?;
+        let is_open = |handed: &HandedRun| handed.run.status == Status::Dispatched && !handed.run.is_parent();
+        let again: Unsent = again.into_iter().filter(is_open).collect();
+        let second = if again.is_empty() {
+            TookBack::default()
+        } else {
+            self.engine.canceller.take_back(again, reason, false).await?
+        };
+        let text = |ids: &[i64], more: &[i64]| ids.iter().chain(more).map(ToString::to_string).collect();
+        let dropped = |id: &i64| took.dropped.contains(id) || second.dropped.contains(id);
+        Ok(Left {
+            running: text(&took.running, &second.running),
+            unreachable: text(&took.unreachable, &second.unreachable),
+            // A retry's fire has been, and a run that no schedule names has no instant: neither is
+            // owed another run.
+            first_dropped: held
+                .iter()
+                .map(|handed| &handed.run)
+                .filter(|run| dropped(&run.id) && run.failures == 0 && run.origin.is_scheduled())
+                .map(|run| run.fire_time)
+                .min(),
+        })
+    }
+}

@@ -1,0 +1,210 @@
+//! What follows the end of runs: children, the next fire of a fixed delay, failures in a row.
+//!
+//! Each run whose end has consequences has a row in `follow_up`; it is taken away in the
+//! transaction that writes the consequences, so they come exactly once, whichever node dies.
+
+use super::connect::{Transaction, retrying};
+use super::dialect::Sql;
+use super::rows::{self, to_json, word};
+use super::{EndedRun, FollowStore, Followed, NewRun, Result, SqlStore};
+use crate::domain::follow::{End, failures_in_row, input_of};
+use crate::domain::task::{NEVER, ParentOutcome, ParentRule, Routing, ScheduleKind};
+use crate::domain::{Origin, Reason, Status, Task};
+use async_trait::async_trait;
+use carillon_protocol::TEXT_BYTES_MAX;
+use sea_orm::{DbErr, QueryResult};
+use std::collections::{BTreeSet, HashMap};
+
+const ACTION: &str = "follow up ended runs";
+
+#[async_trait]
+impl FollowStore for SqlStore {
+    async fn has_follow_ups(&self) -> Result<bool> {
+        let found = self.query(ACTION, &self.sql.follow_any, [], |row| row.try_get_by_index::<i64>(0)).await?;
+        Ok(!found.is_empty())
+    }
+
+    async fn ended(&self, limit: u64) -> Result<Vec<EndedRun>> {
+        self.query(ACTION, &self.sql.follow_ended, [limit.into()], ended).await
+    }
+
+    async fn follow(
+        &self,
+        ended: &[EndedRun],
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+    ) -> Result<Option<Followed>> {
+        retrying(|| self.follow_once(ended, new_id, now)).await
+    }
+}
+
+/// A link from an ended run's task to a child.
+struct Link {
+    parent: i64,
+    child: i64,
+    on: ParentOutcome,
+}
+
+impl SqlStore {
+    async fn follow_once(
+        &self,
+        ended: &[EndedRun],
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+    ) -> Result<Option<Followed>> {
+        let ids = to_json(ACTION, &ended.iter().map(|run| [run.log]).collect::<Vec<_>>())?;
+        let tx = self.begin(ACTION).await?;
+        if tx.execute(&self.sql.follow_take, [ids.into()]).await? < ended.len() as u64 {
+            // Another node has followed some of them.
+            tx.rollback().await?;
+            return Ok(None);
+        }
+        let parents: BTreeSet<i64> = ended.iter().map(|run| run.task_id).collect();
+        let links = self.links_of(&tx, &parents).await?;
+        let children: BTreeSet<i64> = links.iter().map(|link| link.child).collect();
+        self.lock(&tx, &children.union(&parents).copied().collect()).await?;
+        let tasks = self.tasks_in(&tx, &children.union(&parents).copied().collect()).await?;
+        let mut followed = Followed::default();
+        for run in ended {
+            if let Some(task) = tasks.get(&run.task_id) {
+                self.follow_task(&tx, run, task, &mut followed).await?;
+            }
+            for link in links.iter().filter(|link| link.parent == run.task_id) {
+                let meets = End::of(run.status, run.reason).meets(link.on);
+                if let Some(child) = tasks.get(&link.child).filter(|child| meets && takes_children(child, now)) {
+                    followed.started += usize::from(self.follow_child(&tx, run, &tasks, child, new_id, now).await?);
+                }
+            }
+        }
+        tx.commit().await?;
+        Ok(Some(followed))
+    }
+
+    /// The task itself: its next fire, and whether it has failed too often.
+    async fn follow_task(&self, tx: &Transaction<'_>, run: &EndedRun, task: &Task, to: &mut Followed) -> Result<()> {
+        let spec = &task.spec;
+        if spec.schedule == ScheduleKind::FixedDelay
+            && run.origin.is_scheduled()
+            && run.revision == task.revision
+            && task.fires_left() > 0
+        {
+            let next = task.schedule.next_after_end(run.finished_at);
+            let sql = Sql::new(
+                self.backend,
+                &format!(
+                    "UPDATE task SET next_fire_at = {{3}} WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND \
+                     next_fire_at = {NEVER}"
+                ),
+            );
+            if next != NEVER && tx.execute(&sql, [task.id.into(), task.revision.into(), next.into()]).await? > 0 {
+                to.moved.push(task.id);
+            }
+        }
+        if spec.pause_after_failures > 0 {
+            let read = Sql::new(self.backend, "SELECT failures_in_row FROM task WHERE id = {1}");
+            let before: Vec<i32> = tx.query(&read, [task.id.into()], |row| row.try_get_by_index(0)).await?;
+            let count = failures_in_row(before.first().copied().unwrap_or(0), run.status, run.reason);
+            let write = Sql::new(self.backend, "UPDATE task SET failures_in_row = {2} WHERE id = {1}");
+            tx.execute(&write, [task.id.into(), count.into()]).await?;
+            if count >= spec.pause_after_failures && run.status != Status::Succeeded {
+                to.failing.push((task.id, count));
+            }
+        }
+        Ok(())
+    }
+
+    /// A child one of whose parents has met its condition; answers whether it runs now.
+    async fn follow_child(
+        &self,
+        tx: &Transaction<'_>,
+        run: &EndedRun,
+        tasks: &HashMap<i64, Task>,
+        child: &Task,
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+    ) -> Result<bool> {
+        let name = |id: i64| tasks.get(&id).map_or_else(|| id.to_string(), |task| task.spec.name.clone());
+        let outputs = match child.spec.parent_rule {
+            ParentRule::Any => vec![(name(run.task_id), run.output.clone())],
+            ParentRule::All => match self.meet(tx, run, child.id).await? {
+                Some(outputs) => outputs,
+                None => return Ok(false),
+            },
+        };
+        let input = if child.spec.parent_output { input_of(&outputs, TEXT_BYTES_MAX) } else { None };
+        let after: Vec<&str> = outputs.iter().map(|(name, _)| name.as_str()).collect();
+        let new = NewRun {
+            params: input,
+            origin: Origin::Parent,
+            message: format!("after {} (last of them: run {})", after.join(", "), run.log),
+            ..NewRun::by_hand(new_id(), now)
+        };
+        self.insert_run(tx, child.id, child.spec.routing == Routing::Sharding, &new).await?;
+        Ok(true)
+    }
+
+    /// Notes that a parent has met its condition. Answers the outputs of all parents when it was
+    /// the last one; they begin anew then.
+    async fn meet(&self, tx: &Transaction<'_>, run: &EndedRun, child: i64) -> Result<Option<Vec<(String, String)>>> {
+        let met =
+            Sql::new(self.backend, "UPDATE task_parent SET met_log_id = {3} WHERE child_id = {1} AND parent_id = {2}");
+        tx.execute(&met, [child.into(), run.task_id.into(), run.log.into()]).await?;
+        let all = Sql::new(
+            self.backend,
+            "SELECT p.met_log_id, t.name, l.output FROM task_parent p JOIN task t ON t.id = p.parent_id \
+             LEFT JOIN task_log l ON l.id = p.met_log_id WHERE p.child_id = {1} ORDER BY p.id",
+        );
+        let rows: Vec<(i64, String, Option<String>)> = tx
+            .query(&all, [child.into()], |row| {
+                Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index(2)?))
+            })
+            .await?;
+        if rows.iter().any(|(met, ..)| *met == 0) {
+            return Ok(None);
+        }
+        let anew = Sql::new(self.backend, "UPDATE task_parent SET met_log_id = 0 WHERE child_id = {1}");
+        tx.execute(&anew, [child.into()]).await?;
+        Ok(Some(rows.into_iter().map(|(_, name, output)| (name, output.unwrap_or_default())).collect()))
+    }
+
+    async fn links_of(&self, tx: &Transaction<'_>, parents: &BTreeSet<i64>) -> Result<Vec<Link>> {
+        let ids = to_json(ACTION, &parents.iter().map(|id| [id]).collect::<Vec<_>>())?;
+        tx.query(&self.sql.children_of, [ids.into()], |row| {
+            Ok(Link { parent: row.try_get_by_index(0)?, child: row.try_get_by_index(1)?, on: word(row, 2)? })
+        })
+        .await
+    }
+
+    /// Two parents of one child that end at once on two nodes come one after the other.
+    async fn lock(&self, tx: &Transaction<'_>, tasks: &BTreeSet<i64>) -> Result<()> {
+        let none = BTreeSet::new();
+        self.lock_scopes(tx, [tasks, &none, &none]).await
+    }
+
+    async fn tasks_in(&self, tx: &Transaction<'_>, ids: &BTreeSet<i64>) -> Result<HashMap<i64, Task>> {
+        let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
+        let mut found = tx.query(&self.sql.tasks, [ids.into()], rows::task).await?;
+        self.fill_calendars_in(tx, &mut found).await?;
+        Ok(found.into_iter().map(|task| (task.id, task)).collect())
+    }
+}
+
+/// Whether parents make it run: it is started and within its validity.
+fn takes_children(child: &Task, now: i64) -> bool {
+    let spec = &child.spec;
+    child.is_started && now >= spec.valid_from && (spec.valid_until == 0 || now < spec.valid_until)
+}
+
+fn ended(row: &QueryResult) -> std::result::Result<EndedRun, DbErr> {
+    let status: i32 = row.try_get_by_index(2)?;
+    Ok(EndedRun {
+        log: row.try_get_by_index(0)?,
+        task_id: row.try_get_by_index(1)?,
+        status: i16::try_from(status).ok().and_then(Status::from_number).unwrap_or(Status::Cancelled),
+        reason: Reason::parse(&row.try_get_by_index::<String>(3)?),
+        origin: Origin::parse(&row.try_get_by_index::<String>(4)?),
+        revision: row.try_get_by_index(5)?,
+        finished_at: row.try_get_by_index(6)?,
+        output: row.try_get_by_index::<Option<String>>(7)?.unwrap_or_default(),
+    })
+}

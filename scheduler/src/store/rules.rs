@@ -1,0 +1,183 @@
+//! Rules of tenants, apps and executors: bounds, maintenance windows, weights.
+
+use super::connect::retrying;
+use super::dialect::{Sql, or_ignore};
+use super::rows::{clean, to_word, word};
+use super::{Result, RuleStore, Scope, SqlStore, StoreError, StoreErrorKind};
+use crate::domain::rules::{MaintenanceWindow, Rules};
+use async_trait::async_trait;
+use sea_orm::{DbErr, QueryResult};
+
+#[async_trait]
+impl RuleStore for SqlStore {
+    async fn rule_version(&self) -> Result<i64> {
+        let found = self.query("look for new rules", &self.sql.rule_version, [], |row| row.try_get_by_index(0)).await?;
+        Ok(found.first().copied().unwrap_or(0))
+    }
+
+    async fn rules(&self, now: i64) -> Result<Rules> {
+        const ACTION: &str = "read the rules";
+        // The version first: a change that comes in between is read again.
+        let version = self.rule_version().await?;
+        let bounds = |table: &str| {
+            Sql::new(self.backend, &format!("SELECT id, max_concurrent FROM {table} WHERE max_concurrent > 0"))
+        };
+        let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
+        let apps = self.query(ACTION, &bounds("app"), [], read).await?.into_iter().collect();
+        let tenants = self.query(ACTION, &bounds("tenant"), [], read).await?.into_iter().collect();
+        let mut rules = Rules { version, apps, tenants, ..Rules::default() };
+        let windows = Sql::new(
+            self.backend,
+            "SELECT id, tenant_id, starts_at, ends_at, action, note FROM maintenance_window WHERE ends_at > {1} \
+             ORDER BY starts_at LIMIT 100000",
+        );
+        for window in self.query(ACTION, &windows, [now.into()], window).await? {
+            rules.windows.entry(window.tenant_id).or_default().push(window);
+        }
+        Ok(rules)
+    }
+}
+
+fn window(row: &QueryResult) -> std::result::Result<MaintenanceWindow, DbErr> {
+    Ok(MaintenanceWindow {
+        id: row.try_get_by_index(0)?,
+        tenant_id: row.try_get_by_index(1)?,
+        starts_at: row.try_get_by_index(2)?,
+        ends_at: row.try_get_by_index(3)?,
+        action: word(row, 4)?,
+        note: row.try_get_by_index(5)?,
+    })
+}
+
+/// What a person said about the executor at an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutorRule {
+    /// 0..=100.
+    pub weight: i32,
+    /// Takes no new runs.
+    pub disabled: bool,
+    /// Why.
+    pub note: String,
+}
+
+impl SqlStore {
+    /// Bounds the runs at once of a tenant; 0 is no bound.
+    pub async fn bound_tenant(&self, tenant: &str, max_concurrent: i32) -> Result<()> {
+        const ACTION: &str = "bound a tenant";
+        let sql = Sql::new(self.backend, "UPDATE tenant SET max_concurrent = {2} WHERE name = {1}");
+        let tx = self.begin(ACTION).await?;
+        self.bump_rules(&tx).await?;
+        let id = self.tenant_id(tenant).await?;
+        tx.execute(&sql, [tenant.into(), max_concurrent.into()]).await?;
+        tracing::info!(tenant = id, max_concurrent, "runs at once bounded");
+        tx.commit().await
+    }
+
+    /// Bounds the runs at once of an app; 0 is no bound.
+    pub async fn bound_app(&self, tenant: &str, app: &str, max_concurrent: i32) -> Result<()> {
+        const ACTION: &str = "bound an app";
+        let scope = self.scope(tenant, app).await?;
+        let sql = Sql::new(self.backend, "UPDATE app SET max_concurrent = {2} WHERE id = {1}");
+        let tx = self.begin(ACTION).await?;
+        self.bump_rules(&tx).await?;
+        tx.execute(&sql, [scope.app_id.into(), max_concurrent.into()]).await?;
+        tx.commit().await
+    }
+
+    /// Adds a maintenance window to a tenant; its `tenant_id` is filled in.
+    pub async fn add_window(&self, tenant: &str, window: &MaintenanceWindow, now: i64) -> Result<()> {
+        const ACTION: &str = "add a maintenance window";
+        let tenant_id = self.tenant_id(tenant).await?;
+        let sql = Sql::new(
+            self.backend,
+            "INSERT INTO maintenance_window (id, tenant_id, starts_at, ends_at, action, note, created_at) VALUES \
+             ({1}, {2}, {3}, {4}, {5}, {6}, {7})",
+        );
+        let tx = self.begin(ACTION).await?;
+        self.bump_rules(&tx).await?;
+        let values = [
+            window.id.into(),
+            tenant_id.into(),
+            window.starts_at.into(),
+            window.ends_at.into(),
+            to_word(ACTION, &window.action)?.into(),
+            clean(&window.note).into(),
+            now.into(),
+        ];
+        tx.execute(&sql, values).await?;
+        tx.commit().await
+    }
+
+    /// Windows of a tenant that have not ended.
+    pub async fn windows(&self, tenant: &str, now: i64) -> Result<Vec<MaintenanceWindow>> {
+        let tenant_id = self.tenant_id(tenant).await?;
+        let sql = Sql::new(
+            self.backend,
+            "SELECT id, tenant_id, starts_at, ends_at, action, note FROM maintenance_window WHERE tenant_id = {1} AND \
+             ends_at > {2} ORDER BY starts_at LIMIT 1000",
+        );
+        self.query("list maintenance windows", &sql, [tenant_id.into(), now.into()], window).await
+    }
+
+    /// Ends a window: takes it away, whether it has begun or not.
+    pub async fn drop_window(&self, tenant: &str, id: i64) -> Result<()> {
+        const ACTION: &str = "end a maintenance window";
+        let tenant_id = self.tenant_id(tenant).await?;
+        let sql = Sql::new(self.backend, "DELETE FROM maintenance_window WHERE id = {1} AND tenant_id = {2}");
+        let tx = self.begin(ACTION).await?;
+        self.bump_rules(&tx).await?;
+        if tx.execute(&sql, [id.into(), tenant_id.into()]).await? == 0 {
+            return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, format!("there is no window {id}")));
+        }
+        tx.commit().await
+    }
+
+    /// Sets what a person says about the executor at an address of an app; it outlives the process.
+    pub async fn set_executor_rule(
+        &self,
+        id: i64,
+        scope: Scope,
+        address: &str,
+        rule: &ExecutorRule,
+        now: i64,
+    ) -> Result<()> {
+        retrying(|| self.set_executor_rule_once(id, scope, address, rule, now)).await
+    }
+
+    async fn set_executor_rule_once(
+        &self,
+        id: i64,
+        scope: Scope,
+        address: &str,
+        rule: &ExecutorRule,
+        now: i64,
+    ) -> Result<()> {
+        let insert = Sql::new(
+            self.backend,
+            &format!(
+                "INSERT INTO executor_rule (id, tenant_id, app_id, address, weight, disabled, note, updated_at) VALUES \
+                 ({{1}}, {{2}}, {{3}}, {{4}}, 1, 0, '', {{5}}) {}",
+                or_ignore(self.backend, "tenant_id, app_id, address")
+            ),
+        );
+        let update = Sql::new(
+            self.backend,
+            "UPDATE executor_rule SET weight = {4}, disabled = {5}, note = {6}, updated_at = {7} WHERE tenant_id = {1} \
+             AND app_id = {2} AND address = {3}",
+        );
+        let tx = self.begin("set the rule of an executor").await?;
+        let place = [id.into(), scope.tenant_id.into(), scope.app_id.into(), address.into(), now.into()];
+        tx.execute(&insert, place).await?;
+        let values = [
+            scope.tenant_id.into(),
+            scope.app_id.into(),
+            address.into(),
+            rule.weight.into(),
+            i32::from(rule.disabled).into(),
+            clean(&rule.note).into(),
+            now.into(),
+        ];
+        tx.execute(&update, values).await?;
+        tx.commit().await
+    }
+}

@@ -1,0 +1,107 @@
+//! Permits, uses of executors, overdue fires.
+
+use super::ModelStore;
+use super::rows::State;
+use async_trait::async_trait;
+use carillon::domain::permit::{Ask, Held, grant};
+use carillon::domain::routing::{Use, UseChange};
+use carillon::domain::{Origin, Status};
+use carillon::store::{HandedRun, PermitStore, Result};
+use std::collections::HashSet;
+
+#[async_trait]
+impl PermitStore for ModelStore {
+    async fn acquire(&self, asks: &[Ask]) -> Result<HashSet<i64>> {
+        self.call("acquire permits", |state, _| {
+            let own: HashSet<i64> = asks.iter().map(|ask| ask.id).collect();
+            let held = state.held(&own);
+            let granted: Vec<Ask> = grant(asks, held).into_iter().map(|place| asks[place]).collect();
+            for ask in &granted {
+                state.permits.insert(ask.id, *ask);
+            }
+            Ok(granted.iter().map(|ask| ask.id).collect())
+        })
+        .await
+    }
+
+    async fn release(&self, ids: &[i64]) -> Result<()> {
+        self.call("release permits", |state, _| {
+            for id in ids {
+                state.permits.remove(id);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn holders(&self, tasks: &[i64]) -> Result<Vec<HandedRun>> {
+        self.call("read holders", |state, _| {
+            let of_tasks = state.permits.values().filter(|ask| tasks.contains(&ask.task_id));
+            let rows = of_tasks.filter_map(|ask| state.logs.get(&ask.id));
+            Ok(rows.filter(|row| row.run.status == Status::Dispatched).map(super::LogRow::handed).collect())
+        })
+        .await
+    }
+
+    async fn uses(&self, tasks: &[i64]) -> Result<Vec<(i64, String, Use)>> {
+        self.call("read uses", |state, _| {
+            let wanted = state.uses.iter().filter(|((task, _), _)| tasks.contains(task));
+            Ok(wanted.map(|((task, address), used)| (*task, address.clone(), *used)).collect())
+        })
+        .await
+    }
+
+    async fn add_uses(&self, changes: &[UseChange], _new_id: &(dyn Fn() -> i64 + Sync)) -> Result<()> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.call("add uses", |state, _| {
+            for change in changes {
+                let used = state.uses.entry((change.task_id, change.address.clone())).or_default();
+                used.count = used.count.max(change.floor) + change.added;
+                used.last = used.last.max(change.last);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn overdue(&self, since: &[(i64, i64)], due_before: i64, limit: u64) -> Result<Vec<(i64, i64)>> {
+        self.call("read overdue", |state, _| {
+            let waits = |status| matches!(status, Status::Init | Status::Queued);
+            let wanted = state.logs.values().map(|row| &row.run).filter(|run| {
+                run.origin == Origin::Schedule
+                    && run.attempt == 0
+                    && waits(run.status)
+                    && run.due_time < due_before
+                    && since.iter().any(|(task, from)| run.task_id == *task && run.fire_time >= *from)
+            });
+            let mut found: Vec<(i64, i64)> = wanted.map(|run| (run.task_id, run.fire_time)).collect();
+            found.sort_by_key(|(_, fire_time)| std::cmp::Reverse(*fire_time));
+            found.truncate(limit as usize);
+            Ok(found)
+        })
+        .await
+    }
+}
+
+impl State {
+    /// Permits that count, but for those of `own`.
+    fn held(&self, own: &HashSet<i64>) -> Held {
+        let mut held = Held::default();
+        for ask in self.permits.values().filter(|ask| !own.contains(&ask.id)) {
+            let Some(row) = self.logs.get(&ask.id) else { continue };
+            let counts = match row.run.status {
+                Status::Dispatched => true,
+                Status::Queued => row.run.version == ask.version,
+                _ => false,
+            };
+            if counts {
+                *held.tasks.entry(ask.task_id).or_default() += 1;
+                *held.apps.entry(ask.app_id).or_default() += 1;
+                *held.tenants.entry(ask.tenant_id).or_default() += 1;
+            }
+        }
+        held
+    }
+}
