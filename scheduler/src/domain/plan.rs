@@ -390,7 +390,7 @@ mod tests {
             misfire_strategy: MisfireStrategy::Skip,
             ..TaskSpec::default()
         };
-        let late = Task { next_fire_at: 1_000, ..task_of(spec) };
+        let late = Task { next_fire_at: 5_000, ..task_of(spec) };
         let plan = planned(&late, 100_000).unwrap();
         assert_eq!((plan.fires.len(), plan.fires[0].status, plan.to), (1, Status::Expired, 105_000));
         let in_time = planned(&Task { next_fire_at: 99_000, ..late }, 100_000).unwrap();
