@@ -43,6 +43,8 @@ mod executor_stop;
 mod hand_over;
 mod results;
 
+mod routing;
+
 mod edits;
 mod policies;
 mod retention;
