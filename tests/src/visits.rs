@@ -23,7 +23,7 @@ pub struct Visit {
 }
 
 #[derive(Deserialize)]
-struct Event {
+struct Line {
     event: String,
     log: i64,
     attempt: i32,
@@ -42,7 +42,7 @@ pub fn read(path: &Path) -> Vec<Visit> {
     let mut visits: Vec<Visit> = Vec::new();
     let mut open: HashMap<(i64, i32), usize> = HashMap::new();
     for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
-        let Event { event, log, attempt, task, wall_us, pid, executor, outcome } =
+        let Line { event, log, attempt, task, wall_us, pid, executor, outcome } =
             serde_json::from_str(line).unwrap_or_else(|error| panic!("{}: {error}: {line}", path.display()));
         if event == "start" {
             open.insert((log, attempt), visits.len());

@@ -37,6 +37,8 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                     app: rules.apps.get(&run.app_id).copied(),
                     tenant: rules.tenants.get(&run.tenant_id).copied(),
                 },
+                due_time: run.due_time,
+                in_order: task.blocks_app(),
             })
             .collect();
         let granted = match self.store.acquire(&asks).await {

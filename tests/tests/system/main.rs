@@ -43,6 +43,7 @@ mod executor_stop;
 mod hand_over;
 mod results;
 
+mod blocking;
 mod routing;
 
 mod edits;
