@@ -3,11 +3,11 @@
 //! them itself.
 
 use crate::cluster::{Clock, Executors, Membership, Registry, RuleBook};
-use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, Parked, TaskCache, Transport};
+use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, TaskCache, Transport};
 use crate::domain::IdSource;
 use crate::housekeeping::{Housekeeper, HousekeepingSettings};
 use crate::outcome::{Follower, Intake, Reaper, ReaperParts, ReaperSettings};
-use crate::pregenerate::{PregenerateSettings, Pregenerator};
+use crate::pregenerate::{Backfiller, PregenerateSettings, Pregenerator};
 use crate::queue::{Loader, LoaderSettings, RunQueue};
 use crate::store::{NodeInfo, Result, Store};
 use std::sync::Arc;
@@ -43,8 +43,6 @@ pub struct Engine<S: Store + ?Sized> {
     pub registry: Arc<Registry>,
     /// Bounds and windows.
     pub rules: Arc<RuleBook>,
-    /// Runs that wait for others to end.
-    pub parked: Arc<Parked>,
     /// What executors say.
     pub executors: Executors,
     /// Claimed runs.
@@ -53,6 +51,8 @@ pub struct Engine<S: Store + ?Sized> {
     pub loader: Loader<S>,
     /// Writes ahead.
     pub pregenerator: Pregenerator<S>,
+    /// Writes the runs of backfills.
+    pub backfiller: Backfiller<S>,
     /// Hands over.
     pub dispatcher: Arc<Dispatcher<S>>,
     /// Takes back.
@@ -86,7 +86,6 @@ impl<S: Store + 'static> Engine<S> {
         let tasks = Arc::new(TaskCache::new(store.clone()));
         let rules = Arc::new(RuleBook::default());
         rules.refresh(&*store, clock.now_ms()).await?;
-        let parked = Arc::new(Parked::default());
         let canceller = Canceller::new(store.clone(), clock.clone(), registry.clone(), transport.clone());
         let canceller = Arc::new(canceller);
         let dispatcher = Dispatcher::new(
@@ -99,7 +98,6 @@ impl<S: Store + 'static> Engine<S> {
                 transport: transport.clone(),
                 canceller: canceller.clone(),
                 queue: queue.clone(),
-                parked: parked.clone(),
                 ids: ids.clone(),
                 tasks: tasks.clone(),
             },
@@ -130,7 +128,7 @@ impl<S: Store + 'static> Engine<S> {
             dispatcher: Arc::new(dispatcher),
             canceller,
             rules,
-            parked,
+            backfiller: Backfiller::new(store.clone(), clock.clone(), ids.clone()),
             follower: Follower::new(store.clone(), clock.clone(), ids.clone()),
             intake: Intake::new(store.clone(), clock.clone(), ids.clone(), tasks),
             reaper,

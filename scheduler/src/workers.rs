@@ -57,6 +57,7 @@ pub struct Parts {
 pub struct Ended {
     follow: Arc<Notify>,
     waiting: Arc<Notify>,
+    backfill: Arc<Notify>,
 }
 
 impl Ended {
@@ -65,8 +66,11 @@ impl Ended {
         if engine.follower.is_watching() {
             self.follow.notify_one();
         }
-        if !engine.parked.is_empty() {
+        if !engine.queue.parked.is_empty() {
             self.waiting.notify_one();
+        }
+        if engine.backfiller.is_open() {
+            self.backfill.notify_one();
         }
     }
 }
@@ -83,6 +87,7 @@ enum Worker {
     Reap,
     Waiting,
     Follow,
+    Backfill,
     Housekeeping,
 }
 
@@ -113,6 +118,7 @@ pub fn start(parts: Parts, settings: &Settings, stop: &CancellationToken) -> Wor
         (Worker::Reap, REAP_INTERVAL),
         (Worker::Waiting, WAITING_INTERVAL),
         (Worker::Follow, LOOK_INTERVAL),
+        (Worker::Backfill, LOOK_INTERVAL),
         (Worker::Housekeeping, settings.data.purge_interval),
     ];
     let parts = Arc::new(parts);
@@ -132,6 +138,7 @@ impl Worker {
             Self::Reap => parts.reap.clone(),
             Self::Waiting => parts.ended.waiting.clone(),
             Self::Follow => parts.ended.follow.clone(),
+            Self::Backfill => parts.ended.backfill.clone(),
             _ => Arc::default(),
         };
         let mut interval = tokio::time::interval(period);
@@ -143,7 +150,7 @@ impl Worker {
                 _ = interval.tick() => {}
                 () = poke.notified() => {}
             }
-            if matches!(self, Self::Follow | Self::Waiting) {
+            if matches!(self, Self::Follow | Self::Waiting | Self::Backfill) {
                 // Results come in many batches a second; one look serves several.
                 tokio::time::sleep(GATHER).await;
             }
@@ -197,6 +204,11 @@ impl Worker {
             }
             Self::Waiting => engine.dispatcher.look_at_waiting().await,
             Self::Follow => follow(parts).await?,
+            Self::Backfill => {
+                if engine.pregenerator.has_lease() && engine.backfiller.tick().await? > 0 {
+                    parts.poke.notify_one();
+                }
+            }
             Self::Housekeeping => drop(engine.housekeeper.tick().await?),
         }
         Ok(())

@@ -4,8 +4,8 @@ use super::problem::Problem;
 use super::tasks::{find, parse_id};
 use super::{Api, body};
 use crate::domain::FieldError;
-use crate::domain::task::{SPAN_MS_MAX, check_params, params_text};
-use crate::store::NewRun;
+use crate::domain::task::{SPAN_MS_MAX, ScheduleKind, check_params, params_text};
+use crate::store::{Backfill, NewRun};
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,7 +15,10 @@ const KEY_CHARS_MAX: usize = 255;
 
 /// Routes.
 pub fn routes(config: &mut web::ServiceConfig) {
-    config.route("/tasks/{id}/run", web::post().to(run));
+    config
+        .route("/tasks/{id}/run", web::post().to(run))
+        .service(web::resource("/tasks/{id}/backfills").get(list_backfills).post(backfill))
+        .route("/tasks/{id}/backfills/{backfill}", web::delete().to(cancel_backfill));
 }
 
 #[derive(Default, Deserialize)]
@@ -65,4 +68,98 @@ impl RunInput {
         }
         Ok(NewRun { params, at, priority: self.priority, key: self.idempotency_key, ..NewRun::by_hand(id, now) })
     }
+}
+
+/// Longest range of a backfill, ms: a leap year.
+const RANGE_MS_MAX: i64 = 366 * 86_400_000;
+
+/// Runs of a backfill at once at most.
+const BACKFILL_CONCURRENT_MAX: i32 = 1_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BackfillInput {
+    /// First instant, epoch ms.
+    from: i64,
+    /// First instant after the range, epoch ms.
+    until: i64,
+    #[serde(default = "one")]
+    max_concurrent: i32,
+    #[serde(default)]
+    params: Option<Value>,
+}
+
+fn one() -> i32 {
+    1
+}
+
+/// Runs for the fires of a range that has passed. Live fires go first.
+async fn backfill(api: web::Data<Api>, id: web::Path<String>, payload: web::Payload) -> Result<HttpResponse, Problem> {
+    let input: BackfillInput = body::json(payload).await?;
+    let task = find(&api, parse_id("id", &id)?).await?;
+    let now = api.engine.clock.now_ms();
+    let mut refused = Vec::new();
+    let mut unless = |holds: bool, field: &str, message: &str| {
+        if !holds {
+            refused.push(FieldError::new(field, message));
+        }
+    };
+    let has_instants = matches!(task.spec.schedule, ScheduleKind::Cron | ScheduleKind::FixedRate);
+    unless(has_instants, "schedule", "only a task with a cron or fixed-rate schedule has fires to fill in");
+    let is_range = input.from >= 0 && input.from < input.until && input.until - input.from <= RANGE_MS_MAX;
+    unless(is_range, "from", "an instant before `until`, at most 366 days, is allowed");
+    unless(input.until <= now, "until", "an instant that has passed is allowed; what is to come fires by itself");
+    let is_bound = (1..=BACKFILL_CONCURRENT_MAX).contains(&input.max_concurrent);
+    unless(is_bound, "max_concurrent", "1 to 1000 are allowed");
+    let params = input.params.map(params_text);
+    refused.extend(check_params(params.as_deref().unwrap_or_default()).err());
+    if !refused.is_empty() {
+        return Err(Problem::fields(refused));
+    }
+    let backfill = Backfill {
+        id: api.engine.ids.next(now),
+        tenant_id: task.scope.tenant_id,
+        task_id: task.id,
+        range_from: input.from,
+        range_until: input.until,
+        next_at: input.from,
+        max_concurrent: input.max_concurrent,
+        params,
+        status: "open".to_owned(),
+        written: 0,
+        existing: 0,
+        created_at: now,
+        finished_at: 0,
+    };
+    api.store.create_backfill(&backfill, now).await?;
+    Ok(HttpResponse::Accepted().json(backfill_output(&backfill)))
+}
+
+async fn list_backfills(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let task = find(&api, parse_id("id", &id)?).await?;
+    let items: Vec<Value> = api.store.backfills_of(task.id).await?.iter().map(backfill_output).collect();
+    Ok(HttpResponse::Ok().json(json!({ "items": items })))
+}
+
+async fn cancel_backfill(api: web::Data<Api>, path: web::Path<(String, String)>) -> Result<HttpResponse, Problem> {
+    let (task, id) = (parse_id("id", &path.0)?, parse_id("backfill", &path.1)?);
+    api.store.cancel_backfill(task, id, api.engine.clock.now_ms()).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+fn backfill_output(backfill: &Backfill) -> Value {
+    json!({
+        "id": backfill.id.to_string(),
+        "task": backfill.task_id.to_string(),
+        "from": backfill.range_from,
+        "until": backfill.range_until,
+        "next_at": backfill.next_at,
+        "max_concurrent": backfill.max_concurrent,
+        "params": backfill.params,
+        "status": backfill.status,
+        "written": backfill.written,
+        "existing": backfill.existing,
+        "created_at": backfill.created_at,
+        "finished_at": (backfill.finished_at != 0).then_some(backfill.finished_at),
+    })
 }

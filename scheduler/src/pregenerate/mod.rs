@@ -4,6 +4,10 @@
 //! lease keeps nodes from doing the same work twice; that they cannot double a log is up to the
 //! watermark's guard and the unique index.
 
+mod backfill;
+
+pub use backfill::Backfiller;
+
 use crate::cluster::{Clock, Membership};
 use crate::domain::plan::{Window, plan};
 use crate::domain::{IdSource, Task};
@@ -94,6 +98,11 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
             written += self.write(None, &tasks).await?.unwrap_or(0);
         }
         Ok(written)
+    }
+
+    /// Whether this node had the lease at its last look.
+    pub fn has_lease(&self) -> bool {
+        self.lock().is_some()
     }
 
     /// Lets another node write at once.

@@ -19,9 +19,6 @@ const READY_MAX: usize = 1_000;
 /// Versions kept of a calendar.
 const VERSIONS_MAX: i64 = 100;
 
-/// Tasks that may name one calendar at most.
-pub const CALENDAR_TASKS_MAX: u64 = 10_000;
-
 /// A calendar's place: tenant id and name.
 type Place = (i64, String);
 

@@ -13,6 +13,7 @@
 //! - Times are epoch milliseconds on the cluster clock, given by the caller; only heartbeats and
 //!   leases use the database's own clock, because they are what that clock is for.
 
+mod backfills;
 mod calendars;
 mod claiming;
 mod cluster;
@@ -67,6 +68,7 @@ pub trait Store:
     ClusterStore
     + RuleStore
     + PlanStore
+    + BackfillStore
     + ClaimStore
     + HandStore
     + PermitStore
@@ -81,6 +83,7 @@ impl<T> Store for T where
     T: ClusterStore
         + RuleStore
         + PlanStore
+        + BackfillStore
         + ClaimStore
         + HandStore
         + PermitStore
@@ -199,9 +202,51 @@ pub trait PlanStore: Send + Sync {
     async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()>;
     /// In one transaction: checks the fence, moves each watermark that is still where the plan
     /// found it, writes the logs of exactly those tasks. A log that exists is left alone, save
-    /// one that was cancelled by an edit or a stop, which the new definition takes over. Answers
-    /// the ids of the tasks that moved; `None` when the fence is no longer valid.
+    /// one that was cancelled by an edit or a stop, which the new definition takes over. A plan
+    /// that does not know that its task has children by now writes nothing. Answers the ids of
+    /// the tasks that moved; `None` when the fence is no longer valid.
     async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<i64>>>;
+}
+
+/// A range of a task's fires for which runs are written after the fact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backfill {
+    /// Id.
+    pub id: i64,
+    /// Tenant.
+    pub tenant_id: i64,
+    /// Task.
+    pub task_id: i64,
+    /// First instant, ms.
+    pub range_from: i64,
+    /// First instant after it, ms.
+    pub range_until: i64,
+    /// Written up to this instant, ms.
+    pub next_at: i64,
+    /// Runs of it at once at most.
+    pub max_concurrent: i32,
+    /// Parameters instead of the task's.
+    pub params: Option<String>,
+    /// `open`, `done` or `cancelled`.
+    pub status: String,
+    /// Runs written.
+    pub written: i64,
+    /// Fires left out, because they have a log already.
+    pub existing: i64,
+    /// ms.
+    pub created_at: i64,
+    /// ms, or 0.
+    pub finished_at: i64,
+}
+
+/// Asked by `pregenerate/` for backfills.
+#[async_trait]
+pub trait BackfillStore: Send + Sync {
+    /// Backfills that are not done, oldest first.
+    async fn open_backfills(&self, limit: u64) -> Result<Vec<Backfill>>;
+    /// In one transaction: writes as many runs as may go on at once, and moves on, if the backfill
+    /// is still where the caller saw it; ends it when all have ended. Answers how many it wrote.
+    async fn advance(&self, of: &Backfill, new_id: &(dyn Fn() -> i64 + Sync), now: i64) -> Result<usize>;
 }
 
 /// A node's part of the rows: those whose bucket modulo `total` is `index`.
@@ -216,11 +261,25 @@ pub struct Share {
 /// Buckets that rows are spread over.
 pub const BUCKETS: i64 = 1_024;
 
+/// Rows that a claim passes by, so that others come in before them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// These tenants' …
+    pub tenants: Vec<i64>,
+    /// … up to this priority.
+    pub priority: i32,
+}
+
+/// Tenants that one read leaves out at most; any after them are not left out.
+pub const LEFT_OUT_MAX: usize = 16;
+
 /// Asked by `queue/`.
 #[async_trait]
 pub trait ClaimStore: Send + Sync {
     /// INIT and RETRY rows due at or before `until`, earliest first; of one share or of all.
     async fn claimable(&self, share: Option<Share>, until: i64, limit: u64) -> Result<Vec<Run>>;
+    /// The same of all shares, without those left out; cheap also behind a backlog of theirs.
+    async fn claimable_besides(&self, left_out: &LeftOut, until: i64, limit: u64) -> Result<Vec<Run>>;
     /// INIT/RETRY → QUEUED for `node`. Answers those that are the node's now, with their new
     /// version; the others went to somebody else.
     async fn claim(&self, node: i64, runs: Vec<Run>, now: i64) -> Result<Vec<Run>>;

@@ -4,10 +4,10 @@ use super::connect::retrying;
 use super::dialect::Sql;
 use super::rows::{self, to_json};
 use super::{BUCKETS, Fence, PlanStore, Result, SqlStore};
-use crate::domain::Task;
 use crate::domain::plan::{Fire, Plan};
 use crate::domain::task::NEVER;
 use crate::domain::task_log::PARENT_SHARD;
+use crate::domain::{Status, Task};
 use async_trait::async_trait;
 use std::collections::HashSet;
 
@@ -39,13 +39,14 @@ impl PlanStore for SqlStore {
 impl SqlStore {
     /// Moves a watermark back to `first`, if it lies beyond.
     pub(super) async fn move_back(&self, id: i64, revision: i64, first: i64, now: i64) -> Result<()> {
-        // `written_until` takes the watermark before that is set: MySQL assigns left to right.
+        // Both take the watermark before that is set: MySQL assigns left to right.
         let sql = Sql::new(
             self.backend,
             &format!(
                 "UPDATE task SET written_until = CASE WHEN next_fire_at = {NEVER} THEN {{4}} + 86400000 WHEN next_fire_at > \
-                 written_until THEN next_fire_at ELSE written_until END, next_fire_at = {{3}} \
-                 WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND next_fire_at > {{3}}"
+                 written_until THEN next_fire_at ELSE written_until END, fires = {}, next_fire_at = {{3}} \
+                 WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND next_fire_at > {{3}}",
+                fires_before("{3}")
             ),
         );
         let values = [id.into(), revision.into(), first.into(), now.into()];
@@ -98,13 +99,27 @@ impl SqlStore {
     }
 }
 
+/// `task.fires` without the fires from `first` up to the watermark, which will be planned, and
+/// counted, again. Those that were given up untried count no more.
+pub(super) fn fires_before(first: &str) -> String {
+    let again = format!(
+        "(SELECT COUNT(*) FROM task_log l WHERE l.task_id = task.id AND l.fire_time >= {first} AND \
+         l.fire_time < task.next_fire_at AND l.parent_id = 0 AND l.origin IN ('schedule', 'misfire') AND \
+         l.reason <> 'misfire_skipped' AND NOT (l.status = {} AND l.attempt = 0 AND \
+         l.reason IN ('task_edited', 'task_stopped', 'task_paused')))",
+        Status::Cancelled as i16
+    );
+    format!("CASE WHEN fires > {again} THEN fires - {again} ELSE 0 END")
+}
+
 /// How long a lease lives without renewal, ms: as long as a node may be silent.
 pub(super) const LEASE_TTL_MS: i64 = 10_000;
 
-/// What moves a watermark: whence, whither, and how many fires and runs that makes.
-fn mark(plan: &Plan) -> (i64, i64, i64, i64, i64, i64) {
+/// What moves a watermark: whence, whither, how many fires and runs that makes, and whether the
+/// plan knows that somebody waits for their ends.
+fn mark(plan: &Plan) -> (i64, i64, i64, i64, i64, i64, i32) {
     let runs = plan.counted();
-    (plan.task_id, plan.revision, plan.from, plan.to, runs, runs)
+    (plan.task_id, plan.revision, plan.from, plan.to, runs, runs, i32::from(plan.follow_up))
 }
 
 type Row<'a> = (i64, i64, i64, i64, i64, i64, i16, i64, i32, &'a str, Option<&'a str>, &'a str, i64, i32);
@@ -118,7 +133,7 @@ fn row<'a>(plan: &Plan, fire: &'a Fire) -> Row<'a> {
         fire.fire_time,
         fire.due_time,
         fire.status as i16,
-        bucket(fire.id),
+        bucket(if plan.together { plan.task_id } else { fire.id }),
         if plan.sharded { PARENT_SHARD } else { 0 },
         fire.reason.as_str(),
         (!fire.message.is_empty()).then_some(fire.message.as_str()),

@@ -3,6 +3,7 @@
 //! `+l.status` keeps SQLite from starting a batch at the index of states, which would read the
 //! table once per row of the batch; the way in is always the batch's own keys.
 
+use super::LEFT_OUT_MAX;
 use super::dialect::{Kind, Sql, delete_from, or_ignore, rows, update_from};
 use super::rows::{EXECUTOR_COLUMNS, HANDED_COLUMNS, RUN_COLUMNS, TASK_COLUMNS};
 use super::task_columns::spec_list;
@@ -30,6 +31,7 @@ pub struct Statements {
     // claim
     pub claimable_all: Sql,
     pub claimable_share: Sql,
+    pub claimable_besides: Sql,
     pub claim: Sql,
     pub claimed: Sql,
     pub queued_of: Sql,
@@ -93,6 +95,10 @@ pub struct Statements {
     pub parents_of_tasks: Sql,
     pub names_of_tasks: Sql,
     pub calendars: Sql,
+    pub taken_fires: Sql,
+    pub insert_backfill: Sql,
+    pub insert_backfill_runs: Sql,
+    pub watch_backfill: Sql,
     pub shard_counts: Sql,
 }
 
@@ -118,6 +124,7 @@ const USE: &[(&str, Kind)] = &[
     ("added", Kind::Big),
     ("last", Kind::Big),
 ];
+const BACKFILL: &[(&str, Kind)] = &[("id", Kind::Big), ("fire_time", Kind::Big), ("bucket", Kind::Int)];
 const ID: &[(&str, Kind)] = &[("id", Kind::Big)];
 const ID_VERSION: &[(&str, Kind)] = &[("id", Kind::Big), ("version", Kind::Big)];
 const FIRE: &[(&str, Kind)] = &[
@@ -143,6 +150,7 @@ const MARK: &[(&str, Kind)] = &[
     ("to", Kind::Big),
     ("counted", Kind::Big),
     ("turns", Kind::Big),
+    ("follow_up", Kind::Int),
 ];
 
 impl Statements {
@@ -152,16 +160,6 @@ impl Statements {
         let sql = |template: &str| Sql::new(backend, template);
         let from = |table: &str, set: &str, columns: &[(&str, Kind)], on: &str| {
             Sql::new(backend, &update_from(backend, table, set, &rows(backend, 1, columns), on))
-        };
-        // Two ordered index ranges, each cut at the limit, instead of one sort over both.
-        let claimable = |filter: &str, limit: usize| {
-            let part = |status: i16, name: &str| {
-                format!(
-                    "SELECT * FROM (SELECT {RUN_COLUMNS} FROM task_log l WHERE l.status = {status} AND \
-                     l.due_time <= {{1}}{filter} ORDER BY l.due_time LIMIT {{{limit}}}) {name}"
-                )
-            };
-            format!("{} UNION ALL {}", part(RETRY, "r"), part(INIT, "i"))
         };
         let suspects = |which: &str| {
             format!(
@@ -206,10 +204,14 @@ impl Statements {
                 "task",
                 "next_fire_at = v.n_to, fires = l.fires + v.n_counted, turn = l.turn + v.n_turns",
                 MARK,
-                "l.id = v.n_id AND l.revision = v.n_revision AND l.next_fire_at = v.n_from",
+                // A plan made before the first child came would leave its runs without a follow-up;
+                // the next one knows.
+                "l.id = v.n_id AND l.revision = v.n_revision AND l.next_fire_at = v.n_from AND \
+                 (v.n_follow_up = 1 OR l.children = 0)",
             ),
             moved_tasks: sql(&format!(
-                "SELECT t.id FROM {} JOIN task t ON t.id = v.n_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_to",
+                "SELECT t.id FROM {} JOIN task t ON t.id = v.n_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_to \
+                 AND (v.n_follow_up = 1 OR t.children = 0)",
                 rows(backend, 1, MARK)
             )),
             insert_fires: sql(&format!(
@@ -245,8 +247,9 @@ impl Statements {
                 rows(backend, 1, FIRE),
                 or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = follow_up.id")
             )),
-            claimable_all: sql(&claimable("", 2)),
-            claimable_share: sql(&claimable(" AND l.bucket % {3} = {4}", 2)),
+            claimable_all: sql(&claimable(backend, &[""])),
+            claimable_share: sql(&claimable(backend, &[IN_SHARE])),
+            claimable_besides: sql(&claimable_besides(backend)),
             claim: from(
                 "task_log",
                 &format!("status = {QUEUED}, node_id = {{2}}, queued_at = {{3}}, version = l.version + 1"),
@@ -518,6 +521,27 @@ impl Statements {
                  JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id ORDER BY p.child_id, p.id",
                 rows(backend, 1, ID)
             )),
+            taken_fires: sql(&format!(
+                "SELECT l.fire_time FROM {} JOIN task_log l ON l.task_id = {{2}} AND l.fire_time = v.n_id AND \
+                 l.shard_index = {{3}}",
+                rows(backend, 1, ID)
+            )),
+            insert_backfill: sql(&format!(
+                "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, bucket, \
+                 fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, dispatched_at, \
+                 started_at, finished_at, reason, params, origin, seq, priority, stopping) \
+                 SELECT v.n_id, t.tenant_id, t.app_id, t.id, t.revision, 0, {{4}}, {{5}}, v.n_bucket, v.n_fire_time, {{3}}, \
+                 {INIT}, 1, 0, 0, 0, 0, 0, 0, 0, 0, '', {{6}}, {{7}}, t.turn, 0, '' FROM {} JOIN task t ON t.id = {{2}}",
+                rows(backend, 1, BACKFILL)
+            )),
+            insert_backfill_runs: sql(&format!(
+                "INSERT INTO backfill_run (id, backfill_id) SELECT v.n_id, {{2}} FROM {}",
+                rows(backend, 1, BACKFILL)
+            )),
+            watch_backfill: sql(&format!(
+                "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON l.id = v.n_id",
+                rows(backend, 1, BACKFILL)
+            )),
             calendars: sql(&format!(
                 "SELECT c.tenant_id, c.name, c.version, c.body FROM {} JOIN calendar c ON c.tenant_id = v.n_tenant_id \
                  AND c.name = v.n_name",
@@ -562,6 +586,45 @@ const BEAT: &[(&str, Kind)] = &[
 ];
 const BEAT_ON: &str = "l.id = v.n_id AND l.instance = v.n_instance AND l.tenant_id = v.n_tenant_id \
      AND l.app_id = v.n_app_id AND l.gone_at = 0";
+
+/// A share as half of all rows in PostgreSQL's eyes: a plain comparison of an expression would be
+/// one row in two hundred, for which it reads and sorts everything that is due.
+const IN_SHARE: &str = " AND CASE WHEN l.bucket % {3} = {4} THEN 1 = 1 ELSE 1 = 0 END";
+
+/// One ordered index range for each of the two states and each filter, each cut at the limit,
+/// instead of one sort over all. MariaDB would read past the instant (by the state alone) when
+/// much of what is written is due, unless it is told to use the index as a range.
+fn claimable(backend: DatabaseBackend, filters: &[&str]) -> String {
+    let index = if backend == DatabaseBackend::MySql { "FORCE INDEX (task_log_due_tenant) " } else { "" };
+    let parts = [RETRY, INIT].iter().flat_map(|status| filters.iter().map(move |filter| (status, filter)));
+    let parts = parts.enumerate().map(|(at, (status, filter))| {
+        format!(
+            "SELECT * FROM (SELECT {RUN_COLUMNS} FROM task_log l {index}WHERE l.status = {status} AND \
+             l.due_time <= {{1}}{filter} ORDER BY l.due_time LIMIT {{2}}) p{at}"
+        )
+    });
+    parts.collect::<Vec<_>>().join(" UNION ALL ")
+}
+
+/// Passes by the rows of a few tenants, `{4}` and on in ascending order, of a priority up to `{3}`,
+/// looking only at the index (status, due time, tenant, priority). PostgreSQL looks at the rows,
+/// too, for any condition but a range: it gets the ranges between the tenants.
+fn claimable_besides(backend: DatabaseBackend) -> String {
+    let tenants: Vec<String> = (4..4 + LEFT_OUT_MAX).map(|at| format!("{{{at}}}")).collect();
+    let list = tenants.join(", ");
+    if backend != DatabaseBackend::Postgres {
+        return claimable(backend, &[&format!(" AND (l.tenant_id NOT IN ({list}) OR l.priority > {{3}})")]);
+    }
+    let mut ranges = vec![
+        format!(" AND l.priority > {{3}} AND l.tenant_id IN ({list})"),
+        format!(" AND l.tenant_id < {}", tenants[0]),
+        format!(" AND l.tenant_id > {}", tenants[LEFT_OUT_MAX - 1]),
+    ];
+    let between = tenants.windows(2).map(|two| format!(" AND l.tenant_id > {} AND l.tenant_id < {}", two[0], two[1]));
+    ranges.extend(between);
+    let ranges: Vec<&str> = ranges.iter().map(String::as_str).collect();
+    format!("SELECT * FROM ({}) a ORDER BY due_time LIMIT {{2}}", claimable(backend, &ranges))
+}
 
 /// Counts the shards of each parent; only a parent all of whose shards have ended moves.
 fn settle_parents(backend: DatabaseBackend) -> String {

@@ -4,6 +4,7 @@
 use super::conditions::Conditions;
 use super::connect::{Transaction, retrying};
 use super::dialect::{Sql, or_ignore};
+use super::planning::fires_before;
 use super::rows;
 use super::task_columns::{SPEC_COLUMNS, markers, read_spec, spec_list, spec_set, spec_values};
 use super::{HandedRun, Result, Scope, SqlStore, StoreError, StoreErrorKind};
@@ -146,12 +147,18 @@ impl SqlStore {
         for change in changes {
             held.push(self.update_task(&tx, change, now).await?);
         }
-        // Parents last: a file may name one before it defines it.
-        for (task, scope) in new.iter().zip(&scopes).filter(|(task, _)| !task.spec.parents.is_empty()) {
-            self.set_parents(&tx, *scope, task.id, &task.spec).await?;
+        // Parents last: a file may name one before it defines it. Cycles after all of them: two
+        // tasks may change places.
+        let created = new.iter().zip(&scopes).map(|(task, scope)| (task.id, *scope, &task.spec));
+        let created = created.filter(|(_, _, spec)| !spec.parents.is_empty());
+        let relinked = changes.iter().filter(|change| change.spec.parents != change.before.spec.parents);
+        let relinked = relinked.map(|TaskChange { before, spec, .. }| (before.id, before.scope, spec));
+        let linked: Vec<(i64, Scope, &TaskSpec)> = created.chain(relinked).collect();
+        for (id, scope, spec) in &linked {
+            self.set_parents(&tx, *scope, *id, spec).await?;
         }
-        for change in changes.iter().filter(|change| change.spec.parents != change.before.spec.parents) {
-            self.set_parents(&tx, change.before.scope, change.before.id, &change.spec).await?;
+        for (id, scope, _) in &linked {
+            self.refuse_cycle(&tx, scope.tenant_id, *id).await?;
         }
         tx.commit().await?;
         Ok(held)
@@ -234,17 +241,18 @@ impl SqlStore {
             i32::from(restarts).into(),
         ];
         values.extend(spec_values(ACTION, spec)?);
-        // `written_until` is taken from the watermark before the watermark itself is set: MySQL
-        // assigns from left to right. An exhausted schedule wrote at most the days ahead.
+        // `written_until` and `fires` go by the watermark before that itself is set: MySQL assigns
+        // from left to right. An exhausted schedule wrote at most the days ahead.
         let sql = Sql::new(
             self.backend,
             &format!(
                 "UPDATE task SET written_until = CASE WHEN next_fire_at = {NEVER} THEN CASE WHEN started = 1 THEN \
                  {{3}} + 86400000 ELSE written_until END WHEN next_fire_at > written_until THEN next_fire_at \
-                 ELSE written_until END, started = {{4}}, next_fire_at = {{5}}, anchor_at = {{6}}, paused_at = {{7}}, \
-                 pause_note = {{8}}, fires = CASE WHEN {{9}} = 1 THEN 0 ELSE fires END, \
+                 ELSE written_until END, fires = CASE WHEN {{9}} = 1 THEN 0 ELSE {} END, started = {{4}}, \
+                 next_fire_at = {{5}}, anchor_at = {{6}}, paused_at = {{7}}, pause_note = {{8}}, \
                  failures_in_row = CASE WHEN {{10}} = 1 THEN 0 ELSE failures_in_row END, \
                  revision = revision + 1, updated_at = {{3}}, {} WHERE id = {{1}} AND revision = {{2}}",
+                fires_before("{5}"),
                 spec_set(11)
             ),
         );
@@ -258,6 +266,7 @@ impl SqlStore {
             // for it.
             keeps_unscheduled: *reason == Reason::TaskEdited
                 && (spec.routing == Routing::Sharding) == (before.spec.routing == Routing::Sharding),
+            next,
             now,
         };
         self.take_back(tx, &taken).await
@@ -302,7 +311,8 @@ impl SqlStore {
         if tx.execute(&sql, [before.id.into(), before.revision.into()]).await? == 0 {
             return Err(changed_meanwhile(ACTION, before));
         }
-        let taken = Taken { task_id: before.id, reason: Reason::TaskDeleted, keeps_unscheduled: false, now };
+        let (task_id, reason) = (before.id, Reason::TaskDeleted);
+        let taken = Taken { task_id, reason, keeps_unscheduled: false, next: NEVER, now };
         let held = self.take_back(&tx, &taken).await?;
         tx.commit().await?;
         Ok(held)
@@ -310,21 +320,35 @@ impl SqlStore {
 
     /// Cancels what nobody has, in the task's own transaction; reads what executors have.
     async fn take_back(&self, tx: &Transaction<'_>, taken: &Taken) -> Result<Unsent> {
-        let Taken { task_id, reason, keeps_unscheduled, now } = *taken;
-        let scheduled = if keeps_unscheduled { " AND origin IN ('schedule', 'misfire')" } else { "" };
-        let cancel = Sql::new(
+        const SCHEDULED: &str = " AND origin IN ('schedule', 'misfire')";
+        let Taken { task_id, reason, keeps_unscheduled, next, now } = *taken;
+        let cancel = |which: &str| {
+            Sql::new(
+                self.backend,
+                &format!(
+                    "UPDATE task_log SET status = {}, reason = {{2}}, finished_at = {{3}}, version = version + 1 \
+                     WHERE task_id = {{1}} AND status IN ({}, {}, {}){which}",
+                    Status::Cancelled as i16,
+                    Status::Init as i16,
+                    Status::Queued as i16,
+                    Status::Retry as i16
+                ),
+            )
+        };
+        // Fires that nobody tried and nobody will plan again do not count for `max_fires`.
+        let untried = cancel(&format!("{SCHEDULED} AND parent_id = 0 AND attempt = 0 AND fire_time < {{4}}"));
+        let values = [task_id.into(), reason.as_str().into(), now.into(), next.into()];
+        let untried = tx.execute(&untried, values).await?;
+        let uncount = Sql::new(
             self.backend,
-            &format!(
-                "UPDATE task_log SET status = {}, reason = {{2}}, finished_at = {{3}}, version = version + 1 \
-                 WHERE task_id = {{1}} AND status IN ({}, {}, {}){scheduled}",
-                Status::Cancelled as i16,
-                Status::Init as i16,
-                Status::Queued as i16,
-                Status::Retry as i16
-            ),
+            "UPDATE task SET fires = CASE WHEN fires > {2} THEN fires - {2} ELSE 0 END WHERE id = {1}",
         );
+        if untried > 0 {
+            tx.execute(&uncount, [task_id.into(), (untried as i64).into()]).await?;
+        }
+        let cancel = cancel(if keeps_unscheduled { SCHEDULED } else { "" });
         let values: [Value; 3] = [task_id.into(), reason.as_str().into(), now.into()];
-        let mut cancelled = tx.execute(&cancel, values.clone()).await?;
+        tx.execute(&cancel, values.clone()).await?;
         let held = Sql::new(
             self.backend,
             &format!(
@@ -335,7 +359,7 @@ impl SqlStore {
         );
         let held = tx.query(&held, [task_id.into()], rows::handed_run).await?;
         // Once more: a run may have come back from its executor between the two.
-        cancelled += tx.execute(&cancel, values).await?;
+        tx.execute(&cancel, values).await?;
         // Copies in queues lose at the version.
         let keep = Sql::new(
             self.backend,
@@ -351,14 +375,6 @@ impl SqlStore {
         );
         if keeps_unscheduled {
             tx.execute(&keep, [task_id.into()]).await?;
-        }
-        // Fires that did not happen do not count for `max_fires`.
-        let uncount = Sql::new(
-            self.backend,
-            "UPDATE task SET fires = CASE WHEN fires > {2} THEN fires - {2} ELSE 0 END WHERE id = {1} AND max_fires > 0",
-        );
-        if cancelled > 0 {
-            tx.execute(&uncount, [task_id.into(), (cancelled as i64).into()]).await?;
         }
         Ok(held)
     }
@@ -410,6 +426,8 @@ struct Taken {
     task_id: i64,
     reason: Reason,
     keeps_unscheduled: bool,
+    /// The watermark now: what fires from there on is planned, and counted, again.
+    next: i64,
     now: i64,
 }
 

@@ -28,6 +28,8 @@ pub struct World {
     pub rival: Arc<dyn Store>,
     /// The management side.
     pub admin: Arc<dyn Admin>,
+    /// The management side over the rival's connections.
+    pub rival_admin: Arc<dyn Admin>,
     /// Of [`HOME`].
     pub scope: Scope,
     /// An instant that a case counts from, ms.
@@ -41,7 +43,7 @@ impl World {
         let time = SimTime::real();
         let store = ModelStore::new(time.clone(), Trace::new(time));
         let store = Arc::new(store);
-        Self::over(store.clone(), store.clone(), store).await
+        Self::over([store.clone(), store.clone()], [store.clone(), store]).await
     }
 
     /// Over a fresh database.
@@ -50,15 +52,16 @@ impl World {
         let store = Arc::new(connect(&database.url).await);
         store.migrate().await.expect("migrate the fresh database");
         let rival = Arc::new(connect(&database.url).await);
-        let admin = SqlAdmin { store: SqlStore::clone(&store), database };
-        Self::over(store, rival, Arc::new(admin)).await
+        let admin = |store: &Arc<SqlStore>| SqlAdmin { store: SqlStore::clone(store), database: database.clone() };
+        let admins = [Arc::new(admin(&store)) as Arc<dyn Admin>, Arc::new(admin(&rival))];
+        Self::over([store, rival], admins).await
     }
 
-    async fn over(store: Arc<dyn Store>, rival: Arc<dyn Store>, admin: Arc<dyn Admin>) -> Self {
+    async fn over([store, rival]: [Arc<dyn Store>; 2], [admin, rival_admin]: [Arc<dyn Admin>; 2]) -> Self {
         let ids = IdSource::new(1);
         let now = now_ms();
         let scope = admin.make_app([ids.next(now), ids.next(now)], HOME[0], HOME[1]).await;
-        Self { store, rival, admin, scope, now, ids }
+        Self { store, rival, admin, rival_admin, scope, now, ids }
     }
 
     /// A new id.
@@ -130,6 +133,7 @@ impl World {
             takes_over: false,
             priority: PRIORITY_DEFAULT,
             follow_up: false,
+            together: false,
             fires: fire_times.into_iter().map(fire).collect(),
         }
     }
@@ -220,6 +224,12 @@ pub fn edit(task: &TaskView) -> TaskChange {
 /// The stop of a task.
 pub fn stop(task: &TaskView) -> TaskChange {
     TaskChange { activity: Activity::of(false), reason: Reason::TaskStopped, ..edit(task) }
+}
+
+/// The pause of a task.
+pub fn pause(task: &TaskView, note: &str) -> TaskChange {
+    let activity = Activity { started: false, pause_note: Some(note.to_owned()) };
+    TaskChange { activity, reason: Reason::TaskPaused, ..edit(task) }
 }
 
 /// The start of a task.

@@ -42,7 +42,10 @@ mod fixture;
 mod cluster;
 mod lease;
 
+mod edits;
+mod links;
 mod planning;
+mod starting;
 mod takeover;
 
 mod claiming;

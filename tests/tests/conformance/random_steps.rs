@@ -1,11 +1,12 @@
 //! Random steps, taken on the model and on `SQLite`: the same answers and the same rows.
 
-use crate::fixture::{HOME, World, hand, start, stop, success};
+use crate::fixture::{HOME, World, hand, pause, start, stop, success};
+use carillon::domain::origin::ORIGINS;
 use carillon::domain::plan::{Plan, Window, plan};
 use carillon::domain::task::{Routing, TaskSpec};
 use carillon::domain::task_log::STATUSES;
-use carillon::domain::{Reason, Run, Status};
-use carillon::store::{Activity, Change, HandOver, NewTask, Scope};
+use carillon::domain::{Origin, Reason, Run, Status};
+use carillon::store::{Activity, Change, HandOver, NewRun, NewTask, Scope};
 use carillon_tests::Kind;
 use carillon_tests::model::store::admin::new_task;
 use proptest::prelude::*;
@@ -28,11 +29,19 @@ enum Step {
     Succeed { pick: u64, older: i32, stranger: bool },
     Change { pick: u64, to: usize, reason: usize, stale: bool },
     Settle,
-    Edit { started: bool },
+    StartRun { task: usize, second: i64, origin: usize, key: Option<u8> },
+    Rewind { second: i64 },
+    Redefine { to: Activity },
 }
 
 /// The reasons that a guarded step may carry here.
 const REASONS: [Reason; 4] = [Reason::HandlerFailed, Reason::GivenBack, Reason::TaskEdited, Reason::CancelledByHand];
+
+/// Mostly an edit of a started task.
+fn activity() -> impl Strategy<Value = Activity> {
+    let paused = Activity { started: false, pause_note: Some("why".to_owned()) };
+    prop_oneof![3 => Just(Activity::of(true)), 1 => Just(Activity::of(false)), 1 => Just(paused)]
+}
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let pick = any::<u64>;
@@ -47,7 +56,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (pick(), any::<usize>(), 0..REASONS.len(), stale())
             .prop_map(|(pick, to, reason, stale)| Step::Change { pick, to, reason, stale }),
         1 => Just(Step::Settle),
-        1 => prop::bool::ANY.prop_map(|started| Step::Edit { started }),
+        2 => (0..2usize, 0i64..8, 0..ORIGINS.len(), prop::option::of(0u8..3))
+            .prop_map(|(task, second, origin, key)| Step::StartRun { task, second, origin, key }),
+        1 => (0i64..8).prop_map(|second| Step::Rewind { second }),
+        2 => activity().prop_map(|to| Step::Redefine { to }),
     ];
     prop::collection::vec(step, 5..40)
 }
@@ -69,7 +81,7 @@ impl Pair {
         pair.sqlite.scope = pair.sqlite.admin.make_app([3, 4], "twin", "twin").await;
         pair.model.scope = pair.model.admin.make_app([3, 4], "twin", "twin").await;
         for (at, routing) in [Routing::Random, Routing::Sharding].into_iter().enumerate() {
-            let spec = TaskSpec { routing, ..World::every_second(&format!("task-{at}")) };
+            let spec = TaskSpec { routing, max_fires: 6, ..World::every_second(&format!("task-{at}")) };
             pair.tasks[at] = pair.model.id();
             let task = new_task(pair.tasks[at], ["twin", "twin"], spec);
             let task = [NewTask { activity: Activity::of(true), ..task }];
@@ -117,7 +129,11 @@ impl Pair {
             Step::Succeed { pick, older, stranger } => self.succeed(*pick, *older, *stranger).await,
             Step::Change { pick, to, reason, stale } => self.change(*pick, *to, REASONS[*reason], *stale).await,
             Step::Settle => self.settle().await,
-            Step::Edit { started } => self.edit(*started).await,
+            Step::StartRun { task, second, origin, key } => {
+                self.start_run(self.tasks[*task], *second, ORIGINS[*origin].0, *key).await;
+            }
+            Step::Rewind { second } => self.rewind(*second).await,
+            Step::Redefine { to } => self.redefine(to).await,
         }
     }
 
@@ -178,11 +194,37 @@ impl Pair {
         assert_eq!(one, two, "parents settled");
     }
 
-    async fn edit(&self, started: bool) {
+    async fn start_run(&self, task: i64, second: i64, origin: Origin, key: Option<u8>) {
+        let task = self.model.task(task).await;
+        let run = NewRun {
+            at: NOW + second * 1_000,
+            key: key.map(|key| key.to_string()),
+            origin,
+            ..NewRun::by_hand(self.model.id(), NOW)
+        };
+        let one = self.model.admin.start_run(&task, &run).await.unwrap();
+        let two = self.sqlite.admin.start_run(&task, &run).await.unwrap();
+        assert_eq!(one, two, "started");
+    }
+
+    async fn rewind(&self, second: i64) {
+        for task in self.tasks {
+            let revision = self.model.task(task).await.revision;
+            for world in [&self.model, &self.sqlite] {
+                world.admin.rewind(task, revision, NOW + second * 1_000, NOW).await;
+            }
+        }
+    }
+
+    async fn redefine(&self, to: &Activity) {
         for task in self.tasks {
             let before = self.model.task(task).await;
             let change = async |world: &World| {
-                let change = if started { start(&before) } else { stop(&before) };
+                let change = match to {
+                    Activity { started: true, .. } => start(&before),
+                    Activity { pause_note: Some(note), .. } => pause(&before, note),
+                    Activity { .. } => stop(&before),
+                };
                 let held = world.change(change, NOW).await.unwrap();
                 held.into_iter().map(|handed| (handed.run.id, handed.run)).collect::<std::collections::BTreeMap<_, _>>()
             };
@@ -196,6 +238,7 @@ impl Pair {
             assert_eq!(format!("{one:?}"), format!("{two:?}"));
             let rows = (self.model.rows(task).await, self.sqlite.rows(task).await);
             assert_eq!(rows.0.len(), rows.1.len());
+            assert_eq!(self.model.admin.watched(task).await, self.sqlite.admin.watched(task).await);
             for (one, two) in rows.0.iter().zip(&rows.1) {
                 assert_eq!(format!("{one:?}"), format!("{two:?}"));
             }

@@ -102,7 +102,8 @@ impl ModelStore {
             state.current(before)?;
             state.tasks.remove(&before.id);
             state.links.retain(|link| link.child != before.id && link.parent != before.id);
-            let taken = Taken { task: before.id, reason: Reason::TaskDeleted, keeps_unscheduled: false, now, at };
+            let (task, reason) = (before.id, Reason::TaskDeleted);
+            let taken = Taken { task, reason, keeps_unscheduled: false, next: NEVER, now, at };
             Ok(state.take_back(&taken))
         })
         .await
@@ -114,6 +115,8 @@ struct Taken {
     task: i64,
     reason: Reason,
     keeps_unscheduled: bool,
+    /// The watermark now: what fires from there on is planned, and counted, again.
+    next: i64,
     now: i64,
     at: i64,
 }
@@ -140,13 +143,18 @@ impl State {
             self.note_change(task.id, now, at);
         }
         let held: Result<Vec<Unsent>> = changes.iter().map(|change| self.update_task(change, now, at)).collect();
-        for task in new.iter().filter(|task| !task.spec.parents.is_empty()) {
-            self.set_parents(task.id, &task.spec)?;
+        let held = held?;
+        let relinked = changes.iter().filter(|change| change.spec.parents != change.before.spec.parents);
+        let relinked = relinked.map(|change| (change.before.id, &change.spec));
+        let created = new.iter().map(|task| (task.id, &task.spec)).filter(|(_, spec)| !spec.parents.is_empty());
+        let linked: Vec<(i64, &TaskSpec)> = created.chain(relinked).collect();
+        for (task, spec) in &linked {
+            self.set_parents(*task, spec)?;
         }
-        for change in changes.iter().filter(|change| change.spec.parents != change.before.spec.parents) {
-            self.set_parents(change.before.id, &change.spec)?;
+        for (task, _) in linked {
+            self.refuse_cycle(task)?;
         }
-        held
+        Ok(held)
     }
 
     /// Writes a new task, without its parents.
@@ -180,6 +188,8 @@ impl State {
         let restarts = activity.started && !before.activity.started;
         let anchor_at = if restarts || counts_anew(&before.spec, spec) { now } else { before.anchor_at };
         let next_fire_at = first_fire(spec, before.id, activity.started, anchor_at, now)?;
+        self.current(before)?;
+        self.uncount_from(before.id, next_fire_at);
         let row = self.current(before)?;
         row.written_until = row.end_of_written(now);
         let view = &mut row.view;
@@ -204,15 +214,38 @@ impl State {
         self.note_change(before.id, now, at);
         let same_shape = (spec.routing == Routing::Sharding) == (before.spec.routing == Routing::Sharding);
         let keeps_unscheduled = *reason == Reason::TaskEdited && same_shape;
-        Ok(self.take_back(&Taken { task: before.id, reason: *reason, keeps_unscheduled, now, at }))
+        let taken = Taken { task: before.id, reason: *reason, keeps_unscheduled, next: next_fire_at, now, at };
+        Ok(self.take_back(&taken))
     }
 
     /// Moves a watermark back to `first`, if it lies beyond.
     pub(super) fn move_back(&mut self, id: i64, revision: i64, first: i64, now: i64) {
-        let Some(row) = self.tasks.get_mut(&id) else { return };
-        if row.view.revision == revision && row.view.activity.started && row.view.next_fire_at > first {
+        let moves = self.tasks.get(&id).is_some_and(|TaskRow { view, .. }| {
+            view.revision == revision && view.activity.started && view.next_fire_at > first
+        });
+        if !moves {
+            return;
+        }
+        self.uncount_from(id, first);
+        if let Some(row) = self.tasks.get_mut(&id) {
             row.written_until = row.end_of_written(now);
             row.view.next_fire_at = first;
+        }
+    }
+
+    /// The fires from `first` up to the watermark will be planned, and counted, again. Those that
+    /// were given up untried count no more.
+    fn uncount_from(&mut self, task: i64, first: i64) {
+        let next = self.tasks[&task].view.next_fire_at;
+        let counts = |LogRow { run, .. }: &&LogRow| {
+            let is_fire = run.parent_id == 0 && run.origin.is_scheduled() && run.reason != Reason::MisfireSkipped;
+            let is_given_up = run.status == Status::Cancelled && run.reason.is_given_up();
+            is_fire && !(is_given_up && run.attempt == 0)
+        };
+        let logs = self.logs.values().filter(|row| row.run.task_id == task);
+        let again = logs.filter(|row| (first..next).contains(&row.run.fire_time)).filter(counts).count() as i64;
+        if let Some(row) = self.tasks.get_mut(&task) {
+            row.view.fires = (row.view.fires - again).max(0);
         }
     }
 
@@ -242,16 +275,17 @@ impl State {
     /// Cancels what nobody has; answers what executors have.
     fn take_back(&mut self, taken: &Taken) -> Unsent {
         let of_task = self.logs.values().filter(|row| row.run.task_id == taken.task);
-        let of_task: Vec<(i64, Status, bool)> =
-            of_task.map(|row| (row.run.id, row.run.status, row.run.origin.is_scheduled())).collect();
-        let (mut held, mut cancelled) = (Unsent::new(), 0);
-        for (id, status, is_scheduled) in of_task {
-            match status {
+        let of_task: Vec<Run> = of_task.map(|row| row.run.clone()).collect();
+        let (mut held, mut untried) = (Unsent::new(), 0);
+        for run in of_task {
+            let (id, is_scheduled) = (run.id, run.origin.is_scheduled());
+            match run.status {
                 Status::Init | Status::Queued | Status::Retry if taken.keeps_unscheduled && !is_scheduled => {
                     self.keep(id, taken.task);
                 }
                 Status::Init | Status::Queued | Status::Retry => {
-                    cancelled += 1;
+                    let is_fire = is_scheduled && run.parent_id == 0;
+                    untried += i64::from(is_fire && run.attempt == 0 && run.fire_time < taken.next);
                     if let Some(row) = self.step(id, Status::Cancelled, taken.reason, taken.at) {
                         row.finished_at = taken.now;
                     }
@@ -260,8 +294,9 @@ impl State {
                 _ => {}
             }
         }
-        if let Some(row) = self.tasks.get_mut(&taken.task).filter(|row| row.view.spec.max_fires > 0) {
-            row.view.fires = (row.view.fires - cancelled).max(0);
+        // Fires that nobody tried and nobody will plan again do not count.
+        if let Some(row) = self.tasks.get_mut(&taken.task) {
+            row.view.fires = (row.view.fires - untried).max(0);
         }
         held
     }

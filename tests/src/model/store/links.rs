@@ -20,6 +20,11 @@ impl State {
             self.links.push(Link { child, parent, on: link.on });
             self.watch_open_runs(parent);
         }
+        Ok(())
+    }
+
+    /// Refuses a graph in which the task would follow itself.
+    pub(super) fn refuse_cycle(&self, child: i64) -> Result<()> {
         let links: Vec<(i64, i64)> = self.links.iter().map(|link| (link.child, link.parent)).collect();
         let Some(way) = cycle(&links, child) else { return Ok(()) };
         let way: Vec<&str> = way.iter().map(|id| self.tasks[id].view.spec.name.as_str()).collect();

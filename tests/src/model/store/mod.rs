@@ -3,6 +3,7 @@
 //! rows themselves forget (who was handed what, how each attempt ended).
 
 pub mod admin;
+mod backfill;
 mod claim;
 mod cluster;
 mod executors;

@@ -71,8 +71,9 @@ impl State {
 
     /// Moves the watermark from where the plan found it; one that is moved already counts.
     fn move_watermark(&mut self, plan: &Plan) -> bool {
+        let knows_children = plan.follow_up || !self.has_children(plan.task_id);
         let Some(row) = self.tasks.get_mut(&plan.task_id) else { return false };
-        if row.view.revision != plan.revision {
+        if row.view.revision != plan.revision || !knows_children {
             return false;
         }
         if row.view.next_fire_at == plan.from {

@@ -141,8 +141,14 @@ impl State {
             written_until: row.written_until,
             fires,
             turn: row.turn,
-            has_children: self.links.iter().any(|link| link.parent == id),
+            has_children: self.has_children(id),
         }
+    }
+
+    /// Whether other tasks run after it.
+    #[must_use]
+    pub fn has_children(&self, task: i64) -> bool {
+        self.links.iter().any(|link| link.parent == task)
     }
 
     /// A task as an admin sees it.

@@ -71,7 +71,7 @@ impl State {
         log.message.clone_from(&run.message);
         let counts_failures = row.view.spec.pause_after_failures > 0;
         self.insert(log);
-        if counts_failures || self.links.iter().any(|link| link.parent == task.id) {
+        if counts_failures || self.has_children(task.id) {
             self.watch(run.id);
         }
         Ok(fire_time)

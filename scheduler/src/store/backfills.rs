@@ -1,0 +1,219 @@
+//! Backfills: runs for the fires of a range that has passed, a few at a time.
+
+use super::connect::retrying;
+use super::dialect::Sql;
+use super::planning::bucket;
+use super::rows::{clean, to_json};
+use super::{Backfill, BackfillStore, PlanStore, Result, SqlStore, StoreError, StoreErrorKind};
+use crate::domain::task::{NEVER, Routing};
+use crate::domain::task_log::PARENT_SHARD;
+use crate::domain::{Origin, Status, Task};
+use async_trait::async_trait;
+use sea_orm::{DbErr, QueryResult};
+use std::collections::HashSet;
+
+const ACTION: &str = "backfill";
+
+/// Fires of the range looked at in one step.
+const LOOK_MAX: usize = 1_000;
+
+/// Columns of [`backfill`].
+const COLUMNS: &str = "id, tenant_id, task_id, range_from, range_until, next_at, max_concurrent, params, status, written, \
+     existing, created_at, finished_at";
+
+#[async_trait]
+impl BackfillStore for SqlStore {
+    async fn open_backfills(&self, limit: u64) -> Result<Vec<Backfill>> {
+        let sql = Sql::new(
+            self.backend,
+            &format!("SELECT {COLUMNS} FROM backfill WHERE status = 'open' ORDER BY id LIMIT {{1}}"),
+        );
+        self.query(ACTION, &sql, [limit.into()], backfill).await
+    }
+
+    async fn advance(&self, of: &Backfill, new_id: &(dyn Fn() -> i64 + Sync), now: i64) -> Result<usize> {
+        let Some(task) = self.tasks(&[of.task_id]).await?.into_iter().next() else {
+            self.end_backfill(of.id, "cancelled", now).await?;
+            return Ok(0);
+        };
+        retrying(|| self.advance_once(of, &task, new_id, now)).await
+    }
+}
+
+impl SqlStore {
+    async fn advance_once(
+        &self,
+        of: &Backfill,
+        task: &Task,
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+    ) -> Result<usize> {
+        let tx = self.begin(ACTION).await?;
+        let open = Sql::new(
+            self.backend,
+            &format!(
+                "SELECT COUNT(*) FROM backfill_run b JOIN task_log l ON l.id = b.id WHERE b.backfill_id = {{1}} AND \
+                 l.status < {}",
+                Status::Succeeded as i16
+            ),
+        );
+        let open: Vec<i64> = tx.query(&open, [of.id.into()], |row| row.try_get_by_index(0)).await?;
+        let open = open.first().copied().unwrap_or(0);
+        let room = usize::try_from(i64::from(of.max_concurrent) - open).unwrap_or(0);
+        if room == 0 {
+            tx.rollback().await?;
+            return Ok(0);
+        }
+        let candidates = fires(task, of.next_at, of.range_until);
+        let is_sharded = task.spec.routing == Routing::Sharding;
+        let shard = if is_sharded { PARENT_SHARD } else { 0 };
+        let instants = to_json(ACTION, &candidates.iter().map(|at| [at]).collect::<Vec<_>>())?;
+        let taken: HashSet<i64> = tx
+            .query(&self.sql.taken_fires, [instants.into(), task.id.into(), shard.into()], |row| {
+                row.try_get_by_index(0)
+            })
+            .await?
+            .into_iter()
+            .collect();
+        let (mut chosen, mut existing, mut next_at) = (Vec::new(), 0i64, None);
+        for at in &candidates {
+            if chosen.len() == room {
+                next_at = Some(*at);
+                break;
+            }
+            if taken.contains(at) { existing += 1 } else { chosen.push(*at) }
+        }
+        let next_at =
+            next_at.or_else(|| candidates.last().map(|last| last + 1).filter(|_| candidates.len() == LOOK_MAX));
+        let (next_at, is_done) = next_at.map_or((of.range_until, true), |at| (at, false));
+        if is_done && chosen.is_empty() && open > 0 {
+            // Written to the end; it ends with its last run.
+            tx.rollback().await?;
+            return Ok(0);
+        }
+        let ends = is_done && chosen.is_empty();
+        let step = Sql::new(
+            self.backend,
+            "UPDATE backfill SET next_at = {3}, written = written + {4}, existing = existing + {5}, \
+             status = CASE WHEN {6} = 1 THEN 'done' ELSE status END, finished_at = CASE WHEN {6} = 1 THEN {7} ELSE 0 END \
+             WHERE id = {1} AND next_at = {2} AND status = 'open'",
+        );
+        let values = [
+            of.id.into(),
+            of.next_at.into(),
+            next_at.into(),
+            (chosen.len() as i64).into(),
+            existing.into(),
+            i32::from(ends).into(),
+            now.into(),
+        ];
+        if tx.execute(&step, values).await? == 0 {
+            tx.rollback().await?;
+            return Ok(0);
+        }
+        if !chosen.is_empty() {
+            let rows: Vec<_> = chosen
+                .iter()
+                .map(|at| {
+                    let id = new_id();
+                    (id, *at, bucket(id))
+                })
+                .collect();
+            let rows = to_json(ACTION, &rows)?;
+            let values = [
+                rows.clone().into(),
+                task.id.into(),
+                now.into(),
+                shard.into(),
+                i32::from(!is_sharded).into(),
+                of.params.as_deref().map(clean).into(),
+                Origin::Backfill.as_str().into(),
+            ];
+            tx.execute(&self.sql.insert_backfill, values).await?;
+            tx.execute(&self.sql.insert_backfill_runs, [rows.clone().into(), of.id.into()]).await?;
+            if task.has_children || task.spec.pause_after_failures > 0 {
+                tx.execute(&self.sql.watch_backfill, [rows.into()]).await?;
+            }
+        }
+        tx.commit().await?;
+        Ok(chosen.len())
+    }
+
+    /// Asks for runs of a task's fires in a range.
+    pub async fn create_backfill(&self, of: &Backfill, now: i64) -> Result<()> {
+        let sql = Sql::new(
+            self.backend,
+            &format!(
+                "INSERT INTO backfill ({COLUMNS}) VALUES ({{1}}, {{2}}, {{3}}, {{4}}, {{5}}, {{4}}, {{6}}, {{7}}, 'open', 0, 0, \
+                 {{8}}, 0)"
+            ),
+        );
+        let values = [
+            of.id.into(),
+            of.tenant_id.into(),
+            of.task_id.into(),
+            of.range_from.into(),
+            of.range_until.into(),
+            of.max_concurrent.into(),
+            of.params.as_deref().map(clean).into(),
+            now.into(),
+        ];
+        self.execute(ACTION, &sql, values).await.map(drop)
+    }
+
+    /// Backfills of a task, newest first.
+    pub async fn backfills_of(&self, task_id: i64) -> Result<Vec<Backfill>> {
+        let sql = Sql::new(
+            self.backend,
+            &format!("SELECT {COLUMNS} FROM backfill WHERE task_id = {{1}} ORDER BY id DESC LIMIT 100"),
+        );
+        self.query(ACTION, &sql, [task_id.into()], backfill).await
+    }
+
+    /// Ends a backfill of a task before its time; what it has written runs all the same.
+    pub async fn cancel_backfill(&self, task_id: i64, id: i64, now: i64) -> Result<()> {
+        let known = self.backfills_of(task_id).await?;
+        if !known.iter().any(|backfill| backfill.id == id) {
+            let detail = format!("the task has no backfill {id}");
+            return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, detail));
+        }
+        self.end_backfill(id, "cancelled", now).await
+    }
+
+    async fn end_backfill(&self, id: i64, status: &'static str, now: i64) -> Result<()> {
+        let sql = Sql::new(
+            self.backend,
+            "UPDATE backfill SET status = {2}, finished_at = {3} WHERE id = {1} AND status = 'open'",
+        );
+        self.execute(ACTION, &sql, [id.into(), status.into(), now.into()]).await.map(drop)
+    }
+}
+
+/// Fires of the task from `from` on and before `until`, a bounded number.
+fn fires(task: &Task, from: i64, until: i64) -> Vec<i64> {
+    let mut found = Vec::new();
+    let mut at = task.schedule.next_after(from - 1);
+    while at != NEVER && at < until && found.len() < LOOK_MAX {
+        found.push(at);
+        at = task.schedule.next_after(at);
+    }
+    found
+}
+
+fn backfill(row: &QueryResult) -> std::result::Result<Backfill, DbErr> {
+    Ok(Backfill {
+        id: row.try_get_by_index(0)?,
+        tenant_id: row.try_get_by_index(1)?,
+        task_id: row.try_get_by_index(2)?,
+        range_from: row.try_get_by_index(3)?,
+        range_until: row.try_get_by_index(4)?,
+        next_at: row.try_get_by_index(5)?,
+        max_concurrent: row.try_get_by_index(6)?,
+        params: row.try_get_by_index(7)?,
+        status: row.try_get_by_index(8)?,
+        written: row.try_get_by_index(9)?,
+        existing: row.try_get_by_index(10)?,
+        created_at: row.try_get_by_index(11)?,
+        finished_at: row.try_get_by_index(12)?,
+    })
+}
