@@ -24,8 +24,7 @@ struct Waiting {
     newest_only: bool,
     /// How many of the task may start at once.
     heads: usize,
-    /// When it was last tried, ms; it stays here until it is admitted or has ended, so that none
-    /// of its task that comes later slips past it.
+    /// When it was last tried, ms; it stays here until it is admitted or has ended.
     tried_at: i64,
 }
 
@@ -104,13 +103,6 @@ impl Parked {
         }
     }
 
-    /// Whether an earlier run of the same task waits here.
-    pub fn has_earlier(&self, run: &Run) -> bool {
-        let tasks = self.lock();
-        let first = tasks.get(&run.task_id).and_then(|runs| runs.keys().next().copied());
-        first.is_some_and(|first| first < (run.due_time, run.id))
-    }
-
     /// Whether this run waits here, at least as new.
     pub fn holds(&self, run: &Run) -> bool {
         let tasks = self.lock();
@@ -177,9 +169,8 @@ mod tests {
             parked.park(run_of(id, id * 10), &task(BlockStrategy::Serial, 0, 0));
         }
         assert_eq!(ids(&parked.look(100).again), [1]);
-        // It is being tried: nobody slips past it.
+        // It is being tried.
         assert!(parked.look(101).again.is_empty());
-        assert!(parked.has_earlier(&run_of(2, 20)) && !parked.has_earlier(&run_of(1, 10)));
         parked.park(run_of(1, 10), &task(BlockStrategy::Serial, 0, 0));
         assert_eq!(ids(&parked.look(102).again), [1]);
         parked.leave(&run_of(1, 10));

@@ -70,6 +70,14 @@ async fn strategies(world: &World, scope: &str, routing: &str) {
     // On each executor by itself: the two may run it at once.
     let fields = json!({ "block_strategy": "serial", "block_scope": "executor", "routing": "round" });
     let on_each = meeting(&api, &app, "serial on each", fields).await;
+    // Whichever node was asked, and however short they are.
+    let fields = json!({ "block_strategy": "serial", "block_scope": scope, "routing": routing });
+    let by_hand = api.make_task(&app, "by hand", "overlap", fields).await;
+    let nodes: Vec<Api> = world.node_urls().iter().map(|url| Api::new(url)).collect();
+    nodes[0].run(by_hand, Some(r#"{"ms": 2000}"#)).await;
+    for number in 0..10 {
+        nodes[number % nodes.len()].run(by_hand, Some(r#"{"ms": 10}"#)).await;
+    }
     let [serial, discarding, covering, concurrent] = tasks.try_into().unwrap();
 
     let rows = all_ended(world, serial, FIRES).await;
@@ -77,6 +85,11 @@ async fn strategies(world: &World, scope: &str, routing: &str) {
     let visits = world.visits(serial);
     assert_apart("serial", &visits);
     assert_eq!(order(&visits), ids(&rows), "serial runs out of order: {}", sample(&visits));
+
+    let rows = all_ended(world, by_hand, 11).await;
+    let visits = world.visits(by_hand);
+    assert_apart("serial by hand", &visits);
+    assert_eq!(order(&visits), ids(&rows), "by hand out of order: {}", sample(&visits));
 
     let rows = all_ended(world, discarding, FIRES).await;
     let (ran, left): (Vec<_>, Vec<_>) = rows.iter().cloned().partition(|row| row.status == Status::Succeeded);

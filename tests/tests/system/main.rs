@@ -44,6 +44,7 @@ mod hand_over;
 mod results;
 
 mod blocking;
+mod limits;
 mod routing;
 
 mod edits;

@@ -206,7 +206,7 @@ async fn in_turn_across_restarts(kind: Kind) {
     let weighed = make(&api, &app, "weighed", "round", json!({})).await;
     let rarely = make(&api, &app, "lfu", "least_frequently_used", json!({})).await;
     let long_ago = make(&api, &app, "lru", "least_recently_used", json!({})).await;
-    let fires = make(&api, &app, "fires", "round", json!({ "cron": "* * * * * ?" })).await;
+    let ticking = make(&api, &app, "fires", "round", json!({ "cron": "* * * * * ?" })).await;
 
     let mut rows = runs(&world, &api, round, 8).await;
     let mut rare = one_by_one(&world, &api, &fleet, rarely, 5).await;
@@ -226,8 +226,8 @@ async fn in_turn_across_restarts(kind: Kind) {
     }
     assert!(long.windows(3).all(|three| BTreeSet::from_iter(three).len() == 3), "{long:?}");
 
-    world.await_successes(fires, 6).await;
-    let fired: Vec<_> = world.database.logs(&format!("task_id = {fires} AND status = 10")).await;
+    world.await_successes(ticking, 6).await;
+    let fired = world.database.logs(&format!("task_id = {ticking} AND status = 10")).await;
     assert_turns(&fleet, &fired);
 
     api.put(&format!("/executors/{}", fleet.ids[1]), json!({ "weight": 2 })).await;
