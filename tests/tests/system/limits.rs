@@ -109,7 +109,7 @@ async fn waiting_ends_and_the_urgent_come_first(kind: Kind) {
         let (first, second) = (world.await_end(first).await, world.await_end(second).await);
         assert_eq!(first.status, Status::Succeeded, "{first:?}");
         assert_eq!((second.status, second.reason.as_str()), (status, reason), "{second:?}");
-        assert_eq!(second.failures > 0, true, "each wait that was too long counts: {second:?}");
+        assert!(second.failures > 0, "each wait that was too long counts: {second:?}");
         if status != Status::Succeeded {
             assert!(second.message.contains("700 ms"), "it says how long: {second:?}");
             assert_eq!(second.started_at, 0, "{second:?}");
@@ -132,8 +132,8 @@ async fn waiting_ends_and_the_urgent_come_first(kind: Kind) {
         highs.push(api.run(urgent, None).await);
     }
     let hurried = api.run_with(lazy, json!({ "priority": 8 })).await;
-    let logs: Vec<i64> = [&[first][..], &lows, &highs, &[hurried]].concat();
-    world.await_ends(&logs).await;
+    let all: Vec<i64> = [&[first][..], &lows, &highs, &[hurried]].concat();
+    world.await_ends(&all).await;
     let mut visits = of_all(&world, &[usual, urgent, lazy]);
     visits.sort_by_key(|visit| visit.start_us);
     assert_eq!(most_at_once(&visits), 1);
