@@ -363,9 +363,11 @@ pub trait HandStore: Send + Sync {
 #[async_trait]
 pub trait PermitStore: Send + Sync {
     /// Gives permits in the order of `asks`, as far as their bounds go; answers the ids that have
-    /// one now. A permit counts while its run is DISPATCHED, or QUEUED with the asked version.
+    /// one now. A permit counts while its run is DISPATCHED, or QUEUED with the asked version. What
+    /// asks in order and gets none is noted: no later run of its task gets one before it, as long
+    /// as it is QUEUED with that version.
     async fn acquire(&self, asks: &[Ask]) -> Result<HashSet<i64>>;
-    /// Gives permits of runs back that did not go out after all.
+    /// Gives permits of runs back that did not go out after all; they wait again.
     async fn release(&self, ids: &[i64]) -> Result<()>;
     /// DISPATCHED runs of these tasks that hold permits.
     async fn holders(&self, tasks: &[i64]) -> Result<Vec<HandedRun>>;

@@ -52,7 +52,10 @@ pub struct Statements {
     pub permits_of_tasks: Sql,
     pub permits_of_apps: Sql,
     pub permits_of_tenants: Sql,
+    pub permits_waiting: Sql,
+    pub permit_waits: Sql,
     pub permit_drop: Sql,
+    pub permit_back: Sql,
     pub permit_insert: Sql,
     pub permit_holders: Sql,
     pub uses: Sql,
@@ -109,6 +112,9 @@ const CANCELLED: i16 = Status::Cancelled as i16;
 
 /// Whether the permit `p` of the log `l` counts.
 const HOLDS: &str = "(+l.status = 2 OR (+l.status = 1 AND l.version = p.version))";
+
+/// Whether the permit `p` says that the log `l` waits for one.
+const WAITS: &str = "(+l.status = 1 AND l.version = -p.version)";
 
 const USE: &[(&str, Kind)] = &[
     ("id", Kind::Big),
@@ -334,12 +340,22 @@ impl Statements {
             )),
             permit_clean: sql(&format!(
                 "DELETE FROM permit WHERE id IN (SELECT id FROM (SELECT p.id FROM permit p LEFT JOIN task_log l ON l.id = p.id \
-                 WHERE p.task_id IN {} AND (l.id IS NULL OR NOT {HOLDS}) ORDER BY p.id LIMIT 1000) dead)",
+                 WHERE p.task_id IN {} AND (l.id IS NULL OR NOT ({HOLDS} OR {WAITS})) ORDER BY p.id LIMIT 1000) dead)",
                 in_rows(1)
             )),
             permits_of_tasks: sql(&permits("task_id")),
             permits_of_apps: sql(&permits("app_id")),
             permits_of_tenants: sql(&permits("tenant_id")),
+            permits_waiting: sql(&format!(
+                "SELECT p.task_id, MIN(l.due_time) FROM permit p JOIN task_log l ON l.id = p.id WHERE p.task_id IN {} \
+                 AND {WAITS} GROUP BY p.task_id",
+                in_rows(1)
+            )),
+            permit_waits: sql(&format!(
+                "SELECT p.id FROM permit p JOIN task_log l ON l.id = p.id WHERE p.id IN {} AND {WAITS}",
+                in_rows(1)
+            )),
+            permit_back: from("permit", "version = -l.version", ID, "l.id = v.n_id AND l.version > 0"),
             permit_drop: Sql::new(backend, &delete_from(backend, "permit", &rows(backend, 1, ID), "l.id = v.n_id")),
             permit_insert: sql(&format!(
                 "INSERT INTO permit (id, tenant_id, app_id, task_id, version) SELECT v.n_id, v.n_tenant_id, v.n_app_id, \

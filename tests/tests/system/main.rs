@@ -43,6 +43,10 @@ mod executor_stop;
 mod hand_over;
 mod results;
 
+mod blocking;
+mod limits;
+mod routing;
+
 mod edits;
 mod policies;
 mod retention;

@@ -15,11 +15,15 @@ impl PermitStore for ModelStore {
         self.call("acquire permits", |state, _| {
             let own: HashSet<i64> = asks.iter().map(|ask| ask.id).collect();
             let held = state.held(&own);
-            let granted: Vec<Ask> = grant(asks, held).into_iter().map(|place| asks[place]).collect();
-            for ask in &granted {
-                state.permits.insert(ask.id, *ask);
+            let granted: HashSet<i64> = grant(asks, held).into_iter().map(|place| asks[place].id).collect();
+            for ask in asks {
+                if granted.contains(&ask.id) {
+                    state.permits.insert(ask.id, *ask);
+                } else if ask.in_order {
+                    state.permits.insert(ask.id, Ask { version: -ask.version, ..*ask });
+                }
             }
-            Ok(granted.iter().map(|ask| ask.id).collect())
+            Ok(granted)
         })
         .await
     }
@@ -27,7 +31,9 @@ impl PermitStore for ModelStore {
     async fn release(&self, ids: &[i64]) -> Result<()> {
         self.call("release permits", |state, _| {
             for id in ids {
-                state.permits.remove(id);
+                if let Some(ask) = state.permits.get_mut(id).filter(|ask| ask.version > 0) {
+                    ask.version = -ask.version;
+                }
             }
             Ok(())
         })
@@ -89,6 +95,13 @@ impl State {
     /// Permits that count, but for those of `own`.
     fn held(&self, own: &HashSet<i64>) -> Held {
         let mut held = Held::default();
+        for ask in self.permits.values() {
+            let Some(run) = self.logs.get(&ask.id).map(|row| &row.run) else { continue };
+            if run.status == Status::Queued && run.version == -ask.version {
+                let first = held.waiting.entry(ask.task_id).or_insert(run.due_time);
+                *first = run.due_time.min(*first);
+            }
+        }
         for ask in self.permits.values().filter(|ask| !own.contains(&ask.id)) {
             let Some(row) = self.logs.get(&ask.id) else { continue };
             let counts = match row.run.status {
