@@ -47,6 +47,10 @@ mod edits;
 mod policies;
 mod retention;
 
+mod fixed_delay;
+mod max_fires;
+mod schedules;
+
 mod clocks;
 mod waiting;
 mod wire;
