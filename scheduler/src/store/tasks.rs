@@ -335,16 +335,12 @@ impl SqlStore {
                 ),
             )
         };
-        // Fires that nobody tried and nobody will plan again do not count for `max_fires`.
-        let untried = cancel(&format!("{SCHEDULED} AND parent_id = 0 AND attempt = 0 AND fire_time < {{4}}"));
+        // Fires that nobody ran and nobody will plan again do not count for `max_fires`.
+        let untried = cancel(&format!("{SCHEDULED} AND parent_id = 0 AND failures = 0 AND fire_time < {{4}}"));
         let values = [task_id.into(), reason.as_str().into(), now.into(), next.into()];
         let untried = tx.execute(&untried, values).await?;
-        let uncount = Sql::new(
-            self.backend,
-            "UPDATE task SET fires = CASE WHEN fires > {2} THEN fires - {2} ELSE 0 END WHERE id = {1}",
-        );
         if untried > 0 {
-            tx.execute(&uncount, [task_id.into(), (untried as i64).into()]).await?;
+            tx.execute(&self.uncount_sql(), [task_id.into(), (untried as i64).into()]).await?;
         }
         let cancel = cancel(if keeps_unscheduled { SCHEDULED } else { "" });
         let values: [Value; 3] = [task_id.into(), reason.as_str().into(), now.into()];
@@ -377,6 +373,19 @@ impl SqlStore {
             tx.execute(&keep, [task_id.into()]).await?;
         }
         Ok(held)
+    }
+
+    /// Takes fires that executors gave up for a stop or a pause out of what `max_fires` counts.
+    pub async fn uncount(&self, id: i64, fires: usize) -> Result<()> {
+        let values = [id.into(), (fires as i64).into()];
+        self.execute("uncount fires", &self.uncount_sql(), values).await.map(drop)
+    }
+
+    fn uncount_sql(&self) -> Sql {
+        Sql::new(
+            self.backend,
+            "UPDATE task SET fires = CASE WHEN fires > {2} THEN fires - {2} ELSE 0 END WHERE id = {1}",
+        )
     }
 
     /// Lists tasks by id.
