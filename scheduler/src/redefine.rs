@@ -3,7 +3,7 @@
 //! what the answer names.
 
 use crate::dispatch::TookBack;
-use crate::domain::task::TaskSpec;
+use crate::domain::task::{ScheduleKind, TaskSpec};
 use crate::domain::{Reason, Status};
 use crate::engine::Engine;
 use crate::store::{
@@ -98,7 +98,11 @@ impl Redefiner {
             let from = left.first_dropped.map_or(now, |fire_time| fire_time.min(now));
             self.store.clear_cancelled(before.id, from).await?;
         }
-        if let Some(from) = left.first_dropped.filter(|_| activity.started) {
+        if spec.schedule == ScheduleKind::FixedDelay {
+            if activity.started && left.first_dropped.is_some() {
+                self.store.begin_anew(before.id, before.revision + 1).await?;
+            }
+        } else if let Some(from) = left.first_dropped.filter(|_| activity.started) {
             // Never into the past: a retry that was dropped belonged to a fire that has been.
             self.store.rewind(before.id, before.revision + 1, from.max(now), now).await?;
         }

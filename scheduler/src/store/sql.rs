@@ -73,6 +73,8 @@ pub struct Statements {
     pub follow_any: Sql,
     pub follow_ended: Sql,
     pub follow_take: Sql,
+    pub adopt: Sql,
+    pub watch_runs: Sql,
     pub children_of: Sql,
     // executors
     pub executor_beat: Sql,
@@ -459,6 +461,19 @@ impl Statements {
                  FROM follow_up f JOIN task_log l ON l.id = f.id WHERE +l.status >= {SUCCEEDED} ORDER BY f.id LIMIT {{1}}"
             )),
             follow_take: Sql::new(backend, &delete_from(backend, "follow_up", &rows(backend, 1, ID), "l.id = v.n_id")),
+            // The task's revision, not one that the caller knows: this is part of the edit.
+            adopt: from(
+                "task_log",
+                "revision = (SELECT t.revision FROM task t WHERE t.id = l.task_id)",
+                ID,
+                "l.id = v.n_id",
+            ),
+            watch_runs: sql(&format!(
+                "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON l.id = v.n_id \
+                 WHERE l.parent_id = 0 {}",
+                rows(backend, 1, ID),
+                or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = follow_up.id")
+            )),
             children_of: sql(&format!(
                 "SELECT p.parent_id, p.child_id, p.on_outcome FROM {} JOIN task_parent p ON p.parent_id = v.n_id \
                  ORDER BY p.child_id, p.id",

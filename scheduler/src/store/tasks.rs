@@ -269,7 +269,72 @@ impl SqlStore {
             next,
             now,
         };
-        self.take_back(tx, &taken).await
+        let held = self.take_back(tx, &taken).await?;
+        if spec.schedule == ScheduleKind::FixedDelay && activity.started {
+            self.adopt(tx, before.id, &held).await?;
+        }
+        Ok(held)
+    }
+
+    /// What executors have of a fixed delay goes on as a link of its chain: the next run comes
+    /// after its end, not beside it.
+    async fn adopt(&self, tx: &Transaction<'_>, id: i64, held: &[HandedRun]) -> Result<()> {
+        let links = held.iter().map(|handed| &handed.run).filter(|run| run.origin.is_scheduled());
+        let ids: Vec<[i64; 1]> = links.map(|run| [run.id]).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let ids = rows::to_json("change a task", &ids)?;
+        tx.execute(&self.sql.adopt, [ids.clone().into()]).await?;
+        tx.execute(&self.sql.watch_runs, [ids.into()]).await?;
+        let wait = Sql::new(self.backend, &format!("UPDATE task SET next_fire_at = {NEVER} WHERE id = {{1}}"));
+        tx.execute(&wait, [id.into()]).await.map(drop)
+    }
+
+    /// Begins the chain of a fixed delay anew when executors gave up the run that it waited for.
+    pub async fn begin_anew(&self, id: i64, revision: i64) -> Result<()> {
+        retrying(|| self.begin_anew_once(id, revision)).await
+    }
+
+    async fn begin_anew_once(&self, id: i64, revision: i64) -> Result<()> {
+        let tasks = super::PlanStore::tasks(self, &[id]).await?;
+        let Some(task) = tasks.first() else { return Ok(()) };
+        let first = task.schedule.next_after(task.schedule.anchor);
+        let tx = self.begin("begin a chain anew").await?;
+        // Sets nothing yet: it holds the row, so that the chain goes on in one way only.
+        let is_waiting = Sql::new(
+            self.backend,
+            &format!(
+                "UPDATE task SET turn = turn + 1 WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND \
+                 next_fire_at = {NEVER}"
+            ),
+        );
+        if tx.execute(&is_waiting, [id.into(), revision.into()]).await? == 0 {
+            return tx.rollback().await;
+        }
+        let given_up = format!(
+            "l.status = {} AND l.reason IN ('task_edited', 'task_stopped', 'task_paused')",
+            Status::Cancelled as i16
+        );
+        let forget = Sql::new(
+            self.backend,
+            &format!(
+                "DELETE FROM follow_up WHERE task_id = {{1}} AND EXISTS (SELECT 1 FROM task_log l WHERE \
+                 l.id = follow_up.id AND {given_up})"
+            ),
+        );
+        tx.execute(&forget, [id.into()]).await?;
+        let others = Sql::new(
+            self.backend,
+            "SELECT f.id FROM follow_up f JOIN task_log l ON l.id = f.id WHERE f.task_id = {1} AND l.revision = {2} AND \
+             l.origin IN ('schedule', 'misfire') LIMIT 1",
+        );
+        let others: Vec<i64> = tx.query(&others, [id.into(), revision.into()], |row| row.try_get_by_index(0)).await?;
+        if others.is_empty() {
+            let set = Sql::new(self.backend, "UPDATE task SET next_fire_at = {2} WHERE id = {1}");
+            tx.execute(&set, [id.into(), first.into()]).await?;
+        }
+        tx.commit().await
     }
 
     /// Moves a started task's watermark back to its first fire at or after `from` (ms), if its
