@@ -460,7 +460,18 @@ impl Statements {
                 "SELECT l.id, l.task_id, l.status, l.reason, l.origin, l.revision, l.finished_at, l.output \
                  FROM follow_up f JOIN task_log l ON l.id = f.id WHERE +l.status >= {SUCCEEDED} ORDER BY f.id LIMIT {{1}}"
             )),
-            follow_take: Sql::new(backend, &delete_from(backend, "follow_up", &rows(backend, 1, ID), "l.id = v.n_id")),
+            // One that an edit has taken over since it was read has not ended any more.
+            follow_take: Sql::new(
+                backend,
+                &delete_from(
+                    backend,
+                    "follow_up",
+                    &rows(backend, 1, ID),
+                    &format!(
+                        "l.id = v.n_id AND EXISTS (SELECT 1 FROM task_log t WHERE t.id = l.id AND t.status >= {SUCCEEDED})"
+                    ),
+                ),
+            ),
             // The task's revision, not one that the caller knows: this is part of the edit.
             adopt: from(
                 "task_log",
