@@ -47,8 +47,10 @@ mod edits;
 mod policies;
 mod retention;
 
+mod calendars;
 mod fixed_delay;
 mod max_fires;
+mod preview;
 mod schedules;
 
 mod clocks;
