@@ -172,8 +172,9 @@ const INDEXES: &[(&str, &str, &[&str], bool)] = &[
     ("routing_use_address", "routing_use", &["task_id", "address"], true),
     ("backfill_status", "backfill", &["status"], false),
     ("backfill_run_backfill", "backfill_run", &["backfill_id"], false),
-    // Claims (earliest first, leaving out tenants that have their share) and the reaper.
-    ("task_log_due_tenant", "task_log", &["status", "due_time", "tenant_id"], false),
+    // Claims (earliest first, leaving out tenants that have their share, save what is more urgent)
+    // and the reaper.
+    ("task_log_due_tenant", "task_log", &["status", "due_time", "tenant_id", "priority"], false),
 ];
 
 #[async_trait::async_trait]

@@ -3,7 +3,7 @@
 //! them itself.
 
 use crate::cluster::{Clock, Executors, Membership, Registry, RuleBook};
-use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, Parked, TaskCache, Transport};
+use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, TaskCache, Transport};
 use crate::domain::IdSource;
 use crate::housekeeping::{Housekeeper, HousekeepingSettings};
 use crate::outcome::{Follower, Intake, Reaper, ReaperParts, ReaperSettings};
@@ -43,8 +43,6 @@ pub struct Engine<S: Store + ?Sized> {
     pub registry: Arc<Registry>,
     /// Bounds and windows.
     pub rules: Arc<RuleBook>,
-    /// Runs that wait for others to end.
-    pub parked: Arc<Parked>,
     /// What executors say.
     pub executors: Executors,
     /// Claimed runs.
@@ -88,7 +86,6 @@ impl<S: Store + 'static> Engine<S> {
         let tasks = Arc::new(TaskCache::new(store.clone()));
         let rules = Arc::new(RuleBook::default());
         rules.refresh(&*store, clock.now_ms()).await?;
-        let parked = Arc::new(Parked::default());
         let canceller = Canceller::new(store.clone(), clock.clone(), registry.clone(), transport.clone());
         let canceller = Arc::new(canceller);
         let dispatcher = Dispatcher::new(
@@ -101,7 +98,6 @@ impl<S: Store + 'static> Engine<S> {
                 transport: transport.clone(),
                 canceller: canceller.clone(),
                 queue: queue.clone(),
-                parked: parked.clone(),
                 ids: ids.clone(),
                 tasks: tasks.clone(),
             },
@@ -132,7 +128,6 @@ impl<S: Store + 'static> Engine<S> {
             dispatcher: Arc::new(dispatcher),
             canceller,
             rules,
-            parked,
             backfiller: Backfiller::new(store.clone(), clock.clone(), ids.clone()),
             follower: Follower::new(store.clone(), clock.clone(), ids.clone()),
             intake: Intake::new(store.clone(), clock.clone(), ids.clone(), tasks),

@@ -66,7 +66,7 @@ impl Ended {
         if engine.follower.is_watching() {
             self.follow.notify_one();
         }
-        if !engine.parked.is_empty() {
+        if !engine.queue.parked.is_empty() {
             self.waiting.notify_one();
         }
         if engine.backfiller.is_open() {

@@ -19,9 +19,18 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
             parcel.run.parent_id == 0
                 && (parcel.task.needs_permit() || rules.bounds(parcel.task.tenant_id, parcel.task.app_id))
         };
-        let (mut bounded, mut through): (Vec<Parcel>, Vec<Parcel>) = parcels.into_iter().partition(needs);
+        let (bounded, mut through): (Vec<Parcel>, Vec<Parcel>) = parcels.into_iter().partition(needs);
         if bounded.is_empty() {
             return Ok(through);
+        }
+        // None of a serial task slips past an earlier one that waits.
+        let (queued, mut bounded): (Vec<Parcel>, Vec<Parcel>) = bounded.into_iter().partition(|parcel| {
+            parcel.task.blocks_app()
+                && parcel.task.spec.block_strategy == BlockStrategy::Serial
+                && self.queue.parked.has_earlier(&parcel.run)
+        });
+        for parcel in queued {
+            self.queue.parked.park(parcel.run, &parcel.task);
         }
         bounded.sort_by_key(|parcel| (Reverse(parcel.run.priority), parcel.run.due_time, parcel.run.id));
         let asks: Vec<Ask> = bounded
@@ -45,6 +54,9 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
         };
         let (admitted, held_up): (Vec<Parcel>, Vec<Parcel>) =
             bounded.into_iter().partition(|parcel| granted.contains(&parcel.run.id));
+        for parcel in &admitted {
+            self.queue.parked.leave(&parcel.run);
+        }
         through.extend(admitted.into_iter().map(|parcel| Parcel { has_permit: true, ..parcel }));
         if let Err(error) = self.hold_up(held_up).await {
             tracing::warn!(%error, "earlier runs not looked at; the next look does");
@@ -54,11 +66,11 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
 
     /// Takes what may have a chance now out of waiting; what a later run covers ends.
     pub async fn look_at_waiting(&self) {
-        if self.parked.is_empty() {
+        if self.queue.parked.is_empty() {
             return;
         }
         let now = self.clock.now_ms();
-        let looked = self.parked.look(now);
+        let looked = self.queue.parked.look(now);
         self.change(looked.covered.into_iter().map(|(run, by)| covered(run, by, now)).collect()).await;
         self.queue.push_at(looked.again.into_iter().map(|run| (now, run)));
     }
@@ -85,6 +97,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                 (BlockStrategy::DiscardLater, Some(holder)) if run.due_time <= now => {
                     let message = format!("run {} of the task still went on", holder.run.id);
                     let change = Change::of(&run, Status::Discarded, Reason::Blocked);
+                    self.queue.parked.leave(&run);
                     steps.push((run, Change { message, finished_at: now, ..change }));
                     continue;
                 }
@@ -93,7 +106,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                 }
                 _ => {}
             }
-            self.parked.park(run, &task);
+            self.queue.parked.park(run, &task);
         }
         self.change(steps).await;
         if !stops.is_empty() {

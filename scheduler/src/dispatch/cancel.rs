@@ -131,9 +131,7 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
                 CancelOutcome::Dropped | CancelOutcome::Unknown
                     if handed.run.due_time > now || outcome == CancelOutcome::Dropped =>
                 {
-                    // Whoever starts a run by hand, or waits for a parent's child, gets it under
-                    // the new definition.
-                    if reason == Reason::TaskEdited && !handed.run.origin.is_scheduled() {
+                    if goes_on(handed, reason) {
                         changes.push(Change::of(&handed.run, Status::Retry, Reason::GivenBack));
                     } else {
                         changes.push(Change { finished_at: now, ..Change::of(&handed.run, Status::Cancelled, reason) });
@@ -151,10 +149,15 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
             return Ok(HashSet::new());
         }
         let now = self.clock.now_ms();
-        let unstarted = parents.iter().filter(|parent| parent.run.due_time > now);
+        let unstarted = parents.iter().filter(|parent| parent.run.due_time > now && !goes_on(parent, reason));
         let changes: Vec<Change> = unstarted
             .map(|parent| Change { finished_at: now, ..Change::of(&parent.run, Status::Cancelled, reason) })
             .collect();
         self.store.change(&changes).await
     }
+}
+
+/// Whoever starts a run by hand, or waits for a parent's child, gets it under the new definition.
+fn goes_on(handed: &HandedRun, reason: Reason) -> bool {
+    reason == Reason::TaskEdited && !handed.run.origin.is_scheduled()
 }

@@ -5,16 +5,18 @@
 //! others (`admit`), who takes it (`choose`), the mark (here), the messages (`send`).
 
 use super::parcel::{Addressed, Parcel, Stranded};
-use super::parked::Parked;
 use super::{Canceller, TaskCache, Transport};
 use crate::cluster::{Clock, Membership, Registry, RuleBook};
 use crate::domain::failure::{self, Attempt};
 use crate::domain::routing::Rings;
 use crate::domain::{IdSource, Reason, Run, Status};
-use crate::queue::RunQueue;
+use crate::queue::{Batch, RunQueue};
 use crate::store::{Change, HandOver, HandStore, OutcomeStore, PermitStore, PlanStore, StoreError};
 use dashmap::DashMap;
-use std::collections::HashMap;
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use std::collections::{BTreeMap, HashMap};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 
 /// Distances of the dispatcher, ms.
@@ -56,7 +58,6 @@ pub struct Dispatcher<S: ?Sized> {
     pub(super) transport: Arc<dyn Transport>,
     pub(super) canceller: Arc<Canceller<S>>,
     pub(super) queue: Arc<RunQueue>,
-    pub(super) parked: Arc<Parked>,
     pub(super) ids: Arc<IdSource>,
     pub(super) tasks: Arc<TaskCache<S>>,
     pub(super) settings: DispatchSettings,
@@ -86,8 +87,6 @@ pub struct DispatchParts<S: ?Sized> {
     pub canceller: Arc<Canceller<S>>,
     /// Where undecided runs wait.
     pub queue: Arc<RunQueue>,
-    /// Where runs wait for others to end.
-    pub parked: Arc<Parked>,
     /// Names shards.
     pub ids: Arc<IdSource>,
     /// Definitions.
@@ -97,19 +96,8 @@ pub struct DispatchParts<S: ?Sized> {
 impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
     /// Over the node's parts.
     pub fn new(parts: DispatchParts<S>, settings: DispatchSettings) -> Self {
-        let DispatchParts {
-            store,
-            clock,
-            membership,
-            registry,
-            rules,
-            transport,
-            canceller,
-            queue,
-            parked,
-            ids,
-            tasks,
-        } = parts;
+        let DispatchParts { store, clock, membership, registry, rules, transport, canceller, queue, ids, tasks } =
+            parts;
         Self {
             store,
             clock,
@@ -119,7 +107,6 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
             transport,
             canceller,
             queue,
-            parked,
             ids,
             tasks,
             settings,
@@ -133,28 +120,91 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
     /// queue: the rows are still this node's, and a step that did commit is recognised when it is
     /// repeated.
     pub async fn dispatch(&self, runs: Vec<Run>) {
-        let mut parcels = match self.admitted(runs).await {
+        self.dispatch_batch(Batch::from(runs), ()).await;
+    }
+
+    /// The same with what the batch holds: the permit to work on the database until the runs are
+    /// marked, and the count of each tenant's runs under way until that tenant's are sent. So an
+    /// executor that does not answer keeps up only its own tenant.
+    pub async fn dispatch_batch<P>(&self, batch: Batch, permit: P) {
+        let Batch { runs, mut under_way } = batch;
+        let parcels = match self.admitted(runs).await {
             Ok(parcels) => parcels,
             Err((runs, error)) => return self.postpone(runs, &error),
         };
-        for _ in 0..ROUNDS_MAX {
+        if parcels.is_empty() {
+            return;
+        }
+        // Whoever must be asked first may not answer: that comes without the permit.
+        let (asked_first, direct): (Vec<_>, Vec<_>) = parcels.into_iter().partition(Parcel::asks_first);
+        let marked = match self.chosen_and_marked(direct).await {
+            Ok(marked) => marked,
+            Err((runs, error)) => {
+                self.postpone(runs, &error);
+                Vec::new()
+            }
+        };
+        drop(permit);
+        let mut by_tenant: BTreeMap<i64, (Vec<Addressed>, Vec<Parcel>)> = BTreeMap::new();
+        for addressed in marked {
+            by_tenant.entry(addressed.parcel.run.tenant_id).or_default().0.push(addressed);
+        }
+        for parcel in asked_first {
+            by_tenant.entry(parcel.run.tenant_id).or_default().1.push(parcel);
+        }
+        let deliveries: Vec<_> = by_tenant
+            .into_iter()
+            .map(|(tenant, (marked, asked_first))| {
+                let under_way = under_way.part(tenant, marked.len() + asked_first.len());
+                async move {
+                    let count = marked.len() + asked_first.len();
+                    let both = futures_util::future::join(self.deliver(marked), self.ask_and_deliver(asked_first));
+                    // One tenant's fault leaves the others' messages alone.
+                    if AssertUnwindSafe(both).catch_unwind().await.is_err() {
+                        tracing::error!(
+                            tenant,
+                            runs = count,
+                            "the dispatcher panicked over sending; the reaper decides"
+                        );
+                    }
+                    drop(under_way);
+                }
+            })
+            .collect();
+        // What was not marked is on its way no longer.
+        drop(under_way);
+        join_all(deliveries).await;
+    }
+
+    async fn ask_and_deliver(&self, parcels: Vec<Parcel>) {
+        if parcels.is_empty() {
+            return;
+        }
+        match self.chosen_and_marked(parcels).await {
+            Ok(marked) => self.deliver(marked).await,
+            Err((runs, error)) => self.postpone(runs, &error),
+        }
+    }
+
+    /// Sends; what was refused or did not arrive goes to another executor at once.
+    async fn deliver(&self, mut marked: Vec<Addressed>) {
+        for round in 1.. {
+            let refused = self.send_all(marked).await;
+            if refused.is_empty() {
+                return;
+            }
+            let parcels = self.still_current(refused).await;
             if parcels.is_empty() {
                 return;
             }
-            let marked = match self.chosen_and_marked(parcels).await {
+            if round >= ROUNDS_MAX {
+                return self.nobody_took(parcels.into_iter().map(Stranded::refused).collect()).await;
+            }
+            marked = match self.chosen_and_marked(parcels).await {
                 Ok(marked) => marked,
                 Err((runs, error)) => return self.postpone(runs, &error),
             };
-            parcels = self.send_all(marked).await;
-            if !parcels.is_empty() {
-                parcels = self.still_current(parcels).await;
-            }
         }
-        let refused = |parcel: Parcel| {
-            let (handler, refused) = (parcel.task.spec.handler.clone(), parcel.refused_by.len());
-            Stranded { parcel, why: crate::domain::routing::Nobody::AllRefused { handler, refused } }
-        };
-        self.nobody_took(parcels.into_iter().map(refused).collect()).await;
     }
 
     /// What of a batch is to run, and may run now.

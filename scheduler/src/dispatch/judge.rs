@@ -36,7 +36,10 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                 reopened.entry(task.id).and_modify(|at| *at = run.fire_time.min(*at)).or_insert(run.fire_time);
             }
             match self.step_of(&run, task, &overdue, now) {
-                Some(change) => steps.push((run, change)),
+                Some(change) => {
+                    self.queue.parked.leave(&run);
+                    steps.push((run, change));
+                }
                 None => parcels.extend(task.map(|task| Parcel::new(run, Arc::clone(task)))),
             }
         }

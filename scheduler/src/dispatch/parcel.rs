@@ -1,6 +1,6 @@
 //! A run on its way through the dispatcher.
 
-use crate::domain::routing::Nobody;
+use crate::domain::routing::{Nobody, Routing};
 use crate::domain::task::{self, BlockScope, Delivery};
 use crate::domain::{Executor, Reason, Run, Task};
 use carillon_protocol::{BlockStrategy, DispatchItem};
@@ -21,6 +21,11 @@ impl Parcel {
     pub fn new(run: Run, task: Arc<Task>) -> Self {
         Self { run, task, refused_by: Vec::new(), marked_at: None, has_permit: false }
     }
+
+    /// Whether executors are asked before one is chosen.
+    pub fn asks_first(&self) -> bool {
+        matches!(self.task.spec.routing, Routing::Failover | Routing::Busyover) && !self.run.is_parent()
+    }
 }
 
 /// A run for one executor.
@@ -36,6 +41,12 @@ pub struct Stranded {
 }
 
 impl Stranded {
+    /// A run that has been refused often enough.
+    pub fn refused(parcel: Parcel) -> Self {
+        let (handler, refused) = (parcel.task.spec.handler.clone(), parcel.refused_by.len());
+        Self { parcel, why: Nobody::AllRefused { handler, refused } }
+    }
+
     pub fn reason(&self) -> Reason {
         match self.why {
             Nobody::AllRefused { .. } | Nobody::NoAnswer { .. } => Reason::NotAccepted,

@@ -1,5 +1,6 @@
 //! The dispatcher's own thread: sleeps until the next run is due within the lead, wakes for an
-//! earlier arrival, and starts a bounded number of batches at a time.
+//! earlier arrival, and starts a bounded number of batches at a time. The bound is on the work in
+//! the database; how many runs are being sent is the queue's to bound, for each tenant by itself.
 
 use super::Dispatcher;
 use crate::cluster::Clock;
@@ -12,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-/// Batches on their way at a time.
+/// Batches between the queue and their mark at a time.
 const BATCHES_MAX: usize = 16;
 
 /// Runs in one batch.
@@ -49,18 +50,19 @@ impl Pump {
         let thread = std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || {
             let permits = Arc::new(Semaphore::new(BATCHES_MAX));
             let until = || clock.now_ms() + settings.lead_ms;
-            while let Some(runs) = source.wait(until, BATCH_RUNS) {
-                // Only closing the semaphore fails, and nobody closes it.
-                let Ok(permit) = runtime.block_on(Arc::clone(&permits).acquire_owned()) else { break };
+            // First the permit, then the runs: what is most urgent is chosen as late as can be.
+            // Only closing the semaphore fails, and nobody closes it.
+            while let Ok(permit) = runtime.block_on(Arc::clone(&permits).acquire_owned()) {
+                let Some(batch) = source.wait(until, BATCH_RUNS) else { break };
                 let dispatcher = Arc::clone(&dispatcher);
                 tracker.spawn_on(
                     async move {
-                        let count = runs.len();
-                        if AssertUnwindSafe(dispatcher.dispatch(runs)).catch_unwind().await.is_err() {
+                        let count = batch.runs.len();
+                        let done = AssertUnwindSafe(dispatcher.dispatch_batch(batch, permit)).catch_unwind();
+                        if done.await.is_err() {
                             // The loader finds their rows again: overdue and still queued.
                             tracing::error!(runs = count, "the dispatcher panicked over a batch");
                         }
-                        drop(permit);
                     },
                     &runtime,
                 );

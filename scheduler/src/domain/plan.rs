@@ -52,6 +52,8 @@ pub struct Plan {
     pub priority: i32,
     /// Whether the end of each run has consequences beyond the run.
     pub follow_up: bool,
+    /// Whether its runs wait for each other, so that one node should have them all.
+    pub together: bool,
     /// The logs in between.
     pub fires: Vec<Fire>,
 }
@@ -95,6 +97,9 @@ pub fn plan(task: &Task, window: Window, new_id: impl FnMut() -> i64) -> Option<
     }
     let to = if pass.left <= 0 { NEVER } else { at };
     let fires = pass.fires;
+    // A delay counts from the end of a run: where there is none, from now.
+    let has_run = fires.iter().any(|fire| fire.status == Status::Init);
+    let to = if to == NEVER && !has_run { task.schedule.next_after_end(window.now) } else { to };
     Some(Plan {
         task_id: task.id,
         revision: task.revision,
@@ -104,6 +109,7 @@ pub fn plan(task: &Task, window: Window, new_id: impl FnMut() -> i64) -> Option<
         takes_over: fires.iter().any(|fire| fire.fire_time < task.written_until),
         priority: task.spec.priority,
         follow_up: task.has_follow_up(),
+        together: task.needs_permit(),
         fires,
     })
 }
@@ -326,7 +332,12 @@ mod tests {
         all.spec.misfire_max_late_ms = 300_000;
         let now = 3_600_000;
         let plan = planned(&all, now).unwrap();
-        let run: Vec<i64> = plan.fires.iter().filter(|f| f.due_time == now).map(|f| f.fire_time).collect();
+        let run: Vec<i64> = plan
+            .fires
+            .iter()
+            .filter(|f| f.origin == Origin::Misfire && f.status == Status::Init)
+            .map(|f| f.fire_time)
+            .collect();
         assert_eq!(run, [3_300_000, 3_360_000, 3_420_000, 3_480_000, 3_540_000]);
         let why = &plan.fires[0].message;
         assert!(why.contains("more than 300000 ms late"), "{why}");
@@ -369,6 +380,21 @@ mod tests {
         let plan = planned(&bounded, 0).unwrap();
         assert_eq!((plan.fires.len(), plan.counted(), plan.to), (3, 3, NEVER));
         assert_eq!(plan.fires.iter().map(|fire| fire.seq).collect::<Vec<_>>(), [41, 42, 43]);
+    }
+
+    #[test]
+    fn a_fixed_delay_goes_on_after_a_fire_that_was_skipped() {
+        let spec = TaskSpec {
+            schedule: ScheduleKind::FixedDelay,
+            interval_ms: 5_000,
+            misfire_strategy: MisfireStrategy::Skip,
+            ..TaskSpec::default()
+        };
+        let late = Task { next_fire_at: 5_000, ..task_of(spec) };
+        let plan = planned(&late, 100_000).unwrap();
+        assert_eq!((plan.fires.len(), plan.fires[0].status, plan.to), (1, Status::Expired, 105_000));
+        let in_time = planned(&Task { next_fire_at: 99_000, ..late }, 100_000).unwrap();
+        assert_eq!((in_time.fires[0].status, in_time.to), (Status::Init, NEVER));
     }
 
     #[test]

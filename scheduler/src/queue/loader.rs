@@ -2,11 +2,13 @@
 //! whoever comes first should take it.
 
 use super::RunQueue;
+use super::fair::Admission;
+use super::page::{Heavy, Page};
 use crate::cluster::{Clock, Membership};
 use crate::domain::{Run, Status};
-use crate::store::{BATCH_MAX, Change, ClaimStore, HandStore, Result, Share};
+use crate::store::{BATCH_MAX, Change, ClaimStore, HandStore, LeftOut, Result, Share};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Distances of the loader, ms.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +28,14 @@ const OVERDUE_MS: i64 = 2_000;
 /// Rows looked at for that; the earliest come first.
 const OVERDUE_MAX: u64 = 10;
 
+/// When all of those are known here and only late, more may lie behind them: the whole queue is
+/// compared at every so many full loads.
+const COMPARE_EVERY: u32 = 6;
+
+/// While one tenant's rows fill the pages of what is due almost at once, the others' are read after
+/// every so many.
+const OTHERS_EVERY: usize = 2;
+
 /// The loader of one node.
 pub struct Loader<S: ?Sized> {
     store: Arc<S>,
@@ -35,7 +45,10 @@ pub struct Loader<S: ?Sized> {
     settings: LoaderSettings,
     /// An earlier claim ended in an error: rows may be this node's without being in the queue.
     unsure: AtomicBool,
-    /// Two fills at once would claim the same rows, and each take them for its own.
+    /// Full loads in a row at which everything looked at was late.
+    late_loads: AtomicU32,
+    /// Two claims at once could be of the same rows, and each take them for its own. Held for a
+    /// page: what is due almost at once does not wait for a long load.
     one_at_a_time: tokio::sync::Mutex<()>,
 }
 
@@ -56,6 +69,7 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
             queue,
             settings,
             unsure: AtomicBool::new(true),
+            late_loads: AtomicU32::new(0),
             one_at_a_time: tokio::sync::Mutex::default(),
         }
     }
@@ -64,12 +78,7 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
     pub async fn load(&self) -> Result<usize> {
         let now = self.clock.now_ms();
         let until = now + self.settings.lead_ms + 2 * self.settings.interval_ms;
-        // Whatever went wrong: a row of this node's that should have gone out by now and is
-        // still queued is looked at again.
-        let overdue = self.store.queued_of(self.membership.id(), OVERDUE_MAX).await?;
-        if overdue.iter().any(|run| run.due_time < now - OVERDUE_MS) {
-            self.unsure.store(true, Ordering::Relaxed);
-        }
+        self.look_for_lost_rows(now).await?;
         self.fill(Some(self.membership.view().share), until).await
     }
 
@@ -94,27 +103,83 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
         }
     }
 
+    /// Whatever went wrong: a row of this node's that should have gone out by now, is still queued
+    /// and is not in the queue comes into it again. One that is in it is late for another reason:
+    /// its tenant has its share under way.
+    async fn look_for_lost_rows(&self, now: i64) -> Result<()> {
+        let mut late = self.store.queued_of(self.membership.id(), OVERDUE_MAX).await?;
+        late.retain(|run| run.due_time < now - OVERDUE_MS);
+        let lost = late.iter().any(|run| !self.queue.holds(run));
+        let all_late = late.len() as u64 >= OVERDUE_MAX;
+        let loads = if all_late { self.late_loads.fetch_add(1, Ordering::Relaxed) + 1 } else { 0 };
+        if lost || loads >= COMPARE_EVERY {
+            self.unsure.store(true, Ordering::Relaxed);
+        }
+        if !all_late || loads >= COMPARE_EVERY {
+            self.late_loads.store(0, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Claims page by page until no more is due, or fits.
     async fn fill(&self, share: Option<Share>, until: i64) -> Result<usize> {
-        let _alone = self.one_at_a_time.lock().await;
-        self.adopt().await?;
+        {
+            let _alone = self.one_at_a_time.lock().await;
+            self.adopt().await?;
+        }
         let mut loaded = 0;
-        loop {
-            let limit = self.queue.room().min(BATCH_MAX);
-            if limit == 0 {
+        for pages in 1.. {
+            let page = self.page(share, until, None).await?;
+            loaded += page.claimed;
+            if !page.is_full() {
                 break;
             }
-            let runs = self.store.claimable(share, until, limit as u64).await?;
-            let found = runs.len();
-            let runs: Vec<Run> = runs.into_iter().take(limit).collect();
-            let claimed = self.store.claim(self.membership.id(), runs, self.clock.now_ms()).await;
-            let claimed = claimed.inspect_err(|_| self.unsure.store(true, Ordering::Relaxed))?;
-            loaded += claimed.len();
-            self.queue.push(claimed);
-            if found < limit {
+            // A share holds what is due later; what is due almost at once, of all shares, is
+            // where one tenant must not stand before the others.
+            let others_wait = share.is_none() && !page.heavy.is_empty();
+            if others_wait && (page.is_stuck() || pages % OTHERS_EVERY == 1) {
+                loaded += self.fill_others(page.heavy.clone(), until).await?;
+            }
+            if page.is_stuck() {
                 break;
             }
         }
         Ok(loaded)
+    }
+
+    /// Claims what lies behind the rows of heavy tenants.
+    async fn fill_others(&self, mut heavy: Heavy, until: i64) -> Result<usize> {
+        let mut loaded = 0;
+        loop {
+            let page = self.page(None, until, Some(&heavy.left_out())).await?;
+            loaded += page.claimed;
+            let more_left_out = heavy.join(&page.heavy) && heavy.fits();
+            if !page.is_full() || (page.is_stuck() && !more_left_out) {
+                return Ok(loaded);
+            }
+        }
+    }
+
+    /// Claims one page of what may come in.
+    async fn page(&self, share: Option<Share>, until: i64, besides: Option<&LeftOut>) -> Result<Page> {
+        let _alone = self.one_at_a_time.lock().await;
+        let limit = self.queue.room().min(BATCH_MAX);
+        if limit == 0 {
+            return Ok(Page { limit: 1, ..Page::default() });
+        }
+        let mut rows = match besides {
+            Some(left_out) => self.store.claimable_besides(left_out, until, limit as u64).await?,
+            None => self.store.claimable(share, until, limit as u64).await?,
+        };
+        let found = rows.len();
+        rows.truncate(limit);
+        let Admission { admitted, refused } = self.queue.admit(rows);
+        let heavy = if found < limit { Heavy::default() } else { Heavy::of(&admitted, &refused) };
+        let claimed = self.store.claim(self.membership.id(), admitted, self.clock.now_ms()).await;
+        let claimed = claimed.inspect_err(|_| self.unsure.store(true, Ordering::Relaxed))?;
+        let page = Page { claimed: claimed.len(), refused: refused.len(), limit, found, heavy };
+        self.queue.push(claimed);
+        Ok(page)
     }
 
     /// After an error whose effect is unknown: every row that the database says is queued here
@@ -138,7 +203,7 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
             tracing::info!(runs = missing, "took over runs queued for this node");
         }
         // Those inside, too: the copy there may be older than the row.
-        self.queue.push(mine);
+        self.queue.push(mine.into_iter().filter(|run| !self.queue.parked.holds(run)));
         Ok(())
     }
 }
@@ -148,3 +213,6 @@ pub(crate) fn returned_to_all(run: &Run) -> Change {
     let to = if run.attempt > 0 { Status::Retry } else { Status::Init };
     Change::of(run, to, run.reason)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,22 @@
-//! Claimed runs in memory, earliest first, and the loader that fills it.
+//! Claimed runs in memory, and the loader that fills it.
 //!
-//! The queue is bounded. What is in it is QUEUED in the database with this node as its owner;
-//! everything else about it is a copy, and the version decides whether the copy still holds.
+//! The queue is bounded, and shared fairly: tenants leave it in turns, each its most urgent runs
+//! first; none can have more than its share of it in memory, nor of what is under way. What is in
+//! it is QUEUED in the database with this node as its owner; everything else about it is a copy,
+//! and the version decides whether the copy still holds.
 
-mod heap;
+mod batch;
+mod fair;
 mod loader;
+mod page;
+mod parked;
+mod run_queue;
 
-pub use heap::RunQueue;
+pub use batch::{Batch, UnderWay};
 pub(crate) use loader::returned_to_all;
 pub use loader::{Loader, LoaderSettings};
+pub use parked::Parked;
+pub use run_queue::RunQueue;
+
+#[cfg(test)]
+use crate::domain::task_log::test::run_of as run;

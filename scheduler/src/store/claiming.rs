@@ -1,9 +1,10 @@
 //! INIT and RETRY rows → the queue of one node.
 
 use super::rows::{self, to_json};
-use super::{ClaimStore, Result, Share, SqlStore};
+use super::{ClaimStore, LEFT_OUT_MAX, LeftOut, Result, Share, SqlStore};
 use crate::domain::{Run, Status};
 use async_trait::async_trait;
+use sea_orm::Value;
 use std::collections::HashSet;
 
 #[async_trait]
@@ -18,6 +19,15 @@ impl ClaimStore for SqlStore {
                 self.query(ACTION, &self.sql.claimable_share, part, rows::run).await?
             }
         };
+        runs.sort_by_key(|run| run.due_time);
+        Ok(runs)
+    }
+
+    async fn claimable_besides(&self, left_out: &LeftOut, until: i64, limit: u64) -> Result<Vec<Run>> {
+        const ACTION: &str = "read claimable runs of other tenants";
+        let mut values = vec![until.into(), limit.into(), left_out.priority.into()];
+        values.extend(places(&left_out.tenants).map(Value::from));
+        let mut runs = self.query_raw(ACTION, self.sql.claimable_besides.bind_all(values), rows::run).await?;
         runs.sort_by_key(|run| run.due_time);
         Ok(runs)
     }
@@ -48,4 +58,13 @@ impl ClaimStore for SqlStore {
         let live = to_json(ACTION, &live.iter().map(|id| [id]).collect::<Vec<_>>())?;
         self.query(ACTION, &self.sql.queued_of_others, [live.into(), limit.into()], rows::run).await
     }
+}
+
+/// Puts the tenants into the statement's places: in ascending order, the last one again where there
+/// are fewer.
+fn places(tenants: &[i64]) -> [i64; LEFT_OUT_MAX] {
+    let mut tenants: Vec<i64> = tenants.iter().copied().take(LEFT_OUT_MAX).collect();
+    tenants.sort_unstable();
+    let last = tenants.last().copied().unwrap_or_default();
+    std::array::from_fn(|place| tenants.get(place).copied().unwrap_or(last))
 }

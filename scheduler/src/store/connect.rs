@@ -343,8 +343,8 @@ async fn open(
         })
         .map_sqlx_postgres_opts(|postgres| {
             // A batch's size is bound, not known when the statement is prepared: a plan made for
-            // an empty table must not be kept.
-            postgres.options([("plan_cache_mode", "force_custom_plan")])
+            // an empty table must not be kept. Compiling a plan takes longer than any of ours runs.
+            postgres.options([("plan_cache_mode", "force_custom_plan"), ("jit", "off")])
         });
     Database::connect(options).await
 }

@@ -8,7 +8,7 @@ use super::dialect::Sql;
 use super::rows::{self, to_json, word};
 use super::{EndedRun, FollowStore, Followed, NewRun, Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::follow::{End, failures_in_row, input_of};
-use crate::domain::task::{NEVER, ParentOutcome, ParentRule, Routing, ScheduleKind};
+use crate::domain::task::{NEVER, ParentOutcome, ParentRule, ScheduleKind};
 use crate::domain::{Origin, Reason, Status, Task};
 use async_trait::async_trait;
 use carillon_protocol::TEXT_BYTES_MAX;
@@ -166,7 +166,7 @@ impl SqlStore {
             message: format!("after {} (last of them: run {})", after.join(", "), run.log),
             ..NewRun::by_hand(new_id(), now)
         };
-        self.insert_run(tx, child.id, child.spec.routing == Routing::Sharding, &new).await?;
+        self.insert_run(tx, child.id, &child.spec, &new).await?;
         Ok(true)
     }
 

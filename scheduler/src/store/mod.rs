@@ -261,11 +261,25 @@ pub struct Share {
 /// Buckets that rows are spread over.
 pub const BUCKETS: i64 = 1_024;
 
+/// Rows that a claim passes by, so that others come in before them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// These tenants' …
+    pub tenants: Vec<i64>,
+    /// … up to this priority.
+    pub priority: i32,
+}
+
+/// Tenants that one read leaves out at most; any after them are not left out.
+pub const LEFT_OUT_MAX: usize = 16;
+
 /// Asked by `queue/`.
 #[async_trait]
 pub trait ClaimStore: Send + Sync {
     /// INIT and RETRY rows due at or before `until`, earliest first; of one share or of all.
     async fn claimable(&self, share: Option<Share>, until: i64, limit: u64) -> Result<Vec<Run>>;
+    /// The same of all shares, without those left out; cheap also behind a backlog of theirs.
+    async fn claimable_besides(&self, left_out: &LeftOut, until: i64, limit: u64) -> Result<Vec<Run>>;
     /// INIT/RETRY → QUEUED for `node`. Answers those that are the node's now, with their new
     /// version; the others went to somebody else.
     async fn claim(&self, node: i64, runs: Vec<Run>, now: i64) -> Result<Vec<Run>>;

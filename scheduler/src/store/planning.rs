@@ -134,7 +134,7 @@ fn row<'a>(plan: &Plan, fire: &'a Fire) -> Row<'a> {
         fire.fire_time,
         fire.due_time,
         fire.status as i16,
-        bucket(fire.id),
+        bucket(if plan.together { plan.task_id } else { fire.id }),
         if plan.sharded { PARENT_SHARD } else { 0 },
         fire.reason.as_str(),
         (!fire.message.is_empty()).then_some(fire.message.as_str()),

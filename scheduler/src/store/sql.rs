@@ -3,6 +3,7 @@
 //! `+l.status` keeps SQLite from starting a batch at the index of states, which would read the
 //! table once per row of the batch; the way in is always the batch's own keys.
 
+use super::LEFT_OUT_MAX;
 use super::dialect::{Kind, Sql, delete_from, or_ignore, rows, update_from};
 use super::rows::{EXECUTOR_COLUMNS, HANDED_COLUMNS, RUN_COLUMNS, TASK_COLUMNS};
 use super::task_columns::spec_list;
@@ -30,6 +31,7 @@ pub struct Statements {
     // claim
     pub claimable_all: Sql,
     pub claimable_share: Sql,
+    pub claimable_besides: Sql,
     pub claim: Sql,
     pub claimed: Sql,
     pub queued_of: Sql,
@@ -155,16 +157,6 @@ impl Statements {
         let from = |table: &str, set: &str, columns: &[(&str, Kind)], on: &str| {
             Sql::new(backend, &update_from(backend, table, set, &rows(backend, 1, columns), on))
         };
-        // Two ordered index ranges, each cut at the limit, instead of one sort over both.
-        let claimable = |filter: &str, limit: usize| {
-            let part = |status: i16, name: &str| {
-                format!(
-                    "SELECT * FROM (SELECT {RUN_COLUMNS} FROM task_log l WHERE l.status = {status} AND \
-                     l.due_time <= {{1}}{filter} ORDER BY l.due_time LIMIT {{{limit}}}) {name}"
-                )
-            };
-            format!("{} UNION ALL {}", part(RETRY, "r"), part(INIT, "i"))
-        };
         let suspects = |which: &str| {
             format!(
                 "SELECT {HANDED_COLUMNS} FROM task_log l WHERE l.status = {DISPATCHED} AND l.shard_index >= 0 AND \
@@ -251,8 +243,9 @@ impl Statements {
                 rows(backend, 1, FIRE),
                 or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = follow_up.id")
             )),
-            claimable_all: sql(&claimable("", 2)),
-            claimable_share: sql(&claimable(" AND l.bucket % {3} = {4}", 2)),
+            claimable_all: sql(&claimable(backend, &[""])),
+            claimable_share: sql(&claimable(backend, &[IN_SHARE])),
+            claimable_besides: sql(&claimable_besides(backend)),
             claim: from(
                 "task_log",
                 &format!("status = {QUEUED}, node_id = {{2}}, queued_at = {{3}}, version = l.version + 1"),
@@ -603,6 +596,45 @@ const BEAT: &[(&str, Kind)] = &[
 ];
 const BEAT_ON: &str = "l.id = v.n_id AND l.instance = v.n_instance AND l.tenant_id = v.n_tenant_id \
      AND l.app_id = v.n_app_id AND l.gone_at = 0";
+
+/// A share as half of all rows in PostgreSQL's eyes: a plain comparison of an expression would be
+/// one row in two hundred, for which it reads and sorts everything that is due.
+const IN_SHARE: &str = " AND CASE WHEN l.bucket % {3} = {4} THEN 1 = 1 ELSE 1 = 0 END";
+
+/// One ordered index range for each of the two states and each filter, each cut at the limit,
+/// instead of one sort over all. MariaDB would read past the instant (by the state alone) when
+/// much of what is written is due, unless it is told to use the index as a range.
+fn claimable(backend: DatabaseBackend, filters: &[&str]) -> String {
+    let index = if backend == DatabaseBackend::MySql { "FORCE INDEX (task_log_due_tenant) " } else { "" };
+    let parts = [RETRY, INIT].iter().flat_map(|status| filters.iter().map(move |filter| (status, filter)));
+    let parts = parts.enumerate().map(|(at, (status, filter))| {
+        format!(
+            "SELECT * FROM (SELECT {RUN_COLUMNS} FROM task_log l {index}WHERE l.status = {status} AND \
+             l.due_time <= {{1}}{filter} ORDER BY l.due_time LIMIT {{2}}) p{at}"
+        )
+    });
+    parts.collect::<Vec<_>>().join(" UNION ALL ")
+}
+
+/// Passes by the rows of a few tenants, `{4}` and on in ascending order, of a priority up to `{3}`,
+/// looking only at the index (status, due time, tenant, priority). PostgreSQL looks at the rows,
+/// too, for any condition but a range: it gets the ranges between the tenants.
+fn claimable_besides(backend: DatabaseBackend) -> String {
+    let tenants: Vec<String> = (4..4 + LEFT_OUT_MAX).map(|at| format!("{{{at}}}")).collect();
+    let list = tenants.join(", ");
+    if backend != DatabaseBackend::Postgres {
+        return claimable(backend, &[&format!(" AND (l.tenant_id NOT IN ({list}) OR l.priority > {{3}})")]);
+    }
+    let mut ranges = vec![
+        format!(" AND l.priority > {{3}} AND l.tenant_id IN ({list})"),
+        format!(" AND l.tenant_id < {}", tenants[0]),
+        format!(" AND l.tenant_id > {}", tenants[LEFT_OUT_MAX - 1]),
+    ];
+    let between = tenants.windows(2).map(|two| format!(" AND l.tenant_id > {} AND l.tenant_id < {}", two[0], two[1]));
+    ranges.extend(between);
+    let ranges: Vec<&str> = ranges.iter().map(String::as_str).collect();
+    format!("SELECT * FROM ({}) a ORDER BY due_time LIMIT {{2}}", claimable(backend, &ranges))
+}
 
 /// Counts the shards of each parent; only a parent all of whose shards have ended moves.
 fn settle_parents(backend: DatabaseBackend) -> String {

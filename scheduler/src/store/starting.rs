@@ -7,7 +7,7 @@ use super::rows::clean;
 use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskView};
 use crate::domain::Origin;
 use crate::domain::Status;
-use crate::domain::task::Routing;
+use crate::domain::task::{Routing, TaskSpec};
 use crate::domain::task_log::PARENT_SHARD;
 use sha2::{Digest, Sha256};
 
@@ -76,8 +76,7 @@ impl SqlStore {
             tx.rollback().await?;
             return Ok(earlier);
         }
-        let is_sharded = task.spec.routing == Routing::Sharding;
-        let fire_time = self.insert_run(&tx, task.id, is_sharded, run).await?;
+        let fire_time = self.insert_run(&tx, task.id, &task.spec, run).await?;
         if let Some(key) = key {
             // One whose log retention has taken is free again.
             let clear = Sql::new(
@@ -110,10 +109,11 @@ impl SqlStore {
         &self,
         tx: &Transaction<'_>,
         task_id: i64,
-        is_sharded: bool,
+        spec: &TaskSpec,
         run: &NewRun,
     ) -> Result<i64> {
-        let shard = if is_sharded { PARENT_SHARD } else { 0 };
+        let shard = if spec.routing == Routing::Sharding { PARENT_SHARD } else { 0 };
+        let place = if spec.needs_permit() { task_id } else { run.id };
         let turn = Sql::new(self.backend, "UPDATE task SET turn = turn + 1 WHERE id = {1}");
         if tx.execute(&turn, [task_id.into()]).await? == 0 {
             return Err(StoreError::new(
@@ -153,7 +153,7 @@ impl SqlStore {
             task_id.into(),
             shard.into(),
             i32::from(shard == 0).into(),
-            (bucket(run.id) as i32).into(),
+            (bucket(place) as i32).into(),
             fire_time.into(),
             (!run.message.is_empty()).then(|| clean(&run.message)).into(),
             run.params.as_deref().map(clean).into(),

@@ -1,16 +1,18 @@
 //! Executors: registration, heartbeat, farewell.
 
 use crate::fixture::World;
-use carillon::domain::task::NEVER;
+use carillon::domain::task::{BlockStrategy, NEVER, Routing, TaskSpec};
 use carillon::store::{ExecutorBeat, Scope};
 use carillon_protocol::{HandlerInfo, Register};
 use futures_util::future::join_all;
+use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 cases!(
     registering_makes_a_stopped_task_of_each_new_handler_once,
-    a_default_schedule_that_cannot_be_read_keeps_nobody_out,
+    a_handler_brings_the_policies_of_its_task,
+    a_default_that_is_not_allowed_keeps_nobody_out,
     the_same_instance_keeps_its_id,
     processes_that_register_at_once_all_get_in,
     a_new_process_at_an_address_replaces_the_old_one,
@@ -70,12 +72,47 @@ async fn registering_makes_a_stopped_task_of_each_new_handler_once(world: World)
     assert_eq!(named("count").await.len(), 1);
 }
 
-async fn a_default_schedule_that_cannot_be_read_keeps_nobody_out(world: World) {
-    let mut odd = process("one", "a", &["odd"]);
+async fn a_handler_brings_the_policies_of_its_task(world: World) {
+    let mut process = process("one", "a", &["pay", "ship"]);
+    let policies = json!({
+        "routing": "sharding", "block_strategy": "serial", "max_retries": 2, "tags": ["eu"], "params": { "a": 1 },
+        // Not theirs to say.
+        "name": "other", "handler": "other", "parents": [{ "task": "ship" }],
+    });
+    process.handlers[0].policies.clone_from(policies.as_object().unwrap());
+    // The fields that stood in the message before win over policies of the same name.
+    process.handlers[0].policies.insert("cron".to_owned(), json!("every now and then"));
+    register(&world, &process).await;
+    let pay = world.admin.tasks_named("retail", "pay").await.remove(0);
+    let expected = TaskSpec {
+        routing: Routing::Sharding,
+        block_strategy: BlockStrategy::Serial,
+        max_retries: 2,
+        tags: vec!["eu".to_owned()],
+        params: "{\"a\":1}".to_owned(),
+        handler: "pay".to_owned(),
+        time_zone: "Asia/Shanghai".to_owned(),
+        timeout_ms: 5_000,
+        ..World::cron("pay", "0 0 3 * * ?")
+    };
+    assert_eq!(pay.spec, expected);
+    assert!(!pay.activity.started);
+    assert!(world.admin.tasks_named("retail", "other").await.is_empty());
+}
+
+async fn a_default_that_is_not_allowed_keeps_nobody_out(world: World) {
+    let mut odd = process("one", "a", &["cron", "unknown", "range", "kind"]);
     odd.handlers[0].cron = Some("every now and then".to_owned());
+    let policies = [json!({}), json!({ "colour": "red" }), json!({ "max_retries": -1 }), json!({ "tags": "eu" })];
+    for (handler, policies) in odd.handlers.iter_mut().zip(policies) {
+        handler.policies.clone_from(policies.as_object().unwrap());
+    }
     register(&world, &odd).await;
-    let task = world.admin.tasks_named("retail", "odd").await.remove(0);
-    assert_eq!((task.spec.cron.as_str(), task.spec.time_zone.as_str()), ("", "UTC"));
+    for name in ["cron", "unknown", "range", "kind"] {
+        let task = world.admin.tasks_named("retail", name).await.remove(0);
+        let plain = TaskSpec { name: name.to_owned(), handler: name.to_owned(), ..TaskSpec::default() };
+        assert_eq!(task.spec, plain, "the product's defaults");
+    }
 }
 
 async fn the_same_instance_keeps_its_id(world: World) {

@@ -133,6 +133,7 @@ impl World {
             takes_over: false,
             priority: PRIORITY_DEFAULT,
             follow_up: false,
+            together: false,
             fires: fire_times.into_iter().map(fire).collect(),
         }
     }

@@ -136,7 +136,7 @@ async fn an_unknown_parent_is_refused_by_its_name(world: World) {
     assert_eq!((after_it.revision, &after_it.spec), (linked.revision, &linked.spec));
 
     let born = world.new_task(&child("born", &["nobody"]), true);
-    let refused = world.admin.apply(&[born.clone()], &[], world.now).await.unwrap_err();
+    let refused = world.admin.apply(std::slice::from_ref(&born), &[], world.now).await.unwrap_err();
     assert!(refused.to_string().contains("`nobody`"), "{refused}");
     assert!(world.admin.task(born.id).await.is_none());
     assert_eq!(have_children(&world, [&a, &b]).await, [true, false]);
@@ -194,7 +194,7 @@ async fn tasks_stored_together_may_name_each_other(world: World) {
     // A new one beside a change that names it.
     let first = world.task(new[2].id).await;
     let zero = world.new_task(&World::every_second("zero"), true);
-    world.admin.apply(&[zero.clone()], &[with_parents(&first, &["zero"])], world.now).await.unwrap();
+    world.admin.apply(std::slice::from_ref(&zero), &[with_parents(&first, &["zero"])], world.now).await.unwrap();
     assert_eq!(have_children(&world, [&world.task(zero.id).await]).await, [true]);
 }
 
@@ -218,7 +218,7 @@ async fn a_bad_one_among_many_changes_nothing(world: World) {
     for (change, kind) in refusals {
         let new = world.new_task(&child("born", &["bad"]), true);
         let changes = [with_parents(&a, &["b"]), change, start(&b)];
-        let refused = world.admin.apply(&[new.clone()], &changes, world.now).await.unwrap_err();
+        let refused = world.admin.apply(std::slice::from_ref(&new), &changes, world.now).await.unwrap_err();
         assert_eq!(refused.kind(), kind, "{refused}");
         assert!(world.admin.task(new.id).await.is_none());
         for task in [&a, &b, &bad] {
@@ -274,7 +274,7 @@ async fn a_plan_that_does_not_know_of_children_writes_nothing(world: World) {
     let [parent] = tasks(&world, ["parent"]).await;
     let old = world.plan(&parent, [world.now]);
     world.started(&child("child", &["parent"])).await;
-    assert_eq!(world.store.write_ahead(None, &[old.clone()], world.now).await.unwrap(), Some([].into()));
+    assert_eq!(world.store.write_ahead(None, std::slice::from_ref(&old), world.now).await.unwrap(), Some([].into()));
     assert!(world.rows(parent.id).await.is_empty());
     let known = Plan { follow_up: true, ..old };
     world.store.write_ahead(None, std::slice::from_ref(&known), world.now).await.unwrap();

@@ -207,16 +207,15 @@ impl SimNode {
         let permits = Arc::new(Semaphore::new(BATCHES_MAX));
         loop {
             self.parts.gate.thawed().await;
-            let runs = engine.queue.take(engine.clock.now_ms() + self.parts.lead_ms, BATCH_RUNS);
-            if runs.is_empty() {
+            let batch = engine.queue.take(engine.clock.now_ms() + self.parts.lead_ms, BATCH_RUNS);
+            if batch.runs.is_empty() {
                 tokio::time::sleep(DISPATCH_LOOK).await;
                 continue;
             }
             let permit = permits.clone().acquire_owned().await.expect("nobody closes it");
             let dispatcher = engine.dispatcher.clone();
             process.spawn(async move {
-                dispatcher.dispatch(runs).await;
-                drop(permit);
+                dispatcher.dispatch_batch(batch, permit).await;
             });
         }
     }

@@ -1,6 +1,6 @@
 //! Promise 6: a stopped or edited task fires nothing by its old definition after the call.
 
-use carillon_tests::api::ids_of;
+use carillon_tests::api::{id_of, ids_of};
 use carillon_tests::fires::assert_all;
 use carillon_tests::wait::{sample, when};
 use carillon_tests::{Fires, Kind, LogRow, Start, Status, World, await_until, now_ms, now_us, pass};
@@ -9,6 +9,7 @@ use serde_json::json;
 
 scenario!(edit_with_rows_queued: sqlite mariadb postgres);
 scenario!(stop_with_rows_queued: sqlite mariadb postgres);
+scenario!(a_run_by_hand_outlives_an_edit: sqlite mariadb postgres);
 scenario!(routing_changed_with_rows_queued: sqlite mariadb postgres);
 scenario!(stop_names_what_an_unreachable_executor_holds: sqlite mariadb);
 
@@ -65,6 +66,49 @@ async fn edit_with_rows_queued(kind: Kind) {
     assert_all("cancelled by the edit", &dropped, |row| {
         row.status == Status::Cancelled && matches!(row.reason.as_str(), "task_edited" | "task_stopped")
     });
+}
+
+/// Nobody plans it again: what executors hold of it goes on under the new definition, shards and
+/// single runs alike, and so does what still waits.
+async fn a_run_by_hand_outlives_an_edit(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    world.executor("e1", &app).await;
+    world.executor("e2", &app).await;
+    for routing in ["random", "sharding"] {
+        let fields = json!({ "params": "old", "routing": routing });
+        let task = api.make_task(&app, &format!("by hand, {routing}"), "echo", fields).await;
+        let run = async |delay_ms: i64| {
+            let body = json!({ "delay_ms": delay_ms });
+            let (status, answer) = api.send(Method::POST, &format!("/tasks/{task}/run"), Some(&body)).await;
+            assert_eq!(status, 202, "{answer}");
+            id_of(&answer["log"]).expect("a log")
+        };
+        let (held, waits) = (run(5_000).await, run(10_000).await);
+        await_until("an executor holds the run", 10, || async {
+            when(world.database.log(held).await.status == Status::Dispatched)
+        })
+        .await;
+        let answer = api.edit(task, json!({ "params": "new" })).await;
+        let edited_at = now_ms();
+        assert!(world.database.log(held).await.due_time > edited_at, "the edit took too long: {answer}");
+        await_until("both have ended", 60, || async {
+            let rows = world.database.logs_of(task).await;
+            when(rows.iter().all(|row| row.status.is_terminal()))
+        })
+        .await;
+        let rows = world.database.logs_of(task).await;
+        assert_all("by hand", &rows, |row| row.origin == "hand");
+        for log in [held, waits] {
+            let of_run: Vec<LogRow> = rows.iter().filter(|row| row.id == log || row.parent == log).cloned().collect();
+            assert_eq!(of_run.len(), if routing == "sharding" { 3 } else { 1 }, "{}", sample(&of_run));
+            assert_all("ended well", &of_run, |row| row.status == Status::Succeeded);
+            assert_all("run by the new definition", &of_run, |row| row.is_parent() || row.output == "new");
+        }
+    }
+    world.settle_and_check().await;
 }
 
 async fn a_stale_revision_is_refused(world: &World, task: i64) {

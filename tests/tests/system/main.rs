@@ -60,3 +60,4 @@ mod wire;
 mod bad_api_input;
 mod bad_start;
 mod first_start;
+mod upgrade;

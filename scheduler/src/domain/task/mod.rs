@@ -77,17 +77,16 @@ impl Task {
         if self.spec.max_fires > 0 { (self.spec.max_fires - self.fires).max(0) } else { i64::MAX }
     }
 
-    /// Whether its runs need a permit before they are handed over: a bound on runs at once, or a
-    /// block strategy across the app.
+    /// Whether its runs need a permit before they are handed over.
     #[must_use]
     pub fn needs_permit(&self) -> bool {
-        self.spec.max_concurrent > 0 || self.blocks_app()
+        self.spec.needs_permit()
     }
 
     /// Whether earlier runs anywhere in the app hold a run up.
     #[must_use]
     pub fn blocks_app(&self) -> bool {
-        self.spec.block_scope == BlockScope::App && self.spec.block_strategy != BlockStrategy::Concurrent
+        self.spec.blocks_app()
     }
 }
 
@@ -96,6 +95,19 @@ impl TaskSpec {
     #[must_use]
     pub fn needs_follow_up(&self) -> bool {
         self.schedule == ScheduleKind::FixedDelay || self.pause_after_failures > 0
+    }
+
+    /// Whether runs need a permit before they are handed over: a bound on runs at once, or a block
+    /// strategy across the app.
+    #[must_use]
+    pub fn needs_permit(&self) -> bool {
+        self.max_concurrent > 0 || self.blocks_app()
+    }
+
+    /// Whether earlier runs anywhere in the app hold a run up.
+    #[must_use]
+    pub fn blocks_app(&self) -> bool {
+        self.block_scope == BlockScope::App && self.block_strategy != BlockStrategy::Concurrent
     }
 
     /// The policy's class of a failure; `None` for one that no policy asks about.

@@ -144,10 +144,10 @@ impl State {
         }
         let held: Result<Vec<Unsent>> = changes.iter().map(|change| self.update_task(change, now, at)).collect();
         let held = held?;
-        let changed = changes.iter().filter(|change| change.spec.parents != change.before.spec.parents);
-        let changed = changed.map(|change| (change.before.id, &change.spec));
+        let relinked = changes.iter().filter(|change| change.spec.parents != change.before.spec.parents);
+        let relinked = relinked.map(|change| (change.before.id, &change.spec));
         let created = new.iter().map(|task| (task.id, &task.spec)).filter(|(_, spec)| !spec.parents.is_empty());
-        let linked: Vec<(i64, &TaskSpec)> = created.chain(changed).collect();
+        let linked: Vec<(i64, &TaskSpec)> = created.chain(relinked).collect();
         for (task, spec) in &linked {
             self.set_parents(*task, spec)?;
         }

@@ -4,7 +4,7 @@ use super::ModelStore;
 use super::rows::{LogRow, State};
 use async_trait::async_trait;
 use carillon::domain::{Run, Status};
-use carillon::store::{ClaimStore, Result, Share};
+use carillon::store::{ClaimStore, LeftOut, Result, Share};
 
 #[async_trait]
 impl ClaimStore for ModelStore {
@@ -13,6 +13,15 @@ impl ClaimStore for ModelStore {
             let mine =
                 |row: &LogRow| share.is_none_or(|share| row.bucket % i64::from(share.total) == i64::from(share.index));
             Ok(state.earliest(limit, |row| row.run.status.is_claimable() && row.run.due_time <= until && mine(row)))
+        })
+        .await
+    }
+
+    async fn claimable_besides(&self, left_out: &LeftOut, until: i64, limit: u64) -> Result<Vec<Run>> {
+        self.call("read claimable besides", |state, _| {
+            let passed = |run: &Run| left_out.tenants.contains(&run.tenant_id) && run.priority <= left_out.priority;
+            Ok(state
+                .earliest(limit, |row| row.run.status.is_claimable() && row.run.due_time <= until && !passed(&row.run)))
         })
         .await
     }

@@ -24,7 +24,13 @@ struct Waiting {
     newest_only: bool,
     /// How many of the task may start at once.
     heads: usize,
+    /// When it was last tried, ms; it stays here until it is admitted or has ended, so that none
+    /// of its task that comes later slips past it.
+    tried_at: i64,
 }
+
+/// A run that was tried is not tried again before it came back, or this long has passed, ms.
+const TRY_AGAIN_MS: i64 = 2_000;
 
 type ByTask = BTreeMap<i64, BTreeMap<(i64, i64), Waiting>>;
 
@@ -55,6 +61,7 @@ impl Parked {
             look_at: if discards { run.due_time } else { gives_up },
             newest_only: task.blocks_app() && spec.block_strategy == BlockStrategy::CoverEarly,
             heads: if heads == 0 { HEADS_MAX } else { heads.min(HEADS_MAX) },
+            tried_at: i64::MIN,
             run,
         };
         let key = (waiting.run.due_time, waiting.run.id);
@@ -70,16 +77,45 @@ impl Parked {
         for runs in tasks.values_mut() {
             cover(runs, now, &mut looked.covered);
             let heads = runs.values().next().map_or(0, |first| first.heads);
-            let chosen = runs.iter().enumerate().filter(|(place, (_, w))| *place < heads || w.look_at <= now);
+            let may = |place: usize, w: &Waiting| place < heads || w.look_at <= now;
+            let rests = |w: &Waiting| now >= w.tried_at.saturating_add(TRY_AGAIN_MS);
+            let chosen = runs.iter().enumerate().filter(|(place, (_, w))| may(*place, w) && rests(w));
             found.extend(chosen.map(|(_, (key, w))| (Reverse(w.run.priority), *key, w.run.task_id)));
         }
         found.sort_unstable();
         for (_, key, task) in found.into_iter().take(LOOK_MAX) {
-            let taken = tasks.get_mut(&task).and_then(|runs| runs.remove(&key));
-            looked.again.extend(taken.map(|waiting| waiting.run));
+            if let Some(waiting) = tasks.get_mut(&task).and_then(|runs| runs.get_mut(&key)) {
+                waiting.tried_at = now;
+                looked.again.push(waiting.run.clone());
+            }
         }
         tasks.retain(|_, runs| !runs.is_empty());
         looked
+    }
+
+    /// Takes out a run that waits no longer: it is admitted, or has ended.
+    pub fn leave(&self, run: &Run) {
+        let mut tasks = self.lock();
+        if let Some(runs) = tasks.get_mut(&run.task_id) {
+            runs.remove(&(run.due_time, run.id));
+            if runs.is_empty() {
+                tasks.remove(&run.task_id);
+            }
+        }
+    }
+
+    /// Whether an earlier run of the same task waits here.
+    pub fn has_earlier(&self, run: &Run) -> bool {
+        let tasks = self.lock();
+        let first = tasks.get(&run.task_id).and_then(|runs| runs.keys().next().copied());
+        first.is_some_and(|first| first < (run.due_time, run.id))
+    }
+
+    /// Whether this run waits here, at least as new.
+    pub fn holds(&self, run: &Run) -> bool {
+        let tasks = self.lock();
+        let inside = tasks.get(&run.task_id).and_then(|runs| runs.get(&(run.due_time, run.id)));
+        inside.is_some_and(|waiting| waiting.run.version >= run.version)
     }
 
     /// Ids that wait here.
@@ -141,7 +177,14 @@ mod tests {
             parked.park(run_of(id, id * 10), &task(BlockStrategy::Serial, 0, 0));
         }
         assert_eq!(ids(&parked.look(100).again), [1]);
-        assert_eq!((parked.len(), ids(&parked.look(100).again)), (2, vec![2]));
+        // It is being tried: nobody slips past it.
+        assert!(parked.look(101).again.is_empty());
+        assert!(parked.has_earlier(&run_of(2, 20)) && !parked.has_earlier(&run_of(1, 10)));
+        parked.park(run_of(1, 10), &task(BlockStrategy::Serial, 0, 0));
+        assert_eq!(ids(&parked.look(102).again), [1]);
+        parked.leave(&run_of(1, 10));
+        assert_eq!((parked.len(), ids(&parked.look(103).again)), (2, vec![2]));
+        assert_eq!(ids(&parked.look(103 + TRY_AGAIN_MS).again), [2], "whatever became of the try");
     }
 
     #[test]
@@ -166,7 +209,7 @@ mod tests {
         }
         let looked = parked.look(35);
         assert_eq!(looked.covered.iter().map(|(run, by)| (run.id, *by)).collect::<Vec<_>>(), [(1, 3), (2, 3)]);
-        assert_eq!((ids(&looked.again), parked.len()), (vec![3], 1));
+        assert_eq!((ids(&looked.again), parked.len()), (vec![3], 2));
     }
 
     #[test]

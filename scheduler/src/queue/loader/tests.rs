@@ -1,0 +1,214 @@
+use super::*;
+use crate::queue::run;
+use crate::store::{ClusterStore, Fence, HandOver, LeaseName, Member, NodeInfo, NodeState};
+use async_trait::async_trait;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Mutex;
+
+const NOW: i64 = 1_000_000;
+
+/// Rows by id, and what was read and claimed.
+#[derive(Default)]
+struct Rows {
+    runs: Mutex<BTreeMap<i64, Run>>,
+    /// Of each read: whether it left tenants out, and how many rows it answered.
+    reads: Mutex<Vec<(bool, usize)>>,
+    claims: Mutex<Vec<Vec<i64>>>,
+}
+
+impl Rows {
+    fn write(&self, runs: impl IntoIterator<Item = Run>) {
+        let rows = runs.into_iter().map(|run| (run.id, Run { status: Status::Init, ..run }));
+        self.runs.lock().unwrap().extend(rows);
+    }
+
+    fn earliest(&self, limit: u64, wanted: impl Fn(&Run) -> bool) -> Vec<Run> {
+        let rows = self.runs.lock().unwrap();
+        let mut found: Vec<&Run> = rows.values().filter(|run| wanted(run)).collect();
+        found.sort_by_key(|run| (run.due_time, run.id));
+        found.into_iter().take(limit as usize).cloned().collect()
+    }
+
+    /// After how many claimed batches this row was among them.
+    fn claimed_after(&self, id: i64) -> Option<usize> {
+        self.claims.lock().unwrap().iter().position(|batch| batch.contains(&id))
+    }
+}
+
+#[async_trait]
+impl ClaimStore for Rows {
+    async fn claimable(&self, share: Option<Share>, until: i64, limit: u64) -> Result<Vec<Run>> {
+        let mine = |run: &Run| share.is_none_or(|share| run.id % i64::from(share.total) == i64::from(share.index));
+        let found = self.earliest(limit, |run| run.status == Status::Init && run.due_time <= until && mine(run));
+        self.reads.lock().unwrap().push((false, found.len()));
+        Ok(found)
+    }
+
+    async fn claimable_besides(&self, left_out: &LeftOut, until: i64, limit: u64) -> Result<Vec<Run>> {
+        let passed = |run: &Run| left_out.tenants.contains(&run.tenant_id) && run.priority <= left_out.priority;
+        let found = self.earliest(limit, |run| run.status == Status::Init && run.due_time <= until && !passed(run));
+        self.reads.lock().unwrap().push((true, found.len()));
+        Ok(found)
+    }
+
+    async fn claim(&self, _: i64, runs: Vec<Run>, _: i64) -> Result<Vec<Run>> {
+        let mut rows = self.runs.lock().unwrap();
+        for run in &runs {
+            rows.insert(run.id, Run { version: run.version + 1, status: Status::Queued, ..run.clone() });
+        }
+        self.claims.lock().unwrap().push(runs.iter().map(|run| run.id).collect());
+        Ok(runs.iter().map(|run| rows[&run.id].clone()).collect())
+    }
+
+    async fn queued_of(&self, _: i64, limit: u64) -> Result<Vec<Run>> {
+        Ok(self.earliest(limit, |run| run.status == Status::Queued))
+    }
+
+    async fn queued_of_others(&self, _: &[i64], _: u64) -> Result<Vec<Run>> {
+        Ok(Vec::new())
+    }
+}
+
+#[async_trait]
+impl HandStore for Rows {
+    async fn hand_over(&self, _: i64, _: &[HandOver], _: i64) -> Result<HashSet<i64>> {
+        Ok(HashSet::new())
+    }
+    async fn hand_over_shards(&self, _: i64, _: &Run, _: &[(Run, i64)], _: i64) -> Result<bool> {
+        Ok(false)
+    }
+    async fn note_stop(&self, _: &[(i64, i64)], _: crate::domain::Reason) -> Result<HashSet<i64>> {
+        Ok(HashSet::new())
+    }
+    async fn change(&self, _: &[Change]) -> Result<HashSet<i64>> {
+        Ok(HashSet::new())
+    }
+}
+
+#[async_trait]
+impl ClusterStore for Rows {
+    async fn now_us(&self) -> Result<i64> {
+        Ok(NOW * 1_000)
+    }
+    async fn join(&self, _: &NodeInfo) -> Result<Member> {
+        Ok(Member { id: 1, incarnation: String::new() })
+    }
+    async fn heartbeat(&self, _: &Member, _: u64) -> Result<bool> {
+        Ok(true)
+    }
+    async fn nodes(&self) -> Result<Vec<NodeState>> {
+        Ok(Vec::new())
+    }
+    async fn leave(&self, _: &Member) -> Result<()> {
+        Ok(())
+    }
+    async fn take_lease(&self, _: LeaseName, _: i64, _: Option<Fence>, _: i64) -> Result<Option<Fence>> {
+        Ok(None)
+    }
+    async fn release_lease(&self, _: Fence) -> Result<()> {
+        Ok(())
+    }
+}
+
+struct Still;
+
+impl Clock for Still {
+    fn now_us(&self) -> i64 {
+        NOW * 1_000
+    }
+}
+
+async fn loader(capacity: usize) -> (Arc<Rows>, Arc<RunQueue>, Loader<Rows>) {
+    let (store, queue) = (Arc::new(Rows::default()), Arc::new(RunQueue::new(capacity)));
+    let clock: Arc<dyn Clock> = Arc::new(Still);
+    let membership = Membership::join(store.clone(), clock.clone(), &NodeInfo::default(), 10_000).await.unwrap();
+    let settings = LoaderSettings { lead_ms: 3_000, interval_ms: 5_000 };
+    let loader = Loader::new(store.clone(), clock, Arc::new(membership), queue.clone(), settings);
+    (store, queue, loader)
+}
+
+fn burst(tenant_id: i64, ids: std::ops::Range<i64>, priority: i32) -> impl Iterator<Item = Run> {
+    ids.map(move |id| Run { tenant_id, priority, ..run(id, NOW) })
+}
+
+#[tokio::test]
+async fn a_tenant_behind_the_bursts_of_others_waits_for_few_pages() {
+    // One after the other in the order of claims, or all mixed.
+    for (bursts, mixed, pages) in [(1, false, 1), (3, false, 3), (8, false, 8), (3, true, 1), (16, true, 1)] {
+        let (store, queue, loader) = loader(20_000).await;
+        let tenant = |id: i64| 1 + if mixed { id % bursts } else { id * bursts / 30_000 };
+        store.write((0..30_000).map(|id| Run { tenant_id: tenant(id), ..run(id, NOW) }));
+        let light = 1_000_000;
+        store.write([Run { tenant_id: 99, due_time: NOW + 4_000, ..run(light, 0) }]);
+        loader.load_urgent().await.unwrap();
+        assert_eq!(store.claimed_after(light), Some(pages), "behind {bursts} bursts, mixed: {mixed}");
+        assert!(queue.room() > 0, "and there is room for the next one");
+    }
+}
+
+#[tokio::test]
+async fn the_urgent_runs_of_the_bursting_tenant_itself_come_in_too() {
+    let (store, _, loader) = loader(50_000).await;
+    store.write(burst(1, 0..20_000, 0));
+    store.write([Run { due_time: NOW + 1_000, ..run(200_000, 0) }]);
+    loader.load_urgent().await.unwrap();
+    assert_eq!(store.claimed_after(200_000), Some(1));
+}
+
+#[tokio::test]
+async fn a_burst_that_has_its_share_of_the_memory_costs_two_reads_a_round() {
+    let (store, queue, loader) = loader(7_000).await;
+    store.write(burst(1, 0..20_000, 5));
+    loader.load_urgent().await.unwrap();
+    assert_eq!(queue.len(), 6_000);
+    store.reads.lock().unwrap().clear();
+    store.write([Run { tenant_id: 2, ..run(200_000, NOW + 1) }]);
+    loader.load_urgent().await.unwrap();
+    assert_eq!(*store.reads.lock().unwrap(), [(false, 1_000), (true, 1)]);
+    loader.load().await.unwrap();
+    assert_eq!(store.reads.lock().unwrap().len(), 3, "the full load leaves it to the urgent one");
+    assert_eq!(queue.len(), 6_001);
+}
+
+#[tokio::test]
+async fn a_round_ends_also_when_more_tenants_burst_than_can_be_left_out() {
+    let (store, queue, loader) = loader(20_000).await;
+    store.write((0..40_000).map(|id| Run { tenant_id: id % 40, ..run(id, NOW) }));
+    loader.load_urgent().await.unwrap();
+    let depth = queue.len();
+    assert!(depth > 19_000 && queue.room() > 0, "{depth}");
+    store.reads.lock().unwrap().clear();
+    loader.load_urgent().await.unwrap();
+    assert!(store.reads.lock().unwrap().len() <= 4, "{:?}", store.reads);
+}
+
+#[tokio::test]
+async fn nothing_more_is_read_where_nobody_bursts() {
+    let (store, queue, loader) = loader(50_000).await;
+    store.write((0..5_000).map(|id| Run { tenant_id: id % 20, ..run(id, NOW + id) }));
+    loader.load_urgent().await.unwrap();
+    assert_eq!(queue.len(), 4_501);
+    let reads = [1_000, 1_000, 1_000, 1_000, 501].map(|found| (false, found));
+    assert_eq!(*store.reads.lock().unwrap(), reads);
+}
+
+#[tokio::test]
+async fn a_lost_row_is_found_again_also_behind_late_ones() {
+    let (store, queue, loader) = loader(50_000).await;
+    let late = |id: i64| run(id, NOW - 10_000 + id);
+    store.write((0..1).map(late));
+    loader.load_urgent().await.unwrap();
+    drop(queue.drain());
+    loader.load().await.unwrap();
+    assert_eq!(queue.len(), 1, "overdue, queued and not here");
+    store.write((1..20).map(late));
+    loader.load_urgent().await.unwrap();
+    // The earliest ten are here and late; the lost one is the last.
+    let kept: Vec<Run> = queue.drain().into_iter().filter(|run| run.id < 19).collect();
+    queue.push(kept);
+    for _ in 0..COMPARE_EVERY {
+        assert_eq!(queue.len(), 19);
+        loader.load().await.unwrap();
+    }
+    assert_eq!(queue.len(), 20);
+}
