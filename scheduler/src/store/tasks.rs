@@ -185,6 +185,9 @@ impl SqlStore {
         if_there: IfThere,
     ) -> Result<()> {
         const ACTION: &str = "create a task";
+        if if_there == IfThere::Refuse {
+            self.know_calendar(tx, scope.tenant_id, &task.spec).await?;
+        }
         let next = self.first_fire(tx, task.id, scope.tenant_id, &task.spec, task.activity.started, now, now).await?;
         let paused_at = if task.activity.pause_note.is_some() { now } else { 0 };
         let mut values: Vec<Value> = vec![
@@ -222,6 +225,9 @@ impl SqlStore {
         let anchor = if restarts || counts_anew(&before.spec, spec) { now } else { before.anchor_at };
         // A task that was stopped begins to count again; a paused one goes on.
         let forgets = restarts && before.activity.pause_note.is_none();
+        if spec.calendar != before.spec.calendar {
+            self.know_calendar(tx, before.scope.tenant_id, spec).await?;
+        }
         let next = self.first_fire(tx, before.id, before.scope.tenant_id, spec, activity.started, anchor, now).await?;
         let paused_at = match (&activity.pause_note, &before.activity.pause_note) {
             (None, _) => 0,

@@ -201,8 +201,10 @@ async fn a_new_version_counts_at_once(kind: Kind) {
     let opened_at = now_ms();
     let fired = format!("SELECT COUNT(*) FROM task_log WHERE status = 10 AND fire_time > {opened_at} AND task_id = ");
     for task in [task, rate] {
-        await_until("it fires again", 40, || async { when(world.database.number(&format!("{fired}{task}")).await >= 3) })
-            .await;
+        await_until("it fires again", 40, || async {
+            when(world.database.number(&format!("{fired}{task}")).await >= 3)
+        })
+        .await;
     }
     let until = now_ms() - 2_000;
     let (rows, _) = world.end_well().await;

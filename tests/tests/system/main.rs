@@ -49,7 +49,9 @@ mod retention;
 
 mod calendars;
 mod fixed_delay;
+mod maintenance;
 mod max_fires;
+mod missed;
 mod preview;
 mod schedules;
 

@@ -35,9 +35,7 @@ async fn previews(kind: Kind) {
     };
     let spring = "2027-03-14T00:00:00-05:00";
     let in_the_gap = at("2027-03-14T03:00:00-04:00");
-    for (gap, expected) in
-        [("auto", in_the_gap), ("after", in_the_gap), ("skip", at("2027-03-15T02:30:00-04:00"))]
-    {
+    for (gap, expected) in [("auto", in_the_gap), ("after", in_the_gap), ("skip", at("2027-03-15T02:30:00-04:00"))] {
         let lines = api.preview(new_york("0 30 2 * * ?", spring, json!({ "dst_gap": gap }))).await;
         assert_eq!(fires(&lines)[0], expected, "{gap}: {lines:?}");
         if gap == "skip" {
@@ -83,7 +81,8 @@ async fn previews(kind: Kind) {
     assert_eq!(reasons, ["before_validity", "after_validity"], "{lines:?}");
     let body = json!({ "cron": "* * * * * ?", "jitter_ms": 500, "count": 20 });
     let lines = api.preview(body).await;
-    let late: Vec<i64> = lines.iter().map(|l| l["due_time"].as_i64().unwrap() - l["fire_time"].as_i64().unwrap()).collect();
+    let late: Vec<i64> =
+        lines.iter().map(|l| l["due_time"].as_i64().unwrap() - l["fire_time"].as_i64().unwrap()).collect();
     assert!(late.iter().all(|ms| (0..=500).contains(ms)) && late.iter().any(|ms| *ms > 0), "{late:?}");
 
     // Bounds.
@@ -93,7 +92,10 @@ async fn previews(kind: Kind) {
     assert_eq!(api.preview(json!({ "cron": "* * * * * ?", "max_fires": 4 })).await.len(), 4);
     for wrong in [body(0), body(-1), body(1_001), json!({ "count": "ten" })] {
         let errors = api.refused(400, Method::POST, "/schedules/preview", &wrong).await;
-        assert!(matches!(&errors[..], [(field, message)] if field == "count" && message.contains("allowed")), "{errors:?}");
+        assert!(
+            matches!(&errors[..], [(field, message)] if field == "count" && message.contains("allowed")),
+            "{errors:?}"
+        );
     }
     for (wrong, field) in [
         (json!({ "cron": "0 0 25 * * ?" }), "cron"),
