@@ -490,14 +490,12 @@ impl SqlStore {
         anchor: i64,
         now: i64,
     ) -> Result<i64> {
-        if !started {
-            return Ok(NEVER);
-        }
         let mut schedule = spec
             .to_schedule(anchor, id)
             .map_err(|error| StoreError::new(StoreErrorKind::Invalid, "start a task", error.to_string()))?;
+        // A calendar that is not there is refused also while the task rests.
         self.add_calendar(tx, tenant_id, spec, &mut schedule).await?;
-        Ok(schedule.next_after(now))
+        Ok(if started { schedule.next_after(now) } else { NEVER })
     }
 }
 
