@@ -95,7 +95,7 @@ impl From<StoreError> for Problem {
         if status.is_server_error() {
             tracing::error!(%error, "management request failed");
         }
-        Self { status, detail, errors: Vec::new() }
+        Self { status, detail, errors: error.field().cloned().into_iter().collect() }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::domain::{Executor, Reason, Status};
 use crate::store::{Change, HandStore, HandedRun, OutcomeStore, Result};
 use carillon_protocol::{Cancel, CancelOutcome, DISPATCH_ITEMS_MAX, RunKey};
 use futures_util::future::join_all;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What became of runs that executors had.
@@ -65,7 +65,8 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
         for batch in changes.chunks(crate::store::BATCH_MAX) {
             took.dropped.extend(self.store.change(batch).await?);
         }
-        self.close_parents(parents, reason, &took).await?;
+        let closed = self.close_parents(parents, reason, &took).await?;
+        took.dropped.extend(closed);
         Ok(took)
     }
 
@@ -143,16 +144,16 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
     }
 
     /// A parent none of whose shards has started is cancelled with them.
-    async fn close_parents(&self, parents: Vec<HandedRun>, reason: Reason, took: &TookBack) -> Result<()> {
+    async fn close_parents(&self, parents: Vec<HandedRun>, reason: Reason, took: &TookBack) -> Result<HashSet<i64>> {
         if parents.is_empty() || !(took.running.is_empty() && took.unreachable.is_empty()) {
-            return Ok(());
+            return Ok(HashSet::new());
         }
         let now = self.clock.now_ms();
         let unstarted = parents.iter().filter(|parent| parent.run.due_time > now && !goes_on(parent, reason));
         let changes: Vec<Change> = unstarted
             .map(|parent| Change { finished_at: now, ..Change::of(&parent.run, Status::Cancelled, reason) })
             .collect();
-        self.store.change(&changes).await.map(drop)
+        self.store.change(&changes).await
     }
 }
 

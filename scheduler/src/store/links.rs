@@ -3,10 +3,10 @@
 use super::connect::Transaction;
 use super::dialect::Sql;
 use super::rows::{to_json, to_word, word};
-use super::{Result, Scope, SqlStore, StoreError, StoreErrorKind, TaskView};
-use crate::domain::Status;
+use super::{Result, Scope, SqlStore, StoreError, TaskView};
 use crate::domain::links::{cycle, knots};
 use crate::domain::task::{ParentLink, TaskSpec};
+use crate::domain::{FieldError, Status};
 use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeSet, HashMap};
 
@@ -29,8 +29,8 @@ impl SqlStore {
         let mut parents = Vec::with_capacity(spec.parents.len());
         for (at, link) in spec.parents.iter().enumerate() {
             let parent = self.find_parent(tx, scope, &link.task).await?;
-            let parent =
-                parent.ok_or_else(|| refuse(format!("parents[{at}].task: there is no task `{}`", link.task)))?;
+            let parent = parent
+                .ok_or_else(|| refuse(&format!("parents[{at}].task"), format!("there is no task `{}`", link.task)))?;
             parents.push((parent, link));
         }
         self.count_children(tx, child, -1).await?;
@@ -163,7 +163,7 @@ impl SqlStore {
             .into_iter()
             .collect();
         let way: Vec<&str> = way.iter().filter_map(|id| names.get(id)).map(String::as_str).collect();
-        Ok(refuse(format!("parents: a task cannot follow itself: {}", way.join(" after "))))
+        Ok(refuse("parents", format!("a task cannot follow itself: {}", way.join(" after "))))
     }
 }
 
@@ -171,6 +171,6 @@ fn link(row: &QueryResult) -> std::result::Result<(i64, i64), DbErr> {
     Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))
 }
 
-fn refuse(detail: String) -> StoreError {
-    StoreError::new(StoreErrorKind::Invalid, ACTION, detail)
+fn refuse(field: &str, message: String) -> StoreError {
+    StoreError::refused(ACTION, FieldError::new(field, message))
 }

@@ -78,6 +78,8 @@ pub struct Statements {
     pub follow_any: Sql,
     pub follow_ended: Sql,
     pub follow_take: Sql,
+    pub adopt: Sql,
+    pub watch_runs: Sql,
     pub children_of: Sql,
     // executors
     pub executor_beat: Sql,
@@ -467,7 +469,31 @@ impl Statements {
                 "SELECT l.id, l.task_id, l.status, l.reason, l.origin, l.revision, l.finished_at, l.output \
                  FROM follow_up f JOIN task_log l ON l.id = f.id WHERE +l.status >= {SUCCEEDED} ORDER BY f.id LIMIT {{1}}"
             )),
-            follow_take: Sql::new(backend, &delete_from(backend, "follow_up", &rows(backend, 1, ID), "l.id = v.n_id")),
+            // One that an edit has taken over since it was read has not ended any more.
+            follow_take: Sql::new(
+                backend,
+                &delete_from(
+                    backend,
+                    "follow_up",
+                    &rows(backend, 1, ID),
+                    &format!(
+                        "l.id = v.n_id AND EXISTS (SELECT 1 FROM task_log t WHERE t.id = l.id AND t.status >= {SUCCEEDED})"
+                    ),
+                ),
+            ),
+            // The task's revision, not one that the caller knows: this is part of the edit.
+            adopt: from(
+                "task_log",
+                "revision = (SELECT t.revision FROM task t WHERE t.id = l.task_id)",
+                ID,
+                "l.id = v.n_id",
+            ),
+            watch_runs: sql(&format!(
+                "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON l.id = v.n_id \
+                 WHERE l.parent_id = 0 {}",
+                rows(backend, 1, ID),
+                or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = follow_up.id")
+            )),
             children_of: sql(&format!(
                 "SELECT p.parent_id, p.child_id, p.on_outcome FROM {} JOIN task_parent p ON p.parent_id = v.n_id \
                  ORDER BY p.child_id, p.id",

@@ -193,6 +193,9 @@ impl SqlStore {
         if_there: IfThere,
     ) -> Result<()> {
         const ACTION: &str = "create a task";
+        if if_there == IfThere::Refuse {
+            self.know_calendar(tx, scope.tenant_id, &task.spec).await?;
+        }
         let next = self.first_fire(tx, task.id, scope.tenant_id, &task.spec, task.activity.started, now, now).await?;
         let paused_at = if task.activity.pause_note.is_some() { now } else { 0 };
         let mut values: Vec<Value> = vec![
@@ -230,6 +233,9 @@ impl SqlStore {
         let anchor = if restarts || counts_anew(&before.spec, spec) { now } else { before.anchor_at };
         // A task that was stopped begins to count again; a paused one goes on.
         let forgets = restarts && before.activity.pause_note.is_none();
+        if spec.calendar != before.spec.calendar {
+            self.know_calendar(tx, before.scope.tenant_id, spec).await?;
+        }
         let next = self.first_fire(tx, before.id, before.scope.tenant_id, spec, activity.started, anchor, now).await?;
         let paused_at = match (&activity.pause_note, &before.activity.pause_note) {
             (None, _) => 0,
@@ -277,7 +283,72 @@ impl SqlStore {
             next,
             now,
         };
-        self.take_back(tx, &taken).await
+        let held = self.take_back(tx, &taken).await?;
+        if spec.schedule == ScheduleKind::FixedDelay && activity.started {
+            self.adopt(tx, before.id, &held).await?;
+        }
+        Ok(held)
+    }
+
+    /// What executors have of a fixed delay goes on as a link of its chain: the next run comes
+    /// after its end, not beside it.
+    async fn adopt(&self, tx: &Transaction<'_>, id: i64, held: &[HandedRun]) -> Result<()> {
+        let links = held.iter().map(|handed| &handed.run).filter(|run| run.origin.is_scheduled());
+        let ids: Vec<[i64; 1]> = links.map(|run| [run.id]).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let ids = rows::to_json("change a task", &ids)?;
+        tx.execute(&self.sql.adopt, [ids.clone().into()]).await?;
+        tx.execute(&self.sql.watch_runs, [ids.into()]).await?;
+        let wait = Sql::new(self.backend, &format!("UPDATE task SET next_fire_at = {NEVER} WHERE id = {{1}}"));
+        tx.execute(&wait, [id.into()]).await.map(drop)
+    }
+
+    /// Begins the chain of a fixed delay anew when executors gave up the run that it waited for.
+    pub async fn begin_anew(&self, id: i64, revision: i64) -> Result<()> {
+        retrying(|| self.begin_anew_once(id, revision)).await
+    }
+
+    async fn begin_anew_once(&self, id: i64, revision: i64) -> Result<()> {
+        let tasks = super::PlanStore::tasks(self, &[id]).await?;
+        let Some(task) = tasks.first() else { return Ok(()) };
+        let first = task.schedule.next_after(task.schedule.anchor);
+        let tx = self.begin("begin a chain anew").await?;
+        // Sets nothing yet: it holds the row, so that the chain goes on in one way only.
+        let is_waiting = Sql::new(
+            self.backend,
+            &format!(
+                "UPDATE task SET turn = turn + 1 WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND \
+                 next_fire_at = {NEVER}"
+            ),
+        );
+        if tx.execute(&is_waiting, [id.into(), revision.into()]).await? == 0 {
+            return tx.rollback().await;
+        }
+        let given_up = format!(
+            "l.status = {} AND l.reason IN ('task_edited', 'task_stopped', 'task_paused')",
+            Status::Cancelled as i16
+        );
+        let forget = Sql::new(
+            self.backend,
+            &format!(
+                "DELETE FROM follow_up WHERE task_id = {{1}} AND EXISTS (SELECT 1 FROM task_log l WHERE \
+                 l.id = follow_up.id AND {given_up})"
+            ),
+        );
+        tx.execute(&forget, [id.into()]).await?;
+        let others = Sql::new(
+            self.backend,
+            "SELECT f.id FROM follow_up f JOIN task_log l ON l.id = f.id WHERE f.task_id = {1} AND l.revision = {2} AND \
+             l.origin IN ('schedule', 'misfire') LIMIT 1",
+        );
+        let others: Vec<i64> = tx.query(&others, [id.into(), revision.into()], |row| row.try_get_by_index(0)).await?;
+        if others.is_empty() {
+            let set = Sql::new(self.backend, "UPDATE task SET next_fire_at = {2} WHERE id = {1}");
+            tx.execute(&set, [id.into(), first.into()]).await?;
+        }
+        tx.commit().await
     }
 
     /// Moves a started task's watermark back to its first fire at or after `from` (ms), if its
@@ -343,16 +414,12 @@ impl SqlStore {
                 ),
             )
         };
-        // Fires that nobody tried and nobody will plan again do not count for `max_fires`.
-        let untried = cancel(&format!("{SCHEDULED} AND parent_id = 0 AND attempt = 0 AND fire_time < {{4}}"));
+        // Fires that nobody ran and nobody will plan again do not count for `max_fires`.
+        let untried = cancel(&format!("{SCHEDULED} AND parent_id = 0 AND failures = 0 AND fire_time < {{4}}"));
         let values = [task_id.into(), reason.as_str().into(), now.into(), next.into()];
         let untried = tx.execute(&untried, values).await?;
-        let uncount = Sql::new(
-            self.backend,
-            "UPDATE task SET fires = CASE WHEN fires > {2} THEN fires - {2} ELSE 0 END WHERE id = {1}",
-        );
         if untried > 0 {
-            tx.execute(&uncount, [task_id.into(), (untried as i64).into()]).await?;
+            tx.execute(&self.uncount_sql(), [task_id.into(), (untried as i64).into()]).await?;
         }
         let cancel = cancel(if keeps_unscheduled { SCHEDULED } else { "" });
         let values: [Value; 3] = [task_id.into(), reason.as_str().into(), now.into()];
@@ -385,6 +452,19 @@ impl SqlStore {
             tx.execute(&keep, [task_id.into()]).await?;
         }
         Ok(held)
+    }
+
+    /// Takes fires that executors gave up for a stop or a pause out of what `max_fires` counts.
+    pub async fn uncount(&self, id: i64, fires: usize) -> Result<()> {
+        let values = [id.into(), (fires as i64).into()];
+        self.execute("uncount fires", &self.uncount_sql(), values).await.map(drop)
+    }
+
+    fn uncount_sql(&self) -> Sql {
+        Sql::new(
+            self.backend,
+            "UPDATE task SET fires = CASE WHEN fires > {2} THEN fires - {2} ELSE 0 END WHERE id = {1}",
+        )
     }
 
     /// Lists tasks by id.

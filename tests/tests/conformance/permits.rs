@@ -20,8 +20,8 @@ cases!(
 const ONE: Bounds = Bounds { task: Some(1), app: None, tenant: None };
 
 fn ask(run: &Run, bounds: Bounds) -> Ask {
-    let Run { id, version, tenant_id, app_id, task_id, .. } = *run;
-    Ask { id, version, tenant_id, app_id, task_id, bounds }
+    let Run { id, version, tenant_id, app_id, task_id, due_time, .. } = *run;
+    Ask { id, version, tenant_id, app_id, task_id, bounds, due_time, in_order: false }
 }
 
 /// Runs of one task, queued for node 1.

@@ -51,6 +51,14 @@ mod edits;
 mod policies;
 mod retention;
 
+mod calendars;
+mod fixed_delay;
+mod maintenance;
+mod max_fires;
+mod missed;
+mod preview;
+mod schedules;
+
 mod clocks;
 mod waiting;
 mod wire;
