@@ -35,6 +35,7 @@ macro_rules! kind {
 mod main_job;
 
 mod database_away;
+mod fairness;
 mod node_death;
 mod sharing;
 
