@@ -130,7 +130,7 @@ async fn scopes(
     if missing.is_empty() {
         return Ok(scopes);
     }
-    let tenants: Vec<String> = store.tenants().await?.into_iter().map(|(_, name)| name).collect();
+    let tenants: Vec<String> = store.tenants().await?.into_iter().map(|tenant| tenant.name).collect();
     for ((tenant, app), (entry, more)) in missing {
         let more = if more == 0 { String::new() } else { format!(" ({} tasks of the file name it)", more + 1) };
         refused.push(if tenants.iter().any(|known| known == tenant) {

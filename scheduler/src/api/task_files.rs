@@ -156,7 +156,7 @@ async fn refuse_nowhere(api: &Api, tenant: Option<&str>, app: Option<&str>) -> R
         (None, None) => {}
         (Some(tenant), Some(app)) => drop(api.store.scope(tenant, app).await?),
         (Some(tenant), None) => {
-            if !api.store.tenants().await?.iter().any(|(_, name)| name == tenant) {
+            if !api.store.tenants().await?.iter().any(|known| known.name == *tenant) {
                 return Err(Problem::not_found(format!("there is no tenant `{tenant}`")));
             }
         }

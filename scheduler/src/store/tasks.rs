@@ -62,6 +62,16 @@ pub struct TaskView {
     pub updated_at: i64,
 }
 
+impl TaskView {
+    /// After which instant (ms) the fires of another definition count from an edit at `now` on: an
+    /// edit that leaves the schedule alone also owes what nobody had written yet.
+    #[must_use]
+    pub fn fires_after(&self, spec: &TaskSpec, activity: &Activity, now: i64) -> i64 {
+        let goes_on = self.activity.started && activity.started && self.spec.fires_like(spec);
+        if goes_on { now.min(self.next_fire_at.saturating_sub(1)) } else { now }
+    }
+}
+
 /// A task to be.
 #[derive(Debug, Clone)]
 pub struct NewTask {
@@ -236,7 +246,9 @@ impl SqlStore {
         if spec.calendar != before.spec.calendar {
             self.know_calendar(tx, before.scope.tenant_id, spec).await?;
         }
-        let next = self.first_fire(tx, before.id, before.scope.tenant_id, spec, activity.started, anchor, now).await?;
+        let since = before.fires_after(spec, activity, now);
+        let next =
+            self.first_fire(tx, before.id, before.scope.tenant_id, spec, activity.started, anchor, since).await?;
         let paused_at = match (&activity.pause_note, &before.activity.pause_note) {
             (None, _) => 0,
             (Some(_), Some(_)) => before.paused_at,
@@ -283,6 +295,9 @@ impl SqlStore {
             next,
             now,
         };
+        if !activity.started && *reason != Reason::TaskEdited {
+            self.end_backfills(tx, before.id, now).await?;
+        }
         let held = self.take_back(tx, &taken).await?;
         if spec.schedule == ScheduleKind::FixedDelay && activity.started {
             self.adopt(tx, before.id, &held).await?;
@@ -386,6 +401,7 @@ impl SqlStore {
         const ACTION: &str = "delete a task";
         let tx = self.begin(ACTION).await?;
         self.drop_links(&tx, before.id).await?;
+        self.end_backfills(&tx, before.id, now).await?;
         let sql = Sql::new(self.backend, "DELETE FROM task WHERE id = {1} AND revision = {2}");
         if tx.execute(&sql, [before.id.into(), before.revision.into()]).await? == 0 {
             return Err(changed_meanwhile(ACTION, before));
