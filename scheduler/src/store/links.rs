@@ -114,8 +114,10 @@ impl SqlStore {
 
     /// Parent by parent: an UPDATE with a subquery makes MariaDB read every task.
     async fn count_children(&self, tx: &Transaction<'_>, child: i64, by: i32) -> Result<()> {
-        let parents =
-            Sql::new(self.backend, "SELECT DISTINCT parent_id FROM task_parent WHERE child_id = {1} ORDER BY parent_id");
+        let parents = Sql::new(
+            self.backend,
+            "SELECT DISTINCT parent_id FROM task_parent WHERE child_id = {1} ORDER BY parent_id",
+        );
         let count = Sql::new(self.backend, "UPDATE task SET children = children + {2} WHERE id = {1}");
         let parents: Vec<i64> = tx.query(&parents, [child.into()], |row| row.try_get_by_index(0)).await?;
         for parent in parents {
