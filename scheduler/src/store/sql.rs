@@ -383,11 +383,24 @@ impl Statements {
             ),
             overdue: sql(&format!(
                 "SELECT l.task_id, l.fire_time FROM {} JOIN task_log l ON l.task_id = v.n_id AND l.fire_time >= v.n_from \
-                 WHERE l.due_time < {{2}} AND l.origin = 'schedule' AND l.attempt = 0 AND +l.status IN ({INIT}, {QUEUED}) \
+                 WHERE (l.due_time < {{2}} AND l.origin = 'schedule' AND l.attempt = 0 AND +l.status IN ({INIT}, {QUEUED})) OR \
+                 (l.origin = 'misfire' AND l.reason <> 'misfire_skipped' AND +l.status <> {CANCELLED}) \
                  ORDER BY l.fire_time DESC LIMIT {{3}}",
                 rows(backend, 1, &[("id", Kind::Big), ("from", Kind::Big)])
             )),
             rule_version: sql("SELECT version FROM rule_version WHERE id = 1"),
+            postponed: sql(&format!(
+                "SELECT l.id FROM task_log l WHERE l.status IN ({INIT}, {RETRY}) AND l.due_time = {{2}} AND l.tenant_id = {{1}} \
+                 AND l.reason = 'maintenance' LIMIT {{3}}"
+            )),
+            resume: from(
+                "task_log",
+                "due_time = CASE WHEN l.fire_time > {3} THEN l.fire_time ELSE {3} END, reason = '', version = l.version + 1",
+                ID,
+                &format!(
+                    "l.id = v.n_id AND +l.status IN ({INIT}, {RETRY}) AND l.due_time = {{2}} AND l.reason = 'maintenance'"
+                ),
+            ),
             succeed: from(
                 "task_log",
                 &format!(
