@@ -60,6 +60,8 @@ pub struct Statements {
     pub use_add: Sql,
     pub overdue: Sql,
     pub rule_version: Sql,
+    pub postponed: Sql,
+    pub resume: Sql,
     // outcome
     pub succeed: Sql,
     pub runs: Sql,

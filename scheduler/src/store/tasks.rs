@@ -185,6 +185,7 @@ impl SqlStore {
         if_there: IfThere,
     ) -> Result<()> {
         const ACTION: &str = "create a task";
+        // Also of a task that rests; but no executor is kept out for what a handler asks for.
         if if_there == IfThere::Refuse {
             self.know_calendar(tx, scope.tenant_id, &task.spec).await?;
         }
@@ -225,6 +226,7 @@ impl SqlStore {
         let anchor = if restarts || counts_anew(&before.spec, spec) { now } else { before.anchor_at };
         // A task that was stopped begins to count again; a paused one goes on.
         let forgets = restarts && before.activity.pause_note.is_none();
+        // Not when it stays: a stop is never refused.
         if spec.calendar != before.spec.calendar {
             self.know_calendar(tx, before.scope.tenant_id, spec).await?;
         }
@@ -490,12 +492,14 @@ impl SqlStore {
         anchor: i64,
         now: i64,
     ) -> Result<i64> {
+        if !started {
+            return Ok(NEVER);
+        }
         let mut schedule = spec
             .to_schedule(anchor, id)
             .map_err(|error| StoreError::new(StoreErrorKind::Invalid, "start a task", error.to_string()))?;
-        // A calendar that is not there is refused also while the task rests.
         self.add_calendar(tx, tenant_id, spec, &mut schedule).await?;
-        Ok(if started { schedule.next_after(now) } else { NEVER })
+        Ok(schedule.next_after(now))
     }
 }
 
