@@ -48,10 +48,12 @@ mod policies;
 mod retention;
 
 mod calendars;
+mod delayed;
 mod fixed_delay;
 mod maintenance;
 mod max_fires;
 mod missed;
+mod pausing;
 mod preview;
 mod schedules;
 
