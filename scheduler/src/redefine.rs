@@ -28,10 +28,11 @@ pub struct Left {
 /// The change from `before` to another definition or state.
 #[must_use]
 pub fn change_of(before: TaskView, spec: TaskSpec, activity: Activity) -> TaskChange {
-    let reason = match (&activity, before.activity.started) {
-        (Activity { started: false, pause_note: Some(_) }, _) => Reason::TaskPaused,
-        (Activity { started: false, .. }, _) => Reason::TaskStopped,
-        _ => Reason::TaskEdited,
+    let is_edit = activity.started || (activity == before.activity && spec != before.spec);
+    let reason = match &activity {
+        _ if is_edit => Reason::TaskEdited,
+        Activity { pause_note: Some(_), .. } => Reason::TaskPaused,
+        Activity { .. } => Reason::TaskStopped,
     };
     TaskChange { before, spec, activity, reason }
 }

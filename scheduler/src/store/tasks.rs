@@ -357,14 +357,15 @@ impl SqlStore {
         }
     }
 
-    /// Clears cancelled logs of a task that nobody ran, from `from` (ms) on: shards and single runs
-    /// of one instant stand in each other's way when the routing changes.
+    /// Clears cancelled fires of a task that nobody ran, from `from` (ms) on: shards and single runs
+    /// of one instant stand in each other's way when the routing changes. Runs that somebody asked
+    /// for stay, so that he can see what became of them.
     pub async fn clear_cancelled(&self, id: i64, from: i64) -> Result<()> {
         let sql = Sql::new(
             self.backend,
             &format!(
                 "DELETE FROM task_log WHERE task_id = {{1}} AND fire_time >= {{2}} AND status = {} AND reason IN \
-                 ('task_edited', 'task_stopped', 'task_paused')",
+                 ('task_edited', 'task_stopped', 'task_paused') AND origin IN ('schedule', 'misfire')",
                 Status::Cancelled as i16
             ),
         );

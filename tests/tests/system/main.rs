@@ -48,6 +48,7 @@ mod policies;
 mod retention;
 
 mod calendars;
+mod children;
 mod delayed;
 mod fixed_delay;
 mod maintenance;
