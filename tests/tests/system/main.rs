@@ -44,7 +44,9 @@ mod hand_over;
 mod results;
 
 mod blocking;
+mod killing;
 mod limits;
+mod retries;
 mod routing;
 
 mod edits;
