@@ -72,6 +72,7 @@ pub struct Statements {
     pub settle_parents: Sql,
     pub open_parents: Sql,
     pub stopping: Sql,
+    pub shards_to_stop: Sql,
     pub suspects_of: Sql,
     pub suspects_except: Sql,
     // follow up
@@ -459,6 +460,12 @@ impl Statements {
             stopping: sql(&format!(
                 "SELECT {HANDED_COLUMNS} FROM task_log l WHERE l.status = {DISPATCHED} AND l.stopping <> '' AND \
                  l.shard_index >= 0 ORDER BY l.due_time LIMIT {{1}}"
+            )),
+            shards_to_stop: sql(&format!(
+                "SELECT {} FROM task_log p JOIN task_log l ON l.task_id = p.task_id AND l.fire_time = p.fire_time \
+                 AND l.parent_id = p.id WHERE p.status = {DISPATCHED} AND p.shard_index = -1 AND p.stopping <> '' AND \
+                 +l.status < {SUCCEEDED} AND (l.stopping = '' OR +l.status <> {DISPATCHED}) LIMIT {{1}}",
+                HANDED_COLUMNS.replace("l.stopping", "p.stopping")
             )),
             suspects_of: sql(&suspects("IN")),
             suspects_except: sql(&suspects("NOT IN")),

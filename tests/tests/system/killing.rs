@@ -1,16 +1,19 @@
 //! A person stops a run.
 
-use carillon_protocol::{RunStatus, Verdict};
+use carillon_protocol::{RunStatus, Unregister, Unregistered, Verdict};
 use carillon_tests::fake::result;
 use carillon_tests::fires::assert_all;
 use carillon_tests::wait::when;
+use carillon_tests::wire::Request;
 use carillon_tests::{Api, FakeExecutor, Kind, LogRow, Status, World, await_until};
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 scenario!(killed_wherever_it_stands: sqlite mariadb);
 scenario!(killed_while_it_cannot_be_reached: sqlite mariadb);
 scenario!(the_wish_outlives_the_node: sqlite mariadb);
 scenario!(killed_with_all_its_shards: sqlite mariadb);
+scenario!(killed_between_quick_attempts: sqlite mariadb);
 scenario!(the_end_that_came_first_counts: sqlite mariadb);
 
 fn overlap(ms: i64, blocking: bool, stubborn: bool) -> String {
@@ -174,7 +177,7 @@ async fn killed_with_all_its_shards(kind: Kind) {
     let fields = json!({
         "routing": "sharding", "retry_interval_ms": 600_000, "params": overlap(120_000, true, false),
     });
-    let task = api.make_task(&app, "sharded", "overlap", fields).await;
+    let task = api.make_task(&app, "all of them", "overlap", fields).await;
     let early = api.run_with(task, json!({ "delay_ms": 600_000 })).await;
     assert_eq!(api.kill(early).await.0, 200);
     let parent = api.run(task, None).await;
@@ -192,6 +195,51 @@ async fn killed_with_all_its_shards(kind: Kind) {
     let visits = world.visits(task);
     assert!(visits.iter().all(|visit| visit.end_us < i64::MAX) && visits.len() == 2, "{visits:?}");
     world.settle_and_check_with(|| fake.starts()).await;
+    world.assert_quiet(&[]);
+}
+
+/// Runs that fail and come back all the time: one word is enough, wherever it meets them.
+async fn killed_between_quick_attempts(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    for number in 0..3 {
+        world.executor(&format!("e{number}"), &app).await;
+    }
+    let quick = |routing: &str| json!({ "routing": routing, "retry_interval_ms": 100, "max_retries": 1_000 });
+    let single = api.make_task(&app, "single", "fail", quick("round")).await;
+    let sharded = api.make_task(&app, "all of them", "fail", quick("sharding")).await;
+    let mut logs = Vec::new();
+    for _ in 0..100 {
+        logs.push(api.run(single, None).await);
+    }
+    for _ in 0..20 {
+        logs.push(api.run(sharded, None).await);
+    }
+    await_until("all have failed several times", 60, || async {
+        let open = world.database.logs("status < 10 AND shard_index >= 0").await;
+        when(open.len() == 160 && open.iter().all(|row| row.failures >= 3))
+    })
+    .await;
+    await_until("many are on their way", 60, || async {
+        when(
+            world.database.number("SELECT COUNT(*) FROM task_log WHERE status IN (1, 2) AND shard_index >= 0").await
+                > 40,
+        )
+    })
+    .await;
+    // All at once, so that some meet their run between a look and a step.
+    for (status, answer) in join_all(logs.iter().map(|log| api.kill(*log))).await {
+        assert!(status == 200 || status == 202, "{status} {answer}");
+        assert!(["stopping", "cancelled"].contains(&answer["status"].as_str().unwrap()), "{answer}");
+    }
+    for row in world.await_ends(&logs).await {
+        assert_eq!((row.status, row.reason.as_str()), (Status::Cancelled, "cancelled_by_hand"), "{row:?}");
+    }
+    let shards = world.database.logs("parent_id > 0").await;
+    assert_all("stopped", &shards, |row| row.status == Status::Cancelled && row.reason == "cancelled_by_hand");
+    world.settle_and_check().await;
     world.assert_quiet(&[]);
 }
 
@@ -223,6 +271,21 @@ async fn the_end_that_came_first_counts(kind: Kind) {
         }
         assert_eq!(api.kill(log).await.0, 409);
     }
+    // Given back by an executor that leaves: it goes to nobody else.
+    let log = api.run(task, None).await;
+    let key = fake.next_running(task, &known).await;
+    assert_stopping(&api.kill(log).await);
+    let leaving = Unregister {
+        executor_id: fake.executor_id(),
+        instance: fake.instance().to_owned(),
+        held: vec![key],
+        running: Vec::new(),
+    };
+    let gone: Unregistered =
+        Request::new(&app, &node.url, "/openapi/executors/unregister", &leaving).send().await.data();
+    assert_eq!(gone.returned, 1);
+    fake.forget(key);
+    assert_killed(&world.await_end(log).await, 1);
     world.settle_and_check_with(|| fake.starts()).await;
     world.assert_quiet(&[]);
 }
