@@ -556,7 +556,7 @@ impl Statements {
             )),
             shard_counts: sql(&format!(
                 "SELECT p.id, COUNT(CASE WHEN s.status >= {SUCCEEDED} THEN 1 END), \
-                 COUNT(CASE WHEN s.status = {SUCCEEDED} THEN 1 END), COUNT(CASE WHEN s.started_at > 0 THEN 1 END) \
+                 COUNT(CASE WHEN s.status = {SUCCEEDED} THEN 1 END), COUNT(CASE WHEN s.started_at > 0 OR (s.status = {DISPATCHED} AND s.due_time <= {{now}}) THEN 1 END) \
                  FROM {} JOIN task_log p ON p.id = v.n_id JOIN task_log s ON s.task_id = p.task_id AND \
                  s.fire_time = p.fire_time AND s.parent_id = p.id GROUP BY p.id",
                 rows(backend, 1, ID)

@@ -48,6 +48,7 @@ mod killing;
 mod limits;
 mod retries;
 mod routing;
+mod shards;
 
 mod edits;
 mod policies;
