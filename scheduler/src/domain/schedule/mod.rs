@@ -132,6 +132,16 @@ impl Schedule {
         }
     }
 
+    /// The first fire from `from` (epoch ms) on that this schedule owes when an earlier definition gave up a run of
+    /// that instant, or [`NEVER`]: a fixed delay began anew with its definition and owes none.
+    #[must_use]
+    pub fn next_owed(&self, from: i64) -> i64 {
+        match self.trigger {
+            Trigger::FixedDelay { .. } => NEVER,
+            _ => self.next_after(from.saturating_sub(1)),
+        }
+    }
+
     /// When the fire of `fire_time` is due: up to `jitter_ms` (inclusive) later, always the same for the same
     /// seed and fire time.
     #[must_use]

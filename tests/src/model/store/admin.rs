@@ -88,7 +88,7 @@ impl ModelStore {
     /// Moves a started task's watermark back to its first fire at or after `from`.
     pub async fn rewind(&self, id: i64, revision: i64, from: i64, now: i64) -> Result<()> {
         self.call("rewind task", |state, _| {
-            if let Some(first) = state.tasks.get(&id).map(|row| state.task(row).schedule.next_after(from - 1)) {
+            if let Some(first) = state.tasks.get(&id).map(|row| state.task(row).schedule.next_owed(from)) {
                 state.move_back(id, revision, first, now);
             }
             Ok(())
