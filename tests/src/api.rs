@@ -136,6 +136,22 @@ impl Api {
         id_of(&answer["log"]).unwrap_or_else(|| panic!("no log in {answer}"))
     }
 
+    /// Runs a task by hand with `fields` (`params`, `delay_ms`, `priority` …); the id of the log.
+    pub async fn run_log_with(&self, id: i64, fields: Value) -> i64 {
+        let answer = self.expect(202, Method::POST, &format!("/tasks/{id}/run"), Some(&fields)).await;
+        id_of(&answer["log"]).unwrap_or_else(|| panic!("no log in {answer}"))
+    }
+
+    /// `PUT`, which must succeed.
+    pub async fn put(&self, path: &str, fields: Value) -> Value {
+        self.expect(200, Method::PUT, path, Some(&fields)).await
+    }
+
+    /// Cancels a run; status and the log.
+    pub async fn kill(&self, log: i64) -> (u16, Value) {
+        self.send(Method::POST, &format!("/task-logs/{log}/cancel"), None).await
+    }
+
     /// Runs a task as `body` says; the whole answer.
     pub async fn run_with(&self, id: i64, body: Value) -> Value {
         self.expect(202, Method::POST, &format!("/tasks/{id}/run"), Some(&body)).await

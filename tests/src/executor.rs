@@ -6,6 +6,7 @@ use crate::folder;
 use crate::port;
 use crate::process::Process;
 use crate::report::{self, Start};
+use crate::visits::{self, Visit};
 use std::path::PathBuf;
 
 /// How a demo executor differs from the usual one.
@@ -29,6 +30,7 @@ pub struct Executor {
     /// The process.
     pub process: Process,
     report: PathBuf,
+    events: PathBuf,
 }
 
 impl Executor {
@@ -37,7 +39,7 @@ impl Executor {
     pub fn start(name: &str, app: &App, nodes: &[String], options: &Options) -> Self {
         let folder = folder::fresh(name);
         let port = if options.port == 0 { port::free() } else { options.port };
-        let report = folder.join("report.jsonl");
+        let (report, events) = (folder.join("report.jsonl"), folder.join("events.jsonl"));
         let mut command = command::demo();
         command
             .current_dir(&folder)
@@ -51,16 +53,23 @@ impl Executor {
             .env("CARILLON_JOURNAL_DIR", folder.join("journal"))
             .env("CARILLON_CAPACITY", "256")
             .env("DEMO_REPORT", &report)
+            .env("DEMO_EVENTS", &events)
             .env("RUST_LOG", "info");
         if !options.tags.is_empty() {
             command.env("CARILLON_TAGS", options.tags);
         }
         command.envs(options.env.iter().copied());
         let process = Process::start(&format!("executor {name}"), command, &folder.join("executor.log"));
-        Self { name: name.to_owned(), port, process, report }
+        Self { name: name.to_owned(), port, process, report, events }
     }
 
-    /// Every start of a handler so far.
+    /// Every stay inside a handler so far, also those that go on.
+    #[must_use]
+    pub fn visits(&self) -> Vec<Visit> {
+        visits::read(&self.events)
+    }
+
+    /// Every handler that was left so far.
     #[must_use]
     pub fn starts(&self) -> Vec<Start> {
         report::read(&self.report)

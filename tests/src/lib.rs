@@ -28,6 +28,7 @@ pub mod command;
 pub mod executor;
 pub mod node;
 pub mod report;
+pub mod visits;
 
 pub mod fake;
 pub mod wire;
@@ -49,5 +50,6 @@ pub use outage::Outage;
 pub use report::Start;
 pub use rows::{LogRow, Status};
 pub use server::Kind;
+pub use visits::Visit;
 pub use wait::{await_until, pass};
 pub use world::World;

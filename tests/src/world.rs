@@ -1,7 +1,7 @@
 //! Everything that one scenario runs, and what is checked at its end.
 
 use crate::api::{Api, App};
-use crate::clock::now_ms;
+use crate::clock::{now_ms, now_us};
 use crate::database::Database;
 use crate::executor::{Executor, Options};
 use crate::invariants::Invariants;
@@ -9,7 +9,9 @@ use crate::node::{Node, Settings};
 use crate::report::Start;
 use crate::rows::LogRow;
 use crate::server::Kind;
+use crate::visits::Visit;
 use crate::wait::{await_until, when};
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -25,6 +27,8 @@ pub struct World {
     nodes: Mutex<Vec<Node>>,
     executors: Mutex<Vec<Executor>>,
     is_report_cut: Mutex<bool>,
+    /// When executors were killed, by process, epoch µs.
+    killed: Mutex<HashMap<u32, i64>>,
 }
 
 impl World {
@@ -39,7 +43,13 @@ impl World {
     }
 
     fn on(database: Database) -> Self {
-        Self { database, nodes: Mutex::default(), executors: Mutex::default(), is_report_cut: Mutex::default() }
+        Self {
+            database,
+            nodes: Mutex::default(),
+            executors: Mutex::default(),
+            is_report_cut: Mutex::default(),
+            killed: Mutex::default(),
+        }
     }
 
     /// Starts a node and waits until it is ready.
@@ -64,6 +74,13 @@ impl World {
         Api::new(&running.expect("a node runs").url)
     }
 
+    /// Where the nodes that run listen.
+    #[must_use]
+    pub fn node_urls(&self) -> Vec<String> {
+        let nodes = self.nodes.lock().unwrap();
+        nodes.iter().filter(|node| node.process.is_running()).map(|node| node.url.clone()).collect()
+    }
+
     /// Starts a demo executor that knows all nodes, and waits until it is registered.
     pub async fn executor(&self, name: &str, app: &App) -> Executor {
         self.executor_with(name, app, &Options::default()).await
@@ -86,7 +103,69 @@ impl World {
     /// Kills an executor; its report may lack its last starts from then on.
     pub async fn kill9(&self, executor: &Executor) {
         *self.is_report_cut.lock().unwrap() = true;
+        self.killed.lock().unwrap().insert(executor.process.pid(), now_us());
         executor.process.kill9().await;
+    }
+
+    /// Every stay of a run of `task` inside a handler, by its start. What a killed executor was in
+    /// ended with it.
+    #[must_use]
+    pub fn visits(&self, task: i64) -> Vec<Visit> {
+        let executors = self.executors.lock().unwrap().clone();
+        let killed = self.killed.lock().unwrap();
+        let mut visits: Vec<Visit> =
+            executors.iter().flat_map(Executor::visits).filter(|visit| visit.task == task).collect();
+        for visit in visits.iter_mut().filter(|visit| visit.end_us == i64::MAX) {
+            if let Some(at) = killed.get(&visit.pid) {
+                visit.end_us = *at;
+            }
+        }
+        visits.sort_by_key(|visit| visit.start_us);
+        visits
+    }
+
+    /// Waits until `count` runs of `task` are inside a handler; those.
+    pub async fn await_inside(&self, task: i64, count: usize) -> Vec<Visit> {
+        await_until(&format!("{count} runs of task {task} are inside"), 60, || async {
+            let mut visits = self.visits(task);
+            visits.retain(|visit| visit.end_us == i64::MAX);
+            (visits.len() >= count).then_some(visits)
+        })
+        .await
+    }
+
+    /// Waits until a run has ended; its row.
+    pub async fn await_end(&self, log: i64) -> LogRow {
+        await_until(&format!("log {log} has ended"), SETTLE_S, || async {
+            let row = self.database.log(log).await;
+            row.status.is_terminal().then_some(row)
+        })
+        .await
+    }
+
+    /// Waits until all of these runs have ended; their rows in this order.
+    pub async fn await_ends(&self, logs: &[i64]) -> Vec<LogRow> {
+        let mut rows = Vec::new();
+        for log in logs {
+            rows.push(self.await_end(*log).await);
+        }
+        rows
+    }
+
+    /// No node has panicked or logged an error, and no executor, save lines with one of `caused`.
+    pub fn assert_quiet(&self, caused: &[&str]) {
+        let is_loud = |line: &&str| {
+            (line.contains(" ERROR ") || line.contains("panicked at"))
+                && !line.contains("on purpose")
+                && !caused.iter().any(|word| line.contains(word))
+        };
+        let nodes: Vec<_> = self.nodes.lock().unwrap().iter().map(|node| node.process.clone()).collect();
+        let executors: Vec<_> = self.executors.lock().unwrap().iter().map(|one| one.process.clone()).collect();
+        for process in nodes.into_iter().chain(executors) {
+            let log = process.log();
+            let loud: Vec<&str> = log.lines().filter(is_loud).collect();
+            assert!(loud.is_empty(), "{} is not quiet: {}", process.name(), crate::wait::sample(&loud));
+        }
     }
 
     /// Every start that a demo executor wrote down so far.
@@ -103,15 +182,6 @@ impl World {
             when(self.database.number(&sql).await >= count as i64)
         })
         .await;
-    }
-
-    /// Waits until a run has ended.
-    pub async fn await_end(&self, log: i64) -> LogRow {
-        await_until(&format!("log {log} has ended"), 60, || async {
-            let row = self.database.log(log).await;
-            row.status.is_terminal().then_some(row)
-        })
-        .await
     }
 
     /// No node said anything at level ERROR, and none panicked.

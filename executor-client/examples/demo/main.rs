@@ -5,9 +5,10 @@
 //! - `DEMO_REPORT=path` appends one JSON line per run, when it has ended, to a file;
 //! - `DEMO_EVENTS=path` appends one JSON line when a run comes in and one when it has gone, with
 //!   the cluster time of each and how many other runs of its task were inside this process;
-//! - `DEMO_PRINT=1` prints one line per run.
+//! - `DEMO_PRINT=1` prints one line per run;
+//! - `DEMO_DRAIN_MS` bounds how long running handlers may finish when the executor is stopped.
 //!
-//! All are written by a thread of their own, within 50 ms and when the executor ends, so that
+//! The records are written by a thread of their own, within 50 ms and when the executor ends, so that
 //! none makes a run late.
 
 mod handlers;
@@ -18,6 +19,7 @@ use records::{Message, Writer};
 use std::fs::File;
 use std::io::BufWriter;
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 /// The file that a variable names, for appending.
 fn file(variable: &str) -> std::io::Result<Option<BufWriter<File>>> {
@@ -34,7 +36,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let print = std::env::var("DEMO_PRINT").is_ok_and(|value| value == "1");
 
     let (sender, messages) = channel();
-    let builder = Executor::builder().description("demo executor").version(env!("CARGO_PKG_VERSION")).from_env()?;
+    let mut builder = Executor::builder().description("demo executor").version(env!("CARGO_PKG_VERSION")).from_env()?;
+    if let Ok(ms) = std::env::var("DEMO_DRAIN_MS") {
+        builder = builder.drain_timeout(Duration::from_millis(ms.parse()?));
+    }
     let executor = handlers::add(builder, &sender).build()?;
     let writer = Writer { report, events, print, executor: format!("demo-{}", executor.port()) };
     let writing = std::thread::Builder::new().name("demo-records".to_owned()).spawn(move || writer.run(&messages))?;

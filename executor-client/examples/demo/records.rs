@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long records gather before they are written.
 const GATHER: Duration = Duration::from_millis(25);
@@ -28,6 +28,7 @@ pub struct Start {
     context: TaskContext,
     /// Other runs of its task that were inside.
     beside: usize,
+    wall_us: i64,
 }
 
 /// A run has gone, with all its parts.
@@ -37,6 +38,7 @@ pub struct End {
     /// Cluster clock, epoch µs.
     at_us: i64,
     beside: usize,
+    wall_us: i64,
 }
 
 /// One run inside its handler. It ends when the last part of it lets go of this.
@@ -55,7 +57,7 @@ impl Visit {
         *runs += 1;
         drop(inside);
         // The writer is gone only after the executor has ended; here and below.
-        let _ = messages.send(Message::Start(Start { context: context.clone(), beside }));
+        let _ = messages.send(Message::Start(Start { context: context.clone(), beside, wall_us: wall_us() }));
         // The outcome stays when the handler is dropped.
         Arc::new(Self { context: context.clone(), outcome: Mutex::new("stopped"), beside, messages: messages.clone() })
     }
@@ -69,7 +71,7 @@ impl Drop for Visit {
     fn drop(&mut self) {
         let outcome = if std::thread::panicking() { "panicked" } else { *lock(&self.outcome) };
         // Read while it still counts as inside.
-        let at_us = self.context.now_us();
+        let (at_us, wall_us) = (self.context.now_us(), wall_us());
         let mut inside = lock(&INSIDE);
         let beside = match inside.get_mut(&self.context.task()) {
             Some(runs) => {
@@ -82,9 +84,15 @@ impl Drop for Visit {
             inside.remove(&self.context.task());
         }
         drop(inside);
-        let end = End { context: self.context.clone(), outcome, at_us, beside };
+        let end = End { context: self.context.clone(), outcome, at_us, beside, wall_us };
         let _ = self.messages.send(Message::End(end));
     }
+}
+
+/// This machine's clock, epoch µs: executors on one machine can be compared by it to the microsecond.
+fn wall_us() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// Every critical section here leaves its data whole.
@@ -134,7 +142,8 @@ impl Writer {
     fn start(&mut self, start: &Start) -> std::io::Result<()> {
         if let Some(file) = &mut self.events {
             let at_us = start.context.started_at_us();
-            let line = event(&start.context, "start", at_us, start.beside, &self.executor);
+            let mut line = event(&start.context, "start", at_us, start.beside, &self.executor);
+            line["wall_us"] = start.wall_us.into();
             writeln!(file, "{line}")?;
         }
         Ok(())
@@ -146,6 +155,7 @@ impl Writer {
         }
         if let Some(file) = &mut self.events {
             let mut line = event(&end.context, "end", end.at_us, end.beside, &self.executor);
+            line["wall_us"] = end.wall_us.into();
             line["outcome"] = end.outcome.into();
             writeln!(file, "{line}")?;
         }

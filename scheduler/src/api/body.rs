@@ -41,8 +41,13 @@ pub async fn read(mut payload: Payload, limit: usize) -> Result<Bytes, BodyError
 
 /// Reads a JSON body of the management API.
 pub async fn json<T: DeserializeOwned>(payload: Payload) -> Result<T, Problem> {
-    let body = read(payload, BYTES_MAX).await.map_err(|error| match error {
-        BodyError::TooLarge => Problem::too_large(BYTES_MAX),
+    json_within(payload, BYTES_MAX).await
+}
+
+/// Reads a JSON body of at most `limit` bytes.
+pub async fn json_within<T: DeserializeOwned>(payload: Payload, limit: usize) -> Result<T, Problem> {
+    let body = read(payload, limit).await.map_err(|error| match error {
+        BodyError::TooLarge => Problem::too_large(limit),
         BodyError::TooSlow => Problem::too_slow(),
         BodyError::Broken(detail) => Problem::invalid(format!("the body cannot be read: {detail}")),
     })?;

@@ -116,7 +116,10 @@ async fn stop(api: &Api, log: &LogView) -> Result<(), Problem> {
         api.store.change(&changes).await?;
         runs.retain(|shard| shard.run.status == Status::Dispatched);
     }
-    api.engine.canceller.stop(runs, Reason::CancelledByHand).await?;
+    let (asked, noted) = (runs.len(), api.engine.canceller.stop(runs, Reason::CancelledByHand).await?);
+    if asked > 0 && noted == 0 {
+        return Err(Problem::conflict("the run changed meanwhile; look again"));
+    }
     if run.is_parent() {
         api.store.settle_parents(&[run.id], api.engine.clock.now_ms()).await?;
     }

@@ -19,18 +19,9 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
             parcel.run.parent_id == 0
                 && (parcel.task.needs_permit() || rules.bounds(parcel.task.tenant_id, parcel.task.app_id))
         };
-        let (bounded, mut through): (Vec<Parcel>, Vec<Parcel>) = parcels.into_iter().partition(needs);
+        let (mut bounded, mut through): (Vec<Parcel>, Vec<Parcel>) = parcels.into_iter().partition(needs);
         if bounded.is_empty() {
             return Ok(through);
-        }
-        // None of a serial task slips past an earlier one that waits.
-        let (queued, mut bounded): (Vec<Parcel>, Vec<Parcel>) = bounded.into_iter().partition(|parcel| {
-            parcel.task.blocks_app()
-                && parcel.task.spec.block_strategy == BlockStrategy::Serial
-                && self.queue.parked.has_earlier(&parcel.run)
-        });
-        for parcel in queued {
-            self.queue.parked.park(parcel.run, &parcel.task);
         }
         bounded.sort_by_key(|parcel| (Reverse(parcel.run.priority), parcel.run.due_time, parcel.run.id));
         let asks: Vec<Ask> = bounded
@@ -46,6 +37,9 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                     app: rules.apps.get(&run.app_id).copied(),
                     tenant: rules.tenants.get(&run.tenant_id).copied(),
                 },
+                due_time: run.due_time,
+                // Whichever node it waits with: none of the task slips past an earlier one.
+                in_order: task.blocks_app(),
             })
             .collect();
         let granted = match self.store.acquire(&asks).await {

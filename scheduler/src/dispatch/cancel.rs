@@ -73,7 +73,9 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
     /// Stops `runs` (DISPATCHED) for `reason`, wherever they are: the wish is written down first,
     /// so that it outlives this node and an executor that cannot be reached; a run counts as
     /// stopped when its executor says so. Shards are stopped with their parent.
-    pub async fn stop(&self, runs: Vec<HandedRun>, reason: Reason) -> Result<TookBack> {
+    ///
+    /// Answers how many the wish was written down for: the others had moved on.
+    pub async fn stop(&self, runs: Vec<HandedRun>, reason: Reason) -> Result<usize> {
         let keys: Vec<(i64, i64)> = runs.iter().map(|handed| (handed.run.id, handed.run.version)).collect();
         let noted = self.store.note_stop(&keys, reason).await?;
         let mut stopping: Vec<HandedRun> = runs.into_iter().filter(|handed| noted.contains(&handed.run.id)).collect();
@@ -81,7 +83,8 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
             handed.run.version += 1;
             handed.stopping = reason;
         }
-        self.take_back(stopping, reason, true).await
+        self.take_back(stopping, reason, true).await?;
+        Ok(noted.len())
     }
 
     /// Repeats every stop that no executor has confirmed yet.

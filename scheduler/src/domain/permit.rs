@@ -28,6 +28,10 @@ pub struct Ask {
     pub task_id: i64,
     /// What it must keep to.
     pub bounds: Bounds,
+    /// When it is due, ms.
+    pub due_time: i64,
+    /// Whether it must not pass an earlier run of its task that waits, on whatever node.
+    pub in_order: bool,
 }
 
 /// Runs that hold permits, by task, app and tenant; those that ask are not among them.
@@ -39,13 +43,21 @@ pub struct Held {
     pub apps: HashMap<i64, i64>,
     /// By tenant.
     pub tenants: HashMap<i64, i64>,
+    /// When the first run that waits for a permit is due, ms, by task.
+    pub waiting: HashMap<i64, i64>,
 }
 
 /// Grants permits in the order of `asks` as far as the bounds go; answers their places.
 #[must_use]
 pub fn grant(asks: &[Ask], mut held: Held) -> Vec<usize> {
     let mut granted = Vec::new();
-    for (place, ask) in asks.iter().enumerate() {
+    let mut first = std::mem::take(&mut held.waiting);
+    for ask in asks.iter().filter(|ask| ask.in_order) {
+        first.entry(ask.task_id).and_modify(|due| *due = ask.due_time.min(*due)).or_insert(ask.due_time);
+    }
+    let is_first =
+        |ask: &Ask| !ask.in_order || first.get(&ask.task_id).is_none_or(|due_time| ask.due_time <= *due_time);
+    for (place, ask) in asks.iter().enumerate().filter(|(_, ask)| is_first(ask)) {
         let counts = [
             (held.tasks.entry(ask.task_id).or_default(), ask.bounds.task),
             (held.apps.entry(ask.app_id).or_default(), ask.bounds.app),
@@ -67,7 +79,17 @@ mod tests {
     use proptest::prelude::*;
 
     fn ask(id: i64, task_id: i64, bounds: Bounds) -> Ask {
-        Ask { id, version: 1, tenant_id: 1, app_id: 1, task_id, bounds }
+        Ask { id, version: 1, tenant_id: 1, app_id: 1, task_id, bounds, due_time: id * 10, in_order: false }
+    }
+
+    #[test]
+    fn where_order_counts_nobody_passes_one_that_waits() {
+        let one = Bounds { task: Some(1), ..Bounds::default() };
+        let ordered = |id, task_id| Ask { in_order: true, ..ask(id, task_id, one) };
+        assert_eq!(grant(&[ordered(2, 1), ordered(1, 1), ordered(3, 2)], Held::default()), [1, 2]);
+        let waiting = |due_time| Held { waiting: HashMap::from([(1, due_time)]), ..Held::default() };
+        assert_eq!(grant(&[ordered(2, 1), ask(3, 1, Bounds::default())], waiting(19)), [1]);
+        assert_eq!(grant(&[ordered(2, 1)], waiting(20)), [0]);
     }
 
     #[test]

@@ -171,6 +171,10 @@ fn step(row: &HandedRun, result: &RunResult, task: Option<&crate::domain::Task>,
     };
     // What was told to stop and did not succeed has been stopped, however it ended.
     let reason = if row.stopping == Reason::None { reason } else { row.stopping };
+    let message = match (reason, result.status) {
+        (Reason::Covered, RunStatus::Cancelled) => "stopped: a later run of the task took its place".to_owned(),
+        _ => result.message.clone(),
+    };
     let attempt = Attempt::of(run);
     let (status, due_time, failures) = match task {
         Some(task) => {
@@ -184,7 +188,7 @@ fn step(row: &HandedRun, result: &RunResult, task: Option<&crate::domain::Task>,
         to: status,
         due_time,
         failures,
-        message: result.message.clone(),
+        message,
         started_at: result.started_at,
         finished_at: result.finished_at,
         ..Change::of(run, status, reason)

@@ -22,10 +22,11 @@ struct Waiting {
     look_at: i64,
     /// Whether only the newest that is due stays.
     newest_only: bool,
+    /// Whether those of the task go in the order of time, else by priority first.
+    in_order: bool,
     /// How many of the task may start at once.
     heads: usize,
-    /// When it was last tried, ms; it stays here until it is admitted or has ended, so that none
-    /// of its task that comes later slips past it.
+    /// When it was last tried, ms; it stays here until it is admitted or has ended.
     tried_at: i64,
 }
 
@@ -60,6 +61,7 @@ impl Parked {
         let waiting = Waiting {
             look_at: if discards { run.due_time } else { gives_up },
             newest_only: task.blocks_app() && spec.block_strategy == BlockStrategy::CoverEarly,
+            in_order: task.blocks_app(),
             heads: if heads == 0 { HEADS_MAX } else { heads.min(HEADS_MAX) },
             tried_at: i64::MIN,
             run,
@@ -79,7 +81,11 @@ impl Parked {
             let heads = runs.values().next().map_or(0, |first| first.heads);
             let may = |place: usize, w: &Waiting| place < heads || w.look_at <= now;
             let rests = |w: &Waiting| now >= w.tried_at.saturating_add(TRY_AGAIN_MS);
-            let chosen = runs.iter().enumerate().filter(|(place, (_, w))| may(*place, w) && rests(w));
+            let mut line: Vec<_> = runs.iter().collect();
+            if line.first().is_some_and(|(_, first)| !first.in_order) {
+                line.sort_by_key(|(_, w)| Reverse(w.run.priority));
+            }
+            let chosen = line.into_iter().enumerate().filter(|(place, (_, w))| may(*place, w) && rests(w));
             found.extend(chosen.map(|(_, (key, w))| (Reverse(w.run.priority), *key, w.run.task_id)));
         }
         found.sort_unstable();
@@ -104,18 +110,20 @@ impl Parked {
         }
     }
 
-    /// Whether an earlier run of the same task waits here.
-    pub fn has_earlier(&self, run: &Run) -> bool {
-        let tasks = self.lock();
-        let first = tasks.get(&run.task_id).and_then(|runs| runs.keys().next().copied());
-        first.is_some_and(|first| first < (run.due_time, run.id))
-    }
-
     /// Whether this run waits here, at least as new.
     pub fn holds(&self, run: &Run) -> bool {
         let tasks = self.lock();
         let inside = tasks.get(&run.task_id).and_then(|runs| runs.get(&(run.due_time, run.id)));
         inside.is_some_and(|waiting| waiting.run.version >= run.version)
+    }
+
+    /// How many wait here, by tenant.
+    pub fn by_tenant(&self) -> BTreeMap<i64, usize> {
+        let mut counts = BTreeMap::new();
+        for waiting in self.lock().values().flat_map(BTreeMap::values) {
+            *counts.entry(waiting.run.tenant_id).or_default() += 1;
+        }
+        counts
     }
 
     /// Ids that wait here.
@@ -177,9 +185,8 @@ mod tests {
             parked.park(run_of(id, id * 10), &task(BlockStrategy::Serial, 0, 0));
         }
         assert_eq!(ids(&parked.look(100).again), [1]);
-        // It is being tried: nobody slips past it.
+        // It is being tried.
         assert!(parked.look(101).again.is_empty());
-        assert!(parked.has_earlier(&run_of(2, 20)) && !parked.has_earlier(&run_of(1, 10)));
         parked.park(run_of(1, 10), &task(BlockStrategy::Serial, 0, 0));
         assert_eq!(ids(&parked.look(102).again), [1]);
         parked.leave(&run_of(1, 10));
@@ -210,6 +217,26 @@ mod tests {
         let looked = parked.look(35);
         assert_eq!(looked.covered.iter().map(|(run, by)| (run.id, *by)).collect::<Vec<_>>(), [(1, 3), (2, 3)]);
         assert_eq!((ids(&looked.again), parked.len()), (vec![3], 2));
+    }
+
+    #[test]
+    fn the_most_urgent_of_a_task_show_first_unless_they_keep_their_order() {
+        for (strategy, scope, first) in [
+            (BlockStrategy::Concurrent, BlockScope::Executor, [3, 1]),
+            (BlockStrategy::Serial, BlockScope::App, [1, 2]),
+        ] {
+            let parked = Parked::default();
+            let (block_strategy, block_scope) = (strategy, scope);
+            let spec = TaskSpec { block_strategy, block_scope, max_concurrent: 1, ..TaskSpec::default() };
+            for (id, priority) in [(1, 5), (2, 5), (3, 9)] {
+                parked.park(Run { priority, ..run_of(id, id * 10) }, &task_of(spec.clone()));
+            }
+            for id in first {
+                let [run] = parked.look(0).again.try_into().unwrap();
+                assert_eq!(run.id, id, "{strategy:?}");
+                parked.leave(&run);
+            }
+        }
     }
 
     #[test]

@@ -178,12 +178,17 @@ impl SqlStore {
         tx.execute(&met, [child.into(), run.task_id.into(), run.log.into()]).await?;
         let all = Sql::new(
             self.backend,
-            "SELECT p.met_log_id, t.name, l.output FROM task_parent p JOIN task t ON t.id = p.parent_id \
-             LEFT JOIN task_log l ON l.id = p.met_log_id WHERE p.child_id = {1} ORDER BY p.id",
+            "SELECT p.met_log_id, t.name, l.output, CASE WHEN t.app_id = c.app_id THEN '' ELSE a.name END \
+             FROM task_parent p JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id \
+             JOIN task c ON c.id = p.child_id LEFT JOIN task_log l ON l.id = p.met_log_id \
+             WHERE p.child_id = {1} ORDER BY p.id",
         );
         let rows: Vec<(i64, String, Option<String>)> = tx
             .query(&all, [child.into()], |row| {
-                Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index(2)?))
+                let (name, app): (String, String) = (row.try_get_by_index(1)?, row.try_get_by_index(3)?);
+                // As the child names it.
+                let name = if app.is_empty() { name } else { format!("{app}/{name}") };
+                Ok((row.try_get_by_index(0)?, name, row.try_get_by_index(2)?))
             })
             .await?;
         if rows.iter().any(|(met, ..)| *met == 0) {

@@ -46,7 +46,7 @@ pub use logs::{LogFilter, LogView, ShardCounts};
 pub use rules::ExecutorRule;
 pub use starting::{NewRun, StartedRun};
 pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent};
-pub use tenants::{AppView, NewKey, SigningKey};
+pub use tenants::{AppView, NewKey, SigningKey, TenantView};
 
 use crate::domain::permit::Ask;
 use crate::domain::plan::Plan;
@@ -363,9 +363,11 @@ pub trait HandStore: Send + Sync {
 #[async_trait]
 pub trait PermitStore: Send + Sync {
     /// Gives permits in the order of `asks`, as far as their bounds go; answers the ids that have
-    /// one now. A permit counts while its run is DISPATCHED, or QUEUED with the asked version.
+    /// one now. A permit counts while its run is DISPATCHED, or QUEUED with the asked version. What
+    /// asks in order and gets none is noted: no later run of its task gets one before it, as long
+    /// as it is QUEUED with that version.
     async fn acquire(&self, asks: &[Ask]) -> Result<HashSet<i64>>;
-    /// Gives permits of runs back that did not go out after all.
+    /// Gives permits of runs back that did not go out after all; they wait again.
     async fn release(&self, ids: &[i64]) -> Result<()>;
     /// DISPATCHED runs of these tasks that hold permits.
     async fn holders(&self, tasks: &[i64]) -> Result<Vec<HandedRun>>;
@@ -373,9 +375,9 @@ pub trait PermitStore: Send + Sync {
     async fn uses(&self, tasks: &[i64]) -> Result<Vec<(i64, String, Use)>>;
     /// Adds uses; other nodes add at the same time.
     async fn add_uses(&self, changes: &[UseChange], new_id: &(dyn Fn() -> i64 + Sync)) -> Result<()>;
-    /// Fires of the schedule, at or after the instant beside each task, that wait (INIT or QUEUED,
-    /// never handed over) and were due before `due_before` (ms), and those that were not written
-    /// in time and are made up for: (task, fire time), latest first.
+    /// Fires of the schedule, at or after the instant beside each task, that were due before
+    /// `due_before` (ms), or made up for as nobody had written them in time, and have neither expired
+    /// nor been cancelled: (task, fire time), latest first.
     async fn overdue(&self, since: &[(i64, i64)], due_before: i64, limit: u64) -> Result<Vec<(i64, i64)>>;
 }
 

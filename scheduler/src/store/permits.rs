@@ -3,6 +3,9 @@
 //! A permit is a row beside the log. It counts while the log is DISPATCHED, or QUEUED with the
 //! version for which it was given: so the end of a run, however it comes, gives it back without a
 //! statement of its own, and a node that dies leaves nothing behind that counts.
+//!
+//! With the version's negative the row says that the run waits: where runs keep their order, later
+//! ones on other nodes do not pass it. That, too, ends with the row's state.
 
 use super::connect::{Transaction, retrying};
 use super::rows::to_json;
@@ -25,7 +28,7 @@ impl PermitStore for SqlStore {
 
     async fn release(&self, ids: &[i64]) -> Result<()> {
         let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        self.execute(ACTION, &self.sql.permit_drop, [ids.into()]).await.map(drop)
+        self.execute(ACTION, &self.sql.permit_back, [ids.into()]).await.map(drop)
     }
 
     async fn holders(&self, tasks: &[i64]) -> Result<Vec<super::HandedRun>> {
@@ -92,18 +95,32 @@ impl SqlStore {
                 *counts = found.into_iter().collect::<HashMap<_, _>>();
             }
         }
-        let granted: Vec<&Ask> = grant(asks, held).into_iter().filter_map(|place| asks.get(place)).collect();
-        if granted.is_empty() {
-            tx.rollback().await?;
-            return Ok(HashSet::new());
+        let in_order: BTreeSet<i64> = asks.iter().filter(|ask| ask.in_order).map(|ask| ask.task_id).collect();
+        let mut known: HashSet<i64> = HashSet::new();
+        if !in_order.is_empty() {
+            let read = |row: &sea_orm::QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
+            held.waiting =
+                tx.query(&self.sql.permits_waiting, [list(&in_order)?.into()], read).await?.into_iter().collect();
+            let read = |row: &sea_orm::QueryResult| row.try_get_by_index(0);
+            known = tx.query(&self.sql.permit_waits, [own.into()], read).await?.into_iter().collect();
         }
-        let ids = to_json(ACTION, &granted.iter().map(|ask| [ask.id]).collect::<Vec<_>>())?;
+        let granted: HashSet<i64> =
+            grant(asks, held).into_iter().filter_map(|place| asks.get(place)).map(|ask| ask.id).collect();
+        let row = |ask: &Ask| {
+            let version = if granted.contains(&ask.id) { ask.version } else { -ask.version };
+            (ask.id, ask.tenant_id, ask.app_id, ask.task_id, version)
+        };
+        let is_news = |ask: &&Ask| granted.contains(&ask.id) || (ask.in_order && !known.contains(&ask.id));
+        let rows: Vec<_> = asks.iter().filter(is_news).map(row).collect();
+        if rows.is_empty() {
+            tx.rollback().await?;
+            return Ok(granted);
+        }
+        let ids = to_json(ACTION, &rows.iter().map(|row| [row.0]).collect::<Vec<_>>())?;
         tx.execute(&self.sql.permit_drop, [ids.into()]).await?;
-        let rows: Vec<_> =
-            granted.iter().map(|ask| (ask.id, ask.tenant_id, ask.app_id, ask.task_id, ask.version)).collect();
         tx.execute(&self.sql.permit_insert, [to_json(ACTION, &rows)?.into()]).await?;
         tx.commit().await?;
-        Ok(granted.iter().map(|ask| ask.id).collect())
+        Ok(granted)
     }
 
     /// Whoever gives permits of a task, app or tenant holds its row until the commit.

@@ -52,7 +52,10 @@ pub struct Statements {
     pub permits_of_tasks: Sql,
     pub permits_of_apps: Sql,
     pub permits_of_tenants: Sql,
+    pub permits_waiting: Sql,
+    pub permit_waits: Sql,
     pub permit_drop: Sql,
+    pub permit_back: Sql,
     pub permit_insert: Sql,
     pub permit_holders: Sql,
     pub uses: Sql,
@@ -97,6 +100,7 @@ pub struct Statements {
     pub names_of_tasks: Sql,
     pub calendars: Sql,
     pub taken_fires: Sql,
+    pub revive_fires: Sql,
     pub insert_backfill: Sql,
     pub insert_backfill_runs: Sql,
     pub watch_backfill: Sql,
@@ -110,9 +114,13 @@ const RETRY: i16 = Status::Retry as i16;
 const SUCCEEDED: i16 = Status::Succeeded as i16;
 const FAILED: i16 = Status::Failed as i16;
 const CANCELLED: i16 = Status::Cancelled as i16;
+const EXPIRED: i16 = Status::Expired as i16;
 
 /// Whether the permit `p` of the log `l` counts.
 const HOLDS: &str = "(+l.status = 2 OR (+l.status = 1 AND l.version = p.version))";
+
+/// Whether the permit `p` says that the log `l` waits for one.
+const WAITS: &str = "(+l.status = 1 AND l.version = -p.version)";
 
 const USE: &[(&str, Kind)] = &[
     ("id", Kind::Big),
@@ -338,12 +346,22 @@ impl Statements {
             )),
             permit_clean: sql(&format!(
                 "DELETE FROM permit WHERE id IN (SELECT id FROM (SELECT p.id FROM permit p LEFT JOIN task_log l ON l.id = p.id \
-                 WHERE p.task_id IN {} AND (l.id IS NULL OR NOT {HOLDS}) ORDER BY p.id LIMIT 1000) dead)",
+                 WHERE p.task_id IN {} AND (l.id IS NULL OR NOT ({HOLDS} OR {WAITS})) ORDER BY p.id LIMIT 1000) dead)",
                 in_rows(1)
             )),
             permits_of_tasks: sql(&permits("task_id")),
             permits_of_apps: sql(&permits("app_id")),
             permits_of_tenants: sql(&permits("tenant_id")),
+            permits_waiting: sql(&format!(
+                "SELECT p.task_id, MIN(l.due_time) FROM permit p JOIN task_log l ON l.id = p.id WHERE p.task_id IN {} \
+                 AND {WAITS} GROUP BY p.task_id",
+                in_rows(1)
+            )),
+            permit_waits: sql(&format!(
+                "SELECT p.id FROM permit p JOIN task_log l ON l.id = p.id WHERE p.id IN {} AND {WAITS}",
+                in_rows(1)
+            )),
+            permit_back: from("permit", "version = -l.version", ID, "l.id = v.n_id AND l.version > 0"),
             permit_drop: Sql::new(backend, &delete_from(backend, "permit", &rows(backend, 1, ID), "l.id = v.n_id")),
             permit_insert: sql(&format!(
                 "INSERT INTO permit (id, tenant_id, app_id, task_id, version) SELECT v.n_id, v.n_tenant_id, v.n_app_id, \
@@ -362,7 +380,11 @@ impl Statements {
             )),
             permit_holders: sql(&format!(
                 "SELECT {HANDED_COLUMNS} FROM {} JOIN permit p ON p.task_id = v.n_id JOIN task_log l ON l.id = p.id \
-                 WHERE +l.status = {DISPATCHED}",
+                 WHERE +l.status = {DISPATCHED} UNION ALL \
+                 SELECT {HANDED_COLUMNS} FROM {} JOIN permit p ON p.task_id = v.n_id JOIN task_log h ON h.id = p.id \
+                 AND h.shard_index = -1 AND +h.status = {DISPATCHED} JOIN task_log l ON l.task_id = h.task_id AND \
+                 l.fire_time = h.fire_time AND l.parent_id = h.id WHERE +l.status = {DISPATCHED}",
+                rows(backend, 1, ID),
                 rows(backend, 1, ID)
             )),
             uses: sql(&format!(
@@ -385,8 +407,8 @@ impl Statements {
             ),
             overdue: sql(&format!(
                 "SELECT l.task_id, l.fire_time FROM {} JOIN task_log l ON l.task_id = v.n_id AND l.fire_time >= v.n_from \
-                 WHERE (l.due_time < {{2}} AND l.origin = 'schedule' AND l.attempt = 0 AND +l.status IN ({INIT}, {QUEUED})) OR \
-                 (l.origin = 'misfire' AND l.reason <> 'misfire_skipped' AND +l.status <> {CANCELLED}) \
+                 WHERE ((l.due_time < {{2}} AND l.origin = 'schedule') OR l.origin = 'misfire') AND l.parent_id = 0 AND \
+                 +l.status NOT IN ({EXPIRED}, {CANCELLED}) \
                  ORDER BY l.fire_time DESC LIMIT {{3}}",
                 rows(backend, 1, &[("id", Kind::Big), ("from", Kind::Big)])
             )),
@@ -520,7 +542,7 @@ impl Statements {
                 in_rows(1)
             )),
             purge_select: sql(&format!(
-                "SELECT id FROM task_log WHERE id < {{1}} AND +status >= {SUCCEEDED} ORDER BY id LIMIT {{2}}"
+                "SELECT id FROM task_log WHERE id < {{1}} AND +status >= {SUCCEEDED} AND finished_at < {{3}} ORDER BY id LIMIT {{2}}"
             )),
             purge_delete: sql(&delete_from(
                 backend,
@@ -537,9 +559,15 @@ impl Statements {
                 sql(
                     "DELETE FROM follow_up WHERE id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = follow_up.id)",
                 ),
-                sql("DELETE FROM permit WHERE id < {1}"),
-                sql("DELETE FROM backfill_run WHERE id < {1}"),
-                sql("DELETE FROM run_key WHERE log_id < {1}"),
+                sql(
+                    "DELETE FROM permit WHERE id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = permit.id)",
+                ),
+                sql(
+                    "DELETE FROM backfill_run WHERE id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = backfill_run.id)",
+                ),
+                sql(
+                    "DELETE FROM run_key WHERE log_id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = run_key.log_id)",
+                ),
             ],
             parents_of_tasks: sql(&format!(
                 "SELECT p.child_id, t.app_id, t.name, a.name, p.on_outcome FROM {} JOIN task_parent p ON p.child_id = v.n_id \
@@ -547,10 +575,19 @@ impl Statements {
                 rows(backend, 1, ID)
             )),
             taken_fires: sql(&format!(
-                "SELECT l.fire_time FROM {} JOIN task_log l ON l.task_id = {{2}} AND l.fire_time = v.n_id AND \
-                 l.shard_index = {{3}}",
+                "SELECT l.fire_time, l.id, l.version, CASE WHEN l.status = {EXPIRED} AND l.attempt = 0 THEN 1 ELSE 0 END FROM {} \
+                 JOIN task_log l ON l.task_id = {{2}} AND l.fire_time = v.n_id AND l.shard_index = {{3}}",
                 rows(backend, 1, ID)
             )),
+            revive_fires: from(
+                "task_log",
+                &format!(
+                    "status = {INIT}, version = l.version + 1, revision = {{2}}, due_time = {{3}}, finished_at = 0, reason = '', \
+                     message = NULL, failures = 0, origin = {{5}}, priority = 0, params = {{4}}"
+                ),
+                ID_VERSION,
+                &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status = {EXPIRED}"),
+            ),
             insert_backfill: sql(&format!(
                 "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, bucket, \
                  fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, dispatched_at, \
@@ -560,12 +597,15 @@ impl Statements {
                 rows(backend, 1, BACKFILL)
             )),
             insert_backfill_runs: sql(&format!(
-                "INSERT INTO backfill_run (id, backfill_id) SELECT v.n_id, {{2}} FROM {}",
-                rows(backend, 1, BACKFILL)
+                "INSERT INTO backfill_run (id, backfill_id) SELECT v.n_id, {{2}} FROM {} WHERE 1 = 1 {}",
+                rows(backend, 1, BACKFILL),
+                or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = backfill_run.id")
             )),
             watch_backfill: sql(&format!(
-                "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON l.id = v.n_id",
-                rows(backend, 1, BACKFILL)
+                "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON l.id = v.n_id \
+                 WHERE 1 = 1 {}",
+                rows(backend, 1, BACKFILL),
+                or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = follow_up.id")
             )),
             calendars: sql(&format!(
                 "SELECT c.tenant_id, c.name, c.version, c.body FROM {} JOIN calendar c ON c.tenant_id = v.n_tenant_id \

@@ -62,6 +62,16 @@ pub struct TaskView {
     pub updated_at: i64,
 }
 
+impl TaskView {
+    /// After which instant (ms) the fires of another definition count from an edit at `now` on: an
+    /// edit that leaves the schedule alone also owes what nobody had written yet.
+    #[must_use]
+    pub fn fires_after(&self, spec: &TaskSpec, activity: &Activity, now: i64) -> i64 {
+        let goes_on = self.activity.started && activity.started && self.spec.fires_like(spec);
+        if goes_on { now.min(self.next_fire_at.saturating_sub(1)) } else { now }
+    }
+}
+
 /// A task to be.
 #[derive(Debug, Clone)]
 pub struct NewTask {
@@ -127,6 +137,9 @@ const VIEW_COLUMNS: &str = "t.id, t.tenant_id, t.app_id, n.name, a.name, t.start
 /// How many those are.
 const VIEW_COUNT: usize = 15;
 
+/// Names that one statement looks for.
+const NAMES_AT_ONCE: usize = 100;
+
 impl SqlStore {
     /// Creates and changes tasks, all or none; answers what executors hold of each changed one,
     /// in their order.
@@ -135,9 +148,15 @@ impl SqlStore {
     }
 
     async fn apply_tasks_once(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
-        let mut scopes = Vec::with_capacity(new.len());
-        for task in new {
-            scopes.push(self.scope(&task.tenant, &task.app).await?);
+        let mut scopes: Vec<Scope> = Vec::with_capacity(new.len());
+        for (at, task) in new.iter().enumerate() {
+            // The tasks of a file mostly are of one app.
+            let known =
+                at.checked_sub(1).filter(|last| (&new[*last].tenant, &new[*last].app) == (&task.tenant, &task.app));
+            scopes.push(match known {
+                Some(last) => scopes[last],
+                None => self.scope(&task.tenant, &task.app).await?,
+            });
         }
         let tx = self.begin("change tasks").await?;
         for (task, scope) in new.iter().zip(&scopes) {
@@ -157,9 +176,8 @@ impl SqlStore {
         for (id, scope, spec) in &linked {
             self.set_parents(&tx, *scope, *id, spec).await?;
         }
-        for (id, scope, _) in &linked {
-            self.refuse_cycle(&tx, scope.tenant_id, *id).await?;
-        }
+        let children = linked.iter().map(|(id, scope, _)| (scope.tenant_id, *id)).collect();
+        self.refuse_cycles(&tx, &children).await?;
         tx.commit().await?;
         Ok(held)
     }
@@ -230,7 +248,9 @@ impl SqlStore {
         if spec.calendar != before.spec.calendar {
             self.know_calendar(tx, before.scope.tenant_id, spec).await?;
         }
-        let next = self.first_fire(tx, before.id, before.scope.tenant_id, spec, activity.started, anchor, now).await?;
+        let since = before.fires_after(spec, activity, now);
+        let next =
+            self.first_fire(tx, before.id, before.scope.tenant_id, spec, activity.started, anchor, since).await?;
         let paused_at = match (&activity.pause_note, &before.activity.pause_note) {
             (None, _) => 0,
             (Some(_), Some(_)) => before.paused_at,
@@ -277,6 +297,9 @@ impl SqlStore {
             next,
             now,
         };
+        if !activity.started && *reason != Reason::TaskEdited {
+            self.end_backfills(tx, before.id, now).await?;
+        }
         let held = self.take_back(tx, &taken).await?;
         if spec.schedule == ScheduleKind::FixedDelay && activity.started {
             self.adopt(tx, before.id, &held).await?;
@@ -381,6 +404,7 @@ impl SqlStore {
         const ACTION: &str = "delete a task";
         let tx = self.begin(ACTION).await?;
         self.drop_links(&tx, before.id).await?;
+        self.end_backfills(&tx, before.id, now).await?;
         let sql = Sql::new(self.backend, "DELETE FROM task WHERE id = {1} AND revision = {2}");
         if tx.execute(&sql, [before.id.into(), before.revision.into()]).await? == 0 {
             return Err(changed_meanwhile(ACTION, before));
@@ -464,12 +488,7 @@ impl SqlStore {
 
     /// Lists tasks by id.
     pub async fn list_tasks(&self, filter: &TaskFilter) -> Result<Vec<TaskView>> {
-        let head = format!(
-            "SELECT {VIEW_COLUMNS}, {} FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a ON a.id = t.app_id \
-             WHERE t.id > {{1}}",
-            spec_list("t.")
-        );
-        let mut wanted = Conditions::new(head, vec![filter.after.into()]);
+        let mut wanted = Conditions::new(format!("{} WHERE t.id > {{1}}", views()), vec![filter.after.into()]);
         wanted.and("n.name = ", filter.tenant.clone());
         wanted.and("a.name = ", filter.app.clone());
         wanted.and("t.name = ", filter.name.clone());
@@ -477,6 +496,28 @@ impl SqlStore {
         wanted.and("t.id = ", filter.id);
         let statement = wanted.finish(self, "ORDER BY t.id", filter.limit);
         let mut tasks = self.query_raw("list tasks", statement, task_view).await?;
+        self.fill_parents(&mut tasks).await?;
+        Ok(tasks)
+    }
+
+    /// The tasks of an app that have one of these names.
+    pub async fn tasks_named(&self, scope: Scope, names: &[String]) -> Result<Vec<TaskView>> {
+        let sql = Sql::new(
+            self.backend,
+            &format!(
+                "{} WHERE t.tenant_id = {{1}} AND t.app_id = {{2}} AND t.name IN ({})",
+                views(),
+                markers(3, NAMES_AT_ONCE)
+            ),
+        );
+        let mut tasks = Vec::new();
+        for chunk in names.chunks(NAMES_AT_ONCE) {
+            // The last name fills the row up: the text of the statement stays the same.
+            let filled = (0..NAMES_AT_ONCE).filter_map(|at| chunk.get(at).or_else(|| chunk.last()));
+            let mut values: Vec<Value> = vec![scope.tenant_id.into(), scope.app_id.into()];
+            values.extend(filled.map(|name| Value::from(name.as_str())));
+            tasks.extend(self.query_raw("find tasks by name", sql.bind_all(values), task_view).await?);
+        }
         self.fill_parents(&mut tasks).await?;
         Ok(tasks)
     }
@@ -502,6 +543,14 @@ impl SqlStore {
         self.add_calendar(tx, tenant_id, spec, &mut schedule).await?;
         Ok(schedule.next_after(now))
     }
+}
+
+/// The head of a statement that reads [`TaskView`]s.
+fn views() -> String {
+    format!(
+        "SELECT {VIEW_COLUMNS}, {} FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a ON a.id = t.app_id",
+        spec_list("t.")
+    )
 }
 
 /// What a change of a task takes back.

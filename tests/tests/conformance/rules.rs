@@ -116,7 +116,7 @@ async fn calendars_have_versions_and_reach_their_tasks(world: World, store: SqlS
     store.delete_calendar("retail", "work").await.unwrap();
     assert!(store.list_calendars("retail", None).await.unwrap().is_empty());
     let lost = world.change(
-        crate::fixture::edit_to(&world.task(task.id).await, |spec| spec.calendar = "work".to_owned()),
+        crate::fixture::edit_to(&world.task(task.id).await, |spec| "work".clone_into(&mut spec.calendar)),
         world.now,
     );
     let refused = lost.await.unwrap_err();
@@ -145,7 +145,7 @@ async fn a_backfill_writes_so_many_at_a_time_and_leaves_out_what_exists(world: W
     store.create_backfill(&backfill, world.now).await.unwrap();
     let advance = async || {
         let open = store.open_backfills(10).await.unwrap();
-        let Some(open) = open.first() else { return None };
+        let open = open.first()?;
         Some(store.advance(open, &|| world.id(), world.now).await.unwrap())
     };
     let filled = async |status: Status| {

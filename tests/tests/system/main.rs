@@ -35,6 +35,7 @@ macro_rules! kind {
 mod main_job;
 
 mod database_away;
+mod fairness;
 mod node_death;
 mod sharing;
 
@@ -42,6 +43,10 @@ mod executor_death;
 mod executor_stop;
 mod hand_over;
 mod results;
+
+mod blocking;
+mod limits;
+mod routing;
 
 mod edits;
 mod policies;

@@ -5,7 +5,7 @@ use super::rows::State;
 use async_trait::async_trait;
 use carillon::domain::permit::{Ask, Held, grant};
 use carillon::domain::routing::{Use, UseChange};
-use carillon::domain::{Origin, Reason, Run, Status};
+use carillon::domain::{Origin, Run, Status};
 use carillon::store::{HandedRun, PermitStore, Result};
 use std::collections::HashSet;
 
@@ -15,11 +15,15 @@ impl PermitStore for ModelStore {
         self.call("acquire permits", |state, _| {
             let own: HashSet<i64> = asks.iter().map(|ask| ask.id).collect();
             let held = state.held(&own);
-            let granted: Vec<Ask> = grant(asks, held).into_iter().map(|place| asks[place]).collect();
-            for ask in &granted {
-                state.permits.insert(ask.id, *ask);
+            let granted: HashSet<i64> = grant(asks, held).into_iter().map(|place| asks[place].id).collect();
+            for ask in asks {
+                if granted.contains(&ask.id) {
+                    state.permits.insert(ask.id, *ask);
+                } else if ask.in_order {
+                    state.permits.insert(ask.id, Ask { version: -ask.version, ..*ask });
+                }
             }
-            Ok(granted.iter().map(|ask| ask.id).collect())
+            Ok(granted)
         })
         .await
     }
@@ -27,7 +31,9 @@ impl PermitStore for ModelStore {
     async fn release(&self, ids: &[i64]) -> Result<()> {
         self.call("release permits", |state, _| {
             for id in ids {
-                state.permits.remove(id);
+                if let Some(ask) = state.permits.get_mut(id).filter(|ask| ask.version > 0) {
+                    ask.version = -ask.version;
+                }
             }
             Ok(())
         })
@@ -68,15 +74,14 @@ impl PermitStore for ModelStore {
 
     async fn overdue(&self, since: &[(i64, i64)], due_before: i64, limit: u64) -> Result<Vec<(i64, i64)>> {
         self.call("read overdue", |state, _| {
-            let waits = |status| matches!(status, Status::Init | Status::Queued);
-            let is_late = |run: &&Run| {
-                run.origin == Origin::Schedule && run.attempt == 0 && waits(run.status) && run.due_time < due_before
-            };
-            let is_made_up_for = |run: &&Run| {
-                run.origin == Origin::Misfire && run.reason != Reason::MisfireSkipped && run.status != Status::Cancelled
+            let counts = |status| !matches!(status, Status::Expired | Status::Cancelled);
+            let is_missed = |run: &Run| {
+                (run.origin == Origin::Schedule && run.due_time < due_before) || run.origin == Origin::Misfire
             };
             let wanted = state.logs.values().map(|row| &row.run).filter(|run| {
-                (is_late(run) || is_made_up_for(run))
+                is_missed(run)
+                    && run.parent_id == 0
+                    && counts(run.status)
                     && since.iter().any(|(task, from)| run.task_id == *task && run.fire_time >= *from)
             });
             let mut found: Vec<(i64, i64)> = wanted.map(|run| (run.task_id, run.fire_time)).collect();
@@ -92,6 +97,13 @@ impl State {
     /// Permits that count, but for those of `own`.
     fn held(&self, own: &HashSet<i64>) -> Held {
         let mut held = Held::default();
+        for ask in self.permits.values() {
+            let Some(run) = self.logs.get(&ask.id).map(|row| &row.run) else { continue };
+            if run.status == Status::Queued && run.version == -ask.version {
+                let first = held.waiting.entry(ask.task_id).or_insert(run.due_time);
+                *first = run.due_time.min(*first);
+            }
+        }
         for ask in self.permits.values().filter(|ask| !own.contains(&ask.id)) {
             let Some(row) = self.logs.get(&ask.id) else { continue };
             let counts = match row.run.status {
