@@ -376,8 +376,8 @@ pub trait PermitStore: Send + Sync {
     /// Adds uses; other nodes add at the same time.
     async fn add_uses(&self, changes: &[UseChange], new_id: &(dyn Fn() -> i64 + Sync)) -> Result<()>;
     /// Fires of the schedule, at or after the instant beside each task, that were due before
-    /// `due_before` (ms) and have neither expired nor been cancelled, and those that were not
-    /// written in time and are made up for: (task, fire time), latest first.
+    /// `due_before` (ms), or made up for as nobody had written them in time, and have neither expired
+    /// nor been cancelled: (task, fire time), latest first.
     async fn overdue(&self, since: &[(i64, i64)], due_before: i64, limit: u64) -> Result<Vec<(i64, i64)>>;
 }
 

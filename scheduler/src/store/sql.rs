@@ -404,8 +404,8 @@ impl Statements {
             ),
             overdue: sql(&format!(
                 "SELECT l.task_id, l.fire_time FROM {} JOIN task_log l ON l.task_id = v.n_id AND l.fire_time >= v.n_from \
-                 WHERE l.parent_id = 0 AND +l.status <> {CANCELLED} AND ((l.due_time < {{2}} AND l.origin = 'schedule' AND \
-                 +l.status <> {EXPIRED}) OR (l.origin = 'misfire' AND l.reason <> 'misfire_skipped')) \
+                 WHERE ((l.due_time < {{2}} AND l.origin = 'schedule') OR l.origin = 'misfire') AND l.parent_id = 0 AND \
+                 +l.status NOT IN ({EXPIRED}, {CANCELLED}) \
                  ORDER BY l.fire_time DESC LIMIT {{3}}",
                 rows(backend, 1, &[("id", Kind::Big), ("from", Kind::Big)])
             )),

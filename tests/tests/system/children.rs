@@ -62,8 +62,8 @@ async fn ends_outputs_and_chains(kind: Kind) {
     };
     let all = api.make_task(&app, "after all", "echo", both("all")).await;
     let any = api.make_task(&app, "after any", "echo", both("any")).await;
-    let large = api.make_task(&app, "large", "echo", json!({ "params": "x".repeat(60_000) })).await;
-    let also = api.make_task(&app, "also large", "echo", json!({ "params": "y".repeat(60_000) })).await;
+    let large = api.make_task(&app, "large", "echo", json!({ "params": "x".repeat(10_000) })).await;
+    let also = api.make_task(&app, "also large", "echo", json!({ "params": "y".repeat(10_000) })).await;
     let too_large = after(json!([{ "task": "large" }, { "task": "also large" }]));
     let too_large = api.make_task(&app, "too large", "echo", too_large).await;
     let shown = api.task(elsewhere).await;
