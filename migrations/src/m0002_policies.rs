@@ -170,6 +170,8 @@ const INDEXES: &[(&str, &str, &[&str], bool)] = &[
     ("permit_app", "permit", &["app_id"], false),
     ("permit_tenant", "permit", &["tenant_id"], false),
     ("routing_use_address", "routing_use", &["task_id", "address"], true),
+    ("run_key_log", "run_key", &["log_id"], false),
+    ("backfill_task", "backfill", &["task_id"], false),
     ("backfill_status", "backfill", &["status"], false),
     ("backfill_run_backfill", "backfill_run", &["backfill_id"], false),
     // Claims (earliest first, leaving out tenants that have their share, save what is more urgent)

@@ -16,6 +16,7 @@ pub mod outcome;
 pub mod engine;
 pub mod redefine;
 pub mod settings;
+pub mod task_files;
 
 pub mod api;
 pub mod node;

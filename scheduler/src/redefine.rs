@@ -3,7 +3,7 @@
 //! what the answer names.
 
 use crate::dispatch::TookBack;
-use crate::domain::task::TaskSpec;
+use crate::domain::task::{ScheduleKind, TaskSpec};
 use crate::domain::{Reason, Status};
 use crate::engine::Engine;
 use crate::store::{
@@ -21,15 +21,18 @@ pub struct Left {
     pub unreachable: Vec<String>,
     /// Fire time of the earliest run that was dropped.
     first_dropped: Option<i64>,
+    /// Fires of the schedule that were dropped.
+    dropped_fires: usize,
 }
 
 /// The change from `before` to another definition or state.
 #[must_use]
 pub fn change_of(before: TaskView, spec: TaskSpec, activity: Activity) -> TaskChange {
-    let reason = match (&activity, before.activity.started) {
-        (Activity { started: false, pause_note: Some(_) }, _) => Reason::TaskPaused,
-        (Activity { started: false, .. }, _) => Reason::TaskStopped,
-        _ => Reason::TaskEdited,
+    let reason = match &activity {
+        same if *same == before.activity => Reason::TaskEdited,
+        Activity { started: false, pause_note: Some(_) } => Reason::TaskPaused,
+        Activity { started: false, pause_note: None } => Reason::TaskStopped,
+        Activity { started: true, .. } => Reason::TaskEdited,
     };
     TaskChange { before, spec, activity, reason }
 }
@@ -89,11 +92,18 @@ impl Redefiner {
     async fn follow(&self, change: &TaskChange, held: Unsent, now: i64) -> Result<Left> {
         let TaskChange { before, spec, activity, reason } = change;
         let left = self.take_back(held, *reason).await?;
+        if !activity.started && left.dropped_fires > 0 {
+            self.store.uncount(before.id, left.dropped_fires).await?;
+        }
         if spec.routing != before.spec.routing {
             let from = left.first_dropped.map_or(now, |fire_time| fire_time.min(now));
             self.store.clear_cancelled(before.id, from).await?;
         }
-        if let Some(from) = left.first_dropped.filter(|_| activity.started) {
+        if spec.schedule == ScheduleKind::FixedDelay {
+            if activity.started && left.first_dropped.is_some() {
+                self.store.begin_anew(before.id, before.revision + 1).await?;
+            }
+        } else if let Some(from) = left.first_dropped.filter(|_| activity.started) {
             // Never into the past: a retry that was dropped belonged to a fire that has been.
             self.store.rewind(before.id, before.revision + 1, from.max(now), now).await?;
         }
@@ -124,17 +134,15 @@ impl Redefiner {
         };
         let text = |ids: &[i64], more: &[i64]| ids.iter().chain(more).map(ToString::to_string).collect();
         let dropped = |id: &i64| took.dropped.contains(id) || second.dropped.contains(id);
+        // A retry's fire has been, and a run that no schedule names has no instant: neither is
+        // owed another run.
+        let fires = held.iter().map(|handed| &handed.run);
+        let fires = fires.filter(|run| dropped(&run.id) && run.failures == 0 && run.origin.is_scheduled());
         Ok(Left {
             running: text(&took.running, &second.running),
             unreachable: text(&took.unreachable, &second.unreachable),
-            // A retry's fire has been, and a run that no schedule names has no instant: neither is
-            // owed another run.
-            first_dropped: held
-                .iter()
-                .map(|handed| &handed.run)
-                .filter(|run| dropped(&run.id) && run.failures == 0 && run.origin.is_scheduled())
-                .map(|run| run.fire_time)
-                .min(),
+            first_dropped: fires.clone().map(|run| run.fire_time).min(),
+            dropped_fires: fires.filter(|run| run.parent_id == 0).count(),
         })
     }
 }

@@ -63,10 +63,21 @@ impl Api {
         (status, serde_json::from_str(&text).unwrap_or(Value::Null))
     }
 
-    async fn expect(&self, status: u16, method: Method, path: &str, body: Option<&Value>) -> Value {
+    /// A request that must be answered with `status`.
+    pub async fn expect(&self, status: u16, method: Method, path: &str, body: Option<&Value>) -> Value {
         let (got, answer) = self.send(method.clone(), path, body).await;
         assert_eq!(got, status, "{method} {path} with {body:?} answered {answer}");
         answer
+    }
+
+    /// A request that must be refused with `status`; its `errors` as (field, message).
+    pub async fn refused(&self, status: u16, method: Method, path: &str, body: &Value) -> Vec<(String, String)> {
+        let answer = self.expect(status, method, path, Some(body)).await;
+        assert_eq!(answer["status"], status, "no problem document: {answer}");
+        assert!(answer["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{answer}");
+        let text = |error: &Value, at: &str| error[at].as_str().unwrap_or_default().to_owned();
+        let errors = answer["errors"].as_array().cloned().unwrap_or_default();
+        errors.iter().map(|error| (text(error, "field"), text(error, "message"))).collect()
     }
 
     /// `GET`, which must succeed.
@@ -126,7 +137,7 @@ impl Api {
     }
 
     /// Runs a task by hand with `fields` (`params`, `delay_ms`, `priority` …); the id of the log.
-    pub async fn run_with(&self, id: i64, fields: Value) -> i64 {
+    pub async fn run_log_with(&self, id: i64, fields: Value) -> i64 {
         let answer = self.expect(202, Method::POST, &format!("/tasks/{id}/run"), Some(&fields)).await;
         id_of(&answer["log"]).unwrap_or_else(|| panic!("no log in {answer}"))
     }
@@ -139,6 +150,23 @@ impl Api {
     /// Cancels a run; status and the log.
     pub async fn kill(&self, log: i64) -> (u16, Value) {
         self.send(Method::POST, &format!("/task-logs/{log}/cancel"), None).await
+    }
+
+    /// Runs a task as `body` says; the whole answer.
+    pub async fn run_with(&self, id: i64, body: Value) -> Value {
+        self.expect(202, Method::POST, &format!("/tasks/{id}/run"), Some(&body)).await
+    }
+
+    /// Pauses a task.
+    pub async fn pause(&self, id: i64, note: &str) -> Value {
+        let body = json!({ "note": note });
+        self.expect(200, Method::POST, &format!("/tasks/{id}/pause"), Some(&body)).await
+    }
+
+    /// The coming fires of an unsaved schedule, and what is skipped in between.
+    pub async fn preview(&self, body: Value) -> Vec<Value> {
+        let answer = self.expect(200, Method::POST, "/schedules/preview", Some(&body)).await;
+        answer["items"].as_array().cloned().unwrap_or_default()
     }
 
     /// Cancels a run.

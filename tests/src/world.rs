@@ -184,6 +184,24 @@ impl World {
         .await;
     }
 
+    /// No node said anything at level ERROR, and none panicked.
+    pub fn assert_no_errors(&self) {
+        for node in self.nodes.lock().unwrap().iter() {
+            let log = node.process.log();
+            let is_error = |line: &&str| line.contains(" ERROR ") || line.contains("panicked at");
+            let errors: Vec<&str> = log.lines().filter(is_error).collect();
+            assert!(errors.is_empty(), "node {} says: {}", node.name, crate::wait::sample(&errors));
+        }
+    }
+
+    /// Settles, checks, and no node may have logged an error. For worlds where nothing was broken
+    /// on purpose that a node must complain about.
+    pub async fn end_well(&self) -> (Vec<LogRow>, Vec<Start>) {
+        let ended = self.settle_and_check().await;
+        self.assert_no_errors();
+        ended
+    }
+
     /// Waits until every run that is due has ended by itself (a stop would end some that are
     /// stuck), then stops every task and waits until every log has ended.
     pub async fn settle(&self) {

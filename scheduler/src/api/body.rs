@@ -1,6 +1,7 @@
 //! Bodies, bounded in size and time.
 
 use super::problem::Problem;
+use crate::domain::FieldError;
 use actix_web::web::{Bytes, BytesMut, Payload};
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
@@ -40,15 +41,33 @@ pub async fn read(mut payload: Payload, limit: usize) -> Result<Bytes, BodyError
 
 /// Reads a JSON body of the management API.
 pub async fn json<T: DeserializeOwned>(payload: Payload) -> Result<T, Problem> {
-    let body = read(payload, BYTES_MAX).await.map_err(|error| match error {
-        BodyError::TooLarge => Problem::too_large(BYTES_MAX),
+    json_within(payload, BYTES_MAX).await
+}
+
+/// Reads a JSON body of at most `limit` bytes.
+pub async fn json_within<T: DeserializeOwned>(payload: Payload, limit: usize) -> Result<T, Problem> {
+    let body = read(payload, limit).await.map_err(|error| match error {
+        BodyError::TooLarge => Problem::too_large(limit),
         BodyError::TooSlow => Problem::too_slow(),
         BodyError::Broken(detail) => Problem::invalid(format!("the body cannot be read: {detail}")),
     })?;
     let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
     let mut reader = serde_json::Deserializer::from_slice(body);
-    serde_path_to_error::deserialize(&mut reader).map_err(|error| match error.path().to_string().as_str() {
-        "." => Problem::invalid(format!("the body is not as expected: {}", error.inner())),
-        field => Problem::invalid(format!("{field}: {}", error.inner())),
+    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let message = error.inner().to_string();
+        match error.path().to_string().as_str() {
+            "." => match named(&message) {
+                Some(field) => FieldError::new(field, message).into(),
+                None => Problem::invalid(format!("the body is not as expected: {message}")),
+            },
+            field => FieldError::new(field, message).into(),
+        }
     })
+}
+
+/// The field that a message is about although the path does not lead to it.
+fn named(message: &str) -> Option<String> {
+    let kinds = ["unknown field `", "missing field `"];
+    let rest = kinds.iter().find_map(|kind| message.strip_prefix(kind))?;
+    rest.split('`').next().map(str::to_owned)
 }

@@ -9,6 +9,7 @@ mod problem;
 mod rules;
 mod runs;
 mod schedules;
+mod task_files;
 mod tasks;
 mod tenants;
 mod wire;
@@ -76,6 +77,8 @@ pub fn server(api: Api, listener: TcpListener) -> std::io::Result<(Server, Serve
                 web::scope("/api/v1")
                     .wrap(from_fn(authorised))
                     .configure(tenants::routes)
+                    // Before `/tasks/{id}`.
+                    .configure(task_files::routes)
                     .configure(tasks::routes)
                     .configure(runs::routes)
                     .configure(schedules::routes)

@@ -29,6 +29,11 @@ impl Problem {
         Self { status: StatusCode::BAD_REQUEST, detail, errors }
     }
 
+    /// 400: what is refused as a whole, and every field that is the reason.
+    pub fn refused(detail: impl Into<String>, errors: Vec<FieldError>) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, detail: detail.into(), errors }
+    }
+
     /// 401
     pub fn unauthorised() -> Self {
         Self {
@@ -90,7 +95,7 @@ impl From<StoreError> for Problem {
         if status.is_server_error() {
             tracing::error!(%error, "management request failed");
         }
-        Self { status, detail, errors: Vec::new() }
+        Self { status, detail, errors: error.field().cloned().into_iter().collect() }
     }
 }
 

@@ -21,7 +21,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
-    count: Option<usize>,
+    count: Option<i64>,
     after: Option<i64>,
 }
 
@@ -35,7 +35,7 @@ async fn of_task(
     let anchor = if task.activity.started { task.anchor_at } else { now };
     let schedule = ready(&api, &task.tenant, &task.spec, anchor, task.id).await?;
     let left = if task.spec.max_fires > 0 { task.spec.max_fires - task.fires } else { i64::MAX };
-    Ok(answer(&schedule, wanted.after.unwrap_or(now), wanted.count, left))
+    Ok(answer(&schedule, wanted.after.unwrap_or(now), checked(wanted.count)?, left))
 }
 
 /// Body: the fields of a task that say when, and `tenant` for its calendars, `count`, `after`.
@@ -47,7 +47,11 @@ async fn of_spec(api: web::Data<Api>, payload: web::Payload) -> Result<HttpRespo
         None => Ok(None),
         Some(value) => value.as_i64().map(Some).ok_or_else(|| FieldError::new(field, "a number is allowed")),
     };
-    let (count, after) = (number("count", count)?, number("after", after)?);
+    let (count, after) = (checked(number("count", count)?)?, number("after", after)?);
+    let tenant = match &tenant {
+        None => "",
+        Some(tenant) => tenant.as_str().ok_or_else(|| FieldError::new("tenant", "the name of a tenant is allowed"))?,
+    };
     let spec = defaults(&api).patched(fields)?;
     // A preview needs no name and no handler.
     let named = TaskSpec { name: "preview".to_owned(), handler: "preview".to_owned(), ..spec.clone() };
@@ -56,10 +60,15 @@ async fn of_spec(api: web::Data<Api>, payload: web::Payload) -> Result<HttpRespo
         return Err(Problem::fields(refused));
     }
     let now = api.engine.clock.now_ms();
-    let tenant = tenant.as_ref().and_then(Value::as_str).unwrap_or_default();
     let schedule = ready(&api, tenant, &spec, now, 0).await?;
     let left = if spec.max_fires > 0 { spec.max_fires } else { i64::MAX };
-    Ok(answer(&schedule, after.unwrap_or(now), count.and_then(|count| usize::try_from(count).ok()), left))
+    Ok(answer(&schedule, after.unwrap_or(now), count, left))
+}
+
+/// How many fires are wanted.
+fn checked(count: Option<i64>) -> Result<usize, FieldError> {
+    let count = usize::try_from(count.unwrap_or(10)).ok().filter(|count| (1..=COUNT_MAX).contains(count));
+    count.ok_or_else(|| FieldError::new("count", format!("1 to {COUNT_MAX} are allowed")))
 }
 
 async fn ready(api: &Api, tenant: &str, spec: &TaskSpec, anchor: i64, seed: i64) -> Result<Schedule, Problem> {
@@ -70,8 +79,8 @@ async fn ready(api: &Api, tenant: &str, spec: &TaskSpec, anchor: i64, seed: i64)
     Ok(schedule)
 }
 
-fn answer(schedule: &Schedule, after: i64, count: Option<usize>, left: i64) -> HttpResponse {
-    let count = count.unwrap_or(10).clamp(1, COUNT_MAX).min(usize::try_from(left).unwrap_or(0));
+fn answer(schedule: &Schedule, after: i64, count: usize, left: i64) -> HttpResponse {
+    let count = count.min(usize::try_from(left).unwrap_or(0));
     let items = if count == 0 { Vec::new() } else { schedule.preview(after, count) };
     HttpResponse::Ok().json(json!({ "items": items }))
 }

@@ -3,6 +3,7 @@
 use super::problem::Problem;
 use super::{Api, body};
 use crate::domain::FieldError;
+use crate::domain::task::file::NOTE_CHARS_MAX;
 use crate::domain::task::{NEVER, ScheduleKind, TaskSpec};
 use crate::redefine::{Left, change_of};
 use crate::store::{Activity, NewTask, TaskFilter, TaskView};
@@ -11,10 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// Items in one page at most.
-const PAGE_MAX: u64 = 500;
-
-/// Longest pause note, characters.
-const NOTE_CHARS_MAX: usize = 1_000;
+pub const PAGE_MAX: u64 = 500;
 
 /// Routes.
 pub fn routes(config: &mut web::ServiceConfig) {

@@ -2,7 +2,7 @@
 
 use super::problem::Problem;
 use super::{Api, body};
-use crate::store::NewKey;
+use crate::store::{NewKey, TenantView};
 use actix_web::{HttpResponse, web};
 use carillon_protocol::sign::random_hex;
 use serde::Deserialize;
@@ -30,7 +30,8 @@ struct NewApp {
 
 async fn list_tenants(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
     let tenants = api.store.tenants().await?;
-    let items: Vec<_> = tenants.iter().map(|(id, name)| json!({ "id": id.to_string(), "name": name })).collect();
+    let output = |tenant: &TenantView| json!({ "id": tenant.id.to_string(), "name": tenant.name, "max_concurrent": tenant.max_concurrent });
+    let items: Vec<_> = tenants.iter().map(output).collect();
     Ok(HttpResponse::Ok().json(json!({ "items": items })))
 }
 
@@ -47,7 +48,15 @@ async fn list_apps(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
     let apps = api.store.apps().await?;
     let items: Vec<_> = apps
         .iter()
-        .map(|app| json!({ "id": app.id.to_string(), "tenant": app.tenant, "name": app.name, "keys": app.keys }))
+        .map(|app| {
+            json!({
+                "id": app.id.to_string(),
+                "tenant": app.tenant,
+                "name": app.name,
+                "max_concurrent": app.max_concurrent,
+                "keys": app.keys,
+            })
+        })
         .collect();
     Ok(HttpResponse::Ok().json(json!({ "items": items })))
 }

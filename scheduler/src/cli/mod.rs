@@ -1,6 +1,7 @@
-//! The command line: `carillon serve`, `migrate`, `schedule next`, `config check`.
+//! The command line: `carillon serve`, `migrate`, `tasks`, `schedule next`, `config check`.
 
 pub mod schedule;
+pub mod tasks;
 
 use crate::node;
 use crate::settings::{LogFormat, LogSettings, Settings};
@@ -9,6 +10,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 /// A multi-tenant cron dispatcher.
@@ -27,6 +29,8 @@ pub enum Command {
     Serve(ConfigArgs),
     /// Bring the database's schema up to date.
     Migrate(ConfigArgs),
+    /// Apply and export task files.
+    Tasks(tasks::TasksArgs),
     /// Look at schedules.
     Schedule(schedule::ScheduleArgs),
     /// Look at the configuration.
@@ -57,26 +61,26 @@ pub enum ConfigCommand {
     Check(ConfigArgs),
 }
 
-/// Carries the command out.
+/// Carries the command out; answers what the process exits with.
 ///
 /// # Errors
 /// What went wrong, where, and how to mend it.
-pub fn run(cli: Cli) -> anyhow::Result<()> {
+pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
+        Command::Tasks(args) => return runtime()?.block_on(tasks::run(&args)),
         Command::Schedule(args) => {
             let schedule::ScheduleCommand::Next(next) = &args.command;
             let (stdin, stdout) = (std::io::stdin(), std::io::stdout());
-            schedule::run(next, &mut stdout.lock(), &mut stdin.lock()).map_err(|error| anyhow::anyhow!("{error}"))
+            schedule::run(next, &mut stdout.lock(), &mut stdin.lock()).map_err(|error| anyhow::anyhow!("{error}"))?;
         }
         Command::Config(ConfigCommandArgs { command: ConfigCommand::Check(args) }) => {
             Settings::load(args.config.as_deref())?;
             println!("the configuration is usable");
-            Ok(())
         }
         Command::Migrate(args) => {
             let settings = Settings::load(args.config.as_deref())?;
             start_logging(&settings.log)?;
-            runtime()?.block_on(migrate(&settings))
+            runtime()?.block_on(migrate(&settings))?;
         }
         Command::Serve(args) => {
             let settings = Settings::load(args.config.as_deref())?;
@@ -84,9 +88,10 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             runtime()?.block_on(async {
                 let shutdown = shutdown_signal()?;
                 node::serve(settings, shutdown).await
-            })
+            })?;
         }
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn migrate(settings: &Settings) -> anyhow::Result<()> {

@@ -6,7 +6,7 @@ use crate::domain::{Executor, Reason, Status};
 use crate::store::{Change, HandStore, HandedRun, OutcomeStore, Result};
 use carillon_protocol::{Cancel, CancelOutcome, DISPATCH_ITEMS_MAX, RunKey};
 use futures_util::future::join_all;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What became of runs that executors had.
@@ -18,8 +18,6 @@ pub struct TookBack {
     pub running: Vec<i64>,
     /// Their executor could not be asked; they may still start.
     pub unreachable: Vec<i64>,
-    /// How many were told to stop, and it is written down.
-    pub noted: usize,
 }
 
 /// Shards stopped in one round.
@@ -73,17 +71,20 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
         for batch in changes.chunks(crate::store::BATCH_MAX) {
             took.dropped.extend(self.store.change(batch).await?);
         }
-        self.close_parents(parents, reason, &took).await?;
+        let closed = self.close_parents(parents, reason, &took).await?;
+        took.dropped.extend(closed);
         Ok(took)
     }
 
     /// Stops `runs` (DISPATCHED) for `reason`, wherever they are: the wish is written down first,
     /// so that it outlives this node and an executor that cannot be reached; a run counts as
     /// stopped when its executor says so. Shards are stopped with their parent.
-    pub async fn stop(&self, runs: Vec<HandedRun>, reason: Reason) -> Result<TookBack> {
+    ///
+    /// Answers how many the wish was written down for: the others had moved on.
+    pub async fn stop(&self, runs: Vec<HandedRun>, reason: Reason) -> Result<usize> {
         let parents: Vec<i64> =
             runs.iter().filter(|handed| handed.run.is_parent()).map(|handed| handed.run.id).collect();
-        let took = self.note_and_take_back(runs, reason).await?;
+        let noted = self.note_and_take_back(runs, reason).await?;
         if !parents.is_empty() {
             for _ in 0..ROUNDS_MAX {
                 if self.stop_shards().await? == 0 {
@@ -92,10 +93,10 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
             }
             self.store.settle_parents(&parents, self.clock.now_ms()).await?;
         }
-        Ok(took)
+        Ok(noted)
     }
 
-    async fn note_and_take_back(&self, runs: Vec<HandedRun>, reason: Reason) -> Result<TookBack> {
+    async fn note_and_take_back(&self, runs: Vec<HandedRun>, reason: Reason) -> Result<usize> {
         let keys: Vec<(i64, i64)> = runs.iter().map(|handed| (handed.run.id, handed.run.version)).collect();
         let noted = self.store.note_stop(&keys, reason).await?;
         let mut stopping: Vec<HandedRun> = runs.into_iter().filter(|handed| noted.contains(&handed.run.id)).collect();
@@ -105,8 +106,8 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
         }
         // A parent ends with its shards.
         stopping.retain(|handed| !handed.run.is_parent());
-        let took = self.take_back(stopping, reason, true).await?;
-        Ok(TookBack { noted: noted.len(), ..took })
+        self.take_back(stopping, reason, true).await?;
+        Ok(noted.len())
     }
 
     /// Stops shards whose parent was told to stop; one between two attempts is nobody's, and ends
@@ -193,16 +194,16 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
     }
 
     /// A parent none of whose shards has started is cancelled with them.
-    async fn close_parents(&self, parents: Vec<HandedRun>, reason: Reason, took: &TookBack) -> Result<()> {
+    async fn close_parents(&self, parents: Vec<HandedRun>, reason: Reason, took: &TookBack) -> Result<HashSet<i64>> {
         if parents.is_empty() || !(took.running.is_empty() && took.unreachable.is_empty()) {
-            return Ok(());
+            return Ok(HashSet::new());
         }
         let now = self.clock.now_ms();
         let unstarted = parents.iter().filter(|parent| parent.run.due_time > now && !goes_on(parent, reason));
         let changes: Vec<Change> = unstarted
             .map(|parent| Change { finished_at: now, ..Change::of(&parent.run, Status::Cancelled, reason) })
             .collect();
-        self.store.change(&changes).await.map(drop)
+        self.store.change(&changes).await
     }
 }
 

@@ -66,7 +66,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
             return end(Status::Cancelled, Reason::TaskEdited, String::new());
         }
         if task.is_expired(run, now) {
-            return end(Status::Expired, Reason::Expired, format!("{} ms after its fire time", now - run.fire_time));
+            return end(Status::Expired, Reason::Expired, format!("{} ms after it was due", now - run.due_time));
         }
         if let Some(message) = self.missed(run, task, overdue) {
             return end(Status::Expired, Reason::MisfireSkipped, message);

@@ -36,9 +36,32 @@ pub fn cycle(links: &[(i64, i64)], child: i64) -> Option<Vec<i64>> {
     None
 }
 
+/// The links that lie on cycles, or between two of them: none when the graph has no cycle. What
+/// is large is looked at once, and what is left is small.
+#[must_use]
+pub fn knots(links: &[(i64, i64)]) -> Vec<(i64, i64)> {
+    let mut left = links.to_vec();
+    loop {
+        let children: HashSet<i64> = left.iter().map(|(child, _)| *child).collect();
+        let parents: HashSet<i64> = left.iter().map(|(_, parent)| *parent).collect();
+        let before = left.len();
+        left.retain(|(child, parent)| parents.contains(child) && children.contains(parent));
+        if left.len() == before {
+            return left;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::cycle;
+    use super::{cycle, knots};
+
+    #[test]
+    fn only_what_is_knotted_is_left() {
+        assert_eq!(knots(&[(4, 2), (4, 3), (2, 1), (3, 1)]), []);
+        assert_eq!(knots(&[(2, 1), (3, 2), (5, 4), (4, 5), (6, 5), (4, 3)]), [(5, 4), (4, 5)]);
+        assert_eq!(knots(&[(1, 1)]), [(1, 1)]);
+    }
 
     #[test]
     fn cycles_are_found_and_named() {

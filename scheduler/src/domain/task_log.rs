@@ -8,9 +8,11 @@
 //! QUEUED ─▶ RETRY, FAILED, DISCARDED (nobody took it)└──▶ DISCARDED, CANCELLED
 //! QUEUED ─▶ INIT, RETRY (given back)
 //! CANCELLED by an edit or a stop ─▶ INIT (the new definition fires at the same instant)
+//! CANCELLED by an edit or a stop ─▶ EXPIRED (it would have, but missed it)
+//! EXPIRED, never handed over ─▶ INIT (a backfill makes up for it)
 //! ```
 //!
-//! The last arrow exists because there is one log per (task, fire time, shard): the fire of the
+//! The last arrows exist because there is one log per (task, fire time, shard): the fire of the
 //! new definition takes over the row that the old one gave up, under a new version.
 
 use super::origin::Origin;
@@ -92,8 +94,10 @@ impl Status {
             Init | Retry => matches!(to, Queued | Cancelled | Expired),
             Queued => matches!(to, Dispatched | Init | Retry | Failed | Discarded | Expired | Cancelled),
             Dispatched => matches!(to, Succeeded | Retry | Failed | Discarded | Cancelled | Expired),
-            Cancelled => to == Init && reason.is_given_up(),
-            Succeeded | Failed | Discarded | Expired => false,
+            Cancelled => matches!(to, Init | Expired) && reason.is_given_up(),
+            // A backfill makes up for a fire that never ran.
+            Expired => to == Init,
+            Succeeded | Failed | Discarded => false,
         }
     }
 }
@@ -202,13 +206,16 @@ mod tests {
 
     proptest! {
         /// No walk through allowed steps leaves a terminal state, save a cancelled row that a
-        /// new definition takes over, and from every state some terminal one can be reached.
+        /// new definition takes over and one that expired and is filled in, and from every state some terminal one can be reached.
         #[test]
         fn terminal_states_are_left_only_by_a_new_definition(from in any_status(), to in any_status()) {
             for (reason, _) in super::super::reason::REASONS {
                 if from.is_terminal() && from.may_become(to, reason) {
-                    prop_assert_eq!((from, to), (Status::Cancelled, Status::Init));
-                    prop_assert!(reason.is_given_up());
+                    let by_backfill = (from, to) == (Status::Expired, Status::Init);
+                    let by_definition = from == Status::Cancelled
+                        && matches!(to, Status::Init | Status::Expired)
+                        && reason.is_given_up();
+                    prop_assert!(by_backfill || by_definition, "{from:?} to {to:?} for {reason:?}");
                 }
             }
         }

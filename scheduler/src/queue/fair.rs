@@ -142,14 +142,17 @@ impl FairOrder {
     /// gets 6/7 of the queue for its ordinary runs, and half of it for a backfill; two get 6/13
     /// each. However many burst, there is room left for the others, and for a bursting tenant's
     /// own more urgent runs.
-    pub fn admit(&self, capacity: usize, runs: Vec<Run>) -> Admission {
-        let mut room = capacity.saturating_sub(self.held());
+    ///
+    /// `parked` counts runs that wait beside the queue, by tenant: they are in memory, too.
+    pub fn admit(&self, capacity: usize, parked: &BTreeMap<i64, usize>, runs: Vec<Run>) -> Admission {
+        let mut room = capacity.saturating_sub(self.held() + parked.values().sum::<usize>());
         let mut held: HashMap<i64, usize> = HashMap::new();
         let (admitted, refused) = runs.into_iter().partition(|run| {
             let held = held.entry(run.tenant_id).or_insert_with(|| {
-                self.tenants.get(&run.tenant_id).map_or(0, |tenant| tenant.queued + tenant.under_way)
+                let inside = self.tenants.get(&run.tenant_id).map_or(0, |tenant| tenant.queued + tenant.under_way);
+                inside + parked.get(&run.tenant_id).copied().unwrap_or(0)
             });
-            let fits = *held < room.saturating_mul(weight(run.priority));
+            let fits = room > 0 && *held < room.saturating_mul(weight(run.priority));
             if fits {
                 *held += 1;
                 room -= 1;

@@ -117,6 +117,15 @@ impl Parked {
         inside.is_some_and(|waiting| waiting.run.version >= run.version)
     }
 
+    /// How many wait here, by tenant.
+    pub fn by_tenant(&self) -> BTreeMap<i64, usize> {
+        let mut counts = BTreeMap::new();
+        for waiting in self.lock().values().flat_map(BTreeMap::values) {
+            *counts.entry(waiting.run.tenant_id).or_default() += 1;
+        }
+        counts
+    }
+
     /// Ids that wait here.
     pub fn ids(&self) -> HashSet<i64> {
         self.lock().values().flat_map(|runs| runs.keys().map(|(_, id)| *id)).collect()

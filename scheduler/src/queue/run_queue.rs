@@ -61,7 +61,8 @@ impl RunQueue {
 
     /// Which of `runs` their tenants may claim: see [`FairOrder::admit`].
     pub(super) fn admit(&self, runs: Vec<Run>) -> Admission {
-        self.shared.lock().order.admit(self.capacity, runs)
+        let parked = self.parked.by_tenant();
+        self.shared.lock().order.admit(self.capacity, &parked, runs)
     }
 
     /// Adds claimed runs; of a run that is already inside the newer version stays.

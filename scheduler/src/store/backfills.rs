@@ -1,6 +1,6 @@
 //! Backfills: runs for the fires of a range that has passed, a few at a time.
 
-use super::connect::retrying;
+use super::connect::{Transaction, retrying};
 use super::dialect::Sql;
 use super::planning::bucket;
 use super::rows::{clean, to_json};
@@ -10,7 +10,7 @@ use crate::domain::task_log::PARENT_SHARD;
 use crate::domain::{Origin, Status, Task};
 use async_trait::async_trait;
 use sea_orm::{DbErr, QueryResult};
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 const ACTION: &str = "backfill";
 
@@ -68,30 +68,33 @@ impl SqlStore {
         let is_sharded = task.spec.routing == Routing::Sharding;
         let shard = if is_sharded { PARENT_SHARD } else { 0 };
         let instants = to_json(ACTION, &candidates.iter().map(|at| [at]).collect::<Vec<_>>())?;
-        let taken: HashSet<i64> = tx
-            .query(&self.sql.taken_fires, [instants.into(), task.id.into(), shard.into()], |row| {
-                row.try_get_by_index(0)
-            })
+        let taken: HashMap<i64, Taken> = tx
+            .query(&self.sql.taken_fires, [instants.into(), task.id.into(), shard.into()], taken)
             .await?
             .into_iter()
             .collect();
-        let (mut chosen, mut existing, mut next_at) = (Vec::new(), 0i64, None);
+        let (mut chosen, mut revived, mut existing, mut next_at) = (Vec::new(), Vec::new(), 0i64, None);
         for at in &candidates {
-            if chosen.len() == room {
+            if chosen.len() + revived.len() == room {
                 next_at = Some(*at);
                 break;
             }
-            if taken.contains(at) { existing += 1 } else { chosen.push(*at) }
+            match taken.get(at) {
+                None => chosen.push(*at),
+                Some(row) if row.never_ran => revived.push((row.id, row.version)),
+                Some(_) => existing += 1,
+            }
         }
+        let count = chosen.len() + revived.len();
         let next_at =
             next_at.or_else(|| candidates.last().map(|last| last + 1).filter(|_| candidates.len() == LOOK_MAX));
         let (next_at, is_done) = next_at.map_or((of.range_until, true), |at| (at, false));
-        if is_done && chosen.is_empty() && open > 0 {
+        if is_done && count == 0 && open > 0 {
             // Written to the end; it ends with its last run.
             tx.rollback().await?;
             return Ok(0);
         }
-        let ends = is_done && chosen.is_empty();
+        let ends = is_done && count == 0;
         let step = Sql::new(
             self.backend,
             "UPDATE backfill SET next_at = {3}, written = written + {4}, existing = existing + {5}, \
@@ -102,7 +105,7 @@ impl SqlStore {
             of.id.into(),
             of.next_at.into(),
             next_at.into(),
-            (chosen.len() as i64).into(),
+            (count as i64).into(),
             existing.into(),
             i32::from(ends).into(),
             now.into(),
@@ -130,13 +133,45 @@ impl SqlStore {
                 Origin::Backfill.as_str().into(),
             ];
             tx.execute(&self.sql.insert_backfill, values).await?;
-            tx.execute(&self.sql.insert_backfill_runs, [rows.clone().into(), of.id.into()]).await?;
-            if task.has_children || task.spec.pause_after_failures > 0 {
-                tx.execute(&self.sql.watch_backfill, [rows.into()]).await?;
+            self.note_backfilled(&tx, of, task, rows).await?;
+        }
+        if !revived.is_empty() {
+            // A fire that has a row and never ran gets its run under it.
+            let keys = to_json(ACTION, &revived)?;
+            let values = [
+                keys.into(),
+                task.revision.into(),
+                now.into(),
+                of.params.as_deref().map(clean).into(),
+                Origin::Backfill.as_str().into(),
+            ];
+            if tx.execute(&self.sql.revive_fires, values).await? < revived.len() as u64 {
+                tx.rollback().await?;
+                return Ok(0);
             }
+            let rows = to_json(ACTION, &revived.iter().map(|(id, _)| (id, 0, 0)).collect::<Vec<_>>())?;
+            self.note_backfilled(&tx, of, task, rows).await?;
         }
         tx.commit().await?;
-        Ok(chosen.len())
+        Ok(count)
+    }
+
+    /// Counts these runs for the backfill, and has their ends followed where they matter.
+    async fn note_backfilled(&self, tx: &Transaction<'_>, of: &Backfill, task: &Task, rows: String) -> Result<()> {
+        tx.execute(&self.sql.insert_backfill_runs, [rows.clone().into(), of.id.into()]).await?;
+        if task.has_children || task.spec.pause_after_failures > 0 {
+            tx.execute(&self.sql.watch_backfill, [rows.into()]).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the backfills of a task that is stopped, paused or deleted.
+    pub(super) async fn end_backfills(&self, tx: &Transaction<'_>, task_id: i64, now: i64) -> Result<()> {
+        let sql = Sql::new(
+            self.backend,
+            "UPDATE backfill SET status = 'cancelled', finished_at = {2} WHERE task_id = {1} AND status = 'open'",
+        );
+        tx.execute(&sql, [task_id.into(), now.into()]).await.map(drop)
     }
 
     /// Asks for runs of a task's fires in a range.
@@ -198,6 +233,19 @@ fn fires(task: &Task, from: i64, until: i64) -> Vec<i64> {
         at = task.schedule.next_after(at);
     }
     found
+}
+
+/// A fire that has a row.
+struct Taken {
+    id: i64,
+    version: i64,
+    never_ran: bool,
+}
+
+fn taken(row: &QueryResult) -> std::result::Result<(i64, Taken), DbErr> {
+    let never_ran = row.try_get_by_index::<i32>(3)? == 1;
+    let (id, version) = (row.try_get_by_index(1)?, row.try_get_by_index(2)?);
+    Ok((row.try_get_by_index(0)?, Taken { id, version, never_ran }))
 }
 
 fn backfill(row: &QueryResult) -> std::result::Result<Backfill, DbErr> {

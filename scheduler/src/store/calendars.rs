@@ -4,10 +4,10 @@ use super::connect::{Transaction, retrying};
 use super::dialect::Sql;
 use super::rows::to_json;
 use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskFilter, TaskView};
-use crate::domain::Task;
 use crate::domain::calendar::{Calendar, CalendarSpec};
 use crate::domain::schedule::Schedule;
 use crate::domain::task::TaskSpec;
+use crate::domain::{FieldError, Task};
 use dashmap::DashMap;
 use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeSet, HashMap};
@@ -72,11 +72,14 @@ impl SqlStore {
         let places = to_json(ACTION, &[&place])?;
         let rows = tx.query(&self.sql.calendars, [places.into()], row).await?;
         let found = rows.into_iter().next().map(|row| self.ready(row)).transpose()?;
-        schedule.calendar = Some(found.ok_or_else(|| {
-            let detail = format!("calendar: the tenant has no calendar `{}`", spec.calendar);
-            StoreError::new(StoreErrorKind::Invalid, "start a task", detail)
-        })?);
+        schedule.calendar = Some(found.ok_or_else(|| unknown(&spec.calendar))?);
         Ok(())
+    }
+
+    /// Refuses a definition whose calendar the tenant does not have; also of a task that is not
+    /// started, so that nobody learns of it only then.
+    pub(super) async fn know_calendar(&self, tx: &Transaction<'_>, tenant_id: i64, spec: &TaskSpec) -> Result<()> {
+        self.add_calendar(tx, tenant_id, spec, &mut Schedule::none()).await
     }
 
     /// Gives tasks the calendars that they name.
@@ -219,12 +222,15 @@ impl SqlStore {
     /// The calendar of that name, ready; for a preview.
     pub async fn ready_calendar(&self, tenant: &str, name: &str) -> Result<Arc<Calendar>> {
         let found = self.list_calendars(tenant, Some(name)).await?;
-        let view = found.into_iter().next().ok_or_else(|| {
-            StoreError::new(StoreErrorKind::NotFound, ACTION, format!("calendar: the tenant has no calendar `{name}`"))
-        })?;
+        let view = found.into_iter().next().ok_or_else(|| unknown(name))?;
         let detail = |errors| StoreError::new(StoreErrorKind::Other, ACTION, format!("{errors:?}"));
         view.spec.compile(&view.name, view.version).map(Arc::new).map_err(detail)
     }
+}
+
+fn unknown(name: &str) -> StoreError {
+    let message = format!("the tenant has no calendar `{name}`; the name of one of its calendars is allowed");
+    StoreError::refused("read a calendar", FieldError::new("calendar", message))
 }
 
 fn places_of(tasks: &[Task]) -> Result<Option<String>> {

@@ -1,5 +1,6 @@
 //! One error for the room: what kind it is decides what a worker does next.
 
+use crate::domain::FieldError;
 use sea_orm::{DbErr, RuntimeErr, SqlErr, SqlxError};
 
 /// What a caller can do about it.
@@ -31,12 +32,19 @@ pub struct StoreError {
     kind: StoreErrorKind,
     action: &'static str,
     detail: String,
+    /// The field of the input that is to blame.
+    field: Option<FieldError>,
 }
 
 impl StoreError {
     /// An error without a database error behind it.
     pub fn new(kind: StoreErrorKind, action: &'static str, detail: impl Into<String>) -> Self {
-        Self { kind, action, detail: detail.into() }
+        Self { kind, action, detail: detail.into(), field: None }
+    }
+
+    /// A field of the input that what is stored does not allow.
+    pub fn refused(action: &'static str, field: FieldError) -> Self {
+        Self { kind: StoreErrorKind::Invalid, action, detail: field.to_string(), field: Some(field) }
     }
 
     /// What kind it is.
@@ -57,8 +65,14 @@ impl StoreError {
         matches!(self.kind, StoreErrorKind::Unavailable | StoreErrorKind::Contention)
     }
 
+    /// The field that is to blame, where that is known.
+    #[must_use]
+    pub fn field(&self) -> Option<&FieldError> {
+        self.field.as_ref()
+    }
+
     pub(super) fn from_db(action: &'static str, error: &DbErr) -> Self {
-        Self { kind: classify(error), action, detail: error.to_string() }
+        Self { kind: classify(error), action, detail: error.to_string(), field: None }
     }
 }
 

@@ -6,7 +6,7 @@
 use super::connect::{Transaction, retrying};
 use super::dialect::Sql;
 use super::rows::{self, to_json, word};
-use super::{EndedRun, FollowStore, Followed, NewRun, Result, SqlStore};
+use super::{EndedRun, FollowStore, Followed, NewRun, Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::follow::{End, failures_in_row, input_of};
 use crate::domain::task::{NEVER, ParentOutcome, ParentRule, ScheduleKind};
 use crate::domain::{Origin, Reason, Status, Task};
@@ -83,22 +83,9 @@ impl SqlStore {
     /// The task itself: its next fire, and whether it has failed too often.
     async fn follow_task(&self, tx: &Transaction<'_>, run: &EndedRun, task: &Task, to: &mut Followed) -> Result<()> {
         let spec = &task.spec;
-        if spec.schedule == ScheduleKind::FixedDelay
-            && run.origin.is_scheduled()
-            && run.revision == task.revision
-            && task.fires_left() > 0
-        {
-            let next = task.schedule.next_after_end(run.finished_at);
-            let sql = Sql::new(
-                self.backend,
-                &format!(
-                    "UPDATE task SET next_fire_at = {{3}} WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND \
-                     next_fire_at = {NEVER}"
-                ),
-            );
-            if next != NEVER && tx.execute(&sql, [task.id.into(), task.revision.into(), next.into()]).await? > 0 {
-                to.moved.push(task.id);
-            }
+        let is_link = spec.schedule == ScheduleKind::FixedDelay && run.origin.is_scheduled();
+        if is_link && task.fires_left() > 0 && self.follow_link(tx, run, task).await? {
+            to.moved.push(task.id);
         }
         if spec.pause_after_failures > 0 {
             let read = Sql::new(self.backend, "SELECT failures_in_row FROM task WHERE id = {1}");
@@ -111,6 +98,46 @@ impl SqlStore {
             }
         }
         Ok(())
+    }
+
+    /// The next fire of a fixed delay, after a run of the definition that is valid now. Answers
+    /// whether there is one.
+    async fn follow_link(&self, tx: &Transaction<'_>, run: &EndedRun, task: &Task) -> Result<bool> {
+        let next = task.schedule.next_after_end(run.finished_at);
+        // An edit that comes in between may make the run a link of its own chain: read it anew.
+        if self.revisions(tx, run, task).await? != Some(task.revision) || next == NEVER {
+            return Ok(false);
+        }
+        let sql = Sql::new(
+            self.backend,
+            &format!(
+                "UPDATE task SET next_fire_at = {{3}} WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND \
+                 next_fire_at = {NEVER}"
+            ),
+        );
+        if tx.execute(&sql, [task.id.into(), task.revision.into(), next.into()]).await? > 0 {
+            return Ok(true);
+        }
+        self.revisions(tx, run, task).await.map(|_| false)
+    }
+
+    /// The revision that a run belongs to.
+    ///
+    /// # Errors
+    /// The task was changed since it was read: the whole must be tried again.
+    async fn revisions(&self, tx: &Transaction<'_>, run: &EndedRun, task: &Task) -> Result<Option<i64>> {
+        let sql = Sql::new(
+            self.backend,
+            "SELECT l.revision, t.revision FROM task_log l JOIN task t ON t.id = l.task_id WHERE l.id = {1}",
+        );
+        let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index::<i64>(1)?));
+        let found: Option<(i64, i64)> = tx.query(&sql, [run.log.into()], read).await?.first().copied();
+        match found {
+            Some((_, now)) if now != task.revision => {
+                Err(StoreError::new(StoreErrorKind::Contention, ACTION, "the task was changed meanwhile"))
+            }
+            found => Ok(found.map(|(of_run, _)| of_run)),
+        }
     }
 
     /// A child one of whose parents has met its condition; answers whether it runs now.
@@ -151,12 +178,17 @@ impl SqlStore {
         tx.execute(&met, [child.into(), run.task_id.into(), run.log.into()]).await?;
         let all = Sql::new(
             self.backend,
-            "SELECT p.met_log_id, t.name, l.output FROM task_parent p JOIN task t ON t.id = p.parent_id \
-             LEFT JOIN task_log l ON l.id = p.met_log_id WHERE p.child_id = {1} ORDER BY p.id",
+            "SELECT p.met_log_id, t.name, l.output, CASE WHEN t.app_id = c.app_id THEN '' ELSE a.name END \
+             FROM task_parent p JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id \
+             JOIN task c ON c.id = p.child_id LEFT JOIN task_log l ON l.id = p.met_log_id \
+             WHERE p.child_id = {1} ORDER BY p.id",
         );
         let rows: Vec<(i64, String, Option<String>)> = tx
             .query(&all, [child.into()], |row| {
-                Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index(2)?))
+                let (name, app): (String, String) = (row.try_get_by_index(1)?, row.try_get_by_index(3)?);
+                // As the child names it.
+                let name = if app.is_empty() { name } else { format!("{app}/{name}") };
+                Ok((row.try_get_by_index(0)?, name, row.try_get_by_index(2)?))
             })
             .await?;
         if rows.iter().any(|(met, ..)| *met == 0) {

@@ -12,7 +12,9 @@ impl HousekeepingStore for SqlStore {
         const ACTION: &str = "delete old task logs";
         let first_kept = IdSource::first_at(before);
         let ids: Vec<i64> = self
-            .query(ACTION, &self.sql.purge_select, [first_kept.into(), limit.into()], |row| row.try_get_by_index(0))
+            .query(ACTION, &self.sql.purge_select, [first_kept.into(), limit.into(), before.into()], |row| {
+                row.try_get_by_index(0)
+            })
             .await?;
         if !ids.is_empty() {
             let list = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;

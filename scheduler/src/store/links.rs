@@ -3,17 +3,21 @@
 use super::connect::Transaction;
 use super::dialect::Sql;
 use super::rows::{to_json, to_word, word};
-use super::{Result, Scope, SqlStore, StoreError, StoreErrorKind, TaskView};
-use crate::domain::Status;
-use crate::domain::links::cycle;
+use super::{Result, Scope, SqlStore, StoreError, TaskView};
+use crate::domain::links::{cycle, knots};
 use crate::domain::task::{ParentLink, TaskSpec};
-use std::collections::HashMap;
+use crate::domain::{FieldError, Status};
+use sea_orm::{DbErr, QueryResult};
+use std::collections::{BTreeSet, HashMap};
 
 const ACTION: &str = "set the parents of a task";
 
+/// Every link of a tenant.
+const LINKS: &str = "SELECT child_id, parent_id FROM task_parent WHERE tenant_id = {1}";
+
 impl SqlStore {
     /// Makes the task's parents those of its definition. Two edits that would close a cycle
-    /// together come one after the other.
+    /// together come one after the other; [`SqlStore::refuse_cycles`] must follow.
     pub(super) async fn set_parents(
         &self,
         tx: &Transaction<'_>,
@@ -25,8 +29,8 @@ impl SqlStore {
         let mut parents = Vec::with_capacity(spec.parents.len());
         for (at, link) in spec.parents.iter().enumerate() {
             let parent = self.find_parent(tx, scope, &link.task).await?;
-            let parent =
-                parent.ok_or_else(|| refuse(format!("parents[{at}].task: there is no task `{}`", link.task)))?;
+            let parent = parent
+                .ok_or_else(|| refuse(&format!("parents[{at}].task"), format!("there is no task `{}`", link.task)))?;
             parents.push((parent, link));
         }
         self.count_children(tx, child, -1).await?;
@@ -108,12 +112,18 @@ impl SqlStore {
         Ok(found.first().copied())
     }
 
+    /// Parent by parent: an UPDATE with a subquery makes MariaDB read every task.
     async fn count_children(&self, tx: &Transaction<'_>, child: i64, by: i32) -> Result<()> {
-        let count = Sql::new(
+        let parents = Sql::new(
             self.backend,
-            "UPDATE task SET children = children + {2} WHERE id IN (SELECT parent_id FROM task_parent WHERE child_id = {1})",
+            "SELECT DISTINCT parent_id FROM task_parent WHERE child_id = {1} ORDER BY parent_id",
         );
-        tx.execute(&count, [child.into(), by.into()]).await.map(drop)
+        let count = Sql::new(self.backend, "UPDATE task SET children = children + {2} WHERE id = {1}");
+        let parents: Vec<i64> = tx.query(&parents, [child.into()], |row| row.try_get_by_index(0)).await?;
+        for parent in parents {
+            tx.execute(&count, [parent.into(), by.into()]).await?;
+        }
+        Ok(())
     }
 
     /// Runs of a new parent that were written before it was one count, too.
@@ -129,12 +139,27 @@ impl SqlStore {
         tx.execute(&watch, [parent.into()]).await.map(drop)
     }
 
-    /// Refuses a graph in which a task would follow itself.
-    pub(super) async fn refuse_cycle(&self, tx: &Transaction<'_>, tenant_id: i64, child: i64) -> Result<()> {
-        let all = Sql::new(self.backend, "SELECT child_id, parent_id FROM task_parent WHERE tenant_id = {1}");
-        let links: Vec<(i64, i64)> =
-            tx.query(&all, [tenant_id.into()], |row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))).await?;
-        let Some(way) = cycle(&links, child) else { return Ok(()) };
+    /// Refuses cycles that these children (tenant, child) of the transaction would close.
+    pub(super) async fn refuse_cycles(&self, tx: &Transaction<'_>, children: &BTreeSet<(i64, i64)>) -> Result<()> {
+        let tenants: BTreeSet<i64> = children.iter().map(|(tenant, _)| *tenant).collect();
+        for tenant_id in tenants {
+            let all = Sql::new(self.backend, LINKS);
+            let links: Vec<(i64, i64)> = tx.query(&all, [tenant_id.into()], link).await?;
+            let knots = knots(&links);
+            let mut closed = children.iter().filter(|(tenant, _)| *tenant == tenant_id && !knots.is_empty());
+            if let Some(way) = closed.find_map(|(_, child)| cycle(&knots, *child)) {
+                return Err(self.closes(tx, &way).await?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every link (child, parent) of a tenant's tasks.
+    pub async fn links_of_tenant(&self, tenant_id: i64) -> Result<Vec<(i64, i64)>> {
+        self.query("read the parents of tasks", &Sql::new(self.backend, LINKS), [tenant_id.into()], link).await
+    }
+
+    async fn closes(&self, tx: &Transaction<'_>, way: &[i64]) -> Result<StoreError> {
         let ids = to_json(ACTION, &way.iter().map(|id| [id]).collect::<Vec<_>>())?;
         let names: HashMap<i64, String> = tx
             .query(&self.sql.names_of_tasks, [ids.into()], |row| {
@@ -144,10 +169,14 @@ impl SqlStore {
             .into_iter()
             .collect();
         let way: Vec<&str> = way.iter().filter_map(|id| names.get(id)).map(String::as_str).collect();
-        Err(refuse(format!("parents: a task cannot follow itself: {}", way.join(" after "))))
+        Ok(refuse("parents", format!("a task cannot follow itself: {}", way.join(" after "))))
     }
 }
 
-fn refuse(detail: String) -> StoreError {
-    StoreError::new(StoreErrorKind::Invalid, ACTION, detail)
+fn link(row: &QueryResult) -> std::result::Result<(i64, i64), DbErr> {
+    Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))
+}
+
+fn refuse(field: &str, message: String) -> StoreError {
+    StoreError::refused(ACTION, FieldError::new(field, message))
 }

@@ -46,7 +46,7 @@ pub use logs::{LogFilter, LogView, ShardCounts};
 pub use rules::ExecutorRule;
 pub use starting::{NewRun, StartedRun};
 pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent};
-pub use tenants::{AppView, NewKey, SigningKey};
+pub use tenants::{AppView, NewKey, SigningKey, TenantView};
 
 use crate::domain::permit::Ask;
 use crate::domain::plan::Plan;
@@ -375,8 +375,8 @@ pub trait PermitStore: Send + Sync {
     async fn uses(&self, tasks: &[i64]) -> Result<Vec<(i64, String, Use)>>;
     /// Adds uses; other nodes add at the same time.
     async fn add_uses(&self, changes: &[UseChange], new_id: &(dyn Fn() -> i64 + Sync)) -> Result<()>;
-    /// Fires of the schedule, at or after the instant beside each task, that wait (INIT or QUEUED,
-    /// never handed over) and were due before `due_before` (ms): (task, fire time).
+    /// Fires of the schedule, at or after the instant beside each task, that were due before
+    /// `due_before` (ms) and have neither expired nor been cancelled: (task, fire time).
     async fn overdue(&self, since: &[(i64, i64)], due_before: i64, limit: u64) -> Result<Vec<(i64, i64)>>;
 }
 

@@ -100,13 +100,14 @@ impl SqlStore {
 }
 
 /// `task.fires` without the fires from `first` up to the watermark, which will be planned, and
-/// counted, again. Those that were given up untried count no more.
+/// counted, again. Those that were given up untried count no more, nor those that executors gave up
+/// for a stop or a pause; what they give up for an edit counts until it is planned again.
 pub(super) fn fires_before(first: &str) -> String {
     let again = format!(
         "(SELECT COUNT(*) FROM task_log l WHERE l.task_id = task.id AND l.fire_time >= {first} AND \
          l.fire_time < task.next_fire_at AND l.parent_id = 0 AND l.origin IN ('schedule', 'misfire') AND \
-         l.reason <> 'misfire_skipped' AND NOT (l.status = {} AND l.attempt = 0 AND \
-         l.reason IN ('task_edited', 'task_stopped', 'task_paused')))",
+         l.reason <> 'misfire_skipped' AND NOT (l.status = {} AND ((l.attempt = 0 AND l.reason = 'task_edited') OR \
+         (l.failures = 0 AND l.reason IN ('task_stopped', 'task_paused')))))",
         Status::Cancelled as i16
     );
     format!("CASE WHEN fires > {again} THEN fires - {again} ELSE 0 END")

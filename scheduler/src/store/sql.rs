@@ -79,6 +79,8 @@ pub struct Statements {
     pub follow_any: Sql,
     pub follow_ended: Sql,
     pub follow_take: Sql,
+    pub adopt: Sql,
+    pub watch_runs: Sql,
     pub children_of: Sql,
     // executors
     pub executor_beat: Sql,
@@ -97,6 +99,7 @@ pub struct Statements {
     pub names_of_tasks: Sql,
     pub calendars: Sql,
     pub taken_fires: Sql,
+    pub revive_fires: Sql,
     pub insert_backfill: Sql,
     pub insert_backfill_runs: Sql,
     pub watch_backfill: Sql,
@@ -110,6 +113,7 @@ const RETRY: i16 = Status::Retry as i16;
 const SUCCEEDED: i16 = Status::Succeeded as i16;
 const FAILED: i16 = Status::Failed as i16;
 const CANCELLED: i16 = Status::Cancelled as i16;
+const EXPIRED: i16 = Status::Expired as i16;
 
 /// Whether the permit `p` of the log `l` counts.
 const HOLDS: &str = "(+l.status = 2 OR (+l.status = 1 AND l.version = p.version))";
@@ -375,7 +379,11 @@ impl Statements {
             )),
             permit_holders: sql(&format!(
                 "SELECT {HANDED_COLUMNS} FROM {} JOIN permit p ON p.task_id = v.n_id JOIN task_log l ON l.id = p.id \
-                 WHERE +l.status = {DISPATCHED}",
+                 WHERE +l.status = {DISPATCHED} UNION ALL \
+                 SELECT {HANDED_COLUMNS} FROM {} JOIN permit p ON p.task_id = v.n_id JOIN task_log h ON h.id = p.id \
+                 AND h.shard_index = -1 AND +h.status = {DISPATCHED} JOIN task_log l ON l.task_id = h.task_id AND \
+                 l.fire_time = h.fire_time AND l.parent_id = h.id WHERE +l.status = {DISPATCHED}",
+                rows(backend, 1, ID),
                 rows(backend, 1, ID)
             )),
             uses: sql(&format!(
@@ -398,7 +406,8 @@ impl Statements {
             ),
             overdue: sql(&format!(
                 "SELECT l.task_id, l.fire_time FROM {} JOIN task_log l ON l.task_id = v.n_id AND l.fire_time >= v.n_from \
-                 WHERE l.due_time < {{2}} AND l.origin = 'schedule' AND l.attempt = 0 AND +l.status IN ({INIT}, {QUEUED}) \
+                 WHERE l.due_time < {{2}} AND l.origin = 'schedule' AND l.parent_id = 0 AND \
+                 +l.status NOT IN ({EXPIRED}, {CANCELLED}) \
                  ORDER BY l.fire_time DESC LIMIT {{3}}",
                 rows(backend, 1, &[("id", Kind::Big), ("from", Kind::Big)])
             )),
@@ -474,7 +483,31 @@ impl Statements {
                 "SELECT l.id, l.task_id, l.status, l.reason, l.origin, l.revision, l.finished_at, l.output \
                  FROM follow_up f JOIN task_log l ON l.id = f.id WHERE +l.status >= {SUCCEEDED} ORDER BY f.id LIMIT {{1}}"
             )),
-            follow_take: Sql::new(backend, &delete_from(backend, "follow_up", &rows(backend, 1, ID), "l.id = v.n_id")),
+            // One that an edit has taken over since it was read has not ended any more.
+            follow_take: Sql::new(
+                backend,
+                &delete_from(
+                    backend,
+                    "follow_up",
+                    &rows(backend, 1, ID),
+                    &format!(
+                        "l.id = v.n_id AND EXISTS (SELECT 1 FROM task_log t WHERE t.id = l.id AND t.status >= {SUCCEEDED})"
+                    ),
+                ),
+            ),
+            // The task's revision, not one that the caller knows: this is part of the edit.
+            adopt: from(
+                "task_log",
+                "revision = (SELECT t.revision FROM task t WHERE t.id = l.task_id)",
+                ID,
+                "l.id = v.n_id",
+            ),
+            watch_runs: sql(&format!(
+                "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON l.id = v.n_id \
+                 WHERE l.parent_id = 0 {}",
+                rows(backend, 1, ID),
+                or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = follow_up.id")
+            )),
             children_of: sql(&format!(
                 "SELECT p.parent_id, p.child_id, p.on_outcome FROM {} JOIN task_parent p ON p.parent_id = v.n_id \
                  ORDER BY p.child_id, p.id",
@@ -502,7 +535,7 @@ impl Statements {
                 in_rows(1)
             )),
             purge_select: sql(&format!(
-                "SELECT id FROM task_log WHERE id < {{1}} AND +status >= {SUCCEEDED} ORDER BY id LIMIT {{2}}"
+                "SELECT id FROM task_log WHERE id < {{1}} AND +status >= {SUCCEEDED} AND finished_at < {{3}} ORDER BY id LIMIT {{2}}"
             )),
             purge_delete: sql(&delete_from(
                 backend,
@@ -519,9 +552,15 @@ impl Statements {
                 sql(
                     "DELETE FROM follow_up WHERE id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = follow_up.id)",
                 ),
-                sql("DELETE FROM permit WHERE id < {1}"),
-                sql("DELETE FROM backfill_run WHERE id < {1}"),
-                sql("DELETE FROM run_key WHERE log_id < {1}"),
+                sql(
+                    "DELETE FROM permit WHERE id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = permit.id)",
+                ),
+                sql(
+                    "DELETE FROM backfill_run WHERE id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = backfill_run.id)",
+                ),
+                sql(
+                    "DELETE FROM run_key WHERE log_id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = run_key.log_id)",
+                ),
             ],
             parents_of_tasks: sql(&format!(
                 "SELECT p.child_id, t.app_id, t.name, a.name, p.on_outcome FROM {} JOIN task_parent p ON p.child_id = v.n_id \
@@ -529,10 +568,19 @@ impl Statements {
                 rows(backend, 1, ID)
             )),
             taken_fires: sql(&format!(
-                "SELECT l.fire_time FROM {} JOIN task_log l ON l.task_id = {{2}} AND l.fire_time = v.n_id AND \
-                 l.shard_index = {{3}}",
+                "SELECT l.fire_time, l.id, l.version, CASE WHEN l.status = {EXPIRED} AND l.attempt = 0 THEN 1 ELSE 0 END FROM {} \
+                 JOIN task_log l ON l.task_id = {{2}} AND l.fire_time = v.n_id AND l.shard_index = {{3}}",
                 rows(backend, 1, ID)
             )),
+            revive_fires: from(
+                "task_log",
+                &format!(
+                    "status = {INIT}, version = l.version + 1, revision = {{2}}, due_time = {{3}}, finished_at = 0, reason = '', \
+                     message = NULL, failures = 0, origin = {{5}}, priority = 0, params = {{4}}"
+                ),
+                ID_VERSION,
+                &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status = {EXPIRED}"),
+            ),
             insert_backfill: sql(&format!(
                 "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, bucket, \
                  fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, dispatched_at, \
@@ -542,12 +590,15 @@ impl Statements {
                 rows(backend, 1, BACKFILL)
             )),
             insert_backfill_runs: sql(&format!(
-                "INSERT INTO backfill_run (id, backfill_id) SELECT v.n_id, {{2}} FROM {}",
-                rows(backend, 1, BACKFILL)
+                "INSERT INTO backfill_run (id, backfill_id) SELECT v.n_id, {{2}} FROM {} WHERE 1 = 1 {}",
+                rows(backend, 1, BACKFILL),
+                or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = backfill_run.id")
             )),
             watch_backfill: sql(&format!(
-                "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON l.id = v.n_id",
-                rows(backend, 1, BACKFILL)
+                "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON l.id = v.n_id \
+                 WHERE 1 = 1 {}",
+                rows(backend, 1, BACKFILL),
+                or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = follow_up.id")
             )),
             calendars: sql(&format!(
                 "SELECT c.tenant_id, c.name, c.version, c.body FROM {} JOIN calendar c ON c.tenant_id = v.n_tenant_id \

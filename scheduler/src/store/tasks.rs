@@ -62,6 +62,16 @@ pub struct TaskView {
     pub updated_at: i64,
 }
 
+impl TaskView {
+    /// After which instant (ms) the fires of another definition count from an edit at `now` on: an
+    /// edit that leaves the schedule alone also owes what nobody had written yet.
+    #[must_use]
+    pub fn fires_after(&self, spec: &TaskSpec, activity: &Activity, now: i64) -> i64 {
+        let goes_on = self.activity.started && activity.started && self.spec.fires_like(spec);
+        if goes_on { now.min(self.next_fire_at.saturating_sub(1)) } else { now }
+    }
+}
+
 /// A task to be.
 #[derive(Debug, Clone)]
 pub struct NewTask {
@@ -127,6 +137,9 @@ const VIEW_COLUMNS: &str = "t.id, t.tenant_id, t.app_id, n.name, a.name, t.start
 /// How many those are.
 const VIEW_COUNT: usize = 15;
 
+/// Names that one statement looks for.
+const NAMES_AT_ONCE: usize = 100;
+
 impl SqlStore {
     /// Creates and changes tasks, all or none; answers what executors hold of each changed one,
     /// in their order.
@@ -135,9 +148,15 @@ impl SqlStore {
     }
 
     async fn apply_tasks_once(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
-        let mut scopes = Vec::with_capacity(new.len());
-        for task in new {
-            scopes.push(self.scope(&task.tenant, &task.app).await?);
+        let mut scopes: Vec<Scope> = Vec::with_capacity(new.len());
+        for (at, task) in new.iter().enumerate() {
+            // The tasks of a file mostly are of one app.
+            let known =
+                at.checked_sub(1).filter(|last| (&new[*last].tenant, &new[*last].app) == (&task.tenant, &task.app));
+            scopes.push(match known {
+                Some(last) => scopes[last],
+                None => self.scope(&task.tenant, &task.app).await?,
+            });
         }
         let tx = self.begin("change tasks").await?;
         for (task, scope) in new.iter().zip(&scopes) {
@@ -157,9 +176,8 @@ impl SqlStore {
         for (id, scope, spec) in &linked {
             self.set_parents(&tx, *scope, *id, spec).await?;
         }
-        for (id, scope, _) in &linked {
-            self.refuse_cycle(&tx, scope.tenant_id, *id).await?;
-        }
+        let children = linked.iter().map(|(id, scope, _)| (scope.tenant_id, *id)).collect();
+        self.refuse_cycles(&tx, &children).await?;
         tx.commit().await?;
         Ok(held)
     }
@@ -185,6 +203,9 @@ impl SqlStore {
         if_there: IfThere,
     ) -> Result<()> {
         const ACTION: &str = "create a task";
+        if if_there == IfThere::Refuse {
+            self.know_calendar(tx, scope.tenant_id, &task.spec).await?;
+        }
         let next = self.first_fire(tx, task.id, scope.tenant_id, &task.spec, task.activity.started, now, now).await?;
         let paused_at = if task.activity.pause_note.is_some() { now } else { 0 };
         let mut values: Vec<Value> = vec![
@@ -222,7 +243,12 @@ impl SqlStore {
         let anchor = if restarts || counts_anew(&before.spec, spec) { now } else { before.anchor_at };
         // A task that was stopped begins to count again; a paused one goes on.
         let forgets = restarts && before.activity.pause_note.is_none();
-        let next = self.first_fire(tx, before.id, before.scope.tenant_id, spec, activity.started, anchor, now).await?;
+        if spec.calendar != before.spec.calendar {
+            self.know_calendar(tx, before.scope.tenant_id, spec).await?;
+        }
+        let since = before.fires_after(spec, activity, now);
+        let next =
+            self.first_fire(tx, before.id, before.scope.tenant_id, spec, activity.started, anchor, since).await?;
         let paused_at = match (&activity.pause_note, &before.activity.pause_note) {
             (None, _) => 0,
             (Some(_), Some(_)) => before.paused_at,
@@ -269,7 +295,75 @@ impl SqlStore {
             next,
             now,
         };
-        self.take_back(tx, &taken).await
+        if !activity.started && *reason != Reason::TaskEdited {
+            self.end_backfills(tx, before.id, now).await?;
+        }
+        let held = self.take_back(tx, &taken).await?;
+        if spec.schedule == ScheduleKind::FixedDelay && activity.started {
+            self.adopt(tx, before.id, &held).await?;
+        }
+        Ok(held)
+    }
+
+    /// What executors have of a fixed delay goes on as a link of its chain: the next run comes
+    /// after its end, not beside it.
+    async fn adopt(&self, tx: &Transaction<'_>, id: i64, held: &[HandedRun]) -> Result<()> {
+        let links = held.iter().map(|handed| &handed.run).filter(|run| run.origin.is_scheduled());
+        let ids: Vec<[i64; 1]> = links.map(|run| [run.id]).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let ids = rows::to_json("change a task", &ids)?;
+        tx.execute(&self.sql.adopt, [ids.clone().into()]).await?;
+        tx.execute(&self.sql.watch_runs, [ids.into()]).await?;
+        let wait = Sql::new(self.backend, &format!("UPDATE task SET next_fire_at = {NEVER} WHERE id = {{1}}"));
+        tx.execute(&wait, [id.into()]).await.map(drop)
+    }
+
+    /// Begins the chain of a fixed delay anew when executors gave up the run that it waited for.
+    pub async fn begin_anew(&self, id: i64, revision: i64) -> Result<()> {
+        retrying(|| self.begin_anew_once(id, revision)).await
+    }
+
+    async fn begin_anew_once(&self, id: i64, revision: i64) -> Result<()> {
+        let tasks = super::PlanStore::tasks(self, &[id]).await?;
+        let Some(task) = tasks.first() else { return Ok(()) };
+        let first = task.schedule.next_after(task.schedule.anchor);
+        let tx = self.begin("begin a chain anew").await?;
+        // Sets nothing yet: it holds the row, so that the chain goes on in one way only.
+        let is_waiting = Sql::new(
+            self.backend,
+            &format!(
+                "UPDATE task SET turn = turn + 1 WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND \
+                 next_fire_at = {NEVER}"
+            ),
+        );
+        if tx.execute(&is_waiting, [id.into(), revision.into()]).await? == 0 {
+            return tx.rollback().await;
+        }
+        let given_up = format!(
+            "l.status = {} AND l.reason IN ('task_edited', 'task_stopped', 'task_paused')",
+            Status::Cancelled as i16
+        );
+        let forget = Sql::new(
+            self.backend,
+            &format!(
+                "DELETE FROM follow_up WHERE task_id = {{1}} AND EXISTS (SELECT 1 FROM task_log l WHERE \
+                 l.id = follow_up.id AND {given_up})"
+            ),
+        );
+        tx.execute(&forget, [id.into()]).await?;
+        let others = Sql::new(
+            self.backend,
+            "SELECT f.id FROM follow_up f JOIN task_log l ON l.id = f.id WHERE f.task_id = {1} AND l.revision = {2} AND \
+             l.origin IN ('schedule', 'misfire') LIMIT 1",
+        );
+        let others: Vec<i64> = tx.query(&others, [id.into(), revision.into()], |row| row.try_get_by_index(0)).await?;
+        if others.is_empty() {
+            let set = Sql::new(self.backend, "UPDATE task SET next_fire_at = {2} WHERE id = {1}");
+            tx.execute(&set, [id.into(), first.into()]).await?;
+        }
+        tx.commit().await
     }
 
     /// Moves a started task's watermark back to its first fire at or after `from` (ms), if its
@@ -307,6 +401,7 @@ impl SqlStore {
         const ACTION: &str = "delete a task";
         let tx = self.begin(ACTION).await?;
         self.drop_links(&tx, before.id).await?;
+        self.end_backfills(&tx, before.id, now).await?;
         let sql = Sql::new(self.backend, "DELETE FROM task WHERE id = {1} AND revision = {2}");
         if tx.execute(&sql, [before.id.into(), before.revision.into()]).await? == 0 {
             return Err(changed_meanwhile(ACTION, before));
@@ -335,16 +430,12 @@ impl SqlStore {
                 ),
             )
         };
-        // Fires that nobody tried and nobody will plan again do not count for `max_fires`.
-        let untried = cancel(&format!("{SCHEDULED} AND parent_id = 0 AND attempt = 0 AND fire_time < {{4}}"));
+        // Fires that nobody ran and nobody will plan again do not count for `max_fires`.
+        let untried = cancel(&format!("{SCHEDULED} AND parent_id = 0 AND failures = 0 AND fire_time < {{4}}"));
         let values = [task_id.into(), reason.as_str().into(), now.into(), next.into()];
         let untried = tx.execute(&untried, values).await?;
-        let uncount = Sql::new(
-            self.backend,
-            "UPDATE task SET fires = CASE WHEN fires > {2} THEN fires - {2} ELSE 0 END WHERE id = {1}",
-        );
         if untried > 0 {
-            tx.execute(&uncount, [task_id.into(), (untried as i64).into()]).await?;
+            tx.execute(&self.uncount_sql(), [task_id.into(), (untried as i64).into()]).await?;
         }
         let cancel = cancel(if keeps_unscheduled { SCHEDULED } else { "" });
         let values: [Value; 3] = [task_id.into(), reason.as_str().into(), now.into()];
@@ -379,14 +470,22 @@ impl SqlStore {
         Ok(held)
     }
 
+    /// Takes fires that executors gave up for a stop or a pause out of what `max_fires` counts.
+    pub async fn uncount(&self, id: i64, fires: usize) -> Result<()> {
+        let values = [id.into(), (fires as i64).into()];
+        self.execute("uncount fires", &self.uncount_sql(), values).await.map(drop)
+    }
+
+    fn uncount_sql(&self) -> Sql {
+        Sql::new(
+            self.backend,
+            "UPDATE task SET fires = CASE WHEN fires > {2} THEN fires - {2} ELSE 0 END WHERE id = {1}",
+        )
+    }
+
     /// Lists tasks by id.
     pub async fn list_tasks(&self, filter: &TaskFilter) -> Result<Vec<TaskView>> {
-        let head = format!(
-            "SELECT {VIEW_COLUMNS}, {} FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a ON a.id = t.app_id \
-             WHERE t.id > {{1}}",
-            spec_list("t.")
-        );
-        let mut wanted = Conditions::new(head, vec![filter.after.into()]);
+        let mut wanted = Conditions::new(format!("{} WHERE t.id > {{1}}", views()), vec![filter.after.into()]);
         wanted.and("n.name = ", filter.tenant.clone());
         wanted.and("a.name = ", filter.app.clone());
         wanted.and("t.name = ", filter.name.clone());
@@ -394,6 +493,28 @@ impl SqlStore {
         wanted.and("t.id = ", filter.id);
         let statement = wanted.finish(self, "ORDER BY t.id", filter.limit);
         let mut tasks = self.query_raw("list tasks", statement, task_view).await?;
+        self.fill_parents(&mut tasks).await?;
+        Ok(tasks)
+    }
+
+    /// The tasks of an app that have one of these names.
+    pub async fn tasks_named(&self, scope: Scope, names: &[String]) -> Result<Vec<TaskView>> {
+        let sql = Sql::new(
+            self.backend,
+            &format!(
+                "{} WHERE t.tenant_id = {{1}} AND t.app_id = {{2}} AND t.name IN ({})",
+                views(),
+                markers(3, NAMES_AT_ONCE)
+            ),
+        );
+        let mut tasks = Vec::new();
+        for chunk in names.chunks(NAMES_AT_ONCE) {
+            // The last name fills the row up: the text of the statement stays the same.
+            let filled = (0..NAMES_AT_ONCE).filter_map(|at| chunk.get(at).or_else(|| chunk.last()));
+            let mut values: Vec<Value> = vec![scope.tenant_id.into(), scope.app_id.into()];
+            values.extend(filled.map(|name| Value::from(name.as_str())));
+            tasks.extend(self.query_raw("find tasks by name", sql.bind_all(values), task_view).await?);
+        }
         self.fill_parents(&mut tasks).await?;
         Ok(tasks)
     }
@@ -410,15 +531,21 @@ impl SqlStore {
         anchor: i64,
         now: i64,
     ) -> Result<i64> {
-        if !started {
-            return Ok(NEVER);
-        }
         let mut schedule = spec
             .to_schedule(anchor, id)
             .map_err(|error| StoreError::new(StoreErrorKind::Invalid, "start a task", error.to_string()))?;
+        // A calendar that is not there is refused also while the task rests.
         self.add_calendar(tx, tenant_id, spec, &mut schedule).await?;
-        Ok(schedule.next_after(now))
+        Ok(if started { schedule.next_after(now) } else { NEVER })
     }
+}
+
+/// The head of a statement that reads [`TaskView`]s.
+fn views() -> String {
+    format!(
+        "SELECT {VIEW_COLUMNS}, {} FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a ON a.id = t.app_id",
+        spec_list("t.")
+    )
 }
 
 /// What a change of a task takes back.

@@ -18,6 +18,17 @@ pub struct SigningKey {
     pub app: String,
 }
 
+/// A tenant as the API shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TenantView {
+    /// Id.
+    pub id: i64,
+    /// Name.
+    pub name: String,
+    /// Runs at once at most; 0 is no bound.
+    pub max_concurrent: i32,
+}
+
 /// An app as the API shows it.
 #[derive(Debug, Clone)]
 pub struct AppView {
@@ -27,6 +38,8 @@ pub struct AppView {
     pub tenant: String,
     /// Name.
     pub name: String,
+    /// Runs at once at most; 0 is no bound.
+    pub max_concurrent: i32,
     /// Ids of its valid keys.
     pub keys: Vec<String>,
 }
@@ -56,10 +69,17 @@ impl SqlStore {
         self.execute("create a tenant", &sql, [id.into(), name.into(), now.into()]).await.map(drop)
     }
 
-    /// Every tenant: (id, name).
-    pub async fn tenants(&self) -> Result<Vec<(i64, String)>> {
-        let sql = Sql::new(self.backend, "SELECT id, name FROM tenant ORDER BY name LIMIT 10000");
-        self.query("list tenants", &sql, [], |row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))).await
+    /// Every tenant.
+    pub async fn tenants(&self) -> Result<Vec<TenantView>> {
+        let sql = Sql::new(self.backend, "SELECT id, name, max_concurrent FROM tenant ORDER BY name LIMIT 10000");
+        self.query("list tenants", &sql, [], |row| {
+            Ok(TenantView {
+                id: row.try_get_by_index(0)?,
+                name: row.try_get_by_index(1)?,
+                max_concurrent: row.try_get_by_index(2)?,
+            })
+        })
+        .await
     }
 
     /// Creates an app of a tenant, with its first key.
@@ -83,24 +103,25 @@ impl SqlStore {
     pub async fn apps(&self) -> Result<Vec<AppView>> {
         let sql = Sql::new(
             self.backend,
-            "SELECT a.id, t.name, a.name, k.id FROM app a JOIN tenant t ON t.id = a.tenant_id \
+            "SELECT a.id, t.name, a.name, k.id, a.max_concurrent FROM app a JOIN tenant t ON t.id = a.tenant_id \
              LEFT JOIN app_key k ON k.app_id = a.id AND k.revoked_at = 0 ORDER BY t.name, a.name LIMIT 10000",
         );
-        let rows: Vec<(i64, String, String, Option<String>)> = self
+        let rows: Vec<(i64, String, String, Option<String>, i32)> = self
             .query("list apps", &sql, [], |row| {
                 Ok((
                     row.try_get_by_index(0)?,
                     row.try_get_by_index(1)?,
                     row.try_get_by_index(2)?,
                     row.try_get_by_index(3)?,
+                    row.try_get_by_index(4)?,
                 ))
             })
             .await?;
         let mut apps: Vec<AppView> = Vec::new();
-        for (id, tenant, name, key) in rows {
+        for (id, tenant, name, key, max_concurrent) in rows {
             match apps.last_mut().filter(|app| app.id == id) {
                 Some(app) => app.keys.extend(key),
-                None => apps.push(AppView { id, tenant, name, keys: key.into_iter().collect() }),
+                None => apps.push(AppView { id, tenant, name, max_concurrent, keys: key.into_iter().collect() }),
             }
         }
         Ok(apps)

@@ -43,7 +43,7 @@ pub struct SqlAdmin {
 impl Admin for SqlAdmin {
     async fn make_app(&self, [tenant_id, app_id]: [i64; 2], tenant: &str, app: &str) -> Scope {
         let known = self.store.tenants().await.unwrap();
-        if !known.iter().any(|(_, name)| name == tenant) {
+        if !known.iter().any(|known| known.name == tenant) {
             self.store.create_tenant(tenant_id, tenant, 1).await.unwrap();
         }
         let key = NewKey { id: format!("key-{app_id}"), secret: "secret".repeat(8) };

@@ -48,13 +48,19 @@ impl World {
 
     /// Over a fresh database.
     pub async fn sql(kind: Kind) -> Self {
+        Self::sql_with_store(kind).await.0
+    }
+
+    /// Over a fresh database, and the store itself.
+    pub async fn sql_with_store(kind: Kind) -> (Self, SqlStore) {
         let database = Database::fresh(kind).await;
         let store = Arc::new(connect(&database.url).await);
         store.migrate().await.expect("migrate the fresh database");
         let rival = Arc::new(connect(&database.url).await);
         let admin = |store: &Arc<SqlStore>| SqlAdmin { store: SqlStore::clone(store), database: database.clone() };
         let admins = [Arc::new(admin(&store)) as Arc<dyn Admin>, Arc::new(admin(&rival))];
-        Self::over([store, rival], admins).await
+        let sql = SqlStore::clone(&store);
+        (Self::over([store, rival], admins).await, sql)
     }
 
     async fn over([store, rival]: [Arc<dyn Store>; 2], [admin, rival_admin]: [Arc<dyn Admin>; 2]) -> Self {
@@ -219,6 +225,13 @@ impl World {
 pub fn edit(task: &TaskView) -> TaskChange {
     let (spec, activity) = (task.spec.clone(), task.activity.clone());
     TaskChange { before: task.clone(), spec, activity, reason: Reason::TaskEdited }
+}
+
+/// An edit of a task.
+pub fn edit_to(task: &TaskView, edits: impl FnOnce(&mut TaskSpec)) -> TaskChange {
+    let mut change = edit(task);
+    edits(&mut change.spec);
+    change
 }
 
 /// The stop of a task.

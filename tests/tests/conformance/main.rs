@@ -52,7 +52,11 @@ mod claiming;
 mod handing;
 mod shards;
 
+mod permits;
+mod rules;
+
 mod executors;
+mod follow;
 mod outcome;
 mod retention;
 

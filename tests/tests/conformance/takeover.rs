@@ -14,6 +14,7 @@ cases!(
     an_edit_misses_nothing_that_comes_back_meanwhile,
     an_edit_misses_nothing_that_is_handed_over_meanwhile,
     the_next_revision_takes_over_what_an_edit_or_a_stop_cancelled,
+    what_the_next_revision_missed_is_taken_over_as_missed,
     what_ended_otherwise_is_not_taken_over,
     a_deleted_task_leaves_its_logs_and_cancels_what_is_open,
     rewinding_moves_a_watermark_back_only_for_the_current_revision,
@@ -131,6 +132,24 @@ async fn the_next_revision_takes_over_what_an_edit_or_a_stop_cancelled(world: Wo
         assert_eq!(rows[0].handed.run.attempt, 1, "attempts go on counting: they are fencing tokens");
         assert_eq!(rows[0].handed.run.version, first.version + 3);
     }
+}
+
+/// "Cancelled by an edit" would be half of the answer to why it did not run.
+async fn what_the_next_revision_missed_is_taken_over_as_missed(world: World) {
+    let task = world.started(&World::every_second("task")).await;
+    let runs = world.write(&task, [world.now]).await;
+    let task = changed(&world, edit(&task)).await;
+    let mut plan = Plan { takes_over: true, ..world.plan(&task, [world.now]) };
+    (plan.fires[0].status, plan.fires[0].reason) = (Status::Expired, Reason::MisfireSkipped);
+    "missed".clone_into(&mut plan.fires[0].message);
+    world.store.write_ahead(None, &[plan], world.now).await.unwrap();
+    let row = world.row(&runs[0]).await;
+    assert_eq!(world.states(task.id).await, [(Status::Expired, Reason::MisfireSkipped)]);
+    assert_eq!((row.message.as_str(), row.handed.run.revision), ("missed", 2));
+    assert!(world.store.claimable(None, i64::MAX, 10).await.unwrap().is_empty());
+    let task = changed(&world, edit(&task)).await;
+    take_over(&world, &task, &runs).await;
+    assert_eq!(world.states(task.id).await, [(Status::Expired, Reason::MisfireSkipped)], "that is an end");
 }
 
 async fn what_ended_otherwise_is_not_taken_over(world: World) {

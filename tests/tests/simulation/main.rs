@@ -13,6 +13,7 @@ mod promises;
 mod settings;
 mod stories;
 mod tasks;
+mod turns;
 mod world;
 
 use faults::Planned;

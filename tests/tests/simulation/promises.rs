@@ -2,7 +2,7 @@
 
 use crate::settings::MISFIRE_AFTER_MS;
 use crate::world::World;
-use carillon::domain::task::{Delivery, NEVER, TaskSpec};
+use carillon::domain::task::{Delivery, NEVER, ScheduleKind, TaskSpec};
 use carillon::domain::{Reason, Status};
 use carillon_protocol::{RunKey, RunStatus, Verdict};
 use carillon_tests::model::executor::{Start, Stop};
@@ -21,10 +21,13 @@ pub struct Broken {
 }
 
 /// What is looked at.
-struct Evidence<'a> {
-    state: &'a State,
-    starts: BTreeMap<RunKey, Vec<Start>>,
-    stops: BTreeMap<RunKey, Stop>,
+pub struct Evidence<'a> {
+    /// The rows, and what they forget.
+    pub state: &'a State,
+    /// What executors started.
+    pub starts: BTreeMap<RunKey, Vec<Start>>,
+    /// And how that ended.
+    pub stops: BTreeMap<RunKey, Stop>,
     broken: Vec<Broken>,
 }
 
@@ -47,12 +50,14 @@ pub fn check(world: &World) -> Vec<Broken> {
         evidence.at_most_once_is_once();
         evidence.acknowledged_results_stay(world);
         evidence.old_definitions_start_nothing(world);
+        evidence.turns_are_kept();
         evidence.broken
     })
 }
 
 impl Evidence<'_> {
-    fn breaks(&mut self, promise: &'static str, log: Option<i64>, detail: String) {
+    /// Notes a promise that was broken.
+    pub fn breaks(&mut self, promise: &'static str, log: Option<i64>, detail: String) {
         self.broken.push(Broken { promise, log, detail });
     }
 
@@ -69,8 +74,12 @@ impl Evidence<'_> {
             by_task.entry(change.task).or_default().push(change);
         }
         for (task, changes) in by_task {
-            for (from, to) in active(&changes) {
-                self.fires_have_rows(task, &changes[0].spec, from, to);
+            let spec = &changes[0].spec;
+            // A delay counts from ends, and anew with every edit: `turns.rs` looks at it.
+            if spec.schedule != ScheduleKind::FixedDelay {
+                for (from, to) in active(&changes) {
+                    self.fires_have_rows(task, spec, from, to);
+                }
             }
         }
     }
@@ -197,8 +206,8 @@ impl Evidence<'_> {
             let fits = |end: &End| match ack.status {
                 RunStatus::Succeeded => end.to == Status::Succeeded,
                 RunStatus::Failed => end.reason == Reason::HandlerFailed,
-                RunStatus::NotStarted => end.reason == Reason::GivenBack,
-                RunStatus::Abandoned => end.reason == Reason::Abandoned,
+                RunStatus::NotStarted => matches!(end.reason, Reason::GivenBack | Reason::Covered),
+                RunStatus::Abandoned => matches!(end.reason, Reason::Abandoned | Reason::Covered),
                 _ => true,
             };
             if ack.verdict == Verdict::Applied && !end.as_ref().is_some_and(fits) {

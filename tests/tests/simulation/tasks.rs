@@ -2,7 +2,10 @@
 
 use crate::node::{SimEngine, SimNode};
 use carillon::dispatch::TookBack;
-use carillon::domain::task::{Delivery, ExpiredStrategy, FailureStrategy, Routing, ScheduleKind, TaskSpec};
+use carillon::domain::task::{
+    BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, ParentLink, ParentOutcome, Routing,
+    ScheduleKind, TaskSpec,
+};
 use carillon::domain::{Reason, Run, Status};
 use carillon::store::{Activity, OutcomeStore, Result, StoreError, StoreErrorKind, TaskChange, Unsent};
 use carillon_tests::model::ModelStore;
@@ -20,6 +23,7 @@ pub fn specs() -> Vec<TaskSpec> {
         failure_strategy: FailureStrategy::Discard,
         ..task
     };
+    let in_turn = |block_strategy, task: TaskSpec| TaskSpec { block_strategy, block_scope: BlockScope::App, ..task };
     vec![
         task("every second", "quick", "* * * * * ?"),
         task("every ten seconds", "slow", "0/10 * * * * ?"),
@@ -31,6 +35,24 @@ pub fn specs() -> Vec<TaskSpec> {
             expired_strategy: ExpiredStrategy::Discard,
             expire_after_ms: 4_000,
             ..task("fresh or never", "quick", "0/4 * * * * ?")
+        },
+        // Fires faster than it runs, and has caught up before it fires again.
+        in_turn(BlockStrategy::Serial, task("serial", "steady", "0-5,20-25,40-45 * * * * ?")),
+        in_turn(BlockStrategy::DiscardLater, task("discards later", "slow", "0/3 * * * * ?")),
+        in_turn(BlockStrategy::CoverEarly, task("covers early", "slow", "0/5 * * * * ?")),
+        TaskSpec { max_concurrent: 2, ..task("two at once", "steady", "0-9,30-39 * * * * ?") },
+        TaskSpec {
+            schedule: ScheduleKind::FixedDelay,
+            cron: String::new(),
+            interval_ms: 3_000,
+            ..task("after a delay", "steady", "")
+        },
+        TaskSpec { max_retries: 1, retry_interval_ms: 1_000, ..task("parent", "flaky", "0/4 * * * * ?") },
+        TaskSpec {
+            schedule: ScheduleKind::None,
+            parents: vec![ParentLink { task: "parent".to_owned(), on: ParentOutcome::Success }],
+            parent_output: true,
+            ..task("child", "quick", "")
         },
     ]
 }

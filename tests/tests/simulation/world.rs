@@ -12,6 +12,7 @@ use carillon_tests::model::store::admin::new_task;
 use carillon_tests::model::{
     Dice, Gate, Ledger, ModelStore, Net, NodeDoor, Place, SimClock, SimExecutor, SimTime, SimTransport, Trace,
 };
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -26,6 +27,9 @@ const MENDED_AT_MS: i64 = 85_000;
 
 /// Then the tasks go on undisturbed for so long, ms.
 const CALM_MS: i64 = 35_000;
+
+/// Of tasks that run in turn, the next run starts within this time while any waits, ms.
+const TURN_WITHIN_MS: i64 = 15_000;
 
 /// And after they were stopped, everything has ended within this time, ms.
 const SETTLED_WITHIN_MS: i64 = 150_000;
@@ -69,7 +73,7 @@ impl World {
             net: net.clone(),
             trace: trace.clone(),
             ledger: ledger.clone(),
-            handlers: ["quick", "slow", "flaky"].map(str::to_owned).to_vec(),
+            handlers: ["quick", "slow", "steady", "flaky"].map(str::to_owned).to_vec(),
         };
         let lag = |who: &str| dice.between(&format!("{who} lags"), 0, LAG_US);
         let executors: Vec<Arc<SimExecutor>> =
@@ -211,8 +215,16 @@ impl World {
     /// A row that should have moved on in the calm: the stop that follows would hide it.
     fn look_for_stuck_rows(&self) {
         let since = self.time.now_ms() - CALM_MS + 5_000;
-        let stuck = |row: &&LogRow| !row.run.status.is_terminal() && row.run.due_time < since;
-        let found = self.store.inspect(|state| state.logs.values().filter(stuck).cloned().collect::<Vec<_>>());
+        let turns_since = self.time.now_ms() - TURN_WITHIN_MS;
+        let starts = self.ledger.starts();
+        let moving: BTreeSet<i64> = starts.iter().filter(|start| start.at > turns_since).map(|s| s.task).collect();
+        let found = self.store.inspect(|state| {
+            // While others of its task have their turn, a run may wait for its own.
+            let waits = |task| moving.contains(&task) && state.tasks[&task].view.spec.needs_permit();
+            let stuck =
+                |row: &&LogRow| !row.run.status.is_terminal() && row.run.due_time < since && !waits(row.run.task_id);
+            state.logs.values().filter(stuck).cloned().collect::<Vec<_>>()
+        });
         self.stuck.lock().unwrap().extend(found);
     }
 
@@ -229,7 +241,9 @@ impl World {
 
     fn has_settled(&self) -> bool {
         let ended = |status: Status| status.is_terminal();
-        let rows = self.store.inspect(|state| state.logs.values().all(|row| ended(row.run.status)));
+        let rows = self
+            .store
+            .inspect(|state| state.follow_ups.is_empty() && state.logs.values().all(|row| ended(row.run.status)));
         rows && self.executors.iter().all(|executor| !executor.has_results())
     }
 

@@ -167,7 +167,7 @@ async fn however_a_run_ends(kind: Kind) {
     }
     for (task, _, second) in &mut watched {
         world.await_inside(*task, 1).await;
-        *second = api.run_with(*task, json!({ "params": stubborn(300) })).await;
+        *second = api.run_log_with(*task, json!({ "params": stubborn(300) })).await;
     }
     for (_, first, _) in watched.iter().step_by(3) {
         let (status, answer) = api.kill(*first).await;

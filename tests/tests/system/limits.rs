@@ -131,7 +131,7 @@ async fn waiting_ends_and_the_urgent_come_first(kind: Kind) {
         lows.push(api.run(usual, None).await);
         highs.push(api.run(urgent, None).await);
     }
-    let hurried = api.run_with(lazy, json!({ "priority": 8 })).await;
+    let hurried = api.run_log_with(lazy, json!({ "priority": 8 })).await;
     let all: Vec<i64> = [&[first][..], &lows, &highs, &[hurried]].concat();
     world.await_ends(&all).await;
     let mut visits = of_all(&world, &[usual, urgent, lazy]);

@@ -35,6 +35,7 @@ macro_rules! kind {
 mod main_job;
 
 mod database_away;
+mod fairness;
 mod node_death;
 mod sharing;
 
@@ -53,6 +54,14 @@ mod shards;
 mod edits;
 mod policies;
 mod retention;
+
+mod calendars;
+mod fixed_delay;
+mod maintenance;
+mod max_fires;
+mod missed;
+mod preview;
+mod schedules;
 
 mod clocks;
 mod waiting;

@@ -2,10 +2,16 @@
 //! Pure values; the words are those of API and console.
 
 mod check;
+mod diff;
+mod fields;
+pub mod file;
 mod policy;
+mod read;
 mod spec;
 
 pub use check::{RETRIES_MAX, SPAN_MS_MAX, check_params};
+pub use diff::{FieldChange, diff};
+pub use fields::INSTANTS;
 pub use policy::{
     BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureClass, FailureStrategy, Maintenance, MisfireStrategy,
     ParentOutcome, ParentRule, RetryBackoff, ScheduleKind,
@@ -62,7 +68,7 @@ impl Task {
             && self.spec.expire_after_ms > 0
             && run.attempt == 0
             && run.origin == Origin::Schedule
-            && now > run.fire_time + self.spec.expire_after_ms
+            && now > run.due_time.saturating_add(self.spec.expire_after_ms)
     }
 
     /// Whether the end of its runs has consequences beyond the runs themselves.
@@ -97,6 +103,19 @@ impl TaskSpec {
         self.schedule == ScheduleKind::FixedDelay || self.pause_after_failures > 0
     }
 
+    /// Whether `other` fires at the same instants, as far as the definitions go.
+    #[must_use]
+    pub fn fires_like(&self, other: &Self) -> bool {
+        let when = |spec: &Self| {
+            (
+                (spec.schedule, spec.cron.clone(), spec.time_zone.clone(), spec.interval_ms, spec.fire_at),
+                (spec.valid_from, spec.valid_until, spec.dst_gap, spec.dst_overlap),
+                (spec.calendar.clone(), spec.calendar_rule, spec.spread_ms),
+            )
+        };
+        self.schedule != ScheduleKind::FixedDelay && when(self) == when(other)
+    }
+
     /// Whether runs need a permit before they are handed over: a bound on runs at once, or a block
     /// strategy across the app.
     #[must_use]
@@ -114,7 +133,7 @@ impl TaskSpec {
     #[must_use]
     pub fn class_of(reason: Reason) -> Option<FailureClass> {
         match reason {
-            Reason::HandlerFailed | Reason::HandlerPanicked | Reason::ShardFailed => Some(FailureClass::Failed),
+            Reason::HandlerFailed | Reason::HandlerPanicked => Some(FailureClass::Failed),
             Reason::TimedOut | Reason::WaitTimedOut => Some(FailureClass::TimedOut),
             Reason::OutcomeUnknown | Reason::Abandoned => Some(FailureClass::Lost),
             Reason::NoExecutor | Reason::NotAccepted | Reason::AllBusy => Some(FailureClass::NotSent),

@@ -56,7 +56,7 @@ choice! {
 choice! {
     /// Kinds of failures, for `retry_on`. A handler that asks not to be retried never is.
     FailureClass {
-        /// The handler returned an error or panicked, or a shard did not succeed.
+        /// The handler returned an error or panicked.
         Failed,
         /// The time-out for running or for waiting passed.
         TimedOut,

@@ -82,7 +82,7 @@ pub struct TaskSpec {
     pub misfire_max_late_ms: i64,
     /// What happens to a run that is too late.
     pub expired_strategy: ExpiredStrategy,
-    /// Later than this after its fire time a run counts as expired, ms; 0 is never.
+    /// Later than this after it was due a run counts as expired, ms; 0 is never.
     pub expire_after_ms: i64,
     /// What the tenant's maintenance windows do.
     pub maintenance: Maintenance,

@@ -98,7 +98,7 @@ fn nobody_claims_more_than_a_share_of_the_memory_and_the_more_urgent_find_room()
     };
     let mut order = FairOrder::default();
     let mut claim = |runs: Vec<Run>| {
-        let Admission { admitted, refused } = order.admit(700, runs);
+        let Admission { admitted, refused } = order.admit(700, &BTreeMap::new(), runs);
         let count = admitted.len();
         for run in admitted {
             order.push(0, run);

@@ -179,13 +179,17 @@ impl SimExecutor {
     }
 
     /// `POST /cancel`.
-    pub(super) fn cancel(&self, message: &Cancel) -> Result<CancelAck, SendError> {
+    pub(super) fn cancel(self: &Arc<Self>, message: &Cancel) -> Result<CancelAck, SendError> {
         let process = self.addressee(message.executor_id)?;
         let mut table = process.table.lock().unwrap();
         let outcomes: Vec<CancelOutcome> =
             message.runs.iter().map(|key| table.cancel(*key, message.unstarted_only)).collect();
+        drop(table);
         for (key, outcome) in message.runs.iter().zip(&outcomes) {
             self.note(format!("log {} attempt {}: cancel met {outcome:?}", key.0, key.1));
+            if *outcome == CancelOutcome::Stopping {
+                process.spawn(work::stop(self.clone(), process.clone(), *key));
+            }
         }
         Ok(CancelAck { outcomes })
     }

@@ -13,6 +13,9 @@ use std::time::Duration;
 /// How long a result takes to be safe on disk.
 const RECORDING: Duration = Duration::from_millis(25);
 
+/// How long a handler may take to notice that it is to stop, µs.
+const STOPPING_MAX_US: i64 = 400_000;
+
 /// Results in one message at most.
 const BATCH_MAX: usize = 100;
 
@@ -56,7 +59,11 @@ pub(super) async fn run_when_due(machine: Arc<SimExecutor>, process: Arc<Process
 fn behaviour(machine: &SimExecutor, item: &DispatchItem) -> (u64, RunStatus) {
     let dice = &machine.parts.dice;
     let purpose = format!("run {} {}", item.log, item.attempt);
-    let (low, high) = if item.handler == "slow" { (1_000, 8_000) } else { (1, 300) };
+    let (low, high) = match item.handler.as_str() {
+        "slow" => (1_000, 8_000),
+        "steady" => (500, 2_500),
+        _ => (1, 300),
+    };
     let lasts = dice.between(&format!("{purpose} lasts"), low, high) as u64;
     let fails = item.handler == "flaky" && dice.happens(&format!("{purpose} fails"), 500);
     (lasts, if fails { RunStatus::Failed } else { RunStatus::Succeeded })
@@ -77,13 +84,23 @@ pub(super) async fn finish(
     }
 }
 
+/// Ends a run that was told to stop: its handler takes a moment to notice.
+pub(super) async fn stop(machine: Arc<SimExecutor>, process: Arc<Process>, key: RunKey) {
+    let purpose = format!("run {} {} stops", key.0, key.1);
+    let us = machine.parts.dice.between(&purpose, 0, STOPPING_MAX_US);
+    tokio::time::sleep(Duration::from_micros(us as u64)).await;
+    let now = machine.parts.time.now_ms();
+    finish(&machine, &process, key, RunStatus::Cancelled, now).await;
+}
+
+/// The output of a success names its run.
 fn result(machine: &SimExecutor, key: RunKey, status: RunStatus, started_at: i64) -> RunResult {
     RunResult {
         log: key.0,
         attempt: key.1,
         status,
         message: String::new(),
-        output: String::new(),
+        output: if status == RunStatus::Succeeded { key.0.to_string() } else { String::new() },
         started_at,
         finished_at: machine.clock.now_ms(),
     }

@@ -187,7 +187,8 @@ impl State {
         self.refuse_name_of_another(before.id, before.scope, spec)?;
         let restarts = activity.started && !before.activity.started;
         let anchor_at = if restarts || counts_anew(&before.spec, spec) { now } else { before.anchor_at };
-        let next_fire_at = first_fire(spec, before.id, activity.started, anchor_at, now)?;
+        let next_fire_at =
+            first_fire(spec, before.id, activity.started, anchor_at, before.fires_after(spec, activity, now))?;
         self.current(before)?;
         self.uncount_from(before.id, next_fire_at);
         let row = self.current(before)?;

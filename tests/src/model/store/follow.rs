@@ -39,13 +39,14 @@ impl FollowStore for ModelStore {
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) -> Result<Option<Followed>> {
-        self.call("follow up", |state, _| {
+        self.call("follow up", |state, at| {
             if !ended.iter().all(|run| state.follow_ups.contains_key(&run.log)) {
                 return Ok(None);
             }
             let mut followed = Followed::default();
             for run in ended {
                 state.follow_ups.remove(&run.log);
+                state.follows.insert(run.log, at);
                 state.follow_task(run, &mut followed);
                 state.follow_children(run, new_id, now, &mut followed)?;
             }

@@ -10,7 +10,10 @@ impl HousekeepingStore for ModelStore {
     async fn purge(&self, before: i64, limit: u64) -> Result<u64> {
         self.call("purge", |state, _| {
             let first_kept = IdSource::first_at(before);
-            let old = state.logs.range(..first_kept).filter(|(_, row)| row.run.status.is_terminal());
+            let old = state
+                .logs
+                .range(..first_kept)
+                .filter(|(_, row)| row.run.status.is_terminal() && row.finished_at < before);
             let old: Vec<i64> = old.map(|(id, _)| *id).take(limit as usize).collect();
             for id in &old {
                 if let Some(row) = state.logs.remove(id) {

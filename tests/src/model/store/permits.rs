@@ -74,11 +74,11 @@ impl PermitStore for ModelStore {
 
     async fn overdue(&self, since: &[(i64, i64)], due_before: i64, limit: u64) -> Result<Vec<(i64, i64)>> {
         self.call("read overdue", |state, _| {
-            let waits = |status| matches!(status, Status::Init | Status::Queued);
+            let counts = |status| !matches!(status, Status::Expired | Status::Cancelled);
             let wanted = state.logs.values().map(|row| &row.run).filter(|run| {
                 run.origin == Origin::Schedule
-                    && run.attempt == 0
-                    && waits(run.status)
+                    && run.parent_id == 0
+                    && counts(run.status)
                     && run.due_time < due_before
                     && since.iter().any(|(task, from)| run.task_id == *task && run.fire_time >= *from)
             });

@@ -1,7 +1,7 @@
 //! Writing task logs ahead.
 
 use super::ModelStore;
-use super::rows::{LogRow, State};
+use super::rows::{LogRow, State, bucket};
 use async_trait::async_trait;
 use carillon::domain::plan::{Fire, Plan};
 use carillon::domain::task_log::PARENT_SHARD;
@@ -130,6 +130,9 @@ impl State {
             executor_id: 0,
             queued_at: 0,
         });
+        if plan.together {
+            row.bucket = bucket(plan.task_id);
+        }
         row.message.clone_from(&fire.message);
         self.insert(row);
     }

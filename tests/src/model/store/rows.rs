@@ -41,6 +41,8 @@ pub struct State {
     pub hands: BTreeMap<(i64, i32), Hand>,
     /// How each attempt ended: (log, attempt).
     pub ends: BTreeMap<(i64, i32), End>,
+    /// When the end of a run was followed up: log → true time, ms.
+    pub follows: BTreeMap<i64, i64>,
     /// Every definition that a task had, in order.
     pub changes: Vec<Redefinition>,
     /// Steps that the state machine forbids.
@@ -192,7 +194,8 @@ pub struct LogRow {
     /// When its last attempt ended, ms.
     pub finished_at: i64,
     pub(super) message: String,
-    pub(super) output: String,
+    /// What the handler said.
+    pub output: String,
 }
 
 impl LogRow {
@@ -235,7 +238,7 @@ impl LogRow {
 }
 
 /// Spreads ids over the buckets (Fibonacci hashing), as the contract asks of every store.
-fn bucket(id: i64) -> i64 {
+pub(super) fn bucket(id: i64) -> i64 {
     let spread = (id as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     (spread as i64) % carillon::store::BUCKETS
 }

@@ -1,6 +1,6 @@
 //! Runs that no schedule names.
 
-use super::rows::{LogRow, State};
+use super::rows::{LogRow, State, bucket};
 use super::{ModelStore, refuse};
 use carillon::domain::task::Routing;
 use carillon::domain::task_log::PARENT_SHARD;
@@ -68,6 +68,9 @@ impl State {
             executor_id: 0,
             queued_at: 0,
         });
+        if task.spec.needs_permit() {
+            log.bucket = bucket(task.id);
+        }
         log.message.clone_from(&run.message);
         let counts_failures = row.view.spec.pause_after_failures > 0;
         self.insert(log);

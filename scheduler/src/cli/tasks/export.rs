@@ -1,0 +1,99 @@
+//! `carillon tasks export`.
+
+use super::ExportArgs;
+use super::document::{Document, Format};
+use super::node::Node;
+use crate::domain::task::file::{Entry, TASKS_MAX, VERSION};
+use anyhow::{Context, anyhow};
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::io::Write as _;
+
+#[derive(Deserialize)]
+struct Page {
+    version: i64,
+    task: Vec<Map<String, Value>>,
+    next: Option<String>,
+}
+
+/// Writes the tasks of a cluster, a tenant or an app.
+pub async fn run(args: &ExportArgs) -> anyhow::Result<()> {
+    let format = args.format.or_else(|| args.output.as_deref().and_then(Format::of)).unwrap_or(Format::Toml);
+    let mut tasks = fetch(args).await?;
+    tasks.sort_by_cached_key(|task| ["tenant", "app", "name"].map(|field| text(task, field)));
+    let top = top(args, &mut tasks);
+    let file = write(&top, &tasks, format)
+        .map_err(|error| anyhow!("the tasks cannot be written as {}: {error}", format.name()))?;
+    match &args.output {
+        None => std::io::stdout().write_all(file.as_bytes()).context("the tasks cannot be written")?,
+        Some(path) => {
+            std::fs::write(path, file).with_context(|| format!("{} cannot be written", path.display()))?;
+            eprintln!("{} tasks written to {}", tasks.len(), path.display());
+        }
+    }
+    if tasks.len() > TASKS_MAX {
+        eprintln!(
+            "carillon: these are {} tasks, and one file is applied with at most {TASKS_MAX}: export app by app (--tenant, --app)",
+            tasks.len()
+        );
+    }
+    Ok(())
+}
+
+async fn fetch(args: &ExportArgs) -> anyhow::Result<Vec<Map<String, Value>>> {
+    let node = Node::of(&args.node)?;
+    let (mut tasks, mut after) = (Vec::new(), None);
+    loop {
+        let mut query: Vec<(&str, &str)> = Vec::new();
+        query.extend(args.tenant.as_deref().map(|tenant| ("tenant", tenant)));
+        query.extend(args.app.as_deref().map(|app| ("app", app)));
+        query.extend(after.as_deref().map(|after| ("after", after)));
+        let answer = node.ask(Method::GET, "/tasks/export", &query, None).await?;
+        let answer = answer.map_err(|refusal| anyhow!("{}", refusal.detail))?;
+        let page: Page = serde_json::from_value(answer).context("the node's answer is not understood")?;
+        if page.version != VERSION {
+            return Err(anyhow!(
+                "the node writes task files of version {}; use its own release's command",
+                page.version
+            ));
+        }
+        tasks.extend(page.task);
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return Ok(tasks),
+        }
+    }
+}
+
+/// What stands above the tasks: what was asked for need not be said again in each of them.
+fn top<'a>(args: &ExportArgs, tasks: &mut [Map<String, Value>]) -> Vec<(&'a str, Value)> {
+    let mut top = vec![("version", Value::from(VERSION))];
+    for (field, asked) in [("tenant", &args.tenant), ("app", &args.app)] {
+        if let Some(value) = asked {
+            top.push((field, value.as_str().into()));
+            for task in &mut *tasks {
+                task.remove(field);
+            }
+        }
+    }
+    top
+}
+
+/// The file, read again and compared: nothing is lost on the way, whatever stands in a text.
+fn write(top: &[(&str, Value)], tasks: &[Map<String, Value>], format: Format) -> Result<String, String> {
+    let file = Document::render(top, tasks, &Entry::field_names(), format)?;
+    let read = Document::parse(&file, format)?.fields;
+    let mut expected: Map<String, Value> =
+        top.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    expected.insert("task".to_owned(), tasks.iter().cloned().map(Value::Object).collect());
+    if read == expected {
+        Ok(file)
+    } else {
+        Err("what was written does not read as the same; try another --format".to_owned())
+    }
+}
+
+fn text(task: &Map<String, Value>, field: &str) -> String {
+    task.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+}

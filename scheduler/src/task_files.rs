@@ -1,0 +1,213 @@
+//! From a task file to the changes that it asks for: everything that the database knows better
+//! than the file (who is there, what runs after what) is looked at before anything is changed,
+//! and every refusal is named at once.
+
+mod parents;
+
+use crate::domain::FieldError;
+use crate::domain::task::file::{Entry, TaskFile};
+use crate::domain::task::{FieldChange, ScheduleKind, diff};
+use crate::redefine::change_of;
+use crate::store::{Activity, NewTask, Result, Scope, SqlStore, StoreErrorKind, TaskChange, TaskView};
+use std::collections::{BTreeMap, HashMap};
+
+/// (tenant, app, name).
+type Name = (String, String, String);
+
+/// What a file asks for.
+#[derive(Debug)]
+pub enum Planned {
+    /// What to do about each entry, in their order.
+    Steps(Vec<Step>),
+    /// Everything that is refused.
+    Refused(Vec<FieldError>),
+}
+
+/// What to do about one entry.
+#[derive(Debug)]
+pub struct Step {
+    /// The entry.
+    pub entry: Entry,
+    /// What it asks for.
+    pub action: Action,
+    /// What is allowed, and still may not be what was meant.
+    pub warning: Option<String>,
+}
+
+/// What an entry asks for.
+#[derive(Debug)]
+pub enum Action {
+    /// A task of this id.
+    Create(i64),
+    /// Another definition or state.
+    Change(Box<TaskView>, Vec<FieldChange>),
+    /// Nothing: it is so.
+    Keep(Box<TaskView>),
+}
+
+impl Action {
+    fn id(&self) -> i64 {
+        match self {
+            Self::Create(id) => *id,
+            Self::Change(task, _) | Self::Keep(task) => task.id,
+        }
+    }
+}
+
+/// What to write, of all steps.
+#[must_use]
+pub fn changes_of(steps: &[Step]) -> (Vec<NewTask>, Vec<TaskChange>) {
+    let (mut new, mut changes) = (Vec::new(), Vec::new());
+    for Step { entry, action, .. } in steps {
+        let spec = entry.spec.clone();
+        match action {
+            Action::Create(id) => new.push(NewTask {
+                id: *id,
+                tenant: entry.tenant.clone(),
+                app: entry.app.clone(),
+                spec,
+                activity: activity(entry),
+            }),
+            Action::Change(before, _) => changes.push(change_of((**before).clone(), spec, activity(entry))),
+            Action::Keep(_) => {}
+        }
+    }
+    (new, changes)
+}
+
+/// Compares a file with what is there.
+///
+/// # Errors
+/// The database's; what the file has wrong is no error, but [`Planned::Refused`].
+pub async fn plan(store: &SqlStore, file: TaskFile, new_id: impl Fn() -> i64, now: i64) -> Result<Planned> {
+    let TaskFile { entries, broken, mut refused } = file;
+    let scopes = scopes(store, &entries, &mut refused).await?;
+    refuse_calendars(store, &entries, &scopes, &mut refused).await?;
+    let mut present = present(store, &entries, &scopes).await?;
+    let mut steps = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let name = (entry.tenant.clone(), entry.app.clone(), entry.spec.name.clone());
+        let action = match present.remove(&name) {
+            None => Action::Create(new_id()),
+            Some(task) => match changes(&task, &entry) {
+                changes if changes.is_empty() => Action::Keep(Box::new(task)),
+                changes => Action::Change(Box::new(task), changes),
+            },
+        };
+        let warning = warning(&entry, &action, now);
+        steps.push(Step { entry, action, warning });
+    }
+    parents::refuse(store, &steps, &scopes, &broken, &mut refused).await?;
+    Ok(if refused.is_empty() { Planned::Steps(steps) } else { Planned::Refused(refused) })
+}
+
+/// The ids of the tenants and apps that entries name; what is not there is refused once, at the
+/// first entry that names it.
+async fn scopes(
+    store: &SqlStore,
+    entries: &[Entry],
+    refused: &mut Vec<FieldError>,
+) -> Result<HashMap<(String, String), Scope>> {
+    let mut scopes = HashMap::new();
+    let mut missing: BTreeMap<(&str, &str), (&Entry, usize)> = BTreeMap::new();
+    for entry in entries {
+        let place = (entry.tenant.clone(), entry.app.clone());
+        if scopes.contains_key(&place) {
+            continue;
+        }
+        if let Some((_, more)) = missing.get_mut(&(entry.tenant.as_str(), entry.app.as_str())) {
+            *more += 1;
+            continue;
+        }
+        match store.scope(&entry.tenant, &entry.app).await {
+            Ok(scope) => drop(scopes.insert(place, scope)),
+            Err(error) if error.kind() == StoreErrorKind::NotFound => {
+                missing.insert((&entry.tenant, &entry.app), (entry, 0));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if missing.is_empty() {
+        return Ok(scopes);
+    }
+    let tenants: Vec<String> = store.tenants().await?.into_iter().map(|tenant| tenant.name).collect();
+    for ((tenant, app), (entry, more)) in missing {
+        let more = if more == 0 { String::new() } else { format!(" ({} tasks of the file name it)", more + 1) };
+        refused.push(if tenants.iter().any(|known| known == tenant) {
+            entry.refusal("app", &format!("tenant `{tenant}` has no app `{app}`; create it first{more}"))
+        } else {
+            entry.refusal("tenant", &format!("there is no tenant `{tenant}`; create it first{more}"))
+        });
+    }
+    Ok(scopes)
+}
+
+/// A task that runs by itself needs its calendar.
+async fn refuse_calendars(
+    store: &SqlStore,
+    entries: &[Entry],
+    scopes: &HashMap<(String, String), Scope>,
+    refused: &mut Vec<FieldError>,
+) -> Result<()> {
+    let mut known: HashMap<(&str, &str), bool> = HashMap::new();
+    for entry in entries {
+        let is_placed = scopes.contains_key(&(entry.tenant.clone(), entry.app.clone()));
+        if !entry.started || entry.spec.calendar.is_empty() || !is_placed {
+            continue;
+        }
+        let (tenant, calendar) = (entry.tenant.as_str(), entry.spec.calendar.as_str());
+        let is_there = match known.get(&(tenant, calendar)) {
+            Some(is_there) => *is_there,
+            None => !store.list_calendars(tenant, Some(calendar)).await?.is_empty(),
+        };
+        known.insert((tenant, calendar), is_there);
+        if !is_there {
+            refused.push(entry.refusal("calendar", &format!("tenant `{tenant}` has no calendar `{calendar}`")));
+        }
+    }
+    Ok(())
+}
+
+/// The tasks that entries name, as they are.
+async fn present(
+    store: &SqlStore,
+    entries: &[Entry],
+    scopes: &HashMap<(String, String), Scope>,
+) -> Result<HashMap<Name, TaskView>> {
+    let mut names: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
+    for entry in entries {
+        names.entry((&entry.tenant, &entry.app)).or_default().push(entry.spec.name.clone());
+    }
+    let mut present = HashMap::new();
+    for ((tenant, app), names) in names {
+        let Some(scope) = scopes.get(&(tenant.to_owned(), app.to_owned())) else { continue };
+        for task in store.tasks_named(*scope, &names).await? {
+            present.insert((task.tenant.clone(), task.app.clone(), task.spec.name.clone()), task);
+        }
+    }
+    Ok(present)
+}
+
+fn activity(entry: &Entry) -> Activity {
+    Activity { started: entry.started, pause_note: entry.pause_note.clone() }
+}
+
+/// The state first, then the definition.
+fn changes(task: &TaskView, entry: &Entry) -> Vec<FieldChange> {
+    let mut changes = Vec::new();
+    if task.activity.started != entry.started {
+        changes.push(FieldChange::new("started", task.activity.started, entry.started));
+    }
+    if task.activity.pause_note != entry.pause_note {
+        let (before, after) = (task.activity.pause_note.clone(), entry.pause_note.clone());
+        changes.push(FieldChange::new("pause_note", before, after));
+    }
+    changes.extend(diff(&task.spec, &entry.spec));
+    changes
+}
+
+/// A file stays applicable when the instant of a one-off has passed.
+fn warning(entry: &Entry, action: &Action, now: i64) -> Option<String> {
+    let is_past = entry.spec.schedule == ScheduleKind::Once && entry.started && entry.spec.fire_at <= now;
+    (is_past && !matches!(action, Action::Keep(_))).then(|| "`fire_at` lies in the past: it will not fire".to_owned())
+}

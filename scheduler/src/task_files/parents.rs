@@ -1,0 +1,129 @@
+//! Parents that entries name: each must be there, or come with the file, and none may follow
+//! itself, by links of the file and of the tasks that are there.
+
+use super::{Action, Name, Step};
+use crate::domain::FieldError;
+use crate::domain::links::{cycle, knots};
+use crate::store::{Result, Scope, SqlStore, StoreErrorKind, TaskFilter};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Names of a cycle that are told at most.
+const NAMES_MAX: usize = 20;
+
+/// Refuses parents that are neither there nor in the file (`broken`: tasks of the file that are
+/// refused themselves), and cycles, each once.
+pub async fn refuse(
+    store: &SqlStore,
+    steps: &[Step],
+    scopes: &HashMap<(String, String), Scope>,
+    broken: &HashSet<String>,
+    refused: &mut Vec<FieldError>,
+) -> Result<()> {
+    let mut ids: HashMap<Name, i64> = steps.iter().map(|step| (name_of(step), step.action.id())).collect();
+    find_others(store, steps, scopes, &mut ids).await?;
+    let mut links: HashMap<&str, Vec<(i64, i64)>> = HashMap::new();
+    for step in steps.iter().filter(|step| needs_look(step)) {
+        for (at, link) in step.entry.spec.parents.iter().enumerate() {
+            let name = parent_of(step, &link.task);
+            let Some(parent) = ids.get(&name) else {
+                if broken.contains(&format!("{}/{}/{}", name.0, name.1, name.2)) {
+                    continue;
+                }
+                let message = format!("there is no task `{}`, and none in the file", link.task);
+                refused.push(step.entry.refusal(&format!("parents[{at}].task"), &message));
+                continue;
+            };
+            links.entry(&step.entry.tenant).or_default().push((step.action.id(), *parent));
+        }
+    }
+    let redefined: HashSet<i64> = steps.iter().filter(|step| needs_look(step)).map(|step| step.action.id()).collect();
+    for (tenant, mut links) in links {
+        let Some((_, scope)) = scopes.iter().find(|((name, _), _)| name == tenant) else { continue };
+        let present = store.links_of_tenant(scope.tenant_id).await?;
+        links.extend(present.into_iter().filter(|(child, _)| !redefined.contains(child)));
+        let knots = knots(&links);
+        if knots.is_empty() {
+            continue;
+        }
+        let mut told = HashSet::new();
+        for step in steps.iter().filter(|step| needs_look(step) && step.entry.tenant == tenant) {
+            if told.contains(&step.action.id()) {
+                continue;
+            }
+            if let Some(way) = cycle(&knots, step.action.id()) {
+                let names = names(store, steps, &way[..way.len().min(NAMES_MAX)]).await?.join(" after ");
+                let more = if way.len() > NAMES_MAX { " after …" } else { "" };
+                refused.push(step.entry.refusal("parents", &format!("a task cannot follow itself: {names}{more}")));
+                told.extend(way);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a step sets parents: what stays as it is was looked at before.
+fn needs_look(step: &Step) -> bool {
+    match &step.action {
+        Action::Create(_) => !step.entry.spec.parents.is_empty(),
+        Action::Change(before, _) => before.spec.parents != step.entry.spec.parents,
+        Action::Keep(_) => false,
+    }
+}
+
+/// Finds the ids of parents that are not in the file.
+async fn find_others(
+    store: &SqlStore,
+    steps: &[Step],
+    scopes: &HashMap<(String, String), Scope>,
+    ids: &mut HashMap<Name, i64>,
+) -> Result<()> {
+    let mut others: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    for step in steps.iter().filter(|step| needs_look(step)) {
+        for link in &step.entry.spec.parents {
+            let parent = parent_of(step, &link.task);
+            if !ids.contains_key(&parent) {
+                let (tenant, app, name) = parent;
+                others.entry((tenant, app)).or_default().push(name);
+            }
+        }
+    }
+    for (place, mut names) in others {
+        let scope = match scopes.get(&place) {
+            Some(scope) => *scope,
+            None => match store.scope(&place.0, &place.1).await {
+                Ok(scope) => scope,
+                Err(error) if error.kind() == StoreErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            },
+        };
+        names.sort();
+        names.dedup();
+        for task in store.tasks_named(scope, &names).await? {
+            ids.insert((task.tenant, task.app, task.spec.name), task.id);
+        }
+    }
+    Ok(())
+}
+
+fn name_of(step: &Step) -> Name {
+    (step.entry.tenant.clone(), step.entry.app.clone(), step.entry.spec.name.clone())
+}
+
+/// `task` of the entry's app, or `app/task`.
+fn parent_of(step: &Step, task: &str) -> Name {
+    let (app, name) = task.split_once('/').unwrap_or((&step.entry.app, task));
+    (step.entry.tenant.clone(), app.to_owned(), name.to_owned())
+}
+
+async fn names(store: &SqlStore, steps: &[Step], ids: &[i64]) -> Result<Vec<String>> {
+    let mut names = Vec::with_capacity(ids.len());
+    for id in ids {
+        if let Some(step) = steps.iter().find(|step| step.action.id() == *id) {
+            names.push(step.entry.spec.name.clone());
+            continue;
+        }
+        let filter = TaskFilter { id: Some(*id), limit: 1, ..TaskFilter::default() };
+        names.extend(store.list_tasks(&filter).await?.into_iter().map(|task| task.spec.name));
+    }
+    Ok(names)
+}

@@ -1,0 +1,159 @@
+//! What is wrong is named with its place, and changes nothing.
+
+use crate::installation::Installation;
+use serde_json::json;
+
+const HEAD: &str = "version = 1\ntenant = \"retail\"\napp = \"orders\"\n";
+
+#[tokio::test]
+async fn one_bad_task_among_three_changes_nothing() {
+    let here = Installation::new().await;
+    let file = r#"
+[[task]]
+name = "good"
+handler = "h"
+
+[[task]]
+name = "bad"
+handler = "h"
+retry_intervall_ms = 5
+retry_interval_ms = -5
+cron = "0 0 25 * * ?"
+routing = "randm"
+
+[[task]]
+name = "good too"
+handler = "h"
+"#;
+    here.write("tasks.toml", &format!("{HEAD}{file}"));
+    for args in [&["apply", "-f", "tasks.toml"][..], &["apply", "-f", "tasks.toml", "--dry-run"]] {
+        let err = here.refused(args);
+        let mut lines = err.lines();
+        assert_eq!(lines.next(), Some("carillon: tasks.toml is refused: 4 fields are refused, nothing was changed"));
+        for (line, expected) in lines.zip([
+            "retry_intervall_ms: retail/orders/bad: there is no such field; did you mean `retry_interval_ms`?",
+            "routing: retail/orders/bad: `randm` is not allowed; `first`, `last`, `round`, `random`,",
+            "cron: retail/orders/bad: hour (column 5): 25 is not between 0 and 23; allowed: 0-23 and * , - /",
+            "retry_interval_ms: retail/orders/bad: 0 to 2592000000 ms are allowed",
+        ]) {
+            assert!(line.starts_with(&format!("  tasks.toml:9: task[1].{expected}")), "{line}");
+        }
+        assert_eq!(err.lines().count(), 5, "{err}");
+        assert_eq!(here.names().await, [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn what_only_the_node_knows_is_refused_in_a_dry_run_too() {
+    let here = Installation::new().await;
+    here.post("/tasks", &json!({ "tenant": "retail", "app": "other", "name": "old", "handler": "h" })).await;
+    let first = here.write("first.toml", &format!("{HEAD}[[task]]\nname = \"a\"\nhandler = \"h\"\n"));
+    here.done(&["apply", "-f", first.to_str().unwrap()]);
+    let yaml = r"
+version: 1
+tenant: retail
+app: orders
+task:
+  - { name: a, handler: h, parents: [{ task: c }] }
+  - { name: b, handler: h, parents: [{ task: orders/a }, { task: other/old }] }
+  - { name: c, handler: h, parents: [{ task: b }, { task: nobody }, { task: other/nobody }] }
+  - { name: d, handler: h, tenant: retial }
+  - { name: e, handler: h, tenant: retial }
+  - { name: f, handler: h, app: ordres }
+  - { name: g, handler: h, calendar: holidays, started: true }
+";
+    here.write("tasks.yaml", yaml);
+    let expected = "\
+carillon: tasks.yaml is refused: 6 fields are refused, nothing was changed
+  tasks.yaml:11: task[5].app: retail/ordres/f: tenant `retail` has no app `ordres`; create it first
+  tasks.yaml:9: task[3].tenant: retial/orders/d: there is no tenant `retial`; create it first (2 tasks of the file name it)
+  tasks.yaml:12: task[6].calendar: retail/orders/g: tenant `retail` has no calendar `holidays`
+  tasks.yaml:8: task[2].parents[1].task: retail/orders/c: there is no task `nobody`, and none in the file
+  tasks.yaml:8: task[2].parents[2].task: retail/orders/c: there is no task `other/nobody`, and none in the file
+  tasks.yaml:6: task[0].parents: retail/orders/a: a task cannot follow itself: a after c after b after a
+";
+    for args in [&["apply", "-f", "tasks.yaml", "--dry-run"][..], &["apply", "-f", "tasks.yaml"]] {
+        assert_eq!(here.refused(args), expected);
+        assert_eq!(here.names().await, ["a", "old"]);
+    }
+}
+
+#[tokio::test]
+async fn a_cycle_over_tasks_outside_the_file_is_seen() {
+    let here = Installation::new().await;
+    let task =
+        |name: &str, parent: &str| format!("[[task]]\nname = \"{name}\"\nhandler = \"h\"\nparents = [{parent}]\n");
+    here.write("one.toml", &format!("{HEAD}{}{}", task("b", "{ task = \"a\" }"), task("a", "")));
+    here.done(&["apply", "-f", "one.toml"]);
+    here.write("two.toml", &format!("{HEAD}{}", task("a", "{ task = \"b\" }")));
+    let err = here.refused(&["apply", "-f", "two.toml", "--dry-run"]);
+    assert!(err.contains("task[0].parents: retail/orders/a: a task cannot follow itself: a after b after a"), "{err}");
+    // Two tasks may change places in one file.
+    here.write("three.toml", &format!("{HEAD}{}{}", task("a", "{ task = \"b\" }"), task("b", "")));
+    assert!(here.done(&["apply", "-f", "three.toml"]).ends_with("0 created, 2 changed, 0 unchanged\n"));
+}
+
+#[tokio::test]
+async fn syntax_names_and_sizes() {
+    let here = Installation::new().await;
+    for (name, text, expected) in [
+        ("a.toml", "version = 1\n[[task]]\nname = hourly\n", "carillon: a.toml is not TOML; nothing was changed\n"),
+        ("a.toml", "version = 1\n[[task]]\nname = hourly\n", "line 3, column 8"),
+        ("a.yaml", "version: 1\ntask:\n  - cron: * * * * * ?\n", "line 3 column 11"),
+        ("a.json", "{\"version\": 1,\n \"task\": [}\n", "line 2 column 11"),
+        ("a.txt", "", ".toml, .yaml, .yml and .json are known; say how it is written with --format"),
+        ("a.toml", "", "a.toml: version: is required: `version = 1`"),
+        ("a.toml", "version = 1\ntasks = []", "a.toml: tasks: there is no such field; did you mean `task`?"),
+    ] {
+        here.write(name, text);
+        let err = here.refused(&["apply", "-f", name]);
+        assert!(err.contains(expected), "{err}");
+    }
+    assert!(here.refused(&["apply", "-f", "none.toml"]).contains("none.toml cannot be read: No such file"));
+    here.write("large.toml", &"#".repeat(8 * 1024 * 1024 + 1));
+    let err = here.refused(&["apply", "-f", "large.toml"]);
+    assert!(err.contains("large.toml is larger than 8388608 bytes (8 MiB); split it"), "{err}");
+    let tasks = "[[task]]\n".repeat(5_001);
+    here.write("many.toml", &format!("{HEAD}{tasks}"));
+    let err = here.refused(&["apply", "-f", "many.toml"]);
+    assert!(err.contains("task: 5001 tasks; at most 5000 are allowed in one file: split it"), "{err}");
+    assert_eq!(here.tasks(&["apply"]).code, 2);
+    assert_eq!(here.tasks(&["apply", "-f", "a.toml", "--exit-code"]).code, 2);
+}
+
+#[tokio::test]
+async fn tokens_and_nodes() {
+    let here = Installation::new().await;
+    here.write("a.toml", HEAD);
+    here.write("token", "not-the-token\n");
+    here.write("binary", "\u{1}\u{2}");
+    let good = std::fs::read_to_string(here.folder().join("data/api-token")).unwrap();
+    let run = |more: &[&str], variables: &[(&str, &str)]| {
+        let ran = here.tasks_with(&[&["apply", "-f", "a.toml"], more].concat(), "", variables);
+        (ran.code, ran.err)
+    };
+    assert_eq!(run(&[], &[]).0, 0);
+    assert_eq!(run(&[], &[("CARILLON_TOKEN", good.trim())]).0, 0);
+    let unused = format!(
+        "http://127.0.0.1:{}",
+        std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    );
+    for (more, variables, expected) in [
+        (
+            &["--token-file", "token"][..],
+            &[][..],
+            "refuses the token of token; give the right one (--token-file, CARILLON_TOKEN)",
+        ),
+        (&[], &[("CARILLON_TOKEN", "wrong")], "refuses the token of CARILLON_TOKEN;"),
+        (&["--token-file", "none"], &[], "the token file none cannot be read (--token-file)"),
+        (&["--token-file", "binary"], &[], "what binary holds is no API token"),
+        (&["--url", &unused], &[], "no node answers at http://127.0.0.1:"),
+        (&["--url", "ftp://x"], &[], "`ftp://x` is no address of a node; http://host:port is (--url, CARILLON_URL)"),
+    ] {
+        let (code, err) = run(more, variables);
+        assert_eq!(code, 1, "{err}");
+        assert!(err.contains(expected), "{err}");
+    }
+    std::fs::remove_file(here.folder().join("data/api-token")).unwrap();
+    assert!(run(&[], &[]).1.contains("no API token: name its file (--token-file), or set CARILLON_TOKEN"));
+}

@@ -1,0 +1,69 @@
+//! A plan holds for what it was made from: whoever came in between is not overwritten.
+
+use carillon::domain::task::TaskSpec;
+use carillon::domain::task::file::TaskFile;
+use carillon::redefine::change_of;
+use carillon::store::{Activity, DatabaseSettings, NewKey, SqlStore, StoreErrorKind, TaskFilter};
+use carillon::task_files::{Planned, Step, changes_of, plan};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+async fn store(folder: &tempfile::TempDir) -> SqlStore {
+    let settings = DatabaseSettings {
+        url: format!("sqlite://{}?mode=rwc", folder.path().join("carillon.db").display()),
+        max_connections: 2,
+        connect_timeout: Duration::from_secs(10),
+        statement_timeout: Duration::from_secs(10),
+        migrate_at_start: true,
+    };
+    let store = SqlStore::connect(&settings).await.unwrap();
+    store.migrate().await.unwrap();
+    store.create_tenant(1, "retail", 1).await.unwrap();
+    let key = NewKey { id: "ck".to_owned(), secret: "secret".to_owned() };
+    store.create_app(2, "retail", "orders", &key, 1).await.unwrap();
+    store
+}
+
+async fn steps(store: &SqlStore, tasks: Value) -> Vec<Step> {
+    static IDS: AtomicI64 = AtomicI64::new(10);
+    let Value::Object(file) = json!({ "version": 1, "tenant": "retail", "app": "orders", "task": tasks }) else {
+        panic!("an object is needed")
+    };
+    let file = TaskFile::read(&file, &TaskSpec::default());
+    match plan(store, file, || IDS.fetch_add(1, Ordering::Relaxed), 1_000).await.unwrap() {
+        Planned::Steps(steps) => steps,
+        Planned::Refused(refused) => panic!("{refused:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_change_meanwhile_is_a_conflict_and_nothing_is_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder).await;
+    let (new, _) = changes_of(&steps(&store, json!([{ "name": "a", "handler": "h" }])).await);
+    store.apply_tasks(&new, &[], 1_000).await.unwrap();
+
+    let wanted = json!([{ "name": "b", "handler": "h" }, { "name": "a", "handler": "other", "started": true }]);
+    let (new, changes) = changes_of(&steps(&store, wanted.clone()).await);
+    assert_eq!((new.len(), changes.len()), (1, 1));
+
+    let before = changes[0].before.clone();
+    let spec = TaskSpec { description: "meanwhile".to_owned(), ..before.spec.clone() };
+    store.change_task(&change_of(before, spec, Activity::default()), 2_000).await.unwrap();
+
+    let error = store.apply_tasks(&new, &changes, 3_000).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Conflict, "{error}");
+    let tasks = store.list_tasks(&TaskFilter { limit: 10, ..TaskFilter::default() }).await.unwrap();
+    let named: Vec<_> = tasks.iter().map(|task| (task.spec.name.as_str(), task.spec.handler.as_str())).collect();
+    assert_eq!(named, [("a", "h")]);
+
+    // The same for one that somebody else made meanwhile.
+    let (new, changes) = changes_of(&steps(&store, wanted).await);
+    store.apply_tasks(&new, &[], 4_000).await.unwrap();
+    let error = store.apply_tasks(&new, &changes, 5_000).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Duplicate, "{error}");
+    let tasks = store.list_tasks(&TaskFilter { limit: 10, ..TaskFilter::default() }).await.unwrap();
+    assert_eq!(tasks.iter().filter(|task| task.spec.handler == "other").count(), 0);
+    store.close().await;
+}

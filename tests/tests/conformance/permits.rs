@@ -1,0 +1,141 @@
+//! Permits of runs that may only run so many at once; what routing remembers; stops.
+
+use crate::fixture::{World, hand, ids, success};
+use carillon::domain::permit::{Ask, Bounds};
+use carillon::domain::routing::{Use, UseChange};
+use carillon::domain::{Reason, Run, Status};
+use carillon::store::HandOver;
+use std::collections::{BTreeSet, HashSet};
+
+cases!(
+    a_bound_of_one_gives_one_permit_until_its_run_has_ended,
+    a_permit_of_a_row_that_moved_on_does_not_count,
+    bounds_of_app_and_tenant_hold_beside_the_tasks,
+    two_that_ask_at_once_get_no_more_than_the_bound,
+    uses_add_up_and_keep_their_floor,
+    fires_that_wait_too_long_are_found,
+    a_stop_is_noted_once_and_found_until_the_run_has_ended,
+);
+
+const ONE: Bounds = Bounds { task: Some(1), app: None, tenant: None };
+
+fn ask(run: &Run, bounds: Bounds) -> Ask {
+    let Run { id, version, tenant_id, app_id, task_id, due_time, .. } = *run;
+    Ask { id, version, tenant_id, app_id, task_id, bounds, due_time, in_order: false }
+}
+
+/// Runs of one task, queued for node 1.
+async fn queued(world: &World, count: i64) -> Vec<Run> {
+    let runs = world.runs(count).await;
+    world.store.claim(1, runs, world.now).await.unwrap()
+}
+
+async fn acquire(world: &World, runs: &[&Run], bounds: Bounds) -> Vec<i64> {
+    let asks: Vec<Ask> = runs.iter().map(|run| ask(run, bounds)).collect();
+    let granted = world.store.acquire(&asks).await.unwrap();
+    runs.iter().map(|run| run.id).filter(|id| granted.contains(id)).collect()
+}
+
+async fn a_bound_of_one_gives_one_permit_until_its_run_has_ended(world: World) {
+    let runs = queued(&world, 3).await;
+    assert_eq!(acquire(&world, &[&runs[0], &runs[1]], ONE).await, [runs[0].id]);
+    assert_eq!(acquire(&world, &[&runs[0]], ONE).await, [runs[0].id], "its own permit is in nobody's way");
+    assert!(acquire(&world, &[&runs[1]], ONE).await.is_empty());
+    let items: Vec<HandOver> = vec![hand(&runs[0], 100)];
+    world.store.hand_over(1, &items, world.now).await.unwrap();
+    assert!(acquire(&world, &[&runs[1], &runs[2]], ONE).await.is_empty(), "it runs");
+    let holders = world.store.holders(&[runs[0].task_id]).await.unwrap();
+    assert_eq!(holders.iter().map(|holder| holder.run.id).collect::<Vec<_>>(), [runs[0].id]);
+    let done = success(&runs[0], 1);
+    assert_eq!(world.store.succeed(world.scope, &[&done]).await.unwrap(), 1);
+    assert_eq!(acquire(&world, &[&runs[1], &runs[2]], ONE).await, [runs[1].id], "its end gave it back");
+    world.store.release(&[runs[1].id]).await.unwrap();
+    assert_eq!(acquire(&world, &[&runs[2]], ONE).await, [runs[2].id]);
+    assert!(world.store.holders(&[runs[0].task_id]).await.unwrap().is_empty());
+}
+
+async fn a_permit_of_a_row_that_moved_on_does_not_count(world: World) {
+    let runs = queued(&world, 2).await;
+    assert_eq!(acquire(&world, &[&runs[0]], ONE).await, [runs[0].id]);
+    // Its node died: it is back with all nodes, and queued by another.
+    world.moved(&runs[0], Status::Init, Reason::None).await;
+    assert_eq!(acquire(&world, &[&runs[1]], ONE).await, [runs[1].id]);
+    world.store.release(&[runs[1].id]).await.unwrap();
+    let again = world.row(&runs[0]).await.handed.run;
+    let again = world.store.claim(2, vec![again], world.now).await.unwrap();
+    assert_eq!(acquire(&world, &[&runs[1]], ONE).await, [runs[1].id], "the old permit is not for this version");
+    assert!(acquire(&world, &[&again[0]], ONE).await.is_empty());
+}
+
+async fn bounds_of_app_and_tenant_hold_beside_the_tasks(world: World) {
+    let (first, second) = (queued(&world, 2).await, queued(&world, 2).await);
+    let app = Bounds { task: None, app: Some(3), tenant: None };
+    let all: Vec<&Run> = first.iter().chain(&second).collect();
+    assert_eq!(acquire(&world, &all, app).await, ids(&all[..3].iter().map(|run| (*run).clone()).collect::<Vec<_>>()));
+    let tenant = Bounds { task: None, app: None, tenant: Some(4) };
+    assert_eq!(acquire(&world, &[all[3]], tenant).await, [all[3].id]);
+    let both = Bounds { task: Some(9), app: Some(9), tenant: Some(3) };
+    world.store.release(&[all[3].id]).await.unwrap();
+    assert!(acquire(&world, &[all[3]], both).await.is_empty());
+}
+
+async fn two_that_ask_at_once_get_no_more_than_the_bound(world: World) {
+    let two = Bounds { task: Some(2), ..ONE };
+    for _ in 0..5 {
+        let runs = queued(&world, 10).await;
+        let asks: Vec<Ask> = runs.iter().map(|run| ask(run, two)).collect();
+        let (mine, theirs) = tokio::join!(world.store.acquire(&asks[..5]), world.rival.acquire(&asks[5..]));
+        let granted: HashSet<i64> = mine.unwrap().union(&theirs.unwrap()).copied().collect();
+        assert_eq!(granted.len(), 2, "{granted:?}");
+    }
+}
+
+async fn uses_add_up_and_keep_their_floor(world: World) {
+    let change =
+        |address: &str, floor, added, last| UseChange { task_id: 7, address: address.into(), floor, added, last };
+    let new_id = || world.id();
+    world.store.add_uses(&[change("a", 0, 3, 5), change("b", 2, 0, 1)], &new_id).await.unwrap();
+    world.rival.add_uses(&[change("a", 1, 2, 4), change("b", 9, 1, 8)], &new_id).await.unwrap();
+    let mut uses = world.store.uses(&[7, 8]).await.unwrap();
+    uses.sort_by(|one, other| one.1.cmp(&other.1));
+    let expected = [(7, "a".to_owned(), Use { count: 5, last: 5 }), (7, "b".to_owned(), Use { count: 10, last: 8 })];
+    assert_eq!(uses, expected);
+    assert!(world.store.uses(&[8]).await.unwrap().is_empty());
+}
+
+async fn fires_that_wait_too_long_are_found(world: World) {
+    let runs = world.runs(6).await;
+    let queued = world.store.claim(1, runs[..3].to_vec(), world.now).await.unwrap();
+    world.store.hand_over(1, &[hand(&queued[2], 100)], world.now).await.unwrap();
+    world.moved(&runs[4], Status::Cancelled, Reason::CancelledByHand).await;
+    let found = |since: i64, before: i64, limit| {
+        let (store, task) = (&world.store, runs[0].task_id);
+        async move {
+            let found = store.overdue(&[(task, since)], before, limit).await.unwrap();
+            found.into_iter().map(|(_, fire_time)| fire_time).collect::<Vec<_>>()
+        }
+    };
+    let at = |index: usize| runs[index].fire_time;
+    assert_eq!(found(at(0), at(5), 10).await, [at(3), at(2), at(1), at(0)], "latest first; not what ended unrun");
+    assert_eq!(found(at(1), at(5) + 1, 2).await, [at(5), at(3)]);
+}
+
+async fn a_stop_is_noted_once_and_found_until_the_run_has_ended(world: World) {
+    let runs = world.runs(2).await;
+    let handed = world.dispatched(1, runs, 100).await;
+    let noted = |run: &Run, reason| {
+        let (store, key) = (&world.store, (run.id, run.version));
+        async move { store.note_stop(&[key], reason).await.unwrap().len() }
+    };
+    assert_eq!(noted(&handed[0], Reason::CancelledByHand).await, 1);
+    assert_eq!(noted(&handed[0], Reason::CancelledByHand).await, 1, "as after an error");
+    assert_eq!(noted(&handed[0], Reason::Covered).await, 0, "another reason comes too late");
+    let stopping = world.store.stopping(10).await.unwrap();
+    let seen: BTreeSet<_> =
+        stopping.iter().map(|handed| (handed.run.id, handed.stopping, handed.run.version)).collect();
+    assert_eq!(seen, BTreeSet::from([(handed[0].id, Reason::CancelledByHand, handed[0].version + 1)]));
+    let done = success(&handed[0], 1);
+    assert_eq!(world.store.succeed(world.scope, &[&done]).await.unwrap(), 1, "it ended well before");
+    assert!(world.store.stopping(10).await.unwrap().is_empty());
+    assert_eq!(world.row(&handed[0]).await.handed.stopping, Reason::None);
+}

@@ -1,0 +1,173 @@
+//! Rules, calendars and backfills: the databases only, since the model has none of them.
+
+use crate::fixture::World;
+use carillon::domain::calendar::CalendarSpec;
+use carillon::domain::rules::{MaintenanceWindow, WindowAction};
+use carillon::domain::task::TaskSpec;
+use carillon::domain::{Origin, Status};
+use carillon::store::{
+    Backfill, BackfillStore, ClaimStore, ExecutorRule, ExecutorStore, PlanStore, RuleStore, SqlStore, StoreErrorKind,
+};
+use carillon_protocol::Register;
+
+/// `databases!(name, …)` makes a test of each function for each database.
+macro_rules! databases {
+    ($($case:ident),+ $(,)?) => {
+        $(mod $case {
+            databases!(@one $case sqlite Sqlite);
+            databases!(@one $case mariadb MariaDb);
+            databases!(@one $case postgres Postgres);
+        })+
+    };
+    (@one $case:ident $name:ident $kind:ident) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() {
+            let (world, store) = crate::fixture::World::sql_with_store(carillon_tests::Kind::$kind).await;
+            super::$case(world, store).await;
+        }
+    };
+}
+
+databases!(
+    rules_are_read_when_they_change,
+    executors_keep_what_a_person_said_of_their_address,
+    calendars_have_versions_and_reach_their_tasks,
+    a_backfill_writes_so_many_at_a_time_and_leaves_out_what_exists,
+);
+
+async fn rules_are_read_when_they_change(world: World, store: SqlStore) {
+    let before = store.rule_version().await.unwrap();
+    store.bound_tenant("retail", 7).await.unwrap();
+    store.bound_app("retail", "orders", 3).await.unwrap();
+    let window = |id, starts_at, ends_at| MaintenanceWindow {
+        id,
+        tenant_id: 0,
+        starts_at,
+        ends_at,
+        action: WindowAction::Postpone,
+        note: "disks".to_owned(),
+    };
+    store.add_window("retail", &window(world.id(), world.now - 9, world.now - 1), world.now).await.unwrap();
+    let open = window(world.id(), world.now, world.now + 50);
+    store.add_window("retail", &open, world.now).await.unwrap();
+    let rules = store.rules(world.now).await.unwrap();
+    assert!(rules.version > before && rules.version == store.rule_version().await.unwrap());
+    assert_eq!(rules.tenants.get(&world.scope.tenant_id), Some(&7));
+    assert_eq!(rules.apps.get(&world.scope.app_id), Some(&3));
+    let found = rules.window_at(world.scope.tenant_id, world.now + 10).unwrap();
+    assert_eq!((found.id, found.action, found.note.as_str()), (open.id, WindowAction::Postpone, "disks"));
+    assert_eq!(store.windows("retail", world.now).await.unwrap().len(), 1);
+    store.drop_window("retail", open.id).await.unwrap();
+    assert_eq!(store.drop_window("retail", open.id).await.unwrap_err().kind(), StoreErrorKind::NotFound);
+    store.bound_tenant("retail", 0).await.unwrap();
+    let rules = store.rules(world.now).await.unwrap();
+    assert!(rules.tenants.is_empty() && rules.windows.is_empty());
+    assert_eq!(store.bound_tenant("nobody", 1).await.unwrap_err().kind(), StoreErrorKind::NotFound);
+}
+
+async fn executors_keep_what_a_person_said_of_their_address(world: World, store: SqlStore) {
+    let register = |instance: &str| Register {
+        instance: instance.to_owned(),
+        address: "http://10.0.0.1:1".to_owned(),
+        host_name: "h".to_owned(),
+        pid: 1,
+        version: "1".to_owned(),
+        tags: Vec::new(),
+        description: String::new(),
+        capacity: 9,
+        handlers: Vec::new(),
+    };
+    let new_id = || world.id();
+    store.register(world.scope, "key", &register("one"), &new_id, world.now).await.unwrap();
+    let seen = async || {
+        let found = store.executors(0).await.unwrap();
+        found.iter().map(|executor| (executor.weight, executor.disabled, executor.capacity)).collect::<Vec<_>>()
+    };
+    assert_eq!(seen().await, [(1, false, 9)]);
+    let rule = |weight, disabled| ExecutorRule { weight, disabled, note: "why".to_owned() };
+    let address = "http://10.0.0.1:1";
+    store.set_executor_rule(world.id(), world.scope, address, &rule(40, true), world.now).await.unwrap();
+    assert_eq!(seen().await, [(40, true, 9)]);
+    store.register(world.scope, "key", &register("two"), &new_id, world.now).await.unwrap();
+    assert_eq!(seen().await, [(40, true, 9)], "the next process at the address inherits it");
+    store.set_executor_rule(world.id(), world.scope, address, &rule(2, false), world.now).await.unwrap();
+    assert_eq!(seen().await, [(2, false, 9)]);
+}
+
+async fn calendars_have_versions_and_reach_their_tasks(world: World, store: SqlStore) {
+    let spec = |weekday: &str| CalendarSpec { excluded_weekdays: vec![weekday.to_owned()], ..CalendarSpec::default() };
+    let put = async |weekday: &str| {
+        store.put_calendar(world.id(), "retail", "work", &spec(weekday), world.now).await.unwrap()
+    };
+    assert_eq!((put("sat").await, put("sun").await), (1, 2));
+    let listed = store.list_calendars("retail", None).await.unwrap();
+    assert_eq!(listed.iter().map(|view| (view.version, view.spec.clone())).collect::<Vec<_>>(), [(2, spec("sun"))]);
+    let old = store.calendar_version("retail", "work", 1).await.unwrap().unwrap();
+    assert_eq!(old.spec, spec("sat"));
+    let task = world.started(&TaskSpec { calendar: "work".to_owned(), ..World::every_second("planned") }).await;
+    let read = store.tasks(&[task.id]).await.unwrap().remove(0);
+    assert_eq!(read.schedule.calendar.as_ref().map(|calendar| calendar.version), Some(2));
+    put("mon").await;
+    let read = store.tasks(&[task.id]).await.unwrap().remove(0);
+    assert_eq!(read.schedule.calendar.as_ref().map(|calendar| calendar.version), Some(3));
+    assert_eq!(store.tasks_of_calendar("retail", "work", 0, 10).await.unwrap().len(), 1);
+    assert_eq!(store.delete_calendar("retail", "work").await.unwrap_err().kind(), StoreErrorKind::Conflict);
+    world.change(crate::fixture::edit_to(&task, |spec| spec.calendar.clear()), world.now).await.unwrap();
+    store.delete_calendar("retail", "work").await.unwrap();
+    assert!(store.list_calendars("retail", None).await.unwrap().is_empty());
+    let lost = world.change(
+        crate::fixture::edit_to(&world.task(task.id).await, |spec| "work".clone_into(&mut spec.calendar)),
+        world.now,
+    );
+    let refused = lost.await.unwrap_err();
+    assert!(refused.kind() == StoreErrorKind::Invalid && refused.to_string().contains("calendar"), "{refused}");
+}
+
+async fn a_backfill_writes_so_many_at_a_time_and_leaves_out_what_exists(world: World, store: SqlStore) {
+    let task = world.started(&World::every_second("filled")).await;
+    let second = world.now / 1_000 * 1_000 - 60_000;
+    world.write(&task, [second + 1_000]).await;
+    let backfill = Backfill {
+        id: world.id(),
+        tenant_id: world.scope.tenant_id,
+        task_id: task.id,
+        range_from: second,
+        range_until: second + 5_000,
+        next_at: second,
+        max_concurrent: 2,
+        params: Some("again".to_owned()),
+        status: "open".to_owned(),
+        written: 0,
+        existing: 0,
+        created_at: world.now,
+        finished_at: 0,
+    };
+    store.create_backfill(&backfill, world.now).await.unwrap();
+    let advance = async || {
+        let open = store.open_backfills(10).await.unwrap();
+        let open = open.first()?;
+        Some(store.advance(open, &|| world.id(), world.now).await.unwrap())
+    };
+    let filled = async |status: Status| {
+        let rows = world.rows(task.id).await.into_iter().map(|log| log.handed.run);
+        rows.filter(|run| run.origin == Origin::Backfill && run.status == status).collect::<Vec<_>>()
+    };
+    assert_eq!((advance().await, advance().await), (Some(2), Some(0)), "no more at once");
+    let runs = filled(Status::Init).await;
+    let seen: Vec<_> = runs.iter().map(|run| (run.fire_time - second, run.priority, run.due_time)).collect();
+    assert_eq!(seen, [(0, 0, world.now), (2_000, 0, world.now)]);
+    assert_eq!(runs[0].params.as_deref(), Some("again"));
+    let stale = Backfill { next_at: second, ..backfill.clone() };
+    assert_eq!(store.advance(&stale, &|| world.id(), world.now).await.unwrap(), 0, "somebody else has moved on");
+    for _ in 0..3 {
+        for run in filled(Status::Init).await {
+            let queued = store.claim(1, vec![run], world.now).await.unwrap();
+            world.moved(&queued[0], Status::Cancelled, carillon::domain::Reason::CancelledByHand).await;
+        }
+        advance().await;
+    }
+    assert_eq!(advance().await, None, "done");
+    let done = store.backfills_of(task.id).await.unwrap().remove(0);
+    assert_eq!((done.status.as_str(), done.written, done.existing), ("done", 4, 1));
+    assert_eq!(filled(Status::Cancelled).await.len(), 4);
+}

@@ -1,0 +1,189 @@
+//! The promises about runs that wait for each other and runs that follow each other.
+//!
+//! How many runs of a task go on at once is counted by true time, over all executors, from what
+//! they really did. There is no exception, not even for an attempt whose executor was judged dead
+//! and that is repeated (`at_least_once`): a run gives its turn back only when its result is
+//! committed, when it certainly never started, or when its executor has certainly ended it (it is
+//! gone, or stopped what it ran after `abandon_after`). Outside the simulation there is one: a
+//! handler that goes on although its executor told it to stop.
+
+use crate::promises::Evidence;
+use carillon::domain::task::{ParentOutcome, ScheduleKind, TaskSpec};
+use carillon::domain::{Origin, Reason, Status};
+use carillon_protocol::RunKey;
+use carillon_tests::model::store::{LogRow, Redefinition};
+use std::collections::BTreeMap;
+
+/// How long a fixed delay's next fire may take to be written in a calm world, ms.
+const CHAINED_WITHIN_MS: i64 = 5_000;
+
+/// A run by true time, ms.
+#[derive(Debug, Clone)]
+struct Going {
+    key: RunKey,
+    from: i64,
+    to: i64,
+}
+
+impl<'a> Evidence<'a> {
+    /// Everything about turns.
+    pub fn turns_are_kept(&mut self) {
+        self.no_more_at_once_than_allowed();
+        self.what_is_blocked_had_another_before_it();
+        self.what_is_covered_has_another_after_it();
+        self.a_delay_counts_from_the_end();
+        self.a_delay_goes_on();
+        self.every_end_is_followed_up();
+        self.children_follow_successes_once();
+    }
+
+    fn no_more_at_once_than_allowed(&mut self) {
+        let mut going: BTreeMap<i64, Vec<Going>> = BTreeMap::new();
+        for (key, starts) in &self.starts {
+            let to = self.stops.get(key).map_or(i64::MAX, |stop| stop.at);
+            going.entry(starts[0].task).or_default().push(Going { key: *key, from: starts[0].at, to });
+        }
+        for (task, mut runs) in going {
+            let spec = &self.state.tasks[&task].view.spec;
+            let Some(bound) = bound_of(spec) else { continue };
+            runs.sort_by_key(|run| run.from);
+            for (place, run) in runs.iter().enumerate() {
+                let beside: Vec<&Going> = runs[..place].iter().filter(|earlier| earlier.to > run.from).collect();
+                if beside.len() >= bound {
+                    let detail = format!("{run:?} of task {task} started beside {beside:?}");
+                    self.breaks("T1 no more runs at once than allowed", Some(run.key.0), detail);
+                }
+            }
+        }
+    }
+
+    /// An earlier run of the task was with an executor when the discarded one was due.
+    fn what_is_blocked_had_another_before_it(&mut self) {
+        for row in self.ended_as(Status::Discarded, Reason::Blocked) {
+            let due = row.run.due_time;
+            let mut earlier = self.rows_of(row.run.task_id).filter(|other| other.run.fire_time <= due);
+            let blocks = |other: &LogRow| {
+                let attempts = self.state.hands.range((other.run.id, 0)..(other.run.id + 1, 0));
+                let lasted = |key| self.state.ends.get(key).is_none_or(|end| end.at >= due);
+                other.run.id != row.run.id && attempts.map(|(key, _)| key).any(lasted)
+            };
+            if !earlier.any(blocks) {
+                let detail = format!("due at {due}, and no run of task {} went on then", row.run.task_id);
+                self.breaks("T2 only what is blocked is discarded", Some(row.run.id), detail);
+            }
+        }
+    }
+
+    fn what_is_covered_has_another_after_it(&mut self) {
+        for row in self.ended_as(Status::Cancelled, Reason::Covered) {
+            if !self.rows_of(row.run.task_id).any(|other| other.run.fire_time > row.run.fire_time) {
+                let detail = format!("no run of task {} came later", row.run.task_id);
+                self.breaks("T2 only what is covered is stopped for it", Some(row.run.id), detail);
+            }
+        }
+    }
+
+    /// Each definition has one chain of runs, and each fire of it lies one delay after the end of
+    /// the run before it.
+    fn a_delay_counts_from_the_end(&mut self) {
+        for change in self.delays() {
+            let mut expected = change.from + change.spec.interval_ms;
+            for row in self.chain_of(&change) {
+                let fire = row.run.fire_time;
+                if fire != expected {
+                    let detail = format!("task {} fires at {fire}, not at {expected}", change.task);
+                    self.breaks("T3 a delay counts from the end of the run before", Some(row.run.id), detail);
+                }
+                expected = row.finished_at + change.spec.interval_ms;
+            }
+        }
+    }
+
+    /// The last definition is stopped in a calm world: until then there was always a next fire.
+    fn a_delay_goes_on(&mut self) {
+        let changes = self.state.changes.clone();
+        for change in self.delays() {
+            let mut later =
+                changes.iter().filter(|other| other.task == change.task && other.revision > change.revision);
+            let Some(stop) = later.next().filter(|_| later.next().is_none()) else { continue };
+            let last = self.chain_of(&change).into_iter().next_back();
+            let end = match &last {
+                Some(row) if row.run.reason.is_given_up() => continue,
+                Some(row) => row.finished_at,
+                None => change.from,
+            };
+            if end + change.spec.interval_ms + CHAINED_WITHIN_MS < stop.from {
+                let detail = format!("task {} had no fire from {end} until {}", change.task, stop.from);
+                self.breaks("T3 a delay goes on", last.map(|row| row.run.id), detail);
+            }
+        }
+    }
+
+    fn every_end_is_followed_up(&mut self) {
+        for (log, task) in self.state.follow_ups.clone() {
+            let detail = format!("of task {task}");
+            self.breaks("T4 the end of every run is followed up", Some(log), detail);
+        }
+    }
+
+    /// A child that is started has one run for each success of its parent.
+    fn children_follow_successes_once(&mut self) {
+        for link in self.state.links.iter().filter(|link| link.on == ParentOutcome::Success).copied() {
+            let parents: Vec<LogRow> =
+                self.rows_of(link.parent).filter(|row| row.run.parent_id == 0).cloned().collect();
+            let mut children: BTreeMap<String, usize> = BTreeMap::new();
+            for row in self.rows_of(link.child).filter(|row| row.run.origin == Origin::Parent) {
+                *children.entry(row.run.params.clone().unwrap_or_default()).or_default() += 1;
+            }
+            for row in parents {
+                let succeeded = row.run.status == Status::Succeeded;
+                let followed = self.state.follows.get(&row.run.id).copied();
+                let expected = usize::from(succeeded && followed.is_some_and(|at| self.is_started_at(link.child, at)));
+                let found = children.remove(&row.run.id.to_string()).unwrap_or(0);
+                if found != expected {
+                    let detail = format!("{:?}, followed up at {followed:?}, has {found} child(ren)", row.run.status);
+                    self.breaks("T4 a success is followed by one child", Some(row.run.id), detail);
+                }
+                if succeeded && followed.is_none() {
+                    let detail = "nobody looked at its end".to_owned();
+                    self.breaks("T4 the end of every run is followed up", Some(row.run.id), detail);
+                }
+            }
+            if !children.is_empty() {
+                self.breaks("T4 a success is followed by one child", None, format!("after nothing: {children:?}"));
+            }
+        }
+    }
+
+    fn rows_of(&self, task: i64) -> impl Iterator<Item = &'a LogRow> + use<'a> {
+        let state = self.state;
+        let ids = state.by_fire.range((task, i64::MIN, i32::MIN)..(task + 1, i64::MIN, i32::MIN));
+        ids.map(|(_, id)| &state.logs[id])
+    }
+
+    fn ended_as(&self, status: Status, reason: Reason) -> Vec<LogRow> {
+        let rows = self.state.logs.values();
+        rows.filter(|row| row.run.status == status && row.run.reason == reason).cloned().collect()
+    }
+
+    /// Every definition by which a task fired after a delay.
+    fn delays(&self) -> Vec<Redefinition> {
+        let is_delay = |change: &&Redefinition| change.started && change.spec.schedule == ScheduleKind::FixedDelay;
+        self.state.changes.iter().filter(is_delay).cloned().collect()
+    }
+
+    /// The runs of a definition, in the order of their fires.
+    fn chain_of(&self, change: &Redefinition) -> Vec<LogRow> {
+        self.rows_of(change.task).filter(|row| row.run.revision == change.revision).cloned().collect()
+    }
+
+    fn is_started_at(&self, task: i64, at: i64) -> bool {
+        let changes = self.state.changes.iter().filter(|change| change.task == task && change.at <= at);
+        changes.last().is_some_and(|change| change.started)
+    }
+}
+
+/// How many runs of a task may go on at once.
+fn bound_of(spec: &TaskSpec) -> Option<usize> {
+    if spec.blocks_app() { Some(1) } else { usize::try_from(spec.max_concurrent).ok().filter(|most| *most > 0) }
+}
