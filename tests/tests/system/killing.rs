@@ -48,8 +48,8 @@ async fn killed_wherever_it_stands(kind: Kind) {
     let polite = api.run(task, Some(&overlap(60_000, true, false))).await;
     let brother = api.run(task, Some(&overlap(4_000, true, false))).await;
     let deaf = api.run(task, Some(&overlap(4_000, true, true))).await;
-    let later = api.run_with(task, json!({ "delay_ms": 600_000 })).await;
-    let held = api.run_with(task, json!({ "delay_ms": 7_000 })).await;
+    let later = api.run_log_with(task, json!({ "delay_ms": 600_000 })).await;
+    let held = api.run_log_with(task, json!({ "delay_ms": 7_000 })).await;
     let leading = api.run(single, Some(&overlap(3_000, true, false))).await;
     world.await_inside(single, 1).await;
     let parked = api.run(single, Some(&overlap(10, false, false))).await;
@@ -178,7 +178,7 @@ async fn killed_with_all_its_shards(kind: Kind) {
         "routing": "sharding", "retry_interval_ms": 600_000, "params": overlap(120_000, true, false),
     });
     let task = api.make_task(&app, "all of them", "overlap", fields).await;
-    let early = api.run_with(task, json!({ "delay_ms": 600_000 })).await;
+    let early = api.run_log_with(task, json!({ "delay_ms": 600_000 })).await;
     assert_eq!(api.kill(early).await.0, 200);
     let parent = api.run(task, None).await;
     world.await_inside(task, 2).await;
