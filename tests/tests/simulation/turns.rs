@@ -178,8 +178,8 @@ impl<'a> Evidence<'a> {
     }
 
     fn is_started_at(&self, task: i64, at: i64) -> bool {
-        let changes = self.state.changes.iter().filter(|change| change.task == task && change.at <= at);
-        changes.last().is_some_and(|change| change.started)
+        let mut changes = self.state.changes.iter().filter(|change| change.task == task && change.at <= at);
+        changes.next_back().is_some_and(|change| change.started)
     }
 }
 
