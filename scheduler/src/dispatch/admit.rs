@@ -83,7 +83,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
             Ok(found) => (found, None),
             Err(error) => (HashMap::new(), Some(error)),
         };
-        let (mut steps, mut stops) = (Vec::new(), Vec::new());
+        let (mut steps, mut covered_runs) = (Vec::new(), Vec::new());
         for Parcel { run, task, .. } in parcels {
             let before = |holder: &&HandedRun| holder.run.id != run.id && holder.run.due_time <= run.due_time;
             let holders: Vec<&HandedRun> = found.get(&task.id).into_iter().flatten().filter(before).collect();
@@ -96,15 +96,15 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                     continue;
                 }
                 (BlockStrategy::CoverEarly, Some(_)) if run.due_time <= now => {
-                    stops.extend(holders.into_iter().filter(|holder| holder.stopping == Reason::None).cloned());
+                    covered_runs.extend(holders.into_iter().filter(|holder| holder.stopping == Reason::None).cloned());
                 }
                 _ => {}
             }
             self.queue.parked.park(run, &task);
         }
         self.change(steps).await;
-        if !stops.is_empty() {
-            self.canceller.stop(stops, Reason::Covered).await?;
+        if !covered_runs.is_empty() {
+            self.canceller.stop(covered_runs, Reason::Covered).await?;
         }
         error.map_or(Ok(()), Err)
     }

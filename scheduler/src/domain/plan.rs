@@ -35,6 +35,7 @@ pub struct Fire {
 
 /// What pre-generation does for one task in one pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // four facts of a task, none excludes another
 pub struct Plan {
     /// Task id.
     pub task_id: i64,

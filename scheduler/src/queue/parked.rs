@@ -171,7 +171,7 @@ mod tests {
 
     fn task(block_strategy: BlockStrategy, wait_timeout_ms: i64, max_concurrent: i32) -> Task {
         let block_scope = BlockScope::App;
-        task_of(TaskSpec { block_strategy, block_scope, wait_timeout_ms, max_concurrent, ..TaskSpec::default() })
+        task_of(TaskSpec { block_strategy, block_scope, max_concurrent, wait_timeout_ms, ..TaskSpec::default() })
     }
 
     fn ids(runs: &[Run]) -> Vec<i64> {

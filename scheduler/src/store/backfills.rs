@@ -73,21 +73,8 @@ impl SqlStore {
             .await?
             .into_iter()
             .collect();
-        let (mut chosen, mut revived, mut existing, mut next_at) = (Vec::new(), Vec::new(), 0i64, None);
-        for at in &candidates {
-            if chosen.len() + revived.len() == room {
-                next_at = Some(*at);
-                break;
-            }
-            match taken.get(at) {
-                None => chosen.push(*at),
-                Some(row) if row.never_ran => revived.push((row.id, row.version)),
-                Some(_) => existing += 1,
-            }
-        }
+        let Picked { chosen, revived, existing, next_at } = pick(&candidates, &taken, room);
         let count = chosen.len() + revived.len();
-        let next_at =
-            next_at.or_else(|| candidates.last().map(|last| last + 1).filter(|_| candidates.len() == LOOK_MAX));
         let (next_at, is_done) = next_at.map_or((of.range_until, true), |at| (at, false));
         if is_done && count == 0 && open > 0 {
             // Written to the end; it ends with its last run.
@@ -240,6 +227,35 @@ struct Taken {
     id: i64,
     version: i64,
     never_ran: bool,
+}
+
+/// Fires that get a run in this step.
+struct Picked {
+    /// They have no row yet.
+    chosen: Vec<i64>,
+    /// They have one that never ran: (id, version).
+    revived: Vec<(i64, i64)>,
+    /// Fires passed over, because they have run.
+    existing: i64,
+    /// Where the next step goes on; `None` at the end of the range.
+    next_at: Option<i64>,
+}
+
+fn pick(candidates: &[i64], taken: &HashMap<i64, Taken>, room: usize) -> Picked {
+    let mut picked = Picked { chosen: Vec::new(), revived: Vec::new(), existing: 0, next_at: None };
+    for at in candidates {
+        if picked.chosen.len() + picked.revived.len() == room {
+            picked.next_at = Some(*at);
+            return picked;
+        }
+        match taken.get(at) {
+            None => picked.chosen.push(*at),
+            Some(row) if row.never_ran => picked.revived.push((row.id, row.version)),
+            Some(_) => picked.existing += 1,
+        }
+    }
+    picked.next_at = candidates.last().map(|last| last + 1).filter(|_| candidates.len() == LOOK_MAX);
+    picked
 }
 
 fn taken(row: &QueryResult) -> std::result::Result<(i64, Taken), DbErr> {

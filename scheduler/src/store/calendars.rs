@@ -102,14 +102,13 @@ impl SqlStore {
             found.insert(row.place.clone(), self.ready(row)?);
         }
         for task in tasks.iter_mut().filter(|task| !task.spec.calendar.is_empty()) {
-            match found.get(&(task.tenant_id, task.spec.calendar.clone())) {
-                Some(calendar) => task.schedule.calendar = Some(Arc::clone(calendar)),
-                None => {
-                    // To fire on every holiday would be worse than not to fire: a calendar that
-                    // tasks name cannot be deleted, so somebody did this past us.
-                    tracing::error!(task = task.id, calendar = task.spec.calendar, "calendar gone; the task rests");
-                    task.schedule = Schedule::none();
-                }
+            if let Some(calendar) = found.get(&(task.tenant_id, task.spec.calendar.clone())) {
+                task.schedule.calendar = Some(Arc::clone(calendar));
+            } else {
+                // To fire on every holiday would be worse than not to fire: a calendar that
+                // tasks name cannot be deleted, so somebody did this past us.
+                tracing::error!(task = task.id, calendar = task.spec.calendar, "calendar gone; the task rests");
+                task.schedule = Schedule::none();
             }
         }
         Ok(())

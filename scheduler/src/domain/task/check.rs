@@ -75,10 +75,10 @@ impl TaskSpec {
 
     fn check_schedule(&self, found: &mut Found) {
         found.unless(self.cron.len() <= 190, "cron", "at most 190 characters are allowed");
-        if self.schedule == ScheduleKind::Cron || !self.cron.is_empty() {
-            if let Err(error) = CronSchedule::parse(&self.cron) {
-                found.0.push(FieldError::new("cron", error.to_string()));
-            }
+        if (self.schedule == ScheduleKind::Cron || !self.cron.is_empty())
+            && let Err(error) = CronSchedule::parse(&self.cron)
+        {
+            found.0.push(FieldError::new("cron", error.to_string()));
         }
         if self.time_zone.parse::<Tz>().is_err() {
             let zone = &self.time_zone;
