@@ -1,8 +1,10 @@
-//! Leaving without losing anything and without ever hanging.
+//! Leaving without losing anything and without ever hanging, but for a serial run that nothing stops.
 //!
 //! 1. New runs are refused, held ones dropped and given back.
 //! 2. What runs may finish, while the heartbeat goes on.
-//! 3. What does not finish in time is stopped, and in the end given up.
+//! 3. What does not finish in time is stopped, and in the end given up. A run that none of its
+//!    task may run beside is waited for: given up, it would be followed at once by the next one.
+//!    Whoever cannot wait for a handler that listens to nothing has to kill the process.
 //! 4. Results are delivered; those that no node takes stay in the journal.
 //! 5. The heartbeat ends and the executor signs off.
 
@@ -28,6 +30,9 @@ const THREADS_LIMIT: Duration = Duration::from_secs(5);
 /// What the record of a run says that could not be ended.
 const DOES_NOT_STOP: &str = "given up: the executor shut down, and the handler or a blocking part of it did not stop; \
                              it ends with the process at the latest";
+
+/// Between looks at what does not stop.
+const LOOK_LONG: Duration = Duration::from_millis(100);
 
 /// Between looks at a condition.
 const LOOK: Duration = Duration::from_millis(5);
@@ -56,8 +61,13 @@ pub(crate) async fn drain(member: &Member, heartbeat: &tokio::task::AbortHandle)
         let stopped = runs.abandon_running();
         tracing::warn!(runs = stopped, "executor.drain_timeout");
         if !until(Instant::now() + STOP_LIMIT, || runs.counts().running == 0).await {
-            let left = runs.end_by_force(DOES_NOT_STOP);
-            tracing::error!(runs = left, "executor.handlers_do_not_stop");
+            let given_up = runs.end_by_force(DOES_NOT_STOP);
+            let waited_for = runs.counts().running;
+            tracing::error!(given_up, waited_for, "executor.handlers_do_not_stop");
+            while runs.counts().running > 0 {
+                tokio::time::sleep(LOOK_LONG).await;
+                runs.end_by_force(DOES_NOT_STOP);
+            }
         }
     }
     let delivered = until(Instant::now() + DELIVER_LIMIT, || runs.counts().unacknowledged == 0);

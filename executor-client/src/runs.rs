@@ -25,6 +25,10 @@ const LOCK_BATCH: usize = 64;
 /// Runs released per critical section when there is nothing to judge.
 const RELEASE_BATCH: usize = 1_024;
 
+/// References to a running exclusive run that no slot, context or blocking part has: the table's,
+/// its turns', and one in a list of those that run. What has no more lost its runtime.
+const HELD_HERE: usize = 3;
+
 /// Shared by the server, the timer, the slots, the heartbeat and the recorder.
 pub(crate) struct Runs {
     table: Mutex<Table>,
@@ -218,11 +222,14 @@ impl Runs {
         running.iter().filter(|run| run.stop(Stop::Abandoned)).count()
     }
 
-    /// Ends what would not stop, as far as the nodes are concerned.
+    /// Ends what would not stop, as far as the nodes are concerned: but for runs that none of their
+    /// task may run beside, since the next one would begin at once. Those end when nobody works on
+    /// them. Returns how many it ended.
     pub(crate) fn end_by_force(&self, why: &str) -> usize {
         let finished_at = self.clock.now_ms().unwrap_or(0);
         self.change(|table| {
-            let running = table.running();
+            let mut running = table.running();
+            running.retain(|run| !run.is_exclusive() || Arc::strong_count(run) <= HELD_HERE);
             for run in &running {
                 table.finish(RunResult {
                     log: run.item.log,

@@ -152,6 +152,11 @@ impl Running {
         drop(self.stop.take());
     }
 
+    /// Resolves when it has left.
+    pub async fn ended(&mut self) {
+        (&mut self.task).await.unwrap().unwrap();
+    }
+
     pub async fn stopped(mut self) {
         self.begin_stop();
         bounded(&mut self.task).await.unwrap().unwrap();

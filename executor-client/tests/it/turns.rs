@@ -1,6 +1,6 @@
 //! How many at once: block strategies, what ends a run, waiting and priorities.
 
-use crate::client::{call, item};
+use crate::client::{self, call, item};
 use crate::gate::{Gate, run};
 use crate::harness::{Running, Seen, bounded, builder, eventually};
 use crate::node::{EXECUTOR_ID, TestNode};
@@ -257,12 +257,44 @@ async fn a_shutdown_gives_back_what_waits_for_its_turn_and_starts_nothing() {
     let message = Probe { executor_id: EXECUTOR_ID, tasks: vec![1] };
     let got = call(setup.running.port, "/probe", &message, setup.node.now_ms()).send().await;
     assert_eq!((got.code, got.signed), (Code::ShuttingDown, true));
-    // The drain time-out passes while it is inside: it is given up when the executor leaves.
+    // The drain time-out passes while it is inside: the executor stays, or the next run of the
+    // task would begin elsewhere.
+    let Setup { node, gate, mut running, .. } = setup;
+    assert!(tokio::time::timeout(Duration::from_secs(4), running.ended()).await.is_err(), "left a serial run behind");
+    assert_eq!((node.result(1).is_none(), gate.has_left(1)), (true, false));
+    gate.open();
+    running.stopped().await;
+    assert_eq!(node.result(1).unwrap().status, RunStatus::Abandoned);
+    assert_eq!((gate.has_left(1), gate.entered()), (true, vec![1]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shutdown_gives_up_a_concurrent_run_that_nothing_stops() {
+    let setup = Setup::new(64).await;
+    setup.dispatch(vec![run(1, "blocks", Concurrent, setup.node.now_ms())]).await;
+    eventually("inside", || setup.gate.has_entered(1)).await;
     let Setup { node, gate, running, .. } = setup;
     running.stopped().await;
     assert_eq!(node.result(1).unwrap().status, RunStatus::Abandoned);
-    assert_eq!((gate.has_left(1), gate.entered()), (false, vec![1]));
+    assert!(!gate.has_left(1));
     gate.open();
+}
+
+/// The runtime of the handlers is gone, and a serial run with it: nobody would ever end it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_serial_run_without_a_runtime_is_given_up() {
+    let node = TestNode::start().await;
+    let (journal, seen) = (tempfile::tempdir().unwrap(), Arc::new(Seen::default()));
+    let executor = builder(&[&node], &journal, &seen).build().unwrap();
+    let port = executor.port();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.spawn(executor.run_until(std::future::pending()));
+    eventually("registered", || !node.state().heartbeats.is_empty()).await;
+    let items = client::dispatch(vec![run(1, "endless", Serial, node.now_ms())]);
+    call(port, "/dispatch", &items, node.now_ms()).send().await;
+    eventually("running", || seen.has_started(1)).await;
+    runtime.shutdown_background();
+    eventually("given up", || node.result(1).is_some_and(|result| result.status == RunStatus::Abandoned)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

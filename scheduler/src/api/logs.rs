@@ -4,7 +4,7 @@ use super::Api;
 use super::problem::Problem;
 use super::tasks::parse_id;
 use crate::domain::{Reason, Status};
-use crate::store::{Change, HandStore, LogFilter, LogView, OutcomeStore};
+use crate::store::{Change, HandStore, LogFilter, LogView};
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -71,59 +71,35 @@ async fn show(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse
     Ok(HttpResponse::Ok().json(output(&find(&api, &id).await?)))
 }
 
+/// A run that changes between the look and the step is looked at again so often.
+const CANCEL_ROUNDS_MAX: usize = 10;
+
 /// Cancels one run: at once when nobody runs it. When an executor has it, it is `stopping` until
 /// the executor confirms; that wish outlives this node, and an executor that cannot be reached now.
+/// Of a sharded run all shards stop.
 async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
-    let log = find(&api, &id).await?;
-    let run = &log.handed.run;
-    if run.status.is_terminal() {
-        return Err(Problem::conflict(format!("the run has ended ({})", run.status.as_str())));
-    }
-    if run.status == Status::Dispatched {
-        stop(&api, &log).await?;
-    } else {
-        let now = api.engine.clock.now_ms();
-        let change = Change { finished_at: now, ..Change::of(run, Status::Cancelled, Reason::CancelledByHand) };
-        if api.store.change(&[change]).await?.is_empty() {
-            return Err(Problem::conflict("the run changed meanwhile; look again"));
+    for _ in 0..CANCEL_ROUNDS_MAX {
+        let log = find(&api, &id).await?;
+        let run = &log.handed.run;
+        if run.status.is_terminal() {
+            return Err(Problem::conflict(format!("the run has ended ({})", run.status.as_str())));
+        }
+        let is_done = if run.status == Status::Dispatched {
+            api.engine.canceller.stop(vec![log.handed.clone()], Reason::CancelledByHand).await?.noted > 0
+        } else {
+            let now = api.engine.clock.now_ms();
+            let change = Change { finished_at: now, ..Change::of(run, Status::Cancelled, Reason::CancelledByHand) };
+            !api.store.change(&[change]).await?.is_empty()
+        };
+        if is_done {
+            api.ended.notify(&api.engine);
+            let log = find(&api, &id).await?;
+            let ended = log.handed.run.status.is_terminal();
+            let mut answer = if ended { HttpResponse::Ok() } else { HttpResponse::Accepted() };
+            return Ok(answer.json(output(&log)));
         }
     }
-    api.ended.notify(&api.engine);
-    let log = find(&api, &id).await?;
-    let mut answer = if log.handed.run.status.is_terminal() { HttpResponse::Ok() } else { HttpResponse::Accepted() };
-    Ok(answer.json(output(&log)))
-}
-
-/// Stops a run that an executor has; of a sharded one all shards.
-async fn stop(api: &Api, log: &LogView) -> Result<(), Problem> {
-    let run = &log.handed.run;
-    let mut runs = vec![log.handed.clone()];
-    if run.is_parent() {
-        api.store.note_stop(&[(run.id, run.version)], Reason::CancelledByHand).await?;
-        let shards =
-            LogFilter { parent_id: Some(run.id), task_id: Some(run.task_id), limit: PAGE_MAX, ..LogFilter::default() };
-        runs = api.store.list_logs(&shards).await?.into_iter().map(|shard| shard.handed).collect();
-        // A shard between two attempts is nobody's: it ends at once.
-        let now = api.engine.clock.now_ms();
-        let idle =
-            runs.iter().filter(|shard| !shard.run.status.is_terminal() && shard.run.status != Status::Dispatched);
-        let changes: Vec<Change> = idle
-            .map(|shard| Change {
-                finished_at: now,
-                ..Change::of(&shard.run, Status::Cancelled, Reason::CancelledByHand)
-            })
-            .collect();
-        api.store.change(&changes).await?;
-        runs.retain(|shard| shard.run.status == Status::Dispatched);
-    }
-    let (asked, noted) = (runs.len(), api.engine.canceller.stop(runs, Reason::CancelledByHand).await?);
-    if asked > 0 && noted == 0 {
-        return Err(Problem::conflict("the run changed meanwhile; look again"));
-    }
-    if run.is_parent() {
-        api.store.settle_parents(&[run.id], api.engine.clock.now_ms()).await?;
-    }
-    Ok(())
+    Err(Problem::conflict("the run keeps changing; try again"))
 }
 
 async fn find(api: &Api, id: &str) -> Result<LogView, Problem> {

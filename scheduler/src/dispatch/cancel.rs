@@ -18,7 +18,15 @@ pub struct TookBack {
     pub running: Vec<i64>,
     /// Their executor could not be asked; they may still start.
     pub unreachable: Vec<i64>,
+    /// How many were told to stop, and it is written down.
+    pub noted: usize,
 }
+
+/// Shards stopped in one round.
+const SHARDS_MAX: u64 = 500;
+
+/// Shards that move between the look and the step are looked at again so often; the reaper goes on.
+const ROUNDS_MAX: usize = 10;
 
 /// Asks executors to drop runs.
 pub struct Canceller<S: ?Sized> {
@@ -73,9 +81,22 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
     /// Stops `runs` (DISPATCHED) for `reason`, wherever they are: the wish is written down first,
     /// so that it outlives this node and an executor that cannot be reached; a run counts as
     /// stopped when its executor says so. Shards are stopped with their parent.
-    ///
-    /// Answers how many the wish was written down for: the others had moved on.
-    pub async fn stop(&self, runs: Vec<HandedRun>, reason: Reason) -> Result<usize> {
+    pub async fn stop(&self, runs: Vec<HandedRun>, reason: Reason) -> Result<TookBack> {
+        let parents: Vec<i64> =
+            runs.iter().filter(|handed| handed.run.is_parent()).map(|handed| handed.run.id).collect();
+        let took = self.note_and_take_back(runs, reason).await?;
+        if !parents.is_empty() {
+            for _ in 0..ROUNDS_MAX {
+                if self.stop_shards().await? == 0 {
+                    break;
+                }
+            }
+            self.store.settle_parents(&parents, self.clock.now_ms()).await?;
+        }
+        Ok(took)
+    }
+
+    async fn note_and_take_back(&self, runs: Vec<HandedRun>, reason: Reason) -> Result<TookBack> {
         let keys: Vec<(i64, i64)> = runs.iter().map(|handed| (handed.run.id, handed.run.version)).collect();
         let noted = self.store.note_stop(&keys, reason).await?;
         let mut stopping: Vec<HandedRun> = runs.into_iter().filter(|handed| noted.contains(&handed.run.id)).collect();
@@ -83,12 +104,38 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
             handed.run.version += 1;
             handed.stopping = reason;
         }
-        self.take_back(stopping, reason, true).await?;
-        Ok(noted.len())
+        // A parent ends with its shards.
+        stopping.retain(|handed| !handed.run.is_parent());
+        let took = self.take_back(stopping, reason, true).await?;
+        Ok(TookBack { noted: noted.len(), ..took })
+    }
+
+    /// Stops shards whose parent was told to stop; one between two attempts is nobody's, and ends
+    /// at once. Answers how many there were.
+    async fn stop_shards(&self) -> Result<usize> {
+        let open = self.store.shards_to_stop(SHARDS_MAX).await?;
+        let count = open.len();
+        let now = self.clock.now_ms();
+        let (handed, idle): (Vec<_>, Vec<_>) =
+            open.into_iter().partition(|shard| shard.run.status == Status::Dispatched);
+        let changes: Vec<Change> = idle
+            .iter()
+            .map(|shard| Change { finished_at: now, ..Change::of(&shard.run, Status::Cancelled, shard.stopping) })
+            .collect();
+        self.store.change(&changes).await?;
+        let mut by_reason: HashMap<Reason, Vec<HandedRun>> = HashMap::new();
+        for shard in handed {
+            by_reason.entry(shard.stopping).or_default().push(shard);
+        }
+        for (reason, shards) in by_reason {
+            self.note_and_take_back(shards, reason).await?;
+        }
+        Ok(count)
     }
 
     /// Repeats every stop that no executor has confirmed yet.
     pub async fn repeat_stops(&self, limit: u64) -> Result<usize> {
+        self.stop_shards().await?;
         let mut by_reason: HashMap<Reason, Vec<HandedRun>> = HashMap::new();
         for handed in self.store.stopping(limit).await? {
             by_reason.entry(handed.stopping).or_default().push(handed);

@@ -112,12 +112,18 @@ impl SqlStore {
         Ok(found.first().copied())
     }
 
+    /// Parent by parent: an UPDATE with a subquery makes MariaDB read every task.
     async fn count_children(&self, tx: &Transaction<'_>, child: i64, by: i32) -> Result<()> {
-        let count = Sql::new(
+        let parents = Sql::new(
             self.backend,
-            "UPDATE task SET children = children + {2} WHERE id IN (SELECT parent_id FROM task_parent WHERE child_id = {1})",
+            "SELECT DISTINCT parent_id FROM task_parent WHERE child_id = {1} ORDER BY parent_id",
         );
-        tx.execute(&count, [child.into(), by.into()]).await.map(drop)
+        let count = Sql::new(self.backend, "UPDATE task SET children = children + {2} WHERE id = {1}");
+        let parents: Vec<i64> = tx.query(&parents, [child.into()], |row| row.try_get_by_index(0)).await?;
+        for parent in parents {
+            tx.execute(&count, [parent.into(), by.into()]).await?;
+        }
+        Ok(())
     }
 
     /// Runs of a new parent that were written before it was one count, too.

@@ -29,7 +29,8 @@ pub struct LogView {
 /// How far a sharded run has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShardCounts {
-    /// Shards that have started.
+    /// Shards that have started, or are due with their executor: when it entered the handler it says
+    /// with the result only.
     pub started: i64,
     /// Shards that have ended.
     pub ended: i64,

@@ -450,6 +450,9 @@ pub trait OutcomeStore: Send + Sync {
     async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<i64>>;
     /// DISPATCHED runs (no parents) that their executors must stop.
     async fn stopping(&self, limit: u64) -> Result<Vec<HandedRun>>;
+    /// Shards that have not ended and were not told to stop although their parent was; `stopping`
+    /// is the parent's.
+    async fn shards_to_stop(&self, limit: u64) -> Result<Vec<HandedRun>>;
     /// DISPATCHED runs (no parents) that may be lost.
     async fn suspects(&self, which: &Suspects) -> Result<Vec<HandedRun>>;
 }

@@ -80,6 +80,10 @@ impl OutcomeStore for SqlStore {
         self.query("read runs that must stop", &self.sql.stopping, [limit.into()], rows::handed_run).await
     }
 
+    async fn shards_to_stop(&self, limit: u64) -> Result<Vec<HandedRun>> {
+        self.query("read shards that must stop", &self.sql.shards_to_stop, [limit.into()], rows::handed_run).await
+    }
+
     async fn suspects(&self, which: &Suspects) -> Result<Vec<HandedRun>> {
         const ACTION: &str = "read runs that may be lost";
         let list = |ids: &[i64]| to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>());

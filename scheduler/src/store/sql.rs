@@ -74,6 +74,7 @@ pub struct Statements {
     pub settle_parents: Sql,
     pub open_parents: Sql,
     pub stopping: Sql,
+    pub shards_to_stop: Sql,
     pub suspects_of: Sql,
     pub suspects_except: Sql,
     // follow up
@@ -380,11 +381,7 @@ impl Statements {
             )),
             permit_holders: sql(&format!(
                 "SELECT {HANDED_COLUMNS} FROM {} JOIN permit p ON p.task_id = v.n_id JOIN task_log l ON l.id = p.id \
-                 WHERE +l.status = {DISPATCHED} UNION ALL \
-                 SELECT {HANDED_COLUMNS} FROM {} JOIN permit p ON p.task_id = v.n_id JOIN task_log h ON h.id = p.id \
-                 AND h.shard_index = -1 AND +h.status = {DISPATCHED} JOIN task_log l ON l.task_id = h.task_id AND \
-                 l.fire_time = h.fire_time AND l.parent_id = h.id WHERE +l.status = {DISPATCHED}",
-                rows(backend, 1, ID),
+                 WHERE +l.status = {DISPATCHED}",
                 rows(backend, 1, ID)
             )),
             uses: sql(&format!(
@@ -482,6 +479,12 @@ impl Statements {
             stopping: sql(&format!(
                 "SELECT {HANDED_COLUMNS} FROM task_log l WHERE l.status = {DISPATCHED} AND l.stopping <> '' AND \
                  l.shard_index >= 0 ORDER BY l.due_time LIMIT {{1}}"
+            )),
+            shards_to_stop: sql(&format!(
+                "SELECT {} FROM task_log p JOIN task_log l ON l.task_id = p.task_id AND l.fire_time = p.fire_time \
+                 AND l.parent_id = p.id WHERE p.status = {DISPATCHED} AND p.shard_index = -1 AND p.stopping <> '' AND \
+                 +l.status < {SUCCEEDED} AND (l.stopping = '' OR +l.status <> {DISPATCHED}) LIMIT {{1}}",
+                HANDED_COLUMNS.replace("l.stopping", "p.stopping")
             )),
             suspects_of: sql(&suspects("IN")),
             suspects_except: sql(&suspects("NOT IN")),
@@ -614,7 +617,7 @@ impl Statements {
             )),
             shard_counts: sql(&format!(
                 "SELECT p.id, COUNT(CASE WHEN s.status >= {SUCCEEDED} THEN 1 END), \
-                 COUNT(CASE WHEN s.status = {SUCCEEDED} THEN 1 END), COUNT(CASE WHEN s.started_at > 0 THEN 1 END) \
+                 COUNT(CASE WHEN s.status = {SUCCEEDED} THEN 1 END), COUNT(CASE WHEN s.started_at > 0 OR (s.status = {DISPATCHED} AND s.due_time <= {{now}}) THEN 1 END) \
                  FROM {} JOIN task_log p ON p.id = v.n_id JOIN task_log s ON s.task_id = p.task_id AND \
                  s.fire_time = p.fire_time AND s.parent_id = p.id GROUP BY p.id",
                 rows(backend, 1, ID)

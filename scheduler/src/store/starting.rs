@@ -70,16 +70,13 @@ impl SqlStore {
 
     /// The first instant from `at` (ms) on that the task's schedule does not name: a run by hand
     /// would take the place of a fire that is not written yet.
-    async fn unnamed_from(&self, task: &TaskView, mut at: i64) -> Result<i64> {
+    async fn unnamed_from(&self, task: &TaskView, at: i64) -> Result<i64> {
         let schedule = task.spec.to_schedule(task.anchor_at, task.id);
         let mut schedule = schedule.map_err(|error| StoreError::refused(ACTION, error))?;
         if !task.spec.calendar.is_empty() {
             schedule.calendar = Some(self.ready_calendar(&task.tenant, &task.spec.calendar).await?);
         }
-        while schedule.next_after(at - 1) == at {
-            at += 1;
-        }
-        Ok(at)
+        Ok(schedule.unnamed_from(at))
     }
 
     async fn start_run_once(&self, task: &TaskView, run: &NewRun) -> Result<StartedRun> {

@@ -375,7 +375,7 @@ impl SqlStore {
     pub async fn rewind(&self, id: i64, revision: i64, from: i64, now: i64) -> Result<()> {
         let tasks = super::PlanStore::tasks(self, &[id]).await?;
         match tasks.first() {
-            Some(task) => self.move_back(id, revision, task.schedule.next_after(from - 1), now).await,
+            Some(task) => self.move_back(id, revision, task.schedule.next_owed(from), now).await,
             None => Ok(()),
         }
     }

@@ -12,6 +12,7 @@ scenario!(strategies_on_one_executor: sqlite mariadb);
 scenario!(strategies_across_the_app: sqlite mariadb);
 scenario!(however_a_run_ends: sqlite mariadb);
 scenario!(however_an_executor_ends: sqlite mariadb);
+scenario!(an_executor_cannot_leave_what_it_cannot_stop: sqlite mariadb);
 
 const FIRES: usize = 6;
 
@@ -225,6 +226,39 @@ async fn however_an_executor_ends(kind: Kind) {
     assert_eq!(pids(&world.visits(first)).len(), 3, "they moved on");
     world.settle_and_check().await;
     world.assert_quiet(&[]);
+}
+
+/// Told to leave while a serial run in it listens to nothing: until that is over the executor
+/// stays, and nobody runs the task beside it.
+async fn an_executor_cannot_leave_what_it_cannot_stop(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    let options = Options { env: &[("DEMO_DRAIN_MS", "500")], ..Options::default() };
+    let leaving = world.executor_with("e1", &app, &options).await;
+    world.executor("e2", &app).await;
+    let fields = json!({
+        "block_strategy": "serial", "block_scope": "app", "routing": "first", "retry_interval_ms": 100,
+        "params": r#"{"ms": 8000, "blocking": true, "stubborn": true}"#,
+    });
+    let task = api.make_task(&app, "deaf", "overlap", fields).await;
+    let first = api.run(task, None).await;
+    inside_of(&world, task, leaving.process.pid()).await;
+    let second = api.run(task, Some(r#"{"ms": 10}"#)).await;
+    leaving.process.signal("TERM");
+    let status = leaving.process.wait_exit(60).await;
+    let gone_at = carillon_tests::now_us();
+    assert_eq!(status.code(), Some(0), "{}", leaving.process.log_digest());
+    let rows = world.await_ends(&[first, second]).await;
+    assert_all("run in the end", &rows, |row| row.status == Status::Succeeded);
+    let mut visits = world.visits(task);
+    for visit in visits.iter_mut().filter(|visit| visit.pid == leaving.process.pid()) {
+        visit.end_us = visit.end_us.min(gone_at);
+    }
+    assert_apart("serial while its executor leaves", &visits);
+    world.settle_and_check().await;
+    world.assert_quiet(&["executor.handlers_do_not_stop"]);
 }
 
 /// Waits until the task is inside that process.

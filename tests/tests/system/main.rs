@@ -45,8 +45,11 @@ mod hand_over;
 mod results;
 
 mod blocking;
+mod killing;
 mod limits;
+mod retries;
 mod routing;
+mod shards;
 
 mod edits;
 mod policies;

@@ -70,12 +70,10 @@ impl Document {
         match format {
             Format::Toml => {
                 let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
-                let lines = toml::from_str::<Places<toml::Spanned<IgnoredAny>>>(text);
-                let line = |at: usize| text.get(..at).map_or(0, |before| before.matches('\n').count() + 1);
-                let lines = lines.map_or_else(
-                    |_| Vec::new(),
-                    |places| places.task.iter().map(|task| line(task.span().start)).collect(),
-                );
+                let places = toml::from_str::<Places<toml::Spanned<IgnoredAny>>>(text);
+                let starts =
+                    places.map_or_else(|_| Vec::new(), |all| all.task.iter().map(|task| task.span().start).collect());
+                let lines = lines_of(text, &starts);
                 let fields = table.into_iter().map(|(name, value)| Ok((name.clone(), of_toml(value, &name)?)));
                 Ok(Self { fields: fields.collect::<Result<_, String>>()?, lines })
             }
@@ -129,6 +127,17 @@ fn yaml_options() -> serde_saphyr::Options {
             enforce_alias_anchor_ratio: false,
         },
     }
+}
+
+/// The lines of places, which come in their order: the text is gone through once.
+fn lines_of(text: &str, starts: &[usize]) -> Vec<usize> {
+    let (mut line, mut from) = (1, 0);
+    let lines = starts.iter().map(|start| {
+        line += text.get(from..*start).map_or(0, |between| between.matches('\n').count());
+        from = *start;
+        line
+    });
+    lines.collect()
 }
 
 /// TOML has more kinds of values than JSON: times become texts.

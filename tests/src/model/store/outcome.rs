@@ -81,6 +81,22 @@ impl OutcomeStore for ModelStore {
         .await
     }
 
+    async fn shards_to_stop(&self, limit: u64) -> Result<Vec<HandedRun>> {
+        self.call("read shards to stop", |state, _| {
+            let wanted = |parent: i64| {
+                let parent = state.logs.get(&parent).filter(|row| row.run.status == Status::Dispatched)?;
+                (parent.stopping != Reason::None).then_some(parent.stopping)
+            };
+            let open = state.logs.values().filter(|row| row.run.parent_id > 0 && !row.run.status.is_terminal());
+            let untold = open.filter(|row| row.stopping == Reason::None || row.run.status != Status::Dispatched);
+            let found = untold.filter_map(|row| {
+                wanted(row.run.parent_id).map(|stopping| HandedRun { stopping, ..super::LogRow::handed(row) })
+            });
+            Ok(found.take(limit as usize).collect())
+        })
+        .await
+    }
+
     async fn suspects(&self, which: &Suspects) -> Result<Vec<HandedRun>> {
         self.call("read suspects", |state, _| {
             let of_executor = |id: i64| {
