@@ -209,8 +209,8 @@ async fn a_new_version_counts_at_once(kind: Kind) {
     let until = now_ms() - 2_000;
     let (rows, _) = world.end_well().await;
     let of = |task: i64| -> Vec<LogRow> { rows.iter().filter(|row| row.task == task).cloned().collect() };
-    let fires = Fires::every(1, &of(task)).between(opened_at + 1, until);
-    assert_all("run", &fires, |row| row.status == Status::Succeeded);
+    let due = Fires::every(1, &of(task)).between(opened_at + 1, until);
+    assert_all("run", &due, |row| row.status == Status::Succeeded);
     assert_eq!(of(resting), [], "nothing fired in excluded hours");
     let anchor = of(rate)[0].fire_time;
     assert_all("on the row of its rate", &of(rate), |row| (row.fire_time - anchor) % 1_000 == 0);

@@ -24,6 +24,7 @@ async fn await_children(world: &World, task: i64, count: usize) -> Vec<LogRow> {
     .await
 }
 
+#[allow(clippy::needless_pass_by_value)] // callers make it in place
 fn after(parents: Value) -> Value {
     json!({ "parents": parents, "parent_output": true, "schedule": "none" })
 }
@@ -208,6 +209,7 @@ async fn graphs_are_checked(kind: Kind) {
     world.end_well().await;
 }
 
+#[allow(clippy::needless_pass_by_value)] // callers make it in place
 fn body(app: &App, parents: Value) -> Value {
     json!({ "tenant": app.tenant, "app": app.name, "name": "new", "handler": "tick", "parents": parents })
 }

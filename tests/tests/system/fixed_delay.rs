@@ -11,6 +11,7 @@ scenario!(edited_and_started_again_while_it_runs: sqlite mariadb);
 
 const DELAY_MS: i64 = 1_000;
 
+#[allow(clippy::needless_pass_by_value)] // callers make it in place
 fn delay(fields: serde_json::Value) -> serde_json::Value {
     let mut whole = json!({ "schedule": "fixed_delay", "interval_ms": DELAY_MS });
     whole.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());

@@ -63,8 +63,8 @@ async fn paused_by_hand(kind: Kind) {
     api.pause(task, "again").await;
     assert_eq!(api.stop(task).await["task"]["state"], "stopped");
     let (rows, _) = world.end_well().await;
-    let fires = Fires::every(1, &rows).between(resumed_at, until);
-    assert!(fires.iter().all(|row| row.status == Status::Succeeded), "{}", sample(&fires));
+    let due = Fires::every(1, &rows).between(resumed_at, until);
+    assert!(due.iter().all(|row| row.status == Status::Succeeded), "{}", sample(&due));
 }
 
 /// Ends runs of a task of one handler, one by one, until its state is as expected.

@@ -149,7 +149,9 @@ async fn spread_is_stable_over_a_restart(kind: Kind) {
     let (rows, _) = world.end_well().await;
     assert_all("shifted by its task's own offset", &rows, |row| row.fire_time % SPREAD_MS == offsets[&row.task]);
     let mut by_task: HashMap<i64, Vec<i64>> = HashMap::new();
-    rows.iter().for_each(|row| by_task.entry(row.task).or_default().push(row.fire_time));
+    for row in &rows {
+        by_task.entry(row.task).or_default().push(row.fire_time);
+    }
     for (task, fires) in by_task {
         assert!(fires.windows(2).all(|pair| pair[1] - pair[0] == SPREAD_MS), "task {task}: {fires:?}");
     }
