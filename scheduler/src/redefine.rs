@@ -28,11 +28,11 @@ pub struct Left {
 /// The change from `before` to another definition or state.
 #[must_use]
 pub fn change_of(before: TaskView, spec: TaskSpec, activity: Activity) -> TaskChange {
+    let is_edit = activity.started || (activity == before.activity && spec != before.spec);
     let reason = match &activity {
-        same if *same == before.activity => Reason::TaskEdited,
-        Activity { started: false, pause_note: Some(_) } => Reason::TaskPaused,
-        Activity { started: false, pause_note: None } => Reason::TaskStopped,
-        Activity { started: true, .. } => Reason::TaskEdited,
+        _ if is_edit => Reason::TaskEdited,
+        Activity { pause_note: Some(_), .. } => Reason::TaskPaused,
+        Activity { .. } => Reason::TaskStopped,
     };
     TaskChange { before, spec, activity, reason }
 }

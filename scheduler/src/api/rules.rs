@@ -118,6 +118,9 @@ async fn list_windows(api: web::Data<Api>, tenant: web::Path<String>) -> Result<
 
 async fn drop_window(api: web::Data<Api>, path: web::Path<(String, String)>) -> Result<HttpResponse, Problem> {
     api.store.drop_window(&path.0, parse_id("id", &path.1)?).await?;
+    // What was postponed is due now; the other nodes look every second.
+    api.engine.look().await?;
+    api.poke.notify_one();
     Ok(HttpResponse::NoContent().finish())
 }
 

@@ -43,22 +43,28 @@ async fn of_spec(api: web::Data<Api>, payload: web::Payload) -> Result<HttpRespo
     let mut fields: Map<String, Value> = body::json(payload).await?;
     let mut beside = |name: &str| fields.remove(name);
     let (tenant, count, after) = (beside("tenant"), beside("count"), beside("after"));
-    let number = |field: &str, value: Option<Value>| match value {
-        None => Ok(None),
-        Some(value) => value.as_i64().map(Some).ok_or_else(|| FieldError::new(field, "a number is allowed")),
+    let mut refused = Vec::new();
+    let mut number = |field: &str, value: Option<Value>| {
+        let number = value.as_ref().and_then(Value::as_i64);
+        if value.is_some() && number.is_none() {
+            refused.push(FieldError::new(field, "a whole number is allowed"));
+        }
+        number
     };
-    let (count, after) = (checked(number("count", count)?)?, number("after", after)?);
-    let tenant = match &tenant {
-        None => "",
-        Some(tenant) => tenant.as_str().ok_or_else(|| FieldError::new("tenant", "the name of a tenant is allowed"))?,
-    };
-    let spec = defaults(&api).patched(fields)?;
-    // A preview needs no name and no handler.
-    let named = TaskSpec { name: "preview".to_owned(), handler: "preview".to_owned(), ..spec.clone() };
-    let refused = named.check();
-    if !refused.is_empty() {
-        return Err(Problem::fields(refused));
+    let (count, after) = (number("count", count), number("after", after));
+    let count = checked(count).map_err(|error| refused.push(error)).unwrap_or_default();
+    if tenant.as_ref().is_some_and(|tenant| !tenant.is_string()) {
+        refused.push(FieldError::new("tenant", "the name of a tenant is allowed"));
     }
+    // A preview needs no name and no handler.
+    for field in ["name", "handler"] {
+        fields.entry(field).or_insert_with(|| Value::from("preview"));
+    }
+    let spec = defaults(&api).read(&fields).map_err(|wrong| refused.extend(wrong));
+    let (true, Ok(spec)) = (refused.is_empty(), spec) else {
+        return Err(Problem::fields(refused));
+    };
+    let tenant = tenant.as_ref().and_then(Value::as_str).unwrap_or_default();
     let now = api.engine.clock.now_ms();
     let schedule = ready(&api, tenant, &spec, now, 0).await?;
     let left = if spec.max_fires > 0 { spec.max_fires } else { i64::MAX };

@@ -45,29 +45,34 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Takes its fields out of `fields`; the rest is the definition's.
-    pub fn take(fields: &mut Map<String, Value>) -> Result<Self, FieldError> {
+    /// Takes its fields out of `fields`; the rest is the definition's. Answers what is wrong with
+    /// them, too.
+    pub fn take(fields: &mut Map<String, Value>) -> (Self, Vec<FieldError>) {
         fn read<T: serde::de::DeserializeOwned>(
             fields: &mut Map<String, Value>,
-            name: &str,
-        ) -> Result<Option<T>, FieldError> {
-            let Some(value) = fields.remove(name) else { return Ok(None) };
-            serde_json::from_value(value).map_err(|error| FieldError::new(name, error.to_string()))
+            refused: &mut Vec<FieldError>,
+            (name, allowed): (&str, &str),
+        ) -> Option<T> {
+            let value = fields.remove(name)?;
+            let read = serde_json::from_value(value);
+            let wrong = |_| refused.push(FieldError::new(name, format!("{allowed} is allowed")));
+            read.map_err(wrong).ok().flatten()
         }
+        let mut refused = Vec::new();
         let beside = Self {
-            tenant: read(fields, "tenant")?,
-            app: read(fields, "app")?,
-            started: read(fields, "started")?,
-            pause_note: read(fields, "pause_note")?,
-            revision: read(fields, "revision")?,
+            tenant: read(fields, &mut refused, ("tenant", "the name of a tenant")),
+            app: read(fields, &mut refused, ("app", "the name of an app")),
+            started: read(fields, &mut refused, ("started", "true or false")),
+            pause_note: read(fields, &mut refused, ("pause_note", "text")),
+            revision: read(fields, &mut refused, ("revision", "the number that the task was read with")),
         };
         if beside.pause_note.as_ref().is_some_and(|note| note.chars().count() > NOTE_CHARS_MAX) {
-            return Err(FieldError::new("pause_note", "at most 1000 characters are allowed"));
+            refused.push(FieldError::new("pause_note", "at most 1000 characters are allowed"));
         }
         if beside.pause_note.is_some() && beside.started == Some(true) {
-            return Err(FieldError::new("pause_note", "not allowed together with `started: true`"));
+            refused.push(FieldError::new("pause_note", "not allowed together with `started: true`"));
         }
-        Ok(beside)
+        (beside, refused)
     }
 
     /// The state that the body asks for, of a task that is in `now`.
@@ -138,25 +143,23 @@ async fn list(api: web::Data<Api>, page: web::Query<Page>) -> Result<HttpRespons
 
 async fn create(api: web::Data<Api>, payload: web::Payload) -> Result<HttpResponse, Problem> {
     let mut fields: Map<String, Value> = body::json(payload).await?;
-    let beside = Beside::take(&mut fields)?;
-    let needed =
-        |field: &str, value: &Option<String>| value.clone().ok_or_else(|| FieldError::new(field, "is required"));
-    for field in ["name", "handler"] {
-        if !fields.contains_key(field) {
-            return Err(FieldError::new(field, "is required").into());
-        }
+    let (beside, mut refused) = Beside::take(&mut fields);
+    let given = [
+        ("tenant", beside.tenant.is_some()),
+        ("app", beside.app.is_some()),
+        ("name", fields.contains_key("name")),
+        ("handler", fields.contains_key("handler")),
+    ];
+    for (field, _) in given.iter().filter(|(_, is_given)| !is_given) {
+        add(&mut refused, vec![FieldError::new(*field, "is required")]);
     }
-    let spec = defaults(&api).patched(fields)?;
     let now = api.engine.clock.now_ms();
-    let task = NewTask {
-        id: api.engine.ids.next(now),
-        tenant: needed("tenant", &beside.tenant)?,
-        app: needed("app", &beside.app)?,
-        activity: beside.activity(&Activity::default()),
-        spec,
+    let activity = beside.activity(&Activity::default());
+    let spec = read(&defaults(&api), &fields, &activity, now, &mut refused);
+    let (Some(spec), Some(tenant), Some(app)) = (spec.filter(|_| refused.is_empty()), beside.tenant, beside.app) else {
+        return Err(Problem::fields(refused));
     };
-    refuse_past(&task.spec, &task.activity, now)?;
-    refuse_wrong(&task.spec)?;
+    let task = NewTask { id: api.engine.ids.next(now), tenant, app, activity, spec };
     api.redefiner.apply(std::slice::from_ref(&task), &[]).await?;
     Ok(HttpResponse::Created().json(output(&find(&api, task.id).await?)))
 }
@@ -166,10 +169,35 @@ pub fn defaults(api: &Api) -> TaskSpec {
     TaskSpec { time_zone: api.default_zone.name().to_owned(), ..TaskSpec::default() }
 }
 
-/// Every field that is not allowed.
-fn refuse_wrong(spec: &TaskSpec) -> Result<(), Problem> {
-    let refused = spec.check();
-    if refused.is_empty() { Ok(()) } else { Err(Problem::fields(refused)) }
+/// The definition with `fields` in place of its own; what is wrong with them goes to `refused`.
+fn read(
+    before: &TaskSpec,
+    fields: &Map<String, Value>,
+    activity: &Activity,
+    now: i64,
+    refused: &mut Vec<FieldError>,
+) -> Option<TaskSpec> {
+    match before.read(fields) {
+        Err(wrong) => {
+            add(refused, wrong);
+            None
+        }
+        Ok(spec) => {
+            if spec.fire_at != before.fire_at || spec.schedule != before.schedule {
+                refused.extend(refuse_past(&spec, activity, now).err());
+            }
+            Some(spec)
+        }
+    }
+}
+
+/// One word about each field is enough.
+fn add(refused: &mut Vec<FieldError>, more: Vec<FieldError>) {
+    for error in more {
+        if !refused.iter().any(|known| known.field == error.field) {
+            refused.push(error);
+        }
+    }
 }
 
 /// A task that would fire once, in the past, is a slip.
@@ -189,22 +217,22 @@ async fn show(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse
 
 async fn edit(api: web::Data<Api>, id: web::Path<String>, payload: web::Payload) -> Result<HttpResponse, Problem> {
     let mut fields: Map<String, Value> = body::json(payload).await?;
-    let beside = Beside::take(&mut fields)?;
+    let (beside, mut refused) = Beside::take(&mut fields);
     let before = find(&api, parse_id("id", &id)?).await?;
     let fixed = [("tenant", &beside.tenant, &before.tenant), ("app", &beside.app, &before.app)];
-    if let Some((field, ..)) = fixed.iter().find(|(_, given, is)| given.as_ref().is_some_and(|given| given != *is)) {
-        return Err(FieldError::new(*field, "a task cannot move to another; create it there").into());
+    for (field, ..) in fixed.iter().filter(|(_, given, is)| given.as_ref().is_some_and(|given| given != *is)) {
+        refused.push(FieldError::new(*field, "a task cannot move to another; create it there"));
     }
+    let activity = beside.activity(&before.activity);
+    let spec = read(&before.spec, &fields, &activity, api.engine.clock.now_ms(), &mut refused);
+    let Some(spec) = spec.filter(|_| refused.is_empty()) else {
+        return Err(Problem::fields(refused));
+    };
     if let Some(revision) = beside.revision.filter(|revision| *revision != before.revision) {
         return Err(Problem::conflict(format!(
             "revision {revision} is not current ({} is); read the task again",
             before.revision
         )));
-    }
-    let spec = before.spec.patched(fields)?;
-    let activity = beside.activity(&before.activity);
-    if spec.fire_at != before.spec.fire_at || spec.schedule != before.spec.schedule {
-        refuse_past(&spec, &activity, api.engine.clock.now_ms())?;
     }
     change(&api, before, spec, activity).await
 }
@@ -251,7 +279,6 @@ async fn delete(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpRespon
 
 async fn change(api: &Api, before: TaskView, spec: TaskSpec, activity: Activity) -> Result<HttpResponse, Problem> {
     let id = before.id;
-    refuse_wrong(&spec)?;
     let left = api.redefiner.apply(&[], &[change_of(before, spec, activity)]).await?;
     Ok(changed(&find(api, id).await?, left.first().unwrap_or(&Left::default())))
 }

@@ -17,10 +17,23 @@ impl RuleBook {
         self.rules.load_full()
     }
 
-    /// Reads them if they have changed: one small statement when they have not. `now` in ms.
+    /// Reads them if they have changed: one small statement when they have not. `now` in ms. Every
+    /// node that learns of the early end of a maintenance window makes the runs due that wait for
+    /// it: another may have postponed some that did not know yet.
     pub async fn refresh(&self, store: &dyn RuleStore, now: i64) -> Result<()> {
-        if store.rule_version().await? != self.rules.load().version {
-            self.rules.store(Arc::new(store.rules(now).await?));
+        let before = self.now();
+        if store.rule_version().await? != before.version {
+            let after = store.rules(now).await?;
+            for window in before.ended_early(&after, now) {
+                let resumed = store.resume(window.tenant_id, window.ends_at, now).await?;
+                tracing::info!(
+                    tenant = window.tenant_id,
+                    window = window.id,
+                    resumed,
+                    "maintenance window ended early"
+                );
+            }
+            self.rules.store(Arc::new(after));
         }
         Ok(())
     }

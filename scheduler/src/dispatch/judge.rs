@@ -108,8 +108,17 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
         let mut overdue = Overdue::new();
         if !since.is_empty() {
             let since: Vec<(i64, i64)> = since.into_iter().collect();
+            let ids: Vec<i64> = since.iter().map(|(task, _)| *task).collect();
+            // What nobody had written when we looked comes after all that was.
+            let mut written_until: HashMap<i64, i64> = HashMap::new();
+            for task in self.store.tasks(&ids).await? {
+                written_until.insert(task.id, task.next_fire_at);
+                overdue.insert(task.id, unwritten(&task, due_before));
+            }
             for (task, fire_time) in self.store.overdue(&since, due_before, OVERDUE_MAX).await? {
-                overdue.entry(task).or_default().push(fire_time);
+                if written_until.get(&task).is_none_or(|until| fire_time < *until) {
+                    overdue.entry(task).or_default().push(fire_time);
+                }
             }
         }
         Ok(overdue)
@@ -159,6 +168,15 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
             }
         })
     }
+}
+
+/// Missed fires of a task without a log, as many as its policy may ask for, latest first.
+fn unwritten(task: &Task, due_before: i64) -> Vec<i64> {
+    let most = usize::try_from(task.spec.misfire_max).unwrap_or(0).max(1);
+    let fires = std::iter::successors(Some(task.next_fire_at), |at| Some(task.schedule.next_after(*at)));
+    let mut missed: Vec<i64> = fires.take_while(|at| *at < due_before).take(most).collect();
+    missed.reverse();
+    missed
 }
 
 /// A run that the schedule named belongs to the definition that it was written for.

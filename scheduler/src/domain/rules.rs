@@ -52,6 +52,17 @@ impl Rules {
         windows.iter().filter(|window| (window.starts_at..window.ends_at).contains(&at)).max_by_key(|w| w.ends_at)
     }
 
+    /// Windows of these rules that `later` ones do not have, and that would not have ended by `now`
+    /// (epoch ms).
+    #[must_use]
+    pub fn ended_early(&self, later: &Self, now: i64) -> Vec<&MaintenanceWindow> {
+        let is_there = |window: &MaintenanceWindow| {
+            later.windows.get(&window.tenant_id).is_some_and(|windows| windows.iter().any(|w| w.id == window.id))
+        };
+        let windows = self.windows.values().flatten();
+        windows.filter(|window| window.ends_at > now && !is_there(window)).collect()
+    }
+
     /// Whether runs of the app are bounded beyond their task.
     #[must_use]
     pub fn bounds(&self, tenant_id: i64, app_id: i64) -> bool {
@@ -81,5 +92,8 @@ mod tests {
             [None, Some(1), Some(2), Some(2), Some(2), Some(2), None]
         );
         assert_eq!(id(8, 15), None);
+        let fewer = Rules { windows: HashMap::from([(7, vec![window(2, 15, 30)])]), ..Rules::default() };
+        let ended = |now| rules.ended_early(&fewer, now).iter().map(|window| window.id).collect::<Vec<_>>();
+        assert_eq!((ended(19), ended(20)), (vec![1], vec![]));
     }
 }

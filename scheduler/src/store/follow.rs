@@ -164,7 +164,7 @@ impl SqlStore {
             params: input,
             origin: Origin::Parent,
             message: format!("after {} (last of them: run {})", after.join(", "), run.log),
-            ..NewRun::by_hand(new_id(), now)
+            ..NewRun::by_hand(new_id(), child.schedule.unnamed_from(now))
         };
         self.insert_run(tx, child.id, &child.spec, &new).await?;
         Ok(true)

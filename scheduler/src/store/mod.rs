@@ -376,7 +376,8 @@ pub trait PermitStore: Send + Sync {
     /// Adds uses; other nodes add at the same time.
     async fn add_uses(&self, changes: &[UseChange], new_id: &(dyn Fn() -> i64 + Sync)) -> Result<()>;
     /// Fires of the schedule, at or after the instant beside each task, that were due before
-    /// `due_before` (ms) and have neither expired nor been cancelled: (task, fire time).
+    /// `due_before` (ms), or made up for as nobody had written them in time, and have neither expired
+    /// nor been cancelled: (task, fire time), latest first.
     async fn overdue(&self, since: &[(i64, i64)], due_before: i64, limit: u64) -> Result<Vec<(i64, i64)>>;
 }
 
@@ -387,6 +388,8 @@ pub trait RuleStore: Send + Sync {
     async fn rule_version(&self) -> Result<i64>;
     /// All of them; windows that ended before `now` (ms) are left out.
     async fn rules(&self, now: i64) -> Result<Rules>;
+    /// Makes runs due that wait for the end (ms) of a tenant's maintenance window which is no more.
+    async fn resume(&self, tenant_id: i64, ends_at: i64, now: i64) -> Result<u64>;
 }
 
 /// Whose rows a caller may touch.

@@ -28,7 +28,7 @@ impl PlanStore for SqlStore {
     }
 
     async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()> {
-        self.move_back(task.id, task.revision, task.schedule.next_after(from - 1), now).await
+        self.move_back(task.id, task.revision, task.schedule.next_owed(from), now).await
     }
 
     async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<i64>>> {

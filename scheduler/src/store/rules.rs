@@ -2,8 +2,8 @@
 
 use super::connect::retrying;
 use super::dialect::{Sql, or_ignore};
-use super::rows::{clean, to_word, word};
-use super::{Result, RuleStore, Scope, SqlStore, StoreError, StoreErrorKind};
+use super::rows::{clean, to_json, to_word, word};
+use super::{BATCH_MAX, Result, RuleStore, Scope, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::rules::{MaintenanceWindow, Rules};
 use async_trait::async_trait;
 use sea_orm::{DbErr, QueryResult};
@@ -35,6 +35,21 @@ impl RuleStore for SqlStore {
             rules.windows.entry(window.tenant_id).or_default().push(window);
         }
         Ok(rules)
+    }
+
+    async fn resume(&self, tenant_id: i64, ends_at: i64, now: i64) -> Result<u64> {
+        const ACTION: &str = "resume postponed runs";
+        let values = [tenant_id.into(), ends_at.into(), (BATCH_MAX as u64).into()];
+        let mut resumed = 0;
+        loop {
+            let rows = self.query(ACTION, &self.sql.postponed, values.clone(), |row| row.try_get_by_index(0)).await?;
+            let ids: Vec<[i64; 1]> = rows.into_iter().map(|id| [id]).collect();
+            if ids.is_empty() {
+                return Ok(resumed);
+            }
+            let ids = to_json(ACTION, &ids)?;
+            resumed += self.execute(ACTION, &self.sql.resume, [ids.into(), ends_at.into(), now.into()]).await?;
+        }
     }
 }
 

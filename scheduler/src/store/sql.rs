@@ -63,6 +63,8 @@ pub struct Statements {
     pub use_add: Sql,
     pub overdue: Sql,
     pub rule_version: Sql,
+    pub postponed: Sql,
+    pub resume: Sql,
     // outcome
     pub succeed: Sql,
     pub runs: Sql,
@@ -379,11 +381,7 @@ impl Statements {
             )),
             permit_holders: sql(&format!(
                 "SELECT {HANDED_COLUMNS} FROM {} JOIN permit p ON p.task_id = v.n_id JOIN task_log l ON l.id = p.id \
-                 WHERE +l.status = {DISPATCHED} UNION ALL \
-                 SELECT {HANDED_COLUMNS} FROM {} JOIN permit p ON p.task_id = v.n_id JOIN task_log h ON h.id = p.id \
-                 AND h.shard_index = -1 AND +h.status = {DISPATCHED} JOIN task_log l ON l.task_id = h.task_id AND \
-                 l.fire_time = h.fire_time AND l.parent_id = h.id WHERE +l.status = {DISPATCHED}",
-                rows(backend, 1, ID),
+                 WHERE +l.status = {DISPATCHED}",
                 rows(backend, 1, ID)
             )),
             uses: sql(&format!(
@@ -406,12 +404,24 @@ impl Statements {
             ),
             overdue: sql(&format!(
                 "SELECT l.task_id, l.fire_time FROM {} JOIN task_log l ON l.task_id = v.n_id AND l.fire_time >= v.n_from \
-                 WHERE l.due_time < {{2}} AND l.origin = 'schedule' AND l.parent_id = 0 AND \
+                 WHERE ((l.due_time < {{2}} AND l.origin = 'schedule') OR l.origin = 'misfire') AND l.parent_id = 0 AND \
                  +l.status NOT IN ({EXPIRED}, {CANCELLED}) \
                  ORDER BY l.fire_time DESC LIMIT {{3}}",
                 rows(backend, 1, &[("id", Kind::Big), ("from", Kind::Big)])
             )),
             rule_version: sql("SELECT version FROM rule_version WHERE id = 1"),
+            postponed: sql(&format!(
+                "SELECT l.id FROM task_log l WHERE l.status IN ({INIT}, {RETRY}) AND l.due_time = {{2}} AND l.tenant_id = {{1}} \
+                 AND l.reason = 'maintenance' LIMIT {{3}}"
+            )),
+            resume: from(
+                "task_log",
+                "due_time = CASE WHEN l.fire_time > {3} THEN l.fire_time ELSE {3} END, reason = '', version = l.version + 1",
+                ID,
+                &format!(
+                    "l.id = v.n_id AND +l.status IN ({INIT}, {RETRY}) AND l.due_time = {{2}} AND l.reason = 'maintenance'"
+                ),
+            ),
             succeed: from(
                 "task_log",
                 &format!(

@@ -45,7 +45,7 @@ pub struct StartedRun {
     /// Its log.
     pub log: i64,
     /// Its fire time, ms: a millisecond later than asked when the task has a log for that
-    /// instant.
+    /// instant, or its schedule names it.
     pub fire_time: i64,
     /// Whether an earlier call with the same key started it.
     pub is_repeated: bool,
@@ -59,12 +59,24 @@ const TRIES_MAX: i64 = 1_000;
 impl SqlStore {
     /// Writes a run that no schedule names.
     pub async fn start_run(&self, task: &TaskView, run: &NewRun) -> Result<StartedRun> {
+        let run = &NewRun { at: self.unnamed_from(task, run.at).await?, ..run.clone() };
         let mut started = retrying(|| self.start_run_once(task, run)).await;
         if run.key.is_some() && started.as_ref().is_err_and(|error| error.kind() == StoreErrorKind::Duplicate) {
             // Another call with the key came first, between the look and the write.
             started = retrying(|| self.start_run_once(task, run)).await;
         }
         started
+    }
+
+    /// The first instant from `at` (ms) on that the task's schedule does not name: a run by hand
+    /// would take the place of a fire that is not written yet.
+    async fn unnamed_from(&self, task: &TaskView, at: i64) -> Result<i64> {
+        let schedule = task.spec.to_schedule(task.anchor_at, task.id);
+        let mut schedule = schedule.map_err(|error| StoreError::refused(ACTION, error))?;
+        if !task.spec.calendar.is_empty() {
+            schedule.calendar = Some(self.ready_calendar(&task.tenant, &task.spec.calendar).await?);
+        }
+        Ok(schedule.unnamed_from(at))
     }
 
     async fn start_run_once(&self, task: &TaskView, run: &NewRun) -> Result<StartedRun> {

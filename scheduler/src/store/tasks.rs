@@ -203,6 +203,7 @@ impl SqlStore {
         if_there: IfThere,
     ) -> Result<()> {
         const ACTION: &str = "create a task";
+        // Also of a task that rests; but no executor is kept out for what a handler asks for.
         if if_there == IfThere::Refuse {
             self.know_calendar(tx, scope.tenant_id, &task.spec).await?;
         }
@@ -243,6 +244,7 @@ impl SqlStore {
         let anchor = if restarts || counts_anew(&before.spec, spec) { now } else { before.anchor_at };
         // A task that was stopped begins to count again; a paused one goes on.
         let forgets = restarts && before.activity.pause_note.is_none();
+        // Not when it stays: a stop is never refused.
         if spec.calendar != before.spec.calendar {
             self.know_calendar(tx, before.scope.tenant_id, spec).await?;
         }
@@ -373,19 +375,20 @@ impl SqlStore {
     pub async fn rewind(&self, id: i64, revision: i64, from: i64, now: i64) -> Result<()> {
         let tasks = super::PlanStore::tasks(self, &[id]).await?;
         match tasks.first() {
-            Some(task) => self.move_back(id, revision, task.schedule.next_after(from - 1), now).await,
+            Some(task) => self.move_back(id, revision, task.schedule.next_owed(from), now).await,
             None => Ok(()),
         }
     }
 
-    /// Clears cancelled logs of a task that nobody ran, from `from` (ms) on: shards and single runs
-    /// of one instant stand in each other's way when the routing changes.
+    /// Clears cancelled fires of a task that nobody ran, from `from` (ms) on: shards and single runs
+    /// of one instant stand in each other's way when the routing changes. Runs that somebody asked
+    /// for stay, so that he can see what became of them.
     pub async fn clear_cancelled(&self, id: i64, from: i64) -> Result<()> {
         let sql = Sql::new(
             self.backend,
             &format!(
                 "DELETE FROM task_log WHERE task_id = {{1}} AND fire_time >= {{2}} AND status = {} AND reason IN \
-                 ('task_edited', 'task_stopped', 'task_paused')",
+                 ('task_edited', 'task_stopped', 'task_paused') AND origin IN ('schedule', 'misfire')",
                 Status::Cancelled as i16
             ),
         );
@@ -531,12 +534,14 @@ impl SqlStore {
         anchor: i64,
         now: i64,
     ) -> Result<i64> {
+        if !started {
+            return Ok(NEVER);
+        }
         let mut schedule = spec
             .to_schedule(anchor, id)
             .map_err(|error| StoreError::new(StoreErrorKind::Invalid, "start a task", error.to_string()))?;
-        // A calendar that is not there is refused also while the task rests.
         self.add_calendar(tx, tenant_id, spec, &mut schedule).await?;
-        Ok(if started { schedule.next_after(now) } else { NEVER })
+        Ok(schedule.next_after(now))
     }
 }
 

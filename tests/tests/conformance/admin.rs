@@ -25,6 +25,8 @@ pub trait Admin: Send + Sync {
     async fn rewind(&self, id: i64, revision: i64, from: i64, now: i64);
     /// Starts a run that no schedule names.
     async fn start_run(&self, task: &TaskView, run: &NewRun) -> Result<StartedRun>;
+    /// Takes fires that executors gave up out of the count.
+    async fn uncount(&self, id: i64, fires: usize);
     /// Every log of a task, by fire time and shard.
     async fn logs(&self, task: i64) -> Vec<LogView>;
     /// The logs of a task whose end has consequences, by id.
@@ -78,6 +80,10 @@ impl Admin for SqlAdmin {
         self.store.start_run(task, run).await
     }
 
+    async fn uncount(&self, id: i64, fires: usize) {
+        self.store.uncount(id, fires).await.unwrap();
+    }
+
     async fn logs(&self, task: i64) -> Vec<LogView> {
         let filter = LogFilter { task_id: Some(task), limit: 10_000, ..LogFilter::default() };
         let mut logs = self.store.list_logs(&filter).await.unwrap();
@@ -123,6 +129,10 @@ impl Admin for ModelStore {
 
     async fn start_run(&self, task: &TaskView, run: &NewRun) -> Result<StartedRun> {
         self.start_run(task, run).await
+    }
+
+    async fn uncount(&self, id: i64, fires: usize) {
+        self.uncount(id, fires).await.unwrap();
     }
 
     async fn logs(&self, task: i64) -> Vec<LogView> {

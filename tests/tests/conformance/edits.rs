@@ -201,7 +201,8 @@ async fn under_way(world: &World, name: &str) -> (TaskView, Vec<Run>) {
     world.store.claim(1, vec![runs[5].clone()], world.now).await.unwrap();
     let handed = world.dispatched(1, runs[..4].to_vec(), 7).await;
     world.store.succeed(world.scope, &[&crate::fixture::success(&handed[0], 1)]).await.unwrap();
-    world.moved(&handed[1], Status::Retry, Reason::HandlerFailed).await;
+    let failed = Change { failures: 1, ..Change::of(&handed[1], Status::Retry, Reason::HandlerFailed) };
+    assert_eq!(world.store.change(&[failed]).await.unwrap().len(), 1);
     (before, runs)
 }
 
@@ -241,7 +242,9 @@ async fn what_a_pause_takes_back_does_not_count_as_a_fire(world: World) {
     world.change(pause(&task, "why"), now).await.unwrap();
     drop_held(&world, &runs[3], Reason::TaskPaused).await;
     let paused = world.task(task.id).await;
-    assert_eq!(paused.fires, 4, "what executors were given counts until it is planned again");
+    assert_eq!(paused.fires, 4, "what executors were given counts until they have given it up");
+    world.admin.uncount(task.id, 1).await;
+    let paused = world.task(task.id).await;
     world.change(start(&paused), now).await.unwrap();
     assert_eq!(world.task(task.id).await.fires, 3);
     pregenerate(&world, task.id).await;

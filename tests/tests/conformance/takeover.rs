@@ -3,6 +3,7 @@
 
 use crate::fixture::{World, edit, hand, start, stop};
 use carillon::domain::plan::Plan;
+use carillon::domain::task::{NEVER, ScheduleKind, TaskSpec};
 use carillon::domain::{Reason, Run, Status};
 use carillon::store::{Change, TaskChange, TaskView};
 use std::collections::BTreeSet;
@@ -18,6 +19,7 @@ cases!(
     what_ended_otherwise_is_not_taken_over,
     a_deleted_task_leaves_its_logs_and_cancels_what_is_open,
     rewinding_moves_a_watermark_back_only_for_the_current_revision,
+    a_fixed_delay_owes_nothing_of_an_earlier_definition,
 );
 
 /// Changes a task of which no executor has anything.
@@ -203,4 +205,22 @@ async fn rewinding_moves_a_watermark_back_only_for_the_current_revision(world: W
     assert_eq!(at().await, second + 5_000, "never forward");
     let read = world.store.tasks(&[task.id]).await.unwrap().remove(0);
     assert_eq!(read.written_until, to);
+}
+
+/// Its watermark says whether a run goes on: a fire given up must not move it.
+async fn a_fixed_delay_owes_nothing_of_an_earlier_definition(world: World) {
+    let spec = TaskSpec {
+        schedule: ScheduleKind::FixedDelay,
+        interval_ms: 5_000,
+        cron: String::new(),
+        ..World::every_second("after a delay")
+    };
+    let task = world.started(&spec).await;
+    let first = Plan { to: NEVER, ..world.plan(&task, [task.next_fire_at]) };
+    world.store.write_ahead(None, &[first], world.now).await.unwrap();
+    let read = world.store.tasks(&[task.id]).await.unwrap().remove(0);
+    assert_eq!(read.next_fire_at, NEVER);
+    world.store.reopen(&read, world.now - 60_000, world.now).await.unwrap();
+    world.admin.rewind(task.id, task.revision, world.now - 60_000, world.now).await;
+    assert_eq!(world.task(task.id).await.next_fire_at, NEVER);
 }

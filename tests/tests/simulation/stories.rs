@@ -17,6 +17,9 @@ const LONG_LEAD_MS: i64 = 20_000;
 /// Shorter than the acceptance window: hand-overs are still on their way when runs are due.
 const SHORT_LEAD_MS: i64 = 500;
 
+/// Place of the task with a fixed delay.
+const AFTER_A_DELAY: usize = 11;
+
 /// Seeds that tell each story: chance decides who is hit.
 const SEEDS: u64 = 8;
 
@@ -133,6 +136,18 @@ fn what_ran_while_the_database_was_away_is_not_called_unstarted() {
 fn a_fire_out_of_reach_of_an_edit_is_not_lost() {
     let plan = [at(30_000, Fault::Kill { executor: 0, down: 25_000 }), at(31_500, Fault::Edit { task: 0 })];
     keeps("P1", LONG_LEAD_MS, &plan);
+}
+
+/// A run of the old definition that is given up while the new one's chain goes on: a watermark
+/// that it moved would hide the end of the run that the chain hangs on.
+#[test]
+fn a_delay_goes_on_when_a_run_of_its_old_definition_is_given_up() {
+    let edit = |from| {
+        let kill = |executor, from| at(from, Fault::Kill { executor, down: 8_000 });
+        [kill(0, from), at(from + 300, Fault::Edit { task: AFTER_A_DELAY }), kill(1, from + 18_000)]
+    };
+    let plan: Vec<Planned> = [10_000, 30_000, 50_000].into_iter().flat_map(edit).collect();
+    keeps("T3", LEAD_MS, &plan);
 }
 
 /// A node that stands still between marking shards and sending them: the acceptance window runs

@@ -56,10 +56,13 @@ mod policies;
 mod retention;
 
 mod calendars;
+mod children;
+mod delayed;
 mod fixed_delay;
 mod maintenance;
 mod max_fires;
 mod missed;
+mod pausing;
 mod preview;
 mod schedules;
 

@@ -121,6 +121,16 @@ impl Schedule {
         }
     }
 
+    /// The first instant from `at` (epoch ms) on that the schedule does not name: a run that
+    /// somebody asks for must not take the place of a fire that is not written yet.
+    #[must_use]
+    pub fn unnamed_from(&self, mut at: i64) -> i64 {
+        while self.next_after(at - 1) == at {
+            at += 1;
+        }
+        at
+    }
+
     /// The fire time that follows a run which ended at `finished_at` (epoch ms), for a fixed delay; [`NEVER`]
     /// for every other trigger. In excluded days or hours it waits for their end, and before the validity
     /// window for its start; after the window there is none.
@@ -129,6 +139,16 @@ impl Schedule {
         match self.trigger {
             Trigger::FixedDelay { delay_ms } => self.allowed(self.delayed(finished_at, delay_ms)),
             _ => NEVER,
+        }
+    }
+
+    /// The first fire from `from` (epoch ms) on that this schedule owes when an earlier definition gave up a run of
+    /// that instant, or [`NEVER`]: a fixed delay began anew with its definition and owes none.
+    #[must_use]
+    pub fn next_owed(&self, from: i64) -> i64 {
+        match self.trigger {
+            Trigger::FixedDelay { .. } => NEVER,
+            _ => self.next_after(from.saturating_sub(1)),
         }
     }
 

@@ -3,6 +3,7 @@
 //! Every figure is read from the database, from the handler or from the kernel; see
 //! `docs/benchmarks.md` for the method.
 
+mod burst;
 mod counters;
 mod database;
 mod idle;
@@ -42,12 +43,16 @@ async fn main() -> ExitCode {
 
 async fn measure(options: &Options) -> Result<Value> {
     let bench = Bench { server: Server::start(options.database).await?, programs: options.programs.clone() };
-    let mut figures = match (options.idle_tasks, options.rate) {
-        (Some(tasks), _) => idle::measure(&bench, tasks, options.seconds).await?,
-        (None, Some(Rate::Fixed(rate))) => {
+    let mut figures = match (options.burst, options.idle_tasks, options.rate) {
+        (Some(runs), ..) => {
+            let (variant, nodes, seconds) = (options.variant, options.nodes, options.seconds);
+            burst::measure(&bench, burst::Plan { runs, variant, nodes, seconds }).await?
+        }
+        (None, Some(tasks), _) => idle::measure(&bench, tasks, options.seconds).await?,
+        (None, None, Some(Rate::Fixed(rate))) => {
             report::of_run(&run::measure(&bench, Plan::full(rate, options.seconds)).await?)
         }
-        (None, _) => search::measure(&bench, options.seconds).await?,
+        (None, None, _) => search::measure(&bench, options.seconds).await?,
     };
     figures["database"] = serde_json::to_value(options.database)?;
     figures["database_settings"] = bench.server.settings().await?;

@@ -4,7 +4,7 @@ use clap::{Parser, ValueEnum};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Measures one node and one executor on a database server of their own.
+/// Measures nodes and executors on a database server of their own.
 #[derive(Debug, Parser)]
 #[command(name = "scripts/bench")]
 pub struct Options {
@@ -12,14 +12,23 @@ pub struct Options {
     #[arg(long)]
     pub database: Kind,
     /// Fires per second; `max` searches for the highest rate that is sustained.
-    #[arg(long, value_parser = rate, required_unless_present = "idle_tasks", conflicts_with = "idle_tasks")]
+    #[arg(long, value_parser = rate, required_unless_present_any = ["idle_tasks", "burst"])]
     pub rate: Option<Rate>,
     /// Length of the measured window; a multiple of 5 holds whole rounds of the node's workers.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: u32,
     /// Instead of a rate: an idle node with so many enabled daily tasks.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "rate")]
     pub idle_tasks: Option<u32>,
+    /// Instead of a rate: a tenant with so many runs due at one instant, beside one that fires every second.
+    #[arg(long, value_name = "N", conflicts_with_all = ["rate", "idle_tasks"])]
+    pub burst: Option<u32>,
+    /// Where the burst comes from.
+    #[arg(long, default_value = "overdue", requires = "burst")]
+    pub variant: Variant,
+    /// Nodes that share the work.
+    #[arg(long, default_value_t = 1, requires = "burst", value_parser = clap::value_parser!(u32).range(1..=8))]
+    pub nodes: u32,
     /// Folder with the built programs `carillon` and `examples/bench`.
     #[arg(long, value_name = "FOLDER", default_value = "target/release")]
     pub programs: PathBuf,
@@ -38,6 +47,18 @@ pub enum Kind {
     Postgres,
     /// `SQLite`.
     Sqlite,
+}
+
+/// Where the runs of a burst come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Variant {
+    /// Written ahead: each is the fire of a task of its own.
+    Ahead,
+    /// Suddenly there and overdue, as after an outage or by the API.
+    Overdue,
+    /// The same, and the executor accepts connections and answers nothing.
+    Hanging,
 }
 
 /// How many fires per second.

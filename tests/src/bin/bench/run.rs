@@ -209,7 +209,7 @@ fn cpu(parts: &Parts, (before, after): &(Costs, Costs)) -> [Option<f64>; 3] {
 }
 
 /// Sleeps until the wall clock shows `at`, epoch ms.
-async fn sleep_until(at: i64) {
+pub async fn sleep_until(at: i64) {
     let left = u64::try_from(at - now_ms()).unwrap_or(0);
     tokio::time::sleep(Duration::from_millis(left)).await;
 }

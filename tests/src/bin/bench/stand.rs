@@ -1,11 +1,11 @@
-//! What is measured: one node, and one executor with the handler `bench`.
+//! What is measured: nodes, and executors with the handler `bench`.
 
 use crate::database::Database;
 use crate::proc::Target;
 use crate::server::Server;
 use anyhow::{Context, Result, bail, ensure};
 use carillon_tests::process::{Process, bound};
-use carillon_tests::{Api, folder, port};
+use carillon_tests::{Api, App, folder, port};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,70 +50,119 @@ pub struct Stand {
     pub api: Api,
     /// Id of a stopped task that others are copied from.
     pub template: i64,
-    url: String,
+    ahead_s: u32,
+    /// Of every node.
+    urls: Vec<String>,
     node: Process,
+    more_nodes: Vec<Process>,
     executor: Option<Executor>,
-    app: carillon_tests::App,
+    app: App,
 }
 
-struct Executor {
+/// An executor that writes down what its handler sees.
+pub struct Executor {
     process: Process,
     records: PathBuf,
+}
+
+impl Executor {
+    /// Stops it in good order; the file of its records.
+    pub async fn stop(self) -> Result<PathBuf> {
+        let Self { process, records } = self;
+        process.signal("TERM");
+        let deadline = Instant::now() + EXECUTOR_END_MAX;
+        while process.is_running() {
+            ensure!(Instant::now() < deadline, "the executor does not end:\n{}", process.log_digest());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        ensure!(records.exists(), "the executor wrote no records:\n{}", process.log_digest());
+        Ok(records)
+    }
 }
 
 impl Stand {
     /// Starts a node that writes logs `ahead_s` ahead, and makes a tenant and an app.
     pub async fn raise(bench: &Bench, ahead_s: u32) -> Result<Self> {
         let database = bench.server.create().await?;
-        let folder = folder::fresh("bench-node");
-        let port = port::free();
-        let url = format!("http://127.0.0.1:{port}");
-        let mut command = program(&bench.programs, "carillon")?;
-        command
-            .arg("serve")
-            .current_dir(&folder)
-            .env("CARILLON__SERVER__PORT", port.to_string())
-            .env("CARILLON__DATABASE__URL", &database.url)
-            .env("CARILLON__API__TOKEN", TOKEN)
-            .env("CARILLON__SCHEDULERS__TASK_PRE_GENERATION_MAX_TIME", format!("{ahead_s}s"));
-        let node = Process::start("the node", command, &folder.join("node.log"));
-        let client = reqwest::Client::new();
-        let ready = || async {
-            let asked = client.get(format!("{url}/readyz")).timeout(Duration::from_secs(3)).send().await;
-            asked.is_ok_and(|reply| reply.status().is_success())
-        };
-        until("the node is ready", &node, ready).await?;
+        let (node, url) = start_node(bench, &database, ahead_s).await?;
         let api = Api::with_token(&url, TOKEN);
         let app = api.make_app("bench", "bench").await;
         let fields = json!({ "cron": "* * * * * ?", "started": false });
         let template = api.make_task(&app, "template", "bench", fields).await;
-        Ok(Self { database, api, template, url, node, executor: None, app })
+        Ok(Self {
+            database,
+            api,
+            template,
+            ahead_s,
+            urls: vec![url],
+            node,
+            more_nodes: Vec::new(),
+            executor: None,
+            app,
+        })
+    }
+
+    /// Starts another node on the same database.
+    pub async fn add_node(&mut self, bench: &Bench) -> Result<()> {
+        let (node, url) = start_node(bench, &self.database, self.ahead_s).await?;
+        self.urls.push(url);
+        self.more_nodes.push(node);
+        Ok(())
     }
 
     /// Starts the executor with room for `runs` in its memory.
     pub async fn start_executor(&mut self, bench: &Bench, runs: u64) -> Result<()> {
+        self.executor = Some(self.executor_of(bench, &self.app, runs).await?);
+        Ok(())
+    }
+
+    /// Starts an executor of `app`, one process among those of the stand.
+    pub async fn executor_of(&self, bench: &Bench, app: &App, runs: u64) -> Result<Executor> {
+        let before = self.executors().await;
         let folder = folder::fresh("bench-executor");
         let records = folder.join("records");
         let port = port::free();
         let mut command = program(&bench.programs, "examples/bench")?;
         command
             .current_dir(&folder)
-            .env("CARILLON_SCHEDULERS", &self.url)
-            .env("CARILLON_TENANT", &self.app.tenant)
-            .env("CARILLON_APP", &self.app.name)
-            .env("CARILLON_KEY_ID", &self.app.key.id)
-            .env("CARILLON_KEY_SECRET", &self.app.key.secret)
+            .env("CARILLON_SCHEDULERS", self.urls.join(","))
+            .env("CARILLON_TENANT", &app.tenant)
+            .env("CARILLON_APP", &app.name)
+            .env("CARILLON_KEY_ID", &app.key.id)
+            .env("CARILLON_KEY_SECRET", &app.key.secret)
             .env("CARILLON_BIND", "127.0.0.1")
             .env("CARILLON_PORT", port.to_string())
             .env("CARILLON_JOURNAL_DIR", folder.join("journal"))
             .env("BENCH_RECORDS", &records)
             .env("BENCH_ROOM", runs.to_string());
         let process = Process::start("the executor", command, &folder.join("executor.log"));
-        let online =
-            || async { self.api.get("/executors").await["items"].as_array().is_some_and(|all| !all.is_empty()) };
-        until("the executor has registered", &process, online).await?;
-        self.executor = Some(Executor { process, records });
-        Ok(())
+        until("the executor has registered", &process, || async { self.executors().await > before }).await?;
+        Ok(Executor { process, records })
+    }
+
+    async fn executors(&self) -> usize {
+        self.api.get("/executors").await["items"].as_array().map_or(0, Vec::len)
+    }
+
+    /// The address of the first node.
+    pub fn url(&self) -> &str {
+        &self.urls[0]
+    }
+
+    /// Every node's process, the first in front.
+    pub fn nodes(&self) -> Vec<Target> {
+        let all = std::iter::once(&self.node).chain(&self.more_nodes);
+        all.map(|node| Target { pid: node.pid(), family: false }).collect()
+    }
+
+    /// Statements that all nodes have sent, with the one that this question costs each.
+    pub async fn statements_of_nodes(&self) -> Result<i64> {
+        let mut sum = 0;
+        for url in &self.urls {
+            let answer = Api::with_token(url, TOKEN).get("/nodes").await;
+            sum += answer["this"]["statements"].as_i64().with_context(|| format!("no this.statements in {answer}"))?;
+        }
+        Ok(sum)
     }
 
     /// The node's process.
@@ -134,8 +183,8 @@ impl Stand {
 
     /// Fails when a process has ended.
     pub fn check_alive(&self) -> Result<()> {
-        for process in [Some(&self.node), self.executor.as_ref().map(|executor| &executor.process)] {
-            let Some(process) = process else { continue };
+        let executor = self.executor.as_ref().map(|executor| &executor.process);
+        for process in std::iter::once(&self.node).chain(&self.more_nodes).chain(executor) {
             ensure!(process.is_running(), "{} has ended:\n{}", process.name(), process.log_digest());
         }
         Ok(())
@@ -143,29 +192,47 @@ impl Stand {
 
     /// Stops the executor in good order; the file of its records.
     pub async fn stop_executor(&mut self) -> Result<PathBuf> {
-        let Executor { process, records } = self.executor.take().context("the executor was started")?;
-        process.signal("TERM");
-        let deadline = Instant::now() + EXECUTOR_END_MAX;
-        while process.is_running() {
-            ensure!(Instant::now() < deadline, "the executor does not end:\n{}", process.log_digest());
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        ensure!(records.exists(), "the executor wrote no records:\n{}", process.log_digest());
-        Ok(records)
+        self.executor.take().context("the executor was started")?.stop().await
     }
 
     /// Warnings and errors that the node has logged.
     pub fn node_alarms(&self) -> Value {
-        let log = self.node.log();
-        let count = |word: &str| log.lines().filter(|line| line.contains(word)).count();
+        let logs: Vec<String> = std::iter::once(&self.node).chain(&self.more_nodes).map(Process::log).collect();
+        let count = |word: &str| logs.iter().flat_map(|log| log.lines()).filter(|line| line.contains(word)).count();
         json!({ "warnings": count(" WARN "), "errors": count("ERROR ") })
     }
 
-    /// Kills the node: nothing is measured any more.
+    /// Kills the nodes: nothing is measured any more.
     pub async fn kill_node(self) -> Database {
         self.node.kill9().await;
+        for node in &self.more_nodes {
+            node.kill9().await;
+        }
         self.database
     }
+}
+
+/// Starts a node that writes logs `ahead_s` ahead; its process and its address.
+async fn start_node(bench: &Bench, database: &Database, ahead_s: u32) -> Result<(Process, String)> {
+    let folder = folder::fresh("bench-node");
+    let port = port::free();
+    let url = format!("http://127.0.0.1:{port}");
+    let mut command = program(&bench.programs, "carillon")?;
+    command
+        .arg("serve")
+        .current_dir(&folder)
+        .env("CARILLON__SERVER__PORT", port.to_string())
+        .env("CARILLON__DATABASE__URL", &database.url)
+        .env("CARILLON__API__TOKEN", TOKEN)
+        .env("CARILLON__SCHEDULERS__TASK_PRE_GENERATION_MAX_TIME", format!("{ahead_s}s"));
+    let node = Process::start("the node", command, &folder.join("node.log"));
+    let client = reqwest::Client::new();
+    let ready = || async {
+        let asked = client.get(format!("{url}/readyz")).timeout(Duration::from_secs(3)).send().await;
+        asked.is_ok_and(|reply| reply.status().is_success())
+    };
+    until("the node is ready", &node, ready).await?;
+    Ok((node, url))
 }
 
 /// Waits until `holds`.

@@ -17,17 +17,25 @@ pub enum Firing {
     EverySecondFrom(i64),
     /// Once a day; first at this instant or, for later batches, some minutes after it.
     DailyFrom(i64),
+    /// Once a day, all of them at this instant, epoch ms.
+    DailyAt(i64),
 }
 
-/// Starts `count` tasks; their ids follow the template's.
+/// Starts `count` tasks; their ids follow the stand's template's.
 pub async fn create(server: &Server, stand: &Stand, count: u32, firing: Firing) -> Result<()> {
+    copy_of(server, stand, stand.template, count, firing).await
+}
+
+/// The same of any template.
+pub async fn copy_of(server: &Server, stand: &Stand, template: i64, count: u32, firing: Firing) -> Result<()> {
     for done in (0..count).step_by(BATCH as usize) {
         let (cron, next) = match firing {
             Firing::EverySecondFrom(first) => ("* * * * * ?".to_owned(), first),
             Firing::DailyFrom(first) => daily(first + i64::from(done / BATCH) * 60_000),
+            Firing::DailyAt(at) => daily(at),
         };
         let rows = BATCH.min(count - done);
-        stand.database.execute(&copy(server.kind, stand.template, done, rows, &cron, next)).await?;
+        stand.database.execute(&copy(server.kind, template, done, rows, &cron, next)).await?;
     }
     Ok(())
 }

@@ -88,7 +88,7 @@ impl ModelStore {
     /// Moves a started task's watermark back to its first fire at or after `from`.
     pub async fn rewind(&self, id: i64, revision: i64, from: i64, now: i64) -> Result<()> {
         self.call("rewind task", |state, _| {
-            if let Some(first) = state.tasks.get(&id).map(|row| state.task(row).schedule.next_after(from - 1)) {
+            if let Some(first) = state.tasks.get(&id).map(|row| state.task(row).schedule.next_owed(from)) {
                 state.move_back(id, revision, first, now);
             }
             Ok(())
@@ -119,6 +119,19 @@ struct Taken {
     next: i64,
     now: i64,
     at: i64,
+}
+
+impl ModelStore {
+    /// Takes fires that executors gave up for a stop or a pause out of what `max_fires` counts.
+    pub async fn uncount(&self, id: i64, fires: usize) -> Result<()> {
+        self.call("uncount fires", |state, _| {
+            if let Some(row) = state.tasks.get_mut(&id) {
+                row.view.fires = (row.view.fires - fires as i64).max(0);
+            }
+            Ok(())
+        })
+        .await
+    }
 }
 
 impl State {
@@ -240,8 +253,13 @@ impl State {
         let next = self.tasks[&task].view.next_fire_at;
         let counts = |LogRow { run, .. }: &&LogRow| {
             let is_fire = run.parent_id == 0 && run.origin.is_scheduled() && run.reason != Reason::MisfireSkipped;
-            let is_given_up = run.status == Status::Cancelled && run.reason.is_given_up();
-            is_fire && !(is_given_up && run.attempt == 0)
+            let is_uncounted = run.status == Status::Cancelled
+                && match run.reason {
+                    Reason::TaskEdited => run.attempt == 0,
+                    Reason::TaskStopped | Reason::TaskPaused => run.failures == 0,
+                    _ => false,
+                };
+            is_fire && !is_uncounted
         };
         let logs = self.logs.values().filter(|row| row.run.task_id == task);
         let again = logs.filter(|row| (first..next).contains(&row.run.fire_time)).filter(counts).count() as i64;
@@ -286,7 +304,7 @@ impl State {
                 }
                 Status::Init | Status::Queued | Status::Retry => {
                     let is_fire = is_scheduled && run.parent_id == 0;
-                    untried += i64::from(is_fire && run.attempt == 0 && run.fire_time < taken.next);
+                    untried += i64::from(is_fire && run.failures == 0 && run.fire_time < taken.next);
                     if let Some(row) = self.step(id, Status::Cancelled, taken.reason, taken.at) {
                         row.finished_at = taken.now;
                     }

@@ -5,7 +5,7 @@ use super::rows::State;
 use async_trait::async_trait;
 use carillon::domain::permit::{Ask, Held, grant};
 use carillon::domain::routing::{Use, UseChange};
-use carillon::domain::{Origin, Status};
+use carillon::domain::{Origin, Run, Status};
 use carillon::store::{HandedRun, PermitStore, Result};
 use std::collections::HashSet;
 
@@ -75,11 +75,13 @@ impl PermitStore for ModelStore {
     async fn overdue(&self, since: &[(i64, i64)], due_before: i64, limit: u64) -> Result<Vec<(i64, i64)>> {
         self.call("read overdue", |state, _| {
             let counts = |status| !matches!(status, Status::Expired | Status::Cancelled);
+            let is_missed = |run: &Run| {
+                (run.origin == Origin::Schedule && run.due_time < due_before) || run.origin == Origin::Misfire
+            };
             let wanted = state.logs.values().map(|row| &row.run).filter(|run| {
-                run.origin == Origin::Schedule
+                is_missed(run)
                     && run.parent_id == 0
                     && counts(run.status)
-                    && run.due_time < due_before
                     && since.iter().any(|(task, from)| run.task_id == *task && run.fire_time >= *from)
             });
             let mut found: Vec<(i64, i64)> = wanted.map(|run| (run.task_id, run.fire_time)).collect();

@@ -16,7 +16,7 @@ const LEASE_TTL_MS: i64 = 10_000;
 impl PlanStore for ModelStore {
     async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()> {
         self.call("reopen", |state, _| {
-            state.move_back(task.id, task.revision, task.schedule.next_after(from - 1), now);
+            state.move_back(task.id, task.revision, task.schedule.next_owed(from), now);
             Ok(())
         })
         .await

@@ -37,8 +37,9 @@ impl State {
     pub(super) fn insert_run(&mut self, task: &TaskView, run: &NewRun) -> Result<i64> {
         let is_sharded = task.spec.routing == Routing::Sharding;
         let shard_index = if is_sharded { PARENT_SHARD } else { 0 };
+        let wanted = self.tasks.get(&task.id).map_or(run.at, |row| self.task(row).schedule.unnamed_from(run.at));
         let is_free = |at: &i64| !self.by_fire.contains_key(&(task.id, *at, shard_index));
-        let Some(fire_time) = (run.at..=run.at + TRIES_MAX).find(is_free) else {
+        let Some(fire_time) = (wanted..=wanted + TRIES_MAX).find(is_free) else {
             return refuse(StoreErrorKind::Duplicate, ACTION, "every millisecond has a run");
         };
         let Some(row) = self.tasks.get_mut(&task.id) else {
