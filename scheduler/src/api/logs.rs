@@ -85,7 +85,7 @@ async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpRespon
             return Err(Problem::conflict(format!("the run has ended ({})", run.status.as_str())));
         }
         let is_done = if run.status == Status::Dispatched {
-            api.engine.canceller.stop(vec![log.handed.clone()], Reason::CancelledByHand).await? > 0
+            api.engine.canceller.stop(vec![log.handed.clone()], Reason::CancelledByHand).await?.noted > 0
         } else {
             let now = api.engine.clock.now_ms();
             let change = Change { finished_at: now, ..Change::of(run, Status::Cancelled, Reason::CancelledByHand) };

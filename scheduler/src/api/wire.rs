@@ -143,8 +143,8 @@ async fn unregister(request: HttpRequest, payload: web::Payload, api: web::Data<
 
 /// Puts runs that were never started back to all nodes, due when they were.
 async fn give_back(api: &Api, scope: Scope, executor_id: i64, held: &[RunKey]) -> Outcome<u64> {
-    let mut returned = 0;
     let now = api.engine.clock.now_ms();
+    let mut returned = 0;
     for batch in held.chunks(crate::store::BATCH_MAX) {
         let keys: HashSet<RunKey> = batch.iter().copied().collect();
         let ids: Vec<i64> = batch.iter().map(|key| key.0).collect();
@@ -157,8 +157,8 @@ async fn give_back(api: &Api, scope: Scope, executor_id: i64, held: &[RunKey]) -
             .filter(|row| current(&row.run, row.run.executor_id))
             .map(|row| match row.stopping {
                 Reason::None => Change::of(&row.run, Status::Retry, Reason::GivenBack),
-                // It was to stop, and it has not even started.
-                stopping => Change { finished_at: now, ..Change::of(&row.run, Status::Cancelled, stopping) },
+                // What was to be stopped has not even started.
+                reason => Change { finished_at: now, ..Change::of(&row.run, Status::Cancelled, reason) },
             })
             .collect();
         returned += api.store.change(&changes).await?.len() as u64;

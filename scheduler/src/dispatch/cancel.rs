@@ -18,6 +18,8 @@ pub struct TookBack {
     pub running: Vec<i64>,
     /// Their executor could not be asked; they may still start.
     pub unreachable: Vec<i64>,
+    /// How many were told to stop, and it is written down.
+    pub noted: usize,
 }
 
 /// Shards stopped in one round.
@@ -79,12 +81,10 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
     /// Stops `runs` (DISPATCHED) for `reason`, wherever they are: the wish is written down first,
     /// so that it outlives this node and an executor that cannot be reached; a run counts as
     /// stopped when its executor says so. Shards are stopped with their parent.
-    ///
-    /// Answers how many the wish was written down for: the others had moved on.
-    pub async fn stop(&self, runs: Vec<HandedRun>, reason: Reason) -> Result<usize> {
+    pub async fn stop(&self, runs: Vec<HandedRun>, reason: Reason) -> Result<TookBack> {
         let parents: Vec<i64> =
             runs.iter().filter(|handed| handed.run.is_parent()).map(|handed| handed.run.id).collect();
-        let noted = self.note_and_take_back(runs, reason).await?;
+        let took = self.note_and_take_back(runs, reason).await?;
         if !parents.is_empty() {
             for _ in 0..ROUNDS_MAX {
                 if self.stop_shards().await? == 0 {
@@ -93,10 +93,10 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
             }
             self.store.settle_parents(&parents, self.clock.now_ms()).await?;
         }
-        Ok(noted)
+        Ok(took)
     }
 
-    async fn note_and_take_back(&self, runs: Vec<HandedRun>, reason: Reason) -> Result<usize> {
+    async fn note_and_take_back(&self, runs: Vec<HandedRun>, reason: Reason) -> Result<TookBack> {
         let keys: Vec<(i64, i64)> = runs.iter().map(|handed| (handed.run.id, handed.run.version)).collect();
         let noted = self.store.note_stop(&keys, reason).await?;
         let mut stopping: Vec<HandedRun> = runs.into_iter().filter(|handed| noted.contains(&handed.run.id)).collect();
@@ -106,8 +106,8 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
         }
         // A parent ends with its shards.
         stopping.retain(|handed| !handed.run.is_parent());
-        self.take_back(stopping, reason, true).await?;
-        Ok(noted.len())
+        let took = self.take_back(stopping, reason, true).await?;
+        Ok(TookBack { noted: noted.len(), ..took })
     }
 
     /// Stops shards whose parent was told to stop; one between two attempts is nobody's, and ends
