@@ -24,11 +24,9 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
             return Ok(through);
         }
         // None of a serial task slips past an earlier one that waits.
-        let (queued, mut bounded): (Vec<Parcel>, Vec<Parcel>) = bounded.into_iter().partition(|parcel| {
-            parcel.task.blocks_app()
-                && parcel.task.spec.block_strategy == BlockStrategy::Serial
-                && self.queue.parked.has_earlier(&parcel.run)
-        });
+        let (queued, mut bounded): (Vec<Parcel>, Vec<Parcel>) = bounded
+            .into_iter()
+            .partition(|parcel| parcel.task.keeps_order() && self.queue.parked.has_earlier(&parcel.run));
         for parcel in queued {
             self.queue.parked.park(parcel.run, &parcel.task);
         }

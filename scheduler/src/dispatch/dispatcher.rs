@@ -294,7 +294,11 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                 permits.push(run.id);
             }
             if run.status == Status::Queued && (now < run.due_time || unheard) {
-                waiting.push((now + self.settings.lead_ms + LOOK_AGAIN_MS, run));
+                if task.keeps_order() {
+                    self.queue.parked.park(run, &task);
+                } else {
+                    waiting.push((now + self.settings.lead_ms + LOOK_AGAIN_MS, run));
+                }
                 continue;
             }
             let next = failure::after(&task, Attempt::of(&run), reason, now);

@@ -88,6 +88,12 @@ impl Task {
     pub fn blocks_app(&self) -> bool {
         self.spec.blocks_app()
     }
+
+    /// Whether none of its runs may pass an earlier one.
+    #[must_use]
+    pub fn keeps_order(&self) -> bool {
+        self.blocks_app() && self.spec.block_strategy == BlockStrategy::Serial
+    }
 }
 
 impl TaskSpec {
