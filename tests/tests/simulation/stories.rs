@@ -5,6 +5,7 @@ use crate::faults::{Fault, Planned};
 use crate::promises::{self, Broken};
 use crate::world::World;
 use crate::{report, simulate};
+use carillon::domain::task::ScheduleKind;
 use carillon_tests::model::executor::Start;
 use std::sync::Arc;
 
@@ -16,6 +17,9 @@ const LONG_LEAD_MS: i64 = 20_000;
 
 /// Shorter than the acceptance window: hand-overs are still on their way when runs are due.
 const SHORT_LEAD_MS: i64 = 500;
+
+/// Place of the serial task.
+const SERIAL: usize = 7;
 
 /// Place of the task with a fixed delay.
 const AFTER_A_DELAY: usize = 11;
@@ -47,9 +51,24 @@ fn a_calm_world_starts_everything_in_time_and_once() {
     assert!(starts.len() > 200, "{}", starts.len());
     // The first fires are written when the nodes have found each other.
     let began = starts.iter().map(|start| start.at).min().unwrap();
+    // Some wait for others of their task, and a child's time is there when it is written.
+    let waits = |task: i64| {
+        world.store.inspect(|state| {
+            let spec = &state.tasks[&task].view.spec;
+            spec.needs_permit() || spec.schedule == ScheduleKind::None
+        })
+    };
     let is_late = |start: &&Start| start.fire_time > began + 5_000 && start.at > start.due_time + 25;
-    let late: Vec<&Start> = starts.iter().filter(is_late).collect();
+    let late: Vec<&Start> = starts.iter().filter(is_late).filter(|start| !waits(start.task)).collect();
     assert!(late.is_empty(), "{late:?}");
+}
+
+#[test]
+fn in_a_calm_world_serial_runs_keep_their_order() {
+    let world = simulate(1, Some(LEAD_MS), Some(Vec::new()));
+    let serial = world.tasks[SERIAL];
+    let fires: Vec<i64> = world.ledger.starts().iter().filter(|s| s.task == serial).map(|s| s.fire_time).collect();
+    assert!(fires.len() > 20 && fires.is_sorted(), "{fires:?}");
 }
 
 /// Both loaders of a node look at the same rows at the same time: each run still goes into one
