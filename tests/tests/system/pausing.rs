@@ -119,8 +119,12 @@ async fn paused_after_failures(kind: Kind) {
     let rows = world.database.logs(&format!("task_id = {failing} AND status = 11")).await;
     assert_eq!(rows.len(), 3, "paused after exactly three: {}", sample(&rows));
     assert!(rows.iter().all(|row| row.failures == 2), "{}", sample(&rows));
-    let others = world.database.logs(&format!("task_id = {failing} AND status <> 11")).await;
-    assert!(others.iter().all(|row| row.reason == "task_paused"), "{}", sample(&others));
+    // It shows as paused a moment before executors have dropped what they hold.
+    let others = format!(
+        "SELECT COUNT(*) FROM task_log WHERE task_id = {failing} AND reason NOT IN ('task_paused', 'handler_failed')"
+    );
+    await_until("all others are given up", 20, || async { when(world.database.number(&others).await == 0) }).await;
+    assert_eq!(world.database.logs(&format!("task_id = {failing} AND status = 11")).await.len(), 3);
 
     // Resumed, it has three more.
     api.start(failing).await;
