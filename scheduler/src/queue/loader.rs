@@ -77,15 +77,15 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
     /// Claims this node's share of what is due within the lead and two load intervals.
     pub async fn load(&self) -> Result<usize> {
         let now = self.clock.now_ms();
-        let until = now + self.settings.lead_ms + 2 * self.settings.interval_ms;
         self.look_for_lost_rows(now).await?;
-        self.fill(Some(self.membership.view().share), until).await
+        let ahead_ms = self.settings.lead_ms + 2 * self.settings.interval_ms;
+        self.fill(Some(self.membership.view().share), ahead_ms).await
     }
 
     /// Claims whatever is due almost at once, of any share: what others gave back, lost or are
     /// too busy for, and what was just written.
     pub async fn load_urgent(&self) -> Result<usize> {
-        self.fill(None, self.clock.now_ms() + self.settings.lead_ms + URGENT_MS).await
+        self.fill(None, self.settings.lead_ms + URGENT_MS).await
     }
 
     /// Gives everything that the database says is queued here back to all nodes, for a graceful
@@ -121,15 +121,16 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
         Ok(())
     }
 
-    /// Claims page by page until no more is due, or fits.
-    async fn fill(&self, share: Option<Share>, until: i64) -> Result<usize> {
+    /// Claims page by page until no more is due within `ahead_ms`, or fits. A burst takes many pages
+    /// and seconds: what others have to do meanwhile comes in with it.
+    async fn fill(&self, share: Option<Share>, ahead_ms: i64) -> Result<usize> {
         {
             let _alone = self.one_at_a_time.lock().await;
             self.adopt().await?;
         }
         let mut loaded = 0;
         for pages in 1.. {
-            let page = self.page(share, until, None).await?;
+            let page = self.page(share, ahead_ms, None).await?;
             loaded += page.claimed;
             if !page.is_full() {
                 break;
@@ -138,7 +139,7 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
             // where one tenant must not stand before the others.
             let others_wait = share.is_none() && !page.heavy.is_empty();
             if others_wait && (page.is_stuck() || pages % OTHERS_EVERY == 1) {
-                loaded += self.fill_others(page.heavy.clone(), until).await?;
+                loaded += self.fill_others(page.heavy.clone(), ahead_ms).await?;
             }
             if page.is_stuck() {
                 break;
@@ -148,10 +149,10 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
     }
 
     /// Claims what lies behind the rows of heavy tenants.
-    async fn fill_others(&self, mut heavy: Heavy, until: i64) -> Result<usize> {
+    async fn fill_others(&self, mut heavy: Heavy, ahead_ms: i64) -> Result<usize> {
         let mut loaded = 0;
         loop {
-            let page = self.page(None, until, Some(&heavy.left_out())).await?;
+            let page = self.page(None, ahead_ms, Some(&heavy.left_out())).await?;
             loaded += page.claimed;
             let more_left_out = heavy.join(&page.heavy) && heavy.fits();
             if !page.is_full() || (page.is_stuck() && !more_left_out) {
@@ -161,8 +162,9 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
     }
 
     /// Claims one page of what may come in.
-    async fn page(&self, share: Option<Share>, until: i64, besides: Option<&LeftOut>) -> Result<Page> {
+    async fn page(&self, share: Option<Share>, ahead_ms: i64, besides: Option<&LeftOut>) -> Result<Page> {
         let _alone = self.one_at_a_time.lock().await;
+        let until = self.clock.now_ms() + ahead_ms;
         let limit = self.queue.room().min(BATCH_MAX);
         if limit == 0 {
             return Ok(Page { limit: 1, ..Page::default() });

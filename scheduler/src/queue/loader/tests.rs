@@ -4,6 +4,7 @@ use crate::store::{ClusterStore, Fence, HandOver, LeaseName, Member, NodeInfo, N
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
+use std::sync::atomic::AtomicI64;
 
 const NOW: i64 = 1_000_000;
 
@@ -14,6 +15,10 @@ struct Rows {
     /// Of each read: whether it left tenants out, and how many rows it answered.
     reads: Mutex<Vec<(bool, usize)>>,
     claims: Mutex<Vec<Vec<i64>>>,
+    /// How long a claim takes, ms.
+    claim_ms: AtomicI64,
+    /// How long all of them took so far, ms.
+    passed_ms: Arc<AtomicI64>,
 }
 
 impl Rows {
@@ -57,6 +62,7 @@ impl ClaimStore for Rows {
             rows.insert(run.id, Run { version: run.version + 1, status: Status::Queued, ..run.clone() });
         }
         self.claims.lock().unwrap().push(runs.iter().map(|run| run.id).collect());
+        self.passed_ms.fetch_add(self.claim_ms.load(Ordering::Relaxed), Ordering::Relaxed);
         Ok(runs.iter().map(|run| rows[&run.id].clone()).collect())
     }
 
@@ -110,17 +116,18 @@ impl ClusterStore for Rows {
     }
 }
 
-struct Still;
+/// Time that passes with claims only.
+struct Passed(Arc<AtomicI64>);
 
-impl Clock for Still {
+impl Clock for Passed {
     fn now_us(&self) -> i64 {
-        NOW * 1_000
+        (NOW + self.0.load(Ordering::Relaxed)) * 1_000
     }
 }
 
 async fn loader(capacity: usize) -> (Arc<Rows>, Arc<RunQueue>, Loader<Rows>) {
     let (store, queue) = (Arc::new(Rows::default()), Arc::new(RunQueue::new(capacity)));
-    let clock: Arc<dyn Clock> = Arc::new(Still);
+    let clock: Arc<dyn Clock> = Arc::new(Passed(store.passed_ms.clone()));
     let membership = Membership::join(store.clone(), clock.clone(), &NodeInfo::default(), 10_000).await.unwrap();
     let settings = LoaderSettings { lead_ms: 3_000, interval_ms: 5_000 };
     let loader = Loader::new(store.clone(), clock, Arc::new(membership), queue.clone(), settings);
@@ -144,6 +151,18 @@ async fn a_tenant_behind_the_bursts_of_others_waits_for_few_pages() {
         assert_eq!(store.claimed_after(light), Some(pages), "behind {bursts} bursts, mixed: {mixed}");
         assert!(queue.room() > 0, "and there is room for the next one");
     }
+}
+
+#[tokio::test]
+async fn what_becomes_urgent_while_a_burst_is_claimed_comes_in_then() {
+    let (store, _queue, loader) = loader(20_000).await;
+    store.claim_ms.store(200, Ordering::Relaxed);
+    // 30 pages, 6 s.
+    store.write(burst(1, 0..15_000, 5));
+    store.write([Run { tenant_id: 2, ..run(50_000, NOW + 5_500) }]);
+    loader.load_urgent().await.unwrap();
+    let after = store.claimed_after(50_000).expect("it is claimed");
+    assert!((5..10).contains(&after), "after {after} claims");
 }
 
 #[tokio::test]

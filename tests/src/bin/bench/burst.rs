@@ -5,6 +5,7 @@
 //!                                          to the end of its last one, at least S seconds
 //! ```
 
+use crate::database::Database;
 use crate::options::{Kind, Variant};
 use crate::proc::{self, MemoryWatch};
 use crate::records::{self, Seen};
@@ -135,6 +136,7 @@ pub async fn measure(bench: &Bench, plan: Plan) -> Result<Value> {
     let ended = "tenant_id = (SELECT id FROM tenant WHERE name = 'burst') AND status = 10";
     let succeeded = database.number(&format!("SELECT COUNT(*) FROM task_log WHERE {ended}")).await?;
     let last = database.number(&format!("SELECT MAX(finished_at) FROM task_log WHERE {ended}")).await?;
+    let worst = worst(&database, phases.burst.start).await?;
     server.remove(database).await?;
 
     let begin = phases.burst.start + due_after(plan);
@@ -151,6 +153,7 @@ pub async fn measure(bench: &Bench, plan: Plan) -> Result<Value> {
             "calm": figures(&calm, &phases.calm),
             "writing": figures(&writing, &phases.writing),
             "burst": figures(&burst, &phases.burst),
+            "worst": worst,
         },
         "of_burst": of_burst,
         "of_burst_succeeded": succeeded,
@@ -291,6 +294,26 @@ fn rows(task: i64, due: i64, done: u32, count: u32) -> String {
 fn lost(seen: &Seen, window: &Range<i64>) -> i64 {
     let seconds = (window.end - 1).div_euclid(1_000) - (window.start - 1).div_euclid(1_000);
     seconds * i64::from(STEADY_TASKS) - seen.handled as i64
+}
+
+/// The way of the latest fire of the other tenant since `begin` (epoch ms): each step by the
+/// nodes' clock, after its due time.
+async fn worst(database: &Database, begin: i64) -> Result<Value> {
+    let sql = format!(
+        "SELECT due_time - {begin}, queued_at - due_time, dispatched_at - due_time, started_at - due_time, attempt \
+         FROM task_log WHERE tenant_id = (SELECT id FROM tenant WHERE name = 'bench') AND status = 10 AND \
+         due_time >= {begin} ORDER BY started_at - due_time DESC LIMIT 1"
+    );
+    let rows = database.query(&sql).await?;
+    let Some(row) = rows.first() else { return Ok(Value::Null) };
+    let ms = |at| row.try_get_by_index::<i64>(at);
+    Ok(json!({
+        "due_in_burst_ms": ms(0)?,
+        "claimed_ms": ms(1)?,
+        "handed_over_ms": ms(2)?,
+        "started_ms": ms(3)?,
+        "attempt": row.try_get_by_index::<i32>(4)?,
+    }))
 }
 
 fn figures(seen: &Seen, window: &Range<i64>) -> Value {
