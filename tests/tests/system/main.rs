@@ -70,6 +70,7 @@ mod clocks;
 mod waiting;
 mod wire;
 
+mod backfills;
 mod bad_api_input;
 mod bad_start;
 mod first_start;
