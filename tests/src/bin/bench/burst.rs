@@ -185,7 +185,8 @@ async fn written_ahead(server: &Server, stand: &Stand, plan: Plan, template: i64
     tasks::copy_of(server, stand, template, plan.runs, Firing::DailyAt(far)).await?;
     let seconds = i64::from(plan.seconds) * 1_000;
     let due = (now_ms() / 1_000 + 1) * 1_000 + WARM_UP_MS + seconds + AHEAD_MS + 10_000;
-    let moved = format!("UPDATE task SET next_fire_at = {due} WHERE next_fire_at >= {}", far / 1_000 * 1_000);
+    let moved =
+        format!("UPDATE task SET next_fire_at = {due} WHERE started = 1 AND next_fire_at >= {}", far / 1_000 * 1_000);
     stand.database.execute(&moved).await?;
     let writing = due - AHEAD_MS;
     let calm = writing - 2_000 - seconds..writing - 2_000;
