@@ -71,7 +71,9 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Schedule(args) => {
             let schedule::ScheduleCommand::Next(next) = &args.command;
             let (stdin, stdout) = (std::io::stdin(), std::io::stdout());
-            schedule::run(next, &mut stdout.lock(), &mut stdin.lock()).map_err(|error| anyhow::anyhow!("{error}"))?;
+            let mut stderr = std::io::stderr();
+            schedule::run(next, &mut stdout.lock(), &mut stderr, &mut stdin.lock())
+                .map_err(|error| anyhow::anyhow!("{error}"))?;
         }
         Command::Config(ConfigCommandArgs { command: ConfigCommand::Check(args) }) => {
             Settings::load(args.config.as_deref())?;

@@ -154,13 +154,19 @@ pub enum ScheduleError {
     Io(#[from] io::Error),
 }
 
-/// Runs `carillon schedule next`: one fire a line, or, with `--stdin`, one answer for each line of `input`.
+/// Runs `carillon schedule next`: one fire a line, or, with `--stdin`, one answer for each line of `input`. `notes` is
+/// told when nothing fires at all: an empty answer alone looks like a mistake.
 ///
 /// # Errors
 ///
 /// [`ScheduleError`], to be printed to standard error. With `--stdin` only a failing input or output, or a calendar
 /// file that cannot be used, is one; a line that is wrong is answered instead.
-pub fn run(args: &NextArgs, out: &mut impl Write, input: &mut impl BufRead) -> Result<(), ScheduleError> {
+pub fn run(
+    args: &NextArgs,
+    out: &mut impl Write,
+    notes: &mut impl Write,
+    input: &mut impl BufRead,
+) -> Result<(), ScheduleError> {
     let calendar = args.calendar.as_deref().map(read_calendar).transpose()?;
     if args.stdin {
         return answer_lines(args, calendar.as_ref(), out, input);
@@ -175,8 +181,12 @@ pub fn run(args: &NextArgs, out: &mut impl Write, input: &mut impl BufRead) -> R
             writeln!(out, "{end}")?;
         }
     } else {
-        for fire in plan.fires() {
+        let fires = plan.fires();
+        for fire in &fires {
             writeln!(out, "{fire}")?;
+        }
+        if fires.is_empty() {
+            writeln!(notes, "never: nothing fires after that")?;
         }
     }
     Ok(out.flush()?)

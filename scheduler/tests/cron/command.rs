@@ -14,12 +14,17 @@ struct Command {
 
 /// What is printed, or the error.
 fn next(args: &[&str], input: &[u8]) -> Result<String, String> {
+    noted(args, input).map(|(out, _)| out)
+}
+
+/// What it prints, and what it notes beside that.
+fn noted(args: &[&str], input: &[u8]) -> Result<(String, String), String> {
     let command = ["schedule", "next"].iter().chain(args);
     let parsed = Command::try_parse_from(command).map_err(|error| error.to_string())?;
     let ScheduleCommand::Next(args) = parsed.schedule.command;
-    let mut out = Vec::new();
-    run(&args, &mut out, &mut &*input).map_err(|error| error.to_string())?;
-    Ok(String::from_utf8(out).unwrap())
+    let (mut out, mut notes) = (Vec::new(), Vec::new());
+    run(&args, &mut out, &mut notes, &mut &*input).map_err(|error| error.to_string())?;
+    Ok((String::from_utf8(out).unwrap(), String::from_utf8(notes).unwrap()))
 }
 
 fn answers(args: &[&str], input: &[u8]) -> Vec<Value> {
@@ -34,7 +39,9 @@ fn prints_one_fire_a_line() {
     assert_eq!(out, "2026-01-29T09:00:00+08:00\n2026-02-26T09:00:00+08:00\n");
     let out = next(&["0 0 0 1 1 ? 2099", "--after", "2026-01-01T08:00:00+08:00"], b"").unwrap();
     assert_eq!(out, "2099-01-01T00:00:00Z\n");
-    assert_eq!(next(&["* * * * * ?"], b"").unwrap().lines().count(), 8);
+    assert_eq!(noted(&["* * * * * ?"], b"").map(|(out, notes)| (out.lines().count(), notes)), Ok((8, String::new())));
+    let never = (String::new(), "never: nothing fires after that\n".to_owned());
+    assert_eq!(noted(&["0 0 0 29 2 ? 2101"], b""), Ok(never));
 }
 
 #[test]
