@@ -59,6 +59,15 @@ impl World {
         node
     }
 
+    /// Starts node `a`, and `b` beside it where the database may be shared; answers `a`.
+    pub async fn nodes(&self, settings: Settings<'_>) -> Node {
+        let node = self.node("a", settings).await;
+        if self.database.kind != Kind::Sqlite {
+            self.node("b", settings).await;
+        }
+        node
+    }
+
     /// Starts a node.
     pub fn unready_node(&self, name: &str, port: u16, settings: Settings<'_>) -> Node {
         let node = Node::start(name, &self.database.url, port, settings);

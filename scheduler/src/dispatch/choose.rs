@@ -153,24 +153,9 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
         let Parcel { run: parent, task, .. } = parcel;
         let now = self.clock.now_ms();
         let total = i32::try_from(fitting.len()).unwrap_or(i32::MAX);
-        let shards: Vec<(Run, i64)> = (0..total)
+        let shards: Vec<Run> = (0..total)
             .zip(fitting.iter())
-            .map(|(index, executor)| {
-                let run = Run {
-                    id: self.ids.next(now),
-                    version: 1,
-                    parent_id: parent.id,
-                    shard_index: index,
-                    shard_total: total,
-                    attempt: 1,
-                    failures: 0,
-                    status: Status::Dispatched,
-                    reason: Reason::None,
-                    executor_id: executor.id,
-                    ..parent.clone()
-                };
-                (run, executor.id)
-            })
+            .map(|(index, executor)| parent.shard(self.ids.next(now), index, total, executor.id))
             .collect();
         match self.store.hand_over_shards(self.membership.id(), &parent, &shards, now).await {
             Ok(true) => {}
@@ -189,7 +174,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                 return Vec::new();
             }
         }
-        let address = |((run, _), executor): ((Run, i64), &Arc<Executor>)| Addressed {
+        let address = |(run, executor): (Run, &Arc<Executor>)| Addressed {
             parcel: Parcel { marked_at: Some(now), ..Parcel::new(run, Arc::clone(&task)) },
             executor: Arc::clone(executor),
         };

@@ -7,7 +7,6 @@
 use super::parcel::{Addressed, Parcel, Stranded};
 use super::{Canceller, TaskCache, Transport};
 use crate::cluster::{Clock, Membership, Registry, RuleBook};
-use crate::domain::failure::{self, Attempt};
 use crate::domain::routing::Rings;
 use crate::domain::{IdSource, Reason, Run, Status};
 use crate::queue::{Batch, RunQueue};
@@ -297,14 +296,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                 waiting.push((now + self.settings.lead_ms + LOOK_AGAIN_MS, run));
                 continue;
             }
-            let next = failure::after(&task, Attempt::of(&run), reason, now);
-            let change = Change {
-                due_time: next.due_time,
-                failures: next.failures,
-                message: why.to_string(),
-                finished_at: if next.status.is_terminal() { now } else { 0 },
-                ..Change::of(&run, next.status, reason)
-            };
+            let change = Change { message: why.to_string(), ..Change::after_failure(&task, &run, reason, now) };
             changes.push((run, change));
         }
         if !permits.is_empty()

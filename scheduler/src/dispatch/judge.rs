@@ -2,7 +2,6 @@
 
 use super::dispatcher::{Dispatcher, Failed};
 use super::parcel::{Parcel, takes_over};
-use crate::domain::failure::{self, Attempt};
 use crate::domain::rules::WindowAction;
 use crate::domain::task::{Maintenance, MisfireStrategy};
 use crate::domain::{Origin, Reason, Run, Status, Task};
@@ -76,14 +75,8 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
         }
         let wait = task.spec.wait_timeout_ms;
         if wait > 0 && run.status == Status::Queued && now > run.due_time.saturating_add(wait) {
-            let next = failure::after(task, Attempt::of(run), Reason::WaitTimedOut, now);
-            return Some(Change {
-                due_time: next.due_time,
-                failures: next.failures,
-                message: format!("it could not start within {wait} ms"),
-                finished_at: if next.status.is_terminal() { now } else { 0 },
-                ..Change::of(run, next.status, Reason::WaitTimedOut)
-            });
+            let message = format!("it could not start within {wait} ms");
+            return Some(Change { message, ..Change::after_failure(task, run, Reason::WaitTimedOut, now) });
         }
         None
     }

@@ -161,6 +161,24 @@ impl Run {
     pub fn is_parent(&self) -> bool {
         self.shard_index == PARENT_SHARD
     }
+
+    /// Shard `index` of `total` of this parent, with the row's id, as it is handed over to an executor.
+    #[must_use]
+    pub fn shard(&self, id: i64, index: i32, total: i32, executor_id: i64) -> Self {
+        Self {
+            id,
+            version: 1,
+            parent_id: self.id,
+            shard_index: index,
+            shard_total: total,
+            attempt: 1,
+            failures: 0,
+            status: Status::Dispatched,
+            reason: Reason::None,
+            executor_id,
+            ..self.clone()
+        }
+    }
 }
 
 #[cfg(test)]

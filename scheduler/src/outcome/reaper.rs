@@ -11,7 +11,6 @@
 
 use crate::cluster::{Clock, Membership, Registry};
 use crate::dispatch::{Canceller, Probe, TaskCache, Transport};
-use crate::domain::failure::{self, Attempt};
 use crate::domain::{Reason, Run, Status};
 use crate::queue::returned_to_all;
 use crate::store::{
@@ -213,19 +212,9 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
                 if handed.stopping != Reason::None {
                     return Change { finished_at: now, ..Change::of(run, Status::Cancelled, handed.stopping) };
                 }
-                let attempt = Attempt::of(run);
-                let next = tasks.get(&run.task_id).map(|task| failure::after(task, attempt, *reason, now));
-                let change = Change::of(run, Status::Cancelled, Reason::TaskDeleted);
-                match next {
-                    None => Change { finished_at: now, ..change },
-                    Some(next) => Change {
-                        to: next.status,
-                        due_time: next.due_time,
-                        failures: next.failures,
-                        reason: *reason,
-                        finished_at: if next.status.is_terminal() { now } else { 0 },
-                        ..change
-                    },
+                match tasks.get(&run.task_id) {
+                    None => Change { finished_at: now, ..Change::of(run, Status::Cancelled, Reason::TaskDeleted) },
+                    Some(task) => Change::after_failure(task, run, *reason, now),
                 }
             })
             .collect();

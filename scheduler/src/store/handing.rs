@@ -26,7 +26,7 @@ impl HandStore for SqlStore {
         Ok(read.await?.into_iter().collect())
     }
 
-    async fn hand_over_shards(&self, node: i64, parent: &Run, shards: &[(Run, i64)], now: i64) -> Result<bool> {
+    async fn hand_over_shards(&self, node: i64, parent: &Run, shards: &[Run], now: i64) -> Result<bool> {
         retrying(|| self.hand_over_shards_once(node, parent, shards, now)).await
     }
 
@@ -76,7 +76,7 @@ fn change_row(change: &Change) -> ChangeRow {
 }
 
 impl SqlStore {
-    async fn hand_over_shards_once(&self, node: i64, parent: &Run, shards: &[(Run, i64)], now: i64) -> Result<bool> {
+    async fn hand_over_shards_once(&self, node: i64, parent: &Run, shards: &[Run], now: i64) -> Result<bool> {
         const ACTION: &str = "hand shards over";
         let tx = self.begin(ACTION).await?;
         let total = i64::try_from(shards.len()).unwrap_or(i64::MAX);
@@ -95,10 +95,8 @@ impl SqlStore {
             let cancelled = (Status::Cancelled as i32).into();
             tx.execute(&sql, [parent.task_id.into(), parent.fire_time.into(), parent.id.into(), cancelled]).await?;
         }
-        let rows: Vec<_> = shards
-            .iter()
-            .map(|(run, executor)| (run.id, parent.id, run.shard_index, bucket(run.id), executor))
-            .collect();
+        let rows: Vec<_> =
+            shards.iter().map(|run| (run.id, parent.id, run.shard_index, bucket(run.id), run.executor_id)).collect();
         tx.execute(&self.sql.insert_shards, [to_json(ACTION, &rows)?.into(), node.into(), now.into()]).await?;
         tx.commit().await?;
         Ok(true)

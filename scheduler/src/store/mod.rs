@@ -48,6 +48,7 @@ pub use starting::{NewRun, StartedRun};
 pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent};
 pub use tenants::{AppView, NewKey, SigningKey, TenantView};
 
+use crate::domain::failure::{self, Attempt};
 use crate::domain::permit::Ask;
 use crate::domain::plan::Plan;
 use crate::domain::routing::{Use, UseChange};
@@ -328,6 +329,18 @@ impl Change {
             finished_at: 0,
         }
     }
+
+    /// What the task's definition has follow on an attempt of `run` that failed for `reason` at `now` (epoch ms).
+    #[must_use]
+    pub fn after_failure(task: &Task, run: &Run, reason: Reason, now: i64) -> Self {
+        let next = failure::after(task, Attempt::of(run), reason, now);
+        Self {
+            due_time: next.due_time,
+            failures: next.failures,
+            finished_at: if next.status.is_terminal() { now } else { 0 },
+            ..Self::of(run, next.status, reason)
+        }
+    }
 }
 
 /// One run to hand to one executor.
@@ -350,7 +363,7 @@ pub trait HandStore: Send + Sync {
     /// In one transaction: the parent QUEUED → DISPATCHED with that many shards, and each shard
     /// inserted as DISPATCHED to its executor, attempt 1. `false` when the parent was changed by
     /// somebody else.
-    async fn hand_over_shards(&self, node: i64, parent: &Run, shards: &[(Run, i64)], now: i64) -> Result<bool>;
+    async fn hand_over_shards(&self, node: i64, parent: &Run, shards: &[Run], now: i64) -> Result<bool>;
     /// Guarded steps out of the hot path. Answers the ids that moved.
     async fn change(&self, changes: &[Change]) -> Result<HashSet<i64>>;
     /// Notes on DISPATCHED runs (id, version) why their executors must stop them; the version

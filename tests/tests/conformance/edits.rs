@@ -289,7 +289,7 @@ async fn only_fires_of_the_schedule_count(world: World) {
     assert!(world.store.hand_over_shards(1, &parent, &shards, world.now).await.unwrap());
     let task = world.task(parent.task_id).await;
     assert_eq!(task.fires, 1);
-    for (shard, _) in &shards {
+    for shard in &shards {
         world.moved(shard, Status::Retry, Reason::HandlerFailed).await;
     }
     unscheduled(&world, &task).await;

@@ -170,21 +170,8 @@ impl World {
     }
 
     /// `total` shards of a parent, as the dispatcher makes them, for executors 100, 101 …
-    pub fn shards_of(&self, parent: &Run, total: i32) -> Vec<(Run, i64)> {
-        let shard = |index| Run {
-            id: self.id(),
-            version: 1,
-            parent_id: parent.id,
-            shard_index: index,
-            shard_total: total,
-            attempt: 1,
-            failures: 0,
-            status: Status::Dispatched,
-            reason: Reason::None,
-            executor_id: 100 + i64::from(index),
-            ..parent.clone()
-        };
-        (0..total).map(|index| (shard(index), 100 + i64::from(index))).collect()
+    pub fn shards_of(&self, parent: &Run, total: i32) -> Vec<Run> {
+        (0..total).map(|index| parent.shard(self.id(), index, total, 100 + i64::from(index))).collect()
     }
 
     /// Claims runs for a node and hands them to an executor.

@@ -47,7 +47,7 @@ async fn shards_of_a_parent_that_moved_on_are_not_written(world: World) {
 async fn a_shard_that_cannot_be_written_leaves_the_parent_queued(world: World) {
     let parent = world.queued_parent().await;
     let mut shards = world.shards_of(&parent, 2);
-    shards[1].0.shard_index = 0;
+    shards[1].shard_index = 0;
     if let Err(error) = world.store.hand_over_shards(1, &parent, &shards, world.now).await {
         assert_eq!(error.kind(), StoreErrorKind::Duplicate);
     }
@@ -100,7 +100,7 @@ async fn a_parent_that_waited_ends_well_without_a_reason(world: World) {
     let parent = world.store.claim(1, vec![waiting], world.now).await.unwrap().remove(0);
     let shards = world.shards_of(&parent, 1);
     assert!(world.store.hand_over_shards(1, &parent, &shards, world.now).await.unwrap());
-    world.store.succeed(world.scope, &[&success(&shards[0].0, 1)]).await.unwrap();
+    world.store.succeed(world.scope, &[&success(&shards[0], 1)]).await.unwrap();
     assert_eq!(world.store.settle_parents(&[parent.id], world.now).await.unwrap(), 1);
     let row = world.row(&parent).await.handed.run;
     assert_eq!((row.status, row.reason), (Status::Succeeded, Reason::None));
@@ -123,6 +123,6 @@ async fn a_parent_taken_over_makes_room_for_new_shards(world: World) {
     assert!(world.store.hand_over_shards(2, &again, &anew, world.now).await.unwrap());
     let rows = world.rows(parent.task_id).await;
     let found: Vec<i64> = rows.iter().map(|row| row.handed.run.id).collect();
-    assert_eq!(found, [again.id, anew[0].0.id, anew[1].0.id, anew[2].0.id]);
+    assert_eq!(found, [again.id, anew[0].id, anew[1].id, anew[2].id]);
     assert_eq!(rows[0].handed.run.shard_total, 3);
 }

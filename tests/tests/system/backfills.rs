@@ -45,10 +45,7 @@ async fn filled(world: &World, task: i64) -> Vec<LogRow> {
 
 async fn each_fire_once_over_a_death_of_the_node(kind: Kind) {
     let world = World::new(kind).await;
-    let node = world.node("a", &[]).await;
-    if kind == Kind::MariaDb {
-        world.node("b", &[]).await;
-    }
+    let node = world.nodes(&[]).await;
     let api = world.api();
     let app = api.make_app("retail", "orders").await;
     world.executor("e1", &app).await;

@@ -50,10 +50,7 @@ async fn strategies_on_one_executor(kind: Kind) {
 /// Where they go to several, the nodes do.
 async fn strategies_across_the_app(kind: Kind) {
     let world = World::new(kind).await;
-    world.node("a", &[]).await;
-    if kind != Kind::Sqlite {
-        world.node("b", &[]).await;
-    }
+    world.nodes(&[]).await;
     strategies(&world, "app", "round").await;
     world.assert_quiet(&[]);
 }
@@ -138,10 +135,7 @@ fn pids(visits: &[Visit]) -> BTreeSet<u32> {
 /// Killed, timed out or covered, with a part that does not listen: the next one waits for it.
 async fn however_a_run_ends(kind: Kind) {
     let world = World::new(kind).await;
-    world.node("a", &[]).await;
-    if kind != Kind::Sqlite {
-        world.node("b", &[]).await;
-    }
+    world.nodes(&[]).await;
     let api = world.api();
     let app = api.make_app("retail", "orders").await;
     world.executor("e1", &app).await;
@@ -194,10 +188,7 @@ async fn however_an_executor_ends(kind: Kind) {
     let world = World::new(kind).await;
     let settings =
         [("executors.heartbeat_interval", "1s"), ("executors.offline_after", "4s"), ("executors.abandon_after", "8s")];
-    world.node("a", &settings).await;
-    if kind != Kind::Sqlite {
-        world.node("b", &settings).await;
-    }
+    world.nodes(&settings).await;
     let api = world.api();
     let app = api.make_app("retail", "orders").await;
     let options = Options { env: &[("DEMO_DRAIN_MS", "20000")], ..Options::default() };

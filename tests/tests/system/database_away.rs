@@ -11,10 +11,7 @@ scenario!(steps_that_could_not_be_written_are_made_up_for: sqlite mariadb postgr
 
 async fn database_away_20_s(kind: Kind) {
     let world = World::private(kind).await;
-    let node = world.node("a", &[]).await;
-    if kind != Kind::Sqlite {
-        world.node("b", &[]).await;
-    }
+    let node = world.nodes(&[]).await;
     let api = world.api();
     let app = api.make_app("retail", "orders").await;
     let executor = world.executor("e1", &app).await;

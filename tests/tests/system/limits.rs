@@ -24,10 +24,7 @@ fn of_all(world: &World, tasks: &[i64]) -> Vec<Visit> {
 async fn bounds_hold_and_are_reached(kind: Kind) {
     const RUNS: usize = 10;
     let world = World::new(kind).await;
-    world.node("a", &[]).await;
-    if kind != Kind::Sqlite {
-        world.node("b", &[]).await;
-    }
+    world.nodes(&[]).await;
     let api = world.api();
     let shop = api.make_app("shop", "orders").await;
     let plant = api.make_app("plant", "robots").await;

@@ -195,10 +195,7 @@ async fn hashed(world: &World, api: &Api, app: &App, fleet: &Fleet) {
 /// X15: rotation and uses are the cluster's, not a node's: on `MariaDB` two nodes take the runs.
 async fn in_turn_across_restarts(kind: Kind) {
     let world = World::new(kind).await;
-    let node = world.node("a", &[]).await;
-    if kind != Kind::Sqlite {
-        world.node("b", &[]).await;
-    }
+    let node = world.nodes(&[]).await;
     let api = world.api();
     let app = api.make_app("retail", "orders").await;
     let fleet = Fleet::start(&world, &app, ["", "", ""]).await;

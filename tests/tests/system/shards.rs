@@ -112,10 +112,7 @@ async fn a_shard_that_fails_for_good(kind: Kind) {
 /// A block strategy across the app holds for the whole: shards of two runs never meet.
 async fn sharded_runs_that_meet(kind: Kind) {
     let world = World::new(kind).await;
-    world.node("a", &[]).await;
-    if kind != Kind::Sqlite {
-        world.node("b", &[]).await;
-    }
+    world.nodes(&[]).await;
     let api = world.api();
     let app = api.make_app("retail", "orders").await;
     world.executor("e1", &app).await;

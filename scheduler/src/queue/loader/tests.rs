@@ -80,7 +80,7 @@ impl HandStore for Rows {
     async fn hand_over(&self, _: i64, _: &[HandOver], _: i64) -> Result<HashSet<i64>> {
         Ok(HashSet::new())
     }
-    async fn hand_over_shards(&self, _: i64, _: &Run, _: &[(Run, i64)], _: i64) -> Result<bool> {
+    async fn hand_over_shards(&self, _: i64, _: &Run, _: &[Run], _: i64) -> Result<bool> {
         Ok(false)
     }
     async fn note_stop(&self, _: &[(i64, i64)], _: crate::domain::Reason) -> Result<HashSet<i64>> {

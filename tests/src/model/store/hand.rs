@@ -16,7 +16,7 @@ impl HandStore for ModelStore {
         .await
     }
 
-    async fn hand_over_shards(&self, node: i64, parent: &Run, shards: &[(Run, i64)], now: i64) -> Result<bool> {
+    async fn hand_over_shards(&self, node: i64, parent: &Run, shards: &[Run], now: i64) -> Result<bool> {
         self.call("hand shards over", |state, at| {
             let current = state.logs.get(&parent.id).map(|row| (row.run.version, row.run.status));
             if current != Some((parent.version, Status::Queued)) {
@@ -29,8 +29,8 @@ impl HandStore for ModelStore {
                 return refuse(StoreErrorKind::Duplicate, "hand shards over", "a shard of this fire exists");
             }
             state.expand(parent.id, shards.len(), now, at);
-            for (run, executor_id) in shards {
-                state.insert_shard(run, node, *executor_id, now, at);
+            for run in shards {
+                state.insert_shard(run, node, now, at);
             }
             Ok(true)
         })
@@ -110,8 +110,8 @@ impl State {
     }
 
     /// Whether the unique index has room for all of them.
-    fn is_free_for(&self, shards: &[(Run, i64)]) -> bool {
-        let keys: BTreeSet<_> = shards.iter().map(|(run, _)| (run.task_id, run.fire_time, run.shard_index)).collect();
+    fn is_free_for(&self, shards: &[Run]) -> bool {
+        let keys: BTreeSet<_> = shards.iter().map(|run| (run.task_id, run.fire_time, run.shard_index)).collect();
         keys.len() == shards.len() && keys.iter().all(|key| !self.by_fire.contains_key(key))
     }
 
@@ -123,13 +123,13 @@ impl State {
         }
     }
 
-    fn insert_shard(&mut self, run: &Run, node: i64, executor_id: i64, now: i64, at: i64) {
-        let mut row = LogRow::new(Run { executor_id, ..run.clone() });
+    fn insert_shard(&mut self, run: &Run, node: i64, now: i64, at: i64) {
+        let mut row = LogRow::new(run.clone());
         row.node_id = node;
         row.queued_at = now;
         row.run.queued_at = now;
         row.dispatched_at = now;
-        self.hands.insert((run.id, run.attempt), Hand { revision: run.revision, executor_id, at });
+        self.hands.insert((run.id, run.attempt), Hand { revision: run.revision, executor_id: run.executor_id, at });
         self.insert(row);
     }
 
