@@ -54,6 +54,7 @@ async fn check(door: Door, request: &HttpRequest) -> Result<Option<Caller>, Prob
         return Err(Problem::no_json());
     }
     if needs == Needs::Nothing {
+        refuse_foreign(request)?;
         return Ok(None);
     }
     let caller = identify(api, request, &address).await?;
@@ -94,20 +95,38 @@ fn refuse_forged(caller: &Caller, request: &HttpRequest) -> Result<(), Problem> 
     if [Method::GET, Method::HEAD].contains(request.method()) {
         return Ok(());
     }
+    refuse_foreign(request)?;
     let given = text(request.headers(), CSRF_HEADER).unwrap_or_default();
-    let site = text(request.headers(), "sec-fetch-site").unwrap_or("same-origin");
-    if matches(csrf, given) && ["same-origin", "none"].contains(&site) {
+    if matches(csrf, given) {
         return Ok(());
     }
     Err(Problem::forged(CSRF_HEADER))
 }
 
-/// A page of another site can make a browser send text or a form, but no JSON.
+/// A browser says when the page that asks is another site's; such a page neither changes anything
+/// nor signs anybody in.
+fn refuse_foreign(request: &HttpRequest) -> Result<(), Problem> {
+    let site = text(request.headers(), "sec-fetch-site").unwrap_or("none");
+    let only_looks = [Method::GET, Method::HEAD].contains(request.method());
+    if only_looks || ["same-origin", "none"].contains(&site) {
+        return Ok(());
+    }
+    Err(Problem::beyond("the request comes from a page of another site"))
+}
+
+/// A page of another site can make a browser send text, a form, or something that says nothing of
+/// what it is, but no JSON.
 fn is_json(headers: &HeaderMap) -> bool {
     match text(headers, header::CONTENT_TYPE.as_str()) {
-        None => !headers.contains_key(header::CONTENT_TYPE),
+        None => !headers.contains_key(header::CONTENT_TYPE) && is_empty(headers),
         Some(kind) => kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json"),
     }
+}
+
+/// Whether no body is announced.
+fn is_empty(headers: &HeaderMap) -> bool {
+    let length = text(headers, header::CONTENT_LENGTH.as_str()).unwrap_or("0");
+    length == "0" && !headers.contains_key(header::TRANSFER_ENCODING)
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -119,8 +138,9 @@ fn api_of(request: &HttpRequest) -> Result<&Api, Problem> {
     api.map(|api| &***api).ok_or_else(|| Problem::internal("the node is not ready"))
 }
 
-/// The path is there, the method is not. Strangers learn nothing of it.
-pub async fn wrong_method(allowed: Vec<Method>) -> Result<HttpResponse, Problem> {
+/// The path is there, the method is not; the document tells as much to everybody.
+pub async fn wrong_method(allowed: Vec<Method>, request: HttpRequest) -> Result<HttpResponse, Problem> {
+    api_of(&request)?.rates.addresses.admit(&client_address(&request)).map_err(Problem::too_many)?;
     Err(Problem::wrong_method(&allowed))
 }
 

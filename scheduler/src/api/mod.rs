@@ -20,6 +20,7 @@ mod nodes;
 mod openapi;
 mod operation;
 mod problem;
+mod reference;
 mod roles;
 mod runs;
 mod schedules;
@@ -103,6 +104,7 @@ fn operations() -> Vec<Operation> {
         logs::operations(),
         maintenance::operations(),
         nodes::operations(),
+        reference::operations(),
         roles::operations(),
         runs::operations(),
         schedules::operations(),
