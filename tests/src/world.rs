@@ -201,7 +201,8 @@ impl World {
 
     /// No node said anything at level ERROR, and none panicked.
     pub fn assert_no_errors(&self) {
-        for node in self.nodes.lock().unwrap().iter() {
+        let nodes = self.nodes.lock().unwrap().clone();
+        for node in nodes {
             let log = node.process.log();
             let is_error = |line: &&str| line.contains(" ERROR ") || line.contains("panicked at");
             let errors: Vec<&str> = log.lines().filter(is_error).collect();

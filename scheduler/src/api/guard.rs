@@ -11,7 +11,7 @@ use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::http::header::{self, HeaderMap};
 use actix_web::middleware::Next;
-use actix_web::{Error, FromRequest, HttpMessage, HttpRequest, HttpResponse, web};
+use actix_web::{Error, FromRequest, HttpMessage, HttpRequest, HttpResponse, ResponseError, web};
 use carillon_protocol::sign::matches;
 use std::future::{Ready, ready};
 
@@ -38,11 +38,16 @@ pub async fn pass(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let caller = check(door, request.request()).await?;
-    if let Some(caller) = caller {
-        request.extensions_mut().insert(caller);
+    match check(door, request.request()).await {
+        // An answer like others: errors would pass by whoever adds headers to answers.
+        Err(problem) => Ok(request.into_response(problem.error_response()).map_into_right_body()),
+        Ok(caller) => {
+            if let Some(caller) = caller {
+                request.extensions_mut().insert(caller);
+            }
+            next.call(request).await.map(ServiceResponse::map_into_left_body)
+        }
     }
-    next.call(request).await
 }
 
 async fn check(door: Door, request: &HttpRequest) -> Result<Option<Caller>, Problem> {
