@@ -165,7 +165,7 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
         "list_apps" | "list_users" | "list_tokens" | "list_tasks" | "list_tenants" | "list_task_logs"
         | "search_audit" => listing("limit=500"),
         "export_tasks" | "read_audit_chain" => Call { query: format!("tenant={tenant}"), ..Call::default() },
-        "list_nodes" => Call::default(),
+        "list_nodes" | "list_settings" => Call::default(),
 
         "create_tenant" => with(Call::default(), json!({ "name": fresh("tenant") })),
         "show_tenant" | "list_windows" | "list_calendars" => about(&[&tenant]),
