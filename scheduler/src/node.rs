@@ -2,7 +2,7 @@
 //! over both, and leaves without losing or delaying anything.
 
 use crate::api;
-use crate::auth::{ApiToken, KeyRing, Verifier};
+use crate::auth::{AddressRule, ApiToken, KeyRing, Verifier};
 use crate::cluster::{Clock, ClusterClock};
 use crate::dispatch::{DispatchSettings, HttpTransport, Pump, PumpSettings};
 use crate::engine::{Engine, EngineSettings};
@@ -50,14 +50,16 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     refuse_weak_keys(&keys, &settings)?;
 
     let clock = Arc::new(ClusterClock::synchronised(&store).await.with_context(unusable)?);
-    let transport = Arc::new(HttpTransport::new(keys.clone(), clock.clone() as Arc<dyn Clock>)?);
+    let addresses = AddressRule::new(&settings.executors.allowed_networks);
+    let cluster_clock = clock.clone() as Arc<dyn Clock>;
+    let transport = HttpTransport::new(keys.clone(), store.clone(), addresses.clone(), cluster_clock)?;
     let info = NodeInfo {
         name: settings.node_name(),
         address: format!("http://{}:{}", settings.server.bind, listener.local_addr()?.port()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let engine_settings = engine_settings(&settings);
-    let engine = Engine::join(Arc::new(store.clone()), clock.clone(), transport, &info, engine_settings)
+    let engine = Engine::join(Arc::new(store.clone()), clock.clone(), Arc::new(transport), &info, engine_settings)
         .await
         .with_context(unusable)?;
     let engine = Arc::new(engine);
@@ -80,6 +82,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         ended: ended.clone(),
         verifier: Verifier::new(keys.clone()),
         keys: keys.clone(),
+        addresses,
         token,
         poke: poke.clone(),
         executor_settings: executor_settings(&settings),

@@ -2,6 +2,7 @@
 //! overrides it, the environment overrides both. Everything is checked once, here.
 
 use crate::store::DatabaseSettings;
+use ipnet::IpNet;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +15,9 @@ pub const DEFAULT_FILE: &str = "conf/application.toml";
 /// Shortest token that may be configured, characters.
 const TOKEN_CHARS_MIN: usize = 32;
 
+/// Networks in which executors may be, at most.
+const NETWORKS_MAX: usize = 1_000;
+
 /// All settings.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,7 +29,7 @@ pub struct Settings {
     /// The clockwork.
     pub schedulers: SchedulerSettings,
     /// What executors keep to.
-    pub executors: ExecutorPeriods,
+    pub executors: ExecutorsSettings,
     /// Retention.
     pub data: DataSettings,
     /// Management API.
@@ -75,7 +79,7 @@ pub struct SchedulerSettings {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // each is explained in conf/application.toml
-pub struct ExecutorPeriods {
+pub struct ExecutorsSettings {
     #[serde(with = "humantime_serde")]
     pub heartbeat_interval: Duration,
     #[serde(with = "humantime_serde")]
@@ -84,6 +88,7 @@ pub struct ExecutorPeriods {
     pub offline_after: Duration,
     #[serde(with = "humantime_serde")]
     pub abandon_after: Duration,
+    pub allowed_networks: Vec<IpNet>,
 }
 
 /// `[data]`
@@ -150,7 +155,12 @@ impl Settings {
         let (path, required) = file.map_or((Path::new(DEFAULT_FILE), false), |file| (file, true));
         sources = sources.add_source(config::File::from(path).format(config::FileFormat::Toml).required(required));
         sources = sources.add_source(
-            config::Environment::with_prefix("CARILLON").prefix_separator("__").separator("__").try_parsing(true),
+            config::Environment::with_prefix("CARILLON")
+                .prefix_separator("__")
+                .separator("__")
+                .try_parsing(true)
+                .list_separator(",")
+                .with_list_parse_key("executors.allowed_networks"),
         );
         let settings: Self = sources.build().and_then(config::Config::try_deserialize).map_err(|error| {
             SettingsError(format!("{error}; every setting and its default stands in conf/application.toml"))
@@ -193,6 +203,10 @@ impl Settings {
             (
                 self.executors.abandon_after >= self.executors.offline_after,
                 "executors.abandon_after must be at least executors.offline_after",
+            ),
+            (
+                (1..=NETWORKS_MAX).contains(&self.executors.allowed_networks.len()),
+                "executors.allowed_networks must name 1 to 1000 networks where executors may be",
             ),
             (
                 (1..=3_650).contains(&self.data.max_retain_days) && !self.data.purge_interval.is_zero(),

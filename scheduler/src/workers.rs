@@ -29,6 +29,9 @@ const GATHER: Duration = Duration::from_millis(20);
 /// Between two readings of the executors' keys.
 const KEYS_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Between two notes of when keys were last used.
+const KEY_USES_INTERVAL: Duration = Duration::from_mins(1);
+
 /// The running workers; none ends by itself.
 pub type Workers = JoinSet<anyhow::Result<()>>;
 
@@ -81,6 +84,7 @@ enum Worker {
     Heartbeat,
     Look,
     Keys,
+    KeyUses,
     Pregenerate,
     Load,
     LoadUrgent,
@@ -112,6 +116,7 @@ pub fn start(parts: Parts, settings: &Settings, stop: &CancellationToken) -> Wor
         (Worker::Heartbeat, s.heartbeat_interval),
         (Worker::Look, LOOK_INTERVAL),
         (Worker::Keys, KEYS_INTERVAL),
+        (Worker::KeyUses, KEY_USES_INTERVAL),
         (Worker::Pregenerate, s.pre_generation_interval),
         (Worker::Load, s.load_interval),
         (Worker::LoadUrgent, LOOK_INTERVAL),
@@ -190,6 +195,7 @@ impl Worker {
                 }
             }
             Self::Keys => parts.keys.refresh(&parts.store).await?,
+            Self::KeyUses => parts.keys.note_uses(&parts.store).await?,
             Self::Pregenerate => {
                 if engine.pregenerator.tick().await? > 0 {
                     parts.poke.notify_one();

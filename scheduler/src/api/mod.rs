@@ -14,7 +14,7 @@ mod tasks;
 mod tenants;
 mod wire;
 
-use crate::auth::{ApiToken, KeyRing, Verifier};
+use crate::auth::{AddressRule, ApiToken, KeyRing, Verifier};
 use crate::engine::Engine;
 use crate::redefine::Redefiner;
 use crate::store::SqlStore;
@@ -44,6 +44,8 @@ pub struct Api {
     pub verifier: Verifier,
     /// Executors' keys.
     pub keys: Arc<KeyRing>,
+    /// Where executors may be.
+    pub addresses: AddressRule,
     /// The management token.
     pub token: ApiToken,
     /// Wakes the urgent loader.

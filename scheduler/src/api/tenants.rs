@@ -2,9 +2,9 @@
 
 use super::problem::Problem;
 use super::{Api, body};
-use crate::store::{NewKey, TenantView};
+use crate::store::{KeyWords, TenantView};
 use actix_web::{HttpResponse, web};
-use carillon_protocol::sign::random_hex;
+use carillon_protocol::sign::{Key, random_hex};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -66,13 +66,12 @@ async fn create_app(api: web::Data<Api>, payload: web::Payload) -> Result<HttpRe
     let NewApp { tenant, name } = body::json(payload).await?;
     check_name("name", &name)?;
     let random = |error: getrandom::Error| Problem::invalid(format!("no random bytes for a key: {error}"));
-    let key = NewKey {
-        id: format!("ck_{}", random_hex::<8>().map_err(random)?),
-        secret: random_hex::<32>().map_err(random)?,
-    };
+    let key =
+        Key { id: format!("ck_{}", random_hex::<8>().map_err(random)?), secret: random_hex::<32>().map_err(random)? };
     let now = api.engine.clock.now_ms();
     let id = api.engine.ids.next(now);
-    api.store.create_app(id, &tenant, &name, &key, now).await?;
+    let words = KeyWords { note: "", created_by: "" };
+    api.store.create_app(id, &tenant, &name, &key, words, now).await?;
     api.keys.refresh(&api.store).await?;
     Ok(HttpResponse::Created().json(json!({
         "id": id.to_string(),

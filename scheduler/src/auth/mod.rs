@@ -4,6 +4,6 @@ mod address;
 mod keys;
 mod token;
 
-pub use address::{CheckedResolver, check_address};
-pub use keys::{KeyRing, Refusal, SignedRequest, Verifier};
+pub use address::AddressRule;
+pub use keys::{KeyRing, Refusal, Signed, SignedRequest, Verifier};
 pub use token::ApiToken;

@@ -1,22 +1,8 @@
-//! Tenants, apps, their keys, and small settings.
+//! Tenants, apps, and small settings.
 
 use super::dialect::{Sql, or_ignore};
-use super::{Result, Scope, SqlStore, StoreError, StoreErrorKind};
-use carillon_protocol::sign::Key;
-use sea_orm::{DbErr, QueryResult};
-
-/// A key with whose it is, for checking and making signatures.
-#[derive(Debug, Clone)]
-pub struct SigningKey {
-    /// Id and secret.
-    pub key: Key,
-    /// Owner.
-    pub scope: Scope,
-    /// Tenant's name, as it stands in the signature.
-    pub tenant: String,
-    /// App's name, as it stands in the signature.
-    pub app: String,
-}
+use super::{KeyWords, Result, Scope, SqlStore, StoreError, StoreErrorKind};
+use carillon_protocol::sign::{Key, SignMethod};
 
 /// A tenant as the API shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,24 +28,8 @@ pub struct AppView {
     pub max_concurrent: i32,
     /// Ids of its valid keys.
     pub keys: Vec<String>,
-}
-
-/// A key to store.
-#[derive(Debug, Clone)]
-pub struct NewKey {
-    /// Public id.
-    pub id: String,
-    /// Shared secret.
-    pub secret: String,
-}
-
-fn signing_key(row: &QueryResult) -> std::result::Result<SigningKey, DbErr> {
-    Ok(SigningKey {
-        key: Key { id: row.try_get_by_index(0)?, secret: row.try_get_by_index(1)? },
-        scope: Scope { tenant_id: row.try_get_by_index(2)?, app_id: row.try_get_by_index(3)? },
-        tenant: row.try_get_by_index(4)?,
-        app: row.try_get_by_index(5)?,
-    })
+    /// How it demands that everything is signed; `None` leaves it to its executors.
+    pub sign_method: Option<SignMethod>,
 }
 
 impl SqlStore {
@@ -83,19 +53,23 @@ impl SqlStore {
     }
 
     /// Creates an app of a tenant, with its first key.
-    pub async fn create_app(&self, id: i64, tenant: &str, name: &str, key: &NewKey, now: i64) -> Result<()> {
+    pub async fn create_app(
+        &self,
+        id: i64,
+        tenant: &str,
+        name: &str,
+        key: &Key,
+        words: KeyWords<'_>,
+        now: i64,
+    ) -> Result<()> {
         const ACTION: &str = "create an app";
         let tenant_id = self.tenant_id(tenant).await?;
         let tx = self.begin(ACTION).await?;
         let app =
             Sql::new(self.backend, "INSERT INTO app (id, tenant_id, name, created_at) VALUES ({1}, {2}, {3}, {4})");
         tx.execute(&app, [id.into(), tenant_id.into(), name.into(), now.into()]).await?;
-        let row = Sql::new(
-            self.backend,
-            "INSERT INTO app_key (id, tenant_id, app_id, secret, created_at, revoked_at) VALUES ({1}, {2}, {3}, {4}, {5}, 0)",
-        );
-        let values = [key.id.clone().into(), tenant_id.into(), id.into(), key.secret.clone().into(), now.into()];
-        tx.execute(&row, values).await?;
+        let scope = Scope { tenant_id, app_id: id };
+        self.insert_key(&tx, scope, key, words, now).await?;
         tx.commit().await
     }
 
@@ -103,10 +77,11 @@ impl SqlStore {
     pub async fn apps(&self) -> Result<Vec<AppView>> {
         let sql = Sql::new(
             self.backend,
-            "SELECT a.id, t.name, a.name, k.id, a.max_concurrent FROM app a JOIN tenant t ON t.id = a.tenant_id \
-             LEFT JOIN app_key k ON k.app_id = a.id AND k.revoked_at = 0 ORDER BY t.name, a.name LIMIT 10000",
+            "SELECT a.id, t.name, a.name, k.id, a.max_concurrent, a.sign_method FROM app a \
+             JOIN tenant t ON t.id = a.tenant_id LEFT JOIN app_key k ON k.app_id = a.id AND k.revoked_at = 0 AND \
+             (k.expires_at = 0 OR k.expires_at > {now}) ORDER BY t.name, a.name LIMIT 10000",
         );
-        let rows: Vec<(i64, String, String, Option<String>, i32)> = self
+        let rows: Vec<(i64, String, String, Option<String>, i32, String)> = self
             .query("list apps", &sql, [], |row| {
                 Ok((
                     row.try_get_by_index(0)?,
@@ -114,28 +89,25 @@ impl SqlStore {
                     row.try_get_by_index(2)?,
                     row.try_get_by_index(3)?,
                     row.try_get_by_index(4)?,
+                    row.try_get_by_index(5)?,
                 ))
             })
             .await?;
         let mut apps: Vec<AppView> = Vec::new();
-        for (id, tenant, name, key, max_concurrent) in rows {
+        for (id, tenant, name, key, max_concurrent, sign_method) in rows {
             match apps.last_mut().filter(|app| app.id == id) {
                 Some(app) => app.keys.extend(key),
-                None => apps.push(AppView { id, tenant, name, max_concurrent, keys: key.into_iter().collect() }),
+                None => apps.push(AppView {
+                    id,
+                    tenant,
+                    name,
+                    max_concurrent,
+                    keys: key.into_iter().collect(),
+                    sign_method: SignMethod::parse(&sign_method),
+                }),
             }
         }
         Ok(apps)
-    }
-
-    /// Every valid key of every app.
-    pub async fn signing_keys(&self) -> Result<Vec<SigningKey>> {
-        let sql = Sql::new(
-            self.backend,
-            "SELECT k.id, k.secret, k.tenant_id, k.app_id, t.name, a.name FROM app_key k \
-             JOIN tenant t ON t.id = k.tenant_id JOIN app a ON a.id = k.app_id AND a.tenant_id = k.tenant_id \
-             WHERE k.revoked_at = 0",
-        );
-        self.query("read signing keys", &sql, [], signing_key).await
     }
 
     /// Ids of a tenant's app by their names.

@@ -3,8 +3,9 @@
 use carillon::domain::task::TaskSpec;
 use carillon::domain::task::file::TaskFile;
 use carillon::redefine::change_of;
-use carillon::store::{Activity, DatabaseSettings, NewKey, SqlStore, StoreErrorKind, TaskFilter};
+use carillon::store::{Activity, DatabaseSettings, KeyWords, SqlStore, StoreErrorKind, TaskFilter};
 use carillon::task_files::{Planned, Step, changes_of, plan};
+use carillon_protocol::sign::Key;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -20,8 +21,8 @@ async fn store(folder: &tempfile::TempDir) -> SqlStore {
     let store = SqlStore::connect(&settings).await.unwrap();
     store.migrate().await.unwrap();
     store.create_tenant(1, "retail", 1).await.unwrap();
-    let key = NewKey { id: "ck".to_owned(), secret: "secret".to_owned() };
-    store.create_app(2, "retail", "orders", &key, 1).await.unwrap();
+    let key = Key { id: "ck".to_owned(), secret: "secret".to_owned() };
+    store.create_app(2, "retail", "orders", &key, KeyWords { note: "", created_by: "" }, 1).await.unwrap();
     store
 }
 

@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 use carillon::store::{
-    LogFilter, LogView, NewKey, NewRun, NewTask, Result, Scope, SqlStore, StartedRun, TaskChange, TaskFilter, TaskView,
-    Unsent,
+    KeyWords, LogFilter, LogView, NewRun, NewTask, Result, Scope, SqlStore, StartedRun, TaskChange, TaskFilter,
+    TaskView, Unsent,
 };
+use carillon_protocol::sign::Key;
 use carillon_tests::Database;
 use carillon_tests::model::ModelStore;
 
@@ -48,8 +49,9 @@ impl Admin for SqlAdmin {
         if !known.iter().any(|known| known.name == tenant) {
             self.store.create_tenant(tenant_id, tenant, 1).await.unwrap();
         }
-        let key = NewKey { id: format!("key-{app_id}"), secret: "secret".repeat(8) };
-        self.store.create_app(app_id, tenant, app, &key, 1).await.unwrap();
+        let key = Key { id: format!("key-{app_id}"), secret: "secret".repeat(8) };
+        let words = KeyWords { note: "", created_by: "" };
+        self.store.create_app(app_id, tenant, app, &key, words, 1).await.unwrap();
         self.store.scope(tenant, app).await.unwrap()
     }
 
