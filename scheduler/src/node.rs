@@ -101,7 +101,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     let parts = Parts {
         engine: engine.clone(),
         clock,
-        keys,
+        keys: keys.clone(),
         store: store.clone(),
         poke,
         reap: Arc::default(),
@@ -119,7 +119,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         }
     }
     pump.stop().await;
-    if tokio::time::timeout(FAREWELL_MAX, farewell(&engine)).await.is_err() {
+    if tokio::time::timeout(FAREWELL_MAX, farewell(&engine, &keys, &store)).await.is_err() {
         tracing::error!(
             "gave up handing back runs: the database does not answer; the others take them after the offline time-out"
         );
@@ -240,7 +240,7 @@ async fn watch(
 }
 
 /// Promise 7: what this node holds goes back before it leaves.
-async fn farewell(engine: &Engine<SqlStore>) {
+async fn farewell(engine: &Engine<SqlStore>, keys: &KeyRing, store: &SqlStore) {
     let mut tries = 0;
     loop {
         match engine.loader.give_back().await {
@@ -257,6 +257,7 @@ async fn farewell(engine: &Engine<SqlStore>) {
     }
     for (what, done) in [
         ("release the pre-generation lease", engine.pregenerator.release().await),
+        ("note the last use of keys", keys.note_uses(store).await),
         ("release the housekeeping lease", engine.housekeeper.release().await),
         ("leave the cluster", engine.membership.leave().await),
     ] {

@@ -4,6 +4,7 @@
 mod body;
 mod calendars;
 mod cluster;
+mod keys;
 mod logs;
 mod problem;
 mod rules;
@@ -79,6 +80,7 @@ pub fn server(api: Api, listener: TcpListener) -> std::io::Result<(Server, Serve
                 web::scope("/api/v1")
                     .wrap(from_fn(authorised))
                     .configure(tenants::routes)
+                    .configure(keys::routes)
                     // Before `/tasks/{id}`.
                     .configure(task_files::routes)
                     .configure(tasks::routes)

@@ -1,10 +1,11 @@
 //! Tenants and apps.
 
+use super::keys::new_key;
 use super::problem::Problem;
 use super::{Api, body};
 use crate::store::{KeyWords, TenantView};
 use actix_web::{HttpResponse, web};
-use carillon_protocol::sign::{Key, random_hex};
+use carillon_protocol::sign::SignMethod;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -55,6 +56,7 @@ async fn list_apps(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
                 "name": app.name,
                 "max_concurrent": app.max_concurrent,
                 "keys": app.keys,
+                "sign_method": app.sign_method.map(SignMethod::as_str),
             })
         })
         .collect();
@@ -65,9 +67,7 @@ async fn list_apps(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
 async fn create_app(api: web::Data<Api>, payload: web::Payload) -> Result<HttpResponse, Problem> {
     let NewApp { tenant, name } = body::json(payload).await?;
     check_name("name", &name)?;
-    let random = |error: getrandom::Error| Problem::invalid(format!("no random bytes for a key: {error}"));
-    let key =
-        Key { id: format!("ck_{}", random_hex::<8>().map_err(random)?), secret: random_hex::<32>().map_err(random)? };
+    let key = new_key()?;
     let now = api.engine.clock.now_ms();
     let id = api.engine.ids.next(now);
     let words = KeyWords { note: "", created_by: "" };

@@ -126,6 +126,17 @@ impl SqlStore {
         })
     }
 
+    /// An app with its tenant, by its id.
+    pub async fn scope_of_app(&self, id: i64) -> Result<Scope> {
+        const ACTION: &str = "find an app";
+        let sql = Sql::new(self.backend, "SELECT tenant_id, id FROM app WHERE id = {1}");
+        let found = self.query(ACTION, &sql, [id.into()], |row| {
+            Ok(Scope { tenant_id: row.try_get_by_index(0)?, app_id: row.try_get_by_index(1)? })
+        });
+        let missing = || StoreError::new(StoreErrorKind::NotFound, ACTION, format!("there is no app {id}"));
+        found.await?.pop().ok_or_else(missing)
+    }
+
     /// The value stored under `name`, writing `value` first when there is none: the first of
     /// several nodes decides.
     pub async fn setting_or_insert(&self, name: &str, value: &str) -> Result<String> {
