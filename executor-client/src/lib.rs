@@ -44,6 +44,7 @@ mod address;
 mod member;
 mod node;
 mod server;
+mod tls;
 mod verify;
 
 mod clock;

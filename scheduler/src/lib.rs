@@ -17,6 +17,7 @@ pub mod engine;
 pub mod redefine;
 pub mod settings;
 pub mod task_files;
+pub mod tls;
 
 pub mod api;
 pub mod node;

@@ -13,11 +13,12 @@ use crate::queue::LoaderSettings;
 use crate::redefine::Redefiner;
 use crate::settings::{Settings, ms};
 use crate::store::{NodeInfo, SqlStore};
+use crate::tls::Listener;
 use crate::workers::{self, Ended, Parts, Workers};
 use anyhow::{Context, anyhow, bail};
 use carillon_protocol::ExecutorSettings;
 use std::future::Future;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -39,6 +40,7 @@ const FAREWELL_MAX: Duration = Duration::from_secs(15);
 /// # Errors
 /// A setting, the port or the database that prevents the start; a worker that failed for good.
 pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
+    let tls = Listener::open(&settings.server.tls)?;
     let listener = listen(&settings)?;
     let unusable = || format!("the database {} cannot be used (database.url)", settings.database.place());
     let store = SqlStore::connect(&settings.database).await.with_context(unusable)?;
@@ -55,7 +57,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     let transport = HttpTransport::new(keys.clone(), store.clone(), addresses.clone(), cluster_clock)?;
     let info = NodeInfo {
         name: settings.node_name(),
-        address: format!("http://{}:{}", settings.server.bind, listener.local_addr()?.port()),
+        address: address(&settings, listener.local_addr()?.port()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let engine_settings = engine_settings(&settings);
@@ -83,12 +85,14 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         verifier: Verifier::new(keys.clone()),
         keys: keys.clone(),
         addresses,
+        executors_show_certificates: tls.as_ref().is_some_and(|tls| tls.executors_show_certificates),
         token,
         poke: poke.clone(),
         executor_settings: executor_settings(&settings),
         default_zone: settings.schedulers.time_zone,
     };
-    let (server, handle) = api::server(api, listener)?;
+    let (tls, certificate) = tls.map(|tls| (tls.config, tls.certificate)).unzip();
+    let (server, handle) = api::server(api, listener, tls)?;
     let server = tokio::spawn(server);
 
     let pump = Pump::start(
@@ -102,6 +106,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         engine: engine.clone(),
         clock,
         keys: keys.clone(),
+        certificate,
         store: store.clone(),
         poke,
         reap: Arc::default(),
@@ -138,6 +143,12 @@ fn listen(settings: &Settings) -> anyhow::Result<TcpListener> {
             settings.server.bind, settings.server.port
         )
     })
+}
+
+/// Where this node listens, for people.
+fn address(settings: &Settings, port: u16) -> String {
+    let scheme = if settings.server.tls.is_on() { "https" } else { "http" };
+    format!("{scheme}://{}", SocketAddr::new(settings.server.bind, port))
 }
 
 async fn prepare_schema(store: &SqlStore, settings: &Settings) -> anyhow::Result<()> {

@@ -2,6 +2,7 @@
 //! overrides it, the environment overrides both. Everything is checked once, here.
 
 use crate::store::DatabaseSettings;
+use crate::tls::TlsSettings;
 use ipnet::IpNet;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -48,6 +49,8 @@ pub struct ServerSettings {
     pub port: u16,
     /// Name of this node; empty: host:port.
     pub name: String,
+    /// Certificates.
+    pub tls: TlsSettings,
 }
 
 /// `[schedulers]`
@@ -227,8 +230,9 @@ impl Settings {
                 "database.max_connections must be between 2 and 1000",
             ),
         ];
-        match rules.iter().find(|(holds, _)| !holds) {
-            Some((_, rule)) => Err(SettingsError((*rule).to_owned())),
+        let broken = rules.iter().find(|(holds, _)| !holds).map(|(_, rule)| *rule);
+        match broken.or_else(|| self.server.tls.contradiction()) {
+            Some(rule) => Err(SettingsError(rule.to_owned())),
             None => Ok(()),
         }
     }

@@ -47,7 +47,7 @@ impl Api {
     /// Speaks to the node at `url` with any token.
     #[must_use]
     pub fn with_token(url: &str, token: &str) -> Self {
-        let client = reqwest::Client::builder().timeout(Duration::from_secs(30)).build();
+        let client = crate::http::client().timeout(Duration::from_secs(30)).build();
         Self { url: format!("{url}/api/v1"), token: token.to_owned(), client: client.expect("build the HTTP client") }
     }
 

@@ -14,6 +14,7 @@
 
 pub mod clock;
 pub mod folder;
+pub mod http;
 pub mod port;
 pub mod process;
 pub mod wait;

@@ -139,7 +139,7 @@ async fn shown_once(api: &Api, key: &Key) -> Result<HttpResponse, Problem> {
 }
 
 /// What was committed counts at this node before the answer; the others read it within a second.
-async fn known_here(api: &Api) {
+pub async fn known_here(api: &Api) {
     if let Err(error) = api.keys.refresh(&api.store).await {
         tracing::warn!(%error, "keys not read after a change; they are within a second");
     }

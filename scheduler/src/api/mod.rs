@@ -47,6 +47,8 @@ pub struct Api {
     pub keys: Arc<KeyRing>,
     /// Where executors may be.
     pub addresses: AddressRule,
+    /// Whether executors are heard only over connections that showed a certificate.
+    pub executors_show_certificates: bool,
     /// The management token.
     pub token: ApiToken,
     /// Wakes the urgent loader.
@@ -60,17 +62,24 @@ pub struct Api {
 /// A client that is slower than this with its request's head is cut off.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The same for a TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Connections at most, per HTTP worker.
 const CONNECTIONS_MAX: usize = 10_000;
 
 /// Requests under way are given this long at a stop.
 const SHUTDOWN_S: u64 = 5;
 
-/// The HTTP server on `listener`, and the handle to stop it.
+/// The HTTP server on `listener`, over TLS where that is set up, and the handle to stop it.
 ///
 /// # Errors
 /// When the listener cannot be used.
-pub fn server(api: Api, listener: TcpListener) -> std::io::Result<(Server, ServerHandle)> {
+pub fn server(
+    api: Api,
+    listener: TcpListener,
+    tls: Option<rustls::ServerConfig>,
+) -> std::io::Result<(Server, ServerHandle)> {
     let api = web::Data::new(api);
     let server = HttpServer::new(move || {
         App::new()
@@ -98,10 +107,15 @@ pub fn server(api: Api, listener: TcpListener) -> std::io::Result<(Server, Serve
     .workers(2)
     .max_connections(CONNECTIONS_MAX)
     .client_request_timeout(HEAD_TIMEOUT)
+    .tls_handshake_timeout(HANDSHAKE_TIMEOUT)
+    .on_connect(crate::tls::note_certificate)
     .shutdown_timeout(SHUTDOWN_S)
-    .disable_signals()
-    .listen(listener)?
-    .run();
+    .disable_signals();
+    let server = match tls {
+        Some(config) => server.listen_rustls_0_23(listener, config)?,
+        None => server.listen(listener)?,
+    };
+    let server = server.run();
     let handle = server.handle();
     Ok((server, handle))
 }

@@ -1,6 +1,6 @@
 //! Tenants and apps.
 
-use super::keys::new_key;
+use super::keys::{known_here, new_key};
 use super::problem::Problem;
 use super::{Api, body};
 use crate::store::{KeyWords, TenantView};
@@ -72,7 +72,7 @@ async fn create_app(api: web::Data<Api>, payload: web::Payload) -> Result<HttpRe
     let id = api.engine.ids.next(now);
     let words = KeyWords { note: "", created_by: "" };
     api.store.create_app(id, &tenant, &name, &key, words, now).await?;
-    api.keys.refresh(&api.store).await?;
+    known_here(&api).await;
     Ok(HttpResponse::Created().json(json!({
         "id": id.to_string(),
         "tenant": tenant,

@@ -7,6 +7,7 @@ use crate::auth::{AddressRule, Refusal, Signed, SignedRequest};
 use crate::domain::task_log::Status;
 use crate::domain::{Reason, Run};
 use crate::store::{Change, HandStore, OutcomeStore, Scope, Signer, SigningKey, StoreError, StoreErrorKind};
+use crate::tls::ShownCertificate;
 use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderMap;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -192,6 +193,9 @@ where
     A: Serialize,
     F: AsyncFnOnce(Signer<'_>, Q) -> Outcome<A>,
 {
+    if api.executors_show_certificates && request.conn_data::<ShownCertificate>().is_none() {
+        return unsigned(Code::Forbidden, "executors must show a client certificate of this node's authority");
+    }
     let body = match body::read(payload, BODY_BYTES_MAX).await {
         Ok(body) => body,
         Err(BodyError::TooLarge) => {

@@ -6,6 +6,7 @@ pub mod tasks;
 use crate::node;
 use crate::settings::{LogFormat, LogSettings, Settings};
 use crate::store::SqlStore;
+use crate::tls::Listener;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use std::io::IsTerminal;
@@ -76,7 +77,8 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
                 .map_err(|error| anyhow::anyhow!("{error}"))?;
         }
         Command::Config(ConfigCommandArgs { command: ConfigCommand::Check(args) }) => {
-            Settings::load(args.config.as_deref())?;
+            let settings = Settings::load(args.config.as_deref())?;
+            Listener::open(&settings.server.tls)?;
             println!("the configuration is usable");
         }
         Command::Migrate(args) => {

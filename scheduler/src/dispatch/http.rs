@@ -45,12 +45,13 @@ impl HttpTransport {
         store: SqlStore,
         addresses: AddressRule,
         clock: Arc<dyn Clock>,
-    ) -> reqwest::Result<Self> {
+    ) -> anyhow::Result<Self> {
         let client = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(REQUEST_TIMEOUT)
             .redirect(redirect::Policy::none())
             .no_proxy()
+            .tls_backend_preconfigured(crate::tls::unused()?)
             .dns_resolver(Arc::new(addresses.clone()))
             .tcp_nodelay(true)
             .pool_max_idle_per_host(8)

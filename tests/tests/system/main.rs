@@ -67,6 +67,7 @@ mod preview;
 mod schedules;
 
 mod clocks;
+mod keys;
 mod waiting;
 mod wire;
 
