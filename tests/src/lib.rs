@@ -12,6 +12,7 @@
 // Test code: a broken assumption of the harness should stop the test where it is.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
+pub mod certificates;
 pub mod clock;
 pub mod folder;
 pub mod http;

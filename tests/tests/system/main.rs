@@ -68,6 +68,7 @@ mod schedules;
 
 mod clocks;
 mod keys;
+mod tls;
 mod waiting;
 mod wire;
 
