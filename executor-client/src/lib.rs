@@ -64,6 +64,10 @@ mod journal;
 mod outbox;
 mod sender;
 
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
+
 pub use builder::ExecutorBuilder;
 pub use carillon_protocol::HandlerInfo;
 pub use carillon_protocol::sign::SignMethod;

@@ -24,3 +24,6 @@ pub mod node;
 pub mod workers;
 
 pub mod cli;
+
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;

@@ -30,6 +30,8 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
+#[cfg(any(test, fuzzing))]
+pub(crate) use wire::check_registration;
 
 /// What the handlers work with.
 pub struct Api {

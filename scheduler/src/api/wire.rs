@@ -42,7 +42,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
 }
 
 /// A refusal of an operation: code and text, and data where the caller needs some all the same.
-struct Refused {
+pub(crate) struct Refused {
     code: Code,
     message: String,
     data: Option<Value>,
@@ -71,7 +71,7 @@ impl From<StoreError> for Refused {
     }
 }
 
-type Outcome<T> = Result<T, Refused>;
+pub(crate) type Outcome<T> = Result<T, Refused>;
 
 async fn register(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
     answer(&request, payload, &api, async |signer, message: Register| {
@@ -83,7 +83,7 @@ async fn register(request: HttpRequest, payload: web::Payload, api: web::Data<Ap
     .await
 }
 
-fn check_registration(message: &Register, addresses: &AddressRule) -> Outcome<()> {
+pub(crate) fn check_registration(message: &Register, addresses: &AddressRule) -> Outcome<()> {
     let refuse = |detail: String| Err(Refused::new(Code::BadRequest, detail));
     if let Err(detail) = addresses.check(&message.address) {
         return refuse(detail);

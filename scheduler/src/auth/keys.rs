@@ -47,12 +47,16 @@ impl KeyRing {
     /// Reads the keys anew: what was committed before the call counts after it.
     pub async fn refresh(&self, store: &SqlStore) -> Result<()> {
         let number = self.readings.fetch_add(1, Ordering::SeqCst) + 1;
-        let keys = store.signing_keys().await?.into_iter();
-        let by_id: HashMap<_, _> = keys.map(|key| (key.key.id.clone(), Arc::new(key))).collect();
+        self.take(number, store.signing_keys().await?);
+        Ok(())
+    }
+
+    /// Takes what the reading of that number found.
+    pub(crate) fn take(&self, number: u64, keys: Vec<SigningKey>) {
+        let by_id = keys.into_iter().map(|key| (key.key.id.clone(), Arc::new(key))).collect();
         let reading = Arc::new(Reading { number, by_id });
         // One that began earlier, and is slower, must not bring a revoked key back.
         self.keys.rcu(|present| if present.number > number { Arc::clone(present) } else { Arc::clone(&reading) });
-        Ok(())
     }
 
     /// Reads the keys anew after a miss, at most once a second; answers whether it did.
