@@ -1,10 +1,12 @@
 //! Keys of executors: made, rotated, revoked, and when they were last used. Each belongs to one
 //! (tenant, app), which stands in every statement.
 
+use super::conditions::Conditions;
 use super::connect::{Transaction, retrying};
 use super::dialect::{Kind, Sql, rows, update_from};
 use super::rows::{clean, to_json};
 use super::{Result, Scope, SqlStore, StoreError, StoreErrorKind};
+use crate::domain::Reach;
 use carillon_protocol::sign::{Key, SignMethod};
 use sea_orm::{DbErr, QueryResult};
 
@@ -98,15 +100,14 @@ impl SqlStore {
         self.query("list keys", &sql, values, key_view).await
     }
 
-    /// A key of a tenant's app, with the app.
-    pub async fn key(&self, id: &str) -> Result<(Scope, KeyView)> {
+    /// The key of that id, if its app lies within reach, with the app.
+    pub async fn key(&self, reach: &Reach, id: &str) -> Result<(Scope, KeyView)> {
         const ACTION: &str = "find a key";
-        let sql = Sql::new(
-            self.backend,
-            "SELECT id, note, created_by, created_at, expires_at, revoked_at, last_used_at, tenant_id, app_id \
-             FROM app_key WHERE id = {1}",
-        );
-        let found = self.query(ACTION, &sql, [id.into()], |row| {
+        let head = "SELECT id, note, created_by, created_at, expires_at, revoked_at, last_used_at, tenant_id, app_id \
+             FROM app_key WHERE id = {1}";
+        let mut wanted = Conditions::new(head.to_owned(), vec![id.into()]);
+        wanted.within(reach, "tenant_id", Some("app_id"));
+        let found = self.query_raw(ACTION, wanted.finish(self, "", 1), |row| {
             Ok((Scope { tenant_id: row.try_get_by_index(7)?, app_id: row.try_get_by_index(8)? }, key_view(row)?))
         });
         found.await?.pop().ok_or_else(|| not_found(ACTION, id))
@@ -157,18 +158,6 @@ impl SqlStore {
         let values = [id.into(), scope.tenant_id.into(), scope.app_id.into(), now.into()];
         if self.execute(ACTION, &sql, values).await? == 0 {
             return Err(not_found(ACTION, id));
-        }
-        Ok(())
-    }
-
-    /// Sets how an app demands that everything is signed.
-    pub async fn demand_sign_method(&self, scope: Scope, method: Option<SignMethod>) -> Result<()> {
-        const ACTION: &str = "set the sign method of an app";
-        let sql = Sql::new(self.backend, "UPDATE app SET sign_method = {3} WHERE id = {1} AND tenant_id = {2}");
-        let method = method.map_or("", SignMethod::as_str);
-        let values = [scope.app_id.into(), scope.tenant_id.into(), method.into()];
-        if self.execute(ACTION, &sql, values).await? == 0 {
-            return Err(no_app(ACTION));
         }
         Ok(())
     }

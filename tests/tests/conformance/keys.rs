@@ -1,7 +1,9 @@
 //! Keys of executors: the databases only, since the model has none.
 
 use crate::fixture::World;
-use carillon::store::{KeyUse, KeyView, KeyWords, Scope, SqlStore, StoreErrorKind};
+use carillon::domain::Reach;
+use carillon::domain::access::Place;
+use carillon::store::{AppFilter, AppView, KeyUse, KeyView, KeyWords, Scope, SqlStore, StoreErrorKind};
 use carillon_protocol::sign::{Key, SignMethod};
 use futures_util::future::join_all;
 use std::collections::BTreeSet;
@@ -13,6 +15,7 @@ databases!(
     another_tenants_keys_cannot_be_touched,
     the_last_use_only_grows,
     an_app_demands_a_sign_method,
+    a_key_is_found_within_reach,
 );
 
 const WORDS: KeyWords<'static> = KeyWords { note: "of the batch cluster", created_by: "ada" };
@@ -30,7 +33,7 @@ fn ids(of: &[&str]) -> BTreeSet<String> {
 }
 
 async fn view(store: &SqlStore, id: &str) -> KeyView {
-    store.key(id).await.unwrap().1
+    store.key(&Reach::All, id).await.unwrap().1
 }
 
 async fn rotating_ends_what_was_before_and_nothing_sooner_is_prolonged(world: World, store: SqlStore) {
@@ -73,7 +76,7 @@ async fn revoking_ends_a_key_of_the_app_at_once(world: World, store: SqlStore) {
     assert_eq!(view(&store, &first).await.expires_at, 0, "what was revoked before is left alone");
     let missing = store.revoke_key(scope, "nobody's", now).await.unwrap_err();
     assert_eq!(missing.kind(), StoreErrorKind::NotFound);
-    assert_eq!(store.key("nobody's").await.unwrap_err().kind(), StoreErrorKind::NotFound);
+    assert_eq!(store.key(&Reach::All, "nobody's").await.unwrap_err().kind(), StoreErrorKind::NotFound);
 }
 
 async fn an_app_has_so_many_valid_keys_and_no_more(world: World, store: SqlStore) {
@@ -112,7 +115,6 @@ async fn another_tenants_keys_cannot_be_touched(world: World, store: SqlStore) {
         let new = [
             store.create_key(*nowhere, &key("x"), WORDS, now).await,
             store.rotate_key(*nowhere, &key("x"), WORDS, 0, now).await,
-            store.demand_sign_method(*nowhere, Some(SignMethod::Md5)).await,
         ];
         assert!(new.into_iter().all(|done| done.unwrap_err().kind() == StoreErrorKind::NotFound), "{nowhere:?}");
     }
@@ -133,14 +135,28 @@ async fn the_last_use_only_grows(world: World, store: SqlStore) {
 }
 
 async fn an_app_demands_a_sign_method(world: World, store: SqlStore) {
-    let demanded = async || {
-        let keys = store.signing_keys().await.unwrap();
-        assert_eq!(store.apps().await.unwrap()[0].sign_method, keys[0].demanded);
-        keys[0].demanded
+    let app = async || {
+        let filter = AppFilter { id: Some(world.scope.app_id), limit: 1, ..AppFilter::default() };
+        store.list_apps(&Reach::All, &filter).await.unwrap().remove(0)
     };
-    assert_eq!(demanded().await, None);
+    assert_eq!(app().await.sign_method, None);
     for method in [Some(SignMethod::Md5), Some(SignMethod::HmacSha256), None] {
-        store.demand_sign_method(world.scope, method).await.unwrap();
-        assert_eq!(demanded().await, method);
+        let before = app().await;
+        store.edit_app(&before, &AppView { sign_method: method, ..before.clone() }).await.unwrap();
+        assert_eq!(app().await.sign_method, method);
+        assert_eq!(store.signing_keys().await.unwrap()[0].demanded, method);
+    }
+}
+
+async fn a_key_is_found_within_reach(world: World, store: SqlStore) {
+    let scope = world.scope;
+    let id = store.keys(scope).await.unwrap().remove(0).id;
+    let of = |tenant_id, apps: &[i64]| Reach::Of(vec![Place { tenant_id, apps: apps.to_vec() }]);
+    for reach in [Reach::All, of(scope.tenant_id, &[]), of(scope.tenant_id, &[scope.app_id])] {
+        assert_eq!(store.key(&reach, &id).await.unwrap().0, scope, "{reach:?}");
+    }
+    for reach in [Reach::Of(Vec::new()), of(scope.tenant_id, &[scope.app_id + 1]), of(scope.tenant_id + 1, &[])] {
+        let missing = store.key(&reach, &id).await.unwrap_err();
+        assert_eq!(missing.kind(), StoreErrorKind::NotFound, "{reach:?}");
     }
 }
