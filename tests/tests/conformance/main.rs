@@ -76,6 +76,7 @@ mod rules;
 mod executors;
 mod follow;
 mod keys;
+mod lists;
 mod outcome;
 mod retention;
 
