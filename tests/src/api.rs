@@ -51,6 +51,24 @@ impl Api {
         Self { url: format!("{url}/api/v1"), token: token.to_owned(), client: client.expect("build the HTTP client") }
     }
 
+    /// The same node, with another token.
+    #[must_use]
+    pub fn carrying(&self, token: &str) -> Self {
+        Self { token: token.to_owned(), ..self.clone() }
+    }
+
+    /// The token that it carries.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Where a path below `/api/v1` is.
+    #[must_use]
+    pub fn address(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+
     /// Any request: status and body (null when it is not JSON).
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
         let mut request = self.client.request(method.clone(), format!("{}{path}", self.url)).bearer_auth(&self.token);

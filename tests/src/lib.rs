@@ -29,6 +29,8 @@ pub mod api;
 pub mod command;
 pub mod executor;
 pub mod node;
+pub mod openapi;
+pub mod people;
 pub mod report;
 pub mod tenants;
 pub mod visits;

@@ -21,6 +21,7 @@ mod nodes;
 mod openapi;
 mod operation;
 mod problem;
+mod reference;
 mod roles;
 mod runs;
 mod schedules;
@@ -117,6 +118,7 @@ fn operations() -> Vec<Operation> {
         logs::operations(),
         maintenance::operations(),
         nodes::operations(),
+        reference::operations(),
         roles::operations(),
         runs::operations(),
         schedules::operations(),

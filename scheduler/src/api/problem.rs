@@ -202,6 +202,10 @@ impl ResponseError for Problem {
 
     fn error_response(&self) -> HttpResponse {
         let mut answer = HttpResponse::build(self.status);
+        if [StatusCode::REQUEST_TIMEOUT, StatusCode::PAYLOAD_TOO_LARGE].contains(&self.status) {
+            // The rest of the body is not waited for.
+            answer.force_close();
+        }
         if let Some((name, value)) = &self.header {
             answer.insert_header((name.clone(), value.as_str()));
         }

@@ -111,8 +111,12 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("the async runtime cannot start")
 }
 
+/// Whoever sends nonsense makes this target complain.
+const STRANGERS: &str = "actix_http::h1::dispatcher";
+
 fn start_logging(settings: &LogSettings) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&settings.level)
+    // What strangers send is no error of the node, and they must not fill its log.
+    let filter = EnvFilter::try_new(format!("{},{STRANGERS}=off", settings.level))
         .with_context(|| format!("log.level: `{}` is no level or filter", settings.level))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)

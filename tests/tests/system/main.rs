@@ -72,6 +72,15 @@ mod tls;
 mod waiting;
 mod wire;
 
+mod abuse;
+mod audit;
+mod escalation;
+mod every_operation;
+mod last_admin;
+mod sessions;
+mod tokens;
+mod two_admins;
+
 mod backfills;
 mod bad_api_input;
 mod bad_start;
