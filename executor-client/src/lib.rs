@@ -73,5 +73,5 @@ pub use context::{Output, TaskContext};
 pub use error::{BuildError, RunError, TaskError};
 pub use executor::Executor;
 #[cfg(feature = "layer")]
-pub use output::layer::OutputLayer;
+pub use output::layer::output_layer;
 pub use parts::BlockingPart;

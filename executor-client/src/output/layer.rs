@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::fmt::{self, Debug, Display};
 use std::sync::{Arc, Weak};
 use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id};
 use tracing::{Event, Span, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
@@ -31,42 +32,27 @@ pub(super) fn span_of(run: &Arc<Run>) -> Span {
 
 /// A `tracing` layer that adds events to the output of the run in whose span they happen: in the
 /// handler itself, in [`TaskContext::spawn_blocking`](crate::TaskContext::spawn_blocking), and in
-/// tasks that carry the span (`tracing::Instrument::in_current_span`).
+/// tasks that carry the span (`tracing::Instrument::in_current_span`). It takes events of `level`
+/// and above; a filter of its own can be put around it.
 ///
 /// ```
+/// use tracing::level_filters::LevelFilter;
 /// use tracing_subscriber::layer::SubscriberExt as _;
 /// use tracing_subscriber::util::SubscriberInitExt as _;
 ///
-/// tracing_subscriber::registry().with(carillon_executor::OutputLayer::new()).init();
+/// tracing_subscriber::registry().with(carillon_executor::output_layer(LevelFilter::INFO)).init();
 /// ```
 ///
 /// One layer serves every executor of the process. It only listens: other layers get all that
-/// they would get without it.
-#[derive(Debug, Clone, Copy)]
-pub struct OutputLayer {
-    least: tracing::Level,
+/// they would get without it. A filter over all layers, though, must let the events through.
+pub fn output_layer<S>(level: LevelFilter) -> impl Layer<S>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    OutputLayer.with_filter(level)
 }
 
-impl Default for OutputLayer {
-    fn default() -> Self {
-        Self { least: tracing::Level::INFO }
-    }
-}
-
-impl OutputLayer {
-    /// Takes events of level INFO and above.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Takes events of this level and above, as far as the subscriber's filters let them through.
-    #[must_use]
-    pub fn level(mut self, least: tracing::Level) -> Self {
-        self.least = least;
-        self
-    }
-}
+struct OutputLayer;
 
 /// In the span's extensions: whose span it is. The run does not live longer for it.
 struct RunOf(Weak<Run>);
@@ -84,9 +70,6 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for OutputLayer {
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        if *event.metadata().level() > self.least {
-            return;
-        }
         let run = context
             .event_scope(event)
             .and_then(|mut scope| scope.find_map(|span| span.extensions().get::<RunOf>().map(|run| run.0.clone())));

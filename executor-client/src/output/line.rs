@@ -12,6 +12,9 @@ const TEXT_BYTES_MAX: usize = 16 * 1024;
 /// Stands where the text was cut.
 const CUT_MARK: &str = "…";
 
+/// The longest that one character becomes: `\u{202e}`.
+const ESCAPE_BYTES_MAX: usize = 8;
+
 /// What further lines of a text begin with.
 const INDENT: &str = "    ";
 
@@ -117,10 +120,14 @@ struct Text<'a> {
 }
 
 impl fmt::Write for Text<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for c in text.chars() {
-            // The longest that one character becomes is an escape such as `\u{202e}`.
-            if self.line.len() + 10 > self.room {
+    fn write_str(&mut self, mut text: &str) -> fmt::Result {
+        while !text.is_empty() {
+            let room = self.room.saturating_sub(self.line.len());
+            let plain = text.bytes().take(room).take_while(|byte| matches!(byte, b' '..=b'~')).count();
+            let (head, rest) = text.split_at(plain);
+            self.line.push_str(head);
+            let Some(c) = rest.chars().next() else { break };
+            if self.line.len() + ESCAPE_BYTES_MAX > self.room {
                 return Err(fmt::Error);
             }
             match c {
@@ -132,6 +139,7 @@ impl fmt::Write for Text<'_> {
                 _ if is_harmful(c) => self.line.extend(c.escape_debug()),
                 _ => self.line.push(c),
             }
+            text = &rest[c.len_utf8()..];
         }
         Ok(())
     }
