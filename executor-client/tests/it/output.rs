@@ -1,7 +1,7 @@
 //! What runs log, and how nodes read it.
 
 use crate::client::{call, item};
-use crate::harness::{APP, Running, SECRET, Seen, TENANT, builder, eventually};
+use crate::harness::{APP, Running, SECRET, Seen, TENANT, bounded, builder, eventually};
 use crate::node::TestNode;
 use carillon_executor::{ExecutorBuilder, Output, TaskContext, TaskError, output_layer};
 use carillon_protocol::sign::{SignMethod, header};
@@ -58,6 +58,10 @@ impl Stand {
 
     /// Reads to the end, page by page, as a node does that follows a run.
     async fn whole(&self, running: &Running, log: i64, limit: u32) -> (String, OutputPage) {
+        bounded(self.follow(running, log, limit)).await
+    }
+
+    async fn follow(&self, running: &Running, log: i64, limit: u32) -> (String, OutputPage) {
         let mut text = String::new();
         let mut from = 0;
         loop {

@@ -20,7 +20,7 @@ const TAILS_MAX: usize = 64;
 
 /// A tail ends after this long; a client that wants more begins another where this one ended. So
 /// whoever may read no longer is cut off, too.
-const TAIL_MAX: Duration = Duration::from_mins(10);
+const TAIL_MAX: Duration = Duration::from_mins(5);
 
 /// A tail ends after so many bytes, which no executor keeps of one run by default.
 const TAIL_BYTES_MAX: u64 = 64 * 1024 * 1024;
