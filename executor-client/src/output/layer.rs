@@ -44,7 +44,8 @@ pub(super) fn span_of(run: &Arc<Run>) -> Span {
 /// ```
 ///
 /// One layer serves every executor of the process. It only listens: other layers get all that
-/// they would get without it. A filter over all layers, though, must let the events through.
+/// they would get without it. A filter over all layers, though, must let the events through, and
+/// the span: `carillon_executor=error` at least, where it names targets.
 pub fn output_layer<S>(level: LevelFilter) -> impl Layer<S>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,

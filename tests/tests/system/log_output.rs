@@ -256,7 +256,7 @@ async fn executors_that_keep_none_or_do_not_answer(kind: Kind) {
     let other = api.make_app("retail", "stock").await;
     // It drops the connection of whoever asks for output.
     let fake = FakeExecutor::start(&other, &node.url, &["job"], true).await;
-    let task = api.make_task(&other, "job", "job", json!({})).await;
+    let task = api.make_task(&other, "by hand", "job", json!({})).await;
     let log = api.run(task, None).await;
     world.await_end(log).await;
     let unreachable = page(&api, log, "").await;
