@@ -283,3 +283,34 @@ impl Outputs {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Output, TaskContext, TaskError};
+    use carillon_protocol::DispatchItem;
+    use std::path::Path;
+
+    #[test]
+    fn a_run_that_logs_nothing_allocates_nothing_for_it() {
+        let clock = Arc::new(ClusterClock::new());
+        let limits = Limits { run_bytes: 1_024, total_bytes: 10_240, age: Duration::from_hours(1) };
+        let outputs = Arc::new(Outputs::new(limits, Folder::of(Path::new("nowhere/0"), 1), Arc::clone(&clock)));
+        let item = r#"{"log": 1, "attempt": 1, "task": 2, "task_name": "t", "handler": "h", "fire_time": 5,
+            "due_time": 5, "accept_until": 9, "shard_index": 0, "shard_total": 1, "timeout_ms": 0}"#;
+        let item: DispatchItem = serde_json::from_str(item).unwrap();
+        let handler = |_: TaskContext| async { Ok::<_, TaskError>(Output::none()) };
+        let run = Arc::new(Run::new(item, Arc::new(handler), clock, Arc::clone(&outputs)));
+        let live = |log: bool| {
+            allocation_counter::measure(|| {
+                let context = TaskContext::new(Arc::clone(&run), 0);
+                context.span().enter(|| log.then(|| context.log_info("x")));
+                run.end_output();
+            })
+        };
+        assert_eq!(live(false).count_total, 0);
+        // It has ended: nothing is opened any more.
+        assert_eq!(live(true).count_total, 0);
+        assert!(!outputs.is_open(run.key()));
+    }
+}
