@@ -14,6 +14,7 @@ mod executors;
 mod guard;
 mod helpers;
 mod input;
+mod log_output;
 mod logs;
 mod maintenance;
 mod nodes;
@@ -32,6 +33,7 @@ mod users;
 mod wire;
 
 use crate::auth::{Gate, KeyRing, Throttle, Verifier};
+use crate::dispatch::Tails;
 use crate::engine::Engine;
 use crate::redefine::Redefiner;
 use crate::store::SqlStore;
@@ -75,6 +77,8 @@ pub struct Api {
     pub rates: Rates,
     /// Whether cookies are for TLS only.
     pub secure_cookie: bool,
+    /// Who follows what runs log.
+    pub tails: Arc<Tails>,
     /// Wakes the urgent loader.
     pub poke: Arc<Notify>,
     /// What executors are told to keep to.
@@ -100,6 +104,7 @@ fn operations() -> Vec<Operation> {
         audit::operations(),
         calendars::operations(),
         executors::operations(),
+        log_output::operations(),
         logs::operations(),
         maintenance::operations(),
         nodes::operations(),
