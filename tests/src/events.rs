@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// Longest wait for the next event.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An event.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,10 +60,8 @@ impl Events {
 }
 
 fn read(block: &str) -> Option<Event> {
-    let field = |name: &str| {
-        let lines = block.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-        lines.last().map(str::to_owned)
-    };
+    let field =
+        |name: &str| block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).map(str::to_owned);
     let data = field("data")?;
     let data = serde_json::from_str(&data).unwrap_or_else(|error| panic!("{data}: {error}"));
     Some(Event { kind: field("event").unwrap_or_else(|| "message".to_owned()), id: field("id"), data })

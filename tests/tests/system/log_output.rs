@@ -251,8 +251,8 @@ async fn executors_that_keep_none_or_do_not_answer(kind: Kind) {
     let task = api.make_task(&app, "talks", "talk", json!({})).await;
     let log = api.run(task, None).await;
     world.await_end(log).await;
-    let none = page(&api, log, "").await;
-    assert_eq!((state(&none), &none["final"]), ("no_output", &json!(true)), "{none}");
+    let off = page(&api, log, "").await;
+    assert_eq!((state(&off), &off["final"]), ("no_output", &json!(true)), "{off}");
 
     let other = api.make_app("retail", "stock").await;
     // It drops the connection of whoever asks for output.
