@@ -4,6 +4,7 @@ use crate::executor::Executor;
 use crate::handler::{Handler, Handlers, Typed};
 use crate::journal::Journal;
 use crate::node::{Identity, Node};
+use crate::output::Limits;
 use crate::settings::{Settings, default};
 use crate::tls::TlsFiles;
 use crate::{BuildError, HandlerInfo, Output, SignMethod, TaskContext, TaskError};
@@ -16,6 +17,9 @@ use std::net::{IpAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Less than this of a run's output is not worth keeping, bytes.
+const OUTPUT_RUN_BYTES_MIN: u64 = 4 * 1024;
 
 /// Collects settings and handlers; see [`Executor::builder`].
 #[must_use]
@@ -38,6 +42,7 @@ pub struct ExecutorBuilder {
     version: String,
     held_max: usize,
     journal_bytes_max: usize,
+    pub(crate) output: Limits,
     drain_timeout: Duration,
     cancel_grace: Duration,
     handlers: Handlers,
@@ -77,6 +82,11 @@ impl ExecutorBuilder {
             version: String::new(),
             held_max: default::HELD_MAX,
             journal_bytes_max: default::JOURNAL_BYTES_MAX,
+            output: Limits {
+                run_bytes: default::OUTPUT_RUN_BYTES_MAX,
+                total_bytes: default::OUTPUT_BYTES_MAX,
+                age: default::OUTPUT_AGE_MAX,
+            },
             drain_timeout: default::DRAIN_TIMEOUT,
             cancel_grace: default::CANCEL_GRACE,
             handlers: Handlers::default(),
@@ -201,6 +211,28 @@ impl ExecutorBuilder {
         self
     }
 
+    /// How much of what one run logs is kept, bytes; default 1 MiB. The rest is not kept, and the
+    /// last line says so.
+    pub fn output_run_bytes_max(mut self, bytes: u64) -> Self {
+        self.output.run_bytes = bytes;
+        self
+    }
+
+    /// How much room on the disk the output of all runs of this process may take, bytes; default
+    /// 256 MiB. What was written longest ago makes room. 0 keeps no output at all.
+    ///
+    /// It lies in the journal directory, where the next process finds it.
+    pub fn output_bytes_max(mut self, bytes: u64) -> Self {
+        self.output.total_bytes = bytes;
+        self
+    }
+
+    /// How long the output of a run is kept after its last line; default 5 days.
+    pub fn output_age_max(mut self, age: Duration) -> Self {
+        self.output.age = age;
+        self
+    }
+
     /// How long a shutdown waits for running handlers; default 30 s.
     pub fn drain_timeout(mut self, limit: Duration) -> Self {
         self.drain_timeout = limit;
@@ -308,7 +340,7 @@ impl ExecutorBuilder {
             handlers: self.handlers,
         };
         let journal = (journal, pending, self.journal_bytes_max);
-        Executor::assemble(settings, (nodes, tls), identity, listener, journal)
+        Executor::assemble(settings, (nodes, tls), identity, listener, journal, self.output)
     }
 
     fn check(&self) -> Result<(), BuildError> {
@@ -337,6 +369,14 @@ impl ExecutorBuilder {
         }
         if self.held_max == 0 {
             return Err(invalid("held_max", "must be at least 1".to_owned()));
+        }
+        let Limits { run_bytes, total_bytes, .. } = self.output;
+        if total_bytes > 0 && !(OUTPUT_RUN_BYTES_MIN..=total_bytes / 4).contains(&run_bytes) {
+            let reason = format!(
+                "{run_bytes} bytes of one run must be at least {OUTPUT_RUN_BYTES_MIN}, and at most a quarter of \
+                 `output_bytes_max` ({total_bytes})"
+            );
+            return Err(invalid("output_run_bytes_max", reason));
         }
         if let Some(name) = self.handlers.duplicates.first() {
             return Err(BuildError::DuplicateHandler(name.clone()));

@@ -3,7 +3,7 @@
 //! them itself.
 
 use crate::cluster::{Clock, Executors, Membership, Registry, RuleBook};
-use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, TaskCache, Transport};
+use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, OutputReader, TaskCache, Transport};
 use crate::domain::IdSource;
 use crate::housekeeping::{Housekeeper, HousekeepingSettings};
 use crate::outcome::{Follower, Intake, Reaper, ReaperParts, ReaperSettings};
@@ -57,6 +57,8 @@ pub struct Engine<S: Store + ?Sized> {
     pub dispatcher: Arc<Dispatcher<S>>,
     /// Takes back.
     pub canceller: Arc<Canceller<S>>,
+    /// Reads what runs log.
+    pub output: Arc<OutputReader<S>>,
     /// Takes results in.
     pub intake: Intake<S>,
     /// Follows up ended runs.
@@ -103,6 +105,7 @@ impl<S: Store + 'static> Engine<S> {
             },
             settings.dispatch,
         );
+        let output = OutputReader::new(store.clone(), registry.clone(), transport.clone());
         let reaper = Reaper::new(
             ReaperParts {
                 store: store.clone(),
@@ -127,6 +130,7 @@ impl<S: Store + 'static> Engine<S> {
             ),
             dispatcher: Arc::new(dispatcher),
             canceller,
+            output: Arc::new(output),
             rules,
             backfiller: Backfiller::new(store.clone(), clock.clone(), ids.clone()),
             follower: Follower::new(store.clone(), clock.clone(), ids.clone()),

@@ -4,7 +4,7 @@
 use crate::api;
 use crate::auth::{AddressRule, Gate, KeyRing, SessionTimes, Throttle, Verifier};
 use crate::cluster::{Clock, ClusterClock};
-use crate::dispatch::{DispatchSettings, HttpTransport, Pump, PumpSettings};
+use crate::dispatch::{DispatchSettings, HttpTransport, Pump, PumpSettings, Tails};
 use crate::engine::{Engine, EngineSettings};
 use crate::housekeeping::HousekeepingSettings;
 use crate::outcome::ReaperSettings;
@@ -88,6 +88,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     let poke = Arc::new(Notify::new());
     let ended = Arc::new(Ended::default());
     let redefiner = Arc::new(Redefiner::new(engine.clone(), store.clone(), poke.clone()));
+    let tails = Arc::new(Tails::default());
     let api = api::Api {
         engine: engine.clone(),
         store: store.clone(),
@@ -100,6 +101,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         gate,
         rates: rates(settings.api.requests_per_second),
         secure_cookie: settings.auth.secure_cookie || settings.server.tls.is_on(),
+        tails: tails.clone(),
         poke: poke.clone(),
         executor_settings: executor_settings(&settings),
         default_zone: settings.schedulers.time_zone,
@@ -143,6 +145,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
             "gave up handing back runs: the database does not answer; the others take them after the offline time-out"
         );
     }
+    tails.close();
     handle.stop(true).await;
     store.close().await;
     tracing::info!("stopped");

@@ -81,6 +81,15 @@ impl Api {
         (status, serde_json::from_str(&text).unwrap_or(Value::Null))
     }
 
+    /// `GET` of a stream; `last` is the id of the event after which it is to go on.
+    pub async fn open(&self, path: &str, last: Option<&str>) -> reqwest::Response {
+        let mut request = self.client.get(format!("{}{path}", self.url)).bearer_auth(&self.token);
+        if let Some(last) = last {
+            request = request.header("Last-Event-ID", last);
+        }
+        request.send().await.unwrap_or_else(|error| panic!("GET {path}: {error:?}"))
+    }
+
     /// A request that must be answered with `status`.
     pub async fn expect(&self, status: u16, method: Method, path: &str, body: Option<&Value>) -> Value {
         let (got, answer) = self.send(method.clone(), path, body).await;

@@ -38,6 +38,7 @@ pub mod visits;
 pub mod fake;
 pub mod wire;
 
+pub mod events;
 pub mod fires;
 pub mod invariants;
 pub mod world;

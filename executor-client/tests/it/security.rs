@@ -94,7 +94,7 @@ async fn requests_for_another_process_or_without_sense_are_refused_signed() {
     let got = call(running.port, "/dispatch", &"nonsense", now).send().await;
     assert_eq!((got.code, got.signed), (Code::BadRequest, true));
     let got = call(running.port, "/logs", &"{}", now).send().await;
-    assert_eq!((got.code, got.signed), (Code::NotFound, true));
+    assert_eq!((got.code, got.signed), (Code::BadRequest, true));
     running.stopped().await;
 }
 

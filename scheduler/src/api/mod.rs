@@ -15,6 +15,7 @@ mod guard;
 mod helpers;
 mod input;
 mod keys;
+mod log_output;
 mod logs;
 mod maintenance;
 mod nodes;
@@ -35,6 +36,7 @@ mod users;
 mod wire;
 
 use crate::auth::{AddressRule, Gate, KeyRing, Throttle, Verifier};
+use crate::dispatch::Tails;
 use crate::engine::Engine;
 use crate::redefine::Redefiner;
 use crate::store::SqlStore;
@@ -84,6 +86,8 @@ pub struct Api {
     pub rates: Rates,
     /// Whether cookies are for TLS only.
     pub secure_cookie: bool,
+    /// Who follows what runs log.
+    pub tails: Arc<Tails>,
     /// Wakes the urgent loader.
     pub poke: Arc<Notify>,
     /// What executors are told to keep to.
@@ -115,6 +119,7 @@ fn operations() -> Vec<Operation> {
         calendars::operations(),
         executors::operations(),
         keys::operations(),
+        log_output::operations(),
         logs::operations(),
         maintenance::operations(),
         nodes::operations(),

@@ -7,7 +7,9 @@ use crate::domain::Executor;
 use crate::store::{Scope, SigningKey, SqlStore};
 use async_trait::async_trait;
 use carillon_protocol::sign::{self, RequestParts, SignMethod, header};
-use carillon_protocol::{BODY_BYTES_MAX, Cancel, CancelAck, Code, Dispatch, DispatchAck, Health, ProbeAck, Reply};
+use carillon_protocol::{
+    BODY_BYTES_MAX, Cancel, CancelAck, Code, Dispatch, DispatchAck, Health, OutputPage, ProbeAck, ReadOutput, Reply,
+};
 use reqwest::{Client, Response, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -25,6 +27,10 @@ const ASK_MAX: Duration = Duration::from_millis(500);
 
 /// A health answer is small, bytes.
 const HEALTH_BYTES_MAX: usize = 16 * 1024;
+
+/// A page of output may be so many times as long as the bytes asked for: one that is no character
+/// is shown as U+FFFD, which has three.
+const PAGE_GROWTH_MAX: usize = 3;
 
 /// Sends to executors, each with the key that it registered with.
 pub struct HttpTransport {
@@ -155,6 +161,13 @@ async fn read_signed<A: DeserializeOwned>(
     serde_json::from_slice(&body).map_err(|error| unknown(format!("the reply cannot be read: {error}")))
 }
 
+/// Whether a page is one of those that were asked for: not too long, and one that gets on, so that no
+/// reader goes round in circles.
+fn is_page_of(page: &OutputPage, asked: &ReadOutput) -> bool {
+    let gets_on = page.next > asked.from || (page.text.is_empty() && !page.more);
+    gets_on && page.text.len() <= PAGE_GROWTH_MAX * asked.limit as usize
+}
+
 /// An error with everything behind it: reqwest's own text hides the cause.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -197,6 +210,15 @@ impl Transport for HttpTransport {
         match tokio::time::timeout(ASK_MAX, self.call(to, "/probe", message)).await {
             Ok(answer) => answer,
             Err(_) => Err(SendError::Unknown(format!("no answer within {ASK_MAX:?}"))),
+        }
+    }
+
+    async fn read_output(&self, to: &Executor, message: &ReadOutput) -> Result<OutputPage, SendError> {
+        let page: OutputPage = self.call(to, "/logs", message).await?;
+        if is_page_of(&page, message) {
+            Ok(page)
+        } else {
+            Err(SendError::Unknown("the reply is no page of what was asked for".to_owned()))
         }
     }
 
