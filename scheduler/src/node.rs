@@ -5,8 +5,9 @@ use crate::api;
 use crate::auth::{ApiToken, KeyRing, Verifier};
 use crate::cluster::{Clock, ClusterClock};
 use crate::dispatch::{DispatchSettings, HttpTransport, Pump, PumpSettings};
+use crate::domain::statistics::DAY_MS;
 use crate::engine::{Engine, EngineSettings};
-use crate::housekeeping::HousekeepingSettings;
+use crate::housekeeping::{HousekeepingSettings, StatisticsSettings};
 use crate::outcome::ReaperSettings;
 use crate::pregenerate::PregenerateSettings;
 use crate::queue::LoaderSettings;
@@ -188,8 +189,13 @@ pub fn engine_settings(settings: &Settings) -> EngineSettings {
             abandon_after_ms: ms(settings.executors.abandon_after),
         },
         housekeeping: HousekeepingSettings {
-            retain_ms: i64::from(settings.data.max_retain_days) * 86_400_000,
+            retain_ms: i64::from(settings.data.max_retain_days) * DAY_MS,
             lease_ttl_ms: purge_ms + ms(s.offline_after),
+        },
+        statistics: StatisticsSettings {
+            logs_ms: i64::from(settings.data.max_retain_days) * DAY_MS,
+            task_minutes_ms: i64::from(settings.data.statistics_task_minutes_days) * DAY_MS,
+            figures_ms: i64::from(settings.data.statistics_days) * DAY_MS,
         },
     }
 }
@@ -255,6 +261,7 @@ async fn farewell(engine: &Engine<SqlStore>) {
     for (what, done) in [
         ("release the pre-generation lease", engine.pregenerator.release().await),
         ("release the housekeeping lease", engine.housekeeper.release().await),
+        ("release the lease of statistics", engine.statistician.release().await),
         ("leave the cluster", engine.membership.leave().await),
     ] {
         if let Err(error) = done {

@@ -92,6 +92,10 @@ pub struct ExecutorPeriods {
 pub struct DataSettings {
     /// Days that ended task logs are kept.
     pub max_retain_days: u32,
+    /// Days that statistics are kept.
+    pub statistics_days: u32,
+    /// Days that those of single tasks are kept by the minute; after that by the hour.
+    pub statistics_task_minutes_days: u32,
     /// Between two rounds.
     #[serde(with = "humantime_serde")]
     pub purge_interval: Duration,
@@ -197,6 +201,11 @@ impl Settings {
             (
                 (1..=3_650).contains(&self.data.max_retain_days) && !self.data.purge_interval.is_zero(),
                 "data.max_retain_days must be between 1 and 3650, data.purge_interval not 0",
+            ),
+            (
+                (1..=3_650).contains(&self.data.statistics_days)
+                    && (1..=self.data.statistics_days).contains(&self.data.statistics_task_minutes_days),
+                "data.statistics_days must be between 1 and 3650, data.statistics_task_minutes_days at least 1 and not more",
             ),
             (
                 self.api.token.is_empty() || self.api.token.chars().count() >= TOKEN_CHARS_MIN,

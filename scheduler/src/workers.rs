@@ -29,6 +29,9 @@ const GATHER: Duration = Duration::from_millis(20);
 /// Between two readings of the executors' keys.
 const KEYS_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Between two looks at what is to be counted.
+const STATISTICS_INTERVAL: Duration = Duration::from_secs(10);
+
 /// The running workers; none ends by itself.
 pub type Workers = JoinSet<anyhow::Result<()>>;
 
@@ -89,6 +92,7 @@ enum Worker {
     Follow,
     Backfill,
     Housekeeping,
+    Statistics,
 }
 
 /// What a round may end in.
@@ -120,6 +124,7 @@ pub fn start(parts: Parts, settings: &Settings, stop: &CancellationToken) -> Wor
         (Worker::Follow, LOOK_INTERVAL),
         (Worker::Backfill, LOOK_INTERVAL),
         (Worker::Housekeeping, settings.data.purge_interval),
+        (Worker::Statistics, STATISTICS_INTERVAL),
     ];
     let parts = Arc::new(parts);
     let mut workers = JoinSet::new();
@@ -210,6 +215,7 @@ impl Worker {
                 }
             }
             Self::Housekeeping => drop(engine.housekeeper.tick().await?),
+            Self::Statistics => drop(engine.statistician.tick().await?),
         }
         Ok(())
     }

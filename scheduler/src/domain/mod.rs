@@ -2,7 +2,7 @@
 //!
 //! `task_log` holds the states of a run and which may follow which; `task` what an admin
 //! defines; `plan` turns a schedule into runs; `failure` decides what follows a failed attempt;
-//! `routing` chooses executors; `cron` knows Quartz.
+//! `routing` chooses executors; `cron` knows Quartz; `statistics` adds up what happened.
 
 pub mod calendar;
 pub mod cron;
@@ -20,6 +20,7 @@ pub mod routing;
 pub mod rules;
 pub mod schedule;
 pub mod spread;
+pub mod statistics;
 pub mod task;
 pub mod task_log;
 

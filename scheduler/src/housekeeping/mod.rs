@@ -1,5 +1,9 @@
 //! Retention: what is older than `data.max_retain_days` goes, in bounded batches, by the node
-//! that holds the lease.
+//! that holds the lease. Statistics have a lease of their own.
+
+mod statistics;
+
+pub use statistics::{Statistician, StatisticsSettings};
 
 use crate::cluster::{Clock, Membership};
 use crate::store::{ClusterStore, Fence, HousekeepingStore, LeaseName, Result};

@@ -35,6 +35,7 @@ mod rows;
 mod rules;
 mod sql;
 mod starting;
+mod statistics;
 mod task_columns;
 mod tasks;
 mod tenants;
@@ -45,6 +46,7 @@ pub use error::{StoreError, StoreErrorKind};
 pub use logs::{LogFilter, LogView, ShardCounts};
 pub use rules::ExecutorRule;
 pub use starting::{NewRun, StartedRun};
+pub use statistics::{Counted, Counting, FiguresFilter, Part, STATISTICS_LEASE_MS, StatisticsStore};
 pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent};
 pub use tenants::{AppView, NewKey, SigningKey, TenantView};
 
@@ -77,6 +79,7 @@ pub trait Store:
     + FollowStore
     + ExecutorStore
     + HousekeepingStore
+    + StatisticsStore
 {
 }
 
@@ -92,6 +95,7 @@ impl<T> Store for T where
         + FollowStore
         + ExecutorStore
         + HousekeepingStore
+        + StatisticsStore
 {
 }
 
@@ -141,8 +145,10 @@ pub struct NodeState {
 pub enum LeaseName {
     /// Writing task logs ahead.
     Pregenerate,
-    /// Retention and statistics.
+    /// Retention.
     Housekeeping,
+    /// Statistics.
+    Statistics,
 }
 
 impl LeaseName {
@@ -152,6 +158,7 @@ impl LeaseName {
         match self {
             Self::Pregenerate => "pregenerate",
             Self::Housekeeping => "housekeeping",
+            Self::Statistics => "statistics",
         }
     }
 }

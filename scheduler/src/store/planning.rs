@@ -89,6 +89,9 @@ impl SqlStore {
         if !fires.is_empty() {
             tx.execute(&self.sql.insert_fires, [to_json(ACTION, &fires)?.into()]).await?;
         }
+        let written = plans.iter().filter(|plan| moved.contains(&plan.task_id)).flat_map(|plan| &plan.fires);
+        let written: Vec<i64> = written.map(|fire| fire.fire_time).collect();
+        self.note_past_runs(&tx, &written, now).await?;
         let watched = fires_of(&|plan| plan.follow_up);
         if !watched.is_empty() {
             tx.execute(&self.sql.watch_fires, [to_json(ACTION, &watched)?.into()]).await?;

@@ -96,6 +96,7 @@ pub struct Statements {
     pub purge_delete: Sql,
     pub purge_stale: Sql,
     pub purge_beside: [Sql; 4],
+    pub statistics: super::statistics::Statements,
     // tasks
     pub parents_of_tasks: Sql,
     pub names_of_tasks: Sql,
@@ -572,6 +573,7 @@ impl Statements {
                     "DELETE FROM run_key WHERE log_id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = run_key.log_id)",
                 ),
             ],
+            statistics: super::statistics::Statements::new(backend),
             parents_of_tasks: sql(&format!(
                 "SELECT p.child_id, t.app_id, t.name, a.name, p.on_outcome FROM {} JOIN task_parent p ON p.child_id = v.n_id \
                  JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id ORDER BY p.child_id, p.id",

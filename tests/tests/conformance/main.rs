@@ -59,5 +59,6 @@ mod executors;
 mod follow;
 mod outcome;
 mod retention;
+mod statistics;
 
 mod random_steps;
