@@ -71,6 +71,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         "node joined"
     );
 
+    let stop = CancellationToken::new();
     let poke = Arc::new(Notify::new());
     let ended = Arc::new(Ended::default());
     let redefiner = Arc::new(Redefiner::new(engine.clone(), store.clone(), poke.clone()));
@@ -84,6 +85,9 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         token,
         poke: poke.clone(),
         executor_settings: executor_settings(&settings),
+        stop: stop.clone(),
+        metrics_public: settings.metrics.public,
+        ahead_ms: engine_settings.pregenerate.ahead_ms,
         default_zone: settings.schedulers.time_zone,
     };
     let (server, handle) = api::server(api, listener)?;
@@ -95,7 +99,6 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         engine.clock.clone(),
         PumpSettings { lead_ms: engine_settings.dispatch.lead_ms },
     )?;
-    let stop = CancellationToken::new();
     let parts = Parts {
         engine: engine.clone(),
         clock,

@@ -30,6 +30,8 @@ pub struct Settings {
     pub data: DataSettings,
     /// Management API.
     pub api: ApiSettings,
+    /// Metrics.
+    pub metrics: MetricsSettings,
     /// Log output.
     pub log: LogSettings,
 }
@@ -115,6 +117,14 @@ impl std::fmt::Debug for ApiSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ApiSettings").field("token_file", &self.token_file).finish_non_exhaustive()
     }
+}
+
+/// `[metrics]`
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MetricsSettings {
+    /// Whether `/metrics` answers without a token.
+    pub public: bool,
 }
 
 /// `[log]`

@@ -3,6 +3,7 @@
 use crate::auth::KeyRing;
 use crate::cluster::ClusterClock;
 use crate::engine::Engine;
+use crate::metrics::METRICS;
 use crate::redefine::Redefiner;
 use crate::settings::Settings;
 use crate::store::{SqlStore, StoreError};
@@ -78,7 +79,7 @@ impl Ended {
     }
 }
 
-/// One worker.
+/// One worker. Their order is that of their words in the metrics.
 #[derive(Debug, Clone, Copy)]
 enum Worker {
     Heartbeat,
@@ -172,6 +173,7 @@ impl Worker {
                         tracing::error!(worker = ?self, %error, "worker failed; it tries again");
                     }
                     failed_rounds += 1;
+                    METRICS.rounds_failed.add(self as usize, 1);
                 }
             }
         }
@@ -235,4 +237,33 @@ async fn follow(parts: &Parts) -> Result<(), StoreError> {
         parts.redefiner.pause_failing(task, count).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{METRICS, Worker};
+
+    #[test]
+    fn the_metrics_know_every_worker() {
+        let words: Vec<&str> = METRICS.rounds_failed.all().map(|(word, _)| word).collect();
+        let all = [
+            Worker::Heartbeat,
+            Worker::Look,
+            Worker::Keys,
+            Worker::Pregenerate,
+            Worker::Load,
+            Worker::LoadUrgent,
+            Worker::Reap,
+            Worker::Waiting,
+            Worker::Follow,
+            Worker::Backfill,
+            Worker::Housekeeping,
+            Worker::Statistics,
+        ];
+        for worker in all {
+            let word = words[worker as usize].replace('_', "");
+            assert_eq!(word, format!("{worker:?}").to_lowercase());
+        }
+        assert_eq!(words.len(), all.len());
+    }
 }

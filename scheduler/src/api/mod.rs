@@ -5,6 +5,7 @@ mod body;
 mod calendars;
 mod cluster;
 mod logs;
+mod metrics;
 mod problem;
 mod rules;
 mod runs;
@@ -21,6 +22,7 @@ use crate::store::SqlStore;
 use crate::workers::Ended;
 use actix_web::body::MessageBody;
 use actix_web::dev::{Server, ServerHandle, ServiceRequest, ServiceResponse};
+use actix_web::http::header::HeaderMap;
 use actix_web::middleware::{Next, from_fn};
 use actix_web::{App, Error, HttpServer, web};
 use carillon_protocol::{ExecutorSettings, NODE_BASE_PATH};
@@ -29,6 +31,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 /// What the handlers work with.
 pub struct Api {
@@ -50,8 +53,24 @@ pub struct Api {
     pub poke: Arc<Notify>,
     /// What executors are told to keep to.
     pub executor_settings: ExecutorSettings,
+    /// Cancelled when this node stops.
+    pub stop: CancellationToken,
+    /// Whether `/metrics` answers without a token.
+    pub metrics_public: bool,
+    /// How far ahead task logs are written, ms.
+    pub ahead_ms: i64,
     /// Zone of tasks that name none.
     pub default_zone: chrono_tz::Tz,
+}
+
+impl Api {
+    /// Whether a request with these headers bears the token.
+    fn admits(&self, headers: &HeaderMap) -> bool {
+        headers
+            .get("authorization")
+            .and_then(|value| value.to_str().ok())
+            .is_some_and(|header| self.token.admits(header))
+    }
 }
 
 /// A client that is slower than this with its request's head is cut off.
@@ -72,6 +91,7 @@ pub fn server(api: Api, listener: TcpListener) -> std::io::Result<(Server, Serve
     let server = HttpServer::new(move || {
         App::new()
             .app_data(api.clone())
+            .wrap(from_fn(metrics::count_requests))
             .service(web::scope(NODE_BASE_PATH).configure(wire::routes))
             .service(
                 web::scope("/api/v1")
@@ -89,6 +109,7 @@ pub fn server(api: Api, listener: TcpListener) -> std::io::Result<(Server, Serve
                     .default_service(web::to(nothing_here)),
             )
             .configure(cluster::health_routes)
+            .configure(metrics::routes)
             .default_service(web::to(nothing_here))
     })
     .workers(2)
@@ -111,9 +132,7 @@ async fn authorised(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let header = request.headers().get("authorization").and_then(|value| value.to_str().ok());
-    let admitted = request.app_data::<web::Data<Api>>().is_some_and(|api| header.is_some_and(|h| api.token.admits(h)));
-    if !admitted {
+    if !request.app_data::<web::Data<Api>>().is_some_and(|api| api.admits(request.headers())) {
         return Err(Problem::unauthorised().into());
     }
     next.call(request).await

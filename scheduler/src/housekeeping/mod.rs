@@ -71,6 +71,11 @@ impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
         Ok(deleted)
     }
 
+    /// Whether this node had the lease at its last look.
+    pub fn has_lease(&self) -> bool {
+        self.lock().is_some()
+    }
+
     /// Lets another node do it at once.
     pub async fn release(&self) -> Result<()> {
         let held = self.lock().take();

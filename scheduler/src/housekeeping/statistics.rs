@@ -87,6 +87,11 @@ impl<S: StatisticsStore + ClusterStore + ?Sized> Statistician<S> {
         Ok(counted)
     }
 
+    /// Whether this node had the lease at its last look.
+    pub fn has_lease(&self) -> bool {
+        self.lock().is_some()
+    }
+
     /// Lets another node count at once.
     pub async fn release(&self) -> Result<()> {
         let held = self.lock().take();
@@ -123,9 +128,10 @@ impl<S: StatisticsStore + ClusterStore + ?Sized> Statistician<S> {
     /// `None` when the lease is lost.
     async fn count_minute(&self, fence: Fence, of: &Counting) -> Result<Option<Counted>> {
         let open_before = if of.is_full { 0 } else { self.store.open_runs(of.start).await? };
-        let tasks = match of.is_full {
-            true => self.store.tasks_fired(of.start).await?,
-            false => self.store.tasks_open(of.start).await?,
+        let tasks = if of.is_full {
+            self.store.tasks_fired(of.start).await?
+        } else {
+            self.store.tasks_open(of.start).await?
         };
         for batch in batches(&tasks) {
             if !self.store.count_tasks(fence, of.start, &batch).await? {

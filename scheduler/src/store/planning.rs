@@ -37,6 +37,13 @@ impl PlanStore for SqlStore {
 }
 
 impl SqlStore {
+    /// The earliest fire that is not written yet, of all tasks, ms; far away when there is none.
+    pub async fn watermark(&self) -> Result<i64> {
+        let read = |row: &sea_orm::QueryResult| row.try_get_by_index::<Option<i64>>(0);
+        let earliest = self.query("read the watermark", &self.sql.watermark, [], read).await?;
+        Ok(earliest.first().copied().flatten().unwrap_or(NEVER))
+    }
+
     /// Moves a watermark back to `first`, if it lies beyond.
     pub(super) async fn move_back(&self, id: i64, revision: i64, first: i64, now: i64) -> Result<()> {
         // Both take the watermark before that is set: MySQL assigns left to right.

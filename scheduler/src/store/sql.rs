@@ -25,6 +25,7 @@ pub struct Statements {
     pub tasks: Sql,
     pub move_watermarks: Sql,
     pub moved_tasks: Sql,
+    pub watermark: Sql,
     pub insert_fires: Sql,
     pub take_over_fires: Sql,
     pub watch_fires: Sql,
@@ -222,6 +223,7 @@ impl Statements {
                  AND (v.n_follow_up = 1 OR t.children = 0)",
                 rows(backend, 1, MARK)
             )),
+            watermark: sql("SELECT MIN(next_fire_at) FROM task"),
             insert_fires: sql(&format!(
                 "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, \
                  bucket, fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, \

@@ -260,6 +260,7 @@ pub fn success(run: &Run, attempt: i32) -> RunResult {
         output: "done".to_owned(),
         started_at: run.due_time + 1,
         finished_at: run.due_time + 2,
+        due_time: run.due_time,
     }
 }
 
