@@ -128,11 +128,8 @@ impl<S: StatisticsStore + ClusterStore + ?Sized> Statistician<S> {
     /// `None` when the lease is lost.
     async fn count_minute(&self, fence: Fence, of: &Counting) -> Result<Option<Counted>> {
         let open_before = if of.is_full { 0 } else { self.store.open_runs(of.start).await? };
-        let tasks = if of.is_full {
-            self.store.tasks_fired(of.start).await?
-        } else {
-            self.store.tasks_open(of.start).await?
-        };
+        let tasks =
+            if of.is_full { self.store.tasks_fired(of.start).await? } else { self.store.tasks_open(of.start).await? };
         for batch in batches(&tasks) {
             if !self.store.count_tasks(fence, of.start, &batch).await? {
                 return Ok(None);

@@ -9,7 +9,7 @@ use carillon::domain::statistics::{
 use carillon::domain::{Origin, Reason};
 use carillon::housekeeping::{Statistician, StatisticsSettings};
 use carillon::store::{
-    ClusterStore, Counting, Fence, FiguresFilter, LeaseName, NodeInfo, STATISTICS_LEASE_MS, SqlStore, StatisticsStore,
+    ClusterStore, Fence, FiguresFilter, LeaseName, NodeInfo, STATISTICS_LEASE_MS, SqlStore, StatisticsStore,
 };
 use carillon_tests::model::Dice;
 use carillon_tests::{Database, Kind, LogRow, Status, now_ms};
@@ -336,9 +336,6 @@ async fn counting_again_takes_nothing_away(desk: Desk) {
     desk.database.execute("UPDATE statistic_state SET listed_until = 0").await;
     desk.count_at(counted_at + 1).await;
     assert_eq!(desk.points(&all).await, before);
-    let not_done = Counting { grain: Grain::TaskMinute, start: desk.hour, marks: 77, is_full: true, tries: 0 };
-    let due = desk.store.to_count(i64::MAX, 100).await.unwrap();
-    assert!(!due.contains(&not_done), "{due:?}");
 }
 
 async fn old_figures_go_by_the_day(desk: Desk) {
