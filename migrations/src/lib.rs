@@ -11,6 +11,7 @@ pub use sea_orm_migration::MigratorTrait;
 
 mod m0001_engine;
 mod m0002_policies;
+mod m0003_people;
 mod m0006_statistics;
 mod schema;
 
@@ -23,6 +24,7 @@ impl MigratorTrait for Migrator {
         vec![
             Box::new(m0001_engine::Migration),
             Box::new(m0002_policies::Migration),
+            Box::new(m0003_people::Migration),
             Box::new(m0006_statistics::Migration),
         ]
     }

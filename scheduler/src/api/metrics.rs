@@ -2,7 +2,9 @@
 //! breaks somebody's alert; docs/operating.md lists them.
 
 use super::Api;
+use super::guard::{self, Door};
 use super::problem::Problem;
+use crate::domain::Permission;
 use crate::metrics::{METRICS, Text};
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -33,8 +35,9 @@ pub async fn count_requests(
 }
 
 async fn metrics(request: HttpRequest, api: web::Data<Api>) -> Result<HttpResponse, Problem> {
-    if !api.metrics_public && !api.admits(request.headers()) {
-        return Err(Problem::unauthorised());
+    if !api.metrics_public {
+        let door = Door { id: "read_metrics", needs: Permission::MetricsRead.into(), has_body: false };
+        guard::check(door, &request).await?;
     }
     let mut text = Text::default();
     of_runs(&mut text);

@@ -87,6 +87,11 @@ impl<S: StatisticsStore + ClusterStore + ?Sized> Statistician<S> {
         Ok(counted)
     }
 
+    /// From when on figures of single tasks are there by the minute, ms.
+    pub fn task_minutes_since(&self) -> i64 {
+        self.since(Grain::TaskHour, self.clock.now_ms())
+    }
+
     /// Whether this node had the lease at its last look.
     pub fn has_lease(&self) -> bool {
         self.lock().is_some()

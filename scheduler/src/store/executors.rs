@@ -219,14 +219,8 @@ impl SqlStore {
             let name = handler.name.clone();
             let values = [new_id().into(), tenant_id.into(), app_id.into(), name.clone().into(), now.into()];
             tx.execute(&insert_handler, values).await?;
-            let task = NewTask {
-                id: new_id(),
-                tenant: String::new(),
-                app: String::new(),
-                spec: defaults_of(handler),
-                activity: Activity::default(),
-            };
-            self.insert_task(tx, &task, scope, now, IfThere::Leave).await?;
+            let task = NewTask { id: new_id(), scope, spec: defaults_of(handler), activity: Activity::default() };
+            self.insert_task(tx, &task, now, IfThere::Leave).await?;
         }
         Ok(())
     }

@@ -13,6 +13,7 @@
 //! - Times are epoch milliseconds on the cluster clock, given by the caller; only heartbeats and
 //!   leases use the database's own clock, because they are what that clock is for.
 
+mod audit;
 mod backfills;
 mod calendars;
 mod claiming;
@@ -31,24 +32,31 @@ mod migrate;
 mod outcome;
 mod permits;
 mod planning;
+mod roles;
 mod rows;
 mod rules;
+mod sessions;
 mod sql;
 mod starting;
 mod statistics;
 mod task_columns;
 mod tasks;
 mod tenants;
+mod users;
 
+pub use audit::AuditFilter;
 pub use calendars::CalendarView;
 pub use connect::{DatabaseSettings, SqlStore};
 pub use error::{StoreError, StoreErrorKind};
 pub use logs::{LogFilter, LogView, ShardCounts};
+pub use roles::RoleView;
 pub use rules::ExecutorRule;
+pub use sessions::{SessionView, TokenView};
 pub use starting::{NewRun, StartedRun};
 pub use statistics::{Counted, Counting, FiguresFilter, Part, STATISTICS_LEASE_MS, StatisticsStore};
 pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent};
-pub use tenants::{AppView, NewKey, SigningKey, TenantView};
+pub use tenants::{AppFilter, AppView, NewKey, SigningKey, TenantView};
+pub use users::{GrantView, NewGrant, UserFilter, UserRow, UserView};
 
 use crate::domain::failure::{self, Attempt};
 use crate::domain::permit::Ask;

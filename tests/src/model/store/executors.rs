@@ -175,10 +175,6 @@ impl State {
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) {
-        let name_of = |wanted: Scope, apps: &std::collections::BTreeMap<(String, String), Scope>| {
-            apps.iter().find(|(_, scope)| **scope == wanted).map(|(names, _)| names.clone())
-        };
-        let (tenant, app) = name_of(scope, &self.apps).expect("the app exists");
         for handler in handlers {
             if !self.handlers.insert((scope.tenant_id, scope.app_id, handler.name.clone())) {
                 continue;
@@ -190,9 +186,8 @@ impl State {
             if self.tasks.values().any(taken) {
                 continue;
             }
-            let (tenant, app) = (tenant.clone(), app.clone());
-            let task = NewTask { id, tenant, app, spec: defaults_of(handler), activity: Activity::default() };
-            self.insert_task(&task, scope, now).expect("checked definitions can be stored");
+            let task = NewTask { id, scope, spec: defaults_of(handler), activity: Activity::default() };
+            self.insert_task(&task, now).expect("checked definitions can be stored");
         }
     }
 }
