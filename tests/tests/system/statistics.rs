@@ -2,10 +2,12 @@
 
 use carillon_tests::wait::when;
 use carillon_tests::{Api, App, Kind, LogRow, Node, Status, World, await_until, now_ms};
+use reqwest::Method;
 use serde_json::json;
 use std::collections::BTreeMap;
 
 scenario!(figures_say_what_the_task_log_says: sqlite mariadb postgres);
+scenario!(the_api_adds_up_what_is_counted: sqlite);
 scenario!(old_figures_are_dropped: sqlite mariadb postgres);
 
 const MINUTE_MS: i64 = 60_000;
@@ -151,6 +153,68 @@ fn add(figures: &mut Row, row: &LogRow) {
     if row.started_at > 0 && row.finished_at > 0 {
         time(8 + BOUNDS_MS.len() + 3, row.finished_at - row.started_at);
     }
+}
+
+/// Two tasks of two tenants in the same two minutes, counted by hand.
+async fn the_api_adds_up_what_is_counted(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let api = world.api();
+    let mut tasks = Vec::new();
+    for tenant in ["retail", "finance"] {
+        let app = api.make_app(tenant, "orders").await;
+        tasks.push(api.make_task(&app, "rarely", "tick", json!({ "cron": "0 0 0 1 1 ?" })).await);
+    }
+    let start = now_ms() - now_ms() % 3_600_000 - 3_600_000;
+    for (at, task) in tasks.iter().enumerate() {
+        let tenant = world.database.number(&format!("SELECT tenant_id FROM task WHERE id = {task}")).await;
+        for minute in 0..2 {
+            let (from, fires) = (start + minute * MINUTE_MS, 10 + at as i64);
+            let of = |grain: i64, subject| {
+                format!("({grain}, {from}, {subject}, {tenant}, {fires}, {fires}, {}, {}, 20, 9, 2)", fires - 1, fires)
+            };
+            let sql = "INSERT INTO statistic (grain, start, subject, tenant_id, fires, succeeded, late_0, took_3, late_ms, \
+                       late_max, late_2) VALUES ";
+            world.database.execute(&format!("{sql}{}, {}", of(1, *task), of(3, tenant))).await;
+            let all = of(3, 0).replacen(&format!(", {tenant}, "), ", 0, ", 1);
+            let more = "ON CONFLICT (grain, start, subject) DO UPDATE SET fires = fires + excluded.fires";
+            world.database.execute(&format!("{sql}{all} {more}")).await;
+        }
+    }
+    // The hour is still to be added up.
+    let waits = format!("INSERT INTO statistic_work VALUES (2, {start}, 1, 1, {}, 0)", i64::MAX);
+    world.database.execute(&waits).await;
+    let read = async |query: &str| api.expect(200, Method::GET, &format!("/statistics?{query}"), None).await;
+    let until = start + 2 * MINUTE_MS;
+    let all = read(&format!("from={start}&until={until}&step=1m")).await;
+    assert_eq!(all["items"].as_array().map(Vec::len), Some(2), "{all}");
+    assert_eq!((&all["total"]["fires"], &all["items"][1]["start"]), (&json!(42), &json!(start + MINUTE_MS)), "{all}");
+    let retail = read(&format!("from={start}&until={until}&step=5m&tenant=retail")).await;
+    assert_eq!((&retail["total"]["fires"], &retail["step_ms"]), (&json!(20), &json!(300_000)), "{retail}");
+    let of_task = read(&format!("from={start}&until={until}&step=1d&task={}", tasks[1])).await;
+    let total = &of_task["total"];
+    assert_eq!((&total["fires"], &total["succeeded"], &total["open"]), (&json!(22), &json!(22), &json!(0)), "{total}");
+    assert_eq!((&total["lateness"]["count"], &total["lateness"]["max_ms"]), (&json!(24), &json!(9)), "{total}");
+    assert_eq!(total["lateness"]["buckets"].as_array().map(Vec::len), Some(BOUNDS_MS.len() + 1));
+    assert_eq!(of_task["bounds_ms"], json!(BOUNDS_MS));
+    let median = total["duration"]["p50_ms"].as_f64();
+    assert!(median.is_some_and(|ms| (5.0..=10.0).contains(&ms)), "{total}");
+    let other = format!("from={start}&until={until}&step=1m&task={}&tenant=retail", tasks[1]);
+    for (status, query) in [
+        (404, other.as_str()),
+        (404, &format!("from={start}&until={until}&step=1m&tenant=nobody")),
+        (404, &format!("from={start}&until={until}&step=1m&task=7")),
+        (400, &format!("from={start}&until={until}&step=2m")),
+        (400, &format!("from={until}&until={start}&step=1m")),
+        (400, &format!("from={start}&until={}&step=1m", start + 2 * DAY_MS)),
+        (400, &format!("from={start}&until={}&step=1d", start + 92 * DAY_MS)),
+        (400, &format!("from={}&until={}&step=1m&task={}", start - 9 * DAY_MS, start - 8 * DAY_MS, tasks[0])),
+        (400, &format!("from={start}&until={}&step=1d", i64::MAX)),
+        (400, &format!("from={start}&step=1d")),
+    ] {
+        api.expect(status, Method::GET, &format!("/statistics?{query}"), None).await;
+    }
+    world.assert_no_errors();
 }
 
 async fn old_figures_are_dropped(kind: Kind) {

@@ -102,22 +102,22 @@ pub trait StatisticsStore: Send + Sync {
 impl StatisticsStore for SqlStore {
     async fn list_minutes(&self, fence: Fence, since: i64, until: i64) -> Result<bool> {
         let sql = &self.sql.statistics;
-        let listed = self.query(ACTION, &sql.state, [], first).await?.first().copied().unwrap_or(0);
+        let until = until - until.rem_euclid(MINUTE_MS);
+        let listed = self.query(ACTION, &sql.state, [], first).await?.first().copied().unwrap_or(0).max(since);
+        if listed >= until {
+            return Ok(true);
+        }
         // What lies between the fires costs nothing.
-        let next: Vec<i64> = self.query(ACTION, &sql.next_fire, [listed.max(since).into()], first).await?;
+        let next: Vec<i64> = self.query(ACTION, &sql.next_fire, [listed.into()], first).await?;
         let from = next.first().copied().unwrap_or(until).min(until);
         let from = from - from.rem_euclid(MINUTE_MS);
-        let minutes: Vec<i64> =
-            (from..).step_by(MINUTE_MS as usize).take(LIST_MAX).take_while(|at| *at + MINUTE_MS <= until).collect();
-        let Some(last) = minutes.last() else { return Ok(true) };
-        retrying(|| async {
-            let Some(tx) = self.begin_fenced(fence).await? else { return Ok(false) };
-            tx.execute(&sql.count_again, [numbers_json(&minutes)?.into(), 0i64.into()]).await?;
-            tx.execute(&sql.listed, [(last + MINUTE_MS).into()]).await?;
-            tx.commit().await?;
-            Ok(true)
-        })
-        .await
+        let minutes: Vec<i64> = (from..until).step_by(MINUTE_MS as usize).take(LIST_MAX).collect();
+        let listed = minutes.last().map_or(until, |last| last + MINUTE_MS);
+        let mut steps = vec![(&sql.listed, vec![listed.into()])];
+        if !minutes.is_empty() {
+            steps.push((&sql.count_again, vec![numbers_json(&minutes)?.into(), 0i64.into()]));
+        }
+        self.fenced(fence, &steps).await
     }
 
     async fn to_count(&self, now: i64, limit: u64) -> Result<Vec<Counting>> {

@@ -92,6 +92,9 @@ impl SqlStore {
     async fn within(&self, reach: &Reach, filter: &FiguresFilter) -> Result<Within> {
         if let Some(task) = filter.task_id {
             let tenants = self.tenant_of_task(reach, filter.tenant_id, task).await?;
+            if tenants.is_empty() {
+                return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, format!("there is no task {task}")));
+            }
             return Ok(Within { subjects: vec![task], tenants: Some(tenants) });
         }
         let tenants = match (reach, filter.tenant_id) {
@@ -105,7 +108,7 @@ impl SqlStore {
         Ok(Within { subjects: tenants.clone(), tenants: Some(tenants) })
     }
 
-    /// The tenant of a task within reach.
+    /// The tenant of a task within reach; none when it is not.
     async fn tenant_of_task(&self, reach: &Reach, tenant_id: Option<i64>, task: i64) -> Result<Vec<i64>> {
         let mut wanted =
             Conditions::new("SELECT t.tenant_id FROM task t WHERE t.id = {1}".to_owned(), vec![task.into()]);
