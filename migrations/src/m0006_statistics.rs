@@ -1,7 +1,7 @@
 //! Figures by minute and hour, of tasks and of tenants, and the list of what is still to be counted.
 
 use crate::schema::Kind::{self, Big, BigNull, Int, IntNull};
-use crate::schema::{Columns, create_index, table, table_with_key};
+use crate::schema::{Columns, table, table_with_key};
 use sea_orm_migration::prelude::*;
 
 /// Statistics.
@@ -57,8 +57,6 @@ impl MigrationTrait for Migration {
         manager.create_table(table_with_key("statistic", &columns, KEY.len(), backend)).await?;
         manager.create_table(table_with_key("statistic_work", WORK, 2, backend)).await?;
         manager.create_table(table("statistic_state", STATE, backend)).await?;
-        // Which tasks fired in a minute.
-        create_index(manager, "task_log_fire_time", "task_log", &["fire_time", "task_id"], false).await?;
         seed(manager, "statistic_state", ["id", "listed_until"], [1.into(), 0.into()]).await?;
         let lease = ["statistics".into(), 0.into(), 0.into(), 0.into()];
         seed(manager, "lease", ["name", "holder", "fence", "expires_at"], lease).await
@@ -68,8 +66,6 @@ impl MigrationTrait for Migration {
         let mut lease = Query::delete();
         lease.from_table(Alias::new("lease")).and_where(Expr::col(Alias::new("name")).eq("statistics"));
         manager.execute(lease).await?;
-        let mut index = Index::drop();
-        manager.drop_index(index.name("task_log_fire_time").table(Alias::new("task_log")).to_owned()).await?;
         for name in ["statistic_state", "statistic_work", "statistic"] {
             manager.drop_table(Table::drop().table(Alias::new(name)).if_exists().to_owned()).await?;
         }

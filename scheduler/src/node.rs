@@ -102,6 +102,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         metrics_public: settings.metrics.public,
         ahead_ms: engine_settings.pregenerate.ahead_ms,
         default_zone: settings.schedulers.time_zone,
+        settings: settings.shown.clone(),
     };
     let (server, handle) = api::server(api, listener)?;
     let server = tokio::spawn(server);

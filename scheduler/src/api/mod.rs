@@ -25,6 +25,7 @@ mod roles;
 mod runs;
 mod schedules;
 mod security_headers;
+mod settings;
 mod statistics;
 mod task_files;
 mod tasks;
@@ -90,6 +91,8 @@ pub struct Api {
     pub ahead_ms: i64,
     /// Zone of tasks that name none.
     pub default_zone: chrono_tz::Tz,
+    /// Settings, as people may see them.
+    pub settings: Vec<(String, String)>,
 }
 
 /// A client that is slower than this with its request's head is cut off.
@@ -115,6 +118,7 @@ fn operations() -> Vec<Operation> {
         roles::operations(),
         runs::operations(),
         schedules::operations(),
+        settings::operations(),
         statistics::operations(),
         task_files::operations(),
         tasks::operations(),

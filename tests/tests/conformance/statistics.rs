@@ -17,13 +17,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// `databases!(name, …)` makes a test of each function for each database.
-macro_rules! databases {
+/// `desks!(name, …)` makes a test of each function for each database.
+macro_rules! desks {
     ($($case:ident),+ $(,)?) => {
         $(mod $case {
-            databases!(@one $case sqlite Sqlite);
-            databases!(@one $case mariadb MariaDb);
-            databases!(@one $case postgres Postgres);
+            desks!(@one $case sqlite Sqlite);
+            desks!(@one $case mariadb MariaDb);
+            desks!(@one $case postgres Postgres);
         })+
     };
     (@one $case:ident $name:ident $kind:ident) => {
@@ -34,7 +34,7 @@ macro_rules! databases {
     };
 }
 
-databases!(
+desks!(
     figures_say_what_the_rows_say,
     late_results_change_the_minute_of_their_fire,
     runs_of_past_instants_are_counted,
