@@ -3,6 +3,7 @@
 use crate::auth::KeyRing;
 use crate::cluster::ClusterClock;
 use crate::engine::Engine;
+use crate::metrics::METRICS;
 use crate::redefine::Redefiner;
 use crate::settings::Settings;
 use crate::store::{SqlStore, StoreError};
@@ -32,6 +33,8 @@ const KEYS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Between two notes of when keys were last used.
 const KEY_USES_INTERVAL: Duration = Duration::from_mins(1);
+/// Between two looks at what is to be counted.
+const STATISTICS_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The running workers; none ends by itself.
 pub type Workers = JoinSet<anyhow::Result<()>>;
@@ -81,7 +84,7 @@ impl Ended {
     }
 }
 
-/// One worker.
+/// One worker. Their order is that of their words in the metrics.
 #[derive(Debug, Clone, Copy)]
 enum Worker {
     Heartbeat,
@@ -97,6 +100,7 @@ enum Worker {
     Follow,
     Backfill,
     Housekeeping,
+    Statistics,
 }
 
 /// What a round may end in.
@@ -130,6 +134,7 @@ pub fn start(parts: Parts, settings: &Settings, stop: &CancellationToken) -> Wor
         (Worker::Follow, LOOK_INTERVAL),
         (Worker::Backfill, LOOK_INTERVAL),
         (Worker::Housekeeping, settings.data.purge_interval),
+        (Worker::Statistics, STATISTICS_INTERVAL),
     ];
     let parts = Arc::new(parts);
     let mut workers = JoinSet::new();
@@ -177,6 +182,7 @@ impl Worker {
                         tracing::error!(worker = ?self, %error, "worker failed; it tries again");
                     }
                     failed_rounds += 1;
+                    METRICS.rounds_failed.add(self as usize, 1);
                 }
             }
         }
@@ -222,6 +228,7 @@ impl Worker {
                 }
             }
             Self::Housekeeping => drop(engine.housekeeper.tick().await?),
+            Self::Statistics => drop(engine.statistician.tick().await?),
         }
         Ok(())
     }
@@ -248,4 +255,33 @@ async fn follow(parts: &Parts) -> Result<(), StoreError> {
         parts.redefiner.pause_failing(task, count).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{METRICS, Worker};
+
+    #[test]
+    fn the_metrics_know_every_worker() {
+        let words: Vec<&str> = METRICS.rounds_failed.all().map(|(word, _)| word).collect();
+        let all = [
+            Worker::Heartbeat,
+            Worker::Look,
+            Worker::Keys,
+            Worker::Pregenerate,
+            Worker::Load,
+            Worker::LoadUrgent,
+            Worker::Reap,
+            Worker::Waiting,
+            Worker::Follow,
+            Worker::Backfill,
+            Worker::Housekeeping,
+            Worker::Statistics,
+        ];
+        for worker in all {
+            let word = words[worker as usize].replace('_', "");
+            assert_eq!(word, format!("{worker:?}").to_lowercase());
+        }
+        assert_eq!(words.len(), all.len());
+    }
 }

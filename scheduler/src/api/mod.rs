@@ -18,6 +18,7 @@ mod keys;
 mod log_output;
 mod logs;
 mod maintenance;
+mod metrics;
 mod nodes;
 mod openapi;
 mod operation;
@@ -28,6 +29,7 @@ mod runs;
 mod schedules;
 mod security_headers;
 mod settings;
+mod statistics;
 mod task_files;
 mod tasks;
 mod tenants;
@@ -51,6 +53,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 #[cfg(any(test, fuzzing))]
 pub(crate) use wire::check_registration;
 
@@ -92,6 +95,12 @@ pub struct Api {
     pub poke: Arc<Notify>,
     /// What executors are told to keep to.
     pub executor_settings: ExecutorSettings,
+    /// Cancelled when this node stops.
+    pub stop: CancellationToken,
+    /// Whether `/metrics` answers without a token.
+    pub metrics_public: bool,
+    /// How far ahead task logs are written, ms.
+    pub ahead_ms: i64,
     /// Zone of tasks that name none.
     pub default_zone: chrono_tz::Tz,
     /// Settings, as people may see them.
@@ -128,6 +137,7 @@ fn operations() -> Vec<Operation> {
         runs::operations(),
         schedules::operations(),
         settings::operations(),
+        statistics::operations(),
         task_files::operations(),
         tasks::operations(),
         tenants::operations(),
@@ -173,6 +183,7 @@ pub fn server(
             .app_data(api.clone())
             .app_data(document.clone())
             .wrap(from_fn(security_headers::add))
+            .wrap(from_fn(metrics::count_requests))
             .service(web::scope(NODE_BASE_PATH).configure(wire::routes))
             .service(
                 web::scope("/api/v1")
@@ -180,6 +191,7 @@ pub fn server(
                     .default_service(web::to(nothing_here)),
             )
             .configure(nodes::health_routes)
+            .configure(metrics::routes)
             .default_service(web::to(nowhere))
     })
     .workers(2)

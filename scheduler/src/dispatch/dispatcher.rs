@@ -9,6 +9,7 @@ use super::{Canceller, TaskCache, Transport};
 use crate::cluster::{Clock, Membership, Registry, RuleBook};
 use crate::domain::routing::Rings;
 use crate::domain::{IdSource, Reason, Run, Status};
+use crate::metrics::METRICS;
 use crate::queue::{Batch, RunQueue};
 use crate::store::{Change, HandOver, HandStore, OutcomeStore, PermitStore, PlanStore, StoreError};
 use dashmap::DashMap;
@@ -256,6 +257,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
         let tries: Vec<i64> = items.iter().map(|i| *self.unconfirmed.entry((i.id, i.version)).or_insert(now)).collect();
         match self.store.hand_over(self.membership.id(), &items, now).await {
             Ok(mine) => {
+                METRICS.marks_lost.add(items.len().saturating_sub(mine.len()) as u64);
                 for item in &items {
                     self.unconfirmed.remove(&(item.id, item.version));
                 }

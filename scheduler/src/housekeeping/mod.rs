@@ -1,5 +1,9 @@
 //! Retention: what is older than `data.max_retain_days` goes, in bounded batches, by the node
-//! that holds the lease.
+//! that holds the lease. Statistics have a lease of their own.
+
+mod statistics;
+
+pub use statistics::{Statistician, StatisticsSettings};
 
 use crate::cluster::{Clock, Membership};
 use crate::store::{ClusterStore, Fence, HousekeepingStore, LeaseName, Result};
@@ -65,6 +69,11 @@ impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
             tracing::info!(logs = deleted, "old task logs deleted");
         }
         Ok(deleted)
+    }
+
+    /// Whether this node had the lease at its last look.
+    pub fn has_lease(&self) -> bool {
+        self.lock().is_some()
     }
 
     /// Lets another node do it at once.

@@ -39,6 +39,7 @@ mod rules;
 mod sessions;
 mod sql;
 mod starting;
+mod statistics;
 mod task_columns;
 mod tasks;
 mod tenants;
@@ -54,6 +55,7 @@ pub use roles::RoleView;
 pub use rules::ExecutorRule;
 pub use sessions::{SessionView, TokenView};
 pub use starting::{NewRun, StartedRun};
+pub use statistics::{Counted, Counting, FiguresFilter, Part, STATISTICS_LEASE_MS, StatisticsStore};
 pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent};
 pub use tenants::{AppFilter, AppView, TenantView};
 pub use users::{GrantView, NewGrant, UserFilter, UserRow, UserView};
@@ -87,6 +89,7 @@ pub trait Store:
     + FollowStore
     + ExecutorStore
     + HousekeepingStore
+    + StatisticsStore
 {
 }
 
@@ -102,6 +105,7 @@ impl<T> Store for T where
         + FollowStore
         + ExecutorStore
         + HousekeepingStore
+        + StatisticsStore
 {
 }
 
@@ -151,8 +155,10 @@ pub struct NodeState {
 pub enum LeaseName {
     /// Writing task logs ahead.
     Pregenerate,
-    /// Retention and statistics.
+    /// Retention.
     Housekeeping,
+    /// Statistics.
+    Statistics,
 }
 
 impl LeaseName {
@@ -162,6 +168,7 @@ impl LeaseName {
         match self {
             Self::Pregenerate => "pregenerate",
             Self::Housekeeping => "housekeeping",
+            Self::Statistics => "statistics",
         }
     }
 }

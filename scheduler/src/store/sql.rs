@@ -25,6 +25,7 @@ pub struct Statements {
     pub tasks: Sql,
     pub move_watermarks: Sql,
     pub moved_tasks: Sql,
+    pub watermark: Sql,
     pub insert_fires: Sql,
     pub take_over_fires: Sql,
     pub watch_fires: Sql,
@@ -97,6 +98,7 @@ pub struct Statements {
     pub purge_delete: Sql,
     pub purge_stale: Sql,
     pub purge_beside: [Sql; 4],
+    pub statistics: super::statistics::Statements,
     // tasks
     pub parents_of_tasks: Sql,
     pub names_of_tasks: Sql,
@@ -222,6 +224,7 @@ impl Statements {
                  AND (v.n_follow_up = 1 OR t.children = 0)",
                 rows(backend, 1, MARK)
             )),
+            watermark: sql("SELECT MIN(next_fire_at) FROM task"),
             insert_fires: sql(&format!(
                 "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, \
                  bucket, fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, \
@@ -576,6 +579,7 @@ impl Statements {
                     "DELETE FROM run_key WHERE log_id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = run_key.log_id)",
                 ),
             ],
+            statistics: super::statistics::Statements::new(backend),
             parents_of_tasks: sql(&format!(
                 "SELECT p.child_id, t.app_id, t.name, a.name, p.on_outcome FROM {} JOIN task_parent p ON p.child_id = v.n_id \
                  JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id ORDER BY p.child_id, p.id",

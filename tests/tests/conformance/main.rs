@@ -79,5 +79,6 @@ mod keys;
 mod lists;
 mod outcome;
 mod retention;
+mod statistics;
 
 mod random_steps;

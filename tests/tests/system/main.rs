@@ -56,6 +56,9 @@ mod edits;
 mod policies;
 mod retention;
 
+mod metrics;
+mod statistics;
+
 mod calendars;
 mod children;
 mod delayed;
