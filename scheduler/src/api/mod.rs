@@ -6,6 +6,7 @@ mod calendars;
 mod cluster;
 mod logs;
 mod problem;
+mod quotas;
 mod rules;
 mod runs;
 mod schedules;
@@ -84,6 +85,7 @@ pub fn server(api: Api, listener: TcpListener) -> std::io::Result<(Server, Serve
                     .configure(schedules::routes)
                     .configure(calendars::routes)
                     .configure(rules::routes)
+                    .configure(quotas::routes)
                     .configure(logs::routes)
                     .configure(cluster::routes)
                     .default_service(web::to(nothing_here)),

@@ -6,6 +6,7 @@ use super::tasks::parse_id;
 use super::{Api, body};
 use crate::domain::FieldError;
 use crate::domain::executor::WEIGHT_MAX;
+use crate::domain::quota::COUNT_MAX;
 use crate::domain::rules::{MaintenanceWindow, WindowAction};
 use crate::store::{ExecutorRule, Scope};
 use actix_web::{HttpResponse, web};
@@ -15,13 +16,9 @@ use serde_json::{Value, json};
 /// Longest maintenance window, ms: thirty days.
 const WINDOW_MS_MAX: i64 = 30 * 86_400_000;
 
-/// Largest bound on runs at once.
-const CONCURRENT_MAX: i32 = 1_000_000;
-
 /// Routes.
 pub fn routes(config: &mut web::ServiceConfig) {
     config
-        .route("/tenants/{tenant}/limits", web::put().to(bound_tenant))
         .route("/tenants/{tenant}/apps/{app}/limits", web::put().to(bound_app))
         .service(web::resource("/tenants/{tenant}/maintenance").get(list_windows).post(add_window))
         .route("/tenants/{tenant}/maintenance/{id}", web::delete().to(drop_window))
@@ -36,22 +33,11 @@ struct Limits {
 
 impl Limits {
     fn check(&self) -> Result<(), FieldError> {
-        if (0..=CONCURRENT_MAX).contains(&self.max_concurrent) {
+        if (0..=COUNT_MAX).contains(&self.max_concurrent) {
             return Ok(());
         }
         Err(FieldError::new("max_concurrent", "0 (no bound) to 1000000 are allowed"))
     }
-}
-
-async fn bound_tenant(
-    api: web::Data<Api>,
-    tenant: web::Path<String>,
-    payload: web::Payload,
-) -> Result<HttpResponse, Problem> {
-    let limits: Limits = body::json(payload).await?;
-    limits.check()?;
-    api.store.bound_tenant(&tenant, limits.max_concurrent).await?;
-    Ok(HttpResponse::Ok().json(json!({ "max_concurrent": limits.max_concurrent })))
 }
 
 async fn bound_app(

@@ -10,6 +10,7 @@ mod choose;
 mod dispatcher;
 mod http;
 mod judge;
+mod pace;
 mod parcel;
 mod pump;
 mod send;

@@ -19,12 +19,10 @@ impl RuleStore for SqlStore {
         const ACTION: &str = "read the rules";
         // The version first: a change that comes in between is read again.
         let version = self.rule_version().await?;
-        let bounds = |table: &str| {
-            Sql::new(self.backend, &format!("SELECT id, max_concurrent FROM {table} WHERE max_concurrent > 0"))
-        };
+        let bounded = Sql::new(self.backend, "SELECT id, max_concurrent FROM app WHERE max_concurrent > 0");
         let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
-        let apps = self.query(ACTION, &bounds("app"), [], read).await?.into_iter().collect();
-        let tenants = self.query(ACTION, &bounds("tenant"), [], read).await?.into_iter().collect();
+        let apps = self.query(ACTION, &bounded, [], read).await?.into_iter().collect();
+        let tenants = self.bounded_tenants(ACTION).await?;
         let mut rules = Rules { version, apps, tenants, ..Rules::default() };
         let windows = Sql::new(
             self.backend,
@@ -76,18 +74,6 @@ pub struct ExecutorRule {
 }
 
 impl SqlStore {
-    /// Bounds the runs at once of a tenant; 0 is no bound.
-    pub async fn bound_tenant(&self, tenant: &str, max_concurrent: i32) -> Result<()> {
-        const ACTION: &str = "bound a tenant";
-        let sql = Sql::new(self.backend, "UPDATE tenant SET max_concurrent = {2} WHERE name = {1}");
-        let tx = self.begin(ACTION).await?;
-        self.bump_rules(&tx).await?;
-        let id = self.tenant_id(tenant).await?;
-        tx.execute(&sql, [tenant.into(), max_concurrent.into()]).await?;
-        tracing::info!(tenant = id, max_concurrent, "runs at once bounded");
-        tx.commit().await
-    }
-
     /// Bounds the runs at once of an app; 0 is no bound.
     pub async fn bound_app(&self, tenant: &str, app: &str, max_concurrent: i32) -> Result<()> {
         const ACTION: &str = "bound an app";

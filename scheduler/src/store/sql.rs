@@ -58,6 +58,13 @@ pub struct Statements {
     pub permit_back: Sql,
     pub permit_insert: Sql,
     pub permit_holders: Sql,
+    pub note_waits: Sql,
+    pub rate_lock: Sql,
+    pub rate_insert: Sql,
+    pub rates: Sql,
+    pub rate_write: Sql,
+    pub over_quota: Sql,
+    pub ask_anew: Sql,
     pub uses: Sql,
     pub use_insert: Sql,
     pub use_add: Sql,
@@ -96,6 +103,8 @@ pub struct Statements {
     pub purge_delete: Sql,
     pub purge_stale: Sql,
     pub purge_beside: [Sql; 4],
+    pub purge_look: Sql,
+    pub purge_beside_these: [Sql; 4],
     // tasks
     pub parents_of_tasks: Sql,
     pub names_of_tasks: Sql,
@@ -384,6 +393,39 @@ impl Statements {
                  WHERE +l.status = {DISPATCHED}",
                 rows(backend, 1, ID)
             )),
+            note_waits: from(
+                "task_log",
+                "reason = v.n_reason",
+                &[("id", Kind::Big), ("version", Kind::Big), ("reason", Kind::Text)],
+                &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status = {QUEUED} AND l.reason = ''"),
+            ),
+            rate_lock: from("tenant_rate", "turn = l.turn + 1", ID, "l.id = v.n_id"),
+            rate_insert: sql(&format!(
+                "INSERT INTO tenant_rate (id, turn, places) SELECT v.n_id, 0, '{{}}' FROM {} WHERE 1 = 1 {}",
+                rows(backend, 1, ID),
+                or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = tenant_rate.id")
+            )),
+            rates: sql(&format!(
+                "SELECT r.id, t.max_fires_per_minute, r.places FROM {} JOIN tenant_rate r ON r.id = v.n_id \
+                 JOIN tenant t ON t.id = r.id",
+                rows(backend, 1, ID)
+            )),
+            rate_write: from(
+                "tenant_rate",
+                "places = v.n_places",
+                &[("id", Kind::Big), ("places", Kind::Text)],
+                "l.id = v.n_id",
+            ),
+            over_quota: sql(&format!(
+                "SELECT l.id FROM task_log l WHERE l.status IN ({INIT}, {RETRY}) AND l.tenant_id = {{1}} AND \
+                 l.reason = 'over_quota' LIMIT {{2}}"
+            )),
+            ask_anew: from(
+                "task_log",
+                "due_time = CASE WHEN l.fire_time > {2} THEN l.fire_time ELSE {2} END, reason = '', version = l.version + 1",
+                ID,
+                &format!("l.id = v.n_id AND +l.status IN ({INIT}, {RETRY}) AND l.reason = 'over_quota'"),
+            ),
             uses: sql(&format!(
                 "SELECT task_id, address, uses, last_use FROM routing_use WHERE task_id IN {}",
                 in_rows(1)
@@ -572,6 +614,14 @@ impl Statements {
                     "DELETE FROM run_key WHERE log_id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = run_key.log_id)",
                 ),
             ],
+            // By the logs' own order, whatever a tenant has among them.
+            purge_look: sql(&format!(
+                "SELECT l.id, CASE WHEN t.retain_days = {{4}} AND l.status >= {SUCCEEDED} AND l.finished_at < {{5}} THEN 1 \
+                 ELSE 0 END FROM task_log l LEFT JOIN tenant t ON t.id = l.tenant_id WHERE l.id > {{1}} AND l.id < {{2}} \
+                 ORDER BY l.id LIMIT {{3}}"
+            )),
+            purge_beside_these: [("follow_up", "id"), ("permit", "id"), ("backfill_run", "id"), ("run_key", "log_id")]
+                .map(|(table, key)| sql(&format!("DELETE FROM {table} WHERE {key} IN {}", in_rows(1)))),
             parents_of_tasks: sql(&format!(
                 "SELECT p.child_id, t.app_id, t.name, a.name, p.on_outcome FROM {} JOIN task_parent p ON p.child_id = v.n_id \
                  JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id ORDER BY p.child_id, p.id",

@@ -11,6 +11,7 @@ use super::{HandedRun, Result, Scope, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
 use crate::domain::{Reason, Status};
 use sea_orm::{DbErr, QueryResult, Value};
+use std::collections::BTreeMap;
 
 /// Whether a task fires by itself, and why not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -159,6 +160,14 @@ impl SqlStore {
             });
         }
         let tx = self.begin("change tasks").await?;
+        // By tenant, in one order for everybody.
+        let mut by_tenant: BTreeMap<i64, (&str, usize)> = BTreeMap::new();
+        for (task, scope) in new.iter().zip(&scopes) {
+            by_tenant.entry(scope.tenant_id).or_insert((&task.tenant, 0)).1 += 1;
+        }
+        for (tenant_id, (name, count)) in by_tenant {
+            self.refuse_too_many_tasks(&tx, tenant_id, name, count).await?;
+        }
         for (task, scope) in new.iter().zip(&scopes) {
             self.insert_task(&tx, task, *scope, now, IfThere::Refuse).await?;
         }

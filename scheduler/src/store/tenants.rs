@@ -170,7 +170,8 @@ impl SqlStore {
         })
     }
 
-    pub(super) async fn tenant_id(&self, name: &str) -> Result<i64> {
+    /// The id of the tenant of that name.
+    pub async fn tenant_id(&self, name: &str) -> Result<i64> {
         let sql = Sql::new(self.backend, "SELECT id FROM tenant WHERE name = {1}");
         let found = self.query("find a tenant", &sql, [name.into()], |row| row.try_get_by_index(0)).await?;
         found.first().copied().ok_or_else(|| {

@@ -2,6 +2,7 @@
 
 use crate::fixture::World;
 use carillon::domain::calendar::CalendarSpec;
+use carillon::domain::quota::Quotas;
 use carillon::domain::rules::{MaintenanceWindow, WindowAction};
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{Origin, Status};
@@ -37,7 +38,8 @@ databases!(
 
 async fn rules_are_read_when_they_change(world: World, store: SqlStore) {
     let before = store.rule_version().await.unwrap();
-    store.bound_tenant("retail", 7).await.unwrap();
+    let seven = Quotas { max_concurrent: 7, ..Quotas::default() };
+    store.set_quotas(world.scope.tenant_id, &seven, world.now).await.unwrap();
     store.bound_app("retail", "orders", 3).await.unwrap();
     let window = |id, starts_at, ends_at| MaintenanceWindow {
         id,
@@ -52,17 +54,18 @@ async fn rules_are_read_when_they_change(world: World, store: SqlStore) {
     store.add_window("retail", &open, world.now).await.unwrap();
     let rules = store.rules(world.now).await.unwrap();
     assert!(rules.version > before && rules.version == store.rule_version().await.unwrap());
-    assert_eq!(rules.tenants.get(&world.scope.tenant_id), Some(&7));
+    assert_eq!(rules.concurrent(world.scope.tenant_id), Some(7));
     assert_eq!(rules.apps.get(&world.scope.app_id), Some(&3));
     let found = rules.window_at(world.scope.tenant_id, world.now + 10).unwrap();
     assert_eq!((found.id, found.action, found.note.as_str()), (open.id, WindowAction::Postpone, "disks"));
     assert_eq!(store.windows("retail", world.now).await.unwrap().len(), 1);
     store.drop_window("retail", open.id).await.unwrap();
     assert_eq!(store.drop_window("retail", open.id).await.unwrap_err().kind(), StoreErrorKind::NotFound);
-    store.bound_tenant("retail", 0).await.unwrap();
+    store.set_quotas(world.scope.tenant_id, &Quotas::default(), world.now).await.unwrap();
     let rules = store.rules(world.now).await.unwrap();
     assert!(rules.tenants.is_empty() && rules.windows.is_empty());
-    assert_eq!(store.bound_tenant("nobody", 1).await.unwrap_err().kind(), StoreErrorKind::NotFound);
+    let refused = store.set_quotas(world.id(), &seven, world.now).await.unwrap_err();
+    assert_eq!(refused.kind(), StoreErrorKind::NotFound);
 }
 
 async fn executors_keep_what_a_person_said_of_their_address(world: World, store: SqlStore) {

@@ -8,6 +8,7 @@ use carillon::domain::{Reason, Run, Status};
 use carillon::store::{
     Activity, LogView, NewTask, Result, Scope, ShardCounts, StoreError, StoreErrorKind, TaskChange, TaskView, Unsent,
 };
+use std::collections::BTreeSet;
 
 /// An exhausted schedule wrote at most a day ahead, ms.
 const DAY_MS: i64 = 86_400_000;
@@ -147,6 +148,12 @@ impl State {
     }
 
     fn apply(&mut self, new: &[NewTask], changes: &[TaskChange], now: i64, at: i64) -> Result<Vec<Unsent>> {
+        let tenant_of = |task: &NewTask| self.tenants.get(&task.tenant).copied();
+        let tenants: BTreeSet<i64> = new.iter().filter_map(tenant_of).collect();
+        for tenant in tenants {
+            let count = new.iter().filter(|task| tenant_of(task) == Some(tenant)).count();
+            self.refuse_too_many_tasks(tenant, count)?;
+        }
         for task in new {
             let app = (task.tenant.clone(), task.app.clone());
             let Some(scope) = self.apps.get(&app).copied() else {

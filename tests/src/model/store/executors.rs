@@ -179,17 +179,22 @@ impl State {
             apps.iter().find(|(_, scope)| **scope == wanted).map(|(names, _)| names.clone())
         };
         let (tenant, app) = name_of(scope, &self.apps).expect("the app exists");
+        let mut room = self.task_room(scope.tenant_id).unwrap_or(i64::MAX);
         for handler in handlers {
-            if !self.handlers.insert((scope.tenant_id, scope.app_id, handler.name.clone())) {
+            let taken = |row: &TaskRow| row.view.scope == scope && row.view.spec.name == handler.name;
+            let has_task = self.tasks.values().any(taken);
+            let key = (scope.tenant_id, scope.app_id, handler.name.clone());
+            if self.handlers.contains(&key) || (room <= 0 && !has_task) {
                 continue;
             }
+            self.handlers.insert(key);
             // The handler's own row takes an id first.
             new_id();
             let id = new_id();
-            let taken = |row: &TaskRow| row.view.scope == scope && row.view.spec.name == handler.name;
-            if self.tasks.values().any(taken) {
+            if has_task {
                 continue;
             }
+            room -= 1;
             let (tenant, app) = (tenant.clone(), app.clone());
             let task = NewTask { id, tenant, app, spec: defaults_of(handler), activity: Activity::default() };
             self.insert_task(&task, scope, now).expect("checked definitions can be stored");
