@@ -112,9 +112,13 @@ impl Rate {
         self.behind_us = 0;
     }
 
-    /// Places in the minute before `now` (ms).
+    /// Places in the minute before `now` (ms), under a quota of `per_minute`: while runs wait for
+    /// theirs, all of them.
     #[must_use]
-    pub fn used(&self, now: i64) -> i64 {
+    pub fn used(&self, per_minute: i32, now: i64) -> i64 {
+        if self.behind(now).is_some() {
+            return i64::from(per_minute);
+        }
         let in_it = self.taken.iter().filter(|(last, _)| (now - WINDOW_MS + 1..=now).contains(last));
         in_it.map(|(_, count)| count).sum()
     }
@@ -200,7 +204,8 @@ mod tests {
         assert_eq!(got, [500, 500, 500, 500, 60_500, 75_500, 90_500]);
         // Also who comes later stands behind them.
         assert_eq!(places(&mut rate, 4, &[90_000, 200_000]), [105_500, 200_000]);
-        assert_eq!((rate.used(90_500), rate.behind(90_500), rate.behind(105_500)), (3, Some(105_500), None));
+        assert_eq!((rate.used(4, 90_500), rate.behind(90_500)), (4, Some(105_500)));
+        assert_eq!((rate.used(4, 120_500), rate.behind(105_500)), (3, None));
     }
 
     #[test]

@@ -84,12 +84,11 @@ impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
                 break;
             }
             let before = self.clock.now_ms() - age;
-            let step = match days {
-                Some(days) => self.store.purge_of(days, before, BATCH).await?,
-                None => {
-                    let deleted = self.store.purge(before, BATCH).await?;
-                    Purged { deleted, is_more: deleted >= BATCH }
-                }
+            let step = if let Some(days) = days {
+                self.store.purge_of(days, before, BATCH).await?
+            } else {
+                let deleted = self.store.purge(before, BATCH).await?;
+                Purged { deleted, is_more: deleted >= BATCH }
             };
             deleted += step.deleted;
             if !step.is_more {

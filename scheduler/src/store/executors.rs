@@ -188,15 +188,7 @@ impl SqlStore {
         let left_out =
             if news { self.register_handlers(&tx, scope, &register.handlers, new_id, now).await? } else { Vec::new() };
         tx.commit().await?;
-        if !left_out.is_empty() {
-            tracing::warn!(
-                tenant = tenant_id,
-                app = app_id,
-                handlers = left_out.join(", "),
-                "no tasks made for new handlers: the tenant has as many as it may (its quota max_tasks); the next \
-                 process that registers them asks again"
-            );
-        }
+        say_what_was_left_out(scope, &left_out);
         Ok(id)
     }
 
@@ -274,6 +266,18 @@ impl SqlStore {
         let names = to_json("register an executor", &names)?;
         let found = tx.query(&sql, [names.into(), tenant_id.into(), app_id.into()], |row| row.try_get_by_index(0));
         Ok(found.await?.into_iter().collect())
+    }
+}
+
+fn say_what_was_left_out(scope: Scope, handlers: &[String]) {
+    if !handlers.is_empty() {
+        tracing::warn!(
+            tenant = scope.tenant_id,
+            app = scope.app_id,
+            handlers = handlers.join(", "),
+            "no tasks made for new handlers: the tenant has as many as it may (its quota max_tasks); the next process \
+             that registers them asks again"
+        );
     }
 }
 

@@ -51,10 +51,10 @@ impl HousekeepingStore for SqlStore {
         let Some((last, _)) = looked.last().copied() else { return Ok(Purged::default()) };
         let old: Vec<[i64; 1]> = looked.iter().filter(|(_, is_old)| *is_old == 1).map(|(id, _)| [*id]).collect();
         if !old.is_empty() {
-            let list = to_json(ACTION, &old)?;
-            self.execute(ACTION, &self.sql.purge_delete, [list.clone().into()]).await?;
+            let ids = to_json(ACTION, &old)?;
+            self.execute(ACTION, &self.sql.purge_delete, [ids.clone().into()]).await?;
             for beside in &self.sql.purge_beside_these {
-                self.execute(ACTION, beside, [list.clone().into()]).await?;
+                self.execute(ACTION, beside, [ids.clone().into()]).await?;
             }
         }
         let update = Sql::new(self.backend, "UPDATE purge_cursor SET seen = {2} WHERE id = {1}");

@@ -45,7 +45,7 @@ pub use calendars::CalendarView;
 pub use connect::{DatabaseSettings, SqlStore};
 pub use error::{StoreError, StoreErrorKind};
 pub use logs::{LogFilter, LogView, ShardCounts};
-pub use quotas::{DELAYED_MAX, QuotaUse};
+pub use quotas::{DELAYED_MAX, QuotaUse, TaskRoom};
 pub use rules::ExecutorRule;
 pub use starting::{NewRun, StartedRun};
 pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent};

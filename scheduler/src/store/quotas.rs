@@ -129,7 +129,7 @@ impl SqlStore {
                  (SELECT COUNT(*) FROM task_log WHERE status = {} AND tenant_id = {{1}} AND parent_id = 0), \
                  (SELECT COUNT(*) FROM (SELECT l.id FROM task_log l WHERE l.status IN ({}, {}, {}) AND \
                  l.tenant_id = {{1}} AND l.due_time > {{2}} AND l.reason = '{}' LIMIT {DELAYED_MAX}) d), \
-                 (SELECT places FROM tenant_rate WHERE id = {{1}})",
+                 t.max_fires_per_minute, (SELECT places FROM tenant_rate WHERE id = {{1}}) FROM tenant t WHERE t.id = {{1}}",
                 Status::Dispatched as i16,
                 Status::Init as i16,
                 Status::Queued as i16,
@@ -139,15 +139,16 @@ impl SqlStore {
         );
         let read = |row: &QueryResult| {
             let count = |at| row.try_get_by_index::<i64>(at);
-            Ok(([count(0)?, count(1)?, count(2)?], row.try_get_by_index::<Option<String>>(3)?))
+            let per_minute: i32 = row.try_get_by_index(3)?;
+            Ok(([count(0)?, count(1)?, count(2)?], per_minute, row.try_get_by_index::<Option<String>>(4)?))
         };
         let found = self.query(ACTION, &sql, [tenant_id.into(), now.into()], read).await?;
-        let Some(([tasks, runs, delayed], places)) = found.into_iter().next() else {
+        let Some(([tasks, runs, delayed], per_minute, places)) = found.into_iter().next() else {
             return Err(no_tenant(ACTION, tenant_id));
         };
         let rate = places.map_or(Ok(None), |places| rates::parse(&places).map(Some))?.unwrap_or_default();
         let delayed_until = rate.behind(now).filter(|_| delayed > 0);
-        Ok(QuotaUse { tasks, runs, fires: rate.used(now), delayed, delayed_until })
+        Ok(QuotaUse { tasks, runs, fires: rate.used(per_minute, now), delayed, delayed_until })
     }
 
     fn quotas_sql(&self) -> Sql {
@@ -163,15 +164,19 @@ impl SqlStore {
         name: &str,
         count: usize,
     ) -> Result<()> {
-        let Some(TaskRoom { most, used }) = self.task_room(tx, tenant_id).await? else { return Ok(()) };
-        let count = count as i64;
-        if used + count <= most {
-            return Ok(());
-        }
-        let message = format!(
-            "`{name}` may have {most} tasks (its quota max_tasks) and has {used}; {count} more do not fit, nothing was created"
-        );
-        Err(StoreError::refused("create tasks", FieldError::new("tenant", message)))
+        let room = self.task_room(tx, tenant_id).await?;
+        let refused = room.and_then(|room| room.refusal(name, count));
+        refused.map_or(Ok(()), |message| Err(StoreError::refused("create tasks", FieldError::new("tenant", message))))
+    }
+
+    /// The quotas of a tenant, and how many tasks it has.
+    pub async fn quotas_and_tasks(&self, tenant_id: i64) -> Result<(Quotas, TaskRoom)> {
+        const ACTION: &str = "count the tasks of a tenant";
+        let quotas = self.quotas(tenant_id).await?;
+        let count = Sql::new(self.backend, "SELECT COUNT(*) FROM task WHERE tenant_id = {1}");
+        let found: Vec<i64> = self.query(ACTION, &count, [tenant_id.into()], |row| row.try_get_by_index(0)).await?;
+        let used = found.first().copied().unwrap_or(0);
+        Ok((quotas, TaskRoom { most: i64::from(quotas.max_tasks), used }))
     }
 
     /// How many tasks a tenant may have and has; `None` when it has no quota. Whoever asks this
@@ -195,11 +200,26 @@ impl SqlStore {
 }
 
 /// A tenant's quota of tasks.
-pub(super) struct TaskRoom {
-    /// It may have so many.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskRoom {
+    /// It may have so many; 0 is no bound.
     pub most: i64,
     /// It has so many.
     pub used: i64,
+}
+
+impl TaskRoom {
+    /// Why `count` more are refused, if they are.
+    #[must_use]
+    pub fn refusal(&self, tenant: &str, count: usize) -> Option<String> {
+        let Self { most, used } = *self;
+        (most > 0 && used + count as i64 > most).then(|| {
+            format!(
+                "`{tenant}` may have {most} tasks (its quota max_tasks) and has {used}; {count} more do not fit, \
+                 nothing is created"
+            )
+        })
+    }
 }
 
 fn quotas(row: &QueryResult) -> std::result::Result<(i64, Quotas), DbErr> {

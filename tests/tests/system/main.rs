@@ -47,6 +47,7 @@ mod results;
 mod blocking;
 mod killing;
 mod limits;
+mod quotas;
 mod retries;
 mod routing;
 mod shards;
