@@ -53,6 +53,7 @@ fn ask_of(Parcel { run, task, .. }: &Parcel, now: i64) -> Ask {
         version: run.version,
         failures: run.failures,
         tenant_id: run.tenant_id,
+        priority: run.priority,
         at: run.due_time.max(now),
         latest: gives_up.min(now.saturating_add(DELAY_MS_MAX)),
         back_to: if run.failures > 0 { Status::Retry } else { Status::Init },

@@ -365,6 +365,22 @@ impl Change {
             finished_at: 0,
         }
     }
+
+    /// The step of a run that waits for its place and has changed it with a more urgent one.
+    #[must_use]
+    pub fn overtaken(run: &rate::Waiting) -> Self {
+        Self {
+            id: run.id,
+            version: run.version,
+            to: Status::Init,
+            due_time: run.due_time,
+            failures: run.failures,
+            reason: Reason::OverQuota,
+            message: "a more urgent run of the tenant took its place (quota max_fires_per_minute)".to_owned(),
+            started_at: 0,
+            finished_at: 0,
+        }
+    }
 }
 
 /// One run to hand to one executor.
@@ -411,7 +427,9 @@ pub trait PermitStore: Send + Sync {
     async fn note_waits(&self, waits: &[(i64, i64, Reason)]) -> Result<()>;
     /// In one transaction: takes places in the rates of the runs' tenants, in the order of `asks`,
     /// and puts those back that have a later one: due then, [`Reason::OverQuota`]. Answers what each
-    /// got. The quota is the one that stands in the database, whatever the caller has heard of.
+    /// got. The quota is the one that stands in the database, whatever the caller has heard of. A run
+    /// that would wait changes places with the first less urgent one that waits (INIT, and without a
+    /// time-out for waiting).
     async fn pace(&self, asks: &[rate::Ask], now: i64) -> Result<Vec<Place>>;
     /// DISPATCHED runs of these tasks that hold permits.
     async fn holders(&self, tasks: &[i64]) -> Result<Vec<HandedRun>>;

@@ -63,6 +63,7 @@ pub struct Statements {
     pub rate_insert: Sql,
     pub rates: Sql,
     pub rate_write: Sql,
+    pub rate_line: Sql,
     pub over_quota: Sql,
     pub ask_anew: Sql,
     pub uses: Sql,
@@ -416,6 +417,12 @@ impl Statements {
                 &[("id", Kind::Big), ("places", Kind::Text)],
                 "l.id = v.n_id",
             ),
+            // Who waits only so long keeps his place.
+            rate_line: sql(&format!(
+                "SELECT l.id, l.version, l.failures, l.priority, l.due_time FROM task_log l JOIN task t ON t.id = l.task_id \
+                 WHERE l.status = {INIT} AND l.due_time > {{3}} AND l.due_time < {{4}} AND l.tenant_id = {{1}} AND \
+                 l.priority < {{2}} AND l.reason = 'over_quota' AND t.wait_timeout_ms = 0 ORDER BY l.due_time LIMIT {{5}}"
+            )),
             over_quota: sql(&format!(
                 "SELECT l.id FROM task_log l WHERE l.status IN ({INIT}, {RETRY}) AND l.tenant_id = {{1}} AND \
                  l.reason = 'over_quota' LIMIT {{2}}"

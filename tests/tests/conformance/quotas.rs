@@ -1,14 +1,17 @@
 //! Quotas of tenants: tasks, and fires in a minute.
 
 use crate::fixture::World;
+use carillon::domain::plan::Plan;
 use carillon::domain::quota::Quotas;
 use carillon::domain::rate::{Ask, Place};
+use carillon::domain::task::TaskSpec;
 use carillon::domain::{Reason, Run, Status};
 use carillon::store::{NewTask, StoreErrorKind};
 use carillon_protocol::{HandlerInfo, Register};
 
 cases!(
     what_is_over_the_rate_is_put_back_until_its_place,
+    the_urgent_change_places_with_those_that_wait,
     two_nodes_share_one_rate,
     another_rate_lets_delayed_runs_ask_anew,
     tasks_beyond_the_quota_are_refused_as_a_whole,
@@ -33,6 +36,7 @@ fn ask(world: &World, run: &Run) -> Ask {
         version: run.version,
         failures: run.failures,
         tenant_id: run.tenant_id,
+        priority: run.priority,
         at: world.now,
         latest: i64::MAX,
         back_to: Status::Init,
@@ -73,6 +77,43 @@ async fn what_is_over_the_rate_is_put_back_until_its_place(world: World) {
         assert!(run.has_place());
     }
     assert!(world.store.pace(&[], world.now).await.unwrap().is_empty());
+}
+
+async fn the_urgent_change_places_with_those_that_wait(world: World) {
+    limit_fires(&world, 1).await;
+    let patient = queued(&world, 3).await;
+    let impatient = TaskSpec { wait_timeout_ms: 3_600_000, ..World::every_second("impatient") };
+    let impatient = world.started(&impatient).await;
+    let impatient = world.write(&impatient, [world.now]).await;
+    let impatient = world.store.claim(1, impatient, world.now).await.unwrap();
+    let urgent = urgent_runs(&world, 9, 3).await;
+    let at = |minutes: i64| Place::Later(world.now + minutes * MINUTE);
+    assert_eq!(
+        pace(&world, &[&patient[..1], &impatient, &patient[1..]].concat()).await,
+        [Place::Now, at(1), at(2), at(3)]
+    );
+    // Behind the one that waits only so long, before the others, and then there is nobody less urgent.
+    assert_eq!(pace(&world, &urgent).await, [at(2), at(3), at(6)]);
+    let due = async |run: &Run| {
+        let run = world.row(run).await.handed.run;
+        assert_eq!((run.status, run.reason), (Status::Init, Reason::OverQuota));
+        (run.due_time - world.now) / MINUTE
+    };
+    assert_eq!([due(&impatient[0]).await, due(&patient[1]).await, due(&patient[2]).await], [1, 4, 5]);
+    assert_eq!([due(&urgent[0]).await, due(&urgent[1]).await, due(&urgent[2]).await], [2, 3, 6]);
+    // What a node has claimed keeps its place.
+    let claimed = world.row(&patient[1]).await.handed.run;
+    world.store.claim(1, vec![claimed], world.now).await.unwrap();
+    assert_eq!(pace(&world, &urgent_runs(&world, 8, 2).await).await, [at(5), at(8)]);
+}
+
+/// Queued runs of a task of that priority.
+async fn urgent_runs(world: &World, priority: i32, count: i64) -> Vec<Run> {
+    let task = world.started(&TaskSpec { priority, ..World::every_second(&format!("urgent-{priority}")) }).await;
+    let plan = world.plan(&task, (0..count).map(|at| world.now + at));
+    world.store.write_ahead(None, &[Plan { priority, ..plan }], world.now).await.unwrap();
+    let runs = world.rows(task.id).await.into_iter().map(|log| log.handed.run).collect();
+    world.store.claim(1, runs, world.now).await.unwrap()
 }
 
 async fn two_nodes_share_one_rate(world: World) {

@@ -4,7 +4,7 @@ use super::ModelStore;
 use super::rows::State;
 use async_trait::async_trait;
 use carillon::domain::permit::{Ask, Held, Limit, grant};
-use carillon::domain::rate::{self, Place};
+use carillon::domain::rate::{self, Place, Waiting};
 use carillon::domain::routing::{Use, UseChange};
 use carillon::domain::{Origin, Reason, Run, Status};
 use carillon::store::{Change, HandedRun, PermitStore, Result};
@@ -59,20 +59,27 @@ impl PermitStore for ModelStore {
 
     async fn pace(&self, asks: &[rate::Ask], now: i64) -> Result<Vec<Place>> {
         self.call("pace", |state, at| {
-            let mut places = Vec::new();
-            for ask in asks {
-                let place = match state.fires_per_minute(ask.tenant_id) {
-                    Some(most) => state.rates.entry(ask.tenant_id).or_default().take(most, ask.at, ask.latest),
-                    None => Place::Now,
-                };
+            let of = |tenant: i64| {
+                let rate = state.rates.get(&tenant).cloned().unwrap_or_default();
+                (tenant, (state.fires_per_minute(tenant).unwrap_or(0), rate))
+            };
+            let mut rates: rate::Rates = asks.iter().map(|ask| of(ask.tenant_id)).collect();
+            let (mut places, urgent) = rate::take_all(asks, &mut rates);
+            for (tenant, urgent) in urgent {
+                let line = state.line(tenant);
+                for moved in rate::overtake(asks, &mut places, &urgent, line) {
+                    state.change_one(&Change::overtaken(&moved), at);
+                }
+            }
+            for (ask, place) in asks.iter().zip(&places) {
                 if let Place::Later(due_time) = place {
                     let most = state.fires_per_minute(ask.tenant_id).unwrap_or(0);
-                    state.change_one(&Change::delayed(ask, due_time, most), at);
+                    state.change_one(&Change::delayed(ask, *due_time, most), at);
                 }
-                places.push(place);
             }
-            for rate in state.rates.values_mut() {
+            for (tenant, (_, mut rate)) in rates {
                 rate.forget(now);
+                state.rates.insert(tenant, rate);
             }
             Ok(places)
         })
@@ -133,6 +140,24 @@ impl PermitStore for ModelStore {
 }
 
 impl State {
+    /// Runs of a tenant that wait for their places and may change them, by due time.
+    fn line(&self, tenant: i64) -> Vec<Waiting> {
+        let waits = |run: &&Run| {
+            run.tenant_id == tenant
+                && (run.status, run.reason) == (Status::Init, Reason::OverQuota)
+                && self.tasks.get(&run.task_id).is_some_and(|row| row.view.spec.wait_timeout_ms == 0)
+        };
+        let line = self.logs.values().map(|row| &row.run).filter(waits);
+        let mut line: Vec<Waiting> = line
+            .map(|run| {
+                let Run { id, version, failures, priority, due_time, .. } = *run;
+                Waiting { id, version, failures, priority, due_time }
+            })
+            .collect();
+        line.sort_by_key(|one| one.due_time);
+        line
+    }
+
     /// Permits that count, but for those of `own`.
     fn held(&self, own: &HashSet<i64>) -> Held {
         let mut held = Held::default();
