@@ -2,7 +2,7 @@
 //! over both, and leaves without losing or delaying anything.
 
 use crate::api;
-use crate::auth::{ApiToken, KeyRing, Verifier};
+use crate::auth::{Gate, KeyRing, SessionTimes, Throttle, Verifier};
 use crate::cluster::{Clock, ClusterClock};
 use crate::dispatch::{DispatchSettings, HttpTransport, Pump, PumpSettings};
 use crate::engine::{Engine, EngineSettings};
@@ -16,6 +16,7 @@ use crate::store::{NodeInfo, SqlStore};
 use crate::workers::{self, Ended, Parts, Workers};
 use anyhow::{Context, anyhow, bail};
 use carillon_protocol::ExecutorSettings;
+use secrecy::ExposeSecret;
 use std::future::Future;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -43,8 +44,6 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     let unusable = || format!("the database {} cannot be used (database.url)", settings.database.place());
     let store = SqlStore::connect(&settings.database).await.with_context(unusable)?;
     prepare_schema(&store, &settings).await.with_context(unusable)?;
-    let token = ApiToken::establish(&store, &settings.api.token, &settings.api.token_file);
-    let token = token.await.with_context(unusable)?;
     let keys = Arc::new(KeyRing::default());
     keys.refresh(&store).await.with_context(unusable)?;
     refuse_weak_keys(&keys, &settings)?;
@@ -70,6 +69,18 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         "node joined"
     );
 
+    let gate = gate(&store, &settings);
+    let now = engine.clock.now_ms();
+    let ids = (engine.ids.next(now), engine.ids.next(now));
+    let password =
+        gate.first_user(settings.auth.admin_password.expose_secret(), ids, now).await.with_context(unusable)?;
+    if let Some(password) = password {
+        // Not a log line: those are kept and sent elsewhere.
+        println!(
+            "First start: sign in as `admin` with the password {password} (shown once, to be changed at the first login)"
+        );
+    }
+
     let poke = Arc::new(Notify::new());
     let ended = Arc::new(Ended::default());
     let redefiner = Arc::new(Redefiner::new(engine.clone(), store.clone(), poke.clone()));
@@ -80,7 +91,9 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         ended: ended.clone(),
         verifier: Verifier::new(keys.clone()),
         keys: keys.clone(),
-        token,
+        gate,
+        rates: rates(settings.api.requests_per_second),
+        secure_cookie: settings.auth.secure_cookie,
         poke: poke.clone(),
         executor_settings: executor_settings(&settings),
         default_zone: settings.schedulers.time_zone,
@@ -125,6 +138,16 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     store.close().await;
     tracing::info!("stopped");
     failure.map_or(Ok(()), Err)
+}
+
+fn gate(store: &SqlStore, settings: &Settings) -> Gate {
+    let times = SessionTimes { idle_ms: ms(settings.auth.session_idle), max_ms: ms(settings.auth.session_max) };
+    Gate::new(store.clone(), settings.api.token.expose_secret(), times)
+}
+
+fn rates(per_second: u32) -> api::Rates {
+    let throttle = |per_second: u32| Throttle::new(5 * per_second, Duration::from_secs(1) / per_second.max(1));
+    api::Rates { addresses: throttle(2 * per_second), callers: throttle(per_second) }
 }
 
 fn listen(settings: &Settings) -> anyhow::Result<TcpListener> {

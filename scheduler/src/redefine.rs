@@ -3,8 +3,9 @@
 //! what the answer names.
 
 use crate::dispatch::TookBack;
+use crate::domain::audit::AuditNote;
 use crate::domain::task::{ScheduleKind, TaskSpec};
-use crate::domain::{Reason, Status};
+use crate::domain::{Reach, Reason, Status};
 use crate::engine::Engine;
 use crate::store::{
     Activity, HandedRun, NewTask, OutcomeStore, Result, SqlStore, TaskChange, TaskFilter, TaskView, Unsent,
@@ -38,6 +39,7 @@ pub fn change_of(before: TaskView, spec: TaskSpec, activity: Activity) -> TaskCh
 }
 
 /// Changes definitions, for whoever asks: the API, or the engine itself.
+#[derive(Clone)]
 pub struct Redefiner {
     engine: Arc<Engine<SqlStore>>,
     store: SqlStore,
@@ -49,6 +51,12 @@ impl Redefiner {
     /// Over the node's parts.
     pub fn new(engine: Arc<Engine<SqlStore>>, store: SqlStore, poke: Arc<Notify>) -> Self {
         Self { engine, store, poke }
+    }
+
+    /// The same, whose next change writes these notes into the audit.
+    #[must_use]
+    pub fn noting(&self, notes: Vec<AuditNote>) -> Self {
+        Self { store: self.store.noting(notes), ..self.clone() }
     }
 
     /// Creates and changes tasks (checked), all or none. Answers what could not be taken back of
@@ -83,10 +91,10 @@ impl Redefiner {
         self.apply(&[], &[change]).await.map(drop)
     }
 
-    /// The task of that id.
+    /// The task of that id, whosever it is.
     pub async fn find(&self, id: i64) -> Result<Option<TaskView>> {
         let filter = TaskFilter { id: Some(id), limit: 1, ..TaskFilter::default() };
-        Ok(self.store.list_tasks(&filter).await?.into_iter().next())
+        Ok(self.store.list_tasks(&Reach::All, &filter).await?.into_iter().next())
     }
 
     async fn follow(&self, change: &TaskChange, held: Unsent, now: i64) -> Result<Left> {

@@ -2,8 +2,9 @@
 //! overrides it, the environment overrides both. Everything is checked once, here.
 
 use crate::store::DatabaseSettings;
+use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 const DEFAULTS: &str = include_str!("../../conf/application.toml");
@@ -30,6 +31,8 @@ pub struct Settings {
     pub data: DataSettings,
     /// Management API.
     pub api: ApiSettings,
+    /// People.
+    pub auth: AuthSettings,
     /// Log output.
     pub log: LogSettings,
 }
@@ -98,19 +101,29 @@ pub struct DataSettings {
 }
 
 /// `[api]`
-#[derive(Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApiSettings {
-    /// Bearer token; empty: generated.
-    pub token: String,
-    /// Where a generated one is written.
-    pub token_file: PathBuf,
+    /// Bearer token with every permission; empty: there is none.
+    pub token: SecretString,
+    /// Requests of one caller per second, on average.
+    pub requests_per_second: u32,
 }
 
-impl std::fmt::Debug for ApiSettings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ApiSettings").field("token_file", &self.token_file).finish_non_exhaustive()
-    }
+/// `[auth]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuthSettings {
+    /// First password of `admin`; empty: made up.
+    pub admin_password: SecretString,
+    /// A session that is not used for so long is over.
+    #[serde(with = "humantime_serde")]
+    pub session_idle: Duration,
+    /// A session is over after so long.
+    #[serde(with = "humantime_serde")]
+    pub session_max: Duration,
+    /// Whether browsers send the cookie over TLS only.
+    pub secure_cookie: bool,
 }
 
 /// `[log]`
@@ -199,8 +212,17 @@ impl Settings {
                 "data.max_retain_days must be between 1 and 3650, data.purge_interval not 0",
             ),
             (
-                self.api.token.is_empty() || self.api.token.chars().count() >= TOKEN_CHARS_MIN,
-                "api.token must have at least 32 characters, or be empty to have one generated",
+                self.api.token.expose_secret().is_empty()
+                    || self.api.token.expose_secret().chars().count() >= TOKEN_CHARS_MIN,
+                "api.token must have at least 32 characters, or be empty",
+            ),
+            (
+                (1..=100_000).contains(&self.api.requests_per_second),
+                "api.requests_per_second must be between 1 and 100000",
+            ),
+            (
+                self.auth.session_idle >= Duration::from_mins(5) && self.auth.session_max >= self.auth.session_idle,
+                "auth.session_idle must be at least 5m, and auth.session_max at least that",
             ),
             (
                 ["sqlite:", "mysql:", "mariadb:", "postgres:", "postgresql:"]

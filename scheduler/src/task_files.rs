@@ -5,15 +5,18 @@
 mod parents;
 mod quotas;
 
-use crate::domain::FieldError;
 use crate::domain::task::file::{Entry, TaskFile};
 use crate::domain::task::{FieldChange, ScheduleKind, diff};
+use crate::domain::{FieldError, Reach};
 use crate::redefine::change_of;
 use crate::store::{Activity, NewTask, Result, Scope, SqlStore, StoreErrorKind, TaskChange, TaskView};
 use std::collections::{BTreeMap, HashMap};
 
 /// (tenant, app, name).
 type Name = (String, String, String);
+
+/// The place of a task whose app is not there.
+const NOWHERE: Scope = Scope { tenant_id: 0, app_id: 0 };
 
 /// What a file asks for.
 #[derive(Debug)]
@@ -38,8 +41,8 @@ pub struct Step {
 /// What an entry asks for.
 #[derive(Debug)]
 pub enum Action {
-    /// A task of this id.
-    Create(i64),
+    /// A task of this id, there.
+    Create(i64, Scope),
     /// Another definition or state.
     Change(Box<TaskView>, Vec<FieldChange>),
     /// Nothing: it is so.
@@ -49,7 +52,7 @@ pub enum Action {
 impl Action {
     fn id(&self) -> i64 {
         match self {
-            Self::Create(id) => *id,
+            Self::Create(id, _) => *id,
             Self::Change(task, _) | Self::Keep(task) => task.id,
         }
     }
@@ -62,13 +65,7 @@ pub fn changes_of(steps: &[Step]) -> (Vec<NewTask>, Vec<TaskChange>) {
     for Step { entry, action, .. } in steps {
         let spec = entry.spec.clone();
         match action {
-            Action::Create(id) => new.push(NewTask {
-                id: *id,
-                tenant: entry.tenant.clone(),
-                app: entry.app.clone(),
-                spec,
-                activity: activity(entry),
-            }),
+            Action::Create(id, scope) => new.push(NewTask { id: *id, scope: *scope, spec, activity: activity(entry) }),
             Action::Change(before, _) => changes.push(change_of((**before).clone(), spec, activity(entry))),
             Action::Keep(_) => {}
         }
@@ -80,9 +77,15 @@ pub fn changes_of(steps: &[Step]) -> (Vec<NewTask>, Vec<TaskChange>) {
 ///
 /// # Errors
 /// The database's; what the file has wrong is no error, but [`Planned::Refused`].
-pub async fn plan(store: &SqlStore, file: TaskFile, new_id: impl Fn() -> i64, now: i64) -> Result<Planned> {
+pub async fn plan(
+    store: &SqlStore,
+    reach: &Reach,
+    file: TaskFile,
+    new_id: impl Fn() -> i64,
+    now: i64,
+) -> Result<Planned> {
     let TaskFile { entries, broken, mut refused } = file;
-    let scopes = scopes(store, &entries, &mut refused).await?;
+    let scopes = scopes(store, reach, &entries, &mut refused).await?;
     refuse_calendars(store, &entries, &scopes, &mut refused).await?;
     let mut present = present(store, &entries, &scopes).await?;
     let quotas = quotas::of(store, &scopes).await?;
@@ -90,7 +93,8 @@ pub async fn plan(store: &SqlStore, file: TaskFile, new_id: impl Fn() -> i64, no
     for entry in entries {
         let name = (entry.tenant.clone(), entry.app.clone(), entry.spec.name.clone());
         let action = match present.remove(&name) {
-            None => Action::Create(new_id()),
+            // A file with an app that is not there is refused as a whole.
+            None => Action::Create(new_id(), scopes.get(&(name.0, name.1)).copied().unwrap_or(NOWHERE)),
             Some(task) => match changes(&task, &entry) {
                 changes if changes.is_empty() => Action::Keep(Box::new(task)),
                 changes => Action::Change(Box::new(task), changes),
@@ -109,6 +113,7 @@ pub async fn plan(store: &SqlStore, file: TaskFile, new_id: impl Fn() -> i64, no
 /// first entry that names it.
 async fn scopes(
     store: &SqlStore,
+    reach: &Reach,
     entries: &[Entry],
     refused: &mut Vec<FieldError>,
 ) -> Result<HashMap<(String, String), Scope>> {
@@ -123,7 +128,7 @@ async fn scopes(
             *more += 1;
             continue;
         }
-        match store.scope(&entry.tenant, &entry.app).await {
+        match store.scope(reach, &entry.tenant, &entry.app).await {
             Ok(scope) => drop(scopes.insert(place, scope)),
             Err(error) if error.kind() == StoreErrorKind::NotFound => {
                 missing.insert((&entry.tenant, &entry.app), (entry, 0));
@@ -134,10 +139,10 @@ async fn scopes(
     if missing.is_empty() {
         return Ok(scopes);
     }
-    let tenants: Vec<String> = store.tenants().await?.into_iter().map(|tenant| tenant.name).collect();
     for ((tenant, app), (entry, more)) in missing {
         let more = if more == 0 { String::new() } else { format!(" ({} tasks of the file name it)", more + 1) };
-        refused.push(if tenants.iter().any(|known| known == tenant) {
+        let is_there = !store.list_tenants(reach, Some(tenant), "", 1).await?.is_empty();
+        refused.push(if is_there {
             entry.refusal("app", &format!("tenant `{tenant}` has no app `{app}`; create it first{more}"))
         } else {
             entry.refusal("tenant", &format!("there is no tenant `{tenant}`; create it first{more}"))
@@ -155,14 +160,14 @@ async fn refuse_calendars(
 ) -> Result<()> {
     let mut known: HashMap<(&str, &str), bool> = HashMap::new();
     for entry in entries {
-        let is_placed = scopes.contains_key(&(entry.tenant.clone(), entry.app.clone()));
-        if !entry.started || entry.spec.calendar.is_empty() || !is_placed {
+        let Some(scope) = scopes.get(&(entry.tenant.clone(), entry.app.clone())) else { continue };
+        if !entry.started || entry.spec.calendar.is_empty() {
             continue;
         }
         let (tenant, calendar) = (entry.tenant.as_str(), entry.spec.calendar.as_str());
         let is_there = match known.get(&(tenant, calendar)) {
             Some(is_there) => *is_there,
-            None => !store.list_calendars(tenant, Some(calendar)).await?.is_empty(),
+            None => !store.list_calendars(scope.tenant_id, Some(calendar)).await?.is_empty(),
         };
         known.insert((tenant, calendar), is_there);
         if !is_there {

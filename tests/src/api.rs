@@ -94,6 +94,13 @@ impl Api {
         App { tenant: tenant.to_owned(), name: name.to_owned(), key: Key { id: text("id"), secret: text("secret") } }
     }
 
+    /// Bounds the runs at once of an app.
+    pub async fn bound_app(&self, tenant: &str, name: &str, max_concurrent: i32) {
+        let found = self.get(&format!("/apps?tenant={tenant}&name={name}")).await;
+        let id = id_of(&found["items"][0]["id"]).unwrap_or_else(|| panic!("no app {tenant}/{name} in {found}"));
+        self.put(&format!("/apps/{id}"), json!({ "max_concurrent": max_concurrent })).await;
+    }
+
     /// Makes a task of `app`; `fields` are added to (and win over) tenant, app and a start.
     pub async fn make_task(&self, app: &App, name: &str, handler: &str, fields: Value) -> i64 {
         let mut body = json!({

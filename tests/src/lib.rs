@@ -28,6 +28,7 @@ pub mod command;
 pub mod executor;
 pub mod node;
 pub mod report;
+pub mod tenants;
 pub mod visits;
 
 pub mod fake;

@@ -1,55 +1,118 @@
 //! Calendars of tenants. A new version counts for every task that names the calendar, at once.
 
+use super::input::{Page, Query, etag, if_match, refuse_stale};
+use super::operation::{self, Operation, delete, get};
 use super::problem::Problem;
 use super::{Api, body};
-use crate::domain::FieldError;
+use crate::auth::Caller;
+use crate::domain::audit::Target;
 use crate::domain::calendar::CalendarSpec;
+use crate::domain::{FieldError, Permission};
 use crate::redefine::change_of;
 use crate::store::CalendarView;
-use actix_web::{HttpResponse, web};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 /// Tasks redefined in one transaction.
 const TASKS_BATCH: u64 = 100;
 
-/// Routes.
-pub fn routes(config: &mut web::ServiceConfig) {
-    config
-        .route("/calendars/{tenant}", web::get().to(list))
-        .service(web::resource("/calendars/{tenant}/{name}").get(show).put(put).delete(delete));
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    use Permission as P;
+    vec![
+        get("/calendars/{tenant}", "list_calendars", P::CalendarsRead, "A tenant's calendars, by name")
+            .answers_page::<CalendarOutput>("The calendars")
+            .to(list),
+        get("/calendars/{tenant}/{name}", "show_calendar", P::CalendarsRead, "A calendar, or an earlier version of it")
+            .query::<Wanted>()
+            .answers::<CalendarOutput>(200, "The calendar")
+            .to(show),
+        operation::put(
+            "/calendars/{tenant}/{name}",
+            "put_calendar",
+            P::CalendarsEdit,
+            "Write a calendar's next version",
+        )
+        .if_match()
+        .body::<CalendarSpec>()
+        .answers::<PutCalendar>(200, "The calendar, and how many started tasks go by it now")
+        .to(put),
+        delete(
+            "/calendars/{tenant}/{name}",
+            "delete_calendar",
+            P::CalendarsDelete,
+            "Delete a calendar that no task names",
+        )
+        .answers_nothing("It is gone")
+        .to(remove),
+    ]
 }
 
-async fn list(api: web::Data<Api>, tenant: web::Path<String>) -> Result<HttpResponse, Problem> {
-    let calendars = api.store.list_calendars(&tenant, None).await?;
-    let items: Vec<Value> = calendars.iter().map(output).collect();
-    Ok(HttpResponse::Ok().json(json!({ "items": items })))
+/// A calendar.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CalendarVersion)]
+struct CalendarOutput {
+    /// Name, unique within the tenant.
+    name: String,
+    /// Grows with every change.
+    version: i64,
+    /// Epoch ms.
+    updated_at: i64,
+    #[serde(flatten)]
+    spec: CalendarSpec,
 }
 
-#[derive(Deserialize)]
+/// A calendar that was written.
+#[derive(Serialize, ToSchema)]
+struct PutCalendar {
+    calendar: CalendarOutput,
+    /// Started tasks that were redefined.
+    tasks: usize,
+}
+
+impl From<CalendarView> for CalendarOutput {
+    fn from(calendar: CalendarView) -> Self {
+        let CalendarView { name, version, spec, updated_at } = calendar;
+        Self { name, version, updated_at, spec }
+    }
+}
+
+async fn list(api: web::Data<Api>, caller: Caller, tenant: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let tenant = api.tenant(&caller, Permission::CalendarsRead, &tenant).await?;
+    let calendars = api.store.list_calendars(tenant.id, None).await?;
+    Ok(HttpResponse::Ok().json(Page::whole(calendars.into_iter().map(CalendarOutput::from).collect())))
+}
+
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
+    /// This version; the current one when absent.
     version: Option<i64>,
 }
 
 async fn show(
     api: web::Data<Api>,
+    caller: Caller,
     path: web::Path<(String, String)>,
-    wanted: web::Query<Wanted>,
+    wanted: Query<Wanted>,
 ) -> Result<HttpResponse, Problem> {
     let (tenant, name) = path.into_inner();
-    let found = match wanted.version {
-        Some(version) => api.store.calendar_version(&tenant, &name, version).await?,
-        None => api.store.list_calendars(&tenant, Some(&name)).await?.into_iter().next(),
+    let tenant = api.tenant(&caller, Permission::CalendarsRead, &tenant).await?;
+    let found = match wanted.0.version {
+        Some(version) => api.store.calendar_version(tenant.id, &name, version).await?,
+        None => api.store.list_calendars(tenant.id, Some(&name)).await?.into_iter().next(),
     };
     let calendar =
         found.ok_or_else(|| Problem::not_found(format!("there is no calendar `{name}` (of that version)")))?;
-    Ok(HttpResponse::Ok().json(output(&calendar)))
+    Ok(HttpResponse::Ok().insert_header(etag(calendar.version)).json(CalendarOutput::from(calendar)))
 }
 
 async fn put(
     api: web::Data<Api>,
+    caller: Caller,
     path: web::Path<(String, String)>,
+    request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let (tenant, name) = path.into_inner();
@@ -62,15 +125,31 @@ async fn put(
     if !refused.is_empty() {
         return Err(Problem::fields(refused));
     }
+    let tenant = api.whole_tenant(&caller, Permission::CalendarsEdit, &tenant).await?.id;
+    let before = api.store.list_calendars(tenant, Some(&name)).await?.into_iter().next();
+    let current = before.as_ref().map_or(0, |calendar| calendar.version);
+    let wanted = if_match(&request)?;
+    refuse_stale(wanted, current)?;
+    let change = (before.map(|calendar| audited(&calendar.spec)), Some(audited(&spec)));
+    let note = api.note(&caller, "put_calendar", tenant, target(&name), change);
     let now = api.engine.clock.now_ms();
-    let version = api.store.put_calendar(api.engine.ids.next(now), &tenant, &name, &spec, now).await?;
-    let tasks = redefine_tasks(&api, &tenant, &name).await?;
-    let view = CalendarView { name, version, spec, updated_at: now };
-    Ok(HttpResponse::Ok().json(json!({ "calendar": output(&view), "tasks": tasks })))
+    let store = api.store.noting(vec![note]);
+    let version = store.put_calendar(api.engine.ids.next(now), tenant, &name, &spec, wanted, now).await?;
+    let tasks = redefine_tasks(&api, tenant, &name).await?;
+    let calendar = CalendarOutput { name, version, updated_at: now, spec };
+    Ok(HttpResponse::Ok().insert_header(etag(version)).json(PutCalendar { calendar, tasks }))
+}
+
+fn target(name: &str) -> Target {
+    Target { kind: "calendar", id: name.to_owned(), name: name.to_owned() }
+}
+
+fn audited(spec: &CalendarSpec) -> String {
+    serde_json::to_string(spec).unwrap_or_default()
 }
 
 /// What was written ahead for the old version is taken back, and written for the new one.
-async fn redefine_tasks(api: &Api, tenant: &str, name: &str) -> Result<usize, Problem> {
+async fn redefine_tasks(api: &Api, tenant: i64, name: &str) -> Result<usize, Problem> {
     let (mut after, mut count) = (0, 0);
     loop {
         let tasks = api.store.tasks_of_calendar(tenant, name, after, TASKS_BATCH).await?;
@@ -88,21 +167,16 @@ async fn redefine_tasks(api: &Api, tenant: &str, name: &str) -> Result<usize, Pr
     }
 }
 
-async fn delete(api: web::Data<Api>, path: web::Path<(String, String)>) -> Result<HttpResponse, Problem> {
+async fn remove(
+    api: web::Data<Api>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+) -> Result<HttpResponse, Problem> {
     let (tenant, name) = path.into_inner();
-    api.store.delete_calendar(&tenant, &name).await?;
+    let tenant = api.whole_tenant(&caller, Permission::CalendarsDelete, &tenant).await?.id;
+    let before = api.store.list_calendars(tenant, Some(&name)).await?.into_iter().next();
+    let change = (before.map(|calendar| audited(&calendar.spec)), None);
+    let note = api.note(&caller, "delete_calendar", tenant, target(&name), change);
+    api.store.noting(vec![note]).delete_calendar(tenant, &name).await?;
     Ok(HttpResponse::NoContent().finish())
-}
-
-fn output(calendar: &CalendarView) -> Value {
-    json!({
-        "name": calendar.name,
-        "version": calendar.version,
-        "updated_at": calendar.updated_at,
-        "excluded_weekdays": calendar.spec.excluded_weekdays,
-        "excluded_days": calendar.spec.excluded_days,
-        "workdays": calendar.spec.workdays,
-        "excluded_hours": calendar.spec.excluded_hours,
-        "description": calendar.spec.description,
-    })
 }

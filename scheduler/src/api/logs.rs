@@ -1,39 +1,126 @@
 //! Task logs.
 
 use super::Api;
+use super::input::{Page, Query, limit, parse_id, parse_optional_id};
+use super::operation::{Operation, get, post};
 use super::problem::Problem;
-use super::tasks::parse_id;
-use crate::domain::{Reason, Status};
+use crate::auth::Caller;
+use crate::domain::audit::Target;
+use crate::domain::{Permission, Reason, Status};
 use crate::store::{Change, HandStore, LogFilter, LogView};
 use actix_web::{HttpResponse, web};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
-/// Items in one page at most.
-const PAGE_MAX: u64 = 1_000;
-
-/// Routes.
-pub fn routes(config: &mut web::ServiceConfig) {
-    config
-        .route("/task-logs", web::get().to(list))
-        .route("/task-logs/{id}", web::get().to(show))
-        .route("/task-logs/{id}/cancel", web::post().to(cancel));
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    use Permission as P;
+    vec![
+        get("/task-logs", "list_task_logs", P::TaskLogsRead, "Task logs, newest fire first")
+            .query::<LogQuery>()
+            .answers_page::<TaskLog>("A page of task logs")
+            .to(list),
+        get("/task-logs/{id}", "show_task_log", P::TaskLogsRead, "A task log")
+            .answers::<TaskLog>(200, "The log")
+            .to(show),
+        post("/task-logs/{id}/cancel", "cancel_run", P::TaskLogsCancel, "Cancel a run, or kill it when it runs")
+            .says("Of a sharded run all shards stop. A run that has ended is not changed: 409.")
+            .answers::<TaskLog>(200, "It is cancelled")
+            .answers::<TaskLog>(202, "Its executor has been told to stop it, and has not confirmed it yet")
+            .to(cancel),
+    ]
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
-struct Page {
+struct LogQuery {
+    /// Only of the tenant of this name.
     tenant: Option<String>,
+    /// Only of this task.
     task: Option<String>,
+    /// Only shards of this run.
     parent: Option<String>,
+    /// Only in this state.
     status: Option<String>,
+    /// `next` of the page before.
     before: Option<String>,
+    /// Items in the page, 1 to 500.
+    #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
 
-async fn list(api: web::Data<Api>, page: web::Query<Page>) -> Result<HttpResponse, Problem> {
-    let Page { tenant, task, parent, status, before, limit } = page.into_inner();
-    let id = |field: &str, text: Option<String>| text.map(|text| parse_id(field, &text)).transpose();
+/// How far a sharded run has come.
+#[derive(Serialize, ToSchema)]
+struct Shards {
+    /// How many there are.
+    total: i32,
+    /// Have started, or are due with their executor.
+    started: i64,
+    /// Have ended.
+    ended: i64,
+    /// Have ended well.
+    succeeded: i64,
+}
+
+/// One run of a task.
+#[derive(Serialize, ToSchema)]
+pub struct TaskLog {
+    /// Id.
+    pub id: String,
+    /// Task.
+    task: String,
+    /// Tenant's name.
+    tenant: String,
+    /// Revision of the task that it goes by.
+    revision: i64,
+    /// Its state; `stopping` when its executor was told to stop it and has not confirmed it yet.
+    status: &'static str,
+    /// Why it is in this state; docs/concepts.md lists the words.
+    reason: &'static str,
+    /// What made it: `schedule`, `misfire`, `hand`, `parent` or `backfill`.
+    origin: &'static str,
+    /// 1 to 9, 9 is the most urgent.
+    priority: i32,
+    /// The instant that the schedule names, epoch ms.
+    fire_time: i64,
+    /// When this attempt should start, epoch ms.
+    due_time: i64,
+    /// How often it was handed over.
+    attempt: i32,
+    /// How many attempts failed.
+    failures: i32,
+    /// Which shard, from 0.
+    shard_index: i32,
+    /// Of how many.
+    shard_total: i32,
+    /// Of a sharded run: how far it has come.
+    shards: Option<Shards>,
+    /// The sharded run that it belongs to.
+    parent: Option<String>,
+    /// The executor that has or had it.
+    executor: Option<String>,
+    /// The node that has or had it.
+    node: Option<String>,
+    /// When a node claimed it, epoch ms.
+    queued_at: Option<i64>,
+    /// When it was handed over, epoch ms.
+    dispatched_at: Option<i64>,
+    /// When the handler was entered, epoch ms.
+    started_at: Option<i64>,
+    /// When it ended, epoch ms.
+    finished_at: Option<i64>,
+    /// For people.
+    message: String,
+    /// What the handler returned.
+    output: String,
+    /// Parameters instead of the task's.
+    params: Option<String>,
+    /// Grows with every step.
+    version: i64,
+}
+
+async fn list(api: web::Data<Api>, caller: Caller, query: Query<LogQuery>) -> Result<HttpResponse, Problem> {
+    let LogQuery { tenant, task, parent, status, before, limit: wanted } = query.0;
     let status = status
         .map(|word| {
             Status::parse(&word).ok_or_else(|| {
@@ -42,23 +129,25 @@ async fn list(api: web::Data<Api>, page: web::Query<Page>) -> Result<HttpRespons
             })
         })
         .transpose()?;
-    let limit = limit.unwrap_or(50).clamp(1, PAGE_MAX);
+    let limit = limit(wanted);
+    let reach = caller.reach(Permission::TaskLogsRead);
+    let tenant_id = match tenant {
+        Some(tenant) => Some(api.tenant(&caller, Permission::TaskLogsRead, &tenant).await?.id),
+        None => None,
+    };
     let filter = LogFilter {
-        tenant,
-        task_id: id("task", task)?,
+        tenant_id,
+        task_id: parse_optional_id("task", task.as_ref())?,
         status,
-        parent_id: id("parent", parent)?,
+        parent_id: parse_optional_id("parent", parent.as_ref())?,
         id: None,
         before: before.as_deref().map(cursor).transpose()?,
         limit,
     };
-    let logs = api.store.list_logs(&filter).await?;
-    let next = logs
-        .last()
-        .filter(|_| logs.len() as u64 == limit)
-        .map(|log| format!("{}-{}", log.handed.run.fire_time, log.handed.run.id));
-    let items: Vec<_> = logs.iter().map(output).collect();
-    Ok(HttpResponse::Ok().json(json!({ "items": items, "next": next })))
+    let logs = api.store.list_logs(&reach, &filter).await?;
+    let next = logs.last().filter(|_| logs.len() as u64 == limit);
+    let next = next.map(|log| format!("{}-{}", log.handed.run.fire_time, log.handed.run.id));
+    Ok(HttpResponse::Ok().json(Page { items: logs.iter().map(TaskLog::from).collect(), next }))
 }
 
 /// `fire_time-id`, as the page before gave it.
@@ -67,8 +156,9 @@ fn cursor(text: &str) -> Result<(i64, i64), Problem> {
     parts.ok_or_else(|| Problem::invalid("before: use the `next` of the page before"))
 }
 
-async fn show(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
-    Ok(HttpResponse::Ok().json(output(&find(&api, &id).await?)))
+async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let log = find(&api, &caller, Permission::TaskLogsRead, &id).await?;
+    Ok(HttpResponse::Ok().json(TaskLog::from(&log)))
 }
 
 /// A run that changes between the look and the step is looked at again so often.
@@ -77,12 +167,20 @@ const CANCEL_ROUNDS_MAX: usize = 10;
 /// Cancels one run: at once when nobody runs it. When an executor has it, it is `stopping` until
 /// the executor confirms; that wish outlives this node, and an executor that cannot be reached now.
 /// Of a sharded run all shards stop.
-async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+async fn cancel(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let mut notes = Vec::new();
     for _ in 0..CANCEL_ROUNDS_MAX {
-        let log = find(&api, &id).await?;
+        let log = find(&api, &caller, Permission::TaskLogsCancel, &id).await?;
         let run = &log.handed.run;
         if run.status.is_terminal() {
             return Err(Problem::conflict(format!("the run has ended ({})", run.status.as_str())));
+        }
+        if notes.is_empty() {
+            // Written first: the wish is what counts, whatever becomes of it.
+            let target = Target { kind: "task_log", id: run.id.to_string(), name: format!("task {}", run.task_id) };
+            let before = serde_json::json!({ "status": run.status.as_str(), "attempt": run.attempt }).to_string();
+            notes = vec![api.note(&caller, "cancel_run", run.tenant_id, target, (Some(before), None))];
+            api.store.write_notes(notes.clone()).await?;
         }
         let is_done = if run.status == Status::Dispatched {
             api.engine.canceller.stop(vec![log.handed.clone()], Reason::CancelledByHand).await?.noted > 0
@@ -93,63 +191,63 @@ async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpRespon
         };
         if is_done {
             api.ended.notify(&api.engine);
-            let log = find(&api, &id).await?;
+            let log = find(&api, &caller, Permission::TaskLogsCancel, &id).await?;
             let ended = log.handed.run.status.is_terminal();
             let mut answer = if ended { HttpResponse::Ok() } else { HttpResponse::Accepted() };
-            return Ok(answer.json(output(&log)));
+            return Ok(answer.json(TaskLog::from(&log)));
         }
     }
     Err(Problem::conflict("the run keeps changing; try again"))
 }
 
-async fn find(api: &Api, id: &str) -> Result<LogView, Problem> {
+/// The log of that id, where the caller holds the permission.
+pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<LogView, Problem> {
     let id = parse_id("id", id)?;
     let filter = LogFilter { id: Some(id), limit: 1, ..LogFilter::default() };
-    let found = api.store.list_logs(&filter).await?;
+    let found = api.store.list_logs(&caller.reach(needs), &filter).await?;
     found.into_iter().next().ok_or_else(|| Problem::not_found(format!("there is no task log {id}")))
 }
 
-fn output(log: &LogView) -> Value {
-    let handed = &log.handed;
-    let run = &handed.run;
-    let name = |id: i64| (id != 0).then(|| id.to_string());
-    let time = |ms: i64| (ms != 0).then_some(ms);
-    let is_stopping = run.status == Status::Dispatched && handed.stopping != Reason::None;
-    let shards = log.shards.map(|shards| {
-        json!({
-            "total": run.shard_total,
-            "started": shards.started,
-            "ended": shards.ended,
-            "succeeded": shards.succeeded,
-        })
-    });
-    json!({
-        "id": run.id.to_string(),
-        "task": run.task_id.to_string(),
-        "tenant": log.tenant,
-        "revision": run.revision,
+impl From<&LogView> for TaskLog {
+    fn from(log: &LogView) -> Self {
+        let handed = &log.handed;
+        let run = &handed.run;
+        let name = |id: i64| (id != 0).then(|| id.to_string());
+        let time = |ms: i64| (ms != 0).then_some(ms);
         // Told to stop, and not confirmed yet.
-        "status": if is_stopping { "stopping" } else { run.status.as_str() },
-        "reason": if is_stopping { handed.stopping } else { run.reason }.as_str(),
-        "origin": run.origin.as_str(),
-        "priority": run.priority,
-        "fire_time": run.fire_time,
-        "due_time": run.due_time,
-        "attempt": run.attempt,
-        "failures": run.failures,
-        "shard_index": run.shard_index,
-        "shard_total": run.shard_total,
-        "shards": shards,
-        "parent": name(run.parent_id),
-        "executor": name(handed.run.executor_id),
-        "node": name(handed.node_id),
-        "queued_at": time(log.queued_at),
-        "dispatched_at": time(handed.dispatched_at),
-        "started_at": time(log.started_at),
-        "finished_at": time(handed.finished_at),
-        "message": log.message,
-        "output": log.output,
-        "params": run.params,
-        "version": run.version,
-    })
+        let is_stopping = run.status == Status::Dispatched && handed.stopping != Reason::None;
+        Self {
+            id: run.id.to_string(),
+            task: run.task_id.to_string(),
+            tenant: log.tenant.clone(),
+            revision: run.revision,
+            status: if is_stopping { "stopping" } else { run.status.as_str() },
+            reason: if is_stopping { handed.stopping } else { run.reason }.as_str(),
+            origin: run.origin.as_str(),
+            priority: run.priority,
+            fire_time: run.fire_time,
+            due_time: run.due_time,
+            attempt: run.attempt,
+            failures: run.failures,
+            shard_index: run.shard_index,
+            shard_total: run.shard_total,
+            shards: log.shards.map(|shards| Shards {
+                total: run.shard_total,
+                started: shards.started,
+                ended: shards.ended,
+                succeeded: shards.succeeded,
+            }),
+            parent: name(run.parent_id),
+            executor: name(run.executor_id),
+            node: name(handed.node_id),
+            queued_at: time(log.queued_at),
+            dispatched_at: time(handed.dispatched_at),
+            started_at: time(log.started_at),
+            finished_at: time(handed.finished_at),
+            message: log.message.clone(),
+            output: log.output.clone(),
+            params: run.params.clone(),
+            version: run.version,
+        }
+    }
 }

@@ -1,35 +1,60 @@
-//! HTTP in: executors under `/openapi` (signed), people and programs under `/api/v1` (bearer
-//! token), health for orchestrators.
+//! HTTP in: executors under `/openapi` (signed), people and programs under `/api/v1` (session or
+//! token, permissions), health for orchestrators.
+//!
+//! Each room of `/api/v1` lists its operations ([`operation`]); routes, permissions and the OpenAPI
+//! document are made of these lists.
 
+mod account;
+mod apps;
+mod audit;
 mod body;
 mod calendars;
-mod cluster;
+mod client_address;
+mod executors;
+mod guard;
+mod helpers;
+mod input;
 mod logs;
+mod maintenance;
+mod nodes;
+mod openapi;
+mod operation;
 mod problem;
 mod quotas;
-mod rules;
+mod roles;
 mod runs;
 mod schedules;
+mod security_headers;
 mod task_files;
 mod tasks;
 mod tenants;
+mod tokens;
+mod users;
 mod wire;
 
-use crate::auth::{ApiToken, KeyRing, Verifier};
+use crate::auth::{Gate, KeyRing, Throttle, Verifier};
 use crate::engine::Engine;
 use crate::redefine::Redefiner;
 use crate::store::SqlStore;
 use crate::workers::Ended;
-use actix_web::body::MessageBody;
-use actix_web::dev::{Server, ServerHandle, ServiceRequest, ServiceResponse};
-use actix_web::middleware::{Next, from_fn};
-use actix_web::{App, Error, HttpServer, web};
+use actix_web::dev::{Server, ServerHandle};
+use actix_web::middleware::from_fn;
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use carillon_protocol::{ExecutorSettings, NODE_BASE_PATH};
+use operation::Operation;
 use problem::Problem;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
+
+/// How often each may ask.
+pub struct Rates {
+    /// By address, before anybody knows who it is.
+    pub addresses: Throttle,
+    /// By user or token.
+    pub callers: Throttle,
+}
 
 /// What the handlers work with.
 pub struct Api {
@@ -45,8 +70,12 @@ pub struct Api {
     pub verifier: Verifier,
     /// Executors' keys.
     pub keys: Arc<KeyRing>,
-    /// The management token.
-    pub token: ApiToken,
+    /// Says who asks.
+    pub gate: Gate,
+    /// How often they may.
+    pub rates: Rates,
+    /// Whether cookies are for TLS only.
+    pub secure_cookie: bool,
     /// Wakes the urgent loader.
     pub poke: Arc<Notify>,
     /// What executors are told to keep to.
@@ -64,34 +93,70 @@ const CONNECTIONS_MAX: usize = 10_000;
 /// Requests under way are given this long at a stop.
 const SHUTDOWN_S: u64 = 5;
 
+/// Every operation of the management API.
+fn operations() -> Vec<Operation> {
+    [
+        account::operations(),
+        apps::operations(),
+        audit::operations(),
+        calendars::operations(),
+        executors::operations(),
+        logs::operations(),
+        maintenance::operations(),
+        nodes::operations(),
+        quotas::operations(),
+        roles::operations(),
+        runs::operations(),
+        schedules::operations(),
+        task_files::operations(),
+        tasks::operations(),
+        tenants::operations(),
+        tokens::operations(),
+        users::operations(),
+    ]
+    .into_iter()
+    .flatten()
+    .chain([operation::get("/openapi.json", "show_openapi", operation::Needs::Nothing, "This document")
+        .answers_as(200, "application/json", "The document")
+        .to(document)])
+    .collect()
+}
+
+/// The OpenAPI document, as JSON.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub fn openapi_json() -> serde_json::Result<String> {
+    openapi::document(operations()).to_pretty_json()
+}
+
+/// The document, made once.
+struct Document(String);
+
+async fn document(document: web::Data<Document>) -> HttpResponse {
+    HttpResponse::Ok().content_type("application/json").body(document.0.clone())
+}
+
 /// The HTTP server on `listener`, and the handle to stop it.
 ///
 /// # Errors
 /// When the listener cannot be used.
 pub fn server(api: Api, listener: TcpListener) -> std::io::Result<(Server, ServerHandle)> {
     let api = web::Data::new(api);
+    let document = web::Data::new(Document(openapi_json()?));
     let server = HttpServer::new(move || {
         App::new()
             .app_data(api.clone())
+            .app_data(document.clone())
+            .wrap(from_fn(security_headers::add))
             .service(web::scope(NODE_BASE_PATH).configure(wire::routes))
             .service(
                 web::scope("/api/v1")
-                    .wrap(from_fn(authorised))
-                    .configure(tenants::routes)
-                    // Before `/tasks/{id}`.
-                    .configure(task_files::routes)
-                    .configure(tasks::routes)
-                    .configure(runs::routes)
-                    .configure(schedules::routes)
-                    .configure(calendars::routes)
-                    .configure(rules::routes)
-                    .configure(quotas::routes)
-                    .configure(logs::routes)
-                    .configure(cluster::routes)
+                    .configure(|config| operation::configure(config, operations()))
                     .default_service(web::to(nothing_here)),
             )
-            .configure(cluster::health_routes)
-            .default_service(web::to(nothing_here))
+            .configure(nodes::health_routes)
+            .default_service(web::to(nowhere))
     })
     .workers(2)
     .max_connections(CONNECTIONS_MAX)
@@ -104,19 +169,14 @@ pub fn server(api: Api, listener: TcpListener) -> std::io::Result<(Server, Serve
     Ok((server, handle))
 }
 
-async fn nothing_here() -> Result<&'static str, Problem> {
+async fn nowhere() -> Result<HttpResponse, Problem> {
     Err(Problem::not_found("there is no such route"))
 }
 
-/// The one door of the management API: without the token nothing is told, not even what exists.
-async fn authorised(
-    request: ServiceRequest,
-    next: Next<impl MessageBody + 'static>,
-) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let header = request.headers().get("authorization").and_then(|value| value.to_str().ok());
-    let admitted = request.app_data::<web::Data<Api>>().is_some_and(|api| header.is_some_and(|h| api.token.admits(h)));
-    if !admitted {
-        return Err(Problem::unauthorised().into());
-    }
-    next.call(request).await
+/// Strangers do not learn what exists.
+async fn nothing_here(api: web::Data<Api>, request: HttpRequest) -> Result<HttpResponse, Problem> {
+    let address = client_address::client_address(&request);
+    api.rates.addresses.admit(&address).map_err(Problem::too_many)?;
+    guard::identify(&api, &request, &address).await?;
+    Err(Problem::not_found("there is no such route"))
 }

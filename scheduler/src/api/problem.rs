@@ -1,73 +1,160 @@
 //! Errors of the management API as RFC 9457 problem details. Store errors become statuses here
 //! and nowhere else; their inner text goes to the log, not to the caller.
 
-use crate::domain::FieldError;
+use crate::auth::Denied;
+use crate::domain::{FieldError, Permission};
 use crate::store::{StoreError, StoreErrorKind};
-use actix_web::http::StatusCode;
+use actix_web::http::{Method, StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
-use serde_json::json;
+use serde::Serialize;
+use std::time::Duration;
+use utoipa::ToSchema;
+
+/// What `type` says of a problem that has no page of its own.
+const BLANK: &str = "about:blank";
+
+/// What `type` says when another password must be chosen first.
+const MUST_CHANGE: &str = "urn:carillon:password-change-required";
+
+/// A problem document (RFC 9457).
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub struct ProblemDocument {
+    /// Kind of problem; `about:blank` when the status says it all.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// The status in words.
+    title: &'static str,
+    /// The status.
+    status: u16,
+    /// What went wrong, and how to mend it.
+    detail: String,
+    /// What is wrong with which field.
+    errors: Vec<FieldError>,
+}
 
 /// An error as the caller sees it.
 #[derive(Debug, thiserror::Error)]
 #[error("{detail}")]
 pub struct Problem {
     status: StatusCode,
+    kind: &'static str,
     detail: String,
     /// What is wrong with which field.
     errors: Vec<FieldError>,
+    /// A header that goes with the status.
+    header: Option<(header::HeaderName, String)>,
 }
 
 impl Problem {
+    fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self { status, kind: BLANK, detail: detail.into(), errors: Vec::new(), header: None }
+    }
+
     /// 400: what is wrong with the input, and what is allowed.
     pub fn invalid(detail: impl Into<String>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, detail: detail.into(), errors: Vec::new() }
+        Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
     /// 400: every field that is refused.
     pub fn fields(errors: Vec<FieldError>) -> Self {
         let detail = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        Self { status: StatusCode::BAD_REQUEST, detail, errors }
+        Self::refused(detail, errors)
     }
 
     /// 400: what is refused as a whole, and every field that is the reason.
     pub fn refused(detail: impl Into<String>, errors: Vec<FieldError>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, detail: detail.into(), errors }
+        Self { errors, ..Self::invalid(detail) }
     }
 
     /// 401
     pub fn unauthorised() -> Self {
         Self {
-            status: StatusCode::UNAUTHORIZED,
-            detail: "send `Authorization: Bearer <token>`; the node's log names the file that holds it".to_owned(),
-            errors: Vec::new(),
+            header: Some((header::WWW_AUTHENTICATE, "Bearer".to_owned())),
+            ..Self::new(StatusCode::UNAUTHORIZED, Denied::Unknown.to_string())
         }
+    }
+
+    /// 403: the permission is held nowhere.
+    pub fn forbidden(permission: Permission) -> Self {
+        let detail =
+            format!("this needs the permission `{}`; an admin can grant a role that has it", permission.as_str());
+        Self::new(StatusCode::FORBIDDEN, detail)
+    }
+
+    /// 403: what is asked for goes beyond what the caller holds.
+    pub fn beyond(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, detail)
+    }
+
+    /// 403: nothing else goes before.
+    pub fn must_change_password() -> Self {
+        let detail = "choose another password first (PUT /api/v1/account/password)";
+        Self { kind: MUST_CHANGE, ..Self::new(StatusCode::FORBIDDEN, detail) }
+    }
+
+    /// 403: a request with a cookie that does not show where it comes from.
+    pub fn forged(header: &str) -> Self {
+        let detail = format!("send the session's token in the header {header}; GET /api/v1/session tells it");
+        Self::new(StatusCode::FORBIDDEN, detail)
     }
 
     /// 404
     pub fn not_found(detail: impl Into<String>) -> Self {
-        Self { status: StatusCode::NOT_FOUND, detail: detail.into(), errors: Vec::new() }
+        Self::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// 405
+    pub fn wrong_method(allowed: &[Method]) -> Self {
+        let allowed = allowed.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
+        let detail = format!("this path has only {allowed}");
+        Self { header: Some((header::ALLOW, allowed)), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, detail) }
     }
 
     /// 409
     pub fn conflict(detail: impl Into<String>) -> Self {
-        Self { status: StatusCode::CONFLICT, detail: detail.into(), errors: Vec::new() }
+        Self::new(StatusCode::CONFLICT, detail)
     }
 
     /// 413
     pub fn too_large(limit: usize) -> Self {
-        Self {
-            status: StatusCode::PAYLOAD_TOO_LARGE,
-            detail: format!("the body is larger than {limit} bytes"),
-            errors: Vec::new(),
-        }
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {limit} bytes"))
+    }
+
+    /// 415
+    pub fn no_json() -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send the body as `content-type: application/json`")
     }
 
     /// 408
     pub fn too_slow() -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
+    }
+
+    /// 429
+    pub fn too_many(wait: Duration) -> Self {
+        let seconds = wait.as_secs() + 1;
         Self {
-            status: StatusCode::REQUEST_TIMEOUT,
-            detail: "the body did not arrive in time".to_owned(),
-            errors: Vec::new(),
+            header: Some((header::RETRY_AFTER, seconds.to_string())),
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, format!("too many requests; wait {seconds} s"))
+        }
+    }
+
+    /// 500: a fault of ours.
+    pub fn internal(error: impl std::fmt::Display) -> Self {
+        tracing::error!(%error, "management request failed");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal fault; the node's log says more")
+    }
+}
+
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Unknown => Self::unauthorised(),
+            Denied::WrongPassword => Self { detail: denied.to_string(), ..Self::unauthorised() },
+            Denied::TooMany(wait) => Self { detail: denied.to_string(), ..Self::too_many(wait) },
+            Denied::Store(error) => error.into(),
+            Denied::Password(_) | Denied::Random(_) => Self::internal(denied),
         }
     }
 }
@@ -95,7 +182,7 @@ impl From<StoreError> for Problem {
         if status.is_server_error() {
             tracing::error!(%error, "management request failed");
         }
-        Self { status, detail, errors: error.field().cloned().into_iter().collect() }
+        Self { errors: error.field().cloned().into_iter().collect(), ..Self::new(status, detail) }
     }
 }
 
@@ -111,12 +198,16 @@ impl ResponseError for Problem {
     }
 
     fn error_response(&self) -> HttpResponse {
-        HttpResponse::build(self.status).content_type("application/problem+json").json(json!({
-            "type": "about:blank",
-            "title": self.status.canonical_reason().unwrap_or("error"),
-            "status": self.status.as_u16(),
-            "detail": self.detail,
-            "errors": self.errors,
-        }))
+        let mut answer = HttpResponse::build(self.status);
+        if let Some((name, value)) = &self.header {
+            answer.insert_header((name.clone(), value.as_str()));
+        }
+        answer.content_type("application/problem+json").json(ProblemDocument {
+            kind: self.kind,
+            title: self.status.canonical_reason().unwrap_or("error"),
+            status: self.status.as_u16(),
+            detail: self.detail.clone(),
+            errors: self.errors.clone(),
+        })
     }
 }

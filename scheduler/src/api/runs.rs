@@ -1,47 +1,91 @@
 //! Starting runs that no schedule names.
 
+use super::input::{Page, parse_id};
+use super::operation::{Operation, delete, get, post};
 use super::problem::Problem;
-use super::tasks::{find, parse_id};
+use super::tasks::{find, target};
 use super::{Api, body};
-use crate::domain::FieldError;
+use crate::auth::Caller;
 use crate::domain::task::{SPAN_MS_MAX, ScheduleKind, check_params, params_text};
+use crate::domain::{FieldError, Permission};
 use crate::store::{Backfill, NewRun};
 use actix_web::{HttpResponse, web};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 /// Longest idempotency key, characters.
 const KEY_CHARS_MAX: usize = 255;
 
-/// Routes.
-pub fn routes(config: &mut web::ServiceConfig) {
-    config
-        .route("/tasks/{id}/run", web::post().to(run))
-        .service(web::resource("/tasks/{id}/backfills").get(list_backfills).post(backfill))
-        .route("/tasks/{id}/backfills/{backfill}", web::delete().to(cancel_backfill));
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    use Permission as P;
+    vec![
+        post("/tasks/{id}/run", "run_task", P::TasksRun, "Run a task by hand, now or later")
+            .says("Two calls with the same `idempotency_key` start one run.")
+            .body::<RunInput>()
+            .answers::<Started>(202, "The run")
+            .to(run),
+        get("/tasks/{id}/backfills", "list_backfills", P::BackfillsRead, "Backfills of a task, newest first")
+            .answers_page::<BackfillOutput>("The backfills")
+            .to(list_backfills),
+        post("/tasks/{id}/backfills", "create_backfill", P::BackfillsCreate, "Run a task for fires of the past")
+            .body::<BackfillInput>()
+            .answers::<BackfillOutput>(202, "The backfill")
+            .to(backfill),
+        delete("/tasks/{id}/backfills/{backfill}", "cancel_backfill", P::BackfillsCancel, "Cancel a backfill")
+            .says("Runs that are written already go on; cancel them one by one.")
+            .answers_nothing("It writes no more runs")
+            .to(cancel_backfill),
+    ]
 }
 
-#[derive(Default, Deserialize)]
+/// A run to start.
+#[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 struct RunInput {
+    /// Parameters instead of the task's: text, or any JSON.
     params: Option<Value>,
     /// Start so many ms from now.
+    #[schema(minimum = 0, maximum = 2_592_000_000i64)]
     delay_ms: Option<i64>,
     /// Start at this instant, epoch ms.
     at: Option<i64>,
+    /// Priority instead of the task's.
+    #[schema(minimum = 1, maximum = 9)]
     priority: Option<i32>,
+    /// Two runs of one task with the same key are one.
+    #[schema(min_length = 1, max_length = 255)]
     idempotency_key: Option<String>,
 }
 
-async fn run(api: web::Data<Api>, id: web::Path<String>, payload: web::Payload) -> Result<HttpResponse, Problem> {
+/// A run that was started.
+#[derive(Serialize, ToSchema)]
+struct Started {
+    /// Its log.
+    log: String,
+    /// Its fire time, epoch ms.
+    fire_time: i64,
+    /// Whether an earlier call with the same key started it.
+    repeated: bool,
+}
+
+async fn run(
+    api: web::Data<Api>,
+    caller: Caller,
+    id: web::Path<String>,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
     let input: RunInput = body::json(payload).await?;
-    let task = find(&api, parse_id("id", &id)?).await?;
+    let task = find(&api, &caller, Permission::TasksRun, parse_id("id", &id)?).await?;
     let now = api.engine.clock.now_ms();
     let wanted = input.read(api.engine.ids.next(now), now)?;
-    let started = api.store.start_run(&task, &wanted).await?;
+    let after = json!({ "log": wanted.id.to_string(), "at": wanted.at, "params": wanted.params }).to_string();
+    let target = target(task.id, &task.spec.name);
+    let note = api.note(&caller, "run_task", task.scope.tenant_id, target, (None, Some(after)));
+    let started = api.store.noting(vec![note]).start_run(&task, &wanted).await?;
     api.poke.notify_one();
-    let answer =
-        json!({ "log": started.log.to_string(), "fire_time": started.fire_time, "repeated": started.is_repeated });
+    let answer = Started { log: started.log.to_string(), fire_time: started.fire_time, repeated: started.is_repeated };
     Ok(HttpResponse::Accepted().json(answer))
 }
 
@@ -76,15 +120,19 @@ const RANGE_MS_MAX: i64 = 366 * 86_400_000;
 /// Runs of a backfill at once at most.
 const BACKFILL_CONCURRENT_MAX: i32 = 1_000;
 
-#[derive(Deserialize)]
+/// A range of the past to run.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct BackfillInput {
     /// First instant, epoch ms.
     from: i64,
     /// First instant after the range, epoch ms.
     until: i64,
+    /// Runs of it at once at most.
     #[serde(default = "one")]
+    #[schema(minimum = 1, maximum = 1000)]
     max_concurrent: i32,
+    /// Parameters instead of the task's: text, or any JSON.
     #[serde(default)]
     params: Option<Value>,
 }
@@ -94,9 +142,14 @@ fn one() -> i32 {
 }
 
 /// Runs for the fires of a range that has passed. Live fires go first.
-async fn backfill(api: web::Data<Api>, id: web::Path<String>, payload: web::Payload) -> Result<HttpResponse, Problem> {
+async fn backfill(
+    api: web::Data<Api>,
+    caller: Caller,
+    id: web::Path<String>,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
     let input: BackfillInput = body::json(payload).await?;
-    let task = find(&api, parse_id("id", &id)?).await?;
+    let task = find(&api, &caller, Permission::BackfillsCreate, parse_id("id", &id)?).await?;
     let now = api.engine.clock.now_ms();
     let mut refused = Vec::new();
     let mut unless = |holds: bool, field: &str, message: &str| {
@@ -131,35 +184,79 @@ async fn backfill(api: web::Data<Api>, id: web::Path<String>, payload: web::Payl
         created_at: now,
         finished_at: 0,
     };
-    api.store.create_backfill(&backfill, now).await?;
-    Ok(HttpResponse::Accepted().json(backfill_output(&backfill)))
+    let output = BackfillOutput::from(&backfill);
+    let after = serde_json::to_string(&output).ok();
+    let target = target(task.id, &task.spec.name);
+    let note = api.note(&caller, "create_backfill", task.scope.tenant_id, target, (None, after));
+    api.store.noting(vec![note]).create_backfill(&backfill, now).await?;
+    Ok(HttpResponse::Accepted().json(output))
 }
 
-async fn list_backfills(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
-    let task = find(&api, parse_id("id", &id)?).await?;
-    let items: Vec<Value> = api.store.backfills_of(task.id).await?.iter().map(backfill_output).collect();
-    Ok(HttpResponse::Ok().json(json!({ "items": items })))
+async fn list_backfills(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let task = find(&api, &caller, Permission::BackfillsRead, parse_id("id", &id)?).await?;
+    let items = api.store.backfills_of(task.scope.tenant_id, task.id).await?;
+    Ok(HttpResponse::Ok().json(Page::whole(items.iter().map(BackfillOutput::from).collect())))
 }
 
-async fn cancel_backfill(api: web::Data<Api>, path: web::Path<(String, String)>) -> Result<HttpResponse, Problem> {
+async fn cancel_backfill(
+    api: web::Data<Api>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+) -> Result<HttpResponse, Problem> {
     let (task, id) = (parse_id("id", &path.0)?, parse_id("backfill", &path.1)?);
-    api.store.cancel_backfill(task, id, api.engine.clock.now_ms()).await?;
+    let task = find(&api, &caller, Permission::BackfillsCancel, task).await?;
+    let before = Some(json!({ "backfill": id.to_string() }).to_string());
+    let target = target(task.id, &task.spec.name);
+    let note = api.note(&caller, "cancel_backfill", task.scope.tenant_id, target, (before, None));
+    api.store.noting(vec![note]).cancel_backfill(task.scope.tenant_id, task.id, id, api.engine.clock.now_ms()).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
-fn backfill_output(backfill: &Backfill) -> Value {
-    json!({
-        "id": backfill.id.to_string(),
-        "task": backfill.task_id.to_string(),
-        "from": backfill.range_from,
-        "until": backfill.range_until,
-        "next_at": backfill.next_at,
-        "max_concurrent": backfill.max_concurrent,
-        "params": backfill.params,
-        "status": backfill.status,
-        "written": backfill.written,
-        "existing": backfill.existing,
-        "created_at": backfill.created_at,
-        "finished_at": (backfill.finished_at != 0).then_some(backfill.finished_at),
-    })
+/// A backfill.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Backfill)]
+struct BackfillOutput {
+    /// Id.
+    id: String,
+    /// Task.
+    task: String,
+    /// First instant, epoch ms.
+    from: i64,
+    /// First instant after the range, epoch ms.
+    until: i64,
+    /// Written up to this instant, epoch ms.
+    next_at: i64,
+    /// Runs of it at once at most.
+    max_concurrent: i32,
+    /// Parameters instead of the task's.
+    params: Option<String>,
+    /// `open`, `done` or `cancelled`.
+    status: String,
+    /// Runs written.
+    written: i64,
+    /// Fires left out, because they have a log already.
+    existing: i64,
+    /// Epoch ms.
+    created_at: i64,
+    /// Epoch ms.
+    finished_at: Option<i64>,
+}
+
+impl From<&Backfill> for BackfillOutput {
+    fn from(backfill: &Backfill) -> Self {
+        Self {
+            id: backfill.id.to_string(),
+            task: backfill.task_id.to_string(),
+            from: backfill.range_from,
+            until: backfill.range_until,
+            next_at: backfill.next_at,
+            max_concurrent: backfill.max_concurrent,
+            params: backfill.params.clone(),
+            status: backfill.status.clone(),
+            written: backfill.written,
+            existing: backfill.existing,
+            created_at: backfill.created_at,
+            finished_at: (backfill.finished_at != 0).then_some(backfill.finished_at),
+        }
+    }
 }

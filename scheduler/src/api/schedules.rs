@@ -1,45 +1,91 @@
 //! The coming fires of any schedule, saved or not, and what is skipped in between.
 
+use super::input::{Page, Query, parse_id};
+use super::operation::{Operation, get, post};
 use super::problem::Problem;
-use super::tasks::{defaults, find, parse_id};
+use super::tasks::{defaults, find};
 use super::{Api, body};
-use crate::domain::FieldError;
-use crate::domain::schedule::Schedule;
+use crate::auth::Caller;
+use crate::domain::schedule::{Preview, Schedule};
 use crate::domain::task::TaskSpec;
+use crate::domain::{FieldError, Permission};
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
 
 /// Fires in one preview at most.
 const COUNT_MAX: usize = 1_000;
 
-/// Routes.
-pub fn routes(config: &mut web::ServiceConfig) {
-    config.route("/tasks/{id}/preview", web::get().to(of_task)).route("/schedules/preview", web::post().to(of_spec));
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    use Permission as P;
+    vec![
+        get(
+            "/tasks/{id}/preview",
+            "preview_task",
+            P::TasksRead,
+            "A task's coming fires, and what is skipped in between",
+        )
+        .query::<Wanted>()
+        .answers_page::<Preview>("Fires, and why others are none")
+        .to(of_task),
+        post(
+            "/schedules/preview",
+            "preview_schedule",
+            P::TasksRead,
+            "The coming fires of a schedule that is not saved",
+        )
+        .says("The body has the fields of a task that say when, `tenant` for its calendars, `count` and `after`.")
+        .body::<Question>()
+        .answers_page::<Preview>("Fires, and why others are none")
+        .to(of_spec),
+    ]
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
+    /// Fires, 1 to 1000.
+    #[param(minimum = 1, maximum = 1000)]
     count: Option<i64>,
+    /// After this instant, epoch ms; now when absent.
     after: Option<i64>,
+}
+
+/// A schedule, and how much of it.
+#[derive(ToSchema)]
+#[allow(dead_code)] // describes the body, which is read field by field so that every slip is named
+struct Question {
+    /// Name of the tenant whose calendars it names.
+    tenant: Option<String>,
+    /// Fires, 1 to 1000.
+    #[schema(minimum = 1, maximum = 1000)]
+    count: Option<i64>,
+    /// After this instant, epoch ms; now when absent.
+    after: Option<i64>,
+    #[serde(flatten)]
+    #[schema(value_type = TaskSpec)]
+    spec: (),
 }
 
 async fn of_task(
     api: web::Data<Api>,
+    caller: Caller,
     id: web::Path<String>,
-    wanted: web::Query<Wanted>,
+    wanted: Query<Wanted>,
 ) -> Result<HttpResponse, Problem> {
-    let task = find(&api, parse_id("id", &id)?).await?;
+    let Wanted { count, after } = wanted.0;
+    let task = find(&api, &caller, Permission::TasksRead, parse_id("id", &id)?).await?;
     let now = api.engine.clock.now_ms();
     let anchor = if task.activity.started { task.anchor_at } else { now };
-    let schedule = ready(&api, &task.tenant, &task.spec, anchor, task.id).await?;
+    let schedule = ready(&api, task.scope.tenant_id, &task.spec, anchor, task.id).await?;
     let left = if task.spec.max_fires > 0 { task.spec.max_fires - task.fires } else { i64::MAX };
-    Ok(answer(&schedule, wanted.after.unwrap_or(now), checked(wanted.count)?, left))
+    Ok(answer(&schedule, after.unwrap_or(now), checked(count)?, left))
 }
 
 /// Body: the fields of a task that say when, and `tenant` for its calendars, `count`, `after`.
-async fn of_spec(api: web::Data<Api>, payload: web::Payload) -> Result<HttpResponse, Problem> {
+async fn of_spec(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> Result<HttpResponse, Problem> {
     let mut fields: Map<String, Value> = body::json(payload).await?;
     let mut beside = |name: &str| fields.remove(name);
     let (tenant, count, after) = (beside("tenant"), beside("count"), beside("after"));
@@ -64,7 +110,10 @@ async fn of_spec(api: web::Data<Api>, payload: web::Payload) -> Result<HttpRespo
     let (true, Ok(spec)) = (refused.is_empty(), spec) else {
         return Err(Problem::fields(refused));
     };
-    let tenant = tenant.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let tenant = match tenant.as_ref().and_then(Value::as_str).filter(|_| !spec.calendar.is_empty()) {
+        Some(tenant) => api.tenant(&caller, Permission::TasksRead, tenant).await?.id,
+        None => 0,
+    };
     let now = api.engine.clock.now_ms();
     let schedule = ready(&api, tenant, &spec, now, 0).await?;
     let left = if spec.max_fires > 0 { spec.max_fires } else { i64::MAX };
@@ -77,7 +126,7 @@ fn checked(count: Option<i64>) -> Result<usize, FieldError> {
     count.ok_or_else(|| FieldError::new("count", format!("1 to {COUNT_MAX} are allowed")))
 }
 
-async fn ready(api: &Api, tenant: &str, spec: &TaskSpec, anchor: i64, seed: i64) -> Result<Schedule, Problem> {
+async fn ready(api: &Api, tenant: i64, spec: &TaskSpec, anchor: i64, seed: i64) -> Result<Schedule, Problem> {
     let mut schedule = spec.to_schedule(anchor, seed)?;
     if !spec.calendar.is_empty() {
         schedule.calendar = Some(api.store.ready_calendar(tenant, &spec.calendar).await?);
@@ -88,5 +137,5 @@ async fn ready(api: &Api, tenant: &str, spec: &TaskSpec, anchor: i64, seed: i64)
 fn answer(schedule: &Schedule, after: i64, count: usize, left: i64) -> HttpResponse {
     let count = count.min(usize::try_from(left).unwrap_or(0));
     let items = if count == 0 { Vec::new() } else { schedule.preview(after, count) };
-    HttpResponse::Ok().json(json!({ "items": items }))
+    HttpResponse::Ok().json(Page::whole(items))
 }

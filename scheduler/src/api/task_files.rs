@@ -1,18 +1,23 @@
 //! Task files: many tasks compared and applied at once, all or none, and written out again. The
 //! body of an apply is the task file itself, as JSON.
 
+use super::input::{PAGE_MAX, Query, parse_optional_id};
+use super::operation::{Operation, get, post};
 use super::problem::Problem;
-use super::tasks::{PAGE_MAX, defaults, parse_id};
+use super::tasks::{audited, defaults, target};
 use super::{Api, body};
-use crate::domain::FieldError;
+use crate::auth::Caller;
+use crate::domain::audit::AuditNote;
 use crate::domain::task::FieldChange;
 use crate::domain::task::file::{Entry, TaskFile, VERSION};
+use crate::domain::{FieldError, Permission, Reach};
 use crate::redefine::Left;
-use crate::store::{TaskFilter, TaskView};
+use crate::store::{AppFilter, NewTask, TaskChange, TaskFilter, TaskView};
 use crate::task_files::{Action, Planned, Step, changes_of, plan};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
 
 /// Largest task file, bytes.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -25,55 +30,138 @@ const CREATE: &str = "create";
 const CHANGE: &str = "change";
 const UNCHANGED: &str = "unchanged";
 
-/// Routes.
-pub fn routes(config: &mut web::ServiceConfig) {
-    config.route("/tasks/apply", web::post().to(apply)).route("/tasks/export", web::get().to(export));
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    vec![
+        post("/tasks/apply", "apply_tasks", Permission::TasksApply, "Apply a task file: all of it, or nothing")
+            .says("The body is the task file as JSON (docs/tasks.md).")
+            .query::<How>()
+            .body::<TaskFileBody>()
+            .answers::<Applied>(200, "What became, or would become, of each entry")
+            .to(apply),
+        get("/tasks/export", "export_tasks", Permission::TasksRead, "Tasks as a task file, by id")
+            .query::<ExportQuery>()
+            .answers::<Exported>(200, "A page of the file")
+            .to(export),
+    ]
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct How {
+    /// Only says what would become of it.
     #[serde(default)]
     dry_run: bool,
 }
 
+/// A task file.
+#[derive(ToSchema)]
+#[schema(as = TaskFile)]
+#[allow(dead_code)] // describes the body, which is read field by field so that every slip is named
+struct TaskFileBody {
+    /// Version of the format: 1.
+    version: i64,
+    /// What entries share unless they say otherwise.
+    defaults: Option<Value>,
+    /// The tasks.
+    task: Vec<Value>,
+}
+
+/// What became of a task file.
+#[derive(Serialize, ToSchema)]
+struct Applied {
+    /// Whether nothing was changed, because only that was asked.
+    dry_run: bool,
+    /// Entries that are new tasks.
+    created: usize,
+    /// Entries that change tasks.
+    changed: usize,
+    /// Entries that are as they were.
+    unchanged: usize,
+    /// Each entry, in its order.
+    tasks: Vec<Outcome>,
+}
+
+/// A page of a task file.
+#[derive(Serialize, ToSchema)]
+struct Exported {
+    /// Version of the format.
+    version: i64,
+    /// Entries.
+    task: Vec<Value>,
+    /// What to send to get the next page; null when this is the last.
+    next: Option<String>,
+}
+
 /// What became, or would become, of one entry.
-#[derive(Serialize)]
-struct Outcome<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = AppliedTask)]
+struct Outcome {
+    /// Id; none of a task that would be created.
     id: Option<String>,
-    tenant: &'a str,
-    app: &'a str,
-    name: &'a str,
+    /// Tenant's name.
+    tenant: String,
+    /// App's name.
+    app: String,
+    /// Its name.
+    name: String,
     /// `create`, `change` or `unchanged`.
     action: &'static str,
     /// `started`, `stopped` or `paused`, as the file has it.
     state: &'static str,
-    changes: &'a [FieldChange],
+    /// Fields that change.
+    changes: Vec<FieldChange>,
+    /// What is allowed, and still may not be what was meant.
     #[serde(skip_serializing_if = "Option::is_none")]
-    warning: Option<&'a str>,
+    warning: Option<String>,
+    /// Logs of runs that go on.
     running: Vec<String>,
+    /// Logs of runs whose executor could not be asked; they may still start.
     unreachable: Vec<String>,
 }
 
-async fn apply(api: web::Data<Api>, how: web::Query<How>, payload: web::Payload) -> Result<HttpResponse, Problem> {
+async fn apply(
+    api: web::Data<Api>,
+    caller: Caller,
+    how: Query<How>,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let dry_run = how.0.dry_run;
     let body: Map<String, Value> = body::json_within(payload, BYTES_MAX).await?;
     let defaults = defaults(&api);
     // Thousands of definitions take a while; the HTTP worker has others to answer.
     let file = web::block(move || TaskFile::read(&body, &defaults)).await;
     let file = file.map_err(|error| Problem::invalid(format!("the file was not read: {error}")))?;
     let now = api.engine.clock.now_ms();
-    let steps = match plan(&api.store, file, || api.engine.ids.next(now), now).await? {
+    let reach = caller.reach(Permission::TasksApply);
+    let steps = match plan(&api.store, &reach, file, || api.engine.ids.next(now), now).await? {
         Planned::Steps(steps) => steps,
         Planned::Refused(errors) => return Err(refusal(errors)),
     };
     let mut left = Vec::new();
-    if !how.dry_run {
+    if !dry_run {
         let (new, changes) = changes_of(&steps);
         if !(new.is_empty() && changes.is_empty()) {
-            left = api.redefiner.apply(&new, &changes).await?;
+            let notes = notes(&api, &caller, &new, &changes);
+            left = api.redefiner.noting(notes).apply(&new, &changes).await?;
         }
     }
-    Ok(answer(&steps, how.dry_run, left))
+    Ok(answer(steps, dry_run, left))
+}
+
+/// Each task of a file has an entry of its own in the audit.
+fn notes(api: &Api, caller: &Caller, new: &[NewTask], changes: &[TaskChange]) -> Vec<AuditNote> {
+    let created = new.iter().map(|task| {
+        let after = audited(&task.spec, &task.activity);
+        api.note(caller, "apply_tasks", task.scope.tenant_id, target(task.id, &task.spec.name), (None, after))
+    });
+    let changed = changes.iter().map(|change| {
+        let was = audited(&change.before.spec, &change.before.activity);
+        let is = audited(&change.spec, &change.activity);
+        let target = target(change.before.id, &change.spec.name);
+        api.note(caller, "apply_tasks", change.before.scope.tenant_id, target, (was, is))
+    });
+    created.chain(changed).collect()
 }
 
 fn refusal(mut errors: Vec<FieldError>) -> Problem {
@@ -85,10 +173,10 @@ fn refusal(mut errors: Vec<FieldError>) -> Problem {
 }
 
 /// `left` has one entry for each changed task, in their order; of a dry run it is empty.
-fn answer(steps: &[Step], dry_run: bool, left: Vec<Left>) -> HttpResponse {
+fn answer(steps: Vec<Step>, dry_run: bool, left: Vec<Left>) -> HttpResponse {
     let mut left = left.into_iter();
     let tasks: Vec<Outcome> = steps
-        .iter()
+        .into_iter()
         .map(|step| {
             let is_change = matches!(step.action, Action::Change(..));
             let left = if is_change { left.next() } else { None };
@@ -96,75 +184,75 @@ fn answer(steps: &[Step], dry_run: bool, left: Vec<Left>) -> HttpResponse {
         })
         .collect();
     let count = |action: &str| tasks.iter().filter(|task| task.action == action).count();
-    HttpResponse::Ok().json(json!({
-        "dry_run": dry_run,
-        "created": count(CREATE),
-        "changed": count(CHANGE),
-        "unchanged": count(UNCHANGED),
-        "tasks": tasks,
-    }))
+    let (created, changed, unchanged) = (count(CREATE), count(CHANGE), count(UNCHANGED));
+    HttpResponse::Ok().json(Applied { dry_run, created, changed, unchanged, tasks })
 }
 
-fn outcome(Step { entry, action, warning }: &Step, dry_run: bool, left: Left) -> Outcome<'_> {
+fn outcome(Step { entry, action, warning }: Step, dry_run: bool, left: Left) -> Outcome {
     let (word, id, changes) = match action {
-        Action::Create(id) => (CREATE, (!dry_run).then_some(*id), &[][..]),
-        Action::Change(task, changes) => (CHANGE, Some(task.id), &changes[..]),
-        Action::Keep(task) => (UNCHANGED, Some(task.id), &[][..]),
+        Action::Create(id, _) => (CREATE, (!dry_run).then_some(id), Vec::new()),
+        Action::Change(task, changes) => (CHANGE, Some(task.id), changes),
+        Action::Keep(task) => (UNCHANGED, Some(task.id), Vec::new()),
     };
     Outcome {
         id: id.map(|id| id.to_string()),
-        tenant: &entry.tenant,
-        app: &entry.app,
-        name: &entry.spec.name,
-        action: word,
         state: match (entry.started, &entry.pause_note) {
             (true, _) => "started",
             (false, Some(_)) => "paused",
             (false, None) => "stopped",
         },
+        tenant: entry.tenant,
+        app: entry.app,
+        name: entry.spec.name,
+        action: word,
         changes,
-        warning: warning.as_deref(),
+        warning,
         running: left.running,
         unreachable: left.unreachable,
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
-struct Page {
+struct ExportQuery {
+    /// Only of the tenant of this name.
     tenant: Option<String>,
+    /// Only of the app of this name.
     app: Option<String>,
+    /// `next` of the page before.
     after: Option<String>,
+    /// Entries in the page, 1 to 500.
+    #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
 
-/// Entries as a task file has them, by id.
-async fn export(api: web::Data<Api>, page: web::Query<Page>) -> Result<HttpResponse, Problem> {
-    let Page { tenant, app, after, limit } = page.into_inner();
-    let after = after.map_or(Ok(0), |after| parse_id("after", &after))?;
-    refuse_nowhere(&api, tenant.as_deref(), app.as_deref()).await?;
+async fn export(api: web::Data<Api>, caller: Caller, query: Query<ExportQuery>) -> Result<HttpResponse, Problem> {
+    let ExportQuery { tenant, app, after, limit } = query.0;
+    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
+    let reach = caller.reach(Permission::TasksRead);
+    refuse_nowhere(&api, &reach, tenant.as_deref(), app.as_deref()).await?;
     let limit = limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
-    let tasks = api.store.list_tasks(&TaskFilter { tenant, app, after, limit, ..TaskFilter::default() }).await?;
+    let filter = TaskFilter { tenant, app, after, limit, ..TaskFilter::default() };
+    let tasks = api.store.list_tasks(&reach, &filter).await?;
     let next = tasks.last().filter(|_| tasks.len() as u64 == limit).map(|task| task.id.to_string());
-    let entries: Vec<_> = tasks.into_iter().map(|task| entry_of(task).to_fields()).collect();
-    Ok(HttpResponse::Ok().json(json!({ "version": VERSION, "task": entries, "next": next })))
+    let task = tasks.into_iter().map(|task| Value::Object(entry_of(task).to_fields())).collect();
+    Ok(HttpResponse::Ok().json(Exported { version: VERSION.into(), task, next }))
 }
 
 /// A slip in a name must not look like an empty export.
-async fn refuse_nowhere(api: &Api, tenant: Option<&str>, app: Option<&str>) -> Result<(), Problem> {
-    match (tenant, app) {
-        (None, None) => {}
-        (Some(tenant), Some(app)) => drop(api.store.scope(tenant, app).await?),
-        (Some(tenant), None) => {
-            if !api.store.tenants().await?.iter().any(|known| known.name == *tenant) {
-                return Err(Problem::not_found(format!("there is no tenant `{tenant}`")));
-            }
-        }
-        (None, Some(app)) => {
-            if !api.store.apps().await?.iter().any(|known| known.name == app) {
-                return Err(Problem::not_found(format!("no tenant has an app `{app}`")));
-            }
-        }
+async fn refuse_nowhere(api: &Api, reach: &Reach, tenant: Option<&str>, app: Option<&str>) -> Result<(), Problem> {
+    if let Some(tenant) = tenant
+        && api.store.list_tenants(reach, Some(tenant), "", 1).await?.is_empty()
+    {
+        return Err(Problem::not_found(format!("there is no tenant `{tenant}`")));
+    }
+    let Some(name) = app else { return Ok(()) };
+    let (of, app) = (tenant.map(str::to_owned), Some(name.to_owned()));
+    let filter = AppFilter { tenant: of, name: app, limit: 1, ..AppFilter::default() };
+    if api.store.list_apps(reach, &filter).await?.is_empty() {
+        let whose = tenant.map_or("no tenant has".to_owned(), |tenant| format!("tenant `{tenant}` has no"));
+        let article = if tenant.is_some() { "app" } else { "an app" };
+        return Err(Problem::not_found(format!("{whose} {article} `{name}`")));
     }
     Ok(())
 }

@@ -1,37 +1,91 @@
 //! Tasks: reading, creating, editing, starting, stopping, pausing, deleting.
 
+use super::input::{Page, Query, etag, if_match, limit, parse_id, parse_optional_id, refuse_stale};
+use super::operation::{Operation, delete, get, post, put};
 use super::problem::Problem;
 use super::{Api, body};
-use crate::domain::FieldError;
+use crate::auth::Caller;
+use crate::domain::audit::Target;
 use crate::domain::task::file::NOTE_CHARS_MAX;
 use crate::domain::task::{NEVER, ScheduleKind, TaskSpec};
+use crate::domain::{FieldError, Permission};
 use crate::redefine::{Left, change_of};
 use crate::store::{Activity, NewTask, TaskFilter, TaskView};
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
 
-/// Items in one page at most.
-pub const PAGE_MAX: u64 = 500;
-
-/// Routes.
-pub fn routes(config: &mut web::ServiceConfig) {
-    config
-        .service(web::resource("/tasks").get(list).post(create))
-        .service(web::resource("/tasks/{id}").get(show).put(edit).delete(delete))
-        .route("/tasks/{id}/start", web::post().to(start))
-        .route("/tasks/{id}/stop", web::post().to(stop))
-        .route("/tasks/{id}/pause", web::post().to(pause));
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    use Permission as P;
+    vec![
+        get("/tasks", "list_tasks", P::TasksRead, "Tasks, by id")
+            .query::<TaskQuery>()
+            .answers_page::<Task>("A page of tasks")
+            .to(list),
+        post("/tasks", "create_task", P::TasksCreate, "Create a task")
+            .says("`tenant`, `app`, `name` and `handler` are required; every other field has a default (docs/policies.md).")
+            .body::<TaskInput>()
+            .answers::<Task>(201, "The task")
+            .to(create),
+        get("/tasks/{id}", "show_task", P::TasksRead, "A task").answers::<Task>(200, "The task").to(show),
+        put("/tasks/{id}", "edit_task", P::TasksEdit, "Edit a task")
+            .says("Fields that are not named stay as they are. Runs of the old definition are taken back before the answer.")
+            .if_match()
+            .body::<TaskInput>()
+            .answers::<Changed>(200, "The task, and what could not be taken back")
+            .to(edit),
+        delete("/tasks/{id}", "delete_task", P::TasksDelete, "Delete a task; its logs stay until retention takes them")
+            .if_match()
+            .answers::<Changed>(200, "The task as it was, and what could not be taken back")
+            .to(remove),
+        post("/tasks/{id}/start", "start_task", P::TasksStart, "Start a task")
+            .answers::<Changed>(200, "The task")
+            .to(start),
+        post("/tasks/{id}/stop", "stop_task", P::TasksStop, "Stop a task; it forgets what it has counted")
+            .answers::<Changed>(200, "The task, and what could not be taken back")
+            .to(stop),
+        post("/tasks/{id}/pause", "pause_task", P::TasksPause, "Pause a task, saying why")
+            .body::<PauseInput>()
+            .answers::<Changed>(200, "The task, and what could not be taken back")
+            .to(pause),
+    ]
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
-struct Page {
+struct TaskQuery {
+    /// Only of the tenant of this name.
     tenant: Option<String>,
+    /// Only of the app of this name.
     app: Option<String>,
+    /// Only of this name.
     name: Option<String>,
+    /// `next` of the page before.
     after: Option<String>,
+    /// Items in the page, 1 to 500.
+    #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
+}
+
+/// What a task is made of: a definition, and what stands beside it.
+#[derive(ToSchema)]
+#[allow(dead_code)] // describes the body, which is read field by field so that every slip is named
+struct TaskInput {
+    /// Name of the tenant.
+    tenant: Option<String>,
+    /// Name of the app.
+    app: Option<String>,
+    /// Whether it fires by itself.
+    started: Option<bool>,
+    /// Pauses it, and says why.
+    pause_note: Option<String>,
+    /// Revision that was read; when it is no longer current, nothing is changed.
+    revision: Option<i64>,
+    #[serde(flatten)]
+    #[schema(value_type = TaskSpec)]
+    spec: (),
 }
 
 /// What stands beside the definition in a body.
@@ -85,63 +139,102 @@ impl Beside {
     }
 }
 
-#[derive(Serialize)]
-struct TaskOutput<'a> {
-    id: String,
-    tenant: &'a str,
-    app: &'a str,
+/// A task.
+#[derive(Serialize, ToSchema)]
+pub struct Task {
+    /// Id.
+    pub id: String,
+    /// Tenant's name.
+    pub tenant: String,
+    /// App's name.
+    pub app: String,
     #[serde(flatten)]
-    spec: &'a TaskSpec,
+    spec: TaskSpec,
     /// `started`, `stopped` or `paused`.
     state: &'static str,
+    /// Whether it fires by itself.
     started: bool,
-    pause_note: Option<&'a str>,
+    /// Why it is paused.
+    pause_note: Option<String>,
+    /// When it was paused, epoch ms.
     paused_at: Option<i64>,
+    /// Grows with every change.
     revision: i64,
     /// Logs are written up to this instant, epoch ms; null when it will not fire by itself.
     next_fire_at: Option<i64>,
+    /// Fires of the schedule since it was started.
     fires: i64,
+    /// Runs that failed since the last success.
     failures_in_row: i32,
+    /// Epoch ms.
     created_at: i64,
+    /// Epoch ms.
     updated_at: i64,
 }
 
-fn output(task: &TaskView) -> TaskOutput<'_> {
-    let state = match (task.activity.started, &task.activity.pause_note) {
-        (true, _) => "started",
-        (false, Some(_)) => "paused",
-        (false, None) => "stopped",
-    };
-    TaskOutput {
-        id: task.id.to_string(),
-        tenant: &task.tenant,
-        app: &task.app,
-        spec: &task.spec,
-        state,
-        started: task.activity.started,
-        pause_note: task.activity.pause_note.as_deref(),
-        paused_at: (task.paused_at != 0).then_some(task.paused_at),
-        revision: task.revision,
-        next_fire_at: (task.next_fire_at != NEVER).then_some(task.next_fire_at),
-        fires: task.fires,
-        failures_in_row: task.failures_in_row,
-        created_at: task.created_at,
-        updated_at: task.updated_at,
+/// A task that was changed.
+#[derive(Serialize, ToSchema)]
+struct Changed {
+    task: Task,
+    /// Logs of runs that go on.
+    running: Vec<String>,
+    /// Logs of runs whose executor could not be asked; they may still start.
+    unreachable: Vec<String>,
+}
+
+impl From<&TaskView> for Task {
+    fn from(task: &TaskView) -> Self {
+        let state = match (task.activity.started, &task.activity.pause_note) {
+            (true, _) => "started",
+            (false, Some(_)) => "paused",
+            (false, None) => "stopped",
+        };
+        Self {
+            id: task.id.to_string(),
+            tenant: task.tenant.clone(),
+            app: task.app.clone(),
+            spec: task.spec.clone(),
+            state,
+            started: task.activity.started,
+            pause_note: task.activity.pause_note.clone(),
+            paused_at: (task.paused_at != 0).then_some(task.paused_at),
+            revision: task.revision,
+            next_fire_at: (task.next_fire_at != NEVER).then_some(task.next_fire_at),
+            fires: task.fires,
+            failures_in_row: task.failures_in_row,
+            created_at: task.created_at,
+            updated_at: task.updated_at,
+        }
     }
 }
 
-async fn list(api: web::Data<Api>, page: web::Query<Page>) -> Result<HttpResponse, Problem> {
-    let Page { tenant, app, name, after, limit } = page.into_inner();
-    let limit = limit.unwrap_or(50).clamp(1, PAGE_MAX);
-    let after = after.map_or(Ok(0), |after| parse_id("after", &after))?;
-    let filter = TaskFilter { tenant, app, name, after, limit, ..TaskFilter::default() };
-    let tasks = api.store.list_tasks(&filter).await?;
-    let next = tasks.last().filter(|_| tasks.len() as u64 == limit).map(|task| task.id.to_string());
-    let items: Vec<_> = tasks.iter().map(output).collect();
-    Ok(HttpResponse::Ok().json(json!({ "items": items, "next": next })))
+/// What the audit keeps of a task: what people define, not what the engine counts.
+pub fn audited(spec: &TaskSpec, activity: &Activity) -> Option<String> {
+    let mut fields = match serde_json::to_value(spec) {
+        Ok(Value::Object(fields)) => fields,
+        _ => return None,
+    };
+    fields.insert("started".to_owned(), Value::from(activity.started));
+    fields.insert("pause_note".to_owned(), Value::from(activity.pause_note.clone()));
+    Some(Value::Object(fields).to_string())
 }
 
-async fn create(api: web::Data<Api>, payload: web::Payload) -> Result<HttpResponse, Problem> {
+/// What the audit calls a task.
+pub fn target(id: i64, name: &str) -> Target {
+    Target { kind: "task", id: id.to_string(), name: name.to_owned() }
+}
+
+async fn list(api: web::Data<Api>, caller: Caller, query: Query<TaskQuery>) -> Result<HttpResponse, Problem> {
+    let TaskQuery { tenant, app, name, after, limit: wanted } = query.0;
+    let limit = limit(wanted);
+    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
+    let filter = TaskFilter { tenant, app, name, after, limit, ..TaskFilter::default() };
+    let tasks = api.store.list_tasks(&caller.reach(Permission::TasksRead), &filter).await?;
+    let items: Vec<Task> = tasks.iter().map(Task::from).collect();
+    Ok(HttpResponse::Ok().json(Page::new(items, limit, |task| task.id.clone())))
+}
+
+async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> Result<HttpResponse, Problem> {
     let mut fields: Map<String, Value> = body::json(payload).await?;
     let (beside, mut refused) = Beside::take(&mut fields);
     let given = [
@@ -159,9 +252,14 @@ async fn create(api: web::Data<Api>, payload: web::Payload) -> Result<HttpRespon
     let (Some(spec), Some(tenant), Some(app)) = (spec.filter(|_| refused.is_empty()), beside.tenant, beside.app) else {
         return Err(Problem::fields(refused));
     };
-    let task = NewTask { id: api.engine.ids.next(now), tenant, app, activity, spec };
-    api.redefiner.apply(std::slice::from_ref(&task), &[]).await?;
-    Ok(HttpResponse::Created().json(output(&find(&api, task.id).await?)))
+    let scope = api.scope(&caller, Permission::TasksCreate, &tenant, &app).await?;
+    let id = api.engine.ids.next(now);
+    let after = audited(&spec, &activity);
+    let note = api.note(&caller, "create_task", scope.tenant_id, target(id, &spec.name), (None, after));
+    let task = NewTask { id, scope, activity, spec };
+    api.redefiner.noting(vec![note]).apply(std::slice::from_ref(&task), &[]).await?;
+    let task = find(&api, &caller, Permission::TasksCreate, task.id).await?;
+    Ok(HttpResponse::Created().insert_header(etag(task.revision)).json(Task::from(&task)))
 }
 
 /// What a body without the field means.
@@ -211,14 +309,21 @@ fn refuse_past(spec: &TaskSpec, activity: &Activity, now: i64) -> Result<(), Fie
     Ok(())
 }
 
-async fn show(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
-    Ok(HttpResponse::Ok().json(output(&find(&api, parse_id("id", &id)?).await?)))
+async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let task = find(&api, &caller, Permission::TasksRead, parse_id("id", &id)?).await?;
+    Ok(HttpResponse::Ok().insert_header(etag(task.revision)).json(Task::from(&task)))
 }
 
-async fn edit(api: web::Data<Api>, id: web::Path<String>, payload: web::Payload) -> Result<HttpResponse, Problem> {
+async fn edit(
+    api: web::Data<Api>,
+    caller: Caller,
+    id: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
     let mut fields: Map<String, Value> = body::json(payload).await?;
     let (beside, mut refused) = Beside::take(&mut fields);
-    let before = find(&api, parse_id("id", &id)?).await?;
+    let before = find(&api, &caller, Permission::TasksEdit, parse_id("id", &id)?).await?;
     let fixed = [("tenant", &beside.tenant, &before.tenant), ("app", &beside.app, &before.app)];
     for (field, ..) in fixed.iter().filter(|(_, given, is)| given.as_ref().is_some_and(|given| given != *is)) {
         refused.push(FieldError::new(*field, "a task cannot move to another; create it there"));
@@ -228,75 +333,112 @@ async fn edit(api: web::Data<Api>, id: web::Path<String>, payload: web::Payload)
     let Some(spec) = spec.filter(|_| refused.is_empty()) else {
         return Err(Problem::fields(refused));
     };
-    if let Some(revision) = beside.revision.filter(|revision| *revision != before.revision) {
-        return Err(Problem::conflict(format!(
-            "revision {revision} is not current ({} is); read the task again",
-            before.revision
-        )));
-    }
-    change(&api, before, spec, activity).await
+    refuse_stale(beside.revision.or(if_match(&request)?), before.revision)?;
+    refuse_state(&caller, &before, &activity)?;
+    change(&api, &caller, "edit_task", before, spec, activity).await
 }
 
-async fn start(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
-    let before = find(&api, parse_id("id", &id)?).await?;
+/// Whoever may edit a task, but not start or stop it, does not do so by an edit.
+fn refuse_state(caller: &Caller, before: &TaskView, activity: &Activity) -> Result<(), Problem> {
+    let needed = match (before.activity.started, activity) {
+        (_, after) if *after == before.activity => return Ok(()),
+        (_, Activity { pause_note: Some(_), .. }) => Permission::TasksPause,
+        (_, Activity { started: true, .. }) => Permission::TasksStart,
+        _ => Permission::TasksStop,
+    };
+    if caller.access.holds(needed, before.scope.tenant_id, before.scope.app_id) {
+        return Ok(());
+    }
+    Err(Problem::forbidden(needed))
+}
+
+async fn start(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let before = find(&api, &caller, Permission::TasksStart, parse_id("id", &id)?).await?;
     if before.activity.started {
-        return Ok(changed(&before, &Left::default()));
+        return Ok(changed(&before, Left::default()));
     }
     refuse_past(&before.spec, &Activity::of(true), api.engine.clock.now_ms())?;
     let spec = before.spec.clone();
-    change(&api, before, spec, Activity::of(true)).await
+    change(&api, &caller, "start_task", before, spec, Activity::of(true)).await
 }
 
-async fn stop(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
-    let before = find(&api, parse_id("id", &id)?).await?;
+async fn stop(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let before = find(&api, &caller, Permission::TasksStop, parse_id("id", &id)?).await?;
     let spec = before.spec.clone();
-    change(&api, before, spec, Activity::of(false)).await
+    change(&api, &caller, "stop_task", before, spec, Activity::of(false)).await
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 struct PauseInput {
+    /// Why, for whoever finds it paused; 1 to 1000 characters.
+    #[schema(required, min_length = 1, max_length = 1000)]
     note: String,
 }
 
-async fn pause(api: web::Data<Api>, id: web::Path<String>, payload: web::Payload) -> Result<HttpResponse, Problem> {
+async fn pause(
+    api: web::Data<Api>,
+    caller: Caller,
+    id: web::Path<String>,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
     let PauseInput { note } = body::json(payload).await?;
     if note.trim().is_empty() || note.chars().count() > NOTE_CHARS_MAX {
         return Err(
             FieldError::new("note", "1 to 1000 characters are allowed: say why, for whoever finds it paused").into()
         );
     }
-    let before = find(&api, parse_id("id", &id)?).await?;
+    let before = find(&api, &caller, Permission::TasksPause, parse_id("id", &id)?).await?;
     let spec = before.spec.clone();
-    change(&api, before, spec, Activity { started: false, pause_note: Some(note) }).await
+    change(&api, &caller, "pause_task", before, spec, Activity { started: false, pause_note: Some(note) }).await
 }
 
-async fn delete(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
-    let before = find(&api, parse_id("id", &id)?).await?;
-    let left = api.redefiner.delete(&before).await?;
-    Ok(changed(&before, &left))
+async fn remove(
+    api: web::Data<Api>,
+    caller: Caller,
+    id: web::Path<String>,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    let before = find(&api, &caller, Permission::TasksDelete, parse_id("id", &id)?).await?;
+    refuse_stale(if_match(&request)?, before.revision)?;
+    let was = audited(&before.spec, &before.activity);
+    let target = target(before.id, &before.spec.name);
+    let note = api.note(&caller, "delete_task", before.scope.tenant_id, target, (was, None));
+    let left = api.redefiner.noting(vec![note]).delete(&before).await?;
+    Ok(changed(&before, left))
 }
 
-async fn change(api: &Api, before: TaskView, spec: TaskSpec, activity: Activity) -> Result<HttpResponse, Problem> {
+async fn change(
+    api: &Api,
+    caller: &Caller,
+    action: &'static str,
+    before: TaskView,
+    spec: TaskSpec,
+    activity: Activity,
+) -> Result<HttpResponse, Problem> {
     let id = before.id;
-    let left = api.redefiner.apply(&[], &[change_of(before, spec, activity)]).await?;
-    Ok(changed(&find(api, id).await?, left.first().unwrap_or(&Left::default())))
+    let was = audited(&before.spec, &before.activity);
+    let note = (was, audited(&spec, &activity));
+    let note = api.note(caller, action, before.scope.tenant_id, target(id, &spec.name), note);
+    let changes = [change_of(before, spec, activity)];
+    let left = api.redefiner.noting(vec![note]).apply(&[], &changes).await?;
+    let task = api.redefiner.find(id).await?.ok_or_else(|| gone(id))?;
+    Ok(changed(&task, left.into_iter().next().unwrap_or_default()))
 }
 
-fn changed(task: &TaskView, left: &Left) -> HttpResponse {
-    HttpResponse::Ok().json(json!({
-        "task": output(task),
-        "running": left.running,
-        "unreachable": left.unreachable,
-    }))
+fn changed(task: &TaskView, left: Left) -> HttpResponse {
+    let Left { running, unreachable, .. } = left;
+    let answer = Changed { task: Task::from(task), running, unreachable };
+    HttpResponse::Ok().insert_header(etag(task.revision)).json(answer)
 }
 
-/// The task of that id.
-pub async fn find(api: &Api, id: i64) -> Result<TaskView, Problem> {
-    api.redefiner.find(id).await?.ok_or_else(|| Problem::not_found(format!("there is no task {id}")))
+/// The task of that id, where the caller holds the permission.
+pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: i64) -> Result<TaskView, Problem> {
+    let filter = TaskFilter { id: Some(id), limit: 1, ..TaskFilter::default() };
+    let found = api.store.list_tasks(&caller.reach(needs), &filter).await?;
+    found.into_iter().next().ok_or_else(|| gone(id))
 }
 
-/// An id out of a path or a query.
-pub fn parse_id(field: &str, text: &str) -> Result<i64, Problem> {
-    text.parse().map_err(|_| Problem::invalid(format!("{field}: `{text}` is no id")))
+fn gone(id: i64) -> Problem {
+    Problem::not_found(format!("there is no task {id}"))
 }

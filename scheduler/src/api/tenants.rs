@@ -1,92 +1,182 @@
-//! Tenants and apps.
+//! Tenants.
 
+use super::input::{Page, Query, etag, if_match, limit, refuse_stale};
+use super::operation::{Operation, delete, get, post, put};
 use super::problem::Problem;
 use super::{Api, body};
-use crate::store::{NewKey, TenantView};
-use actix_web::{HttpResponse, web};
-use carillon_protocol::sign::random_hex;
-use serde::Deserialize;
-use serde_json::json;
+use crate::auth::Caller;
+use crate::domain::access::PLATFORM;
+use crate::domain::audit::Target;
+use crate::domain::{FieldError, Permission};
+use crate::store::TenantView;
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
-/// Routes.
-pub fn routes(config: &mut web::ServiceConfig) {
-    config
-        .service(web::resource("/tenants").get(list_tenants).post(create_tenant))
-        .service(web::resource("/apps").get(list_apps).post(create_app));
+/// Longest description, characters.
+pub const DESCRIPTION_CHARS_MAX: usize = 1_000;
+
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    use Permission as P;
+    vec![
+        get("/tenants", "list_tenants", P::TenantsRead, "Tenants, by name")
+            .query::<TenantQuery>()
+            .answers_page::<Tenant>("A page of tenants")
+            .to(list),
+        post("/tenants", "create_tenant", P::TenantsCreate, "Create a tenant")
+            .body::<NewTenant>()
+            .answers::<Tenant>(201, "The tenant")
+            .to(create),
+        get("/tenants/{tenant}", "show_tenant", P::TenantsRead, "A tenant, by name")
+            .answers::<Tenant>(200, "The tenant")
+            .to(show),
+        put("/tenants/{tenant}", "edit_tenant", P::TenantsEdit, "Describe a tenant")
+            .if_match()
+            .body::<Description>()
+            .answers::<Tenant>(200, "The tenant")
+            .to(edit),
+        delete("/tenants/{tenant}", "delete_tenant", P::TenantsDelete, "Delete a tenant that has no app, user or role")
+            .answers_nothing("It is gone")
+            .to(remove),
+    ]
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct TenantQuery {
+    /// `next` of the page before.
+    after: Option<String>,
+    /// Items in the page, 1 to 500.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<u64>,
+}
+
+/// A tenant to be.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewTenant {
+    /// Its name, for good: 1 to 64 characters out of a-z A-Z 0-9 - _ . and none of them first but letters and digits.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     name: String,
+    /// For people.
+    #[serde(default)]
+    #[schema(max_length = 1000)]
+    description: String,
 }
 
-#[derive(Deserialize)]
+/// What people say of it.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct NewApp {
-    tenant: String,
+struct Description {
+    /// For people.
+    #[schema(max_length = 1000)]
+    description: String,
+}
+
+/// A tenant.
+#[derive(Serialize, ToSchema)]
+struct Tenant {
+    /// Id.
+    id: String,
+    /// Name.
     name: String,
+    /// For people.
+    description: String,
+    /// Runs at once at most; 0 is no bound.
+    max_concurrent: i32,
+    /// Grows with every change.
+    revision: i64,
+    /// Epoch ms.
+    created_at: i64,
 }
 
-async fn list_tenants(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
-    let tenants = api.store.tenants().await?;
-    let output = |tenant: &TenantView| json!({ "id": tenant.id.to_string(), "name": tenant.name, "max_concurrent": tenant.max_concurrent });
-    let items: Vec<_> = tenants.iter().map(output).collect();
-    Ok(HttpResponse::Ok().json(json!({ "items": items })))
+impl From<TenantView> for Tenant {
+    fn from(tenant: TenantView) -> Self {
+        Self {
+            id: tenant.id.to_string(),
+            name: tenant.name,
+            description: tenant.description,
+            max_concurrent: tenant.max_concurrent,
+            revision: tenant.revision,
+            created_at: tenant.created_at,
+        }
+    }
 }
 
-async fn create_tenant(api: web::Data<Api>, payload: web::Payload) -> Result<HttpResponse, Problem> {
-    let NewTenant { name } = body::json(payload).await?;
+async fn list(api: web::Data<Api>, caller: Caller, query: Query<TenantQuery>) -> Result<HttpResponse, Problem> {
+    let limit = limit(query.0.limit);
+    let after = query.0.after.unwrap_or_default();
+    let tenants = api.store.list_tenants(&caller.reach(Permission::TenantsRead), None, &after, limit).await?;
+    let items = tenants.into_iter().map(Tenant::from).collect();
+    Ok(HttpResponse::Ok().json(Page::new(items, limit, |tenant: &Tenant| tenant.name.clone())))
+}
+
+async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> Result<HttpResponse, Problem> {
+    let NewTenant { name, description } = body::json(payload).await?;
     check_name("name", &name)?;
+    check_description(&description)?;
     let now = api.engine.clock.now_ms();
     let id = api.engine.ids.next(now);
-    api.store.create_tenant(id, &name, now).await?;
-    Ok(HttpResponse::Created().json(json!({ "id": id.to_string(), "name": name })))
+    let tenant = TenantView { id, name, description, max_concurrent: 0, revision: 1, created_at: now };
+    let note = api.note(&caller, "create_tenant", PLATFORM, target(&tenant), (None, audited(&tenant)));
+    api.store.noting(vec![note]).create_tenant(&tenant).await?;
+    Ok(HttpResponse::Created().insert_header(etag(1)).json(Tenant::from(tenant)))
 }
 
-async fn list_apps(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
-    let apps = api.store.apps().await?;
-    let items: Vec<_> = apps
-        .iter()
-        .map(|app| {
-            json!({
-                "id": app.id.to_string(),
-                "tenant": app.tenant,
-                "name": app.name,
-                "max_concurrent": app.max_concurrent,
-                "keys": app.keys,
-            })
-        })
-        .collect();
-    Ok(HttpResponse::Ok().json(json!({ "items": items })))
+async fn show(api: web::Data<Api>, caller: Caller, name: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let tenant = api.tenant(&caller, Permission::TenantsRead, &name).await?;
+    Ok(HttpResponse::Ok().insert_header(etag(tenant.revision)).json(Tenant::from(tenant)))
 }
 
-/// Creates an app with its first key; the secret is shown here and never again.
-async fn create_app(api: web::Data<Api>, payload: web::Payload) -> Result<HttpResponse, Problem> {
-    let NewApp { tenant, name } = body::json(payload).await?;
-    check_name("name", &name)?;
-    let random = |error: getrandom::Error| Problem::invalid(format!("no random bytes for a key: {error}"));
-    let key = NewKey {
-        id: format!("ck_{}", random_hex::<8>().map_err(random)?),
-        secret: random_hex::<32>().map_err(random)?,
-    };
-    let now = api.engine.clock.now_ms();
-    let id = api.engine.ids.next(now);
-    api.store.create_app(id, &tenant, &name, &key, now).await?;
-    api.keys.refresh(&api.store).await?;
-    Ok(HttpResponse::Created().json(json!({
-        "id": id.to_string(),
-        "tenant": tenant,
-        "name": name,
-        "key": { "id": key.id, "secret": key.secret },
-    })))
+async fn edit(
+    api: web::Data<Api>,
+    caller: Caller,
+    name: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let Description { description } = body::json(payload).await?;
+    check_description(&description)?;
+    let before = api.tenant(&caller, Permission::TenantsEdit, &name).await?;
+    refuse_stale(if_match(&request)?, before.revision)?;
+    let after = TenantView { description, revision: before.revision + 1, ..before.clone() };
+    let change = (audited(&before), audited(&after));
+    let note = api.note(&caller, "edit_tenant", before.id, target(&before), change);
+    api.store.noting(vec![note]).describe_tenant(&before, &after.description).await?;
+    Ok(HttpResponse::Ok().insert_header(etag(after.revision)).json(Tenant::from(after)))
 }
 
-/// Names of tenants and apps stand in headers and signatures: plain ASCII words.
-fn check_name(field: &str, name: &str) -> Result<(), Problem> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if (1..=64).contains(&name.len()) && name.chars().all(plain) {
+async fn remove(api: web::Data<Api>, caller: Caller, name: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let tenant = api.tenant(&caller, Permission::TenantsDelete, &name).await?;
+    let note = api.note(&caller, "delete_tenant", PLATFORM, target(&tenant), (audited(&tenant), None));
+    api.store.noting(vec![note]).delete_tenant(tenant.id).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+fn target(tenant: &TenantView) -> Target {
+    Target { kind: "tenant", id: tenant.id.to_string(), name: tenant.name.clone() }
+}
+
+fn audited(tenant: &TenantView) -> Option<String> {
+    Some(serde_json::json!({ "name": tenant.name, "description": tenant.description }).to_string())
+}
+
+/// Refuses what is too long to be a description.
+pub fn check_description(description: &str) -> Result<(), Problem> {
+    if description.chars().count() <= DESCRIPTION_CHARS_MAX {
         return Ok(());
     }
-    Err(Problem::invalid(format!("{field}: 1 to 64 characters out of a-z A-Z 0-9 - _ . are allowed")))
+    Err(FieldError::new("description", format!("at most {DESCRIPTION_CHARS_MAX} characters are allowed")).into())
+}
+
+/// Names of tenants and apps stand in headers, signatures and paths: plain ASCII words.
+pub fn check_name(field: &str, name: &str) -> Result<(), Problem> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let begins_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if (1..=64).contains(&name.len()) && begins_well && name.chars().all(plain) {
+        return Ok(());
+    }
+    let allowed = "1 to 64 characters out of a-z A-Z 0-9 - _ . are allowed, a letter or digit first";
+    Err(FieldError::new(field, allowed).into())
 }

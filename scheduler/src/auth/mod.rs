@@ -1,9 +1,17 @@
-//! Who may do what: the keys of executors and the token of the management API.
+//! Who may do what: the keys of executors, the people and programs that use the management API.
 
 mod address;
+mod caller;
+mod gate;
 mod keys;
-mod token;
+mod password;
+mod secret;
+mod throttle;
 
 pub use address::{CheckedResolver, check_address};
+pub use caller::Caller;
+pub use gate::{Denied, Gate, SessionTimes, SignedIn, Visit};
 pub use keys::{KeyRing, Refusal, SignedRequest, Verifier};
-pub use token::ApiToken;
+pub use password::{check_password, random_password};
+pub use secret::{SESSION_PREFIX, TOKEN_PREFIX, csrf_of, hash_of, new_secret};
+pub use throttle::Throttle;

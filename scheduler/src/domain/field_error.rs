@@ -3,9 +3,10 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Why a field is refused. The message says what is wrong and what is allowed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, ToSchema)]
 pub struct FieldError {
     /// Name of the field as it was given, with the place in a list: `excluded_days[3]`.
     pub field: String,

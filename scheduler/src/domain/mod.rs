@@ -2,8 +2,10 @@
 //!
 //! `task_log` holds the states of a run and which may follow which; `task` what an admin
 //! defines; `plan` turns a schedule into runs; `failure` decides what follows a failed attempt;
-//! `routing` chooses executors; `cron` knows Quartz.
+//! `routing` chooses executors; `cron` knows Quartz; `access` says who may do what.
 
+pub mod access;
+pub mod audit;
 pub mod calendar;
 pub mod cron;
 pub mod executor;
@@ -25,6 +27,7 @@ pub mod spread;
 pub mod task;
 pub mod task_log;
 
+pub use access::{Permission, Reach};
 pub use executor::Executor;
 pub use field_error::FieldError;
 pub use id::IdSource;

@@ -2,6 +2,7 @@
 
 use super::FieldError;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Largest bound on tasks, runs at once and fires in a minute.
 pub const COUNT_MAX: i32 = 1_000_000;
@@ -10,16 +11,20 @@ pub const COUNT_MAX: i32 = 1_000_000;
 pub const RETAIN_DAYS_MAX: i32 = 3_650;
 
 /// Bounds of a tenant. 0 is no bound; days of retention: the node's default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Quotas {
     /// Tasks; more are not created.
+    #[schema(minimum = 0, maximum = 1_000_000)]
     pub max_tasks: i32,
     /// Fires in any minute of the whole cluster; more are delayed.
+    #[schema(minimum = 0, maximum = 1_000_000)]
     pub max_fires_per_minute: i32,
     /// Runs at once; more wait.
+    #[schema(minimum = 0, maximum = 1_000_000)]
     pub max_concurrent: i32,
     /// Days that ended task logs are kept.
+    #[schema(minimum = 0, maximum = 3_650)]
     pub retain_days: i32,
 }
 

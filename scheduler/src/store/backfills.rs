@@ -184,17 +184,19 @@ impl SqlStore {
     }
 
     /// Backfills of a task, newest first.
-    pub async fn backfills_of(&self, task_id: i64) -> Result<Vec<Backfill>> {
+    pub async fn backfills_of(&self, tenant_id: i64, task_id: i64) -> Result<Vec<Backfill>> {
         let sql = Sql::new(
             self.backend,
-            &format!("SELECT {COLUMNS} FROM backfill WHERE task_id = {{1}} ORDER BY id DESC LIMIT 100"),
+            &format!(
+                "SELECT {COLUMNS} FROM backfill WHERE task_id = {{1}} AND tenant_id = {{2}} ORDER BY id DESC LIMIT 100"
+            ),
         );
-        self.query(ACTION, &sql, [task_id.into()], backfill).await
+        self.query(ACTION, &sql, [task_id.into(), tenant_id.into()], backfill).await
     }
 
     /// Ends a backfill of a task before its time; what it has written runs all the same.
-    pub async fn cancel_backfill(&self, task_id: i64, id: i64, now: i64) -> Result<()> {
-        let known = self.backfills_of(task_id).await?;
+    pub async fn cancel_backfill(&self, tenant_id: i64, task_id: i64, id: i64, now: i64) -> Result<()> {
+        let known = self.backfills_of(tenant_id, task_id).await?;
         if !known.iter().any(|backfill| backfill.id == id) {
             let detail = format!("the task has no backfill {id}");
             return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, detail));

@@ -7,7 +7,7 @@ use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskFilter, TaskView};
 use crate::domain::calendar::{Calendar, CalendarSpec};
 use crate::domain::schedule::Schedule;
 use crate::domain::task::TaskSpec;
-use crate::domain::{FieldError, Task};
+use crate::domain::{FieldError, Reach, Task};
 use dashmap::DashMap;
 use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeSet, HashMap};
@@ -126,15 +126,32 @@ impl SqlStore {
         Ok(calendar)
     }
 
-    /// Writes a calendar's next version; answers it. The tasks that name it must be changed
-    /// afterwards ([`SqlStore::tasks_of_calendar`]).
-    pub async fn put_calendar(&self, id: i64, tenant: &str, name: &str, spec: &CalendarSpec, now: i64) -> Result<i64> {
-        retrying(|| self.put_calendar_once(id, tenant, name, spec, now)).await
+    /// Writes a calendar's next version; answers it. With `current` only if that is the version
+    /// that is there (0: none is). The tasks that name it must be changed afterwards
+    /// ([`SqlStore::tasks_of_calendar`]).
+    pub async fn put_calendar(
+        &self,
+        id: i64,
+        tenant_id: i64,
+        name: &str,
+        spec: &CalendarSpec,
+        current: Option<i64>,
+        now: i64,
+    ) -> Result<i64> {
+        retrying(|| self.put_calendar_once(id, tenant_id, name, spec, current, now)).await
     }
 
-    async fn put_calendar_once(&self, id: i64, tenant: &str, name: &str, spec: &CalendarSpec, now: i64) -> Result<i64> {
+    #[allow(clippy::too_many_arguments)] // one thought: a version and what it follows
+    async fn put_calendar_once(
+        &self,
+        id: i64,
+        tenant_id: i64,
+        name: &str,
+        spec: &CalendarSpec,
+        current: Option<i64>,
+        now: i64,
+    ) -> Result<i64> {
         const ACTION: &str = "write a calendar";
-        let tenant_id = self.tenant_id(tenant).await?;
         let body = to_json(ACTION, spec)?;
         let tx = self.begin(ACTION).await?;
         self.bump_rules(&tx).await?;
@@ -144,6 +161,11 @@ impl SqlStore {
                 Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))
             })
             .await?;
+        let present = known.first().map_or(0, |(_, version)| *version);
+        if current.is_some_and(|current| current != present) {
+            let detail = format!("calendar `{name}` was changed meanwhile; read it again");
+            return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+        }
         let (calendar, version) = known.first().map_or((id, 1), |(id, version)| (*id, version + 1));
         let write = if known.is_empty() {
             "INSERT INTO calendar (id, tenant_id, name, version, body, updated_at) VALUES ({1}, {2}, {3}, {4}, {5}, {6})"
@@ -165,8 +187,7 @@ impl SqlStore {
     }
 
     /// Calendars of a tenant by name; only the one of that name, when given.
-    pub async fn list_calendars(&self, tenant: &str, name: Option<&str>) -> Result<Vec<CalendarView>> {
-        let tenant_id = self.tenant_id(tenant).await?;
+    pub async fn list_calendars(&self, tenant_id: i64, name: Option<&str>) -> Result<Vec<CalendarView>> {
         let sql = Sql::new(
             self.backend,
             "SELECT name, version, body, updated_at FROM calendar WHERE tenant_id = {1} AND ({2} = '' OR name = {2}) \
@@ -176,8 +197,7 @@ impl SqlStore {
     }
 
     /// An earlier version of a calendar.
-    pub async fn calendar_version(&self, tenant: &str, name: &str, version: i64) -> Result<Option<CalendarView>> {
-        let tenant_id = self.tenant_id(tenant).await?;
+    pub async fn calendar_version(&self, tenant_id: i64, name: &str, version: i64) -> Result<Option<CalendarView>> {
         let sql = Sql::new(
             self.backend,
             "SELECT c.name, v.version, v.body, v.created_at FROM calendar c JOIN calendar_version v ON \
@@ -188,9 +208,8 @@ impl SqlStore {
     }
 
     /// Deletes a calendar that no task names.
-    pub async fn delete_calendar(&self, tenant: &str, name: &str) -> Result<()> {
+    pub async fn delete_calendar(&self, tenant_id: i64, name: &str) -> Result<()> {
         const ACTION: &str = "delete a calendar";
-        let tenant_id = self.tenant_id(tenant).await?;
         let tx = self.begin(ACTION).await?;
         self.bump_rules(&tx).await?;
         let users = Sql::new(self.backend, "SELECT name FROM task WHERE tenant_id = {1} AND calendar = {2} LIMIT 10");
@@ -213,14 +232,14 @@ impl SqlStore {
     }
 
     /// Tasks of the tenant that name the calendar, by id after `after`.
-    pub async fn tasks_of_calendar(&self, tenant: &str, name: &str, after: i64, limit: u64) -> Result<Vec<TaskView>> {
-        let (tenant, calendar) = (Some(tenant.to_owned()), Some(name.to_owned()));
-        self.list_tasks(&TaskFilter { tenant, calendar, after, limit, ..TaskFilter::default() }).await
+    pub async fn tasks_of_calendar(&self, tenant_id: i64, name: &str, after: i64, limit: u64) -> Result<Vec<TaskView>> {
+        let filter = TaskFilter { calendar: Some(name.to_owned()), after, limit, ..TaskFilter::default() };
+        self.list_tasks(&Reach::tenant(tenant_id), &filter).await
     }
 
     /// The calendar of that name, ready; for a preview.
-    pub async fn ready_calendar(&self, tenant: &str, name: &str) -> Result<Arc<Calendar>> {
-        let found = self.list_calendars(tenant, Some(name)).await?;
+    pub async fn ready_calendar(&self, tenant_id: i64, name: &str) -> Result<Arc<Calendar>> {
+        let found = self.list_calendars(tenant_id, Some(name)).await?;
         let view = found.into_iter().next().ok_or_else(|| unknown(name))?;
         let detail = |errors| StoreError::new(StoreErrorKind::Other, ACTION, format!("{errors:?}"));
         view.spec.compile(&view.name, view.version).map(Arc::new).map_err(detail)

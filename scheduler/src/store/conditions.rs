@@ -2,6 +2,8 @@
 
 use super::SqlStore;
 use super::dialect::Sql;
+use crate::domain::Reach;
+use crate::domain::access::Place;
 use sea_orm::{Statement, Value};
 
 /// A query put together from the filters that are set.
@@ -25,6 +27,32 @@ impl Conditions {
             let at = self.push(value);
             self.text = format!("{} AND {condition}{{{at}}}", self.text);
         }
+    }
+
+    /// Only what lies within reach. What has no app belongs to a tenant as a whole, and is out of
+    /// reach of whoever has only some of its apps.
+    pub fn within(&mut self, reach: &Reach, tenant: &str, app: Option<&str>) {
+        let Reach::Of(places) = reach else { return };
+        let any: Vec<String> = places.iter().filter_map(|place| self.place(place, tenant, app)).collect();
+        let any = if any.is_empty() { "1 = 0".to_owned() } else { any.join(" OR ") };
+        self.text = format!("{} AND ({any})", self.text);
+    }
+
+    fn place(&mut self, place: &Place, tenant: &str, app: Option<&str>) -> Option<String> {
+        if place.apps.is_empty() {
+            return Some(format!("{tenant} = {{{}}}", self.push(place.tenant_id)));
+        }
+        let app = app?;
+        let at = self.push(place.tenant_id);
+        let apps: Vec<String> = place.apps.iter().map(|id| format!("{{{}}}", self.push(*id))).collect();
+        Some(format!("{tenant} = {{{at}}} AND {app} IN ({})", apps.join(", ")))
+    }
+
+    /// Only tenants of which some part lies within reach.
+    pub fn touching(&mut self, reach: &Reach, tenant: &str) {
+        let Reach::Of(places) = reach else { return };
+        let whole = |place: &Place| Place { tenant_id: place.tenant_id, apps: Vec::new() };
+        self.within(&Reach::Of(places.iter().map(whole).collect()), tenant, None);
     }
 
     pub fn finish(mut self, store: &SqlStore, order: &str, limit: u64) -> Statement {

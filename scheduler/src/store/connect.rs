@@ -1,6 +1,7 @@
 //! One connection pool (SQLite: one for writing, one for reading) and the small helpers through
 //! which every statement goes: counted, bounded in time, errors classified once.
 
+use super::audit::Notes;
 use super::calendars::ReadyCalendars;
 use super::dialect::Sql;
 use super::sql::Statements;
@@ -75,6 +76,8 @@ pub struct SqlStore {
     statements: Arc<AtomicU64>,
     timeout: Duration,
     pub(super) calendars: ReadyCalendars,
+    /// What the next commit writes into the audit.
+    pub(super) notes: Notes,
 }
 
 impl std::fmt::Debug for SqlStore {
@@ -109,6 +112,7 @@ impl SqlStore {
             statements: Arc::default(),
             timeout: settings.statement_timeout,
             calendars: ReadyCalendars::default(),
+            notes: Notes::default(),
         };
         super::ClusterStore::now_us(&store).await?;
         Ok(store)
@@ -160,12 +164,28 @@ impl SqlStore {
         sql: &Sql,
         values: [Value; N],
     ) -> Result<u64> {
+        if self.notes.open().is_some() {
+            return retrying(|| self.execute_noted(action, sql, &values)).await;
+        }
         let statement = sql.bind(values);
         retrying(|| async {
             let done = self.run(action, self.writer.execute_raw(statement.clone())).await?;
             Ok(done.rows_affected())
         })
         .await
+    }
+
+    /// A statement in a transaction of its own, so that the audit is written with it; what changes
+    /// nothing is not noted.
+    async fn execute_noted<const N: usize>(&self, action: &'static str, sql: &Sql, values: &[Value; N]) -> Result<u64> {
+        let tx = self.begin(action).await?;
+        let affected = tx.execute(sql, values.clone()).await?;
+        if affected == 0 {
+            tx.rollback().await?
+        } else {
+            tx.commit().await?
+        }
+        Ok(affected)
     }
 
     /// A query outside a transaction.
@@ -245,7 +265,12 @@ impl Transaction<'_> {
     }
 
     pub(super) async fn commit(self) -> Result<()> {
-        self.store.run(self.action, self.inner.commit()).await
+        if let Some(notes) = self.store.notes.open() {
+            self.store.append_notes(&self, notes).await?;
+        }
+        self.store.run(self.action, self.inner.commit()).await?;
+        self.store.notes.close();
+        Ok(())
     }
 
     pub(super) async fn rollback(self) -> Result<()> {

@@ -216,7 +216,7 @@ impl SqlStore {
             return Ok(left_out);
         }
         let quota = self.task_room(tx, tenant_id).await?;
-        let mut room = quota.as_ref().map_or(i64::MAX, |TaskRoom { most, used }| most - used);
+        let mut room = quota.as_ref().map_or(i64::MAX, |TaskRoom { most, used, .. }| most - used);
         let has_task = if quota.is_some() { self.names_of_tasks(tx, scope, &new).await? } else { HashSet::new() };
         let insert_handler = Sql::new(
             self.backend,
@@ -236,14 +236,8 @@ impl SqlStore {
             }
             let values = [new_id().into(), tenant_id.into(), app_id.into(), name.clone().into(), now.into()];
             tx.execute(&insert_handler, values).await?;
-            let task = NewTask {
-                id: new_id(),
-                tenant: String::new(),
-                app: String::new(),
-                spec: defaults_of(handler),
-                activity: Activity::default(),
-            };
-            self.insert_task(tx, &task, scope, now, IfThere::Leave).await?;
+            let task = NewTask { id: new_id(), scope, spec: defaults_of(handler), activity: Activity::default() };
+            self.insert_task(tx, &task, now, IfThere::Leave).await?;
         }
         Ok(left_out)
     }

@@ -3,7 +3,7 @@
 use super::conditions::Conditions;
 use super::rows::{self, HANDED_COUNT};
 use super::{HandedRun, Result, SqlStore};
-use crate::domain::Status;
+use crate::domain::{Reach, Status};
 use sea_orm::{DbErr, QueryResult};
 use std::collections::HashMap;
 
@@ -42,7 +42,7 @@ pub struct ShardCounts {
 #[derive(Debug, Clone, Default)]
 pub struct LogFilter {
     /// Only this tenant.
-    pub tenant: Option<String>,
+    pub tenant_id: Option<i64>,
     /// Only of this task.
     pub task_id: Option<i64>,
     /// Only in this state.
@@ -58,15 +58,16 @@ pub struct LogFilter {
 }
 
 impl SqlStore {
-    /// Lists logs, newest fire first.
-    pub async fn list_logs(&self, filter: &LogFilter) -> Result<Vec<LogView>> {
+    /// Lists logs within reach, newest fire first.
+    pub async fn list_logs(&self, reach: &Reach, filter: &LogFilter) -> Result<Vec<LogView>> {
         let head = format!(
             "SELECT {}, n.name, l.started_at, l.queued_at, l.message, l.output FROM task_log l \
              JOIN tenant n ON n.id = l.tenant_id WHERE l.id > {{1}}",
             rows::HANDED_COLUMNS
         );
         let mut wanted = Conditions::new(head, vec![0i64.into()]);
-        wanted.and("n.name = ", filter.tenant.clone());
+        wanted.within(reach, "l.tenant_id", Some("l.app_id"));
+        wanted.and("l.tenant_id = ", filter.tenant_id);
         wanted.and("l.task_id = ", filter.task_id);
         wanted.and("l.status = ", filter.status.map(|status| status as i32));
         wanted.and("l.parent_id = ", filter.parent_id);

@@ -13,6 +13,7 @@
 //! - Times are epoch milliseconds on the cluster clock, given by the caller; only heartbeats and
 //!   leases use the database's own clock, because they are what that clock is for.
 
+mod audit;
 mod backfills;
 mod calendars;
 mod claiming;
@@ -33,23 +34,30 @@ mod permits;
 mod planning;
 mod quotas;
 mod rates;
+mod roles;
 mod rows;
 mod rules;
+mod sessions;
 mod sql;
 mod starting;
 mod task_columns;
 mod tasks;
 mod tenants;
+mod users;
 
+pub use audit::AuditFilter;
 pub use calendars::CalendarView;
 pub use connect::{DatabaseSettings, SqlStore};
 pub use error::{StoreError, StoreErrorKind};
 pub use logs::{LogFilter, LogView, ShardCounts};
 pub use quotas::{DELAYED_MAX, QuotaUse, TaskRoom};
+pub use roles::RoleView;
 pub use rules::ExecutorRule;
+pub use sessions::{SessionView, TokenView};
 pub use starting::{NewRun, StartedRun};
 pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent};
-pub use tenants::{AppView, NewKey, SigningKey, TenantView};
+pub use tenants::{AppFilter, AppView, NewKey, SigningKey, TenantView};
+pub use users::{GrantView, NewGrant, UserFilter, UserRow, UserView};
 
 use crate::domain::failure::{self, Attempt};
 use crate::domain::permit::{Ask, Limit};

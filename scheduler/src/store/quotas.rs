@@ -50,9 +50,9 @@ impl SqlStore {
     }
 
     /// Gives a tenant other quotas (checked). Every node keeps to them within a second or two. Runs
-    /// that another quota of fires delayed ask anew.
-    pub async fn set_quotas(&self, tenant_id: i64, to: &Quotas, now: i64) -> Result<()> {
-        let before = retrying(|| self.set_quotas_once(tenant_id, to, now)).await?;
+    /// that another quota of fires delayed ask anew. With a `revision` the tenant must have it.
+    pub async fn set_quotas(&self, tenant_id: i64, revision: Option<i64>, to: &Quotas, now: i64) -> Result<()> {
+        let before = retrying(|| self.set_quotas_once(tenant_id, revision, to, now)).await?;
         if before.max_fires_per_minute != to.max_fires_per_minute {
             let again = self.ask_anew(tenant_id, now).await?;
             tracing::info!(tenant = tenant_id, again, "quota of fires changed: delayed runs ask anew");
@@ -60,7 +60,7 @@ impl SqlStore {
         Ok(())
     }
 
-    async fn set_quotas_once(&self, tenant_id: i64, to: &Quotas, now: i64) -> Result<Quotas> {
+    async fn set_quotas_once(&self, tenant_id: i64, revision: Option<i64>, to: &Quotas, now: i64) -> Result<Quotas> {
         const ACTION: &str = "change the quotas of a tenant";
         let tx = self.begin(ACTION).await?;
         self.bump_rules(&tx).await?;
@@ -68,8 +68,8 @@ impl SqlStore {
         let Some((_, before)) = found.into_iter().next() else { return Err(no_tenant(ACTION, tenant_id)) };
         let update = Sql::new(
             self.backend,
-            "UPDATE tenant SET max_tasks = {2}, max_fires_per_minute = {3}, max_concurrent = {4}, retain_days = {5} \
-             WHERE id = {1}",
+            "UPDATE tenant SET max_tasks = {2}, max_fires_per_minute = {3}, max_concurrent = {4}, retain_days = {5}, \
+             revision = revision + 1 WHERE id = {1} AND (revision = {6} OR {6} = 0)",
         );
         let Quotas { max_tasks, max_fires_per_minute, max_concurrent, retain_days } = *to;
         let values = [
@@ -78,11 +78,15 @@ impl SqlStore {
             max_fires_per_minute.into(),
             max_concurrent.into(),
             retain_days.into(),
+            revision.unwrap_or(0).into(),
         ];
         if before.max_fires_per_minute != max_fires_per_minute {
             self.begin_anew_at_rate(&tx, tenant_id, before.max_fires_per_minute, now).await?;
         }
-        tx.execute(&update, values).await?;
+        if tx.execute(&update, values).await? == 0 {
+            let detail = format!("tenant {tenant_id} was changed meanwhile; read it again");
+            return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+        }
         if before.retain_days != retain_days {
             // Its older logs lie where retention has looked already.
             let look_again = Sql::new(self.backend, "DELETE FROM purge_cursor WHERE id = {1}");
@@ -157,15 +161,9 @@ impl SqlStore {
 
     /// Refuses `count` new tasks of a tenant that do not fit into its quota. Whoever creates tasks
     /// of the tenant after that waits for the commit.
-    pub(super) async fn refuse_too_many_tasks(
-        &self,
-        tx: &Transaction<'_>,
-        tenant_id: i64,
-        name: &str,
-        count: usize,
-    ) -> Result<()> {
+    pub(super) async fn refuse_too_many_tasks(&self, tx: &Transaction<'_>, tenant_id: i64, count: usize) -> Result<()> {
         let room = self.task_room(tx, tenant_id).await?;
-        let refused = room.and_then(|room| room.refusal(name, count));
+        let refused = room.and_then(|room| room.refusal(count));
         refused.map_or(Ok(()), |message| Err(StoreError::refused("create tasks", FieldError::new("tenant", message))))
     }
 
@@ -173,10 +171,9 @@ impl SqlStore {
     pub async fn quotas_and_tasks(&self, tenant_id: i64) -> Result<(Quotas, TaskRoom)> {
         const ACTION: &str = "count the tasks of a tenant";
         let quotas = self.quotas(tenant_id).await?;
-        let count = Sql::new(self.backend, "SELECT COUNT(*) FROM task WHERE tenant_id = {1}");
-        let found: Vec<i64> = self.query(ACTION, &count, [tenant_id.into()], |row| row.try_get_by_index(0)).await?;
-        let used = found.first().copied().unwrap_or(0);
-        Ok((quotas, TaskRoom { most: i64::from(quotas.max_tasks), used }))
+        let sql = self.task_room_sql();
+        let found = self.query(ACTION, &sql, [tenant_id.into()], task_room).await?;
+        Ok((quotas, found.into_iter().next().ok_or_else(|| no_tenant(ACTION, tenant_id))?))
     }
 
     /// How many tasks a tenant may have and has; `None` when it has no quota. Whoever asks this
@@ -187,21 +184,23 @@ impl SqlStore {
         if tx.execute(&lock, [tenant_id.into()]).await? == 0 {
             return Ok(None);
         }
-        let read = Sql::new(
+        Ok(tx.query(&self.task_room_sql(), [tenant_id.into()], task_room).await?.into_iter().next())
+    }
+
+    fn task_room_sql(&self) -> Sql {
+        Sql::new(
             self.backend,
-            "SELECT t.max_tasks, (SELECT COUNT(*) FROM task k WHERE k.tenant_id = t.id) FROM tenant t WHERE t.id = {1}",
-        );
-        let room = |row: &QueryResult| {
-            let most: i32 = row.try_get_by_index(0)?;
-            Ok(TaskRoom { most: i64::from(most), used: row.try_get_by_index(1)? })
-        };
-        Ok(tx.query(&read, [tenant_id.into()], room).await?.into_iter().next())
+            "SELECT t.name, t.max_tasks, (SELECT COUNT(*) FROM task k WHERE k.tenant_id = t.id) FROM tenant t \
+             WHERE t.id = {1}",
+        )
     }
 }
 
 /// A tenant's quota of tasks.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct TaskRoom {
+    /// Whose.
+    pub tenant: String,
     /// It may have so many; 0 is no bound.
     pub most: i64,
     /// It has so many.
@@ -211,15 +210,20 @@ pub struct TaskRoom {
 impl TaskRoom {
     /// Why `count` more are refused, if they are.
     #[must_use]
-    pub fn refusal(&self, tenant: &str, count: usize) -> Option<String> {
-        let Self { most, used } = *self;
-        (most > 0 && used + count as i64 > most).then(|| {
+    pub fn refusal(&self, count: usize) -> Option<String> {
+        let Self { tenant, most, used } = self;
+        (*most > 0 && used + count as i64 > *most).then(|| {
             format!(
                 "`{tenant}` may have {most} tasks (its quota max_tasks) and has {used}; {count} more do not fit, \
                  nothing is created"
             )
         })
     }
+}
+
+fn task_room(row: &QueryResult) -> std::result::Result<TaskRoom, DbErr> {
+    let most: i32 = row.try_get_by_index(1)?;
+    Ok(TaskRoom { tenant: row.try_get_by_index(0)?, most: i64::from(most), used: row.try_get_by_index(2)? })
 }
 
 fn quotas(row: &QueryResult) -> std::result::Result<(i64, Quotas), DbErr> {

@@ -74,21 +74,9 @@ pub struct ExecutorRule {
 }
 
 impl SqlStore {
-    /// Bounds the runs at once of an app; 0 is no bound.
-    pub async fn bound_app(&self, tenant: &str, app: &str, max_concurrent: i32) -> Result<()> {
-        const ACTION: &str = "bound an app";
-        let scope = self.scope(tenant, app).await?;
-        let sql = Sql::new(self.backend, "UPDATE app SET max_concurrent = {2} WHERE id = {1}");
-        let tx = self.begin(ACTION).await?;
-        self.bump_rules(&tx).await?;
-        tx.execute(&sql, [scope.app_id.into(), max_concurrent.into()]).await?;
-        tx.commit().await
-    }
-
-    /// Adds a maintenance window to a tenant; its `tenant_id` is filled in.
-    pub async fn add_window(&self, tenant: &str, window: &MaintenanceWindow, now: i64) -> Result<()> {
+    /// Adds a maintenance window to its tenant.
+    pub async fn add_window(&self, window: &MaintenanceWindow, now: i64) -> Result<()> {
         const ACTION: &str = "add a maintenance window";
-        let tenant_id = self.tenant_id(tenant).await?;
         let sql = Sql::new(
             self.backend,
             "INSERT INTO maintenance_window (id, tenant_id, starts_at, ends_at, action, note, created_at) VALUES \
@@ -98,7 +86,7 @@ impl SqlStore {
         self.bump_rules(&tx).await?;
         let values = [
             window.id.into(),
-            tenant_id.into(),
+            window.tenant_id.into(),
             window.starts_at.into(),
             window.ends_at.into(),
             to_word(ACTION, &window.action)?.into(),
@@ -110,8 +98,7 @@ impl SqlStore {
     }
 
     /// Windows of a tenant that have not ended.
-    pub async fn windows(&self, tenant: &str, now: i64) -> Result<Vec<MaintenanceWindow>> {
-        let tenant_id = self.tenant_id(tenant).await?;
+    pub async fn windows(&self, tenant_id: i64, now: i64) -> Result<Vec<MaintenanceWindow>> {
         let sql = Sql::new(
             self.backend,
             "SELECT id, tenant_id, starts_at, ends_at, action, note FROM maintenance_window WHERE tenant_id = {1} AND \
@@ -121,9 +108,8 @@ impl SqlStore {
     }
 
     /// Ends a window: takes it away, whether it has begun or not.
-    pub async fn drop_window(&self, tenant: &str, id: i64) -> Result<()> {
+    pub async fn drop_window(&self, tenant_id: i64, id: i64) -> Result<()> {
         const ACTION: &str = "end a maintenance window";
-        let tenant_id = self.tenant_id(tenant).await?;
         let sql = Sql::new(self.backend, "DELETE FROM maintenance_window WHERE id = {1} AND tenant_id = {2}");
         let tx = self.begin(ACTION).await?;
         self.bump_rules(&tx).await?;

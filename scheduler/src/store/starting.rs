@@ -74,7 +74,7 @@ impl SqlStore {
         let schedule = task.spec.to_schedule(task.anchor_at, task.id);
         let mut schedule = schedule.map_err(|error| StoreError::refused(ACTION, error))?;
         if !task.spec.calendar.is_empty() {
-            schedule.calendar = Some(self.ready_calendar(&task.tenant, &task.spec.calendar).await?);
+            schedule.calendar = Some(self.ready_calendar(task.scope.tenant_id, &task.spec.calendar).await?);
         }
         Ok(schedule.unnamed_from(at))
     }

@@ -9,7 +9,7 @@ use super::rows;
 use super::task_columns::{SPEC_COLUMNS, markers, read_spec, spec_list, spec_set, spec_values};
 use super::{HandedRun, Result, Scope, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
-use crate::domain::{Reason, Status};
+use crate::domain::{Reach, Reason, Status};
 use sea_orm::{DbErr, QueryResult, Value};
 use std::collections::BTreeMap;
 
@@ -78,10 +78,8 @@ impl TaskView {
 pub struct NewTask {
     /// Id.
     pub id: i64,
-    /// Tenant's name.
-    pub tenant: String,
-    /// App's name.
-    pub app: String,
+    /// Whose it is.
+    pub scope: Scope,
     /// The definition, checked.
     pub spec: TaskSpec,
     /// Whether it fires at once.
@@ -149,27 +147,17 @@ impl SqlStore {
     }
 
     async fn apply_tasks_once(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
-        let mut scopes: Vec<Scope> = Vec::with_capacity(new.len());
-        for (at, task) in new.iter().enumerate() {
-            // The tasks of a file mostly are of one app.
-            let known =
-                at.checked_sub(1).filter(|last| (&new[*last].tenant, &new[*last].app) == (&task.tenant, &task.app));
-            scopes.push(match known {
-                Some(last) => scopes[last],
-                None => self.scope(&task.tenant, &task.app).await?,
-            });
-        }
         let tx = self.begin("change tasks").await?;
         // By tenant, in one order for everybody.
-        let mut by_tenant: BTreeMap<i64, (&str, usize)> = BTreeMap::new();
-        for (task, scope) in new.iter().zip(&scopes) {
-            by_tenant.entry(scope.tenant_id).or_insert((&task.tenant, 0)).1 += 1;
+        let mut by_tenant: BTreeMap<i64, usize> = BTreeMap::new();
+        for task in new {
+            *by_tenant.entry(task.scope.tenant_id).or_default() += 1;
         }
-        for (tenant_id, (name, count)) in by_tenant {
-            self.refuse_too_many_tasks(&tx, tenant_id, name, count).await?;
+        for (tenant_id, count) in by_tenant {
+            self.refuse_too_many_tasks(&tx, tenant_id, count).await?;
         }
-        for (task, scope) in new.iter().zip(&scopes) {
-            self.insert_task(&tx, task, *scope, now, IfThere::Refuse).await?;
+        for task in new {
+            self.insert_task(&tx, task, now, IfThere::Refuse).await?;
         }
         let mut held = Vec::with_capacity(changes.len());
         for change in changes {
@@ -177,7 +165,7 @@ impl SqlStore {
         }
         // Parents last: a file may name one before it defines it. Cycles after all of them: two
         // tasks may change places.
-        let created = new.iter().zip(&scopes).map(|(task, scope)| (task.id, *scope, &task.spec));
+        let created = new.iter().map(|task| (task.id, task.scope, &task.spec));
         let created = created.filter(|(_, _, spec)| !spec.parents.is_empty());
         let relinked = changes.iter().filter(|change| change.spec.parents != change.before.spec.parents);
         let relinked = relinked.map(|TaskChange { before, spec, .. }| (before.id, before.scope, spec));
@@ -207,11 +195,11 @@ impl SqlStore {
         &self,
         tx: &Transaction<'_>,
         task: &NewTask,
-        scope: Scope,
         now: i64,
         if_there: IfThere,
     ) -> Result<()> {
         const ACTION: &str = "create a task";
+        let scope = task.scope;
         // Also of a task that rests; but no executor is kept out for what a handler asks for.
         if if_there == IfThere::Refuse {
             self.know_calendar(tx, scope.tenant_id, &task.spec).await?;
@@ -276,6 +264,7 @@ impl SqlStore {
             activity.pause_note.clone().into(),
             i32::from(forgets).into(),
             i32::from(restarts).into(),
+            before.scope.tenant_id.into(),
         ];
         values.extend(spec_values(ACTION, spec)?);
         // `written_until` and `fires` go by the watermark before that itself is set: MySQL assigns
@@ -288,9 +277,9 @@ impl SqlStore {
                  ELSE written_until END, fires = CASE WHEN {{9}} = 1 THEN 0 ELSE {} END, started = {{4}}, \
                  next_fire_at = {{5}}, anchor_at = {{6}}, paused_at = {{7}}, pause_note = {{8}}, \
                  failures_in_row = CASE WHEN {{10}} = 1 THEN 0 ELSE failures_in_row END, \
-                 revision = revision + 1, updated_at = {{3}}, {} WHERE id = {{1}} AND revision = {{2}}",
+                 revision = revision + 1, updated_at = {{3}}, {} WHERE id = {{1}} AND revision = {{2}} AND tenant_id = {{11}}",
                 fires_before("{5}"),
-                spec_set(11)
+                spec_set(12)
             ),
         );
         if tx.execute_raw(sql.bind_all(values)).await? == 0 {
@@ -414,8 +403,8 @@ impl SqlStore {
         let tx = self.begin(ACTION).await?;
         self.drop_links(&tx, before.id).await?;
         self.end_backfills(&tx, before.id, now).await?;
-        let sql = Sql::new(self.backend, "DELETE FROM task WHERE id = {1} AND revision = {2}");
-        if tx.execute(&sql, [before.id.into(), before.revision.into()]).await? == 0 {
+        let sql = Sql::new(self.backend, "DELETE FROM task WHERE id = {1} AND revision = {2} AND tenant_id = {3}");
+        if tx.execute(&sql, [before.id.into(), before.revision.into(), before.scope.tenant_id.into()]).await? == 0 {
             return Err(changed_meanwhile(ACTION, before));
         }
         let (task_id, reason) = (before.id, Reason::TaskDeleted);
@@ -495,9 +484,10 @@ impl SqlStore {
         )
     }
 
-    /// Lists tasks by id.
-    pub async fn list_tasks(&self, filter: &TaskFilter) -> Result<Vec<TaskView>> {
+    /// Lists tasks within reach, by id.
+    pub async fn list_tasks(&self, reach: &Reach, filter: &TaskFilter) -> Result<Vec<TaskView>> {
         let mut wanted = Conditions::new(format!("{} WHERE t.id > {{1}}", views()), vec![filter.after.into()]);
+        wanted.within(reach, "t.tenant_id", Some("t.app_id"));
         wanted.and("n.name = ", filter.tenant.clone());
         wanted.and("a.name = ", filter.app.clone());
         wanted.and("t.name = ", filter.name.clone());

@@ -1,7 +1,11 @@
 //! Tenants, apps, their keys, and small settings.
 
+use super::conditions::Conditions;
+use super::connect::retrying;
 use super::dialect::{Sql, or_ignore};
+use super::rows::clean;
 use super::{Result, Scope, SqlStore, StoreError, StoreErrorKind};
+use crate::domain::Reach;
 use carillon_protocol::sign::Key;
 use sea_orm::{DbErr, QueryResult};
 
@@ -25,23 +29,50 @@ pub struct TenantView {
     pub id: i64,
     /// Name.
     pub name: String,
+    /// For people.
+    pub description: String,
     /// Runs at once at most; 0 is no bound.
     pub max_concurrent: i32,
+    /// Grows with every change.
+    pub revision: i64,
+    /// ms.
+    pub created_at: i64,
 }
 
 /// An app as the API shows it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppView {
     /// Id.
     pub id: i64,
+    /// Tenant.
+    pub tenant_id: i64,
     /// Tenant's name.
     pub tenant: String,
     /// Name.
     pub name: String,
+    /// For people.
+    pub description: String,
     /// Runs at once at most; 0 is no bound.
     pub max_concurrent: i32,
-    /// Ids of its valid keys.
-    pub keys: Vec<String>,
+    /// Grows with every change.
+    pub revision: i64,
+    /// ms.
+    pub created_at: i64,
+}
+
+/// Which apps to list.
+#[derive(Debug, Clone, Default)]
+pub struct AppFilter {
+    /// Only of the tenant of this name.
+    pub tenant: Option<String>,
+    /// Only of this name.
+    pub name: Option<String>,
+    /// Only this one.
+    pub id: Option<i64>,
+    /// After this id.
+    pub after: i64,
+    /// At most so many.
+    pub limit: u64,
 }
 
 /// A key to store.
@@ -62,69 +93,182 @@ fn signing_key(row: &QueryResult) -> std::result::Result<SigningKey, DbErr> {
     })
 }
 
+const APP_COLUMNS: &str =
+    "a.id, a.tenant_id, n.name, a.name, a.description, a.max_concurrent, a.revision, a.created_at";
+
 impl SqlStore {
     /// Creates a tenant.
-    pub async fn create_tenant(&self, id: i64, name: &str, now: i64) -> Result<()> {
-        let sql = Sql::new(self.backend, "INSERT INTO tenant (id, name, created_at) VALUES ({1}, {2}, {3})");
-        self.execute("create a tenant", &sql, [id.into(), name.into(), now.into()]).await.map(drop)
+    pub async fn create_tenant(&self, tenant: &TenantView) -> Result<()> {
+        let sql = Sql::new(
+            self.backend,
+            "INSERT INTO tenant (id, name, description, created_at, revision, max_concurrent) VALUES ({1}, {2}, {3}, {4}, 1, 0)",
+        );
+        let TenantView { id, name, description, created_at, .. } = tenant;
+        let values = [(*id).into(), name.as_str().into(), clean(description).into(), (*created_at).into()];
+        self.execute("create a tenant", &sql, values).await.map(drop)
     }
 
-    /// Every tenant.
-    pub async fn tenants(&self) -> Result<Vec<TenantView>> {
-        let sql = Sql::new(self.backend, "SELECT id, name, max_concurrent FROM tenant ORDER BY name LIMIT 10000");
-        self.query("list tenants", &sql, [], |row| {
-            Ok(TenantView {
-                id: row.try_get_by_index(0)?,
-                name: row.try_get_by_index(1)?,
-                max_concurrent: row.try_get_by_index(2)?,
-            })
+    /// Tenants within reach by name, after `after`; only the one of that name, when given.
+    pub async fn list_tenants(
+        &self,
+        reach: &Reach,
+        name: Option<&str>,
+        after: &str,
+        limit: u64,
+    ) -> Result<Vec<TenantView>> {
+        let head = "SELECT n.id, n.name, n.description, n.max_concurrent, n.revision, n.created_at FROM tenant n WHERE n.name > {1}";
+        let mut wanted = Conditions::new(head.to_owned(), vec![after.into()]);
+        wanted.touching(reach, "n.id");
+        wanted.and("n.name = ", name);
+        self.query_raw("list tenants", wanted.finish(self, "ORDER BY n.name", limit), tenant).await
+    }
+
+    /// Writes what people say of a tenant, if nobody else has meanwhile.
+    pub async fn describe_tenant(&self, before: &TenantView, description: &str) -> Result<()> {
+        const ACTION: &str = "describe a tenant";
+        let sql = Sql::new(
+            self.backend,
+            "UPDATE tenant SET description = {3}, revision = revision + 1 WHERE id = {1} AND revision = {2}",
+        );
+        let values = [before.id.into(), before.revision.into(), clean(description).into()];
+        if self.execute(ACTION, &sql, values).await? == 0 {
+            return Err(changed_meanwhile(ACTION, "tenant", &before.name));
+        }
+        Ok(())
+    }
+
+    /// Deletes a tenant that nothing belongs to any more.
+    pub async fn delete_tenant(&self, id: i64) -> Result<()> {
+        const ACTION: &str = "delete a tenant";
+        retrying(|| async {
+            let tx = self.begin(ACTION).await?;
+            self.bump_rules(&tx).await?;
+            // Held, so that no app comes in meanwhile.
+            let hold = Sql::new(self.backend, "UPDATE tenant SET revision = revision + 1 WHERE id = {1}");
+            tx.execute(&hold, [id.into()]).await?;
+            for (what, table) in
+                [("apps", "app"), ("users", "user_account"), ("roles", "role"), ("grants", "role_grant")]
+            {
+                let sql = Sql::new(self.backend, &format!("SELECT id FROM {table} WHERE tenant_id = {{1}} LIMIT 1"));
+                let found: Vec<i64> = tx.query(&sql, [id.into()], |row| row.try_get_by_index(0)).await?;
+                if !found.is_empty() {
+                    let detail = format!("it still has {what}; delete them first");
+                    return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+                }
+            }
+            for table in ["calendar", "maintenance_window", "api_token"] {
+                let sql = Sql::new(self.backend, &format!("DELETE FROM {table} WHERE tenant_id = {{1}}"));
+                tx.execute(&sql, [id.into()]).await?;
+            }
+            for table in ["tenant_rate", "tenant"] {
+                let sql = Sql::new(self.backend, &format!("DELETE FROM {table} WHERE id = {{1}}"));
+                tx.execute(&sql, [id.into()]).await?;
+            }
+            tx.commit().await
         })
         .await
     }
 
     /// Creates an app of a tenant, with its first key.
-    pub async fn create_app(&self, id: i64, tenant: &str, name: &str, key: &NewKey, now: i64) -> Result<()> {
+    pub async fn create_app(&self, app: &AppView, key: &NewKey) -> Result<()> {
         const ACTION: &str = "create an app";
-        let tenant_id = self.tenant_id(tenant).await?;
-        let tx = self.begin(ACTION).await?;
-        let app =
-            Sql::new(self.backend, "INSERT INTO app (id, tenant_id, name, created_at) VALUES ({1}, {2}, {3}, {4})");
-        tx.execute(&app, [id.into(), tenant_id.into(), name.into(), now.into()]).await?;
-        let row = Sql::new(
+        let insert = Sql::new(
+            self.backend,
+            "INSERT INTO app (id, tenant_id, name, description, created_at, revision, max_concurrent) VALUES \
+             ({1}, {2}, {3}, {4}, {5}, 1, 0)",
+        );
+        let insert_key = Sql::new(
             self.backend,
             "INSERT INTO app_key (id, tenant_id, app_id, secret, created_at, revoked_at) VALUES ({1}, {2}, {3}, {4}, {5}, 0)",
         );
-        let values = [key.id.clone().into(), tenant_id.into(), id.into(), key.secret.clone().into(), now.into()];
-        tx.execute(&row, values).await?;
-        tx.commit().await
+        retrying(|| async {
+            let tx = self.begin(ACTION).await?;
+            let AppView { id, tenant_id, name, description, created_at, .. } = app;
+            // Held, so that the tenant is not deleted meanwhile.
+            let hold = Sql::new(self.backend, "UPDATE tenant SET revision = revision WHERE id = {1}");
+            tx.execute(&hold, [(*tenant_id).into()]).await?;
+            let values = [
+                (*id).into(),
+                (*tenant_id).into(),
+                name.as_str().into(),
+                clean(description).into(),
+                (*created_at).into(),
+            ];
+            tx.execute(&insert, values).await?;
+            let values = [
+                key.id.as_str().into(),
+                (*tenant_id).into(),
+                (*id).into(),
+                key.secret.as_str().into(),
+                (*created_at).into(),
+            ];
+            tx.execute(&insert_key, values).await?;
+            tx.commit().await
+        })
+        .await
     }
 
-    /// Every app, without secrets.
-    pub async fn apps(&self) -> Result<Vec<AppView>> {
+    /// Apps within reach, by id.
+    pub async fn list_apps(&self, reach: &Reach, filter: &AppFilter) -> Result<Vec<AppView>> {
+        let head = format!("SELECT {APP_COLUMNS} FROM app a JOIN tenant n ON n.id = a.tenant_id WHERE a.id > {{1}}");
+        let mut wanted = Conditions::new(head, vec![filter.after.into()]);
+        wanted.within(reach, "a.tenant_id", Some("a.id"));
+        wanted.and("n.name = ", filter.tenant.clone());
+        wanted.and("a.name = ", filter.name.clone());
+        wanted.and("a.id = ", filter.id);
+        self.query_raw("list apps", wanted.finish(self, "ORDER BY a.id", filter.limit), app).await
+    }
+
+    /// Writes what can be said of an app, if nobody else has meanwhile.
+    pub async fn edit_app(&self, before: &AppView, after: &AppView) -> Result<()> {
+        const ACTION: &str = "change an app";
         let sql = Sql::new(
             self.backend,
-            "SELECT a.id, t.name, a.name, k.id, a.max_concurrent FROM app a JOIN tenant t ON t.id = a.tenant_id \
-             LEFT JOIN app_key k ON k.app_id = a.id AND k.revoked_at = 0 ORDER BY t.name, a.name LIMIT 10000",
+            "UPDATE app SET description = {4}, max_concurrent = {5}, revision = revision + 1 WHERE id = {1} AND \
+             tenant_id = {2} AND revision = {3}",
         );
-        let rows: Vec<(i64, String, String, Option<String>, i32)> = self
-            .query("list apps", &sql, [], |row| {
-                Ok((
-                    row.try_get_by_index(0)?,
-                    row.try_get_by_index(1)?,
-                    row.try_get_by_index(2)?,
-                    row.try_get_by_index(3)?,
-                    row.try_get_by_index(4)?,
-                ))
-            })
-            .await?;
-        let mut apps: Vec<AppView> = Vec::new();
-        for (id, tenant, name, key, max_concurrent) in rows {
-            match apps.last_mut().filter(|app| app.id == id) {
-                Some(app) => app.keys.extend(key),
-                None => apps.push(AppView { id, tenant, name, max_concurrent, keys: key.into_iter().collect() }),
+        retrying(|| async {
+            let tx = self.begin(ACTION).await?;
+            self.bump_rules(&tx).await?;
+            let values = [
+                before.id.into(),
+                before.tenant_id.into(),
+                before.revision.into(),
+                clean(&after.description).into(),
+                after.max_concurrent.into(),
+            ];
+            if tx.execute(&sql, values).await? == 0 {
+                return Err(changed_meanwhile(ACTION, "app", &before.name));
             }
-        }
-        Ok(apps)
+            tx.commit().await
+        })
+        .await
+    }
+
+    /// Deletes an app that has no task, with its keys and handlers; its executors are refused from
+    /// then on.
+    pub async fn delete_app(&self, tenant_id: i64, id: i64) -> Result<()> {
+        const ACTION: &str = "delete an app";
+        retrying(|| async {
+            let tx = self.begin(ACTION).await?;
+            self.bump_rules(&tx).await?;
+            let sql = Sql::new(self.backend, "DELETE FROM app WHERE id = {1} AND tenant_id = {2}");
+            tx.execute(&sql, [id.into(), tenant_id.into()]).await?;
+            for table in ["app_key", "handler", "executor_rule"] {
+                let sql =
+                    Sql::new(self.backend, &format!("DELETE FROM {table} WHERE app_id = {{1}} AND tenant_id = {{2}}"));
+                tx.execute(&sql, [id.into(), tenant_id.into()]).await?;
+            }
+            let tasks = Sql::new(self.backend, "SELECT name FROM task WHERE app_id = {1} AND tenant_id = {2} LIMIT 10");
+            let tasks: Vec<String> =
+                tx.query(&tasks, [id.into(), tenant_id.into()], |row| row.try_get_by_index(0)).await?;
+            if !tasks.is_empty() {
+                let detail = format!("it still has tasks ({}); delete them first", tasks.join(", "));
+                return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+            }
+            tx.commit().await
+        })
+        .await
     }
 
     /// Every valid key of every app.
@@ -138,18 +282,13 @@ impl SqlStore {
         self.query("read signing keys", &sql, [], signing_key).await
     }
 
-    /// Ids of a tenant's app by their names.
-    pub async fn scope(&self, tenant: &str, app: &str) -> Result<Scope> {
-        let sql = Sql::new(
-            self.backend,
-            "SELECT a.tenant_id, a.id FROM app a JOIN tenant t ON t.id = a.tenant_id WHERE t.name = {1} AND a.name = {2}",
-        );
-        let found = self
-            .query("find an app", &sql, [tenant.into(), app.into()], |row| {
-                Ok(Scope { tenant_id: row.try_get_by_index(0)?, app_id: row.try_get_by_index(1)? })
-            })
-            .await?;
-        found.first().copied().ok_or_else(|| {
+    /// Ids of a tenant's app by their names, within reach.
+    pub async fn scope(&self, reach: &Reach, tenant: &str, app: &str) -> Result<Scope> {
+        let (of, name) = (Some(tenant.to_owned()), Some(app.to_owned()));
+        let filter = AppFilter { tenant: of, name, limit: 1, ..AppFilter::default() };
+        let found = self.list_apps(reach, &filter).await?;
+        let found: Option<Scope> = found.first().map(|app| Scope { tenant_id: app.tenant_id, app_id: app.id });
+        found.ok_or_else(|| {
             StoreError::new(StoreErrorKind::NotFound, "find an app", format!("tenant `{tenant}` has no app `{app}`"))
         })
     }
@@ -169,13 +308,32 @@ impl SqlStore {
             StoreError::new(StoreErrorKind::Other, ACTION, format!("setting `{name}` vanished while it was read"))
         })
     }
+}
 
-    /// The id of the tenant of that name.
-    pub async fn tenant_id(&self, name: &str) -> Result<i64> {
-        let sql = Sql::new(self.backend, "SELECT id FROM tenant WHERE name = {1}");
-        let found = self.query("find a tenant", &sql, [name.into()], |row| row.try_get_by_index(0)).await?;
-        found.first().copied().ok_or_else(|| {
-            StoreError::new(StoreErrorKind::NotFound, "find a tenant", format!("there is no tenant `{name}`"))
-        })
-    }
+fn changed_meanwhile(action: &'static str, what: &str, name: &str) -> StoreError {
+    StoreError::new(StoreErrorKind::Conflict, action, format!("{what} `{name}` was changed meanwhile; read it again"))
+}
+
+fn tenant(row: &QueryResult) -> std::result::Result<TenantView, DbErr> {
+    Ok(TenantView {
+        id: row.try_get_by_index(0)?,
+        name: row.try_get_by_index(1)?,
+        description: row.try_get_by_index::<Option<String>>(2)?.unwrap_or_default(),
+        max_concurrent: row.try_get_by_index(3)?,
+        revision: row.try_get_by_index(4)?,
+        created_at: row.try_get_by_index(5)?,
+    })
+}
+
+fn app(row: &QueryResult) -> std::result::Result<AppView, DbErr> {
+    Ok(AppView {
+        id: row.try_get_by_index(0)?,
+        tenant_id: row.try_get_by_index(1)?,
+        tenant: row.try_get_by_index(2)?,
+        name: row.try_get_by_index(3)?,
+        description: row.try_get_by_index::<Option<String>>(4)?.unwrap_or_default(),
+        max_concurrent: row.try_get_by_index(5)?,
+        revision: row.try_get_by_index(6)?,
+        created_at: row.try_get_by_index(7)?,
+    })
 }

@@ -2,8 +2,8 @@
 //! itself, by links of the file and of the tasks that are there.
 
 use super::{Action, Name, Step};
-use crate::domain::FieldError;
 use crate::domain::links::{cycle, knots};
+use crate::domain::{FieldError, Reach};
 use crate::store::{Result, Scope, SqlStore, StoreErrorKind, TaskFilter};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -64,7 +64,7 @@ pub async fn refuse(
 /// Whether a step sets parents: what stays as it is was looked at before.
 fn needs_look(step: &Step) -> bool {
     match &step.action {
-        Action::Create(_) => !step.entry.spec.parents.is_empty(),
+        Action::Create(..) => !step.entry.spec.parents.is_empty(),
         Action::Change(before, _) => before.spec.parents != step.entry.spec.parents,
         Action::Keep(_) => false,
     }
@@ -90,7 +90,7 @@ async fn find_others(
     for (place, mut names) in others {
         let scope = match scopes.get(&place) {
             Some(scope) => *scope,
-            None => match store.scope(&place.0, &place.1).await {
+            None => match store.scope(&Reach::All, &place.0, &place.1).await {
                 Ok(scope) => scope,
                 Err(error) if error.kind() == StoreErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
@@ -123,7 +123,7 @@ async fn names(store: &SqlStore, steps: &[Step], ids: &[i64]) -> Result<Vec<Stri
             continue;
         }
         let filter = TaskFilter { id: Some(*id), limit: 1, ..TaskFilter::default() };
-        names.extend(store.list_tasks(&filter).await?.into_iter().map(|task| task.spec.name));
+        names.extend(store.list_tasks(&Reach::All, &filter).await?.into_iter().map(|task| task.spec.name));
     }
     Ok(names)
 }

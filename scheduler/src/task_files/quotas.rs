@@ -46,11 +46,11 @@ pub async fn of(
 /// More tasks than a tenant may have: said at the first one that the file creates.
 pub fn refuse_too_many(steps: &[Step], quotas: &HashMap<String, (Quotas, TaskRoom)>, refused: &mut Vec<FieldError>) {
     let mut created: BTreeMap<&str, (&Entry, usize)> = BTreeMap::new();
-    for Step { entry, .. } in steps.iter().filter(|step| matches!(step.action, Action::Create(_))) {
+    for Step { entry, .. } in steps.iter().filter(|step| matches!(step.action, Action::Create(..))) {
         created.entry(&entry.tenant).or_insert((entry, 0)).1 += 1;
     }
     for (tenant, (entry, count)) in created {
-        let refusal = quotas.get(tenant).and_then(|(_, room)| room.refusal(tenant, count));
+        let refusal = quotas.get(tenant).and_then(|(_, room)| room.refusal(count));
         refused.extend(refusal.map(|message| entry.refusal("tenant", &message)));
     }
 }

@@ -12,6 +12,9 @@ use tempfile::TempDir;
 const CARILLON: &str = env!("CARGO_BIN_EXE_carillon");
 const READY_MAX: Duration = Duration::from_mins(1);
 
+/// The node's token.
+const TOKEN: &str = "the-token-of-the-tests-of-the-command";
+
 /// A node on SQLite in a temporary folder, with the tenant `retail` and its apps `orders` and
 /// `other`. Its token lies where the command looks for it.
 pub struct Installation {
@@ -48,11 +51,13 @@ impl Installation {
         let log = File::create(folder.path().join("node.log")).unwrap();
         let mut command = Command::new(CARILLON);
         command.arg("serve").current_dir(folder.path()).env("CARILLON__SERVER__PORT", port.to_string());
+        command.env("CARILLON__API__TOKEN", TOKEN);
         command.envs(settings.iter().copied()).stdout(Stdio::null()).stderr(log);
         let node = command.spawn().unwrap();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let mut installation = Self { folder, url: format!("http://127.0.0.1:{port}"), node, http };
         installation.ready().await;
+        installation.write("data/api-token", TOKEN);
         installation.post("/tenants", &json!({ "name": "retail" })).await;
         for app in ["orders", "other"] {
             installation.post("/apps", &json!({ "tenant": "retail", "name": app })).await;
@@ -78,8 +83,7 @@ impl Installation {
     }
 
     fn request(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
-        let token = std::fs::read_to_string(self.folder.path().join("data/api-token")).unwrap();
-        self.http.request(method, format!("{}/api/v1{path}", self.url)).bearer_auth(token.trim())
+        self.http.request(method, format!("{}/api/v1{path}", self.url)).bearer_auth(TOKEN)
     }
 
     async fn send(request: reqwest::RequestBuilder) -> Value {

@@ -1,9 +1,10 @@
 //! A plan holds for what it was made from: whoever came in between is not overwritten.
 
+use carillon::domain::Reach;
 use carillon::domain::task::TaskSpec;
 use carillon::domain::task::file::TaskFile;
 use carillon::redefine::change_of;
-use carillon::store::{Activity, DatabaseSettings, NewKey, SqlStore, StoreErrorKind, TaskFilter};
+use carillon::store::{Activity, AppView, DatabaseSettings, NewKey, SqlStore, StoreErrorKind, TaskFilter, TenantView};
 use carillon::task_files::{Planned, Step, changes_of, plan};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -19,9 +20,28 @@ async fn store(folder: &tempfile::TempDir) -> SqlStore {
     };
     let store = SqlStore::connect(&settings).await.unwrap();
     store.migrate().await.unwrap();
-    store.create_tenant(1, "retail", 1).await.unwrap();
-    let key = NewKey { id: "ck".to_owned(), secret: "secret".to_owned() };
-    store.create_app(2, "retail", "orders", &key, 1).await.unwrap();
+    let text = str::to_owned;
+    let tenant = TenantView {
+        id: 1,
+        name: text("retail"),
+        description: String::new(),
+        max_concurrent: 0,
+        revision: 1,
+        created_at: 1,
+    };
+    store.create_tenant(&tenant).await.unwrap();
+    let key = NewKey { id: text("ck"), secret: text("secret") };
+    let app = AppView {
+        id: 2,
+        tenant_id: 1,
+        tenant: text("retail"),
+        name: text("orders"),
+        description: String::new(),
+        max_concurrent: 0,
+        revision: 1,
+        created_at: 1,
+    };
+    store.create_app(&app, &key).await.unwrap();
     store
 }
 
@@ -31,7 +51,7 @@ async fn steps(store: &SqlStore, tasks: Value) -> Vec<Step> {
         panic!("an object is needed")
     };
     let file = TaskFile::read(&file, &TaskSpec::default());
-    match plan(store, file, || IDS.fetch_add(1, Ordering::Relaxed), 1_000).await.unwrap() {
+    match plan(store, &Reach::All, file, || IDS.fetch_add(1, Ordering::Relaxed), 1_000).await.unwrap() {
         Planned::Steps(steps) => steps,
         Planned::Refused(refused) => panic!("{refused:?}"),
     }
@@ -54,7 +74,7 @@ async fn a_change_meanwhile_is_a_conflict_and_nothing_is_changed() {
 
     let error = store.apply_tasks(&new, &changes, 3_000).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Conflict, "{error}");
-    let tasks = store.list_tasks(&TaskFilter { limit: 10, ..TaskFilter::default() }).await.unwrap();
+    let tasks = store.list_tasks(&Reach::All, &TaskFilter { limit: 10, ..TaskFilter::default() }).await.unwrap();
     let named: Vec<_> = tasks.iter().map(|task| (task.spec.name.as_str(), task.spec.handler.as_str())).collect();
     assert_eq!(named, [("a", "h")]);
 
@@ -63,7 +83,7 @@ async fn a_change_meanwhile_is_a_conflict_and_nothing_is_changed() {
     store.apply_tasks(&new, &[], 4_000).await.unwrap();
     let error = store.apply_tasks(&new, &changes, 5_000).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Duplicate, "{error}");
-    let tasks = store.list_tasks(&TaskFilter { limit: 10, ..TaskFilter::default() }).await.unwrap();
+    let tasks = store.list_tasks(&Reach::All, &TaskFilter { limit: 10, ..TaskFilter::default() }).await.unwrap();
     assert_eq!(tasks.iter().filter(|task| task.spec.handler == "other").count(), 0);
     store.close().await;
 }

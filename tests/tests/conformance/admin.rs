@@ -1,13 +1,14 @@
 //! What a case needs beside the traits: tenants, apps, tasks, and a look at the rows.
 
 use async_trait::async_trait;
+use carillon::domain::Reach;
 use carillon::domain::quota::Quotas;
 use carillon::store::{
-    LogFilter, LogView, NewKey, NewRun, NewTask, Result, Scope, SqlStore, StartedRun, TaskChange, TaskFilter, TaskView,
-    Unsent,
+    LogFilter, LogView, NewRun, NewTask, Result, Scope, SqlStore, StartedRun, TaskChange, TaskFilter, TaskView, Unsent,
 };
 use carillon_tests::Database;
 use carillon_tests::model::ModelStore;
+use carillon_tests::tenants::make_app;
 
 /// The management side of a store.
 #[async_trait]
@@ -47,13 +48,7 @@ pub struct SqlAdmin {
 #[async_trait]
 impl Admin for SqlAdmin {
     async fn make_app(&self, [tenant_id, app_id]: [i64; 2], tenant: &str, app: &str) -> Scope {
-        let known = self.store.tenants().await.unwrap();
-        if !known.iter().any(|known| known.name == tenant) {
-            self.store.create_tenant(tenant_id, tenant, 1).await.unwrap();
-        }
-        let key = NewKey { id: format!("key-{app_id}"), secret: "secret".repeat(8) };
-        self.store.create_app(app_id, tenant, app, &key, 1).await.unwrap();
-        self.store.scope(tenant, app).await.unwrap()
+        make_app(&self.store, [tenant_id, app_id], tenant, app).await
     }
 
     async fn apply(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
@@ -61,18 +56,18 @@ impl Admin for SqlAdmin {
     }
 
     async fn set_quotas(&self, tenant_id: i64, to: &Quotas, now: i64) {
-        self.store.set_quotas(tenant_id, to, now).await.unwrap();
+        self.store.set_quotas(tenant_id, None, to, now).await.unwrap();
     }
 
     async fn task(&self, id: i64) -> Option<TaskView> {
         let filter = TaskFilter { id: Some(id), limit: 1, ..TaskFilter::default() };
-        self.store.list_tasks(&filter).await.unwrap().pop()
+        self.store.list_tasks(&Reach::All, &filter).await.unwrap().pop()
     }
 
     async fn tasks_named(&self, tenant: &str, name: &str) -> Vec<TaskView> {
         let (tenant, name) = (Some(tenant.to_owned()), Some(name.to_owned()));
         let filter = TaskFilter { tenant, name, limit: 100, ..TaskFilter::default() };
-        self.store.list_tasks(&filter).await.unwrap()
+        self.store.list_tasks(&Reach::All, &filter).await.unwrap()
     }
 
     async fn delete_task(&self, before: &TaskView, now: i64) -> Result<Unsent> {
@@ -93,7 +88,7 @@ impl Admin for SqlAdmin {
 
     async fn logs(&self, task: i64) -> Vec<LogView> {
         let filter = LogFilter { task_id: Some(task), limit: 10_000, ..LogFilter::default() };
-        let mut logs = self.store.list_logs(&filter).await.unwrap();
+        let mut logs = self.store.list_logs(&Reach::All, &filter).await.unwrap();
         logs.sort_by_key(|log| (log.handed.run.fire_time, log.handed.run.shard_index));
         logs
     }

@@ -88,7 +88,7 @@ impl World {
 
     /// A task of [`HOME`] to be.
     pub fn new_task(&self, spec: &TaskSpec, started: bool) -> NewTask {
-        NewTask { activity: Activity::of(started), ..new_task(self.id(), HOME, spec.clone()) }
+        NewTask { activity: Activity::of(started), ..new_task(self.id(), self.scope, spec.clone()) }
     }
 
     /// A started task.

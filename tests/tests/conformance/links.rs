@@ -86,8 +86,8 @@ async fn a_parent_of_another_app_is_named_with_it(world: World) {
     let billing = world.admin.make_app([world.id(), world.id()], "retail", "billing").await;
     let stranger = world.admin.make_app([world.id(), world.id()], "stranger", "secrets").await;
     assert!(billing.tenant_id == world.scope.tenant_id && stranger.tenant_id != billing.tenant_id);
-    let bill = new_task(world.id(), ["retail", "billing"], World::every_second("bill"));
-    let secret = new_task(world.id(), ["stranger", "secrets"], World::every_second("secret"));
+    let bill = new_task(world.id(), billing, World::every_second("bill"));
+    let secret = new_task(world.id(), stranger, World::every_second("secret"));
     world.admin.apply(&[bill.clone(), secret], &[], world.now).await.unwrap();
     world.started(&World::every_second("ship")).await;
 

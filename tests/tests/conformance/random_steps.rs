@@ -83,7 +83,7 @@ impl Pair {
         for (at, routing) in [Routing::Random, Routing::Sharding].into_iter().enumerate() {
             let spec = TaskSpec { routing, max_fires: 6, ..World::every_second(&format!("task-{at}")) };
             pair.tasks[at] = pair.model.id();
-            let task = new_task(pair.tasks[at], ["twin", "twin"], spec);
+            let task = new_task(pair.tasks[at], pair.model.scope, spec);
             let task = [NewTask { activity: Activity::of(true), ..task }];
             for world in [&pair.model, &pair.sqlite] {
                 world.admin.apply(&task, &[], NOW).await.unwrap();

@@ -1,11 +1,11 @@
 //! What is old goes, in bounded batches.
 
-use crate::fixture::{HOME, World};
+use crate::fixture::World;
 use carillon::domain::plan::Plan;
 use carillon::domain::quota::Quotas;
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{IdSource, Reason, Run, Status};
-use carillon::store::{Change, NewTask, NodeInfo};
+use carillon::store::{Change, NewTask, NodeInfo, Scope};
 
 cases!(
     only_ended_old_logs_go_and_at_most_so_many,
@@ -17,13 +17,12 @@ const DAY_MS: i64 = 86_400_000;
 
 /// Runs whose ids were made at `at`.
 async fn runs_made_at(world: &World, at: i64, count: i64) -> Vec<Run> {
-    runs_of(world, &World::every_second(&format!("made-at-{at}")), HOME, at, count).await
+    runs_of(world, &World::every_second(&format!("made-at-{at}")), world.scope, at, count).await
 }
 
-async fn runs_of(world: &World, spec: &TaskSpec, [tenant, app]: [&str; 2], at: i64, count: i64) -> Vec<Run> {
+async fn runs_of(world: &World, spec: &TaskSpec, scope: Scope, at: i64, count: i64) -> Vec<Run> {
     let source = IdSource::new(2 + world.id() % 1_000);
-    let (tenant, app) = (tenant.to_owned(), app.to_owned());
-    let task = NewTask { tenant, app, ..world.new_task(spec, true) };
+    let task = NewTask { scope, ..world.new_task(spec, true) };
     world.admin.apply(std::slice::from_ref(&task), &[], world.now).await.unwrap();
     let task = world.task(task.id).await;
     let mut plan: Plan = world.plan(&task, (0..count).map(|i| at + i * 1_000));
@@ -56,10 +55,10 @@ async fn each_tenant_keeps_its_logs_as_long_as_it_says(world: World) {
     let (mut mine, mut theirs) = (Vec::new(), Vec::new());
     for days in [9, 6, 3, 1] {
         mine.extend(
-            runs_of(&world, &World::every_second(&format!("{days}")), HOME, world.now - days * DAY_MS, 2).await,
+            runs_of(&world, &World::every_second(&format!("{days}")), world.scope, world.now - days * DAY_MS, 2).await,
         );
         let spec = TaskSpec { name: format!("theirs-{days}"), ..spec.clone() };
-        theirs.extend(runs_of(&world, &spec, ["brief", "orders"], world.now - days * DAY_MS, 2).await);
+        theirs.extend(runs_of(&world, &spec, other, world.now - days * DAY_MS, 2).await);
     }
     // Ended at once, save one of the oldest.
     for run in mine.iter().chain(&theirs).filter(|run| run.id != theirs[0].id) {

@@ -5,9 +5,10 @@ use carillon::domain::calendar::CalendarSpec;
 use carillon::domain::quota::Quotas;
 use carillon::domain::rules::{MaintenanceWindow, WindowAction};
 use carillon::domain::task::TaskSpec;
-use carillon::domain::{Origin, Status};
+use carillon::domain::{Origin, Reach, Status};
 use carillon::store::{
-    Backfill, BackfillStore, ClaimStore, ExecutorRule, ExecutorStore, PlanStore, RuleStore, SqlStore, StoreErrorKind,
+    AppFilter, AppView, Backfill, BackfillStore, ClaimStore, ExecutorRule, ExecutorStore, PlanStore, RuleStore,
+    SqlStore, StoreErrorKind,
 };
 use carillon_protocol::Register;
 
@@ -38,34 +39,40 @@ databases!(
 
 async fn rules_are_read_when_they_change(world: World, store: SqlStore) {
     let before = store.rule_version().await.unwrap();
+    let tenant = world.scope.tenant_id;
     let seven = Quotas { max_concurrent: 7, ..Quotas::default() };
-    store.set_quotas(world.scope.tenant_id, &seven, world.now).await.unwrap();
-    store.bound_app("retail", "orders", 3).await.unwrap();
+    store.set_quotas(tenant, None, &seven, world.now).await.unwrap();
+    let filter = AppFilter { id: Some(world.scope.app_id), limit: 1, ..AppFilter::default() };
+    let app = store.list_apps(&Reach::tenant(tenant), &filter).await.unwrap().remove(0);
+    store.edit_app(&app, &AppView { max_concurrent: 3, ..app.clone() }).await.unwrap();
+    assert_eq!(store.edit_app(&app, &app).await.unwrap_err().kind(), StoreErrorKind::Conflict);
     let window = |id, starts_at, ends_at| MaintenanceWindow {
         id,
-        tenant_id: 0,
+        tenant_id: tenant,
         starts_at,
         ends_at,
         action: WindowAction::Postpone,
         note: "disks".to_owned(),
     };
-    store.add_window("retail", &window(world.id(), world.now - 9, world.now - 1), world.now).await.unwrap();
+    store.add_window(&window(world.id(), world.now - 9, world.now - 1), world.now).await.unwrap();
     let open = window(world.id(), world.now, world.now + 50);
-    store.add_window("retail", &open, world.now).await.unwrap();
+    store.add_window(&open, world.now).await.unwrap();
     let rules = store.rules(world.now).await.unwrap();
     assert!(rules.version > before && rules.version == store.rule_version().await.unwrap());
     assert_eq!(rules.concurrent(world.scope.tenant_id), Some(7));
     assert_eq!(rules.apps.get(&world.scope.app_id), Some(&3));
     let found = rules.window_at(world.scope.tenant_id, world.now + 10).unwrap();
     assert_eq!((found.id, found.action, found.note.as_str()), (open.id, WindowAction::Postpone, "disks"));
-    assert_eq!(store.windows("retail", world.now).await.unwrap().len(), 1);
-    store.drop_window("retail", open.id).await.unwrap();
-    assert_eq!(store.drop_window("retail", open.id).await.unwrap_err().kind(), StoreErrorKind::NotFound);
-    store.set_quotas(world.scope.tenant_id, &Quotas::default(), world.now).await.unwrap();
+    assert_eq!(store.windows(tenant, world.now).await.unwrap().len(), 1);
+    store.drop_window(tenant, open.id).await.unwrap();
+    assert_eq!(store.drop_window(tenant, open.id).await.unwrap_err().kind(), StoreErrorKind::NotFound);
+    store.set_quotas(tenant, None, &Quotas::default(), world.now).await.unwrap();
     let rules = store.rules(world.now).await.unwrap();
     assert!(rules.tenants.is_empty() && rules.windows.is_empty());
-    let refused = store.set_quotas(world.id(), &seven, world.now).await.unwrap_err();
+    let refused = store.set_quotas(world.id(), None, &seven, world.now).await.unwrap_err();
     assert_eq!(refused.kind(), StoreErrorKind::NotFound);
+    let stale = store.set_quotas(tenant, Some(1), &seven, world.now).await.unwrap_err();
+    assert_eq!(stale.kind(), StoreErrorKind::Conflict);
 }
 
 async fn executors_keep_what_a_person_said_of_their_address(world: World, store: SqlStore) {
@@ -99,13 +106,16 @@ async fn executors_keep_what_a_person_said_of_their_address(world: World, store:
 
 async fn calendars_have_versions_and_reach_their_tasks(world: World, store: SqlStore) {
     let spec = |weekday: &str| CalendarSpec { excluded_weekdays: vec![weekday.to_owned()], ..CalendarSpec::default() };
+    let tenant = world.scope.tenant_id;
     let put = async |weekday: &str| {
-        store.put_calendar(world.id(), "retail", "work", &spec(weekday), world.now).await.unwrap()
+        store.put_calendar(world.id(), tenant, "work", &spec(weekday), None, world.now).await.unwrap()
     };
     assert_eq!((put("sat").await, put("sun").await), (1, 2));
-    let listed = store.list_calendars("retail", None).await.unwrap();
+    let stale = store.put_calendar(world.id(), tenant, "work", &spec("fri"), Some(1), world.now).await;
+    assert_eq!(stale.unwrap_err().kind(), StoreErrorKind::Conflict, "somebody else has written it meanwhile");
+    let listed = store.list_calendars(tenant, None).await.unwrap();
     assert_eq!(listed.iter().map(|view| (view.version, view.spec.clone())).collect::<Vec<_>>(), [(2, spec("sun"))]);
-    let old = store.calendar_version("retail", "work", 1).await.unwrap().unwrap();
+    let old = store.calendar_version(tenant, "work", 1).await.unwrap().unwrap();
     assert_eq!(old.spec, spec("sat"));
     let task = world.started(&TaskSpec { calendar: "work".to_owned(), ..World::every_second("planned") }).await;
     let read = store.tasks(&[task.id]).await.unwrap().remove(0);
@@ -113,11 +123,11 @@ async fn calendars_have_versions_and_reach_their_tasks(world: World, store: SqlS
     put("mon").await;
     let read = store.tasks(&[task.id]).await.unwrap().remove(0);
     assert_eq!(read.schedule.calendar.as_ref().map(|calendar| calendar.version), Some(3));
-    assert_eq!(store.tasks_of_calendar("retail", "work", 0, 10).await.unwrap().len(), 1);
-    assert_eq!(store.delete_calendar("retail", "work").await.unwrap_err().kind(), StoreErrorKind::Conflict);
+    assert_eq!(store.tasks_of_calendar(tenant, "work", 0, 10).await.unwrap().len(), 1);
+    assert_eq!(store.delete_calendar(tenant, "work").await.unwrap_err().kind(), StoreErrorKind::Conflict);
     world.change(crate::fixture::edit_to(&task, |spec| spec.calendar.clear()), world.now).await.unwrap();
-    store.delete_calendar("retail", "work").await.unwrap();
-    assert!(store.list_calendars("retail", None).await.unwrap().is_empty());
+    store.delete_calendar(tenant, "work").await.unwrap();
+    assert!(store.list_calendars(tenant, None).await.unwrap().is_empty());
     let lost = world.change(
         crate::fixture::edit_to(&world.task(task.id).await, |spec| "work".clone_into(&mut spec.calendar)),
         world.now,
@@ -170,7 +180,7 @@ async fn a_backfill_writes_so_many_at_a_time_and_leaves_out_what_exists(world: W
         advance().await;
     }
     assert_eq!(advance().await, None, "done");
-    let done = store.backfills_of(task.id).await.unwrap().remove(0);
+    let done = store.backfills_of(world.scope.tenant_id, task.id).await.unwrap().remove(0);
     assert_eq!((done.status.as_str(), done.written, done.existing), ("done", 4, 1));
     assert_eq!(filled(Status::Cancelled).await.len(), 4);
 }

@@ -108,7 +108,7 @@ impl World {
         }
         let mut tasks = Vec::new();
         for (id, spec) in (10..).zip(tasks::specs()) {
-            let task = new_task(id, ["tenant", "app"], spec);
+            let task = new_task(id, scope, spec);
             store.create_task(&NewTask { activity: Activity::of(true), ..task }, time.now_ms()).await.unwrap();
             tasks.push(id);
         }

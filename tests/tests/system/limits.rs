@@ -29,7 +29,7 @@ async fn bounds_hold_and_are_reached(kind: Kind) {
     let shop = api.make_app("shop", "orders").await;
     let plant = api.make_app("plant", "robots").await;
     let (mail, post) = (api.make_app("office", "mail").await, api.make_app("office", "post").await);
-    api.put("/tenants/plant/apps/robots/limits", json!({ "max_concurrent": 3 })).await;
+    api.bound_app("plant", "robots", 3).await;
     api.put("/tenants/office/quotas", json!({ "max_concurrent": 4 })).await;
     for (number, app) in [&shop, &shop, &plant, &mail, &post].into_iter().enumerate() {
         world.executor(&format!("e{number}"), app).await;
@@ -114,7 +114,7 @@ async fn waiting_ends_and_the_urgent_come_first(kind: Kind) {
     }
 
     // The priority of a task within its app, and of a run within its task.
-    api.put("/tenants/retail/apps/orders/limits", json!({ "max_concurrent": 1 })).await;
+    api.bound_app("retail", "orders", 1).await;
     carillon_tests::pass(2.5).await;
     let usual = staying(&api, &app, "usual", 50, json!({})).await;
     let urgent = staying(&api, &app, "urgent", 50, json!({ "priority": 9 })).await;

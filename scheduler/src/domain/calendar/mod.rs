@@ -10,6 +10,7 @@ mod spec;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 pub use spec::{CalendarSpec, DAYS_MAX, DESCRIPTION_CHARS_MAX, HOUR_RANGES_MAX};
 
@@ -31,7 +32,7 @@ const MINUTE_WORDS: usize = MINUTES.div_ceil(64);
 pub const MOVE_DAYS_MAX: i64 = 400;
 
 /// What becomes of a fire on a day that is not a working day.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CalendarRule {
     /// It is left out.

@@ -2,6 +2,7 @@
 
 use chrono::{Datelike, NaiveDate, Weekday};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{Calendar, DAY_WORDS, DAYS, MINUTE_WORDS, MINUTES};
 use crate::domain::field_error::FieldError;
@@ -22,7 +23,8 @@ const ERRORS_MAX: usize = 10;
 const LEAP_YEAR: i32 = 2000;
 
 /// What a calendar leaves out and what it takes back in. An empty one leaves nothing out.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Calendar)]
 #[serde(default, deny_unknown_fields)]
 pub struct CalendarSpec {
     /// Days of the week that are not working days: `"sat"`, `"sun"`.

@@ -48,6 +48,7 @@ mod parse;
 mod zone;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 pub use error::{CronError, Field, Reason};
 pub(in crate::domain) use offsets::Stretch;
@@ -120,7 +121,7 @@ pub struct DstPolicy {
 }
 
 /// What a schedule does whose local time does not exist, because the clock was put forward over it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Gap {
     /// [`Gap::After`] for a fixed schedule, [`Gap::Skip`] for a repeating one.
@@ -133,7 +134,7 @@ pub enum Gap {
 }
 
 /// What a schedule does whose local time exists twice, because the clock was put back over it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
     /// [`Overlap::First`] for a fixed schedule, [`Overlap::Both`] for a repeating one.

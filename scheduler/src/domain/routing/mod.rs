@@ -57,12 +57,13 @@ pub use weights::Weights;
 use super::executor::Executor;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// Executors in the order of (address, id); copying it copies a pointer.
 pub type Executors = Arc<[Arc<Executor>]>;
 
 /// How executors are chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Routing {
     /// The first that fits.

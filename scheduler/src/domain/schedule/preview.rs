@@ -7,6 +7,7 @@
 
 use chrono::NaiveDate;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{CalendarRule, NEVER, Schedule, Trigger};
 use crate::domain::calendar::Calendar;
@@ -28,7 +29,7 @@ const STEPS_MAX: u32 = 100_000;
 const EVERYTHING: DstPolicy = DstPolicy { gap: Gap::After, overlap: Overlap::Both };
 
 /// A line of a preview: a fire, or instants of one local day that are skipped for the same reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Preview {
     /// The fire time, or what it would have been, epoch ms; of several instants the first.
     pub fire_time: i64,
@@ -49,7 +50,8 @@ pub struct Preview {
 }
 
 /// Whether an instant fires. In JSON `"kind": "fires"`, or `"kind": "skipped"` with the `"reason"`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = PreviewKind)]
 #[serde(tag = "kind", content = "reason", rename_all = "snake_case")]
 pub enum Kind {
     /// It fires.
@@ -59,7 +61,7 @@ pub enum Kind {
 }
 
 /// Why an instant that the trigger names does not fire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
     /// The calendar excludes the day.
@@ -82,7 +84,8 @@ pub enum SkipReason {
 }
 
 /// What else there is to know about a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = PreviewNote)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Note {
     /// The local time that the schedule names does not exist on this day; it fires right after the gap.

@@ -1,12 +1,13 @@
 //! The choices of a task. Every word is the one of API, console and task file.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Makes an enum whose words are stored and shown; the first is the default.
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $(#[$first_doc:meta])* $first:ident, $($(#[$rest_doc:meta])* $rest:ident,)* }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
         #[serde(rename_all = "snake_case")]
         pub enum $name {
             $(#[$first_doc])*

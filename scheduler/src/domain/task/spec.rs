@@ -12,13 +12,14 @@ use crate::domain::routing::Routing;
 use crate::domain::task_log::PRIORITY_DEFAULT;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 /// Every kind of failure: what `retry_on` holds unless it says otherwise.
 pub const EVERY_FAILURE: [FailureClass; 4] =
     [FailureClass::Failed, FailureClass::TimedOut, FailureClass::Lost, FailureClass::NotSent];
 
 /// A parent whose end makes the task run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ParentLink {
     /// Name of the parent: `task` of the same app, or `app/task` of another app of the tenant.
@@ -29,7 +30,7 @@ pub struct ParentLink {
 }
 
 /// A task as it is defined. Times are epoch ms; 0 stands for "none" where it says so.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TaskSpec {
     /// Name, unique within (tenant, app).

@@ -148,18 +148,13 @@ impl State {
     }
 
     fn apply(&mut self, new: &[NewTask], changes: &[TaskChange], now: i64, at: i64) -> Result<Vec<Unsent>> {
-        let tenant_of = |task: &NewTask| self.tenants.get(&task.tenant).copied();
-        let tenants: BTreeSet<i64> = new.iter().filter_map(tenant_of).collect();
+        let tenants: BTreeSet<i64> = new.iter().map(|task| task.scope.tenant_id).collect();
         for tenant in tenants {
-            let count = new.iter().filter(|task| tenant_of(task) == Some(tenant)).count();
+            let count = new.iter().filter(|task| task.scope.tenant_id == tenant).count();
             self.refuse_too_many_tasks(tenant, count)?;
         }
         for task in new {
-            let app = (task.tenant.clone(), task.app.clone());
-            let Some(scope) = self.apps.get(&app).copied() else {
-                return refuse(StoreErrorKind::NotFound, "create task", &task.app);
-            };
-            self.insert_task(task, scope, now)?;
+            self.insert_task(task, now)?;
             self.note_change(task.id, now, at);
         }
         let held: Result<Vec<Unsent>> = changes.iter().map(|change| self.update_task(change, now, at)).collect();
@@ -178,8 +173,10 @@ impl State {
     }
 
     /// Writes a new task, without its parents.
-    pub(super) fn insert_task(&mut self, task: &NewTask, scope: Scope, now: i64) -> Result<()> {
-        let NewTask { id, tenant, app, spec, activity } = task.clone();
+    pub(super) fn insert_task(&mut self, task: &NewTask, now: i64) -> Result<()> {
+        let NewTask { id, scope, spec, activity } = task.clone();
+        let place = self.apps.iter().find(|(_, known)| **known == scope).map(|(names, _)| names.clone());
+        let (tenant, app) = place.expect("the app exists");
         self.refuse_name_of_another(id, scope, &spec)?;
         let next_fire_at = first_fire(&spec, id, activity.started, now, now)?;
         let view = TaskView {
@@ -369,8 +366,8 @@ fn first_fire(spec: &TaskSpec, id: i64, started: bool, anchor: i64, now: i64) ->
     Ok(schedule.next_after(now))
 }
 
-/// A task of these names, stopped.
+/// A task of that app, stopped.
 #[must_use]
-pub fn new_task(id: i64, [tenant, app]: [&str; 2], spec: TaskSpec) -> NewTask {
-    NewTask { id, tenant: tenant.to_owned(), app: app.to_owned(), spec, activity: Activity::default() }
+pub fn new_task(id: i64, scope: Scope, spec: TaskSpec) -> NewTask {
+    NewTask { id, scope, spec, activity: Activity::default() }
 }

@@ -175,10 +175,6 @@ impl State {
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) {
-        let name_of = |wanted: Scope, apps: &std::collections::BTreeMap<(String, String), Scope>| {
-            apps.iter().find(|(_, scope)| **scope == wanted).map(|(names, _)| names.clone())
-        };
-        let (tenant, app) = name_of(scope, &self.apps).expect("the app exists");
         let mut room = self.task_room(scope.tenant_id).unwrap_or(i64::MAX);
         for handler in handlers {
             let taken = |row: &TaskRow| row.view.scope == scope && row.view.spec.name == handler.name;
@@ -195,9 +191,8 @@ impl State {
                 continue;
             }
             room -= 1;
-            let (tenant, app) = (tenant.clone(), app.clone());
-            let task = NewTask { id, tenant, app, spec: defaults_of(handler), activity: Activity::default() };
-            self.insert_task(&task, scope, now).expect("checked definitions can be stored");
+            let task = NewTask { id, scope, spec: defaults_of(handler), activity: Activity::default() };
+            self.insert_task(&task, now).expect("checked definitions can be stored");
         }
     }
 }

@@ -1,0 +1,333 @@
+//! One's own account: signing in and out, the password, sessions, tokens.
+
+use super::client_address::client_address;
+use super::guard::SESSION_COOKIE;
+use super::input::{Page, parse_id};
+use super::operation::{Needs, Operation, delete, get, post, put};
+use super::problem::Problem;
+use super::tokens::{CreatedToken, NewTokenInput, TokenOutput, create_token};
+use super::users::{find_by_id, target};
+use super::{Api, body};
+use crate::auth::{Caller, SignedIn, Visit, check_password, csrf_of};
+use crate::domain::access::{PERMISSIONS, PLATFORM, Reach};
+use crate::domain::audit::Actor;
+use crate::domain::{FieldError, Permission};
+use crate::store::{SessionView, UserRow, UserView};
+use actix_web::cookie::time::Duration;
+use actix_web::cookie::{Cookie, SameSite};
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    use Needs::{Anybody, Nothing};
+    vec![
+        post("/login", "sign_in", Nothing, "Sign in with name and password")
+            .says("Begins a new session; its token is in the cookie, and (for programs) in the answer.")
+            .body::<Credentials>()
+            .answers::<LoggedIn>(200, "The session")
+            .to(sign_in),
+        post("/logout", "sign_out", Anybody, "End this session").answers_nothing("It has ended").to(sign_out),
+        get("/session", "show_session", Anybody, "Who I am, and what I may do where")
+            .answers::<Me>(200, "The caller")
+            .to(show),
+        put("/account/password", "change_password", Anybody, "Choose another password; other sessions end")
+            .body::<PasswordChange>()
+            .answers_nothing("It is changed")
+            .to(change_password),
+        get("/account/sessions", "list_sessions", Anybody, "My sessions, newest first")
+            .answers_page::<SessionOutput>("The sessions")
+            .to(list_sessions),
+        delete("/account/sessions/{id}", "end_session", Anybody, "End a session of mine")
+            .answers_nothing("It has ended")
+            .to(end_session),
+        get("/account/tokens", "list_my_tokens", Anybody, "My API tokens")
+            .answers_page::<TokenOutput>("The tokens")
+            .to(list_tokens),
+        post("/account/tokens", "create_my_token", Anybody, "Create an API token; it is shown once")
+            .body::<NewTokenInput>()
+            .answers::<CreatedToken>(201, "The token")
+            .to(create_token),
+        delete("/account/tokens/{id}", "revoke_my_token", Anybody, "Revoke an API token of mine")
+            .answers_nothing("It is void")
+            .to(revoke_token),
+    ]
+}
+
+/// Name and password.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Credentials {
+    /// Name to sign in with.
+    #[schema(max_length = 64)]
+    name: String,
+    /// Password.
+    #[schema(max_length = 256)]
+    password: String,
+}
+
+/// A session that has begun.
+#[derive(Serialize, ToSchema)]
+struct LoggedIn {
+    /// The session's token, as the cookie has it: `Authorization: Bearer` takes it, too.
+    token: String,
+    /// What requests with the cookie that change something must carry in `X-CSRF-Token`.
+    csrf: String,
+    /// When it ends unless it is used, epoch ms.
+    expires_at: i64,
+    /// Whether another password must be chosen before anything else.
+    must_change_password: bool,
+}
+
+async fn sign_in(api: web::Data<Api>, request: HttpRequest, payload: web::Payload) -> Result<HttpResponse, Problem> {
+    let Credentials { name, password } = body::json(payload).await?;
+    let now = api.engine.clock.now_ms();
+    let address = client_address(&request);
+    let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+    let visit = Visit { address: &address, agent, number: api.engine.ids.next(now) };
+    let signed_in = match api.gate.sign_in(&name, &password, &visit, now).await {
+        Ok(signed_in) => signed_in,
+        Err(denied) => {
+            let name: String = name.chars().take(64).collect();
+            tracing::warn!(name, address, %denied, "sign-in refused");
+            return Err(denied.into());
+        }
+    };
+    let actor = Actor { kind: "user", id: signed_in.user.id, name: signed_in.user.name.clone(), address };
+    let caller = Caller {
+        actor,
+        access: signed_in.user.access(),
+        home_id: signed_in.user.tenant_id,
+        session: None,
+        must_change: signed_in.user.must_change,
+        csrf: None,
+    };
+    let note = api.note(&caller, "sign_in", caller.home_id, target(&signed_in.user), (None, None));
+    api.store.write_notes(vec![note]).await?;
+    Ok(answer(&api, signed_in))
+}
+
+fn answer(api: &Api, signed_in: SignedIn) -> HttpResponse {
+    let SignedIn { token, user, expires_at } = signed_in;
+    let csrf = csrf_of(&token);
+    let cookie = cookie(api, token.clone());
+    let must_change_password = user.must_change;
+    HttpResponse::Ok().cookie(cookie).json(LoggedIn { token, csrf, expires_at, must_change_password })
+}
+
+/// `Lax`: somebody who follows a link from a mail into the console is signed in there.
+fn cookie(api: &Api, token: String) -> Cookie<'static> {
+    Cookie::build(SESSION_COOKIE, token)
+        .path("/")
+        .http_only(true)
+        .same_site(SameSite::Lax)
+        .secure(api.secure_cookie)
+        .finish()
+}
+
+async fn sign_out(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, Problem> {
+    let Some(session) = &caller.session else {
+        return Err(Problem::conflict("this is no session; revoke the token instead"));
+    };
+    if let Some(number) = number_of(&api, &caller, session).await? {
+        api.store.end_sessions(caller.actor.id, Some(number)).await?;
+    }
+    let mut gone = cookie(&api, String::new());
+    gone.set_max_age(Duration::ZERO);
+    Ok(HttpResponse::NoContent().cookie(gone).finish())
+}
+
+async fn number_of(api: &Api, caller: &Caller, hash: &str) -> Result<Option<i64>, Problem> {
+    let sessions = api.store.sessions_of(caller.actor.id, api.engine.clock.now_ms()).await?;
+    Ok(sessions.iter().find(|session| session.hash == hash).map(|session| session.number))
+}
+
+/// What is granted in one place.
+#[derive(Serialize, ToSchema)]
+struct Held {
+    /// Tenant's id; null is the whole platform.
+    tenant_id: Option<String>,
+    /// Tenant's name.
+    tenant: Option<String>,
+    /// Only in these apps (ids); none are all.
+    apps: Vec<String>,
+    /// What may be done there.
+    permissions: Vec<&'static str>,
+}
+
+/// Who asks.
+#[derive(Serialize, ToSchema)]
+struct Me {
+    /// `user`, `token` or `setting`.
+    kind: &'static str,
+    /// User's id; null for the configured token.
+    user_id: Option<String>,
+    /// Name.
+    name: String,
+    /// Name for people.
+    display_name: String,
+    /// Whether another password must be chosen before anything else.
+    must_change_password: bool,
+    /// What requests with the cookie that change something must carry in `X-CSRF-Token`; null for tokens.
+    csrf: Option<String>,
+    /// What may be done where.
+    access: Vec<Held>,
+    /// Every permission that there is.
+    permissions: Vec<PermissionOutput>,
+}
+
+/// A permission.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Permission)]
+struct PermissionOutput {
+    /// Its name.
+    name: &'static str,
+    /// What it allows.
+    description: &'static str,
+}
+
+async fn show(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, Problem> {
+    let tenants = api.store.list_tenants(&caller.reach(Permission::TenantsRead), None, "", 10_000).await?;
+    let name = |id: i64| tenants.iter().find(|tenant| tenant.id == id).map(|tenant| tenant.name.clone());
+    let access = caller
+        .access
+        .grants()
+        .iter()
+        .map(|grant| Held {
+            tenant_id: (grant.tenant_id != PLATFORM).then(|| grant.tenant_id.to_string()),
+            tenant: name(grant.tenant_id),
+            apps: grant.apps.iter().map(ToString::to_string).collect(),
+            permissions: grant.permissions.words(),
+        })
+        .collect();
+    let user = match caller.actor.id {
+        0 => None,
+        id => find_by_id(&api, &Reach::All, id).await?,
+    };
+    let permissions =
+        PERMISSIONS.iter().map(|(_, name, _, description)| PermissionOutput { name, description }).collect();
+    Ok(HttpResponse::Ok().json(Me {
+        kind: caller.actor.kind,
+        user_id: user.as_ref().map(|user| user.id.to_string()),
+        display_name: user.map(|user| user.display_name).unwrap_or_default(),
+        name: caller.actor.name,
+        must_change_password: caller.must_change,
+        csrf: caller.csrf,
+        access,
+        permissions,
+    }))
+}
+
+/// Another password.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct PasswordChange {
+    /// The one so far.
+    #[schema(max_length = 256)]
+    current: String,
+    /// The new one.
+    #[schema(min_length = 12, max_length = 256)]
+    new: String,
+}
+
+async fn change_password(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> Result<HttpResponse, Problem> {
+    let PasswordChange { current, new } = body::json(payload).await?;
+    let user = me(&api, &caller).await?;
+    // A token is for programs; whoever finds one must not be able to take the account over.
+    let Some(session) = &caller.session else {
+        return Err(Problem::beyond("sign in with the password to change it"));
+    };
+    check_password(&new, &user.name).map_err(|why| FieldError::new("new", why))?;
+    if !api.gate.is_password_of(&user, &current).await? {
+        return Err(FieldError::new("current", "this is not the password").into());
+    }
+    if current == new {
+        return Err(FieldError::new("new", "another one than the current is allowed").into());
+    }
+    let password_hash = api.gate.passwords.hash(&new).await.map_err(Problem::internal)?;
+    let row = UserRow { password_hash, must_change: false, ..row_of(&user) };
+    let note = api.note(&caller, "change_password", user.tenant_id, target(&user), (None, None));
+    api.store.noting(vec![note]).update_user(&row, user.revision, session, api.engine.clock.now_ms()).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// The content of an account as it is, its password untouched.
+pub fn row_of(user: &UserView) -> UserRow {
+    UserRow {
+        id: user.id,
+        name: user.name.clone(),
+        display_name: user.display_name.clone(),
+        tenant_id: user.tenant_id,
+        password_hash: String::new(),
+        must_change: user.must_change,
+        disabled: user.disabled,
+        subject: user.subject.clone(),
+    }
+}
+
+/// The caller's account.
+pub async fn me(api: &Api, caller: &Caller) -> Result<UserView, Problem> {
+    let user = match caller.actor.id {
+        0 => None,
+        id => find_by_id(api, &Reach::All, id).await?,
+    };
+    user.ok_or_else(|| Problem::beyond("the configured token is nobody's account; sign in as a user"))
+}
+
+/// A session.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Session)]
+struct SessionOutput {
+    /// Id.
+    id: String,
+    /// Whether it is the one that asks.
+    current: bool,
+    /// Epoch ms.
+    created_at: i64,
+    /// Epoch ms, to the minute.
+    used_at: i64,
+    /// When it ends unless it is used, epoch ms.
+    expires_at: i64,
+    /// Where it was begun.
+    address: String,
+    /// With what.
+    agent: String,
+}
+
+async fn list_sessions(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, Problem> {
+    let sessions = api.store.sessions_of(caller.actor.id, api.engine.clock.now_ms()).await?;
+    let output = |session: SessionView| SessionOutput {
+        id: session.number.to_string(),
+        current: caller.session.as_ref() == Some(&session.hash),
+        created_at: session.created_at,
+        used_at: session.used_at,
+        expires_at: session.expires_at,
+        address: session.address,
+        agent: session.agent,
+    };
+    Ok(HttpResponse::Ok().json(Page::whole(sessions.into_iter().map(output).collect())))
+}
+
+async fn end_session(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let number = parse_id("id", &id)?;
+    if number <= 0 || api.store.end_sessions(caller.actor.id, Some(number)).await? == 0 {
+        return Err(Problem::not_found(format!("there is no session {number}")));
+    }
+    Ok(HttpResponse::NoContent().finish())
+}
+
+async fn list_tokens(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, Problem> {
+    let user = me(&api, &caller).await?;
+    let tokens = api.store.list_tokens(&Reach::All, Some(user.id), 0, 1_000).await?;
+    Ok(HttpResponse::Ok().json(Page::whole(tokens.into_iter().map(TokenOutput::from).collect())))
+}
+
+async fn revoke_token(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let user = me(&api, &caller).await?;
+    let id = parse_id("id", &id)?;
+    let note = api.note(&caller, "revoke_my_token", user.tenant_id, super::tokens::target(id, ""), (None, None));
+    api.store.noting(vec![note]).revoke_token(user.id, id, api.engine.clock.now_ms()).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

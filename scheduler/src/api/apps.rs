@@ -1,0 +1,228 @@
+//! Apps: kinds of executors within a tenant.
+
+use super::input::{Page, Query, etag, if_match, limit, parse_id, parse_optional_id, refuse_stale};
+use super::operation::{Operation, delete, get, post, put};
+use super::problem::Problem;
+use super::tenants::{check_description, check_name};
+use super::{Api, body};
+use crate::auth::Caller;
+use crate::domain::audit::Target;
+use crate::domain::{FieldError, Permission};
+use crate::store::{AppFilter, AppView, NewKey};
+use actix_web::{HttpRequest, HttpResponse, web};
+use carillon_protocol::sign::random_hex;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// Largest bound on runs at once.
+pub const CONCURRENT_MAX: i32 = 1_000_000;
+
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    use Permission as P;
+    vec![
+        get("/apps", "list_apps", P::AppsRead, "Apps, by id")
+            .query::<AppQuery>()
+            .answers_page::<App>("A page of apps")
+            .to(list),
+        post("/apps", "create_app", P::AppsCreate, "Create an app, with its first key")
+            .says("The key's secret is in this answer and never shown again.")
+            .body::<NewApp>()
+            .answers::<CreatedApp>(201, "The app and its key")
+            .to(create),
+        get("/apps/{id}", "show_app", P::AppsRead, "An app").answers::<App>(200, "The app").to(show),
+        put("/apps/{id}", "edit_app", P::AppsEdit, "Describe an app, bound its runs at once")
+            .says("Fields that are not named stay as they are.")
+            .if_match()
+            .body::<AppInput>()
+            .answers::<App>(200, "The app")
+            .to(edit),
+        delete("/apps/{id}", "delete_app", P::AppsDelete, "Delete an app that has no task, with its keys")
+            .answers_nothing("It is gone")
+            .to(remove),
+    ]
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct AppQuery {
+    /// Only of the tenant of this name.
+    tenant: Option<String>,
+    /// Only of this name.
+    name: Option<String>,
+    /// `next` of the page before.
+    after: Option<String>,
+    /// Items in the page, 1 to 500.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<u64>,
+}
+
+/// An app to be.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct NewApp {
+    /// Name of its tenant.
+    tenant: String,
+    /// Its name, for good: as a tenant's.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: String,
+    /// For people.
+    #[serde(default)]
+    #[schema(max_length = 1000)]
+    description: String,
+}
+
+/// What can be said of an app.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct AppInput {
+    /// For people.
+    #[schema(max_length = 1000)]
+    description: Option<String>,
+    /// Runs at once at most, over all its executors; 0 is no bound.
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    max_concurrent: Option<i32>,
+}
+
+/// An app.
+#[derive(Serialize, ToSchema)]
+struct App {
+    /// Id.
+    id: String,
+    /// Tenant's name.
+    tenant: String,
+    /// Name.
+    name: String,
+    /// For people.
+    description: String,
+    /// Runs at once at most; 0 is no bound.
+    max_concurrent: i32,
+    /// Grows with every change.
+    revision: i64,
+    /// Epoch ms.
+    created_at: i64,
+}
+
+/// A key, this once with its secret.
+#[derive(Serialize, ToSchema)]
+struct CreatedKey {
+    /// Id, as executors send it.
+    id: String,
+    /// Secret, as executors sign with it; never shown again.
+    secret: String,
+}
+
+/// An app that was created.
+#[derive(Serialize, ToSchema)]
+struct CreatedApp {
+    #[serde(flatten)]
+    app: App,
+    key: CreatedKey,
+}
+
+impl From<AppView> for App {
+    fn from(app: AppView) -> Self {
+        Self {
+            id: app.id.to_string(),
+            tenant: app.tenant,
+            name: app.name,
+            description: app.description,
+            max_concurrent: app.max_concurrent,
+            revision: app.revision,
+            created_at: app.created_at,
+        }
+    }
+}
+
+async fn list(api: web::Data<Api>, caller: Caller, query: Query<AppQuery>) -> Result<HttpResponse, Problem> {
+    let AppQuery { tenant, name, after, limit: wanted } = query.0;
+    let limit = limit(wanted);
+    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
+    let filter = AppFilter { tenant, name, id: None, after, limit };
+    let apps = api.store.list_apps(&caller.reach(Permission::AppsRead), &filter).await?;
+    let items = apps.into_iter().map(App::from).collect();
+    Ok(HttpResponse::Ok().json(Page::new(items, limit, |app: &App| app.id.clone())))
+}
+
+async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> Result<HttpResponse, Problem> {
+    let NewApp { tenant, name, description } = body::json(payload).await?;
+    check_name("name", &name)?;
+    check_description(&description)?;
+    let tenant = api.whole_tenant(&caller, Permission::AppsCreate, &tenant).await?;
+    let key = NewKey {
+        id: format!("ck_{}", random_hex::<8>().map_err(Problem::internal)?),
+        secret: random_hex::<32>().map_err(Problem::internal)?,
+    };
+    let now = api.engine.clock.now_ms();
+    let app = AppView {
+        id: api.engine.ids.next(now),
+        tenant_id: tenant.id,
+        tenant: tenant.name,
+        name,
+        description,
+        max_concurrent: 0,
+        revision: 1,
+        created_at: now,
+    };
+    let note = api.note(&caller, "create_app", app.tenant_id, target(&app), (None, audited(&app)));
+    api.store.noting(vec![note]).create_app(&app, &key).await?;
+    api.keys.refresh(&api.store).await?;
+    let key = CreatedKey { id: key.id, secret: key.secret };
+    Ok(HttpResponse::Created().insert_header(etag(1)).json(CreatedApp { app: app.into(), key }))
+}
+
+async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let app = find(&api, &caller, Permission::AppsRead, &id).await?;
+    Ok(HttpResponse::Ok().insert_header(etag(app.revision)).json(App::from(app)))
+}
+
+async fn edit(
+    api: web::Data<Api>,
+    caller: Caller,
+    id: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let AppInput { description, max_concurrent } = body::json(payload).await?;
+    check_description(description.as_deref().unwrap_or_default())?;
+    if max_concurrent.is_some_and(|most| !(0..=CONCURRENT_MAX).contains(&most)) {
+        return Err(FieldError::new("max_concurrent", "0 (no bound) to 1000000 are allowed").into());
+    }
+    let before = find(&api, &caller, Permission::AppsEdit, &id).await?;
+    refuse_stale(if_match(&request)?, before.revision)?;
+    let after = AppView {
+        description: description.unwrap_or_else(|| before.description.clone()),
+        max_concurrent: max_concurrent.unwrap_or(before.max_concurrent),
+        revision: before.revision + 1,
+        ..before.clone()
+    };
+    let change = (audited(&before), audited(&after));
+    let note = api.note(&caller, "edit_app", before.tenant_id, target(&before), change);
+    api.store.noting(vec![note]).edit_app(&before, &after).await?;
+    Ok(HttpResponse::Ok().insert_header(etag(after.revision)).json(App::from(after)))
+}
+
+async fn remove(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let app = find(&api, &caller, Permission::AppsDelete, &id).await?;
+    let note = api.note(&caller, "delete_app", app.tenant_id, target(&app), (audited(&app), None));
+    api.store.noting(vec![note]).delete_app(app.tenant_id, app.id).await?;
+    api.keys.refresh(&api.store).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// The app of that id, where the caller holds the permission.
+pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<AppView, Problem> {
+    let id = parse_id("id", id)?;
+    let filter = AppFilter { id: Some(id), limit: 1, ..AppFilter::default() };
+    let found = api.store.list_apps(&caller.reach(needs), &filter).await?;
+    found.into_iter().next().ok_or_else(|| Problem::not_found(format!("there is no app {id}")))
+}
+
+fn target(app: &AppView) -> Target {
+    Target { kind: "app", id: app.id.to_string(), name: format!("{}/{}", app.tenant, app.name) }
+}
+
+fn audited(app: &AppView) -> Option<String> {
+    let AppView { name, description, max_concurrent, .. } = app;
+    Some(serde_json::json!({ "name": name, "description": description, "max_concurrent": max_concurrent }).to_string())
+}

@@ -1,0 +1,134 @@
+//! The door of every operation: rate, identity, forged requests, permission, in this order. Without
+//! a permission nothing is told, not even what exists.
+
+use super::Api;
+use super::client_address::client_address;
+use super::operation::Needs;
+use super::problem::Problem;
+use crate::auth::Caller;
+use actix_web::body::MessageBody;
+use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
+use actix_web::http::Method;
+use actix_web::http::header::{self, HeaderMap};
+use actix_web::middleware::Next;
+use actix_web::{Error, FromRequest, HttpMessage, HttpRequest, HttpResponse, web};
+use carillon_protocol::sign::matches;
+use std::future::{Ready, ready};
+
+/// The cookie that carries a session's token.
+pub const SESSION_COOKIE: &str = "carillon_session";
+
+/// The header that a page sends to show that it has read the node's answers.
+pub const CSRF_HEADER: &str = "x-csrf-token";
+
+/// What a door asks for.
+#[derive(Debug, Clone, Copy)]
+pub struct Door {
+    /// The operation behind it.
+    pub id: &'static str,
+    /// What its callers must have.
+    pub needs: Needs,
+    /// Whether it reads a body.
+    pub has_body: bool,
+}
+
+/// Lets a request pass to its handler, or answers why not.
+pub async fn pass(
+    door: Door,
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let caller = check(door, request.request()).await?;
+    if let Some(caller) = caller {
+        request.extensions_mut().insert(caller);
+    }
+    next.call(request).await
+}
+
+async fn check(door: Door, request: &HttpRequest) -> Result<Option<Caller>, Problem> {
+    let Door { id, needs, has_body } = door;
+    let api = api_of(request)?;
+    let address = client_address(request);
+    api.rates.addresses.admit(&address).map_err(Problem::too_many)?;
+    if has_body && !is_json(request.headers()) {
+        return Err(Problem::no_json());
+    }
+    if needs == Needs::Nothing {
+        return Ok(None);
+    }
+    let caller = identify(api, request, &address).await?;
+    api.rates.callers.admit(&format!("{}:{}", caller.actor.kind, caller.actor.name)).map_err(Problem::too_many)?;
+    refuse_forged(&caller, request)?;
+    if needs == Needs::Anybody {
+        return Ok(Some(caller));
+    }
+    if caller.must_change {
+        return Err(Problem::must_change_password());
+    }
+    match needs {
+        Needs::Permission(permission) if caller.access.reach(permission).is_none() => {
+            tracing::debug!(actor = caller.actor.name, operation = id, "permission missing");
+            Err(Problem::forbidden(permission))
+        }
+        _ => Ok(Some(caller)),
+    }
+}
+
+/// Who carries the request's token or cookie.
+pub async fn identify(api: &Api, request: &HttpRequest, address: &str) -> Result<Caller, Problem> {
+    let now = api.engine.clock.now_ms();
+    let bearer = text(request.headers(), header::AUTHORIZATION.as_str()).and_then(|text| text.strip_prefix("Bearer "));
+    if let Some(secret) = bearer {
+        return Ok(api.gate.identify(secret.trim(), false, address, now).await?);
+    }
+    match request.cookie(SESSION_COOKIE) {
+        Some(cookie) => Ok(api.gate.identify(cookie.value(), true, address, now).await?),
+        None => Err(Problem::unauthorised()),
+    }
+}
+
+/// A browser sends its cookie along whoever wrote the page: what changes something must show that
+/// the page has read the node's answers, which those of other sites cannot.
+fn refuse_forged(caller: &Caller, request: &HttpRequest) -> Result<(), Problem> {
+    let Some(csrf) = &caller.csrf else { return Ok(()) };
+    if [Method::GET, Method::HEAD].contains(request.method()) {
+        return Ok(());
+    }
+    let given = text(request.headers(), CSRF_HEADER).unwrap_or_default();
+    let site = text(request.headers(), "sec-fetch-site").unwrap_or("same-origin");
+    if matches(csrf, given) && ["same-origin", "none"].contains(&site) {
+        return Ok(());
+    }
+    Err(Problem::forged(CSRF_HEADER))
+}
+
+/// A page of another site can make a browser send text or a form, but no JSON.
+fn is_json(headers: &HeaderMap) -> bool {
+    match text(headers, header::CONTENT_TYPE.as_str()) {
+        None => !headers.contains_key(header::CONTENT_TYPE),
+        Some(kind) => kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json"),
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn api_of(request: &HttpRequest) -> Result<&Api, Problem> {
+    let api = request.app_data::<web::Data<Api>>();
+    api.map(|api| &***api).ok_or_else(|| Problem::internal("the node is not ready"))
+}
+
+/// The path is there, the method is not. Strangers learn nothing of it.
+pub async fn wrong_method(allowed: Vec<Method>) -> Result<HttpResponse, Problem> {
+    Err(Problem::wrong_method(&allowed))
+}
+
+impl FromRequest for Caller {
+    type Error = Problem;
+    type Future = Ready<Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(request.extensions().get::<Self>().cloned().ok_or_else(Problem::unauthorised))
+    }
+}

@@ -1,0 +1,45 @@
+//! What most handlers do first: find the place that the caller names, where he may; and last: say
+//! in the audit what they change.
+
+use super::Api;
+use super::problem::Problem;
+use crate::auth::Caller;
+use crate::domain::Permission;
+use crate::domain::audit::{AuditNote, Target};
+use crate::store::{Scope, TenantView};
+
+impl Api {
+    /// The tenant of that name, if the caller holds the permission there, or in some of its apps.
+    pub async fn tenant(&self, caller: &Caller, needs: Permission, name: &str) -> Result<TenantView, Problem> {
+        let found = self.store.list_tenants(&caller.reach(needs), Some(name), "", 1).await?;
+        found.into_iter().next().ok_or_else(|| Problem::not_found(format!("there is no tenant `{name}`")))
+    }
+
+    /// The tenant of that name, if the caller holds the permission for all of it.
+    pub async fn whole_tenant(&self, caller: &Caller, needs: Permission, name: &str) -> Result<TenantView, Problem> {
+        let tenant = self.tenant(caller, needs, name).await?;
+        if caller.access.holds(needs, tenant.id, 0) {
+            return Ok(tenant);
+        }
+        Err(Problem::forbidden(needs))
+    }
+
+    /// The app of that name, if the caller holds the permission there.
+    pub async fn scope(&self, caller: &Caller, needs: Permission, tenant: &str, app: &str) -> Result<Scope, Problem> {
+        Ok(self.store.scope(&caller.reach(needs), tenant, app).await?)
+    }
+
+    /// What the audit says of a change: from what to what.
+    pub fn note(
+        &self,
+        caller: &Caller,
+        action: &'static str,
+        tenant_id: i64,
+        target: Target,
+        (before, after): (Option<String>, Option<String>),
+    ) -> AuditNote {
+        let at = self.engine.clock.now_ms();
+        let actor = caller.actor.clone();
+        AuditNote { id: self.engine.ids.next(at), tenant_id, at, actor, action, target, before, after }
+    }
+}

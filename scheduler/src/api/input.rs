@@ -1,0 +1,92 @@
+//! What callers send beside bodies: queries, ids, revisions. What is wrong is a problem document.
+
+use super::problem::Problem;
+use actix_web::dev::Payload;
+use actix_web::http::header;
+use actix_web::{FromRequest, HttpRequest, web};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::future::{Ready, ready};
+use utoipa::ToSchema;
+
+/// Items in one page at most.
+pub const PAGE_MAX: u64 = 500;
+
+/// Items in one page, when the caller does not say.
+pub const PAGE_DEFAULT: u64 = 50;
+
+/// A query, as `T` reads it.
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest for Query<T> {
+    type Error = Problem;
+    type Future = Ready<Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let read = web::Query::<T>::from_query(request.query_string());
+        ready(read.map(|query| Self(query.into_inner())).map_err(|error| Problem::invalid(format!("query: {error}"))))
+    }
+}
+
+/// A page of a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Page<T: ToSchema> {
+    /// The items.
+    pub items: Vec<T>,
+    /// What to send to get the next page; null when this is the last.
+    pub next: Option<String>,
+}
+
+impl<T: ToSchema> Page<T> {
+    /// A page of `limit` items at most; `cursor` makes the way on out of the last one.
+    pub fn new(items: Vec<T>, limit: u64, cursor: impl Fn(&T) -> String) -> Self {
+        let next = items.last().filter(|_| items.len() as u64 == limit).map(cursor);
+        Self { items, next }
+    }
+
+    /// Everything there is.
+    pub fn whole(items: Vec<T>) -> Self {
+        Self { items, next: None }
+    }
+}
+
+/// The size of a page.
+pub fn limit(wanted: Option<u64>) -> u64 {
+    wanted.unwrap_or(PAGE_DEFAULT).clamp(1, PAGE_MAX)
+}
+
+/// An id out of a path or a query.
+pub fn parse_id(field: &str, text: &str) -> Result<i64, Problem> {
+    text.parse().map_err(|_| Problem::invalid(format!("{field}: `{text}` is no id")))
+}
+
+/// An id out of a query that may lack it.
+pub fn parse_optional_id(field: &str, text: Option<&String>) -> Result<Option<i64>, Problem> {
+    text.map(|text| parse_id(field, text)).transpose()
+}
+
+/// The revision that `If-Match` names; none when the caller does not care.
+pub fn if_match(request: &HttpRequest) -> Result<Option<i64>, Problem> {
+    let Some(value) = request.headers().get(header::IF_MATCH) else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default().trim();
+    if text == "*" {
+        return Ok(None);
+    }
+    let revision = text.trim_start_matches("W/").trim_matches('"').parse();
+    revision.map(Some).map_err(|_| Problem::invalid("If-Match: send the ETag that was read"))
+}
+
+/// Refuses to overwrite what somebody else has changed since it was read.
+pub fn refuse_stale(given: Option<i64>, current: i64) -> Result<(), Problem> {
+    match given {
+        Some(revision) if revision != current => Err(Problem::conflict(format!(
+            "revision {revision} is not current ({current} is): somebody changed it meanwhile; read it again"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The header that names a revision.
+pub fn etag(revision: i64) -> (header::HeaderName, String) {
+    (header::ETAG, format!("\"{revision}\""))
+}

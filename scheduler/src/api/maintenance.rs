@@ -1,0 +1,141 @@
+//! Maintenance windows: times in which a tenant's tasks rest. A node knows of a change within a
+//! second or two.
+
+use super::input::{Page, parse_id};
+use super::operation::{Operation, delete, get, post};
+use super::problem::Problem;
+use super::{Api, body};
+use crate::auth::Caller;
+use crate::domain::audit::Target;
+use crate::domain::rules::{MaintenanceWindow, WindowAction};
+use crate::domain::{FieldError, Permission};
+use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Longest maintenance window, ms: thirty days.
+const WINDOW_MS_MAX: i64 = 30 * 86_400_000;
+
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    use Permission as P;
+    vec![
+        get("/tenants/{tenant}/maintenance", "list_windows", P::MaintenanceRead, "Windows that have not ended")
+            .answers_page::<Window>("The windows")
+            .to(list),
+        post("/tenants/{tenant}/maintenance", "add_window", P::MaintenanceCreate, "Begin or plan a window")
+            .body::<WindowInput>()
+            .answers::<Window>(201, "The window")
+            .to(add),
+        delete("/tenants/{tenant}/maintenance/{id}", "drop_window", P::MaintenanceDelete, "End a window")
+            .says("What was postponed is due at once.")
+            .answers_nothing("It is no more")
+            .to(drop_window),
+    ]
+}
+
+/// A window to be.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct WindowInput {
+    /// First instant, epoch ms; now when absent.
+    #[serde(default)]
+    starts_at: Option<i64>,
+    /// First instant after it, epoch ms; at most 30 days later.
+    ends_at: i64,
+    /// What it does to runs that are due in it.
+    #[serde(default)]
+    action: WindowAction,
+    /// For people.
+    #[serde(default)]
+    #[schema(max_length = 1000)]
+    note: String,
+}
+
+/// A maintenance window.
+#[derive(Serialize, ToSchema)]
+#[schema(as = MaintenanceWindow)]
+struct Window {
+    /// Id.
+    id: String,
+    /// First instant, epoch ms.
+    starts_at: i64,
+    /// First instant after it, epoch ms.
+    ends_at: i64,
+    /// What it does to runs that are due in it.
+    action: WindowAction,
+    /// For people.
+    note: String,
+}
+
+impl From<&MaintenanceWindow> for Window {
+    fn from(window: &MaintenanceWindow) -> Self {
+        let MaintenanceWindow { id, starts_at, ends_at, action, note, .. } = window;
+        Self { id: id.to_string(), starts_at: *starts_at, ends_at: *ends_at, action: *action, note: note.clone() }
+    }
+}
+
+async fn add(
+    api: web::Data<Api>,
+    caller: Caller,
+    tenant: web::Path<String>,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let input: WindowInput = body::json(payload).await?;
+    let tenant_id = api.whole_tenant(&caller, Permission::MaintenanceCreate, &tenant).await?.id;
+    let now = api.engine.clock.now_ms();
+    let window = MaintenanceWindow {
+        id: api.engine.ids.next(now),
+        tenant_id,
+        starts_at: input.starts_at.unwrap_or(now),
+        ends_at: input.ends_at,
+        action: input.action,
+        note: input.note,
+    };
+    let mut refused = Vec::new();
+    if window.ends_at <= window.starts_at.max(now) || window.ends_at.saturating_sub(window.starts_at) > WINDOW_MS_MAX {
+        refused.push(FieldError::new(
+            "ends_at",
+            "an instant after `starts_at` and now, at most 30 days later, is allowed",
+        ));
+    }
+    if window.note.chars().count() > 1_000 {
+        refused.push(FieldError::new("note", "at most 1000 characters are allowed"));
+    }
+    if !refused.is_empty() {
+        return Err(Problem::fields(refused));
+    }
+    let output = Window::from(&window);
+    let after = serde_json::to_string(&output).ok();
+    let note = api.note(&caller, "add_window", tenant_id, target(window.id), (None, after));
+    api.store.noting(vec![note]).add_window(&window, now).await?;
+    Ok(HttpResponse::Created().json(output))
+}
+
+async fn list(api: web::Data<Api>, caller: Caller, tenant: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let tenant = api.tenant(&caller, Permission::MaintenanceRead, &tenant).await?;
+    let windows = api.store.windows(tenant.id, api.engine.clock.now_ms()).await?;
+    Ok(HttpResponse::Ok().json(Page::whole(windows.iter().map(Window::from).collect())))
+}
+
+async fn drop_window(
+    api: web::Data<Api>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+) -> Result<HttpResponse, Problem> {
+    let tenant = api.whole_tenant(&caller, Permission::MaintenanceDelete, &path.0).await?;
+    let id = parse_id("id", &path.1)?;
+    let windows = api.store.windows(tenant.id, api.engine.clock.now_ms()).await?;
+    let before = windows.iter().find(|window| window.id == id).map(Window::from);
+    let before = before.and_then(|window| serde_json::to_string(&window).ok());
+    let note = api.note(&caller, "drop_window", tenant.id, target(id), (before, None));
+    api.store.noting(vec![note]).drop_window(tenant.id, id).await?;
+    // What was postponed is due now; the other nodes look every second.
+    api.engine.look().await?;
+    api.poke.notify_one();
+    Ok(HttpResponse::NoContent().finish())
+}
+
+fn target(id: i64) -> Target {
+    Target { kind: "maintenance_window", id: id.to_string(), name: String::new() }
+}

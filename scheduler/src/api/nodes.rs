@@ -1,0 +1,115 @@
+//! Nodes, and what orchestrators ask of this one.
+
+use super::Api;
+use super::operation::{Operation, get};
+use super::problem::Problem;
+use crate::domain::Permission;
+use crate::store::ClusterStore;
+use actix_web::{HttpResponse, web};
+use serde::Serialize;
+use serde_json::json;
+use std::time::Duration;
+use utoipa::ToSchema;
+
+/// How long a probe waits for the database.
+const READY_MAX: Duration = Duration::from_millis(700);
+
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    vec![
+        get("/nodes", "list_nodes", Permission::NodesRead, "Nodes, and this one in detail")
+            .answers::<Nodes>(200, "The nodes")
+            .to(nodes),
+    ]
+}
+
+/// Routes for orchestrators, without a login: they tell nothing but well or not.
+pub fn health_routes(config: &mut web::ServiceConfig) {
+    config.route("/healthz", web::get().to(alive)).route("/readyz", web::get().to(ready));
+}
+
+/// A scheduler process.
+#[derive(Serialize, ToSchema)]
+struct Node {
+    /// Id, 1 to 1023.
+    id: String,
+    /// Name, unique in the cluster.
+    name: String,
+    /// Where it listens.
+    address: String,
+    /// Version of carillon.
+    version: String,
+    /// Whether it is alive.
+    online: bool,
+    /// Epoch ms.
+    started_at: i64,
+    /// Last heartbeat, epoch ms.
+    heartbeat_at: i64,
+    /// When it left, epoch ms.
+    left_at: Option<i64>,
+    /// Runs in its memory.
+    queue_depth: i64,
+}
+
+/// The node that answers.
+#[derive(Serialize, ToSchema)]
+struct ThisNode {
+    /// Id.
+    id: String,
+    /// Runs in its memory.
+    queue_depth: usize,
+    /// Statements that it has sent to the database.
+    statements: u64,
+    /// Its estimate of the database's clock, epoch ms.
+    cluster_time: i64,
+    /// The IANA time zone database that it goes by.
+    time_zones: &'static str,
+}
+
+/// Nodes.
+#[derive(Serialize, ToSchema)]
+struct Nodes {
+    items: Vec<Node>,
+    this: ThisNode,
+}
+
+async fn nodes(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
+    let view = api.engine.membership.view();
+    let nodes = api.store.nodes().await?;
+    let items = nodes
+        .into_iter()
+        .map(|node| Node {
+            id: node.id.to_string(),
+            online: view.live.contains(&node.id),
+            name: node.name,
+            address: node.address,
+            version: node.version,
+            started_at: node.started_at,
+            heartbeat_at: node.heartbeat_at,
+            left_at: (node.left_at != 0).then_some(node.left_at),
+            queue_depth: node.queue_depth,
+        })
+        .collect();
+    let this = ThisNode {
+        id: api.engine.membership.id().to_string(),
+        queue_depth: api.engine.queue.len(),
+        statements: api.store.statements_sent(),
+        cluster_time: api.engine.clock.now_ms(),
+        time_zones: chrono_tz::IANA_TZDB_VERSION,
+    };
+    Ok(HttpResponse::Ok().json(Nodes { items, this }))
+}
+
+async fn alive() -> HttpResponse {
+    HttpResponse::Ok().json(json!({ "status": "up" }))
+}
+
+async fn ready(api: web::Data<Api>) -> HttpResponse {
+    // Probes give up after a second.
+    let answered = tokio::time::timeout(READY_MAX, api.store.now_us()).await;
+    if matches!(answered, Ok(Ok(_))) {
+        return HttpResponse::Ok().json(json!({ "status": "ready" }));
+    }
+    tracing::warn!("not ready: the database does not answer");
+    HttpResponse::ServiceUnavailable().json(json!({ "status": "the database does not answer" }))
+}

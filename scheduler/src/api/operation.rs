@@ -1,0 +1,238 @@
+//! An operation of the management API: where it is, what it needs, what goes in and comes out, and
+//! who handles it, said once. The routes and the OpenAPI document are made of the same list, and a
+//! route that says nothing of its permission cannot be written.
+
+use super::guard;
+use super::input::Page;
+use crate::domain::access::Permission;
+use actix_web::http::Method;
+use actix_web::middleware::from_fn;
+use actix_web::{FromRequest, Handler, Responder, Route, web};
+use utoipa::openapi::path::{HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn};
+use utoipa::openapi::request_body::RequestBodyBuilder;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, Required, ResponseBuilder};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
+
+/// What a caller must have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing.
+    Nothing,
+    /// To be somebody: it is about his own account.
+    Anybody,
+    /// This permission, in some tenant or on the platform; where, the handler asks for.
+    Permission(Permission),
+}
+
+impl Needs {
+    /// Its word in the document: `public`, `signed_in`, or the permission's.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Nothing => "public",
+            Self::Anybody => "signed_in",
+            Self::Permission(permission) => permission.as_str(),
+        }
+    }
+}
+
+impl From<Permission> for Needs {
+    fn from(permission: Permission) -> Self {
+        Self::Permission(permission)
+    }
+}
+
+/// One operation.
+pub struct Operation {
+    /// Method.
+    pub method: Method,
+    /// Path below `/api/v1`, with `{parameters}`.
+    pub path: &'static str,
+    /// Its name: as the document, clients and the audit call it.
+    pub id: &'static str,
+    /// What its callers must have.
+    pub needs: Needs,
+    /// What it says of itself.
+    pub doc: OperationBuilder,
+    /// What bodies and answers are made of.
+    pub schemas: Vec<(String, RefOr<Schema>)>,
+    /// Whether it reads a body.
+    pub has_body: bool,
+    /// Whether its query can name things.
+    pub has_query: bool,
+    route: Option<Route>,
+}
+
+/// `GET path`: looks.
+pub fn get(path: &'static str, id: &'static str, needs: impl Into<Needs>, summary: &str) -> Operation {
+    Operation::new(Method::GET, path, id, needs.into(), summary)
+}
+
+/// `POST path`: creates, or does something.
+pub fn post(path: &'static str, id: &'static str, needs: impl Into<Needs>, summary: &str) -> Operation {
+    Operation::new(Method::POST, path, id, needs.into(), summary)
+}
+
+/// `PUT path`: sets what the body names.
+pub fn put(path: &'static str, id: &'static str, needs: impl Into<Needs>, summary: &str) -> Operation {
+    Operation::new(Method::PUT, path, id, needs.into(), summary)
+}
+
+/// `DELETE path`.
+pub fn delete(path: &'static str, id: &'static str, needs: impl Into<Needs>, summary: &str) -> Operation {
+    Operation::new(Method::DELETE, path, id, needs.into(), summary)
+}
+
+impl Operation {
+    fn new(method: Method, path: &'static str, id: &'static str, needs: Needs, summary: &str) -> Self {
+        let mut doc = OperationBuilder::new().operation_id(Some(id)).summary(Some(summary));
+        for name in path_parameters(path) {
+            let text = Schema::from(ObjectBuilder::new().schema_type(SchemaType::new(Type::String)).build());
+            doc = doc.parameter(
+                ParameterBuilder::new()
+                    .name(name)
+                    .parameter_in(ParameterIn::Path)
+                    .required(Required::True)
+                    .schema(Some(text)),
+            );
+        }
+        Self { method, path, id, needs, doc, schemas: Vec::new(), has_body: false, has_query: false, route: None }
+    }
+
+    /// More about it than fits into the summary.
+    pub fn says(mut self, description: &str) -> Self {
+        self.doc = self.doc.description(Some(description));
+        self
+    }
+
+    /// Its query parameters.
+    pub fn query<T: IntoParams>(mut self) -> Self {
+        for parameter in T::into_params(|| Some(ParameterIn::Query)) {
+            self.doc = self.doc.parameter(parameter);
+        }
+        self.has_query = true;
+        self
+    }
+
+    /// Its body, as JSON.
+    pub fn body<T: ToSchema>(mut self) -> Self {
+        let content = ContentBuilder::new().schema(Some(self.schema::<T>())).build();
+        let body = RequestBodyBuilder::new().content("application/json", content).required(Some(Required::True));
+        self.doc = self.doc.request_body(Some(body.build()));
+        self.has_body = true;
+        self
+    }
+
+    /// What it answers when all is well, as JSON.
+    pub fn answers<T: ToSchema>(mut self, status: u16, description: &str) -> Self {
+        let content = ContentBuilder::new().schema(Some(self.schema::<T>())).build();
+        let response = ResponseBuilder::new().description(description).content("application/json", content);
+        self.doc = self.doc.response(status.to_string(), response.build());
+        self
+    }
+
+    /// It answers a page of these.
+    pub fn answers_page<T: ToSchema + serde::Serialize>(mut self, description: &str) -> Self {
+        let name = format!("{}Page", T::name());
+        Page::<T>::schemas(&mut self.schemas);
+        self.schemas.push((name.clone(), Page::<T>::schema()));
+        let page = RefOr::<Schema>::Ref(Ref::from_schema_name(name));
+        let content = ContentBuilder::new().schema(Some(page)).build();
+        let response = ResponseBuilder::new().description(description).content("application/json", content);
+        self.doc = self.doc.response("200", response.build());
+        self
+    }
+
+    /// What it answers when all is well, of another kind.
+    pub fn answers_as(mut self, status: u16, media_type: &str, description: &str) -> Self {
+        let text = Schema::from(ObjectBuilder::new().schema_type(SchemaType::new(Type::String)).build());
+        let content = ContentBuilder::new().schema(Some(text)).build();
+        let response = ResponseBuilder::new().description(description).content(media_type, content);
+        self.doc = self.doc.response(status.to_string(), response.build());
+        self
+    }
+
+    /// It answers nothing but that all is well.
+    pub fn answers_nothing(mut self, description: &str) -> Self {
+        self.doc = self.doc.response("204", ResponseBuilder::new().description(description).build());
+        self
+    }
+
+    /// What it changes has a revision: `If-Match` refuses to overwrite a newer one.
+    pub fn if_match(mut self) -> Self {
+        let text = Schema::from(ObjectBuilder::new().schema_type(SchemaType::new(Type::String)).build());
+        self.doc = self.doc.parameter(
+            ParameterBuilder::new()
+                .name("If-Match")
+                .parameter_in(ParameterIn::Header)
+                .required(Required::False)
+                .description(Some(
+                    "The ETag that was read; when it is no longer current, the answer is 409 and nothing is changed",
+                ))
+                .schema(Some(text)),
+        );
+        self
+    }
+
+    /// A schema by its name, remembered with all that it is made of.
+    fn schema<T: ToSchema>(&mut self) -> RefOr<Schema> {
+        T::schemas(&mut self.schemas);
+        self.schemas.push((T::name().into_owned(), T::schema()));
+        RefOr::Ref(Ref::from_schema_name(T::name()))
+    }
+
+    /// Who handles it; said last.
+    pub fn to<F, Args>(mut self, handler: F) -> Self
+    where
+        F: Handler<Args>,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        let door = guard::Door { id: self.id, needs: self.needs, has_body: self.has_body };
+        let route = Route::new().method(self.method.clone()).to(handler);
+        self.route = Some(route.wrap(from_fn(move |request, next| guard::pass(door, request, next))));
+        self
+    }
+
+    /// How the document calls its method.
+    pub fn http_method(&self) -> HttpMethod {
+        match self.method {
+            Method::POST => HttpMethod::Post,
+            Method::PUT => HttpMethod::Put,
+            Method::DELETE => HttpMethod::Delete,
+            _ => HttpMethod::Get,
+        }
+    }
+
+    /// Whether its path names something.
+    pub fn has_path_parameters(&self) -> bool {
+        self.path.contains('{')
+    }
+}
+
+/// Names of a path's parameters, in their order.
+fn path_parameters(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+}
+
+/// Routes of all of them. A path whose parts are fixed comes before one with parameters in their
+/// place.
+pub fn configure(config: &mut web::ServiceConfig, mut operations: Vec<Operation>) {
+    // `{` sorts after every letter.
+    operations.sort_by_key(|operation| operation.path);
+    let mut operations = operations.into_iter().peekable();
+    while let Some(first) = operations.next() {
+        let path = first.path;
+        let mut resource = web::resource(path);
+        let mut allowed = vec![first.method.clone()];
+        let mut routes = vec![first.route];
+        while let Some(next) = operations.next_if(|next| next.path == path) {
+            allowed.push(next.method.clone());
+            routes.push(next.route);
+        }
+        for route in routes.into_iter().flatten() {
+            resource = resource.route(route);
+        }
+        config.service(resource.default_service(web::to(move || guard::wrong_method(allowed.clone()))));
+    }
+}

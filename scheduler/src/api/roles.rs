@@ -1,0 +1,238 @@
+//! Roles: named sets of permissions.
+
+use super::input::{Page, etag, if_match, parse_id, refuse_stale};
+use super::operation::{Operation, delete, get, post, put};
+use super::problem::Problem;
+use super::tenants::check_description;
+use super::{Api, body};
+use crate::auth::Caller;
+use crate::domain::access::{BUILT_IN, BUILT_IN_MAX, BuiltIn, Grant, PLATFORM, PermissionSet, built_in};
+use crate::domain::audit::Target;
+use crate::domain::{FieldError, Permission};
+use crate::store::RoleView;
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    use Permission as P;
+    vec![
+        get("/roles", "list_roles", P::RolesRead, "Built-in roles, the platform's, and those of one's tenants")
+            .answers_page::<Role>("The roles")
+            .to(list),
+        post("/roles", "create_role", P::RolesCreate, "Make a role, for a tenant or for all")
+            .body::<NewRole>()
+            .answers::<Role>(201, "The role")
+            .to(create),
+        get("/roles/{id}", "show_role", P::RolesRead, "A role").answers::<Role>(200, "The role").to(show),
+        put("/roles/{id}", "edit_role", P::RolesEdit, "Edit a role; whoever has it is affected at once")
+            .says("Fields that are not named stay as they are. Built-in roles cannot be edited.")
+            .if_match()
+            .body::<RoleInput>()
+            .answers::<Role>(200, "The role")
+            .to(edit),
+        delete("/roles/{id}", "delete_role", P::RolesDelete, "Delete a role that nobody has")
+            .answers_nothing("It is gone")
+            .to(remove),
+    ]
+}
+
+/// A role to be.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct NewRole {
+    /// Its name, unique in its tenant.
+    #[schema(min_length = 1, max_length = 64)]
+    name: String,
+    /// For people.
+    #[serde(default)]
+    #[schema(max_length = 1000)]
+    description: String,
+    /// Name of the tenant where it can be granted; everywhere when absent.
+    #[serde(default)]
+    tenant: Option<String>,
+    /// What it allows.
+    #[schema(value_type = Vec<String>)]
+    permissions: PermissionSet,
+}
+
+/// What can be said of a role.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct RoleInput {
+    /// Its name.
+    #[schema(min_length = 1, max_length = 64)]
+    name: Option<String>,
+    /// For people.
+    #[schema(max_length = 1000)]
+    description: Option<String>,
+    /// What it allows.
+    #[schema(value_type = Option<Vec<String>>)]
+    permissions: Option<PermissionSet>,
+}
+
+/// A role.
+#[derive(Serialize, ToSchema)]
+struct Role {
+    /// Id.
+    id: String,
+    /// Name.
+    name: String,
+    /// For people.
+    description: String,
+    /// Whether it is the program's own.
+    built_in: bool,
+    /// Where it can be granted (id); null is everywhere.
+    tenant_id: Option<String>,
+    /// What it allows.
+    permissions: Vec<&'static str>,
+    /// Grows with every change.
+    revision: i64,
+}
+
+impl From<&RoleView> for Role {
+    fn from(role: &RoleView) -> Self {
+        Self {
+            id: role.id.to_string(),
+            name: role.name.clone(),
+            description: role.description.clone(),
+            built_in: role.id < BUILT_IN_MAX,
+            tenant_id: (role.tenant_id != PLATFORM).then(|| role.tenant_id.to_string()),
+            permissions: role.permissions.words(),
+            revision: role.revision,
+        }
+    }
+}
+
+fn view(role: &BuiltIn) -> RoleView {
+    RoleView {
+        id: role.id,
+        tenant_id: PLATFORM,
+        name: role.name.to_owned(),
+        description: role.description.to_owned(),
+        permissions: role.permissions(),
+        revision: 1,
+        created_at: 0,
+        updated_at: 0,
+    }
+}
+
+/// The role of that id, where the caller holds the permission; built-in roles everybody sees.
+pub async fn find_role(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<RoleView, Problem> {
+    let id = parse_id("role", id)?;
+    if let Some(role) = built_in(id) {
+        return Ok(view(role));
+    }
+    let found = api.store.list_roles(&caller.reach(needs), Some(id)).await?;
+    found.into_iter().next().ok_or_else(|| Problem::not_found(format!("there is no role {id}")))
+}
+
+async fn list(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, Problem> {
+    let made = api.store.list_roles(&caller.reach(Permission::RolesRead), None).await?;
+    let roles: Vec<RoleView> = BUILT_IN.iter().map(view).chain(made).collect();
+    Ok(HttpResponse::Ok().json(Page::whole(roles.iter().map(Role::from).collect())))
+}
+
+async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let role = find_role(&api, &caller, Permission::RolesRead, &id).await?;
+    Ok(HttpResponse::Ok().insert_header(etag(role.revision)).json(Role::from(&role)))
+}
+
+/// Nobody makes, or touches, a role that allows what he may not do there himself.
+fn refuse_more(caller: &Caller, needs: Permission, role: &RoleView) -> Result<(), Problem> {
+    if !caller.access.holds(needs, role.tenant_id, 0) {
+        return Err(Problem::forbidden(needs));
+    }
+    let grant = Grant { permissions: role.permissions, tenant_id: role.tenant_id, apps: Vec::new() };
+    let more = caller.access.lacks(&grant);
+    if more.is_empty() {
+        return Ok(());
+    }
+    Err(Problem::beyond(format!("you do not hold {} there yourself", more.words().join(", "))))
+}
+
+fn check(role: &RoleView) -> Result<(), Problem> {
+    check_description(&role.description)?;
+    if !(1..=64).contains(&role.name.trim().chars().count()) || role.name.chars().any(char::is_control) {
+        return Err(FieldError::new("name", "1 to 64 printable characters are allowed").into());
+    }
+    if BUILT_IN.iter().any(|known| known.name.eq_ignore_ascii_case(role.name.trim())) {
+        return Err(FieldError::new("name", "this is the name of a built-in role").into());
+    }
+    Ok(())
+}
+
+async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> Result<HttpResponse, Problem> {
+    let NewRole { name, description, tenant, permissions } = body::json(payload).await?;
+    let tenant_id = match &tenant {
+        Some(tenant) => api.whole_tenant(&caller, Permission::RolesCreate, tenant).await?.id,
+        None => PLATFORM,
+    };
+    let now = api.engine.clock.now_ms();
+    let role = RoleView {
+        id: api.engine.ids.next(now),
+        tenant_id,
+        name: name.trim().to_owned(),
+        description,
+        permissions,
+        revision: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    check(&role)?;
+    refuse_more(&caller, Permission::RolesCreate, &role)?;
+    let note = api.note(&caller, "create_role", tenant_id, target(&role), (None, audited(&role)));
+    api.store.noting(vec![note]).create_role(&role).await?;
+    Ok(HttpResponse::Created().insert_header(etag(1)).json(Role::from(&role)))
+}
+
+/// A role that can be changed, by this caller.
+async fn changeable(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<RoleView, Problem> {
+    let role = find_role(api, caller, needs, id).await?;
+    if role.id < BUILT_IN_MAX {
+        return Err(Problem::conflict("built-in roles cannot be changed; make one of your own"));
+    }
+    refuse_more(caller, needs, &role)?;
+    Ok(role)
+}
+
+async fn edit(
+    api: web::Data<Api>,
+    caller: Caller,
+    id: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let RoleInput { name, description, permissions } = body::json(payload).await?;
+    let before = changeable(&api, &caller, Permission::RolesEdit, &id).await?;
+    refuse_stale(if_match(&request)?, before.revision)?;
+    let mut after = RoleView {
+        name: name.map_or_else(|| before.name.clone(), |name| name.trim().to_owned()),
+        description: description.unwrap_or_else(|| before.description.clone()),
+        permissions: permissions.unwrap_or(before.permissions),
+        ..before.clone()
+    };
+    check(&after)?;
+    refuse_more(&caller, Permission::RolesEdit, &after)?;
+    let change = (audited(&before), audited(&after));
+    let note = api.note(&caller, "edit_role", before.tenant_id, target(&before), change);
+    api.store.noting(vec![note]).update_role(&after, api.engine.clock.now_ms()).await?;
+    after.revision += 1;
+    Ok(HttpResponse::Ok().insert_header(etag(after.revision)).json(Role::from(&after)))
+}
+
+async fn remove(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let role = changeable(&api, &caller, Permission::RolesDelete, &id).await?;
+    let note = api.note(&caller, "delete_role", role.tenant_id, target(&role), (audited(&role), None));
+    api.store.noting(vec![note]).delete_role(&role).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+fn target(role: &RoleView) -> Target {
+    Target { kind: "role", id: role.id.to_string(), name: role.name.clone() }
+}
+
+fn audited(role: &RoleView) -> Option<String> {
+    serde_json::to_string(&Role::from(role)).ok()
+}

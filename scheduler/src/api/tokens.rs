@@ -1,0 +1,186 @@
+//! API tokens: for programs that act for a user, with less than all he may.
+
+use super::account::me;
+use super::input::{Page, Query, limit, parse_id, parse_optional_id};
+use super::operation::{Operation, delete, get};
+use super::problem::Problem;
+use super::{Api, body};
+use crate::auth::{Caller, TOKEN_PREFIX, hash_of, new_secret};
+use crate::domain::access::{PLATFORM, PermissionSet};
+use crate::domain::audit::Target;
+use crate::domain::{FieldError, Permission};
+use crate::store::TokenView;
+use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// Longest life of a token that ends, ms: ten years.
+const LIFE_MS_MAX: i64 = 3_653 * 86_400_000;
+
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    vec![
+        get("/tokens", "list_tokens", Permission::TokensRead, "API tokens of users of one's tenants, by id")
+            .query::<TokenQuery>()
+            .answers_page::<TokenOutput>("A page of tokens")
+            .to(list),
+        delete("/tokens/{id}", "revoke_token", Permission::TokensRevoke, "Revoke an API token")
+            .answers_nothing("It is void")
+            .to(revoke),
+    ]
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct TokenQuery {
+    /// Only of this user.
+    user: Option<String>,
+    /// `next` of the page before.
+    after: Option<String>,
+    /// Items in the page, 1 to 500.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<u64>,
+}
+
+/// A token to be.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = NewToken)]
+#[serde(deny_unknown_fields)]
+pub struct NewTokenInput {
+    /// What it is for.
+    #[schema(min_length = 1, max_length = 100)]
+    name: String,
+    /// What it may be used for, as far as its owner may.
+    #[schema(value_type = Vec<String>)]
+    permissions: PermissionSet,
+    /// Only in the tenant of this name; wherever the owner may when absent.
+    #[serde(default)]
+    tenant: Option<String>,
+    /// When it becomes void, epoch ms; at most ten years from now.
+    expires_at: i64,
+}
+
+/// An API token, without itself.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Token)]
+pub struct TokenOutput {
+    /// Id.
+    id: String,
+    /// Owner's id.
+    user_id: String,
+    /// Owner's name.
+    user: String,
+    /// What it is for.
+    name: String,
+    /// Only in this tenant (id).
+    tenant_id: Option<String>,
+    /// What it may be used for, as far as its owner may.
+    permissions: Vec<&'static str>,
+    /// Epoch ms.
+    created_at: i64,
+    /// When it becomes void, epoch ms.
+    expires_at: i64,
+    /// Last use, epoch ms, to the minute.
+    used_at: Option<i64>,
+}
+
+impl From<TokenView> for TokenOutput {
+    fn from(token: TokenView) -> Self {
+        Self {
+            id: token.id.to_string(),
+            user_id: token.user_id.to_string(),
+            user: token.user,
+            name: token.name,
+            tenant_id: (token.tenant_id != PLATFORM).then(|| token.tenant_id.to_string()),
+            permissions: token.permissions.words(),
+            created_at: token.created_at,
+            expires_at: token.expires_at,
+            used_at: (token.used_at != 0).then_some(token.used_at),
+        }
+    }
+}
+
+/// A token that was created, this once with itself.
+#[derive(Serialize, ToSchema)]
+pub struct CreatedToken {
+    #[serde(flatten)]
+    token: TokenOutput,
+    /// The token; never shown again.
+    secret: String,
+}
+
+/// Creates a token of the caller's own.
+pub async fn create_token(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> Result<HttpResponse, Problem> {
+    let input: NewTokenInput = body::json(payload).await?;
+    let user = me(&api, &caller).await?;
+    if caller.session.is_none() {
+        return Err(Problem::beyond("a token makes no tokens; sign in"));
+    }
+    if caller.must_change {
+        return Err(Problem::must_change_password());
+    }
+    let now = api.engine.clock.now_ms();
+    let mut refused = Vec::new();
+    if !(1..=100).contains(&input.name.trim().chars().count()) {
+        refused.push(FieldError::new("name", "1 to 100 characters are allowed: say what it is for"));
+    }
+    if input.permissions.is_empty() {
+        refused.push(FieldError::new("permissions", "at least one is needed; docs/permissions.md lists them"));
+    }
+    if input.expires_at <= now || input.expires_at - now > LIFE_MS_MAX {
+        refused.push(FieldError::new("expires_at", "an instant to come, at most ten years away, is allowed"));
+    }
+    if !refused.is_empty() {
+        return Err(Problem::fields(refused));
+    }
+    let tenant_id = match &input.tenant {
+        Some(tenant) => api.tenant(&caller, Permission::TenantsRead, tenant).await?.id,
+        None => PLATFORM,
+    };
+    let secret = new_secret(TOKEN_PREFIX).map_err(Problem::internal)?;
+    let token = TokenView {
+        id: api.engine.ids.next(now),
+        user_id: user.id,
+        user: user.name,
+        name: input.name,
+        tenant_id,
+        permissions: input.permissions,
+        created_at: now,
+        expires_at: input.expires_at,
+        used_at: 0,
+    };
+    let after = serde_json::to_string(&TokenOutput::from(token.clone())).ok();
+    let note = api.note(&caller, "create_my_token", user.tenant_id, target(token.id, &token.name), (None, after));
+    api.store.noting(vec![note]).create_token(&token, &hash_of(&secret)).await?;
+    Ok(HttpResponse::Created().json(CreatedToken { token: token.into(), secret }))
+}
+
+/// What the audit calls a token.
+pub fn target(id: i64, name: &str) -> Target {
+    Target { kind: "token", id: id.to_string(), name: name.to_owned() }
+}
+
+async fn list(api: web::Data<Api>, caller: Caller, query: Query<TokenQuery>) -> Result<HttpResponse, Problem> {
+    let TokenQuery { user, after, limit: wanted } = query.0;
+    let limit = limit(wanted);
+    let user = parse_optional_id("user", user.as_ref())?;
+    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
+    let tokens = api.store.list_tokens(&caller.reach(Permission::TokensRead), user, after, limit).await?;
+    let items = tokens.into_iter().map(TokenOutput::from).collect();
+    Ok(HttpResponse::Ok().json(Page::new(items, limit, |token: &TokenOutput| token.id.clone())))
+}
+
+async fn revoke(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let id = parse_id("id", &id)?;
+    let reach = caller.reach(Permission::TokensRevoke);
+    // The one after the id before is the one, if it is within reach.
+    let found = api.store.list_tokens(&reach, None, id.saturating_sub(1), 1).await?;
+    let token = found.into_iter().find(|token| token.id == id);
+    let token = token.ok_or_else(|| Problem::not_found(format!("there is no token {id}")))?;
+    let user = super::users::find_by_id(&api, &reach, token.user_id).await?;
+    let home = user.map_or(PLATFORM, |user| user.tenant_id);
+    let before = serde_json::to_string(&TokenOutput::from(token.clone())).ok();
+    let note = api.note(&caller, "revoke_token", home, target(id, &token.name), (before, None));
+    api.store.noting(vec![note]).revoke_token(token.user_id, id, api.engine.clock.now_ms()).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

@@ -1,0 +1,466 @@
+//! Users, and what they are granted. Nobody gives or takes what he does not hold himself, or
+//! manages somebody who may do more than he.
+
+use super::account::row_of;
+use super::input::{Page, Query, etag, if_match, limit, parse_id, parse_optional_id, refuse_stale};
+use super::operation::{Operation, delete, get, post, put};
+use super::problem::Problem;
+use super::roles::find_role;
+use super::{Api, body};
+use crate::auth::{Caller, check_password, random_password};
+use crate::domain::access::{Grant, PLATFORM};
+use crate::domain::audit::Target;
+use crate::domain::{FieldError, Permission, Reach};
+use crate::store::{AppFilter, GrantView, NewGrant, UserFilter, UserRow, UserView};
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// Longest name for people, characters.
+const DISPLAY_NAME_CHARS_MAX: usize = 100;
+
+/// Apps of one grant at most.
+const APPS_MAX: usize = 100;
+
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    use Permission as P;
+    vec![
+        get("/users", "list_users", P::UsersRead, "Users of one's tenants, and who is granted something there; by id")
+            .query::<UserQuery>()
+            .answers_page::<User>("A page of users")
+            .to(list),
+        post("/users", "create_user", P::UsersCreate, "Create a user, who may do nothing yet")
+            .says("Without a password one is made up and shown in this answer only; it must be changed at the first login.")
+            .body::<NewUser>()
+            .answers::<CreatedUser>(201, "The user")
+            .to(create),
+        get("/users/{id}", "show_user", P::UsersRead, "A user").answers::<User>(200, "The user").to(show),
+        put("/users/{id}", "edit_user", P::UsersEdit, "Name or disable a user; disabled, his sessions end")
+            .says("Fields that are not named stay as they are.")
+            .if_match()
+            .body::<UserInput>()
+            .answers::<User>(200, "The user")
+            .to(edit),
+        delete("/users/{id}", "delete_user", P::UsersDelete, "Delete a user with his sessions and tokens")
+            .answers_nothing("He is gone")
+            .to(remove),
+        post("/users/{id}/password", "reset_password", P::UsersEdit, "Give a user a new password, which he must change")
+            .answers::<CreatedUser>(200, "The user and the password, shown once")
+            .to(reset_password),
+        delete("/users/{id}/sessions", "end_user_sessions", P::UsersEdit, "End all sessions of a user")
+            .answers_nothing("They have ended")
+            .to(end_sessions),
+        post("/users/{id}/grants", "create_grant", P::GrantsCreate, "Grant a role to a user, in a tenant or on the platform")
+            .body::<GrantInput>()
+            .answers::<User>(201, "The user")
+            .to(create_grant),
+        delete("/users/{id}/grants/{grant}", "delete_grant", P::GrantsDelete, "Take a role from a user")
+            .answers_nothing("It is taken")
+            .to(delete_grant),
+    ]
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct UserQuery {
+    /// Only of this name.
+    name: Option<String>,
+    /// `next` of the page before.
+    after: Option<String>,
+    /// Items in the page, 1 to 500.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<u64>,
+}
+
+/// A user to be.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct NewUser {
+    /// Name to sign in with, for good: 1 to 64 characters out of a-z A-Z 0-9 - _ . @, a letter or digit first.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._@-]*$")]
+    name: String,
+    /// Name for people.
+    #[serde(default)]
+    #[schema(max_length = 100)]
+    display_name: String,
+    /// Name of the tenant whose admins manage the account; the platform's do when absent.
+    #[serde(default)]
+    tenant: Option<String>,
+    /// First password, at least 12 characters; made up when absent.
+    #[serde(default)]
+    password: Option<String>,
+}
+
+/// What can be said of a user.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct UserInput {
+    /// Name for people.
+    #[schema(max_length = 100)]
+    display_name: Option<String>,
+    /// Cannot sign in.
+    disabled: Option<bool>,
+}
+
+/// A role to grant.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct GrantInput {
+    /// Role's id.
+    role: String,
+    /// Name of the tenant where it holds; on the whole platform when absent.
+    #[serde(default)]
+    tenant: Option<String>,
+    /// Only in these apps (ids) of the tenant; none are all.
+    #[serde(default)]
+    #[schema(max_items = 100)]
+    apps: Vec<String>,
+}
+
+/// A role that a user has.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Grant)]
+struct GrantOutput {
+    /// Id.
+    id: String,
+    /// Role's id.
+    role_id: String,
+    /// Role's name.
+    role: String,
+    /// Tenant where it holds (id); null is the whole platform.
+    tenant_id: Option<String>,
+    /// Only in these apps (ids); none are all.
+    apps: Vec<String>,
+}
+
+/// A user.
+#[derive(Serialize, ToSchema)]
+struct User {
+    /// Id.
+    id: String,
+    /// Name to sign in with.
+    name: String,
+    /// Name for people.
+    display_name: String,
+    /// Tenant whose admins manage the account (id); null is the platform.
+    tenant_id: Option<String>,
+    /// Cannot sign in.
+    disabled: bool,
+    /// Must choose another password before anything else.
+    must_change_password: bool,
+    /// Signs in with a password, and not only by single sign-on.
+    has_password: bool,
+    /// Grows with every change.
+    revision: i64,
+    /// Epoch ms.
+    created_at: i64,
+    /// Epoch ms.
+    updated_at: i64,
+    /// Epoch ms.
+    last_login_at: Option<i64>,
+    /// What he is granted.
+    grants: Vec<GrantOutput>,
+}
+
+/// A user with a password that was made up, this once.
+#[derive(Serialize, ToSchema)]
+struct CreatedUser {
+    #[serde(flatten)]
+    user: User,
+    /// Never shown again; null when the caller chose it.
+    password: Option<String>,
+}
+
+impl From<&GrantView> for GrantOutput {
+    fn from(grant: &GrantView) -> Self {
+        Self {
+            id: grant.id.to_string(),
+            role_id: grant.role_id.to_string(),
+            role: grant.role.clone(),
+            tenant_id: (grant.tenant_id != PLATFORM).then(|| grant.tenant_id.to_string()),
+            apps: grant.apps.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+impl From<&UserView> for User {
+    fn from(user: &UserView) -> Self {
+        Self {
+            id: user.id.to_string(),
+            name: user.name.clone(),
+            display_name: user.display_name.clone(),
+            tenant_id: (user.tenant_id != PLATFORM).then(|| user.tenant_id.to_string()),
+            disabled: user.disabled,
+            must_change_password: user.must_change,
+            has_password: user.has_password,
+            revision: user.revision,
+            created_at: user.created_at,
+            updated_at: user.updated_at,
+            last_login_at: (user.last_login_at != 0).then_some(user.last_login_at),
+            grants: user.grants.iter().map(GrantOutput::from).collect(),
+        }
+    }
+}
+
+/// What the audit calls a user.
+pub fn target(user: &UserView) -> Target {
+    Target { kind: "user", id: user.id.to_string(), name: user.name.clone() }
+}
+
+fn audited(user: &UserView) -> Option<String> {
+    serde_json::to_string(&User::from(user)).ok()
+}
+
+/// The user of that id, within reach.
+pub async fn find_by_id(api: &Api, reach: &Reach, id: i64) -> Result<Option<UserView>, Problem> {
+    let filter = UserFilter { id: Some(id), limit: 1, ..UserFilter::default() };
+    Ok(api.store.list_users(reach, &filter).await?.into_iter().next())
+}
+
+async fn find(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<UserView, Problem> {
+    let id = parse_id("id", id)?;
+    let user = find_by_id(api, &caller.reach(needs), id).await?;
+    user.ok_or_else(|| Problem::not_found(format!("there is no user {id}")))
+}
+
+/// The user of that id, if the caller may manage the account.
+async fn managed(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<UserView, Problem> {
+    let user = find(api, caller, needs, id).await?;
+    if !caller.access.holds(needs, user.tenant_id, 0) {
+        return Err(Problem::beyond("the account is managed by another tenant, or by the platform"));
+    }
+    if !caller.access.covers(&user.access()) {
+        return Err(Problem::beyond("the user may do what you may not; somebody who may has to do this"));
+    }
+    Ok(user)
+}
+
+async fn list(api: web::Data<Api>, caller: Caller, query: Query<UserQuery>) -> Result<HttpResponse, Problem> {
+    let UserQuery { name, after, limit: wanted } = query.0;
+    let limit = limit(wanted);
+    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
+    let filter = UserFilter { name, after, limit, ..UserFilter::default() };
+    let users = api.store.list_users(&caller.reach(Permission::UsersRead), &filter).await?;
+    let items = users.iter().map(User::from).collect();
+    Ok(HttpResponse::Ok().json(Page::new(items, limit, |user: &User| user.id.clone())))
+}
+
+async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> Result<HttpResponse, Problem> {
+    let NewUser { name, display_name, tenant, password } = body::json(payload).await?;
+    let mut refused = Vec::new();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
+    let begins_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if name.len() > 64 || !begins_well || !name.chars().all(plain) {
+        let allowed = "1 to 64 characters out of a-z A-Z 0-9 - _ . @ are allowed, a letter or digit first";
+        refused.push(FieldError::new("name", allowed));
+    }
+    refused.extend(check_display_name(&display_name).err());
+    if let Some(password) = &password {
+        refused.extend(check_password(password, &name).err().map(|why| FieldError::new("password", why)));
+    }
+    if !refused.is_empty() {
+        return Err(Problem::fields(refused));
+    }
+    let tenant_id = match &tenant {
+        Some(tenant) => api.whole_tenant(&caller, Permission::UsersCreate, tenant).await?.id,
+        None if caller.access.holds(Permission::UsersCreate, PLATFORM, 0) => PLATFORM,
+        None => return Err(FieldError::new("tenant", "name the tenant whose admins manage the account").into()),
+    };
+    let made_up = if password.is_none() { Some(random_password().map_err(Problem::internal)?) } else { None };
+    let chosen = password.as_ref().or(made_up.as_ref()).map(String::as_str).unwrap_or_default();
+    let password_hash = api.gate.passwords.hash(chosen).await.map_err(Problem::internal)?;
+    let now = api.engine.clock.now_ms();
+    let row = UserRow {
+        id: api.engine.ids.next(now),
+        name,
+        display_name,
+        tenant_id,
+        password_hash,
+        must_change: true,
+        disabled: false,
+        subject: String::new(),
+    };
+    let about = Target { kind: "user", id: row.id.to_string(), name: row.name.clone() };
+    let after = serde_json::json!({ "name": row.name, "display_name": row.display_name }).to_string();
+    let note = api.note(&caller, "create_user", tenant_id, about, (None, Some(after)));
+    api.store.noting(vec![note]).create_user(&row, &[], now).await?;
+    let user = find_by_id(&api, &Reach::All, row.id).await?;
+    let user = user.ok_or_else(|| Problem::conflict("the user was deleted meanwhile"))?;
+    Ok(HttpResponse::Created()
+        .insert_header(etag(user.revision))
+        .json(CreatedUser { user: User::from(&user), password: made_up }))
+}
+
+fn check_display_name(name: &str) -> Result<(), FieldError> {
+    if name.chars().count() <= DISPLAY_NAME_CHARS_MAX && !name.chars().any(char::is_control) {
+        return Ok(());
+    }
+    Err(FieldError::new("display_name", "at most 100 printable characters are allowed"))
+}
+
+async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let user = find(&api, &caller, Permission::UsersRead, &id).await?;
+    Ok(HttpResponse::Ok().insert_header(etag(user.revision)).json(User::from(&user)))
+}
+
+async fn edit(
+    api: web::Data<Api>,
+    caller: Caller,
+    id: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let UserInput { display_name, disabled } = body::json(payload).await?;
+    if let Some(name) = &display_name {
+        check_display_name(name)?;
+    }
+    let before = managed(&api, &caller, Permission::UsersEdit, &id).await?;
+    refuse_stale(if_match(&request)?, before.revision)?;
+    let row = UserRow {
+        display_name: display_name.unwrap_or_else(|| before.display_name.clone()),
+        disabled: disabled.unwrap_or(before.disabled),
+        ..row_of(&before)
+    };
+    let after = UserView {
+        display_name: row.display_name.clone(),
+        disabled: row.disabled,
+        revision: before.revision + 1,
+        ..before.clone()
+    };
+    write(&api, &caller, "edit_user", &row, (&before, &after)).await?;
+    Ok(HttpResponse::Ok().insert_header(etag(after.revision)).json(User::from(&after)))
+}
+
+async fn write(
+    api: &Api,
+    caller: &Caller,
+    action: &'static str,
+    row: &UserRow,
+    (before, after): (&UserView, &UserView),
+) -> Result<(), Problem> {
+    let note = api.note(caller, action, before.tenant_id, target(before), (audited(before), audited(after)));
+    let store = api.store.noting(vec![note]);
+    Ok(store.update_user(row, before.revision, "", api.engine.clock.now_ms()).await?)
+}
+
+async fn reset_password(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let before = managed(&api, &caller, Permission::UsersEdit, &id).await?;
+    let password = random_password().map_err(Problem::internal)?;
+    let password_hash = api.gate.passwords.hash(&password).await.map_err(Problem::internal)?;
+    let row = UserRow { password_hash, must_change: true, ..row_of(&before) };
+    let after = UserView { must_change: true, has_password: true, revision: before.revision + 1, ..before.clone() };
+    write(&api, &caller, "reset_password", &row, (&before, &after)).await?;
+    Ok(HttpResponse::Ok().json(CreatedUser { user: User::from(&after), password: Some(password) }))
+}
+
+async fn remove(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let user = managed(&api, &caller, Permission::UsersDelete, &id).await?;
+    let note = api.note(&caller, "delete_user", user.tenant_id, target(&user), (audited(&user), None));
+    api.store.noting(vec![note]).delete_user(user.id).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+async fn end_sessions(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let user = managed(&api, &caller, Permission::UsersEdit, &id).await?;
+    let note = api.note(&caller, "end_user_sessions", user.tenant_id, target(&user), (None, None));
+    api.store.noting(vec![note]).end_sessions(user.id, None).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+async fn create_grant(
+    api: web::Data<Api>,
+    caller: Caller,
+    id: web::Path<String>,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let GrantInput { role, tenant, apps } = body::json(payload).await?;
+    let user = find(&api, &caller, Permission::GrantsCreate, &id).await?;
+    let tenant_id = match &tenant {
+        Some(tenant) => api.tenant(&caller, Permission::GrantsCreate, tenant).await?.id,
+        None => PLATFORM,
+    };
+    let apps = apps_of(&api, tenant_id, apps).await?;
+    let role = find_role(&api, &caller, Permission::GrantsCreate, &role).await?;
+    if role.tenant_id != PLATFORM && role.tenant_id != tenant_id {
+        return Err(FieldError::new("role", "it belongs to another tenant").into());
+    }
+    let grant = Grant { permissions: role.permissions, tenant_id, apps: apps.clone() };
+    refuse_more(&caller, Permission::GrantsCreate, &grant)?;
+    let now = api.engine.clock.now_ms();
+    let new = NewGrant {
+        id: api.engine.ids.next(now),
+        user_id: user.id,
+        role_id: role.id,
+        tenant_id,
+        apps,
+        created_by: caller.actor.id,
+    };
+    let after = serde_json::json!({
+        "role": role.name,
+        "tenant": tenant,
+        "apps": new.apps.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    });
+    let note = api.note(&caller, "create_grant", tenant_id, target(&user), (None, Some(after.to_string())));
+    api.store.noting(vec![note]).create_grant(&new, now).await?;
+    let user = find_by_id(&api, &Reach::All, user.id).await?;
+    let user = user.ok_or_else(|| Problem::conflict("the user was deleted meanwhile"))?;
+    Ok(HttpResponse::Created().insert_header(etag(user.revision)).json(User::from(&user)))
+}
+
+/// Ids of apps, each the tenant's.
+async fn apps_of(api: &Api, tenant_id: i64, apps: Vec<String>) -> Result<Vec<i64>, Problem> {
+    let wrong = |what: &str| Problem::from(FieldError::new("apps", what));
+    if apps.len() > APPS_MAX {
+        return Err(wrong("at most 100 are allowed"));
+    }
+    if tenant_id == PLATFORM && !apps.is_empty() {
+        return Err(wrong("name their tenant, too"));
+    }
+    let mut ids = Vec::with_capacity(apps.len());
+    for app in apps {
+        let id = parse_id("apps", &app)?;
+        let filter = AppFilter { id: Some(id), limit: 1, ..AppFilter::default() };
+        let found = api.store.list_apps(&Reach::All, &filter).await?;
+        if found.first().is_none_or(|app| app.tenant_id != tenant_id) {
+            return Err(wrong(&format!("the tenant has no app {id}")));
+        }
+        ids.push(id);
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    Ok(ids)
+}
+
+/// Nobody gives or takes what he does not hold himself, there.
+fn refuse_more(caller: &Caller, needs: Permission, grant: &Grant) -> Result<(), Problem> {
+    let needed = Grant { permissions: [needs].into_iter().collect(), ..grant.clone() };
+    if !caller.access.lacks(&needed).is_empty()
+        || !caller.access.holds(needs, grant.tenant_id, grant.apps.first().copied().unwrap_or(0))
+    {
+        return Err(Problem::forbidden(needs));
+    }
+    let more = caller.access.lacks(grant);
+    if more.is_empty() {
+        return Ok(());
+    }
+    Err(Problem::beyond(format!("you do not hold {} there yourself", more.words().join(", "))))
+}
+
+async fn delete_grant(
+    api: web::Data<Api>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+) -> Result<HttpResponse, Problem> {
+    let user = find(&api, &caller, Permission::GrantsDelete, &path.0).await?;
+    let id = parse_id("grant", &path.1)?;
+    let reach = caller.reach(Permission::GrantsDelete);
+    let grant = user.grants.iter().find(|grant| grant.id == id && reach.touches(grant.tenant_id));
+    let grant = grant.ok_or_else(|| Problem::not_found(format!("the user has no grant {id}")))?;
+    let given = Grant { permissions: grant.permissions, tenant_id: grant.tenant_id, apps: grant.apps.clone() };
+    refuse_more(&caller, Permission::GrantsDelete, &given)?;
+    let before = serde_json::to_string(&GrantOutput::from(grant)).ok();
+    let note = api.note(&caller, "delete_grant", grant.tenant_id, target(&user), (before, None));
+    api.store.noting(vec![note]).delete_grant(user.id, id).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

@@ -1,0 +1,246 @@
+//! The gate of the management API: who asks, by session, API token or the configured token.
+
+use super::caller::Caller;
+use super::password::{PasswordError, Passwords, check_password, random_password};
+use super::secret::{SESSION_PREFIX, TOKEN_PREFIX, csrf_of, hash_of, new_secret};
+use super::throttle::Throttle;
+use crate::domain::access::{Access, PLATFORM, PLATFORM_ADMIN};
+use crate::domain::audit::Actor;
+use crate::store::{NewGrant, SessionView, SqlStore, StoreError, StoreErrorKind, TokenView, UserRow, UserView};
+use crate::store::{Result as StoreResult, UserFilter};
+use carillon_protocol::sign::matches;
+use std::time::Duration;
+
+/// How long sessions last.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionTimes {
+    /// Unused, ms.
+    pub idle_ms: i64,
+    /// At most, ms.
+    pub max_ms: i64,
+}
+
+/// Between two notes of the use of a session or token, ms.
+const TOUCH_MS: i64 = 60_000;
+
+/// Tries to sign in to one account: at once, and then one each …
+const ACCOUNT_BURST: u32 = 10;
+/// … of this.
+const ACCOUNT_EVERY: Duration = Duration::from_secs(30);
+
+/// Tries to sign in from one address: at once, and then one each …
+const ADDRESS_BURST: u32 = 30;
+/// … of this.
+const ADDRESS_EVERY: Duration = Duration::from_secs(5);
+
+/// Name of the first account.
+const FIRST_USER: &str = "admin";
+
+/// Why somebody is not let in.
+#[derive(Debug, thiserror::Error)]
+pub enum Denied {
+    /// Nothing shown, or nothing that is valid (any more).
+    #[error("sign in, or send `Authorization: Bearer <token>`")]
+    Unknown,
+    /// Name and password do not belong together, or the account is disabled.
+    #[error("the name or the password is wrong, or the account is disabled")]
+    WrongPassword,
+    /// Too many tries.
+    #[error("too many tries to sign in; wait {} s", .0.as_secs() + 1)]
+    TooMany(Duration),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Hashing.
+    #[error(transparent)]
+    Password(#[from] PasswordError),
+    /// No random bytes.
+    #[error("no random bytes for a session: {0}")]
+    Random(getrandom::Error),
+}
+
+/// A session that has just begun.
+#[derive(Debug)]
+pub struct SignedIn {
+    /// The session's token; shown once, to its owner.
+    pub token: String,
+    /// Who.
+    pub user: UserView,
+    /// When it ends unless it is used, ms.
+    pub expires_at: i64,
+}
+
+/// Checks who asks.
+pub struct Gate {
+    store: SqlStore,
+    /// Hash of the configured token, if there is one.
+    configured: Option<String>,
+    times: SessionTimes,
+    /// Hashes passwords.
+    pub passwords: Passwords,
+    accounts: Throttle,
+    addresses: Throttle,
+}
+
+impl Gate {
+    /// Over the database; `configured` is `api.token`.
+    pub fn new(store: SqlStore, configured: &str, times: SessionTimes) -> Self {
+        Self {
+            store,
+            configured: (!configured.is_empty()).then(|| hash_of(configured)),
+            times,
+            passwords: Passwords::default(),
+            accounts: Throttle::new(ACCOUNT_BURST, ACCOUNT_EVERY),
+            addresses: Throttle::new(ADDRESS_BURST, ADDRESS_EVERY),
+        }
+    }
+
+    /// Who carries this token; `is_cookie`: it came by itself, as browsers send cookies.
+    pub async fn identify(&self, secret: &str, is_cookie: bool, address: &str, now: i64) -> Result<Caller, Denied> {
+        let hash = hash_of(secret);
+        if secret.starts_with(SESSION_PREFIX) {
+            return self.by_session(&hash, secret, is_cookie, address, now).await;
+        }
+        if is_cookie {
+            return Err(Denied::Unknown);
+        }
+        if self.configured.as_ref().is_some_and(|configured| matches(configured, &hash)) {
+            let actor = Actor { kind: "setting", id: 0, name: "api.token".to_owned(), address: address.to_owned() };
+            let access = Access::everything();
+            return Ok(Caller { actor, access, home_id: PLATFORM, session: None, must_change: false, csrf: None });
+        }
+        if secret.starts_with(TOKEN_PREFIX) {
+            return self.by_token(&hash, address, now).await;
+        }
+        Err(Denied::Unknown)
+    }
+
+    async fn by_session(
+        &self,
+        hash: &str,
+        secret: &str,
+        is_cookie: bool,
+        address: &str,
+        now: i64,
+    ) -> Result<Caller, Denied> {
+        let (session, user) = self.store.session(hash, now).await?.ok_or(Denied::Unknown)?;
+        if now - session.used_at >= TOUCH_MS {
+            let until = (now + self.times.idle_ms).min(session.created_at + self.times.max_ms);
+            self.store.touch_session(hash, now, until).await?;
+        }
+        let actor = Actor { kind: "user", id: user.id, name: user.name.clone(), address: address.to_owned() };
+        Ok(Caller {
+            actor,
+            access: user.access(),
+            home_id: user.tenant_id,
+            session: Some(session.hash),
+            must_change: user.must_change,
+            csrf: is_cookie.then(|| csrf_of(secret)),
+        })
+    }
+
+    async fn by_token(&self, hash: &str, address: &str, now: i64) -> Result<Caller, Denied> {
+        let (token, user) = self.store.token(hash, now).await?.ok_or(Denied::Unknown)?;
+        if now - token.used_at >= TOUCH_MS {
+            self.store.touch_token(token.id, now).await?;
+        }
+        let TokenView { name, tenant_id, permissions, .. } = token;
+        let name = format!("{} ({name})", user.name);
+        let actor = Actor { kind: "token", id: user.id, name, address: address.to_owned() };
+        let access = user.access().narrowed(permissions, tenant_id);
+        Ok(Caller { actor, access, home_id: user.tenant_id, session: None, must_change: user.must_change, csrf: None })
+    }
+
+    /// Begins a session for whoever knows the password. A session is always a new one: what the
+    /// caller had before does not become it.
+    pub async fn sign_in(&self, name: &str, password: &str, from: &Visit<'_>, now: i64) -> Result<SignedIn, Denied> {
+        self.addresses.admit(from.address).map_err(Denied::TooMany)?;
+        self.accounts.admit(name).map_err(Denied::TooMany)?;
+        let user = self.find(name).await?;
+        let hash = match &user {
+            Some(user) => self.store.password_hash(user.id).await?,
+            None => String::new(),
+        };
+        let is_right = self.passwords.matches(password, &hash).await?;
+        match user.filter(|user| is_right && !user.disabled) {
+            Some(user) => self.begin(user, from, now).await,
+            None => Err(Denied::WrongPassword),
+        }
+    }
+
+    /// Begins a session for a user who has proved who he is.
+    pub async fn begin(&self, user: UserView, from: &Visit<'_>, now: i64) -> Result<SignedIn, Denied> {
+        let token = new_secret(SESSION_PREFIX).map_err(Denied::Random)?;
+        let session = SessionView {
+            hash: hash_of(&token),
+            user_id: user.id,
+            number: from.number,
+            created_at: now,
+            used_at: now,
+            expires_at: now + self.times.idle_ms.min(self.times.max_ms),
+            address: from.address.to_owned(),
+            agent: from.agent.chars().take(100).collect(),
+        };
+        self.store.create_session(&session).await?;
+        Ok(SignedIn { token, user, expires_at: session.expires_at })
+    }
+
+    /// Whether it is the user's password; throttled like signing in.
+    pub async fn is_password_of(&self, user: &UserView, password: &str) -> Result<bool, Denied> {
+        self.accounts.admit(&user.name).map_err(Denied::TooMany)?;
+        let hash = self.store.password_hash(user.id).await?;
+        Ok(self.passwords.matches(password, &hash).await?)
+    }
+
+    async fn find(&self, name: &str) -> StoreResult<Option<UserView>> {
+        let filter = UserFilter { name: Some(name.to_owned()), limit: 1, ..UserFilter::default() };
+        Ok(self.store.list_users(&crate::domain::Reach::All, &filter).await?.into_iter().next())
+    }
+
+    /// Makes the first account when there is none; answers its password, if that was made up here.
+    /// Of several nodes that start at once one makes it.
+    pub async fn first_user(&self, configured: &str, ids: (i64, i64), now: i64) -> StoreResult<Option<String>> {
+        let invalid = |detail: String| StoreError::new(StoreErrorKind::Invalid, "make the first user", detail);
+        if self.store.has_users().await? {
+            return Ok(None);
+        }
+        let random = random_password().map_err(|error| invalid(error.to_string()))?;
+        let password = if configured.is_empty() { &random } else { configured };
+        check_password(password, FIRST_USER).map_err(|why| invalid(format!("auth.admin_password: {why}")))?;
+        let password_hash = self.passwords.hash(password).await.map_err(|error| invalid(error.to_string()))?;
+        let user = UserRow {
+            id: ids.0,
+            name: FIRST_USER.to_owned(),
+            display_name: "Administrator".to_owned(),
+            tenant_id: PLATFORM,
+            password_hash,
+            must_change: true,
+            disabled: false,
+            subject: String::new(),
+        };
+        let grant = NewGrant {
+            id: ids.1,
+            user_id: user.id,
+            role_id: PLATFORM_ADMIN,
+            tenant_id: PLATFORM,
+            apps: Vec::new(),
+            created_by: 0,
+        };
+        match self.store.create_user(&user, &[grant], now).await {
+            Ok(()) => Ok(configured.is_empty().then_some(random)),
+            Err(error) if error.kind() == StoreErrorKind::Duplicate => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Where a session is begun, and with what.
+#[derive(Debug, Clone, Copy)]
+pub struct Visit<'a> {
+    /// Address of the caller.
+    pub address: &'a str,
+    /// Its program.
+    pub agent: &'a str,
+    /// What the user will call the session by.
+    pub number: i64,
+}

@@ -1,0 +1,168 @@
+//! Who may do what, and where: permissions in two dimensions. A grant gives a role's permissions in
+//! one tenant, perhaps only in some of its apps, or on the whole platform. What is not granted is
+//! denied.
+
+pub mod permission;
+pub mod role;
+
+#[cfg(test)]
+mod tests;
+
+pub use permission::{Breadth, PERMISSIONS, Permission, PermissionSet};
+pub use role::{BUILT_IN, BUILT_IN_MAX, BuiltIn, PLATFORM_ADMIN, built_in};
+
+/// Stands for the whole platform where a tenant's id could be.
+pub const PLATFORM: i64 = 0;
+
+/// Permissions in one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// What it allows.
+    pub permissions: PermissionSet,
+    /// In which tenant; [`PLATFORM`] is all of them, and what belongs to none.
+    pub tenant_id: i64,
+    /// Only in these apps of the tenant; empty is all of them.
+    pub apps: Vec<i64>,
+}
+
+/// Everything that somebody may do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Access {
+    grants: Vec<Grant>,
+}
+
+/// Where a permission is held: the condition of every statement that reads or writes what belongs
+/// to tenants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// Everywhere: the engine itself, or somebody who holds the permission on the platform.
+    All,
+    /// In these tenants, each perhaps in some apps only.
+    Of(Vec<Place>),
+}
+
+/// A tenant, or some of its apps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Tenant.
+    pub tenant_id: i64,
+    /// Only these apps; empty is all of them.
+    pub apps: Vec<i64>,
+}
+
+impl Reach {
+    /// All of one tenant.
+    #[must_use]
+    pub fn tenant(tenant_id: i64) -> Self {
+        Self::Of(vec![Place { tenant_id, apps: Vec::new() }])
+    }
+
+    /// Whether what belongs to this app of this tenant lies within. What belongs to the tenant
+    /// itself has the app 0, and is out of reach of somebody who has only some of its apps.
+    #[must_use]
+    pub fn has(&self, tenant_id: i64, app_id: i64) -> bool {
+        match self {
+            Self::All => true,
+            Self::Of(places) => places
+                .iter()
+                .any(|place| place.tenant_id == tenant_id && (place.apps.is_empty() || place.apps.contains(&app_id))),
+        }
+    }
+
+    /// Whether the tenant lies within, or some of its apps do.
+    #[must_use]
+    pub fn touches(&self, tenant_id: i64) -> bool {
+        match self {
+            Self::All => true,
+            Self::Of(places) => places.iter().any(|place| place.tenant_id == tenant_id),
+        }
+    }
+}
+
+impl Access {
+    /// What these grants give. Permissions that only the platform can grant are left out of grants
+    /// in tenants.
+    #[must_use]
+    pub fn new(grants: Vec<Grant>) -> Self {
+        let within = PermissionSet::of_tenants();
+        let cut = |grant: Grant| match grant.tenant_id {
+            PLATFORM => grant,
+            _ => Grant { permissions: grant.permissions.both(within), ..grant },
+        };
+        Self { grants: grants.into_iter().map(cut).collect() }
+    }
+
+    /// Everything.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self::new(vec![Grant { permissions: PermissionSet::all(), tenant_id: PLATFORM, apps: Vec::new() }])
+    }
+
+    /// What of it a token with these permissions, perhaps for one tenant only, can do.
+    #[must_use]
+    pub fn narrowed(&self, permissions: PermissionSet, tenant_id: i64) -> Self {
+        let within = |grant: &&Grant| tenant_id == PLATFORM || [PLATFORM, tenant_id].contains(&grant.tenant_id);
+        let narrow = |grant: &Grant| Grant {
+            permissions: grant.permissions.both(permissions),
+            tenant_id: if tenant_id == PLATFORM { grant.tenant_id } else { tenant_id },
+            apps: grant.apps.clone(),
+        };
+        Self::new(self.grants.iter().filter(within).map(narrow).collect())
+    }
+
+    /// What is granted.
+    #[must_use]
+    pub fn grants(&self) -> &[Grant] {
+        &self.grants
+    }
+
+    /// Where the permission is held; nothing when it is held nowhere.
+    #[must_use]
+    pub fn reach(&self, permission: Permission) -> Option<Reach> {
+        let mut places: Vec<Place> = Vec::new();
+        for grant in self.grants.iter().filter(|grant| grant.permissions.has(permission)) {
+            if grant.tenant_id == PLATFORM {
+                return Some(Reach::All);
+            }
+            match places.iter_mut().find(|place| place.tenant_id == grant.tenant_id) {
+                None => places.push(Place { tenant_id: grant.tenant_id, apps: grant.apps.clone() }),
+                // One of the two has all apps.
+                Some(place) if place.apps.is_empty() || grant.apps.is_empty() => place.apps.clear(),
+                Some(place) => {
+                    place.apps.extend(&grant.apps);
+                    place.apps.sort_unstable();
+                    place.apps.dedup();
+                }
+            }
+        }
+        if places.is_empty() { None } else { Some(Reach::Of(places)) }
+    }
+
+    /// Whether the permission is held for this app of this tenant (0: the tenant itself), or
+    /// ([`PLATFORM`]) on the platform.
+    #[must_use]
+    pub fn holds(&self, permission: Permission, tenant_id: i64, app_id: i64) -> bool {
+        self.reach(permission).is_some_and(|reach| reach.has(tenant_id, app_id))
+    }
+
+    /// The permissions of `grant` that are not held where it gives them: nobody gives what he does
+    /// not hold.
+    #[must_use]
+    pub fn lacks(&self, grant: &Grant) -> PermissionSet {
+        let given = Self::new(vec![grant.clone()]);
+        let given = given.grants.first().map_or_else(PermissionSet::default, |grant| grant.permissions);
+        let held = |permission: Permission| {
+            if grant.apps.is_empty() {
+                return self.holds(permission, grant.tenant_id, 0);
+            }
+            grant.apps.iter().all(|app| self.holds(permission, grant.tenant_id, *app))
+        };
+        given.iter().filter(|permission| !held(*permission)).collect()
+    }
+
+    /// Whether everything that `other` may do may be done with this, too.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        other.grants.iter().all(|grant| self.lacks(grant).is_empty())
+    }
+}

@@ -1,0 +1,98 @@
+use super::*;
+use proptest::prelude::*;
+
+fn grant(words: &[&str], tenant_id: i64, apps: &[i64]) -> Grant {
+    let permissions = PermissionSet::parse(words.iter().copied()).unwrap();
+    Grant { permissions, tenant_id, apps: apps.to_vec() }
+}
+
+#[test]
+fn the_table_is_in_the_order_of_the_permissions_and_its_words_are_its_own() {
+    for (at, (permission, word, ..)) in PERMISSIONS.iter().enumerate() {
+        assert_eq!(*permission as usize, at);
+        assert_eq!(Permission::parse(word), Some(*permission));
+    }
+}
+
+#[test]
+fn what_is_not_granted_is_denied() {
+    let access = Access::new(vec![grant(&["tasks.read"], 7, &[])]);
+    assert!(access.holds(Permission::TasksRead, 7, 70));
+    assert!(!access.holds(Permission::TasksRead, 8, 70));
+    assert!(!access.holds(Permission::TasksEdit, 7, 70));
+    assert!(!access.holds(Permission::TasksRead, PLATFORM, 0));
+    assert_eq!(Access::default().reach(Permission::TasksRead), None);
+}
+
+#[test]
+fn a_tenant_grants_nothing_of_the_platform() {
+    let all = PermissionSet::all();
+    let access = Access::new(vec![Grant { permissions: all, tenant_id: 7, apps: Vec::new() }]);
+    assert_eq!(access.reach(Permission::NodesRead), None);
+    assert!(access.holds(Permission::UsersEdit, 7, 0));
+    assert_eq!(
+        access.lacks(&grant(&["tasks.read", "nodes.read"], PLATFORM, &[])).words(),
+        ["tasks.read", "nodes.read"]
+    );
+}
+
+#[test]
+fn apps_narrow_and_add_up() {
+    let access = Access::new(vec![grant(&["tasks.read"], 7, &[71]), grant(&["tasks.read"], 7, &[72])]);
+    assert_eq!(access.reach(Permission::TasksRead), Some(Reach::Of(vec![Place { tenant_id: 7, apps: vec![71, 72] }])));
+    assert!(access.holds(Permission::TasksRead, 7, 72));
+    assert!(!access.holds(Permission::TasksRead, 7, 73));
+    // What belongs to the tenant as a whole is no app's.
+    assert!(!access.holds(Permission::TasksRead, 7, 0));
+    assert!(access.lacks(&grant(&["tasks.read"], 7, &[71])).is_empty());
+    assert!(!access.lacks(&grant(&["tasks.read"], 7, &[71, 73])).is_empty());
+    assert!(!access.lacks(&grant(&["tasks.read"], 7, &[])).is_empty());
+}
+
+#[test]
+fn a_token_is_never_more_than_its_owner() {
+    let owner = Access::everything();
+    let token = owner.narrowed(PermissionSet::parse(["tasks.read", "nodes.read"]).unwrap(), 7);
+    assert!(token.holds(Permission::TasksRead, 7, 1));
+    assert!(!token.holds(Permission::TasksRead, 8, 1));
+    assert_eq!(token.reach(Permission::NodesRead), None);
+    let elsewhere = Access::new(vec![grant(&["tasks.read"], 8, &[])]);
+    assert_eq!(elsewhere.narrowed(PermissionSet::all(), 7), Access::default());
+}
+
+#[test]
+fn each_built_in_role_holds_what_the_next_one_holds() {
+    for pair in BUILT_IN.windows(2) {
+        assert!(pair[1].permissions().without(pair[0].permissions()).is_empty(), "{}", pair[1].name);
+    }
+    assert_eq!(built_in(PLATFORM_ADMIN).map(BuiltIn::permissions), Some(PermissionSet::all()));
+}
+
+fn any_grant() -> impl Strategy<Value = Grant> {
+    let set = prop::collection::vec(0..PERMISSIONS.len(), 0..8);
+    (set, 0i64..3, prop::collection::vec(1i64..4, 0..3)).prop_map(|(permissions, tenant_id, apps)| Grant {
+        permissions: permissions.into_iter().map(|at| PERMISSIONS[at].0).collect(),
+        tenant_id,
+        apps: if tenant_id == PLATFORM { Vec::new() } else { apps },
+    })
+}
+
+proptest! {
+    #[test]
+    fn nobody_can_do_more_with_what_he_may_give(
+        giver in prop::collection::vec(any_grant(), 0..4),
+        given in any_grant(),
+    ) {
+        let giver = Access::new(giver);
+        if giver.lacks(&given).is_empty() {
+            let taker = Access::new(vec![given]);
+            for (permission, ..) in PERMISSIONS {
+                for tenant in 0..3 {
+                    for app in 0..4 {
+                        prop_assert!(!taker.holds(*permission, tenant, app) || giver.holds(*permission, tenant, app));
+                    }
+                }
+            }
+        }
+    }
+}
