@@ -417,14 +417,15 @@ impl Statements {
                 &[("id", Kind::Big), ("places", Kind::Text)],
                 "l.id = v.n_id",
             ),
-            // Who waits only so long keeps his place.
+            // Who waits only so long keeps his place. (A tenant has more logs than wait at a time.)
             rate_line: sql(&format!(
-                "SELECT l.id, l.version, l.failures, l.priority, l.due_time FROM task_log l JOIN task t ON t.id = l.task_id \
+                "SELECT l.id, l.version, l.failures, l.priority, l.due_time FROM task_log l {}JOIN task t ON t.id = l.task_id \
                  WHERE l.status = {INIT} AND l.due_time > {{3}} AND l.due_time < {{4}} AND l.tenant_id = {{1}} AND \
-                 l.priority < {{2}} AND l.reason = 'over_quota' AND t.wait_timeout_ms = 0 ORDER BY l.due_time LIMIT {{5}}"
+                 l.priority < {{2}} AND l.reason = 'over_quota' AND t.wait_timeout_ms = 0 ORDER BY l.due_time LIMIT {{5}}",
+                by_due_time(backend)
             )),
             over_quota: sql(&format!(
-                "SELECT l.id FROM task_log l WHERE l.status IN ({INIT}, {RETRY}) AND l.tenant_id = {{1}} AND \
+                "SELECT l.id FROM task_log l WHERE l.status IN ({INIT}, {RETRY}) AND +l.tenant_id = {{1}} AND \
                  l.reason = 'over_quota' LIMIT {{2}}"
             )),
             ask_anew: from(
@@ -716,11 +717,16 @@ const BEAT_ON: &str = "l.id = v.n_id AND l.instance = v.n_instance AND l.tenant_
 /// one row in two hundred, for which it reads and sorts everything that is due.
 const IN_SHARE: &str = " AND CASE WHEN l.bucket % {3} = {4} THEN 1 = 1 ELSE 1 = 0 END";
 
+/// Makes MariaDB and MySQL read task logs by state and due time.
+fn by_due_time(backend: DatabaseBackend) -> &'static str {
+    if backend == DatabaseBackend::MySql { "FORCE INDEX (task_log_due_tenant) " } else { "" }
+}
+
 /// One ordered index range for each of the two states and each filter, each cut at the limit,
 /// instead of one sort over all. MariaDB would read past the instant (by the state alone) when
 /// much of what is written is due, unless it is told to use the index as a range.
 fn claimable(backend: DatabaseBackend, filters: &[&str]) -> String {
-    let index = if backend == DatabaseBackend::MySql { "FORCE INDEX (task_log_due_tenant) " } else { "" };
+    let index = by_due_time(backend);
     let parts = [RETRY, INIT].iter().flat_map(|status| filters.iter().map(move |filter| (status, filter)));
     let parts = parts.enumerate().map(|(at, (status, filter))| {
         format!(
