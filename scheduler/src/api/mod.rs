@@ -24,6 +24,7 @@ mod openapi;
 mod operation;
 mod problem;
 mod reference;
+mod quotas;
 mod roles;
 mod runs;
 mod schedules;
@@ -133,6 +134,7 @@ fn operations() -> Vec<Operation> {
         maintenance::operations(),
         nodes::operations(),
         reference::operations(),
+        quotas::operations(),
         roles::operations(),
         runs::operations(),
         schedules::operations(),

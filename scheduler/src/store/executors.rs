@@ -1,7 +1,8 @@
 //! Executors and their handlers.
 
 use super::connect::retrying;
-use super::dialect::{Sql, or_ignore};
+use super::dialect::{self, Kind, Sql, or_ignore};
+use super::quotas::TaskRoom;
 use super::rows::{self, clean, to_json};
 use super::tasks::{Activity, IfThere, NewTask};
 use super::{ExecutorBeat, ExecutorEnd, ExecutorStore, Result, Scope, Signer, SqlStore, StoreError, StoreErrorKind};
@@ -208,15 +209,16 @@ impl SqlStore {
             )
             .await?;
         }
-        if news {
-            self.register_handlers(&tx, scope, &register.handlers, new_id, now).await?;
-        }
+        let left_out =
+            if news { self.register_handlers(&tx, scope, &register.handlers, new_id, now).await? } else { Vec::new() };
         tx.commit().await?;
+        say_what_was_left_out(scope, &left_out);
         Ok(id)
     }
 
     /// A handler seen for the first time makes a stopped task; one seen before does not, even if
-    /// its task was deleted since.
+    /// its task was deleted since. Answers those whose tasks do not fit into the tenant's quota:
+    /// they are as if not seen.
     async fn register_handlers(
         &self,
         tx: &super::connect::Transaction<'_>,
@@ -224,7 +226,7 @@ impl SqlStore {
         handlers: &[HandlerInfo],
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
-    ) -> Result<()> {
+    ) -> Result<Vec<String>> {
         let Scope { tenant_id, app_id } = scope;
         let known = Sql::new(self.backend, "SELECT name FROM handler WHERE tenant_id = {1} AND app_id = {2}");
         let known: HashSet<String> = tx
@@ -232,6 +234,14 @@ impl SqlStore {
             .await?
             .into_iter()
             .collect();
+        let new: Vec<&HandlerInfo> = handlers.iter().filter(|handler| !known.contains(&handler.name)).collect();
+        let mut left_out = Vec::new();
+        if new.is_empty() {
+            return Ok(left_out);
+        }
+        let quota = self.task_room(tx, tenant_id).await?;
+        let mut room = quota.as_ref().map_or(i64::MAX, |TaskRoom { most, used, .. }| most - used);
+        let has_task = if quota.is_some() { self.names_of_tasks(tx, scope, &new).await? } else { HashSet::new() };
         let insert_handler = Sql::new(
             self.backend,
             &format!(
@@ -239,14 +249,53 @@ impl SqlStore {
                 or_ignore(self.backend, "tenant_id, app_id, name")
             ),
         );
-        for handler in handlers.iter().filter(|handler| !known.contains(&handler.name)) {
+        for handler in new {
             let name = handler.name.clone();
+            if !has_task.contains(&name) {
+                if room <= 0 {
+                    left_out.push(name);
+                    continue;
+                }
+                room -= 1;
+            }
             let values = [new_id().into(), tenant_id.into(), app_id.into(), name.clone().into(), now.into()];
             tx.execute(&insert_handler, values).await?;
             let task = NewTask { id: new_id(), scope, spec: defaults_of(handler), activity: Activity::default() };
             self.insert_task(tx, &task, now, IfThere::Leave).await?;
         }
-        Ok(())
+        Ok(left_out)
+    }
+
+    /// Which of these handlers' names an app has tasks of.
+    async fn names_of_tasks(
+        &self,
+        tx: &super::connect::Transaction<'_>,
+        Scope { tenant_id, app_id }: Scope,
+        handlers: &[&HandlerInfo],
+    ) -> Result<HashSet<String>> {
+        let sql = Sql::new(
+            self.backend,
+            &format!(
+                "SELECT t.name FROM {} JOIN task t ON t.tenant_id = {{2}} AND t.app_id = {{3}} AND t.name = v.n_name",
+                dialect::rows(self.backend, 1, &[("name", Kind::Text)])
+            ),
+        );
+        let names: Vec<[&str; 1]> = handlers.iter().map(|handler| [handler.name.as_str()]).collect();
+        let names = to_json("register an executor", &names)?;
+        let found = tx.query(&sql, [names.into(), tenant_id.into(), app_id.into()], |row| row.try_get_by_index(0));
+        Ok(found.await?.into_iter().collect())
+    }
+}
+
+fn say_what_was_left_out(scope: Scope, handlers: &[String]) {
+    if !handlers.is_empty() {
+        tracing::warn!(
+            tenant = scope.tenant_id,
+            app = scope.app_id,
+            handlers = handlers.join(", "),
+            "no tasks made for new handlers: the tenant has as many as it may (its quota max_tasks); the next process \
+             that registers them asks again"
+        );
     }
 }
 

@@ -71,6 +71,7 @@ mod handing;
 mod shards;
 
 mod permits;
+mod quotas;
 mod rules;
 
 mod executors;

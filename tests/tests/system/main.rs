@@ -48,6 +48,7 @@ mod blocking;
 mod killing;
 mod limits;
 mod log_output;
+mod quotas;
 mod retries;
 mod routing;
 mod shards;
