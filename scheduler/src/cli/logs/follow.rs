@@ -108,7 +108,7 @@ fn news(log: &Value) -> String {
 /// The reason and what was said of it.
 fn why(log: &Value) -> String {
     let why = [text("", &log["reason"]), text("", &log["message"])];
-    let why = why.into_iter().filter(|why| why != "-" && why != "none").collect::<Vec<_>>().join(": ");
+    let why = why.into_iter().filter(|why| why != "-").collect::<Vec<_>>().join(": ");
     if why.is_empty() { why } else { format!(", {why}") }
 }
 
