@@ -97,6 +97,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         poke: poke.clone(),
         executor_settings: executor_settings(&settings),
         default_zone: settings.schedulers.time_zone,
+        settings: settings.shown.clone(),
     };
     let (server, handle) = api::server(api, listener)?;
     let server = tokio::spawn(server);

@@ -1,7 +1,7 @@
 //! The configuration of a node: `conf/application.toml` is compiled in as the defaults, a file
 //! overrides it, the environment overrides both. Everything is checked once, here.
 
-use crate::store::DatabaseSettings;
+use crate::store::{DatabaseSettings, place};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use std::path::Path;
@@ -35,6 +35,9 @@ pub struct Settings {
     pub auth: AuthSettings,
     /// Log output.
     pub log: LogSettings,
+    /// Every name and value, for people; of secrets only whether they are set.
+    #[serde(skip)]
+    pub shown: Vec<(String, String)>,
 }
 
 /// `[server]`
@@ -165,7 +168,12 @@ impl Settings {
         sources = sources.add_source(
             config::Environment::with_prefix("CARILLON").prefix_separator("__").separator("__").try_parsing(true),
         );
-        let settings: Self = sources.build().and_then(config::Config::try_deserialize).map_err(|error| {
+        let read = || {
+            let config = sources.build()?;
+            let shown = shown(&config)?;
+            Ok(Self { shown, ..config.try_deserialize()? })
+        };
+        let settings: Self = read().map_err(|error: config::ConfigError| {
             SettingsError(format!("{error}; every setting and its default stands in conf/application.toml"))
         })?;
         settings.check()?;
@@ -249,6 +257,28 @@ impl Settings {
         }
         format!("{}:{}", host_name(), self.server.port)
     }
+}
+
+/// Words in names of settings that hold secrets.
+const SECRET_WORDS: [&str; 4] = ["token", "password", "secret", "key"];
+
+/// Every setting as it is, in the order of its name.
+fn shown(config: &config::Config) -> Result<Vec<(String, String)>, config::ConfigError> {
+    let mut shown = Vec::new();
+    for (section, value) in config::Source::collect(config)? {
+        for (name, value) in value.into_table()? {
+            let text = value.to_string();
+            let text = match name.as_str() {
+                "url" => place(&text),
+                name if !SECRET_WORDS.iter().any(|word| name.contains(word)) => text,
+                _ if text.is_empty() => "(not set)".to_owned(),
+                _ => "(set)".to_owned(),
+            };
+            shown.push((format!("{section}.{name}"), text));
+        }
+    }
+    shown.sort();
+    Ok(shown)
 }
 
 fn host_name() -> String {

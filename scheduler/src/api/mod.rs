@@ -24,6 +24,7 @@ mod roles;
 mod runs;
 mod schedules;
 mod security_headers;
+mod settings;
 mod task_files;
 mod tasks;
 mod tenants;
@@ -81,6 +82,8 @@ pub struct Api {
     pub executor_settings: ExecutorSettings,
     /// Zone of tasks that name none.
     pub default_zone: chrono_tz::Tz,
+    /// Settings, as people may see them.
+    pub settings: Vec<(String, String)>,
 }
 
 /// A client that is slower than this with its request's head is cut off.
@@ -106,6 +109,7 @@ fn operations() -> Vec<Operation> {
         roles::operations(),
         runs::operations(),
         schedules::operations(),
+        settings::operations(),
         task_files::operations(),
         tasks::operations(),
         tenants::operations(),

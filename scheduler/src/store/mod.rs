@@ -45,9 +45,9 @@ mod users;
 
 pub use audit::AuditFilter;
 pub use calendars::CalendarView;
-pub use connect::{DatabaseSettings, SqlStore};
+pub use connect::{DatabaseSettings, SqlStore, place};
 pub use error::{StoreError, StoreErrorKind};
-pub use logs::{LogFilter, LogView, ShardCounts};
+pub use logs::{LogFilter, LogPage, LogView, ShardCounts};
 pub use roles::RoleView;
 pub use rules::ExecutorRule;
 pub use sessions::{SessionView, TokenView};

@@ -11,24 +11,6 @@ use carillon::store::{
 };
 use carillon_protocol::Register;
 
-/// `databases!(name, …)` makes a test of each function for each database.
-macro_rules! databases {
-    ($($case:ident),+ $(,)?) => {
-        $(mod $case {
-            databases!(@one $case sqlite Sqlite);
-            databases!(@one $case mariadb MariaDb);
-            databases!(@one $case postgres Postgres);
-        })+
-    };
-    (@one $case:ident $name:ident $kind:ident) => {
-        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        async fn $name() {
-            let (world, store) = crate::fixture::World::sql_with_store(carillon_tests::Kind::$kind).await;
-            super::$case(world, store).await;
-        }
-    };
-}
-
 databases!(
     rules_are_read_when_they_change,
     executors_keep_what_a_person_said_of_their_address,
