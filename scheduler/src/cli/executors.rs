@@ -41,6 +41,8 @@ const NODES: &[Column] = &[
     field("ID", "id"),
 ];
 
+const SETTINGS: &[Column] = &[field("NAME", "name"), field("VALUE", "value")];
+
 /// What can be done with executors.
 #[derive(Debug, Subcommand)]
 pub enum Executors {
@@ -116,12 +118,20 @@ pub enum Nodes {
         #[command(flatten)]
         most: Most,
     },
+    /// Show the settings that the node goes by which answers.
+    Settings {
+        /// How many.
+        #[command(flatten)]
+        most: Most,
+    },
 }
 
 impl Nodes {
     /// Does it.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
-        let Self::List { most } = self;
-        client.whole(Ask::get(["nodes"]), &most, NODES).await
+        match self {
+            Self::List { most } => client.whole(Ask::get(["nodes"]), &most, NODES).await,
+            Self::Settings { most } => client.whole(Ask::get(["settings"]), &most, SETTINGS).await,
+        }
     }
 }

@@ -6,9 +6,9 @@ mod output;
 pub use follow::follow_run;
 
 use super::client::{Client, Output, hint};
-use super::find;
 use super::node::{Ask, Node};
 use super::table::{Column, field, made};
+use super::{find, instant};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -53,15 +53,33 @@ pub struct ListArgs {
     /// Only of this tenant.
     #[arg(long)]
     tenant: Option<String>,
+    /// Only of this app: its id, or tenant/name.
+    #[arg(long)]
+    app: Option<String>,
     /// Only of this task: its id, or tenant/app/name.
     #[arg(long)]
     task: Option<String>,
+    /// Only what this executor (id or address) has or had.
+    #[arg(long)]
+    executor: Option<String>,
     /// Only shards of this run.
     #[arg(long, value_name = "LOG")]
     parent: Option<String>,
     /// Only in this state: init, queued, dispatched, retry, succeeded, failed, discarded, expired, cancelled.
     #[arg(long)]
     status: Option<String>,
+    /// Only for this reason: `no_executor` …
+    #[arg(long)]
+    reason: Option<String>,
+    /// Only what was made so: schedule, misfire, hand, parent or backfill.
+    #[arg(long)]
+    origin: Option<String>,
+    /// From this fire time on: 2026-12-24T18:00:00+08:00, 2026-12-24T18:00 (local), epoch ms, -2h.
+    #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true, conflicts_with = "follow")]
+    from: Option<i64>,
+    /// Before this fire time.
+    #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true, conflicts_with = "follow")]
+    until: Option<i64>,
     /// Show so many at most.
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
@@ -104,15 +122,18 @@ impl CancelArgs {
 
 impl ListArgs {
     async fn run(self, client: &Client) -> anyhow::Result<()> {
-        let task = match &self.task {
-            Some(task) => Some(find::task(&client.node, task).await?),
-            None => None,
-        };
+        let node = &client.node;
         let ask = Ask::get(["task-logs"])
             .with("tenant", self.tenant)
-            .with("task", task)
+            .with("app", found(self.app.as_deref(), |app| find::app(node, app)).await?)
+            .with("task", found(self.task.as_deref(), |task| find::task(node, task)).await?)
+            .with("executor", found(self.executor.as_deref(), |executor| find::executor(node, executor)).await?)
             .with("parent", self.parent)
-            .with("status", self.status);
+            .with("status", self.status)
+            .with("reason", self.reason)
+            .with("origin", self.origin)
+            .with("from", self.from)
+            .with("until", self.until);
         if self.follow {
             return follow::follow_list(client, &ask).await;
         }
@@ -123,6 +144,17 @@ impl ListArgs {
         client.rows(&logs, COLUMNS)?;
         hint(&logs, is_more);
         Ok(())
+    }
+}
+
+/// The id of what is named, if anything is.
+async fn found<'a, F>(name: Option<&'a str>, find: impl FnOnce(&'a str) -> F) -> anyhow::Result<Option<String>>
+where
+    F: Future<Output = anyhow::Result<String>>,
+{
+    match name {
+        Some(name) => find(name).await.map(Some),
+        None => Ok(None),
     }
 }
 

@@ -97,7 +97,7 @@ pub enum Asked {
     Maintenance(Resource<maintenance::Maintenance>),
     /// Look at executors, disable and weigh them.
     Executors(Resource<executors::Executors>),
-    /// Look at nodes.
+    /// Look at nodes and their settings.
     Nodes(Resource<executors::Nodes>),
     /// Work with users and what they are granted.
     Users(Resource<users::Users>),

@@ -158,6 +158,8 @@ async fn nodes_executors_and_the_rest_of_the_api() {
     let nodes = here.json(&["nodes", "list"]);
     assert_eq!((nodes.as_array().unwrap().len(), &nodes[0]["online"]), (1, &json!(true)));
     assert_eq!(cells(&here.carillon(&["nodes", "list"]), 1)[2..4], ["yes", env!("CARGO_PKG_VERSION")]);
+    let settings = here.json(&["nodes", "settings"]);
+    assert!(names(&settings).contains(&"schedulers.time_zone"), "{settings}");
     assert_eq!(here.json(&["executors", "list"]), json!([]));
     assert!(here.carillon(&["executors", "list"]).starts_with("TENANT  APP  ADDRESS  STATE"));
     let ran = here.fails(&["executors", "edit", "http://10.0.0.1:1", "--disable"]);

@@ -73,5 +73,6 @@ mod wire;
 mod backfills;
 mod bad_api_input;
 mod bad_start;
+mod command;
 mod first_start;
 mod upgrade;

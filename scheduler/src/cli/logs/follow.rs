@@ -7,6 +7,7 @@ use crate::cli::node::Ask;
 use crate::cli::table::{escaped, text, time};
 use crate::domain::Status;
 use anyhow::bail;
+use chrono::Utc;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,6 +17,12 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// So many of the latest runs are looked at each time; with more, some may be passed over.
 const LOOKED_AT_MAX: usize = 2_000;
+
+/// Runs are looked at whose fire time lies between so long ago …
+const PAST_MS: i64 = 3_600_000;
+
+/// … and so far ahead: they are handed over before it.
+const AHEAD_MS: i64 = 60_000;
 
 /// Of those that are there at the beginning, the latest so many are shown.
 const FIRST_SHOWN: usize = 10;
@@ -29,7 +36,9 @@ pub async fn follow_list(client: &Client, ask: &Ask) -> anyhow::Result<()> {
     let mut told: HashMap<String, String> = HashMap::new();
     let mut is_first = true;
     loop {
-        let (mut logs, _) = client.node.list(ask, Some("before"), LOOKED_AT_MAX).await?;
+        let now = Utc::now().timestamp_millis();
+        let ask = ask.clone().with("from", Some(now - PAST_MS)).with("until", Some(now + AHEAD_MS));
+        let (mut logs, _) = client.node.list(&ask, Some("before"), LOOKED_AT_MAX).await?;
         // Oldest first, and not what is yet to come.
         logs.reverse();
         logs.retain(|log| !["init", "queued"].contains(&status(log)));
