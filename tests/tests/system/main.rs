@@ -89,5 +89,6 @@ mod two_admins;
 mod backfills;
 mod bad_api_input;
 mod bad_start;
+mod command;
 mod first_start;
 mod upgrade;
