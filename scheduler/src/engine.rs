@@ -3,9 +3,9 @@
 //! them itself.
 
 use crate::cluster::{Clock, Executors, Membership, Registry, RuleBook};
-use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, TaskCache, Transport};
+use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, OutputReader, TaskCache, Transport};
 use crate::domain::IdSource;
-use crate::housekeeping::{Housekeeper, HousekeepingSettings};
+use crate::housekeeping::{Housekeeper, HousekeepingSettings, Statistician, StatisticsSettings};
 use crate::outcome::{Follower, Intake, Reaper, ReaperParts, ReaperSettings};
 use crate::pregenerate::{Backfiller, PregenerateSettings, Pregenerator};
 use crate::queue::{Loader, LoaderSettings, RunQueue};
@@ -29,6 +29,8 @@ pub struct EngineSettings {
     pub reaper: ReaperSettings,
     /// Retention.
     pub housekeeping: HousekeepingSettings,
+    /// Statistics.
+    pub statistics: StatisticsSettings,
 }
 
 /// One node's engine.
@@ -57,6 +59,8 @@ pub struct Engine<S: Store + ?Sized> {
     pub dispatcher: Arc<Dispatcher<S>>,
     /// Takes back.
     pub canceller: Arc<Canceller<S>>,
+    /// Reads what runs log.
+    pub output: Arc<OutputReader<S>>,
     /// Takes results in.
     pub intake: Intake<S>,
     /// Follows up ended runs.
@@ -65,6 +69,8 @@ pub struct Engine<S: Store + ?Sized> {
     pub reaper: Reaper<S>,
     /// Deletes old logs.
     pub housekeeper: Housekeeper<S>,
+    /// Counts what happened.
+    pub statistician: Statistician<S>,
     /// Names new rows.
     pub ids: Arc<IdSource>,
 }
@@ -103,6 +109,7 @@ impl<S: Store + 'static> Engine<S> {
             },
             settings.dispatch,
         );
+        let output = OutputReader::new(store.clone(), registry.clone(), transport.clone());
         let reaper = Reaper::new(
             ReaperParts {
                 store: store.clone(),
@@ -127,12 +134,14 @@ impl<S: Store + 'static> Engine<S> {
             ),
             dispatcher: Arc::new(dispatcher),
             canceller,
+            output: Arc::new(output),
             rules,
             backfiller: Backfiller::new(store.clone(), clock.clone(), ids.clone()),
             follower: Follower::new(store.clone(), clock.clone(), ids.clone()),
             intake: Intake::new(store.clone(), clock.clone(), ids.clone(), tasks),
             reaper,
             housekeeper: Housekeeper::new(store.clone(), clock.clone(), membership.clone(), settings.housekeeping),
+            statistician: Statistician::new(store.clone(), clock.clone(), membership.clone(), settings.statistics),
             store,
             clock,
             membership,

@@ -2,6 +2,7 @@
 //! its binary. Modules in the order in which a run flows through them; imports run one way.
 
 pub mod domain;
+pub mod metrics;
 pub mod store;
 
 pub mod cluster;
@@ -17,9 +18,13 @@ pub mod engine;
 pub mod redefine;
 pub mod settings;
 pub mod task_files;
+pub mod tls;
 
 pub mod api;
 pub mod node;
 pub mod workers;
 
 pub mod cli;
+
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;

@@ -3,9 +3,11 @@
 use crate::auth::KeyRing;
 use crate::cluster::ClusterClock;
 use crate::engine::Engine;
+use crate::metrics::METRICS;
 use crate::redefine::Redefiner;
 use crate::settings::Settings;
 use crate::store::{SqlStore, StoreError};
+use crate::tls::Certificate;
 use anyhow::anyhow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +31,11 @@ const GATHER: Duration = Duration::from_millis(20);
 /// Between two readings of the executors' keys.
 const KEYS_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Between two notes of when keys were last used.
+const KEY_USES_INTERVAL: Duration = Duration::from_mins(1);
+/// Between two looks at what is to be counted.
+const STATISTICS_INTERVAL: Duration = Duration::from_secs(10);
+
 /// The running workers; none ends by itself.
 pub type Workers = JoinSet<anyhow::Result<()>>;
 
@@ -40,6 +47,8 @@ pub struct Parts {
     pub clock: Arc<ClusterClock>,
     /// Kept up to date.
     pub keys: Arc<KeyRing>,
+    /// The listener's, looked at now and then.
+    pub certificate: Option<Arc<Certificate>>,
     /// The database.
     pub store: SqlStore,
     /// Wakes the urgent loader.
@@ -75,12 +84,14 @@ impl Ended {
     }
 }
 
-/// One worker.
+/// One worker. Their order is that of their words in the metrics.
 #[derive(Debug, Clone, Copy)]
 enum Worker {
     Heartbeat,
     Look,
     Keys,
+    KeyUses,
+    Certificate,
     Pregenerate,
     Load,
     LoadUrgent,
@@ -89,6 +100,7 @@ enum Worker {
     Follow,
     Backfill,
     Housekeeping,
+    Statistics,
 }
 
 /// What a round may end in.
@@ -112,6 +124,8 @@ pub fn start(parts: Parts, settings: &Settings, stop: &CancellationToken) -> Wor
         (Worker::Heartbeat, s.heartbeat_interval),
         (Worker::Look, LOOK_INTERVAL),
         (Worker::Keys, KEYS_INTERVAL),
+        (Worker::KeyUses, KEY_USES_INTERVAL),
+        (Worker::Certificate, settings.server.tls.reload_interval),
         (Worker::Pregenerate, s.pre_generation_interval),
         (Worker::Load, s.load_interval),
         (Worker::LoadUrgent, LOOK_INTERVAL),
@@ -120,6 +134,7 @@ pub fn start(parts: Parts, settings: &Settings, stop: &CancellationToken) -> Wor
         (Worker::Follow, LOOK_INTERVAL),
         (Worker::Backfill, LOOK_INTERVAL),
         (Worker::Housekeeping, settings.data.purge_interval),
+        (Worker::Statistics, STATISTICS_INTERVAL),
     ];
     let parts = Arc::new(parts);
     let mut workers = JoinSet::new();
@@ -167,6 +182,7 @@ impl Worker {
                         tracing::error!(worker = ?self, %error, "worker failed; it tries again");
                     }
                     failed_rounds += 1;
+                    METRICS.rounds_failed.add(self as usize, 1);
                 }
             }
         }
@@ -190,6 +206,8 @@ impl Worker {
                 }
             }
             Self::Keys => parts.keys.refresh(&parts.store).await?,
+            Self::KeyUses => parts.keys.note_uses(&parts.store).await?,
+            Self::Certificate => reload(parts).await?,
             Self::Pregenerate => {
                 if engine.pregenerator.tick().await? > 0 {
                     parts.poke.notify_one();
@@ -210,9 +228,17 @@ impl Worker {
                 }
             }
             Self::Housekeeping => drop(engine.housekeeper.tick().await?),
+            Self::Statistics => drop(engine.statistician.tick().await?),
         }
         Ok(())
     }
+}
+
+/// Looks at the files of the listener's certificate.
+async fn reload(parts: &Parts) -> Result<(), Fault> {
+    let Some(certificate) = parts.certificate.clone() else { return Ok(()) };
+    let looked = tokio::task::spawn_blocking(move || certificate.reload()).await;
+    looked.map_err(|error| Fault::Fatal(anyhow!("looking at the TLS certificate panicked: {error}")))
 }
 
 /// Children start at once, a fixed delay's next run is written, what fails too often pauses.
@@ -229,4 +255,33 @@ async fn follow(parts: &Parts) -> Result<(), StoreError> {
         parts.redefiner.pause_failing(task, count).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{METRICS, Worker};
+
+    #[test]
+    fn the_metrics_know_every_worker() {
+        let words: Vec<&str> = METRICS.rounds_failed.all().map(|(word, _)| word).collect();
+        let all = [
+            Worker::Heartbeat,
+            Worker::Look,
+            Worker::Keys,
+            Worker::Pregenerate,
+            Worker::Load,
+            Worker::LoadUrgent,
+            Worker::Reap,
+            Worker::Waiting,
+            Worker::Follow,
+            Worker::Backfill,
+            Worker::Housekeeping,
+            Worker::Statistics,
+        ];
+        for worker in all {
+            let word = words[worker as usize].replace('_', "");
+            assert_eq!(word, format!("{worker:?}").to_lowercase());
+        }
+        assert_eq!(words.len(), all.len());
+    }
 }

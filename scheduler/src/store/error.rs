@@ -15,6 +15,8 @@ pub enum StoreErrorKind {
     Duplicate,
     /// The row's state does not allow it (another edit came first).
     Conflict,
+    /// A message that is not newer than what was heard before it.
+    Outdated,
     /// No such row for this caller.
     NotFound,
     /// The input cannot be stored as asked.

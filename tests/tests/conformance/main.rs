@@ -71,12 +71,15 @@ mod handing;
 mod shards;
 
 mod permits;
+mod quotas;
 mod rules;
 
 mod executors;
 mod follow;
+mod keys;
 mod lists;
 mod outcome;
 mod retention;
+mod statistics;
 
 mod random_steps;
