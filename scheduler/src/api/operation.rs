@@ -134,6 +134,7 @@ impl Operation {
     /// It answers a page of these.
     pub fn answers_page<T: ToSchema + serde::Serialize>(mut self, description: &str) -> Self {
         let name = format!("{}Page", T::name());
+        self.schema::<T>();
         Page::<T>::schemas(&mut self.schemas);
         self.schemas.push((name.clone(), Page::<T>::schema()));
         let page = RefOr::<Schema>::Ref(Ref::from_schema_name(name));
