@@ -13,7 +13,8 @@ impl ExecutorBuilder {
     /// `CARILLON_KEY_SECRET`, `CARILLON_SIGN_METHOD` (`HMAC-SHA256`, `MD5`),
     /// `CARILLON_ADDRESS`, `CARILLON_BIND`, `CARILLON_PORT`, `CARILLON_TAGS`,
     /// `CARILLON_CAPACITY`, `CARILLON_JOURNAL_DIR`, `CARILLON_OUTPUT_RUN_BYTES_MAX`,
-    /// `CARILLON_OUTPUT_BYTES_MAX`, `CARILLON_OUTPUT_AGE_MAX_HOURS`.
+    /// `CARILLON_OUTPUT_BYTES_MAX`, `CARILLON_OUTPUT_AGE_MAX_HOURS`, `CARILLON_CA_FILE`,
+    /// `CARILLON_CLIENT_CERTIFICATE`, `CARILLON_CLIENT_KEY`.
     ///
     /// # Errors
     /// [`BuildError::Invalid`] when a number or the sign method cannot be read.
@@ -46,6 +47,15 @@ impl ExecutorBuilder {
         }
         if let Some(dir) = get("CARILLON_JOURNAL_DIR") {
             self.journal_dir = dir.into();
+        }
+        for (file, name) in [
+            (&mut self.tls.ca, "CARILLON_CA_FILE"),
+            (&mut self.tls.certificate, "CARILLON_CLIENT_CERTIFICATE"),
+            (&mut self.tls.key, "CARILLON_CLIENT_KEY"),
+        ] {
+            if let Some(path) = get(name) {
+                *file = Some(path.into());
+            }
         }
         if let Some(text) = get("CARILLON_PORT") {
             self.port = number("CARILLON_PORT", &text)?;

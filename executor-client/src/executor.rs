@@ -27,6 +27,7 @@ use crate::slot::{panic_message, start_slots};
 use crate::verify::Verifier;
 use crate::{BuildError, RunError};
 use carillon_protocol::sign;
+use rustls::ClientConfig;
 use std::future::Future;
 use std::net::TcpListener;
 use std::panic::AssertUnwindSafe;
@@ -67,7 +68,7 @@ impl Executor {
 
     pub(crate) fn assemble(
         settings: Settings,
-        nodes: Vec<Node>,
+        (nodes, tls): (Vec<Node>, ClientConfig),
         identity: Identity,
         listener: TcpListener,
         (journal, pending, journal_bytes_max): (Journal, Pending, usize),
@@ -76,7 +77,8 @@ impl Executor {
         let environment = |reason: String| BuildError::Environment(reason);
         let instance = sign::random_hex::<16>().map_err(|e| environment(e.to_string()))?;
         let clock = Arc::new(ClusterClock::new());
-        let nodes = Nodes::new(nodes, identity.clone(), Arc::clone(&clock)).map_err(|e| environment(e.to_string()))?;
+        let nodes =
+            Nodes::new(nodes, tls, identity.clone(), Arc::clone(&clock)).map_err(|e| environment(e.to_string()))?;
         let outputs = Arc::new(Outputs::new(output, journal.output(), Arc::clone(&clock)));
         let runs = Arc::new(Runs::new(Arc::clone(&clock), Arc::new(Lease::new()), outputs, &settings));
         let outbox = Arc::new(Outbox::new(pending, journal_bytes_max));

@@ -45,6 +45,7 @@ mod address;
 mod member;
 mod node;
 mod server;
+mod tls;
 mod verify;
 
 mod clock;
@@ -65,6 +66,10 @@ mod drain;
 mod journal;
 mod outbox;
 mod sender;
+
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 
 pub use builder::ExecutorBuilder;
 pub use carillon_protocol::HandlerInfo;

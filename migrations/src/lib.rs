@@ -12,6 +12,8 @@ pub use sea_orm_migration::MigratorTrait;
 mod m0001_engine;
 mod m0002_policies;
 mod m0003_people;
+mod m0004_keys;
+mod m0007_log_lists;
 mod schema;
 
 /// Every step, oldest first.
@@ -20,6 +22,12 @@ pub struct Migrator;
 #[async_trait::async_trait]
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(m0001_engine::Migration), Box::new(m0002_policies::Migration), Box::new(m0003_people::Migration)]
+        vec![
+            Box::new(m0001_engine::Migration),
+            Box::new(m0002_policies::Migration),
+            Box::new(m0003_people::Migration),
+            Box::new(m0004_keys::Migration),
+            Box::new(m0007_log_lists::Migration),
+        ]
     }
 }

@@ -4,6 +4,7 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    carillon::tls::install_provider();
     match carillon::cli::run(carillon::cli::Cli::parse()) {
         Ok(code) => code,
         Err(error) => {

@@ -47,8 +47,26 @@ impl Api {
     /// Speaks to the node at `url` with any token.
     #[must_use]
     pub fn with_token(url: &str, token: &str) -> Self {
-        let client = reqwest::Client::builder().timeout(Duration::from_secs(30)).build();
+        let client = crate::http::client().timeout(Duration::from_secs(30)).build();
         Self { url: format!("{url}/api/v1"), token: token.to_owned(), client: client.expect("build the HTTP client") }
+    }
+
+    /// The same node, with another token.
+    #[must_use]
+    pub fn carrying(&self, token: &str) -> Self {
+        Self { token: token.to_owned(), ..self.clone() }
+    }
+
+    /// The token that it carries.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Where a path below `/api/v1` is.
+    #[must_use]
+    pub fn address(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
     }
 
     /// Any request: status and body (null when it is not JSON).

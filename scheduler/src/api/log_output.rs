@@ -9,7 +9,7 @@ use super::problem::Problem;
 use crate::auth::Caller;
 use crate::dispatch::{Reading, RunSource, TailEvent, Wanted, follow};
 use crate::domain::{Permission, Reach};
-use crate::store::{LogFilter, SqlStore};
+use crate::store::SqlStore;
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse, web};
 use carillon_protocol::OUTPUT_PAGE_BYTES;
@@ -173,10 +173,7 @@ fn source(store: &SqlStore, reach: Reach, id: i64) -> RunSource {
     let store = store.clone();
     Box::new(move || {
         let (store, reach) = (store.clone(), reach.clone());
-        Box::pin(async move {
-            let filter = LogFilter { id: Some(id), limit: 1, ..LogFilter::default() };
-            Ok(store.list_logs(&reach, &filter).await?.into_iter().next().map(|log| log.handed.run))
-        })
+        Box::pin(async move { Ok(store.log(&reach, id).await?.map(|log| log.handed.run)) })
     })
 }
 

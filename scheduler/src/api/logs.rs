@@ -6,8 +6,9 @@ use super::operation::{Operation, get, post};
 use super::problem::Problem;
 use crate::auth::Caller;
 use crate::domain::audit::Target;
-use crate::domain::{Permission, Reason, Status};
-use crate::store::{Change, HandStore, LogFilter, LogView};
+use crate::domain::reason::REASONS;
+use crate::domain::{Origin, Permission, Reason, Status};
+use crate::store::{Change, HandStore, LogFilter, LogPage, LogView};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -16,7 +17,10 @@ use utoipa::{IntoParams, ToSchema};
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
-        get("/task-logs", "list_task_logs", P::TaskLogsRead, "Task logs, newest fire first")
+        get("/task-logs", "list_task_logs", P::TaskLogsRead, "Task logs, newest first")
+            .says(
+                "A page that is not full, and yet has a `next`, ends where the node stopped looking: go on from there.",
+            )
             .query::<LogQuery>()
             .answers_page::<TaskLog>("A page of task logs")
             .to(list),
@@ -36,12 +40,24 @@ pub fn operations() -> Vec<Operation> {
 struct LogQuery {
     /// Only of the tenant of this name.
     tenant: Option<String>,
+    /// Only of this app (id).
+    app: Option<String>,
     /// Only of this task.
     task: Option<String>,
     /// Only shards of this run.
     parent: Option<String>,
+    /// Only what this executor has or had.
+    executor: Option<String>,
     /// Only in this state.
     status: Option<String>,
+    /// Only for this reason.
+    reason: Option<String>,
+    /// Only what was made so: `schedule`, `misfire`, `hand`, `parent` or `backfill`.
+    origin: Option<String>,
+    /// From this fire time on, epoch ms; of a list by `status` but `succeeded`: due time.
+    from: Option<i64>,
+    /// Before this fire time, epoch ms.
+    until: Option<i64>,
     /// `next` of the page before.
     before: Option<String>,
     /// Items in the page, 1 to 500.
@@ -120,7 +136,8 @@ pub struct TaskLog {
 }
 
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<LogQuery>) -> Result<HttpResponse, Problem> {
-    let LogQuery { tenant, task, parent, status, before, limit: wanted } = query.0;
+    let LogQuery { tenant, app, task, parent, executor, status, reason, origin, from, until, before, limit: wanted } =
+        query.0;
     let status = status
         .map(|word| {
             Status::parse(&word).ok_or_else(|| {
@@ -137,23 +154,42 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<LogQuery>) -> Re
     };
     let filter = LogFilter {
         tenant_id,
+        app_id: parse_optional_id("app", app.as_ref())?,
         task_id: parse_optional_id("task", task.as_ref())?,
         status,
+        reason: reason.map(|word| known_reason(&word)).transpose()?,
+        origin: origin.map(|word| known_origin(&word)).transpose()?,
+        executor_id: parse_optional_id("executor", executor.as_ref())?,
         parent_id: parse_optional_id("parent", parent.as_ref())?,
         id: None,
+        from,
+        until,
         before: before.as_deref().map(cursor).transpose()?,
         limit,
     };
-    let logs = api.store.list_logs(&reach, &filter).await?;
-    let next = logs.last().filter(|_| logs.len() as u64 == limit);
-    let next = next.map(|log| format!("{}-{}", log.handed.run.fire_time, log.handed.run.id));
+    let LogPage { logs, next } = api.store.list_logs(&reach, &filter).await?;
+    let next = next.map(|place| place.iter().map(ToString::to_string).collect::<Vec<_>>().join("-"));
     Ok(HttpResponse::Ok().json(Page { items: logs.iter().map(TaskLog::from).collect(), next }))
 }
 
-/// `fire_time-id`, as the page before gave it.
-fn cursor(text: &str) -> Result<(i64, i64), Problem> {
-    let parts = text.split_once('-').and_then(|(fire, id)| Some((fire.parse().ok()?, id.parse().ok()?)));
-    parts.ok_or_else(|| Problem::invalid("before: use the `next` of the page before"))
+fn known_reason(word: &str) -> Result<Reason, Problem> {
+    let known = REASONS.iter().find(|(_, known)| *known == word).map(|(reason, _)| *reason);
+    known.ok_or_else(|| Problem::invalid(format!("reason: `{word}` is none; docs/concepts.md lists them")))
+}
+
+fn known_origin(word: &str) -> Result<Origin, Problem> {
+    let origin = Origin::parse(word);
+    if origin.as_str() == word {
+        return Ok(origin);
+    }
+    Err(Problem::invalid(format!("origin: `{word}` is none of schedule, misfire, hand, parent, backfill")))
+}
+
+/// The place in the list, as the page before gave it.
+fn cursor(text: &str) -> Result<Vec<i64>, Problem> {
+    let numbers: Result<Vec<i64>, _> = text.split('-').map(str::parse).collect();
+    let numbers = numbers.ok().filter(|numbers| (2..=4).contains(&numbers.len()));
+    numbers.ok_or_else(|| Problem::invalid("before: use the `next` of the page before"))
 }
 
 async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
@@ -203,9 +239,8 @@ async fn cancel(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> R
 /// The log of that id, where the caller holds the permission.
 pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<LogView, Problem> {
     let id = parse_id("id", id)?;
-    let filter = LogFilter { id: Some(id), limit: 1, ..LogFilter::default() };
-    let found = api.store.list_logs(&caller.reach(needs), &filter).await?;
-    found.into_iter().next().ok_or_else(|| Problem::not_found(format!("there is no task log {id}")))
+    let found = api.store.log(&caller.reach(needs), id).await?;
+    found.ok_or_else(|| Problem::not_found(format!("there is no task log {id}")))
 }
 
 impl From<&LogView> for TaskLog {

@@ -14,6 +14,7 @@ mod executors;
 mod guard;
 mod helpers;
 mod input;
+mod keys;
 mod log_output;
 mod logs;
 mod maintenance;
@@ -21,10 +22,12 @@ mod nodes;
 mod openapi;
 mod operation;
 mod problem;
+mod reference;
 mod roles;
 mod runs;
 mod schedules;
 mod security_headers;
+mod settings;
 mod task_files;
 mod tasks;
 mod tenants;
@@ -32,7 +35,7 @@ mod tokens;
 mod users;
 mod wire;
 
-use crate::auth::{Gate, KeyRing, Throttle, Verifier};
+use crate::auth::{AddressRule, Gate, KeyRing, Throttle, Verifier};
 use crate::dispatch::Tails;
 use crate::engine::Engine;
 use crate::redefine::Redefiner;
@@ -48,6 +51,8 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
+#[cfg(any(test, fuzzing))]
+pub(crate) use wire::check_registration;
 
 /// How often each may ask.
 pub struct Rates {
@@ -71,6 +76,10 @@ pub struct Api {
     pub verifier: Verifier,
     /// Executors' keys.
     pub keys: Arc<KeyRing>,
+    /// Where executors may be.
+    pub addresses: AddressRule,
+    /// Whether executors are heard only over connections that showed a certificate.
+    pub executors_show_certificates: bool,
     /// Says who asks.
     pub gate: Gate,
     /// How often they may.
@@ -85,10 +94,15 @@ pub struct Api {
     pub executor_settings: ExecutorSettings,
     /// Zone of tasks that name none.
     pub default_zone: chrono_tz::Tz,
+    /// Settings, as people may see them.
+    pub settings: Vec<(String, String)>,
 }
 
 /// A client that is slower than this with its request's head is cut off.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The same for a TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Connections at most, per HTTP worker.
 const CONNECTIONS_MAX: usize = 10_000;
@@ -104,13 +118,16 @@ fn operations() -> Vec<Operation> {
         audit::operations(),
         calendars::operations(),
         executors::operations(),
+        keys::operations(),
         log_output::operations(),
         logs::operations(),
         maintenance::operations(),
         nodes::operations(),
+        reference::operations(),
         roles::operations(),
         runs::operations(),
         schedules::operations(),
+        settings::operations(),
         task_files::operations(),
         tasks::operations(),
         tenants::operations(),
@@ -140,11 +157,15 @@ async fn document(document: web::Data<Document>) -> HttpResponse {
     HttpResponse::Ok().content_type("application/json").body(document.0.clone())
 }
 
-/// The HTTP server on `listener`, and the handle to stop it.
+/// The HTTP server on `listener`, over TLS where that is set up, and the handle to stop it.
 ///
 /// # Errors
 /// When the listener cannot be used.
-pub fn server(api: Api, listener: TcpListener) -> std::io::Result<(Server, ServerHandle)> {
+pub fn server(
+    api: Api,
+    listener: TcpListener,
+    tls: Option<rustls::ServerConfig>,
+) -> std::io::Result<(Server, ServerHandle)> {
     let api = web::Data::new(api);
     let document = web::Data::new(Document(openapi_json()?));
     let server = HttpServer::new(move || {
@@ -164,10 +185,15 @@ pub fn server(api: Api, listener: TcpListener) -> std::io::Result<(Server, Serve
     .workers(2)
     .max_connections(CONNECTIONS_MAX)
     .client_request_timeout(HEAD_TIMEOUT)
+    .tls_handshake_timeout(HANDSHAKE_TIMEOUT)
+    .on_connect(crate::tls::note_certificate)
     .shutdown_timeout(SHUTDOWN_S)
-    .disable_signals()
-    .listen(listener)?
-    .run();
+    .disable_signals();
+    let server = match tls {
+        Some(config) => server.listen_rustls_0_23(listener, config)?,
+        None => server.listen(listener)?,
+    };
+    let server = server.run();
     let handle = server.handle();
     Ok((server, handle))
 }

@@ -237,6 +237,6 @@ pub fn configure(config: &mut web::ServiceConfig, mut operations: Vec<Operation>
         for route in routes.into_iter().flatten() {
             resource = resource.route(route);
         }
-        config.service(resource.default_service(web::to(move || guard::wrong_method(allowed.clone()))));
+        config.service(resource.default_service(web::to(move |request| guard::wrong_method(allowed.clone(), request))));
     }
 }

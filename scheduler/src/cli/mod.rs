@@ -6,6 +6,7 @@ pub mod tasks;
 use crate::node;
 use crate::settings::{LogFormat, LogSettings, Settings};
 use crate::store::SqlStore;
+use crate::tls::Listener;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use std::io::IsTerminal;
@@ -76,7 +77,8 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
                 .map_err(|error| anyhow::anyhow!("{error}"))?;
         }
         Command::Config(ConfigCommandArgs { command: ConfigCommand::Check(args) }) => {
-            Settings::load(args.config.as_deref())?;
+            let settings = Settings::load(args.config.as_deref())?;
+            Listener::open(&settings.server.tls)?;
             println!("the configuration is usable");
         }
         Command::Migrate(args) => {
@@ -109,8 +111,12 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("the async runtime cannot start")
 }
 
+/// Whoever sends nonsense makes this target complain.
+const STRANGERS: &str = "actix_http::h1::dispatcher";
+
 fn start_logging(settings: &LogSettings) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&settings.level)
+    // What strangers send is no error of the node, and they must not fill its log.
+    let filter = EnvFilter::try_new(format!("{},{STRANGERS}=off", settings.level))
         .with_context(|| format!("log.level: `{}` is no level or filter", settings.level))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -44,6 +44,9 @@ pub struct NodeArgs {
     /// data/api-token that a node writes at its first start.
     #[arg(long, value_name = "FILE", verbatim_doc_comment)]
     pub token_file: Option<PathBuf>,
+    /// Authorities that an https node's certificate may come from (PEM), instead of the machine's own.
+    #[arg(long, value_name = "FILE", env = "CARILLON_CA_FILE")]
+    pub ca_file: Option<PathBuf>,
 }
 
 /// The arguments of `carillon tasks apply`.

@@ -1,10 +1,10 @@
 //! The transport over HTTP, signed both ways.
 
 use super::{Probe, SendError, Transport};
-use crate::auth::{CheckedResolver, KeyRing};
+use crate::auth::{AddressRule, KeyRing};
 use crate::cluster::Clock;
 use crate::domain::Executor;
-use crate::store::{Scope, SigningKey};
+use crate::store::{Scope, SigningKey, SqlStore};
 use async_trait::async_trait;
 use carillon_protocol::sign::{self, RequestParts, SignMethod, header};
 use carillon_protocol::{
@@ -32,13 +32,12 @@ const HEALTH_BYTES_MAX: usize = 16 * 1024;
 /// is shown as U+FFFD, which has three.
 const PAGE_GROWTH_MAX: usize = 3;
 
-/// How the node signs what it sends.
-const METHOD: SignMethod = SignMethod::HmacSha256;
-
-/// Sends to executors with the key of their app.
+/// Sends to executors, each with the key that it registered with.
 pub struct HttpTransport {
     client: Client,
     keys: Arc<KeyRing>,
+    store: SqlStore,
+    addresses: AddressRule,
     clock: Arc<dyn Clock>,
 }
 
@@ -47,17 +46,38 @@ impl HttpTransport {
     ///
     /// # Errors
     /// When the HTTP client cannot be made.
-    pub fn new(keys: Arc<KeyRing>, clock: Arc<dyn Clock>) -> reqwest::Result<Self> {
+    pub fn new(
+        keys: Arc<KeyRing>,
+        store: SqlStore,
+        addresses: AddressRule,
+        clock: Arc<dyn Clock>,
+    ) -> anyhow::Result<Self> {
         let client = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(REQUEST_TIMEOUT)
             .redirect(redirect::Policy::none())
             .no_proxy()
-            .dns_resolver(Arc::new(CheckedResolver))
+            .tls_backend_preconfigured(crate::tls::unused()?)
+            .dns_resolver(Arc::new(addresses.clone()))
             .tcp_nodelay(true)
             .pool_max_idle_per_host(8)
             .build()?;
-        Ok(Self { client, keys, clock })
+        Ok(Self { client, keys, store, addresses, clock })
+    }
+
+    /// The key that the executor registered with. When it has ended nothing is sent there any more:
+    /// whoever holds such a key is nobody's executor.
+    async fn key_of(&self, to: &Executor) -> Result<Arc<SigningKey>, SendError> {
+        let scope = Scope { tenant_id: to.tenant_id, app_id: to.app_id };
+        let find = || self.keys.find(&to.key_id, self.clock.now_ms()).filter(|key| key.scope == scope);
+        if let Some(key) = find() {
+            return Ok(key);
+        }
+        // It may have been made a moment ago, at another node.
+        self.keys.refresh_soon(&self.store).await;
+        find().ok_or_else(|| {
+            SendError::NotDelivered(format!("its key {} has ended; it must register with a valid one", to.key_id))
+        })
     }
 
     async fn call<Q: Serialize + Sync, A: DeserializeOwned>(
@@ -67,12 +87,10 @@ impl HttpTransport {
         message: &Q,
     ) -> Result<A, SendError> {
         let not_delivered = |detail: String| SendError::NotDelivered(detail);
-        let scope = Scope { tenant_id: to.tenant_id, app_id: to.app_id };
-        // The key that the executor knows; when it was revoked, any other of its app.
-        let own = self.keys.find(&to.key_id).filter(|key| key.scope == scope);
-        let key = own
-            .or_else(|| self.keys.of_app(scope))
-            .ok_or_else(|| not_delivered("the app has no valid key".to_owned()))?;
+        // Judged by today's rule, whatever it was when the executor registered.
+        self.addresses.check(&to.address).map_err(not_delivered)?;
+        let key = self.key_of(to).await?;
+        let method = key.demanded.unwrap_or_default();
         let body = serde_json::to_vec(message).map_err(|error| not_delivered(error.to_string()))?;
         let nonce = sign::nonce().map_err(|error| not_delivered(error.to_string()))?;
         let timestamp = self.clock.now_ms();
@@ -86,7 +104,7 @@ impl HttpTransport {
             timestamp,
             nonce: &nonce,
         };
-        let signature = parts.sign(METHOD, &key.key.secret, &body);
+        let signature = parts.sign(method, &key.key.secret, &body);
         let response = self
             .client
             .post(format!("{}{path}", to.address.trim_end_matches('/')))
@@ -95,7 +113,7 @@ impl HttpTransport {
             .header(header::KEY, &key.key.id)
             .header(header::TIMESTAMP, timestamp)
             .header(header::NONCE, &nonce)
-            .header(header::SIGN_METHOD, METHOD.as_str())
+            .header(header::SIGN_METHOD, method.as_str())
             .header(header::SIGN, signature)
             .header("content-type", "application/json")
             .body(body)
@@ -109,7 +127,7 @@ impl HttpTransport {
                     SendError::Unknown(detail)
                 }
             })?;
-        let reply: Reply<A> = read_signed(response, &key, &nonce).await?;
+        let reply: Reply<A> = read_signed(response, &key, method, &nonce).await?;
         match (reply.code, reply.data) {
             (Code::Ok, Some(data)) => Ok(data),
             (Code::Ok, None) => Err(SendError::Unknown("the reply has no data".to_owned())),
@@ -122,13 +140,13 @@ impl HttpTransport {
 async fn read_signed<A: DeserializeOwned>(
     mut response: Response,
     key: &SigningKey,
+    method: SignMethod,
     nonce: &str,
 ) -> Result<Reply<A>, SendError> {
     let unknown = |detail: String| SendError::Unknown(detail);
     let status = response.status().as_u16();
-    let given =
-        |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-    let (signature, method) = (given(header::SIGN), given(header::SIGN_METHOD));
+    let signature = response.headers().get(header::SIGN).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let signature = signature.ok_or_else(|| unknown("the reply is not signed".to_owned()))?;
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| unknown(chain(&error)))? {
         if body.len() + chunk.len() > BODY_BYTES_MAX {
@@ -136,7 +154,6 @@ async fn read_signed<A: DeserializeOwned>(
         }
         body.extend_from_slice(&chunk);
     }
-    let method = SignMethod::parse(&method).ok_or_else(|| unknown("the reply is not signed".to_owned()))?;
     let expected = sign::sign_reply(method, &key.key.secret, nonce, status, &body);
     if !sign::matches(&expected, &signature) {
         return Err(unknown("the reply's signature does not match".to_owned()));
@@ -206,6 +223,9 @@ impl Transport for HttpTransport {
     }
 
     async fn probe(&self, address: &str) -> Probe {
+        if self.addresses.check(address).is_err() {
+            return Probe::Unknown;
+        }
         let answer = self.client.get(format!("{}/health", address.trim_end_matches('/'))).send().await;
         match answer {
             Err(error) if is_refused(&error) => Probe::NobodyThere,

@@ -55,8 +55,24 @@ impl Conditions {
         self.within(&Reach::Of(places.iter().map(whole).collect()), tenant, None);
     }
 
-    pub fn finish(mut self, store: &SqlStore, order: &str, limit: u64) -> Statement {
+    /// The values, in the order of their markers.
+    pub fn into_values(self) -> Vec<Value> {
+        self.values
+    }
+
+    /// Text and values with an end to how many rows there are.
+    pub fn limited(mut self, order: &str, limit: u64) -> (String, Vec<Value>) {
         let at = self.push(limit);
-        Sql::new(store.backend, &format!("{} {order} LIMIT {{{at}}}", self.text)).bind_all(self.values)
+        (format!("{} {order} LIMIT {{{at}}}", self.text), self.values)
+    }
+
+    /// The statement as it stands, with `end` at its end.
+    pub fn finish_as(self, store: &SqlStore, end: &str) -> Statement {
+        Sql::new(store.backend, &format!("{} {end}", self.text)).bind_all(self.values)
+    }
+
+    pub fn finish(self, store: &SqlStore, order: &str, limit: u64) -> Statement {
+        let (text, values) = self.limited(order, limit);
+        Sql::new(store.backend, &text).bind_all(values)
     }
 }

@@ -42,17 +42,7 @@ impl DatabaseSettings {
     /// The address without its password, for messages.
     #[must_use]
     pub fn place(&self) -> String {
-        if self.url.starts_with("sqlite:") {
-            return self.url.clone();
-        }
-        // What cannot be parsed is not shown: the password may be anywhere in it.
-        let Ok(mut url) = url::Url::parse(&self.url) else {
-            return format!("{}://...", self.url.split(':').next().unwrap_or_default());
-        };
-        if url.set_password(None).is_err() {
-            return format!("{}://...", url.scheme());
-        }
-        url.to_string()
+        place(&self.url)
     }
 
     /// The address as the drivers know it; `mariadb:` is another word for `mysql:`.
@@ -64,6 +54,24 @@ impl DatabaseSettings {
         }
         Ok(url)
     }
+}
+
+/// The address of a database without its password, for messages.
+#[must_use]
+pub fn place(url: &str) -> String {
+    if url.starts_with("sqlite:") {
+        return url.to_owned();
+    }
+    // What cannot be parsed is not shown: the password may be anywhere in it.
+    let Ok(mut parsed) = url::Url::parse(url) else {
+        return format!("{}://...", url.split(':').next().unwrap_or_default());
+    };
+    // A query may hold one, too.
+    parsed.set_query(None);
+    if parsed.set_password(None).is_err() {
+        return format!("{}://...", parsed.scheme());
+    }
+    parsed.to_string()
 }
 
 /// The store on a real database. Cloning shares the pools.

@@ -1,11 +1,27 @@
-//! Task logs as the management API lists them.
+//! Task logs as the management API lists them: newest first, a page at a time, whatever the number of
+//! rows.
+//!
+//! Each list goes by the index that fits its filters best ([`Way`]); what this index does not know
+//! is looked for step by step, for a bounded time ([`SCAN_TIME`]). A page that is not full for this
+//! reason names the place from which the next one goes on.
 
 use super::conditions::Conditions;
 use super::rows::{self, HANDED_COUNT};
 use super::{HandedRun, Result, SqlStore};
-use crate::domain::{Reach, Status};
-use sea_orm::{DbErr, QueryResult};
+use crate::domain::{Origin, Reach, Reason, Run, Status};
+use sea_orm::{DatabaseBackend, DbErr, QueryResult};
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// Rows that one statement looks at for what its index does not know: rows that lie far apart take
+/// a read from disk each.
+const SCAN_STEP: u64 = 500;
+
+/// Such statements for one page at most …
+const SCAN_STEPS_MAX: usize = 40;
+
+/// … and no further one after this long: the page is not full then, and names where to go on.
+const SCAN_TIME: Duration = Duration::from_millis(50);
 
 /// A task log as the API shows it.
 #[derive(Debug, Clone)]
@@ -38,50 +54,214 @@ pub struct ShardCounts {
     pub succeeded: i64,
 }
 
+/// A place in a list: what its last row has in the columns of its order.
+pub type Place = Vec<i64>;
+
 /// Which logs to list, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct LogFilter {
     /// Only this tenant.
     pub tenant_id: Option<i64>,
+    /// Only this app.
+    pub app_id: Option<i64>,
     /// Only of this task.
     pub task_id: Option<i64>,
     /// Only in this state.
     pub status: Option<Status>,
+    /// Only for this reason.
+    pub reason: Option<Reason>,
+    /// Only what was made so.
+    pub origin: Option<Origin>,
+    /// Only what this executor has or had.
+    pub executor_id: Option<i64>,
     /// Only shards of this parent.
     pub parent_id: Option<i64>,
     /// Only this log.
     pub id: Option<i64>,
-    /// Fired before this instant and, at it, with a smaller id.
-    pub before: Option<(i64, i64)>,
+    /// From this instant on, ms.
+    pub from: Option<i64>,
+    /// Before this instant, ms.
+    pub until: Option<i64>,
+    /// After this place of the list.
+    pub before: Option<Place>,
     /// At most so many.
     pub limit: u64,
 }
 
+/// A page of logs.
+#[derive(Debug, Clone)]
+pub struct LogPage {
+    /// The logs.
+    pub logs: Vec<LogView>,
+    /// From where the next page goes on; nothing when this is the last.
+    pub next: Option<Place>,
+}
+
+/// The index that a list goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// One row.
+    Id(i64),
+    /// A task's, by fire time.
+    Task(i64),
+    /// A state's, by due time: of what is not ended, or of all tenants.
+    Status(Status),
+    /// What ended badly in one tenant, by due time.
+    Bad(i64, Status),
+    /// A tenant's, by fire time.
+    Tenant(i64),
+    /// All, by fire time.
+    All,
+}
+
+impl Way {
+    fn of(reach: &Reach, filter: &LogFilter) -> Self {
+        let only = match reach {
+            Reach::Of(places) if places.len() == 1 => Some(places[0].tenant_id),
+            _ => None,
+        };
+        let tenant = filter.tenant_id.or(only);
+        match (filter.id, filter.task_id, filter.status, tenant) {
+            (Some(id), ..) => Self::Id(id),
+            (_, Some(task), ..) => Self::Task(task),
+            (_, _, Some(status), _) if !status.is_terminal() => Self::Status(status),
+            (_, _, Some(status), Some(tenant)) if status != Status::Succeeded => Self::Bad(tenant, status),
+            (_, _, Some(status), None) if status != Status::Succeeded => Self::Status(status),
+            (_, _, _, Some(tenant)) => Self::Tenant(tenant),
+            _ => Self::All,
+        }
+    }
+
+    /// The columns of its index, which the list is in the order of; the first is a time.
+    fn order(self) -> &'static [&'static str] {
+        match self {
+            Self::Status(_) => &["due_time", "tenant_id", "priority", "id"],
+            Self::All => &["fire_time", "task_id", "id"],
+            Self::Bad(..) => &["due_time", "id"],
+            Self::Id(_) | Self::Task(_) | Self::Tenant(_) => &["fire_time", "id"],
+        }
+    }
+
+    /// As the statement says it.
+    fn order_by(self) -> String {
+        let columns: Vec<String> = self.order().iter().map(|column| format!("l.{column} DESC")).collect();
+        format!("ORDER BY {}", columns.join(", "))
+    }
+
+    /// Where a log stands in the list.
+    fn place(self, run: &Run) -> Place {
+        let of = |column: &&str| match *column {
+            "due_time" => run.due_time,
+            "fire_time" => run.fire_time,
+            "tenant_id" => run.tenant_id,
+            "task_id" => run.task_id,
+            "priority" => run.priority.into(),
+            _ => run.id,
+        };
+        self.order().iter().map(of).collect()
+    }
+
+    fn bound(self, wanted: &mut Conditions, backend: DatabaseBackend) {
+        match self {
+            Self::Id(id) => wanted.and("l.id = ", Some(id)),
+            Self::Task(task) => wanted.and("l.task_id = ", Some(task)),
+            Self::Status(status) => wanted.and("l.status = ", Some(status as i32)),
+            Self::Bad(tenant, status) => {
+                wanted.and("l.tenant_id = ", Some(tenant));
+                // As the index has it (m0007_log_lists).
+                let bad = match backend {
+                    DatabaseBackend::MySql => "l.bad_status = ",
+                    _ => "(CASE WHEN l.status > 10 THEN l.status END) = ",
+                };
+                wanted.and(bad, Some(status as i32));
+            }
+            Self::Tenant(tenant) => wanted.and("l.tenant_id = ", Some(tenant)),
+            Self::All => {}
+        }
+    }
+}
+
 impl SqlStore {
-    /// Lists logs within reach, newest fire first.
-    pub async fn list_logs(&self, reach: &Reach, filter: &LogFilter) -> Result<Vec<LogView>> {
-        let head = format!(
-            "SELECT {}, n.name, l.started_at, l.queued_at, l.message, l.output FROM task_log l \
-             JOIN tenant n ON n.id = l.tenant_id WHERE l.id > {{1}}",
+    /// The log of that id, within reach.
+    pub async fn log(&self, reach: &Reach, id: i64) -> Result<Option<LogView>> {
+        let filter = LogFilter { id: Some(id), limit: 1, ..LogFilter::default() };
+        Ok(self.list_logs(reach, &filter).await?.logs.into_iter().next())
+    }
+
+    /// Lists logs within reach, newest first.
+    pub async fn list_logs(&self, reach: &Reach, filter: &LogFilter) -> Result<LogPage> {
+        let way = Way::of(reach, filter);
+        let is_narrow = is_narrow(way, reach, filter);
+        let begun = Instant::now();
+        let mut rest = filter.clone();
+        let mut page = LogPage { logs: Vec::new(), next: None };
+        for _ in 0..SCAN_STEPS_MAX {
+            let found = self.look(way, reach, &rest, is_narrow).await?;
+            rest.limit -= found.len() as u64;
+            page.logs.extend(found);
+            page.next = match page.logs.last().filter(|_| rest.limit == 0) {
+                Some(last) => Some(way.place(&last.handed.run)),
+                None if is_narrow => self.scanned_to(way, &rest).await?,
+                None => None,
+            };
+            if rest.limit == 0 || page.next.is_none() || begun.elapsed() > SCAN_TIME {
+                break;
+            }
+            rest.before.clone_from(&page.next);
+        }
+        self.count_shards(&mut page.logs).await?;
+        Ok(page)
+    }
+
+    /// Those of the next rows of a way that fit.
+    async fn look(&self, way: Way, reach: &Reach, filter: &LogFilter, is_narrow: bool) -> Result<Vec<LogView>> {
+        let order = way.order_by();
+        let most = if is_narrow { SCAN_STEP } else { filter.limit };
+        let (found, values) = self.scan(way, filter).limited(&order, most);
+        // First the index, then the rows, then the names: MySQL would begin with the tenants.
+        let join = if self.backend == DatabaseBackend::MySql { "STRAIGHT_JOIN" } else { "JOIN" };
+        let text = format!(
+            "SELECT {}, n.name, l.started_at, l.queued_at, l.message, l.output FROM (SELECT l.id FROM task_log l WHERE \
+             {found}) s {join} task_log l ON l.id = s.id {join} tenant n ON n.id = l.tenant_id WHERE 1 = 1",
             rows::HANDED_COLUMNS
         );
-        let mut wanted = Conditions::new(head, vec![0i64.into()]);
-        wanted.within(reach, "l.tenant_id", Some("l.app_id"));
-        wanted.and("l.tenant_id = ", filter.tenant_id);
-        wanted.and("l.task_id = ", filter.task_id);
-        wanted.and("l.status = ", filter.status.map(|status| status as i32));
-        wanted.and("l.parent_id = ", filter.parent_id);
-        wanted.and("l.id = ", filter.id);
-        if let Some((fire_time, id)) = filter.before {
-            wanted.and("l.fire_time <= ", Some(fire_time));
-            let at = wanted.push(fire_time);
-            let id = wanted.push(id);
-            wanted.text = format!("{} AND (l.fire_time < {{{at}}} OR l.id < {{{id}}})", wanted.text);
+        let mut wanted = Conditions::new(text, values);
+        narrow(&mut wanted, reach, filter);
+        self.query_raw("list task logs", wanted.finish(self, &order, filter.limit), log_view).await
+    }
+
+    /// The rows that the way's index finds from the filter's place on.
+    fn scan(&self, way: Way, filter: &LogFilter) -> Conditions {
+        let time = way.order()[0];
+        let mut scan = Conditions::new("1 = 1".to_owned(), Vec::new());
+        way.bound(&mut scan, self.backend);
+        scan.and(&format!("l.{time} >= "), filter.from);
+        scan.and(&format!("l.{time} < "), filter.until);
+        if let Some(place) = &filter.before {
+            // For the index: databases do not see it in what follows.
+            scan.and(&format!("l.{time} <= "), place.first().copied());
+            let mut after = String::new();
+            for (column, value) in way.order().iter().zip(place).rev() {
+                let at = scan.push(*value);
+                after = match after.as_str() {
+                    "" => format!("l.{column} < {{{at}}}"),
+                    more => format!("l.{column} < {{{at}}} OR (l.{column} = {{{at}}} AND ({more}))"),
+                };
+            }
+            scan.text = format!("{} AND ({after})", scan.text);
         }
-        let statement = wanted.finish(self, "ORDER BY l.fire_time DESC, l.id DESC", filter.limit);
-        let mut logs = self.query_raw("list task logs", statement, log_view).await?;
-        self.count_shards(&mut logs).await?;
-        Ok(logs)
+        scan
+    }
+
+    /// Where a bounded look ended; nothing when it saw everything there is.
+    async fn scanned_to(&self, way: Way, filter: &LogFilter) -> Result<Option<Place>> {
+        let columns = way.order();
+        let scan = self.scan(way, filter);
+        let head = format!("SELECT l.{} FROM task_log l WHERE {}", columns.join(", l."), scan.text);
+        let last = Conditions::new(head, scan.into_values());
+        let statement = last.finish_as(self, &format!("{} LIMIT 1 OFFSET {}", way.order_by(), SCAN_STEP - 1));
+        let read = |row: &QueryResult| (0..columns.len()).map(|at| number(row, at, columns[at])).collect();
+        Ok(self.query_raw("list task logs", statement, read).await?.into_iter().next())
     }
 
     /// How far sharded runs have come.
@@ -99,6 +279,48 @@ impl SqlStore {
         }
         Ok(())
     }
+}
+
+/// A column of an order; priorities are 32 bits wide.
+fn number(row: &QueryResult, at: usize, column: &str) -> std::result::Result<i64, DbErr> {
+    match column {
+        "priority" => row.try_get_by_index::<i32>(at).map(i64::from),
+        _ => row.try_get_by_index(at),
+    }
+}
+
+/// Whether there are conditions that the way's index does not know.
+fn is_narrow(way: Way, reach: &Reach, filter: &LogFilter) -> bool {
+    let is_whole = match reach {
+        Reach::All => true,
+        Reach::Of(places) => matches!(
+            (way, &places[..]),
+            (Way::Tenant(tenant) | Way::Bad(tenant, _), [only]) if only.tenant_id == tenant && only.apps.is_empty()
+        ),
+    };
+    let status = filter.status.filter(|_| !matches!(way, Way::Status(_) | Way::Bad(..)));
+    let tenant = filter.tenant_id.filter(|_| !matches!(way, Way::Tenant(_) | Way::Bad(..)));
+    let others = [filter.app_id, filter.executor_id, filter.parent_id, tenant];
+    let task = filter.task_id.filter(|_| !matches!(way, Way::Task(_)));
+    !is_whole
+        || status.is_some()
+        || task.is_some()
+        || others.iter().any(Option::is_some)
+        || filter.reason.is_some()
+        || filter.origin.is_some()
+}
+
+/// Adds every condition; those of the way's index cost nothing more.
+fn narrow(wanted: &mut Conditions, reach: &Reach, filter: &LogFilter) {
+    wanted.within(reach, "l.tenant_id", Some("l.app_id"));
+    wanted.and("l.tenant_id = ", filter.tenant_id);
+    wanted.and("l.app_id = ", filter.app_id);
+    wanted.and("l.task_id = ", filter.task_id);
+    wanted.and("l.status = ", filter.status.map(|status| status as i32));
+    wanted.and("l.reason = ", filter.reason.map(Reason::as_str));
+    wanted.and("l.origin = ", filter.origin.map(Origin::as_str));
+    wanted.and("l.executor_id = ", filter.executor_id);
+    wanted.and("l.parent_id = ", filter.parent_id);
 }
 
 fn log_view(row: &QueryResult) -> std::result::Result<LogView, DbErr> {

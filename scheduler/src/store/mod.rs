@@ -26,6 +26,7 @@ mod executors;
 mod follow;
 mod handing;
 mod housekeeping;
+mod keys;
 mod links;
 mod logs;
 mod migrate;
@@ -45,15 +46,16 @@ mod users;
 
 pub use audit::AuditFilter;
 pub use calendars::CalendarView;
-pub use connect::{DatabaseSettings, SqlStore};
+pub use connect::{DatabaseSettings, SqlStore, place};
 pub use error::{StoreError, StoreErrorKind};
-pub use logs::{LogFilter, LogView, ShardCounts};
+pub use keys::{KeyUse, KeyView, KeyWords, SigningKey};
+pub use logs::{LogFilter, LogPage, LogView, ShardCounts};
 pub use roles::RoleView;
 pub use rules::ExecutorRule;
 pub use sessions::{SessionView, TokenView};
 pub use starting::{NewRun, StartedRun};
 pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent};
-pub use tenants::{AppFilter, AppView, NewKey, SigningKey, TenantView};
+pub use tenants::{AppFilter, AppView, TenantView};
 pub use users::{GrantView, NewGrant, UserFilter, UserRow, UserView};
 
 use crate::domain::failure::{self, Attempt};
@@ -532,6 +534,18 @@ pub trait FollowStore: Send + Sync {
     -> Result<Option<Followed>>;
 }
 
+/// Whose key signed an executor's message, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct Signer<'a> {
+    /// Owner of the key.
+    pub scope: Scope,
+    /// The key.
+    pub key_id: &'a str,
+    /// By the executor's clock, ms. Of each kind of message only one that is newer than those
+    /// before it counts, so that none can be repeated, wherever and whenever.
+    pub signed_at: i64,
+}
+
 /// A heartbeat to commit.
 #[derive(Debug, Clone)]
 pub struct ExecutorBeat {
@@ -539,8 +553,6 @@ pub struct ExecutorBeat {
     pub executor_id: i64,
     /// As sent; another instance's beat does not count.
     pub instance: String,
-    /// Whose key signed it.
-    pub scope: Scope,
     /// Accepted, not started.
     pub held: usize,
     /// Started, not ended.
@@ -553,23 +565,24 @@ pub struct ExecutorBeat {
 #[async_trait]
 pub trait ExecutorStore: Send + Sync {
     /// Registers a process or refreshes its description. A process seen for the first time
-    /// replaces whoever was at its address; one that was replaced itself does not come back. Makes a stopped task of each handler never seen before. `key_id` is the key
-    /// that signed it; `new_id` makes ids.
+    /// replaces whoever was at its address; one that was replaced itself does not come back. Makes
+    /// a stopped task of each handler never seen before. A message that is not newer than the last
+    /// registration is [`StoreErrorKind::Outdated`]. `new_id` makes ids.
     async fn register(
         &self,
-        scope: Scope,
-        key_id: &str,
+        signer: &Signer<'_>,
         register: &Register,
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) -> Result<i64>;
-    /// Commits heartbeats by the database's clock; answers the executors that are known.
-    async fn beat(&self, beats: &[ExecutorBeat]) -> Result<HashSet<i64>>;
+    /// Commits a heartbeat by the database's clock; answers whether the executor is known. One
+    /// that is not newer than the last is [`StoreErrorKind::Outdated`].
+    async fn beat(&self, signer: &Signer<'_>, beat: &ExecutorBeat) -> Result<bool>;
     /// After an executor's silence: bumps the version of every run that is still its own, so that
     /// whoever judged it before loses the race; answers those. The others it must drop.
     async fn reconfirm(&self, scope: Scope, executor_id: i64, runs: &[RunKey]) -> Result<HashSet<RunKey>>;
-    /// Marks an executor as gone (`left`) or as taking no new runs.
-    async fn retire(&self, scope: Scope, executor_id: i64, left: bool, now: i64) -> Result<()>;
+    /// Marks an executor as gone (`left`) or as taking no new runs, unless it has registered since.
+    async fn retire(&self, signer: &Signer<'_>, executor_id: i64, left: bool, now: i64) -> Result<()>;
     /// Executors with a heartbeat at or after `since` that are not gone.
     async fn executors(&self, since: i64) -> Result<Vec<Executor>>;
     /// These executors with their last heartbeat and when they went, dead or alive.

@@ -85,6 +85,7 @@ pub struct Statements {
     pub watch_runs: Sql,
     pub children_of: Sql,
     // executors
+    pub signing_keys: Sql,
     pub executor_beat: Sql,
     pub executor_known: Sql,
     pub reconfirm: Sql,
@@ -523,13 +524,16 @@ impl Statements {
                  ORDER BY p.child_id, p.id",
                 rows(backend, 1, ID)
             )),
-            executor_beat: from(
-                "executor",
-                "heartbeat_at = {now}, held = v.n_held, running = v.n_running, draining = v.n_draining",
-                BEAT,
-                BEAT_ON,
+            signing_keys: sql(
+                "SELECT k.id, k.secret, k.tenant_id, k.app_id, t.name, a.name, k.expires_at, a.sign_method FROM app_key k \
+                 JOIN tenant t ON t.id = k.tenant_id JOIN app a ON a.id = k.app_id AND a.tenant_id = k.tenant_id \
+                 WHERE k.revoked_at = 0 AND (k.expires_at = 0 OR k.expires_at > {now})",
             ),
-            executor_known: sql(&format!("SELECT l.id FROM {} JOIN executor l ON {BEAT_ON}", rows(backend, 1, BEAT))),
+            executor_beat: sql(&format!(
+                "UPDATE executor SET heartbeat_at = {{now}}, held = {{5}}, running = {{6}}, draining = {{7}}, \
+                 beat_signed_at = {{8}} WHERE {BEAT_OF} AND (beat_signed_at < {{8}} OR beat_signed_at > {{now}} + 1000)"
+            )),
+            executor_known: sql(&format!("SELECT id FROM executor WHERE {BEAT_OF}")),
             reconfirm: from("task_log", "version = l.version + 1", RUN_KEY, STILL_HELD),
             reconfirmed: sql(&format!(
                 "SELECT l.id, l.attempt FROM {} JOIN task_log l ON {STILL_HELD}",
@@ -643,17 +647,8 @@ const RUN_KEY: &[(&str, Kind)] = &[("id", Kind::Big), ("attempt", Kind::Int)];
 const STILL_HELD: &str = "l.id = v.n_id AND l.attempt = v.n_attempt AND +l.status = 2 AND l.executor_id = {2} \
      AND l.tenant_id = {3} AND l.app_id = {4}";
 
-const BEAT: &[(&str, Kind)] = &[
-    ("id", Kind::Big),
-    ("instance", Kind::Text),
-    ("tenant_id", Kind::Big),
-    ("app_id", Kind::Big),
-    ("held", Kind::Int),
-    ("running", Kind::Int),
-    ("draining", Kind::Int),
-];
-const BEAT_ON: &str = "l.id = v.n_id AND l.instance = v.n_instance AND l.tenant_id = v.n_tenant_id \
-     AND l.app_id = v.n_app_id AND l.gone_at = 0";
+/// The executor that a heartbeat is of.
+const BEAT_OF: &str = "id = {1} AND instance = {2} AND tenant_id = {3} AND app_id = {4} AND gone_at = 0";
 
 /// A share as half of all rows in PostgreSQL's eyes: a plain comparison of an expression would be
 /// one row in two hundred, for which it reads and sorts everything that is due.

@@ -54,7 +54,8 @@ impl Installation {
         command.env("CARILLON__API__TOKEN", TOKEN);
         command.envs(settings.iter().copied()).stdout(Stdio::null()).stderr(log);
         let node = command.spawn().unwrap();
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let tls = carillon::tls::unused().unwrap();
+        let http = reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy().build().unwrap();
         let mut installation = Self { folder, url: format!("http://127.0.0.1:{port}"), node, http };
         installation.ready().await;
         installation.write("data/api-token", TOKEN);

@@ -81,7 +81,7 @@ impl Admin for SqlAdmin {
 
     async fn logs(&self, task: i64) -> Vec<LogView> {
         let filter = LogFilter { task_id: Some(task), limit: 10_000, ..LogFilter::default() };
-        let mut logs = self.store.list_logs(&Reach::All, &filter).await.unwrap();
+        let mut logs = self.store.list_logs(&Reach::All, &filter).await.unwrap().logs;
         logs.sort_by_key(|log| (log.handed.run.fire_time, log.handed.run.shard_index));
         logs
     }

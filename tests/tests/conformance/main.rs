@@ -36,6 +36,24 @@ macro_rules! cases {
     };
 }
 
+/// `databases!(name, …)` makes a test of each function for each database.
+macro_rules! databases {
+    ($($case:ident),+ $(,)?) => {
+        $(mod $case {
+            databases!(@one $case sqlite Sqlite);
+            databases!(@one $case mariadb MariaDb);
+            databases!(@one $case postgres Postgres);
+        })+
+    };
+    (@one $case:ident $name:ident $kind:ident) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() {
+            let (world, store) = crate::fixture::World::sql_with_store(carillon_tests::Kind::$kind).await;
+            super::$case(world, store).await;
+        }
+    };
+}
+
 mod admin;
 mod fixture;
 
@@ -57,6 +75,8 @@ mod rules;
 
 mod executors;
 mod follow;
+mod keys;
+mod lists;
 mod outcome;
 mod retention;
 

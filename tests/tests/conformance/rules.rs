@@ -6,28 +6,10 @@ use carillon::domain::rules::{MaintenanceWindow, WindowAction};
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{Origin, Reach, Status};
 use carillon::store::{
-    AppFilter, AppView, Backfill, BackfillStore, ClaimStore, ExecutorRule, ExecutorStore, PlanStore, RuleStore,
+    AppFilter, AppView, Backfill, BackfillStore, ClaimStore, ExecutorRule, ExecutorStore, PlanStore, RuleStore, Signer,
     SqlStore, StoreErrorKind,
 };
 use carillon_protocol::Register;
-
-/// `databases!(name, …)` makes a test of each function for each database.
-macro_rules! databases {
-    ($($case:ident),+ $(,)?) => {
-        $(mod $case {
-            databases!(@one $case sqlite Sqlite);
-            databases!(@one $case mariadb MariaDb);
-            databases!(@one $case postgres Postgres);
-        })+
-    };
-    (@one $case:ident $name:ident $kind:ident) => {
-        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        async fn $name() {
-            let (world, store) = crate::fixture::World::sql_with_store(carillon_tests::Kind::$kind).await;
-            super::$case(world, store).await;
-        }
-    };
-}
 
 databases!(
     rules_are_read_when_they_change,
@@ -82,7 +64,8 @@ async fn executors_keep_what_a_person_said_of_their_address(world: World, store:
         handlers: Vec::new(),
     };
     let new_id = || world.id();
-    store.register(world.scope, "key", &register("one"), &new_id, world.now).await.unwrap();
+    let signer = |signed_at| Signer { scope: world.scope, key_id: "key", signed_at };
+    store.register(&signer(1), &register("one"), &new_id, world.now).await.unwrap();
     let seen = async || {
         let found = store.executors(0).await.unwrap();
         found.iter().map(|executor| (executor.weight, executor.disabled, executor.capacity)).collect::<Vec<_>>()
@@ -92,7 +75,7 @@ async fn executors_keep_what_a_person_said_of_their_address(world: World, store:
     let address = "http://10.0.0.1:1";
     store.set_executor_rule(world.id(), world.scope, address, &rule(40, true), world.now).await.unwrap();
     assert_eq!(seen().await, [(40, true, 9)]);
-    store.register(world.scope, "key", &register("two"), &new_id, world.now).await.unwrap();
+    store.register(&signer(2), &register("two"), &new_id, world.now).await.unwrap();
     assert_eq!(seen().await, [(40, true, 9)], "the next process at the address inherits it");
     store.set_executor_rule(world.id(), world.scope, address, &rule(2, false), world.now).await.unwrap();
     assert_eq!(seen().await, [(2, false, 9)]);

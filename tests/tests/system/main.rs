@@ -68,8 +68,19 @@ mod preview;
 mod schedules;
 
 mod clocks;
+mod keys;
+mod tls;
 mod waiting;
 mod wire;
+
+mod abuse;
+mod audit;
+mod escalation;
+mod every_operation;
+mod last_admin;
+mod sessions;
+mod tokens;
+mod two_admins;
 
 mod backfills;
 mod bad_api_input;

@@ -2,8 +2,9 @@
 
 use super::NodeArgs;
 use crate::domain::FieldError;
+use crate::tls;
 use anyhow::{Context, anyhow, bail};
-use reqwest::{Client, Method, StatusCode, redirect};
+use reqwest::{Certificate, Client, ClientBuilder, Method, StatusCode, redirect};
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
@@ -48,11 +49,12 @@ impl Node {
     /// The node that the arguments name; it is not asked yet.
     pub fn of(args: &NodeArgs) -> anyhow::Result<Self> {
         let url = args.url.trim_end_matches('/');
-        let base = Url::parse(url).ok().filter(|url| url.scheme() == "http" && url.has_host());
-        let base = base
-            .with_context(|| format!("`{url}` is no address of a node; http://host:port is (--url, CARILLON_URL)"))?;
+        let base = Url::parse(url).ok().filter(|url| ["http", "https"].contains(&url.scheme()) && url.has_host());
+        let base = base.with_context(|| {
+            format!("`{url}` is no address of a node; http://host:port or https://host:port is (--url, CARILLON_URL)")
+        })?;
         let (token, token_from) = token(args.token_file.as_deref())?;
-        let client = Client::builder()
+        let client = trusting(&base, args.ca_file.as_deref())?
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(ANSWER_TIMEOUT)
             // The token is for this node and for nobody on the way.
@@ -114,6 +116,21 @@ impl Node {
         }
         anyhow!(error).context(format!("the node at {base} broke off; look with --dry-run what it has done"))
     }
+}
+
+/// A client that trusts the authorities of `ca_file`, or the machine's.
+fn trusting(base: &Url, ca_file: Option<&Path>) -> anyhow::Result<ClientBuilder> {
+    let client = Client::builder();
+    if base.scheme() == "http" {
+        return Ok(client.tls_backend_preconfigured(tls::unused()?));
+    }
+    let Some(file) = ca_file else { return Ok(client) };
+    let unusable = || format!("the file {} (--ca-file, CARILLON_CA_FILE) cannot be used", file.display());
+    let authorities = Certificate::from_pem_bundle(&tls::read(file).with_context(unusable)?).with_context(unusable)?;
+    if authorities.is_empty() {
+        bail!("{}: it holds no certificate in PEM", unusable());
+    }
+    Ok(client.tls_certs_only(authorities))
 }
 
 /// The token, and where it comes from. Never from an argument: those are seen by everybody on the

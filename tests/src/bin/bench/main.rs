@@ -8,6 +8,7 @@ mod counters;
 mod database;
 mod idle;
 mod install;
+mod lists;
 mod options;
 mod proc;
 mod records;
@@ -44,6 +45,7 @@ async fn main() -> ExitCode {
 async fn measure(options: &Options) -> Result<Value> {
     let bench = Bench { server: Server::start(options.database).await?, programs: options.programs.clone() };
     let mut figures = match (options.burst, options.idle_tasks, options.rate) {
+        _ if options.lists.is_some() => lists::measure(&bench, options.lists.unwrap_or_default()).await?,
         (Some(runs), ..) => {
             let (variant, nodes, seconds) = (options.variant, options.nodes, options.seconds);
             burst::measure(&bench, burst::Plan { runs, variant, nodes, seconds }).await?

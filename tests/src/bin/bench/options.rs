@@ -12,7 +12,7 @@ pub struct Options {
     #[arg(long)]
     pub database: Kind,
     /// Fires per second; `max` searches for the highest rate that is sustained.
-    #[arg(long, value_parser = rate, required_unless_present_any = ["idle_tasks", "burst"])]
+    #[arg(long, value_parser = rate, required_unless_present_any = ["idle_tasks", "burst", "lists"])]
     pub rate: Option<Rate>,
     /// Length of the measured window; a multiple of 5 holds whole rounds of the node's workers.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
@@ -23,6 +23,9 @@ pub struct Options {
     /// Instead of a rate: a tenant with so many runs due at one instant, beside one that fires every second.
     #[arg(long, value_name = "N", conflicts_with_all = ["rate", "idle_tasks"])]
     pub burst: Option<u32>,
+    /// Instead of a rate: lists of task logs among so many.
+    #[arg(long, value_name = "N", conflicts_with_all = ["rate", "idle_tasks", "burst"])]
+    pub lists: Option<u32>,
     /// Where the burst comes from.
     #[arg(long, default_value = "overdue", requires = "burst")]
     pub variant: Variant,

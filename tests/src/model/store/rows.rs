@@ -250,6 +250,8 @@ pub(super) struct ExecutorRow {
     pub(super) tags: Vec<String>,
     pub(super) description: String,
     pub(super) gone_at: i64,
+    pub(super) register_signed_at: i64,
+    pub(super) beat_signed_at: i64,
 }
 
 impl State {
