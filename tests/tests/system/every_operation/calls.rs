@@ -214,7 +214,13 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
             let (task, backfill) = place.backfill(api).await;
             about(&[&task, &backfill])
         }
-        "show_task_log" | "cancel_run" => about(&[&place.task_log(api).await]),
+        "show_task_log" | "cancel_run" | "read_log_output" => about(&[&place.task_log(api).await]),
+        "follow_log_output" => {
+            let log = place.task_log(api).await;
+            // Else it would be followed for minutes.
+            api.cancel(log).await;
+            about(&[&log])
+        }
 
         "create_user" => with(Call::default(), json!({ "name": fresh("user"), "tenant": tenant })),
         "show_user" | "delete_user" | "reset_password" | "end_user_sessions" => about(&[&place.user(api).await]),
