@@ -164,13 +164,7 @@ impl Gate {
 
     /// Begins a session for a user who has proved who he is, and notes it in the audit. It is always
     /// a new one: what the caller had before does not become it.
-    pub async fn begin(
-        &self,
-        user: UserView,
-        from: &Visit<'_>,
-        note: AuditNote,
-        now: i64,
-    ) -> Result<SignedIn, Denied> {
+    pub async fn begin(&self, user: UserView, from: &Visit<'_>, note: AuditNote, now: i64) -> Result<SignedIn, Denied> {
         let token = new_secret(SESSION_PREFIX).map_err(Denied::Random)?;
         let session = SessionView {
             hash: hash_of(&token),
