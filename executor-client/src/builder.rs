@@ -4,7 +4,9 @@ use crate::executor::Executor;
 use crate::handler::{Handler, Handlers, Typed};
 use crate::journal::Journal;
 use crate::node::{Identity, Node};
+use crate::output::Limits;
 use crate::settings::{Settings, default};
+use crate::tls::TlsFiles;
 use crate::{BuildError, HandlerInfo, Output, SignMethod, TaskContext, TaskError};
 use carillon_protocol::sign::Key;
 use serde::Serialize;
@@ -15,6 +17,9 @@ use std::net::{IpAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Less than this of a run's output is not worth keeping, bytes.
+const OUTPUT_RUN_BYTES_MIN: u64 = 4 * 1024;
 
 /// Collects settings and handlers; see [`Executor::builder`].
 #[must_use]
@@ -31,11 +36,13 @@ pub struct ExecutorBuilder {
     pub(crate) tags: Vec<String>,
     pub(crate) capacity: usize,
     pub(crate) journal_dir: PathBuf,
+    pub(crate) tls: TlsFiles,
     ports_tried: u16,
     description: String,
     version: String,
     held_max: usize,
     journal_bytes_max: usize,
+    pub(crate) output: Limits,
     drain_timeout: Duration,
     cancel_grace: Duration,
     handlers: Handlers,
@@ -69,11 +76,17 @@ impl ExecutorBuilder {
             tags: Vec::new(),
             capacity: default::CAPACITY,
             journal_dir: default::JOURNAL_DIR.into(),
+            tls: TlsFiles::default(),
             ports_tried: default::PORTS_TRIED,
             description: String::new(),
             version: String::new(),
             held_max: default::HELD_MAX,
             journal_bytes_max: default::JOURNAL_BYTES_MAX,
+            output: Limits {
+                run_bytes: default::OUTPUT_RUN_BYTES_MAX,
+                total_bytes: default::OUTPUT_BYTES_MAX,
+                age: default::OUTPUT_AGE_MAX,
+            },
             drain_timeout: default::DRAIN_TIMEOUT,
             cancel_grace: default::CANCEL_GRACE,
             handlers: Handlers::default(),
@@ -81,10 +94,25 @@ impl ExecutorBuilder {
         }
     }
 
-    /// A scheduler node, `http://host:port`. Call it once per node: they are tried in this
+    /// A scheduler node, `http://host:port` or `https://host:port`. Call it once per node: they are tried in this
     /// order, and the one that works is kept until it fails.
     pub fn scheduler(mut self, url: impl Into<String>) -> Self {
         self.schedulers.push(url.into());
+        self
+    }
+
+    /// Authorities (PEM) that the certificates of `https` nodes must come from, instead of the
+    /// machine's own.
+    pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.tls.ca = Some(path.into());
+        self
+    }
+
+    /// The certificate (PEM, with the chain to its authority) and its private key (PEM) that this
+    /// executor shows to nodes that ask for one.
+    pub fn client_certificate(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.tls.certificate = Some(certificate.into());
+        self.tls.key = Some(key.into());
         self
     }
 
@@ -183,6 +211,28 @@ impl ExecutorBuilder {
         self
     }
 
+    /// How much of what one run logs is kept, bytes; default 1 MiB. The rest is not kept, and the
+    /// last line says so.
+    pub fn output_run_bytes_max(mut self, bytes: u64) -> Self {
+        self.output.run_bytes = bytes;
+        self
+    }
+
+    /// How much room on the disk the output of all runs of this process may take, bytes; default
+    /// 256 MiB. What was written longest ago makes room. 0 keeps no output at all.
+    ///
+    /// It lies in the journal directory, where the next process finds it.
+    pub fn output_bytes_max(mut self, bytes: u64) -> Self {
+        self.output.total_bytes = bytes;
+        self
+    }
+
+    /// How long the output of a run is kept after its last line; default 5 days.
+    pub fn output_age_max(mut self, age: Duration) -> Self {
+        self.output.age = age;
+        self
+    }
+
     /// How long a shutdown waits for running handlers; default 30 s.
     pub fn drain_timeout(mut self, limit: Duration) -> Self {
         self.drain_timeout = limit;
@@ -264,8 +314,9 @@ impl ExecutorBuilder {
             self.bind.parse().map_err(|_| invalid("bind", format!("`{}` is not an IP address", self.bind)))?;
         let nodes = self.schedulers.iter().map(|url| node(url)).collect::<Result<Vec<_>, _>>()?;
         if let Some(address) = &self.address {
-            check_url("address", address)?;
+            check_url("address", address, &["http"])?;
         }
+        let tls = self.tls.open(nodes.iter().any(|node| node.base.starts_with("https:")))?;
         let (journal, pending) = Journal::open(&self.journal_dir, &self.tenant, &self.app)?;
         let listener = listen(bind, self.port, self.ports_tried)?;
         let port = listener.local_addr().map_err(|e| BuildError::Environment(e.to_string()))?.port();
@@ -289,7 +340,7 @@ impl ExecutorBuilder {
             handlers: self.handlers,
         };
         let journal = (journal, pending, self.journal_bytes_max);
-        Executor::assemble(settings, nodes, identity, listener, journal)
+        Executor::assemble(settings, (nodes, tls), identity, listener, journal, self.output)
     }
 
     fn check(&self) -> Result<(), BuildError> {
@@ -318,6 +369,14 @@ impl ExecutorBuilder {
         }
         if self.held_max == 0 {
             return Err(invalid("held_max", "must be at least 1".to_owned()));
+        }
+        let Limits { run_bytes, total_bytes, .. } = self.output;
+        if total_bytes > 0 && !(OUTPUT_RUN_BYTES_MIN..=total_bytes / 4).contains(&run_bytes) {
+            let reason = format!(
+                "{run_bytes} bytes of one run must be at least {OUTPUT_RUN_BYTES_MIN}, and at most a quarter of \
+                 `output_bytes_max` ({total_bytes})"
+            );
+            return Err(invalid("output_run_bytes_max", reason));
         }
         if let Some(name) = self.handlers.duplicates.first() {
             return Err(BuildError::DuplicateHandler(name.clone()));
@@ -353,23 +412,25 @@ pub(crate) fn invalid(setting: &'static str, reason: String) -> BuildError {
     BuildError::Invalid { setting, reason }
 }
 
-fn check_url(setting: &'static str, text: &str) -> Result<reqwest::Url, BuildError> {
+fn check_url(setting: &'static str, text: &str, schemes: &[&str]) -> Result<reqwest::Url, BuildError> {
     let url = reqwest::Url::parse(text).map_err(|e| invalid(setting, format!("`{text}` is not a URL: {e}")))?;
-    if url.scheme() != "http" || url.host_str().is_none() {
-        return Err(invalid(setting, format!("`{text}`: the form is http://host:port")));
+    let form = || schemes.iter().map(|scheme| format!("{scheme}://host:port")).collect::<Vec<_>>().join(" or ");
+    if !schemes.contains(&url.scheme()) || url.host_str().is_none() {
+        return Err(invalid(setting, format!("`{text}`: the form is {}", form())));
     }
     if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
-        return Err(invalid(setting, format!("`{text}` has parts besides http://host:port/prefix")));
+        return Err(invalid(setting, format!("`{text}` has parts besides {} and a path", form())));
     }
     Ok(url)
 }
 
 fn node(text: &str) -> Result<Node, BuildError> {
-    let url = check_url("scheduler", text.trim())?;
+    let url = check_url("scheduler", text.trim(), &["http", "https"])?;
+    let scheme = url.scheme();
     let host = url.host_str().unwrap_or_default();
     let port = url.port_or_known_default().unwrap_or(80);
     let prefix = url.path().trim_end_matches('/').to_owned();
-    Ok(Node { base: format!("http://{host}:{port}{prefix}"), prefix, authority: format!("{host}:{port}") })
+    Ok(Node { base: format!("{scheme}://{host}:{port}{prefix}"), prefix, authority: format!("{host}:{port}") })
 }
 
 fn listen(bind: IpAddr, first: u16, tried: u16) -> Result<TcpListener, BuildError> {

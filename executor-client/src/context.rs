@@ -3,11 +3,14 @@
 use crate::TaskError;
 use crate::clock::ClusterClock;
 use crate::handler::Handler;
+use crate::output::span::RunSpan;
+use crate::output::{Level, Outlet, Outputs};
 use crate::parts::{BlockingPart, Parts};
 use crate::ready::Ticket;
 use carillon_protocol::{BlockStrategy, DispatchItem, RunKey, TEXT_BYTES_MAX};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
@@ -37,6 +40,8 @@ pub(crate) struct Run {
     stop: AtomicU8,
     /// The first log that took its place.
     covered_by: OnceLock<i64>,
+    outputs: Arc<Outputs>,
+    pub(crate) outlet: Outlet,
 }
 
 impl std::fmt::Debug for Run {
@@ -46,7 +51,12 @@ impl std::fmt::Debug for Run {
 }
 
 impl Run {
-    pub(crate) fn new(item: DispatchItem, handler: Arc<dyn Handler>, clock: Arc<ClusterClock>) -> Self {
+    pub(crate) fn new(
+        item: DispatchItem,
+        handler: Arc<dyn Handler>,
+        clock: Arc<ClusterClock>,
+        outputs: Arc<Outputs>,
+    ) -> Self {
         Self {
             item,
             handler,
@@ -55,6 +65,8 @@ impl Run {
             cancel: CancellationToken::new(),
             stop: AtomicU8::new(0),
             covered_by: OnceLock::new(),
+            outputs,
+            outlet: Outlet::default(),
         }
     }
 
@@ -105,6 +117,16 @@ impl Run {
         first
     }
 
+    /// Adds a line to its output.
+    pub(crate) fn log(&self, level: Level, text: &dyn Display) {
+        self.outputs.log(self, level, text);
+    }
+
+    /// Nothing more is logged for it.
+    pub(crate) fn end_output(&self) {
+        self.outputs.end(self);
+    }
+
     /// Tells the blocking parts to stop after the handler has panicked.
     pub(crate) fn signal(&self) {
         self.cancel.cancel();
@@ -138,6 +160,7 @@ impl Run {
 pub struct TaskContext {
     run: Arc<Run>,
     started_at_us: i64,
+    span: RunSpan,
 }
 
 impl std::fmt::Debug for TaskContext {
@@ -152,7 +175,12 @@ impl std::fmt::Debug for TaskContext {
 
 impl TaskContext {
     pub(crate) fn new(run: Arc<Run>, started_at_us: i64) -> Self {
-        Self { run, started_at_us }
+        let span = RunSpan::of(&run);
+        Self { run, started_at_us, span }
+    }
+
+    pub(crate) fn span(&self) -> &RunSpan {
+        &self.span
     }
 
     /// Id of this run's task log.
@@ -250,7 +278,35 @@ impl TaskContext {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        BlockingPart::spawn(&self.run, work)
+        let span = self.span.clone();
+        BlockingPart::spawn(&self.run, move || span.enter(work))
+    }
+
+    /// Adds a line of level INFO to the output of this run, which its record in the console shows,
+    /// also while it runs. It never waits: the line is written to a file a little later, and is
+    /// lost when lines come faster than that, or when the run has ended. Of one run so much is
+    /// kept as [`ExecutorBuilder::output_run_bytes_max`](crate::ExecutorBuilder::output_run_bytes_max)
+    /// says.
+    ///
+    /// What is to go into the service's own log as well is better logged through `tracing`; see
+    /// the feature `layer`.
+    pub fn log_info(&self, text: impl Display) {
+        self.run.log(Level::Info, &text);
+    }
+
+    /// [`TaskContext::log_info`] with level WARN.
+    pub fn log_warn(&self, text: impl Display) {
+        self.run.log(Level::Warn, &text);
+    }
+
+    /// [`TaskContext::log_info`] with level ERROR. The run does not fail for it.
+    pub fn log_error(&self, text: impl Display) {
+        self.run.log(Level::Error, &text);
+    }
+
+    /// [`TaskContext::log_info`] with level DEBUG.
+    pub fn log_debug(&self, text: impl Display) {
+        self.run.log(Level::Debug, &text);
     }
 
     /// Whether this run should stop: cancelled, timed out, covered by a later one, or given up by

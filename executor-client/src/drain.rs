@@ -105,15 +105,20 @@ async fn sign_off(member: &Member, held: &[RunKey], running: &[RunKey], limit: D
     }
 }
 
-/// Ends the timer and the journal threads, which writes what is left.
+/// Ends the threads, which write what is left.
 pub(crate) async fn stop_threads(member: &Member, threads: Vec<JoinHandle<()>>) {
-    member.runs.timer.stop();
-    member.outbox.stop();
-    member.runs.record.set();
+    tell_threads_to_stop(member);
     let ended = until(Instant::now() + THREADS_LIMIT, || threads.iter().all(JoinHandle::is_finished));
     if !ended.await {
         tracing::error!("executor.threads_do_not_end");
     }
+}
+
+pub(crate) fn tell_threads_to_stop(member: &Member) {
+    member.runs.timer.stop();
+    member.outbox.stop();
+    member.runs.record.set();
+    member.runs.outputs.stop();
 }
 
 /// Waits for `condition`, at most until `deadline`. Whether it came true.

@@ -3,6 +3,7 @@
 use crate::builder::{ExecutorBuilder, invalid};
 use crate::{BuildError, SignMethod};
 use std::str::FromStr;
+use std::time::Duration;
 
 impl ExecutorBuilder {
     /// Takes every setting whose variable is set and not empty; it replaces what the builder
@@ -11,7 +12,9 @@ impl ExecutorBuilder {
     /// `CARILLON_SCHEDULERS`, `CARILLON_TENANT`, `CARILLON_APP`, `CARILLON_KEY_ID`,
     /// `CARILLON_KEY_SECRET`, `CARILLON_SIGN_METHOD` (`HMAC-SHA256`, `MD5`),
     /// `CARILLON_ADDRESS`, `CARILLON_BIND`, `CARILLON_PORT`, `CARILLON_TAGS`,
-    /// `CARILLON_CAPACITY`, `CARILLON_JOURNAL_DIR`.
+    /// `CARILLON_CAPACITY`, `CARILLON_JOURNAL_DIR`, `CARILLON_CA_FILE`,
+    /// `CARILLON_CLIENT_CERTIFICATE`, `CARILLON_CLIENT_KEY`, `CARILLON_OUTPUT_RUN_BYTES_MAX`,
+    /// `CARILLON_OUTPUT_BYTES_MAX`, `CARILLON_OUTPUT_AGE_MAX_HOURS`.
     ///
     /// # Errors
     /// [`BuildError::Invalid`] when a number or the sign method cannot be read.
@@ -45,11 +48,32 @@ impl ExecutorBuilder {
         if let Some(dir) = get("CARILLON_JOURNAL_DIR") {
             self.journal_dir = dir.into();
         }
+        for (file, name) in [
+            (&mut self.tls.ca, "CARILLON_CA_FILE"),
+            (&mut self.tls.certificate, "CARILLON_CLIENT_CERTIFICATE"),
+            (&mut self.tls.key, "CARILLON_CLIENT_KEY"),
+        ] {
+            if let Some(path) = get(name) {
+                *file = Some(path.into());
+            }
+        }
         if let Some(text) = get("CARILLON_PORT") {
             self.port = number("CARILLON_PORT", &text)?;
         }
         if let Some(text) = get("CARILLON_CAPACITY") {
             self.capacity = number("CARILLON_CAPACITY", &text)?;
+        }
+        for (field, name) in [
+            (&mut self.output.run_bytes, "CARILLON_OUTPUT_RUN_BYTES_MAX"),
+            (&mut self.output.total_bytes, "CARILLON_OUTPUT_BYTES_MAX"),
+        ] {
+            if let Some(text) = get(name) {
+                *field = number(name, &text)?;
+            }
+        }
+        if let Some(text) = get("CARILLON_OUTPUT_AGE_MAX_HOURS") {
+            let hours: u32 = number("CARILLON_OUTPUT_AGE_MAX_HOURS", &text)?;
+            self.output.age = Duration::from_secs(u64::from(hours) * 3_600);
         }
         if let Some(name) = get("CARILLON_SIGN_METHOD") {
             self.sign_method = SignMethod::parse(name.trim())
@@ -80,12 +104,15 @@ mod tests {
                 "CARILLON_SCHEDULERS" => Some("http://a:1, http://b:2".to_owned()),
                 "CARILLON_PORT" => Some("9000".to_owned()),
                 "CARILLON_TAGS" => Some(" ".to_owned()),
+                "CARILLON_OUTPUT_RUN_BYTES_MAX" => Some("5000".to_owned()),
+                "CARILLON_OUTPUT_AGE_MAX_HOURS" => Some("2".to_owned()),
                 _ => None,
             })
             .unwrap();
         assert_eq!(builder.schedulers, ["http://a:1", "http://b:2"]);
         assert_eq!((builder.tenant.as_str(), builder.port), ("kept", 9000));
         assert!(builder.tags.is_empty());
+        assert_eq!((builder.output.run_bytes, builder.output.age), (5_000, Duration::from_hours(2)));
     }
 
     #[test]

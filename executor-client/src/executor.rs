@@ -8,6 +8,7 @@
 //! | `carillon-control` | server, heartbeat, sending results, drain |
 //! | `carillon-timer` | waits for due times |
 //! | `carillon-journal` | writes results to disk |
+//! | `carillon-output` | writes to disk what runs log |
 
 use crate::builder::ExecutorBuilder;
 use crate::clock::ClusterClock;
@@ -17,6 +18,7 @@ use crate::lease::Lease;
 use crate::member::Member;
 use crate::node::{Identity, Node, Nodes};
 use crate::outbox::{self, Outbox};
+use crate::output::{self, Limits, Outputs};
 use crate::runs::Runs;
 use crate::sender::{SENDERS, send_results};
 use crate::server::{Server, serve};
@@ -25,6 +27,7 @@ use crate::slot::{panic_message, start_slots};
 use crate::verify::Verifier;
 use crate::{BuildError, RunError};
 use carillon_protocol::sign;
+use rustls::ClientConfig;
 use std::future::Future;
 use std::net::TcpListener;
 use std::panic::AssertUnwindSafe;
@@ -65,23 +68,19 @@ impl Executor {
 
     pub(crate) fn assemble(
         settings: Settings,
-        nodes: Vec<Node>,
+        (nodes, tls): (Vec<Node>, ClientConfig),
         identity: Identity,
         listener: TcpListener,
         (journal, pending, journal_bytes_max): (Journal, Pending, usize),
+        output: Limits,
     ) -> Result<Self, BuildError> {
         let environment = |reason: String| BuildError::Environment(reason);
         let instance = sign::random_hex::<16>().map_err(|e| environment(e.to_string()))?;
         let clock = Arc::new(ClusterClock::new());
-        let nodes = Nodes::new(nodes, identity.clone(), Arc::clone(&clock)).map_err(|e| environment(e.to_string()))?;
-        let runs = Arc::new(Runs::new(
-            settings.handlers.clone(),
-            Arc::clone(&clock),
-            Arc::new(Lease::new()),
-            settings.capacity,
-            settings.held_max,
-            settings.cancel_grace,
-        ));
+        let nodes =
+            Nodes::new(nodes, tls, identity.clone(), Arc::clone(&clock)).map_err(|e| environment(e.to_string()))?;
+        let outputs = Arc::new(Outputs::new(output, journal.output(), Arc::clone(&clock)));
+        let runs = Arc::new(Runs::new(Arc::clone(&clock), Arc::new(Lease::new()), outputs, &settings));
         let outbox = Arc::new(Outbox::new(pending, journal_bytes_max));
         runs.restore(outbox.keys().into_iter());
         let member = Arc::new(Member::new(Arc::new(nodes), runs, outbox, Arc::new(settings), instance));
@@ -179,7 +178,7 @@ impl Executor {
     }
 }
 
-/// Starts the timer and the journal threads.
+/// Starts the timer, the journal and the output threads; when one cannot be started, none goes on.
 fn start_threads(
     member: &Arc<Member>,
     journal: Journal,
@@ -191,18 +190,18 @@ fn start_threads(
         timing.timer.run(&timing.clock, |due, now_us| {
             timing.release(due, now_us, |slots| start_slots(&timing, &handlers, slots))
         });
-    })?;
+    });
     let (runs, outbox) = (Arc::clone(&member.runs), Arc::clone(&member.outbox));
     let recorder = watched_thread("carillon-journal", ended, move || {
         outbox::record(journal, &runs, &outbox);
     });
-    match recorder {
-        Ok(recorder) => Ok(vec![timer, recorder]),
-        Err(error) => {
-            member.runs.timer.stop();
-            Err(error)
-        }
+    let outputs = Arc::clone(&member.runs.outputs);
+    let writer = watched_thread("carillon-output", ended, move || output::write(&outputs));
+    let threads: Result<Vec<_>, _> = [timer, recorder, writer].into_iter().collect();
+    if threads.is_err() {
+        drain::tell_threads_to_stop(member);
     }
+    threads
 }
 
 /// A thread whose panic ends the executor.

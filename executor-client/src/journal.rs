@@ -12,6 +12,7 @@
 //! by the next one that starts.
 
 use crate::BuildError;
+use crate::output::Folder;
 use bytes::Bytes;
 use carillon_protocol::{RunKey, RunResult};
 use std::collections::HashMap;
@@ -89,6 +90,11 @@ impl Journal {
 
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Where this process keeps the output of its runs.
+    pub(crate) fn output(&self) -> Folder {
+        Folder::of(&self.dir, SLOTS_MAX)
     }
 
     /// Appends results and acknowledgements. Results are on the disk when this returns;

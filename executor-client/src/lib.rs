@@ -28,6 +28,7 @@
 //!   has no say.
 //! - A run that may have been given to another executor is not started (see `lease`).
 //! - A result is on disk before it is sent, and stays there until a node has committed it.
+//! - No run waits for what it logs to be written.
 //! - Nothing is believed without a right signature, neither a request nor a reply.
 
 mod sync;
@@ -44,6 +45,7 @@ mod address;
 mod member;
 mod node;
 mod server;
+mod tls;
 mod verify;
 
 mod clock;
@@ -58,10 +60,16 @@ mod tasks;
 mod timer;
 mod turns;
 
+mod output;
+
 mod drain;
 mod journal;
 mod outbox;
 mod sender;
+
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 
 pub use builder::ExecutorBuilder;
 pub use carillon_protocol::HandlerInfo;
@@ -69,4 +77,6 @@ pub use carillon_protocol::sign::SignMethod;
 pub use context::{Output, TaskContext};
 pub use error::{BuildError, RunError, TaskError};
 pub use executor::Executor;
+#[cfg(feature = "layer")]
+pub use output::layer::output_layer;
 pub use parts::BlockingPart;

@@ -4,6 +4,7 @@
 use crate::clock::ClusterClock;
 use carillon_protocol::sign::{self, Key, RequestParts, SignMethod, header};
 use carillon_protocol::{BODY_BYTES_MAX, Code, NODE_BASE_PATH, Reply};
+use rustls::ClientConfig;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -29,7 +30,7 @@ pub(crate) struct Identity {
 /// One configured node.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
-    /// `http://host:port[/prefix]`, without a slash at the end.
+    /// `http[s]://host:port[/prefix]`, without a slash at the end.
     pub(crate) base: String,
     /// Path part of `base`, empty or with a leading slash.
     pub(crate) prefix: String,
@@ -97,8 +98,14 @@ struct Time {
 }
 
 impl Nodes {
-    pub(crate) fn new(list: Vec<Node>, identity: Identity, clock: Arc<ClusterClock>) -> Result<Self, reqwest::Error> {
+    pub(crate) fn new(
+        list: Vec<Node>,
+        tls: ClientConfig,
+        identity: Identity,
+        clock: Arc<ClusterClock>,
+    ) -> Result<Self, reqwest::Error> {
         let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)

@@ -9,11 +9,13 @@ use crate::clock::ClusterClock;
 use crate::context::{Run, Stop};
 use crate::handler::Handlers;
 use crate::lease::Lease;
+use crate::output::Outputs;
 use crate::ready::Ticket;
+use crate::settings::Settings;
 use crate::sync::{Signal, lock};
 use crate::table::{Begin, Counts, Snapshot, Table};
 use crate::timer::Timer;
-use carillon_protocol::{CancelOutcome, DispatchItem, DispatchOutcome, RunKey, RunResult, RunStatus};
+use carillon_protocol::{CancelOutcome, DispatchItem, DispatchOutcome, OutputState, RunKey, RunResult, RunStatus};
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -35,6 +37,7 @@ pub(crate) struct Runs {
     handlers: Handlers,
     pub(crate) clock: Arc<ClusterClock>,
     pub(crate) lease: Arc<Lease>,
+    pub(crate) outputs: Arc<Outputs>,
     pub(crate) timer: Timer,
     /// Set when there are results to record.
     pub(crate) record: Signal,
@@ -45,24 +48,18 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    pub(crate) fn new(
-        handlers: Handlers,
-        clock: Arc<ClusterClock>,
-        lease: Arc<Lease>,
-        capacity: usize,
-        held_max: usize,
-        cancel_grace: Duration,
-    ) -> Self {
+    pub(crate) fn new(clock: Arc<ClusterClock>, lease: Arc<Lease>, outputs: Arc<Outputs>, settings: &Settings) -> Self {
         Self {
-            table: Mutex::new(Table::new(held_max)),
-            handlers,
+            table: Mutex::new(Table::new(settings.held_max)),
+            handlers: settings.handlers.clone(),
             clock,
             lease,
+            outputs,
             timer: Timer::default(),
             record: Signal::default(),
             journal_full: AtomicBool::new(false),
-            capacity,
-            cancel_grace,
+            capacity: settings.capacity,
+            cancel_grace: settings.cancel_grace,
         }
     }
 
@@ -102,7 +99,10 @@ impl Runs {
 
     fn candidate(&self, item: DispatchItem) -> Result<Arc<Run>, RunKey> {
         match self.handlers.by_name.get(&item.handler) {
-            Some(handler) => Ok(Arc::new(Run::new(item, Arc::clone(handler), Arc::clone(&self.clock)))),
+            Some(handler) => {
+                let (clock, outputs) = (Arc::clone(&self.clock), Arc::clone(&self.outputs));
+                Ok(Arc::new(Run::new(item, Arc::clone(handler), clock, outputs)))
+            }
             None => Err(RunKey(item.log, item.attempt)),
         }
     }
@@ -210,6 +210,11 @@ impl Runs {
     pub(crate) fn probe(&self, tasks: &[i64]) -> (Counts, Vec<i64>) {
         let table = lock(&self.table);
         (table.counts, table.busy(tasks))
+    }
+
+    /// What the output of a run has to be told; `None` when it is not known any more.
+    pub(crate) fn output_state(&self, key: RunKey) -> Option<OutputState> {
+        lock(&self.table).output_state(key)
     }
 
     pub(crate) fn is_running(&self, key: RunKey) -> bool {

@@ -1,12 +1,13 @@
 //! The embedded HTTP/1.1 server: what the nodes call.
 
 use crate::member::Member;
+use crate::output::NoPage;
 use crate::verify::{Claims, Refusal, Verifier};
 use bytes::Bytes;
 use carillon_protocol::sign::header;
 use carillon_protocol::{
     BODY_BYTES_MAX, Cancel, CancelAck, CancelOutcome, Code, DISPATCH_ITEMS_MAX, Dispatch, DispatchAck, Health,
-    PROBE_TASKS_MAX, Probe, ProbeAck, Reply,
+    PROBE_TASKS_MAX, Probe, ProbeAck, ReadOutput, Reply, RunKey,
 };
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
@@ -135,7 +136,8 @@ impl Server {
             "/dispatch" => self.dispatch(body),
             "/cancel" => self.cancel(body).await,
             "/probe" => self.probe(body),
-            _ => refuse(Code::NotFound, "this executor keeps no logs of its runs"),
+            "/logs" => self.logs(body).await,
+            _ => refuse(Code::NotFound, "there is no such path here"),
         }
     }
 
@@ -198,6 +200,27 @@ impl Server {
         }
         let (counts, busy) = runs.probe(&message.tasks);
         ok(&ProbeAck { held: counts.held, running: counts.running, capacity: settings.capacity as u32, busy })
+    }
+
+    /// A page of a run's output. It is not asked whether the request means this process: what a run
+    /// has logged outlives the one that ran it.
+    async fn logs(&self, body: &[u8]) -> Answer {
+        let message: ReadOutput = match parse(body) {
+            Ok(message) => message,
+            Err(answer) => return answer,
+        };
+        let runs = &self.member.runs;
+        // Before the file: what a run logged before it ended is in it then.
+        let state = runs.output_state(RunKey(message.log, message.attempt));
+        match runs.outputs.page(&message, state).await {
+            Ok(page) => ok(&page),
+            Err(NoPage::KeepsNone) => refuse(Code::NotFound, "this executor keeps no output of its runs"),
+            Err(NoPage::Busy) => refuse(Code::TooMany, "too many pages of output are being read"),
+            Err(NoPage::Disk(error)) => {
+                tracing::warn!(log = message.log, attempt = message.attempt, error, "output.not_read");
+                refuse(Code::Internal, "the output could not be read; the executor's log says more")
+            }
+        }
     }
 
     /// Whether a request with so many items is for this process.

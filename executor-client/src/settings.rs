@@ -16,6 +16,9 @@ pub(crate) mod default {
     pub(crate) const HELD_MAX: usize = 50_000;
     pub(crate) const JOURNAL_DIR: &str = "./carillon-journal";
     pub(crate) const JOURNAL_BYTES_MAX: usize = 64 * 1024 * 1024;
+    pub(crate) const OUTPUT_RUN_BYTES_MAX: u64 = 1024 * 1024;
+    pub(crate) const OUTPUT_BYTES_MAX: u64 = 256 * 1024 * 1024;
+    pub(crate) const OUTPUT_AGE_MAX: Duration = Duration::from_hours(120);
     pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
     pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 }

@@ -70,6 +70,7 @@ async fn execute(runs: &Runs, run: Arc<Run>) -> RunResult {
         let waited = end_parts(&run).await;
         message = format!("{message}; its blocking part returned {} ms later", waited.as_millis());
     }
+    run.end_output();
     RunResult {
         log: run.item.log,
         attempt: run.item.attempt,
@@ -85,7 +86,9 @@ async fn execute(runs: &Runs, run: Arc<Run>) -> RunResult {
 /// Awaits the handler and its blocking parts until they end, time out or are stopped; then drops
 /// the handler.
 async fn drive(run: &Run, context: TaskContext, grace: Duration) -> Ended {
-    let handler = run.handler.call(context);
+    let span = context.span().clone();
+    let handler = span.enter(|| run.handler.call(context));
+    let handler = span.carry(handler);
     let whole = async {
         let result = handler.await;
         run.parts.none_left().await;

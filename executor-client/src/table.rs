@@ -16,7 +16,7 @@ use crate::context::Run;
 use crate::ready::{Ready, Ticket};
 use crate::remembered::Remembered;
 use crate::tasks::{TaskAt, Tasks};
-use carillon_protocol::{CancelOutcome, DispatchOutcome, RunKey, RunResult, RunStatus};
+use carillon_protocol::{CancelOutcome, DispatchOutcome, OutputState, RunKey, RunResult, RunStatus};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -266,6 +266,16 @@ impl Table {
             tracing::warn!(max = CANCELLED_MAX, "cancels.forgotten_early");
         }
         self.cancelled.insert(key, now_us);
+    }
+
+    /// How far a run is; `None` when it never came, or has been forgotten.
+    pub(crate) fn output_state(&self, key: RunKey) -> Option<OutputState> {
+        match self.live.get(&key) {
+            Some(State::Held(..)) => Some(OutputState::Waiting),
+            Some(State::Running(..)) => Some(OutputState::Running),
+            Some(State::Unacknowledged(_)) => Some(OutputState::Ended),
+            None => self.ended.contains(key).then_some(OutputState::Ended),
+        }
     }
 
     pub(crate) fn is_running(&self, key: RunKey) -> bool {

@@ -38,3 +38,7 @@ pub const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Longest message or output that a result carries, bytes; the sender cuts what is longer.
 pub const TEXT_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes of one page of a run's output. The least is as long as any character, so that every page
+/// gets on.
+pub const OUTPUT_PAGE_BYTES: std::ops::RangeInclusive<u32> = 4..=256 * 1024;

@@ -435,6 +435,60 @@ pub struct ProbeAck {
     pub busy: Vec<i64>,
 }
 
+/// `POST /logs` on an executor: a page of the output of a run, which is what it has logged. The
+/// run is named by (log, attempt) alone: what it logged outlives the process that ran it, and the
+/// next one at its place still has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadOutput {
+    /// Task log id.
+    pub log: i64,
+    /// Attempt, from 1.
+    pub attempt: i32,
+    /// First byte of the page; 0 or the `next` of the page before. One in the middle of a character
+    /// means the next character, one past the end the end.
+    #[serde(default)]
+    pub from: u64,
+    /// Bytes of the page at most, [`crate::OUTPUT_PAGE_BYTES`]; other values are brought into that
+    /// range.
+    #[serde(default = "default_page")]
+    pub limit: u32,
+}
+
+fn default_page() -> u32 {
+    *crate::OUTPUT_PAGE_BYTES.end()
+}
+
+/// Answer to [`ReadOutput`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputPage {
+    /// What the executor knows of the run.
+    pub state: OutputState,
+    /// Whole characters only. Bytes that are none (a damaged file) are shown as U+FFFD.
+    pub text: String,
+    /// Where the next page begins. It counts bytes of the file, and need not be `from` plus the
+    /// length of `text`.
+    pub next: u64,
+    /// Whether there is text after `next` by now.
+    pub more: bool,
+    /// Whether the run logged more than is kept of one run; the last line says so.
+    pub cut: bool,
+}
+
+/// What an executor knows of a run whose output is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputState {
+    /// Held; not started.
+    Waiting,
+    /// Goes on: text may follow after a page without any.
+    Running,
+    /// Has ended: nothing comes after what is there.
+    Ended,
+    /// Nothing of it is here: it never came, logged nothing, or what it logged was deleted for
+    /// its age or for room.
+    Unknown,
+}
+
 /// Answer to `GET /health` on an executor, unsigned.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Health {
@@ -471,5 +525,9 @@ mod tests {
         assert_eq!(serde_json::to_string(&strategies).unwrap(), r#"["serial","discard_later","cover_early"]"#);
         let statuses = [RunStatus::Blocked, RunStatus::Covered, RunStatus::WaitTimedOut];
         assert_eq!(serde_json::to_string(&statuses).unwrap(), r#"["blocked","covered","wait_timed_out"]"#);
+        let states = [OutputState::Waiting, OutputState::Running, OutputState::Ended, OutputState::Unknown];
+        assert_eq!(serde_json::to_string(&states).unwrap(), r#"["waiting","running","ended","unknown"]"#);
+        let read: ReadOutput = serde_json::from_str(r#"{"log": 1, "attempt": 2}"#).unwrap();
+        assert_eq!((read.from, read.limit), (0, 256 * 1024));
     }
 }

@@ -3,7 +3,7 @@
 //! them itself.
 
 use crate::cluster::{Clock, Executors, Membership, Registry, RuleBook};
-use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, TaskCache, Transport};
+use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, OutputReader, TaskCache, Transport};
 use crate::domain::IdSource;
 use crate::housekeeping::{Housekeeper, HousekeepingSettings, Statistician, StatisticsSettings};
 use crate::outcome::{Follower, Intake, Reaper, ReaperParts, ReaperSettings};
@@ -59,6 +59,8 @@ pub struct Engine<S: Store + ?Sized> {
     pub dispatcher: Arc<Dispatcher<S>>,
     /// Takes back.
     pub canceller: Arc<Canceller<S>>,
+    /// Reads what runs log.
+    pub output: Arc<OutputReader<S>>,
     /// Takes results in.
     pub intake: Intake<S>,
     /// Follows up ended runs.
@@ -107,6 +109,7 @@ impl<S: Store + 'static> Engine<S> {
             },
             settings.dispatch,
         );
+        let output = OutputReader::new(store.clone(), registry.clone(), transport.clone());
         let reaper = Reaper::new(
             ReaperParts {
                 store: store.clone(),
@@ -131,6 +134,7 @@ impl<S: Store + 'static> Engine<S> {
             ),
             dispatcher: Arc::new(dispatcher),
             canceller,
+            output: Arc::new(output),
             rules,
             backfiller: Backfiller::new(store.clone(), clock.clone(), ids.clone()),
             follower: Follower::new(store.clone(), clock.clone(), ids.clone()),

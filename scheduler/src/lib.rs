@@ -18,9 +18,13 @@ pub mod engine;
 pub mod redefine;
 pub mod settings;
 pub mod task_files;
+pub mod tls;
 
 pub mod api;
 pub mod node;
 pub mod workers;
 
 pub mod cli;
+
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;

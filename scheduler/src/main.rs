@@ -4,11 +4,6 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match carillon::cli::run(carillon::cli::Cli::parse()) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("carillon: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    carillon::tls::install_provider();
+    carillon::cli::run(carillon::cli::Cli::parse()).unwrap_or_else(|error| carillon::cli::exit::code_of(&error))
 }

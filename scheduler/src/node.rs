@@ -2,9 +2,9 @@
 //! over both, and leaves without losing or delaying anything.
 
 use crate::api;
-use crate::auth::{Gate, KeyRing, SessionTimes, Throttle, Verifier};
+use crate::auth::{AddressRule, Gate, KeyRing, SessionTimes, Throttle, Verifier};
 use crate::cluster::{Clock, ClusterClock};
-use crate::dispatch::{DispatchSettings, HttpTransport, Pump, PumpSettings};
+use crate::dispatch::{DispatchSettings, HttpTransport, Pump, PumpSettings, Tails};
 use crate::domain::statistics::DAY_MS;
 use crate::engine::{Engine, EngineSettings};
 use crate::housekeeping::{HousekeepingSettings, StatisticsSettings};
@@ -14,12 +14,13 @@ use crate::queue::LoaderSettings;
 use crate::redefine::Redefiner;
 use crate::settings::{Settings, ms};
 use crate::store::{NodeInfo, SqlStore};
+use crate::tls::Listener;
 use crate::workers::{self, Ended, Parts, Workers};
 use anyhow::{Context, anyhow, bail};
 use carillon_protocol::ExecutorSettings;
 use secrecy::ExposeSecret;
 use std::future::Future;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -41,6 +42,7 @@ const FAREWELL_MAX: Duration = Duration::from_secs(15);
 /// # Errors
 /// A setting, the port or the database that prevents the start; a worker that failed for good.
 pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
+    let tls = Listener::open(&settings.server.tls)?;
     let listener = listen(&settings)?;
     let unusable = || format!("the database {} cannot be used (database.url)", settings.database.place());
     let store = SqlStore::connect(&settings.database).await.with_context(unusable)?;
@@ -50,14 +52,16 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     refuse_weak_keys(&keys, &settings)?;
 
     let clock = Arc::new(ClusterClock::synchronised(&store).await.with_context(unusable)?);
-    let transport = Arc::new(HttpTransport::new(keys.clone(), clock.clone() as Arc<dyn Clock>)?);
+    let addresses = AddressRule::new(&settings.executors.allowed_networks);
+    let cluster_clock = clock.clone() as Arc<dyn Clock>;
+    let transport = HttpTransport::new(keys.clone(), store.clone(), addresses.clone(), cluster_clock)?;
     let info = NodeInfo {
         name: settings.node_name(),
-        address: format!("http://{}:{}", settings.server.bind, listener.local_addr()?.port()),
+        address: address(&settings, listener.local_addr()?.port()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let engine_settings = engine_settings(&settings);
-    let engine = Engine::join(Arc::new(store.clone()), clock.clone(), transport, &info, engine_settings)
+    let engine = Engine::join(Arc::new(store.clone()), clock.clone(), Arc::new(transport), &info, engine_settings)
         .await
         .with_context(unusable)?;
     let engine = Arc::new(engine);
@@ -86,6 +90,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     let poke = Arc::new(Notify::new());
     let ended = Arc::new(Ended::default());
     let redefiner = Arc::new(Redefiner::new(engine.clone(), store.clone(), poke.clone()));
+    let tails = Arc::new(Tails::default());
     let api = api::Api {
         engine: engine.clone(),
         store: store.clone(),
@@ -93,9 +98,12 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         ended: ended.clone(),
         verifier: Verifier::new(keys.clone()),
         keys: keys.clone(),
+        addresses,
+        executors_show_certificates: tls.as_ref().is_some_and(|tls| tls.executors_show_certificates),
         gate,
         rates: rates(settings.api.requests_per_second),
-        secure_cookie: settings.auth.secure_cookie,
+        secure_cookie: settings.auth.secure_cookie || settings.server.tls.is_on(),
+        tails: tails.clone(),
         poke: poke.clone(),
         executor_settings: executor_settings(&settings),
         stop: stop.clone(),
@@ -104,7 +112,8 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         default_zone: settings.schedulers.time_zone,
         settings: settings.shown.clone(),
     };
-    let (server, handle) = api::server(api, listener)?;
+    let (tls, certificate) = tls.map(|tls| (tls.config, tls.certificate)).unzip();
+    let (server, handle) = api::server(api, listener, tls)?;
     let server = tokio::spawn(server);
 
     let pump = Pump::start(
@@ -116,7 +125,8 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     let parts = Parts {
         engine: engine.clone(),
         clock,
-        keys,
+        keys: keys.clone(),
+        certificate,
         store: store.clone(),
         poke,
         reap: Arc::default(),
@@ -134,11 +144,12 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         }
     }
     pump.stop().await;
-    if tokio::time::timeout(FAREWELL_MAX, farewell(&engine)).await.is_err() {
+    if tokio::time::timeout(FAREWELL_MAX, farewell(&engine, &keys, &store)).await.is_err() {
         tracing::error!(
             "gave up handing back runs: the database does not answer; the others take them after the offline time-out"
         );
     }
+    tails.close();
     handle.stop(true).await;
     store.close().await;
     tracing::info!("stopped");
@@ -163,6 +174,12 @@ fn listen(settings: &Settings) -> anyhow::Result<TcpListener> {
             settings.server.bind, settings.server.port
         )
     })
+}
+
+/// Where this node listens, for people.
+fn address(settings: &Settings, port: u16) -> String {
+    let scheme = if settings.server.tls.is_on() { "https" } else { "http" };
+    format!("{scheme}://{}", SocketAddr::new(settings.server.bind, port))
 }
 
 async fn prepare_schema(store: &SqlStore, settings: &Settings) -> anyhow::Result<()> {
@@ -270,7 +287,7 @@ async fn watch(
 }
 
 /// Promise 7: what this node holds goes back before it leaves.
-async fn farewell(engine: &Engine<SqlStore>) {
+async fn farewell(engine: &Engine<SqlStore>, keys: &KeyRing, store: &SqlStore) {
     let mut tries = 0;
     loop {
         match engine.loader.give_back().await {
@@ -287,6 +304,7 @@ async fn farewell(engine: &Engine<SqlStore>) {
     }
     for (what, done) in [
         ("release the pre-generation lease", engine.pregenerator.release().await),
+        ("note the last use of keys", keys.note_uses(store).await),
         ("release the housekeeping lease", engine.housekeeper.release().await),
         ("release the lease of statistics", engine.statistician.release().await),
         ("leave the cluster", engine.membership.leave().await),

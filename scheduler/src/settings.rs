@@ -2,6 +2,8 @@
 //! overrides it, the environment overrides both. Everything is checked once, here.
 
 use crate::store::{DatabaseSettings, place};
+use crate::tls::TlsSettings;
+use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use std::path::Path;
@@ -15,6 +17,9 @@ pub const DEFAULT_FILE: &str = "conf/application.toml";
 /// Shortest token that may be configured, characters.
 const TOKEN_CHARS_MIN: usize = 32;
 
+/// Networks in which executors may be, at most.
+const NETWORKS_MAX: usize = 1_000;
+
 /// All settings.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,7 +31,7 @@ pub struct Settings {
     /// The clockwork.
     pub schedulers: SchedulerSettings,
     /// What executors keep to.
-    pub executors: ExecutorPeriods,
+    pub executors: ExecutorsSettings,
     /// Retention.
     pub data: DataSettings,
     /// Management API.
@@ -52,6 +57,8 @@ pub struct ServerSettings {
     pub port: u16,
     /// Name of this node; empty: host:port.
     pub name: String,
+    /// Certificates.
+    pub tls: TlsSettings,
 }
 
 /// `[schedulers]`
@@ -83,7 +90,7 @@ pub struct SchedulerSettings {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // each is explained in conf/application.toml
-pub struct ExecutorPeriods {
+pub struct ExecutorsSettings {
     #[serde(with = "humantime_serde")]
     pub heartbeat_interval: Duration,
     #[serde(with = "humantime_serde")]
@@ -92,6 +99,7 @@ pub struct ExecutorPeriods {
     pub offline_after: Duration,
     #[serde(with = "humantime_serde")]
     pub abandon_after: Duration,
+    pub allowed_networks: Vec<IpNet>,
 }
 
 /// `[data]`
@@ -180,7 +188,12 @@ impl Settings {
         let (path, required) = file.map_or((Path::new(DEFAULT_FILE), false), |file| (file, true));
         sources = sources.add_source(config::File::from(path).format(config::FileFormat::Toml).required(required));
         sources = sources.add_source(
-            config::Environment::with_prefix("CARILLON").prefix_separator("__").separator("__").try_parsing(true),
+            config::Environment::with_prefix("CARILLON")
+                .prefix_separator("__")
+                .separator("__")
+                .try_parsing(true)
+                .list_separator(",")
+                .with_list_parse_key("executors.allowed_networks"),
         );
         let read = || {
             let config = sources.build()?;
@@ -230,6 +243,10 @@ impl Settings {
                 "executors.abandon_after must be at least executors.offline_after",
             ),
             (
+                (1..=NETWORKS_MAX).contains(&self.executors.allowed_networks.len()),
+                "executors.allowed_networks must name 1 to 1000 networks where executors may be",
+            ),
+            (
                 (1..=3_650).contains(&self.data.max_retain_days) && !self.data.purge_interval.is_zero(),
                 "data.max_retain_days must be between 1 and 3650, data.purge_interval not 0",
             ),
@@ -262,8 +279,9 @@ impl Settings {
                 "database.max_connections must be between 2 and 1000",
             ),
         ];
-        match rules.iter().find(|(holds, _)| !holds) {
-            Some((_, rule)) => Err(SettingsError((*rule).to_owned())),
+        let broken = rules.iter().find(|(holds, _)| !holds).map(|(_, rule)| *rule);
+        match broken.or_else(|| self.server.tls.contradiction()) {
+            Some(rule) => Err(SettingsError(rule.to_owned())),
             None => Ok(()),
         }
     }
@@ -285,19 +303,28 @@ const SECRET_WORDS: [&str; 4] = ["token", "password", "secret", "key"];
 fn shown(config: &config::Config) -> Result<Vec<(String, String)>, config::ConfigError> {
     let mut shown = Vec::new();
     for (section, value) in config::Source::collect(config)? {
-        for (name, value) in value.into_table()? {
-            let text = value.to_string();
-            let text = match name.as_str() {
-                "url" => place(&text),
-                name if !SECRET_WORDS.iter().any(|word| name.contains(word)) => text,
-                _ if text.is_empty() => "(not set)".to_owned(),
-                _ => "(set)".to_owned(),
-            };
-            shown.push((format!("{section}.{name}"), text));
-        }
+        show(section, value, &mut shown)?;
     }
     shown.sort();
     Ok(shown)
+}
+
+fn show(path: String, value: config::Value, shown: &mut Vec<(String, String)>) -> Result<(), config::ConfigError> {
+    if matches!(value.kind, config::ValueKind::Table(_)) {
+        for (name, value) in value.into_table()? {
+            show(format!("{path}.{name}"), value, shown)?;
+        }
+        return Ok(());
+    }
+    let text = value.to_string();
+    let text = match path.rsplit('.').next().unwrap_or_default() {
+        "url" => place(&text),
+        name if !SECRET_WORDS.iter().any(|word| name.contains(word)) => text,
+        _ if text.is_empty() => "(not set)".to_owned(),
+        _ => "(set)".to_owned(),
+    };
+    shown.push((path, text));
+    Ok(())
 }
 
 fn host_name() -> String {

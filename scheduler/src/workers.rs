@@ -7,6 +7,7 @@ use crate::metrics::METRICS;
 use crate::redefine::Redefiner;
 use crate::settings::Settings;
 use crate::store::{SqlStore, StoreError};
+use crate::tls::Certificate;
 use anyhow::anyhow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,8 @@ const GATHER: Duration = Duration::from_millis(20);
 /// Between two readings of the executors' keys.
 const KEYS_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Between two notes of when keys were last used.
+const KEY_USES_INTERVAL: Duration = Duration::from_mins(1);
 /// Between two looks at what is to be counted.
 const STATISTICS_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -44,6 +47,8 @@ pub struct Parts {
     pub clock: Arc<ClusterClock>,
     /// Kept up to date.
     pub keys: Arc<KeyRing>,
+    /// The listener's, looked at now and then.
+    pub certificate: Option<Arc<Certificate>>,
     /// The database.
     pub store: SqlStore,
     /// Wakes the urgent loader.
@@ -85,6 +90,8 @@ enum Worker {
     Heartbeat,
     Look,
     Keys,
+    KeyUses,
+    Certificate,
     Pregenerate,
     Load,
     LoadUrgent,
@@ -117,6 +124,8 @@ pub fn start(parts: Parts, settings: &Settings, stop: &CancellationToken) -> Wor
         (Worker::Heartbeat, s.heartbeat_interval),
         (Worker::Look, LOOK_INTERVAL),
         (Worker::Keys, KEYS_INTERVAL),
+        (Worker::KeyUses, KEY_USES_INTERVAL),
+        (Worker::Certificate, settings.server.tls.reload_interval),
         (Worker::Pregenerate, s.pre_generation_interval),
         (Worker::Load, s.load_interval),
         (Worker::LoadUrgent, LOOK_INTERVAL),
@@ -197,6 +206,8 @@ impl Worker {
                 }
             }
             Self::Keys => parts.keys.refresh(&parts.store).await?,
+            Self::KeyUses => parts.keys.note_uses(&parts.store).await?,
+            Self::Certificate => reload(parts).await?,
             Self::Pregenerate => {
                 if engine.pregenerator.tick().await? > 0 {
                     parts.poke.notify_one();
@@ -221,6 +232,13 @@ impl Worker {
         }
         Ok(())
     }
+}
+
+/// Looks at the files of the listener's certificate.
+async fn reload(parts: &Parts) -> Result<(), Fault> {
+    let Some(certificate) = parts.certificate.clone() else { return Ok(()) };
+    let looked = tokio::task::spawn_blocking(move || certificate.reload()).await;
+    looked.map_err(|error| Fault::Fatal(anyhow!("looking at the TLS certificate panicked: {error}")))
 }
 
 /// Children start at once, a fixed delay's next run is written, what fails too often pauses.

@@ -47,8 +47,26 @@ impl Api {
     /// Speaks to the node at `url` with any token.
     #[must_use]
     pub fn with_token(url: &str, token: &str) -> Self {
-        let client = reqwest::Client::builder().timeout(Duration::from_secs(30)).build();
+        let client = crate::http::client().timeout(Duration::from_secs(30)).build();
         Self { url: format!("{url}/api/v1"), token: token.to_owned(), client: client.expect("build the HTTP client") }
+    }
+
+    /// The same node, with another token.
+    #[must_use]
+    pub fn carrying(&self, token: &str) -> Self {
+        Self { token: token.to_owned(), ..self.clone() }
+    }
+
+    /// The token that it carries.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Where a path below `/api/v1` is.
+    #[must_use]
+    pub fn address(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
     }
 
     /// Any request: status and body (null when it is not JSON).
@@ -61,6 +79,15 @@ impl Api {
         let status = reply.status().as_u16();
         let text = reply.text().await.unwrap_or_default();
         (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+    }
+
+    /// `GET` of a stream; `last` is the id of the event after which it is to go on.
+    pub async fn open(&self, path: &str, last: Option<&str>) -> reqwest::Response {
+        let mut request = self.client.get(format!("{}{path}", self.url)).bearer_auth(&self.token);
+        if let Some(last) = last {
+            request = request.header("Last-Event-ID", last);
+        }
+        request.send().await.unwrap_or_else(|error| panic!("GET {path}: {error:?}"))
     }
 
     /// A request that must be answered with `status`.

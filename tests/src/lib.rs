@@ -12,8 +12,10 @@
 // Test code: a broken assumption of the harness should stop the test where it is.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
+pub mod certificates;
 pub mod clock;
 pub mod folder;
+pub mod http;
 pub mod port;
 pub mod process;
 pub mod wait;
@@ -27,6 +29,8 @@ pub mod api;
 pub mod command;
 pub mod executor;
 pub mod node;
+pub mod openapi;
+pub mod people;
 pub mod report;
 pub mod tenants;
 pub mod visits;
@@ -34,6 +38,7 @@ pub mod visits;
 pub mod fake;
 pub mod wire;
 
+pub mod events;
 pub mod fires;
 pub mod invariants;
 pub mod world;

@@ -71,8 +71,13 @@ impl Node {
 
     /// The status of `GET path`; `None` when it does not answer within 10 s.
     pub async fn probe(&self, path: &str) -> Option<u16> {
-        let asked =
-            reqwest::Client::new().get(format!("{}{path}", self.url)).timeout(Duration::from_secs(10)).send().await;
+        let asked = crate::http::client()
+            .build()
+            .expect("build the HTTP client")
+            .get(format!("{}{path}", self.url))
+            .timeout(Duration::from_secs(10))
+            .send()
+            .await;
         asked.ok().map(|reply| reply.status().as_u16())
     }
 }

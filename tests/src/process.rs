@@ -38,6 +38,8 @@ fn spawn(command: Command) -> std::io::Result<Child> {
 /// user is given.
 #[must_use]
 pub fn bound(program: &Path, user: Option<&str>) -> Command {
+    // Every scenario comes by here before it speaks HTTP.
+    crate::http::install_provider();
     let mut command = Command::new("setpriv");
     if let Some(user) = user.filter(|_| is_root()) {
         command.args(["--reuid", user, "--regid", user, "--init-groups"]);

@@ -1,7 +1,8 @@
 //! Tenants and apps, made past the API.
 
 use carillon::domain::Reach;
-use carillon::store::{AppView, NewKey, Scope, SqlStore, TenantView};
+use carillon::store::{AppView, KeyWords, Scope, SqlStore, TenantView};
+use carillon_protocol::sign::Key;
 
 /// Makes an app, and its tenant if that is new.
 pub async fn make_app(store: &SqlStore, [tenant_id, app_id]: [i64; 2], tenant: &str, app: &str) -> Scope {
@@ -21,7 +22,7 @@ pub async fn make_app(store: &SqlStore, [tenant_id, app_id]: [i64; 2], tenant: &
             tenant_id
         }
     };
-    let key = NewKey { id: format!("key-{app_id}"), secret: "secret".repeat(8) };
+    let key = Key { id: format!("key-{app_id}"), secret: "secret".repeat(8) };
     let app = AppView {
         id: app_id,
         tenant_id,
@@ -29,9 +30,10 @@ pub async fn make_app(store: &SqlStore, [tenant_id, app_id]: [i64; 2], tenant: &
         name: app.to_owned(),
         description: String::new(),
         max_concurrent: 0,
+        sign_method: None,
         revision: 1,
         created_at: 1,
     };
-    store.create_app(&app, &key).await.expect("make the app");
+    store.create_app(&app, &key, KeyWords { note: "", created_by: "" }).await.expect("make the app");
     Scope { tenant_id, app_id }
 }

@@ -136,7 +136,8 @@ impl Request {
             headers.push((name, value.clone()));
         }
         let query = if self.query.is_empty() { String::new() } else { format!("?{}", self.query) };
-        let mut request = reqwest::Client::new()
+        let client = crate::http::client().build().expect("build the HTTP client");
+        let mut request = client
             .post(format!("{}{}{query}", self.url, self.path))
             .timeout(self.timeout)
             .header("content-type", "application/json")

@@ -96,6 +96,12 @@ impl World {
         self.running_nodes().into_iter().map(|node| node.url).collect()
     }
 
+    /// Everything that the nodes printed.
+    #[must_use]
+    pub fn node_logs(&self) -> String {
+        self.nodes.lock().unwrap().iter().map(|node| node.process.log()).collect()
+    }
+
     /// Starts a demo executor that knows all nodes, and waits until it is registered.
     pub async fn executor(&self, name: &str, app: &App) -> Executor {
         self.executor_with(name, app, &Options::default()).await
@@ -201,7 +207,8 @@ impl World {
 
     /// No node said anything at level ERROR, and none panicked.
     pub fn assert_no_errors(&self) {
-        for node in self.nodes.lock().unwrap().iter() {
+        let nodes = self.nodes.lock().unwrap().clone();
+        for node in nodes {
             let log = node.process.log();
             let is_error = |line: &&str| line.contains(" ERROR ") || line.contains("panicked at");
             let errors: Vec<&str> = log.lines().filter(is_error).collect();

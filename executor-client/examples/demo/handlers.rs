@@ -55,6 +55,25 @@ impl Default for Overlap {
     }
 }
 
+/// Parameters of `talk`.
+#[derive(Deserialize)]
+#[serde(default)]
+struct Talk {
+    lines: u32,
+    /// Pause after each line.
+    ms: u64,
+    /// Length of each line besides its number.
+    width: usize,
+    /// Whether it fails in the end.
+    fail: bool,
+}
+
+impl Default for Talk {
+    fn default() -> Self {
+        Self { lines: 3, ms: 0, width: 0, fail: false }
+    }
+}
+
 /// Parameters of `fail_n`.
 #[derive(Deserialize)]
 #[serde(default)]
@@ -103,6 +122,23 @@ async fn sleep(ctx: TaskContext, _: Arc<Visit>) -> Result<Output, TaskError> {
     };
     tokio::time::sleep(Duration::from_millis(ms)).await;
     Ok(Output::text(format!("slept {ms} ms")))
+}
+
+/// Every other line through `tracing`.
+async fn talk(ctx: TaskContext, _: Arc<Visit>) -> Result<Output, TaskError> {
+    let Talk { lines, ms, width, fail } = ctx.params_as()?;
+    for line in 1..=lines {
+        let padding = "~".repeat(width);
+        if line % 2 == 1 {
+            ctx.log_info(format_args!("attempt {} line {line} of {lines} äöü€😀 {padding}", ctx.attempt()));
+        } else {
+            tracing::info!("attempt {} line {line} of {lines} äöü€😀 {padding}", ctx.attempt());
+        }
+        if ms > 0 {
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+        }
+    }
+    if fail { Err(TaskError::failed("on purpose")) } else { Ok(Output::text(format!("{lines} lines"))) }
 }
 
 async fn overlap(ctx: TaskContext, visit: Arc<Visit>) -> Result<Output, TaskError> {
@@ -212,6 +248,8 @@ pub fn add(mut builder: ExecutorBuilder, messages: &Sender<Message>) -> Executor
     let about =
         ("overlap", r#"Stays {"ms": 500, "blocking": false, "stubborn": false}; says how many of its task are inside"#);
     builder = recorded(builder, messages, about, overlap);
+    let about = ("talk", r#"Logs {"lines": 3, "ms": 0, "width": 0}, and may {"fail": true}"#);
+    builder = recorded(builder, messages, about, talk);
     builder = recorded(builder, messages, ("panic", "Panics"), panic);
     builder = recorded(builder, messages, ("fail", "Fails"), fail);
     builder = recorded(builder, messages, ("fatal", "Fails for good"), fatal);

@@ -14,12 +14,16 @@
 mod handlers;
 mod records;
 
-use carillon_executor::Executor;
+use carillon_executor::{Executor, output_layer};
 use records::{Message, Writer};
 use std::fs::File;
 use std::io::BufWriter;
 use std::sync::mpsc::channel;
 use std::time::Duration;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The file that a variable names, for appending.
 fn file(variable: &str) -> std::io::Result<Option<BufWriter<File>>> {
@@ -31,7 +35,8 @@ fn file(variable: &str) -> std::io::Result<Option<BufWriter<File>>> {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let to_screen = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(filter);
+    tracing_subscriber::registry().with(to_screen).with(output_layer(LevelFilter::INFO)).init();
     let (report, events) = (file("DEMO_REPORT")?, file("DEMO_EVENTS")?);
     let print = std::env::var("DEMO_PRINT").is_ok_and(|value| value == "1");
 

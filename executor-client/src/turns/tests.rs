@@ -3,11 +3,14 @@
 use super::*;
 use crate::clock::ClusterClock;
 use crate::context::{Stop, TaskContext};
+use crate::output::{Folder, Limits, Outputs};
 use crate::table::Begin;
 use crate::{Output, TaskError};
 use carillon_protocol::{CancelOutcome, DispatchItem, DispatchOutcome, RunResult};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
 
 const CAPACITY: usize = 3;
 
@@ -17,6 +20,7 @@ struct World {
     now_ms: i64,
     may_start: bool,
     clock: Arc<ClusterClock>,
+    outputs: Arc<Outputs>,
     /// Not due yet.
     timer: BTreeSet<Ticket>,
     running: BTreeMap<RunKey, Arc<Run>>,
@@ -28,11 +32,15 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        let clock = Arc::new(ClusterClock::new());
+        let none = Limits { run_bytes: 0, total_bytes: 0, age: Duration::ZERO };
+        let folder = Folder::of(Path::new("nowhere/0"), 1);
         Self {
+            outputs: Arc::new(Outputs::new(none, folder, Arc::clone(&clock))),
             table: Table::new(10_000),
             now_ms: 1_000,
             may_start: true,
-            clock: Arc::new(ClusterClock::new()),
+            clock,
             timer: BTreeSet::new(),
             running: BTreeMap::new(),
             started: Vec::new(),
@@ -63,7 +71,7 @@ impl World {
 
     fn accept(&mut self, item: DispatchItem) {
         let handler = |_: TaskContext| async { Ok::<_, TaskError>(Output::none()) };
-        let run = Arc::new(Run::new(item, Arc::new(handler), Arc::clone(&self.clock)));
+        let run = Arc::new(Run::new(item, Arc::new(handler), Arc::clone(&self.clock), Arc::clone(&self.outputs)));
         self.timer.insert(run.ticket());
         assert_eq!(self.table.accept(run, false, 0), DispatchOutcome::Accepted);
     }

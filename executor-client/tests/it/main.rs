@@ -12,6 +12,7 @@ mod gate;
 mod harness;
 mod membership;
 mod node;
+mod output;
 mod runs;
 mod security;
 mod turns;

@@ -10,7 +10,7 @@ use super::users::{find_by_id, target};
 use super::{Api, body};
 use crate::auth::{Caller, SignedIn, Visit, check_password, csrf_of};
 use crate::domain::access::{PERMISSIONS, PLATFORM, Reach};
-use crate::domain::audit::Actor;
+use crate::domain::audit::{Actor, AuditNote, Target};
 use crate::domain::{FieldError, Permission};
 use crate::store::{SessionView, UserRow, UserView};
 use actix_web::cookie::time::Duration;
@@ -87,26 +87,24 @@ async fn sign_in(api: web::Data<Api>, request: HttpRequest, payload: web::Payloa
     let address = client_address(&request);
     let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     let visit = Visit { address: &address, agent, number: api.engine.ids.next(now) };
-    let signed_in = match api.gate.sign_in(&name, &password, &visit, now).await {
-        Ok(signed_in) => signed_in,
+    let user = match api.gate.by_password(&name, &password, &address).await {
+        Ok(user) => user,
         Err(denied) => {
             let name: String = name.chars().take(64).collect();
             tracing::warn!(name, address, %denied, "sign-in refused");
             return Err(denied.into());
         }
     };
-    let actor = Actor { kind: "user", id: signed_in.user.id, name: signed_in.user.name.clone(), address };
     let caller = Caller {
-        actor,
-        access: signed_in.user.access(),
-        home_id: signed_in.user.tenant_id,
+        actor: Actor { kind: "user", id: user.id, name: user.name.clone(), address: address.clone() },
+        access: user.access(),
+        home_id: user.tenant_id,
         session: None,
-        must_change: signed_in.user.must_change,
+        must_change: user.must_change,
         csrf: None,
     };
-    let note = api.note(&caller, "sign_in", caller.home_id, target(&signed_in.user), (None, None));
-    api.store.write_notes(vec![note]).await?;
-    Ok(answer(&api, signed_in))
+    let note = own_note(&api, &caller, "sign_in");
+    Ok(answer(&api, api.gate.begin(user, &visit, note, now).await?))
 }
 
 fn answer(api: &Api, signed_in: SignedIn) -> HttpResponse {
@@ -132,11 +130,19 @@ async fn sign_out(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, P
         return Err(Problem::conflict("this is no session; revoke the token instead"));
     };
     if let Some(number) = number_of(&api, &caller, session).await? {
-        api.store.end_sessions(caller.actor.id, Some(number)).await?;
+        let store = api.store.noting(vec![own_note(&api, &caller, "sign_out")]);
+        store.end_sessions(caller.actor.id, Some(number)).await?;
     }
     let mut gone = cookie(&api, String::new());
     gone.set_max_age(Duration::ZERO);
     Ok(HttpResponse::NoContent().cookie(gone).finish())
+}
+
+/// What the audit says of something that somebody does to his own account.
+fn own_note(api: &Api, caller: &Caller, action: &'static str) -> AuditNote {
+    let Actor { id, name, .. } = &caller.actor;
+    let target = Target { kind: "user", id: id.to_string(), name: name.clone() };
+    api.note(caller, action, caller.home_id, target, (None, None))
 }
 
 async fn number_of(api: &Api, caller: &Caller, hash: &str) -> Result<Option<i64>, Problem> {
@@ -312,7 +318,8 @@ async fn list_sessions(api: web::Data<Api>, caller: Caller) -> Result<HttpRespon
 
 async fn end_session(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let number = parse_id("id", &id)?;
-    if number <= 0 || api.store.end_sessions(caller.actor.id, Some(number)).await? == 0 {
+    let store = api.store.noting(vec![own_note(&api, &caller, "end_session")]);
+    if number <= 0 || store.end_sessions(caller.actor.id, Some(number)).await? == 0 {
         return Err(Problem::not_found(format!("there is no session {number}")));
     }
     Ok(HttpResponse::NoContent().finish())

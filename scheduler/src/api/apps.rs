@@ -1,6 +1,7 @@
 //! Apps: kinds of executors within a tenant.
 
 use super::input::{Page, Query, etag, if_match, limit, parse_id, parse_optional_id, refuse_stale};
+use super::keys::{CreatedKey, known_here, new_key};
 use super::operation::{Operation, delete, get, post, put};
 use super::problem::Problem;
 use super::tenants::{check_description, check_name};
@@ -8,9 +9,9 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::{FieldError, Permission};
-use crate::store::{AppFilter, AppView, NewKey};
+use crate::store::{AppFilter, AppView, KeyWords};
 use actix_web::{HttpRequest, HttpResponse, web};
-use carillon_protocol::sign::random_hex;
+use carillon_protocol::sign::SignMethod;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -31,12 +32,17 @@ pub fn operations() -> Vec<Operation> {
             .answers::<CreatedApp>(201, "The app and its key")
             .to(create),
         get("/apps/{id}", "show_app", P::AppsRead, "An app").answers::<App>(200, "The app").to(show),
-        put("/apps/{id}", "edit_app", P::AppsEdit, "Describe an app, bound its runs at once")
-            .says("Fields that are not named stay as they are.")
-            .if_match()
-            .body::<AppInput>()
-            .answers::<App>(200, "The app")
-            .to(edit),
+        put(
+            "/apps/{id}",
+            "edit_app",
+            P::AppsEdit,
+            "Describe an app, bound its runs at once, set how its executors sign",
+        )
+        .says("Fields that are not named stay as they are.")
+        .if_match()
+        .body::<AppInput>()
+        .answers::<App>(200, "The app")
+        .to(edit),
         delete("/apps/{id}", "delete_app", P::AppsDelete, "Delete an app that has no task, with its keys")
             .answers_nothing("It is gone")
             .to(remove),
@@ -82,6 +88,8 @@ struct AppInput {
     /// Runs at once at most, over all its executors; 0 is no bound.
     #[schema(minimum = 0, maximum = 1_000_000)]
     max_concurrent: Option<i32>,
+    /// How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses.
+    sign_method: Option<String>,
 }
 
 /// An app.
@@ -97,19 +105,12 @@ struct App {
     description: String,
     /// Runs at once at most; 0 is no bound.
     max_concurrent: i32,
+    /// How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses.
+    sign_method: String,
     /// Grows with every change.
     revision: i64,
     /// Epoch ms.
     created_at: i64,
-}
-
-/// A key, this once with its secret.
-#[derive(Serialize, ToSchema)]
-struct CreatedKey {
-    /// Id, as executors send it.
-    id: String,
-    /// Secret, as executors sign with it; never shown again.
-    secret: String,
 }
 
 /// An app that was created.
@@ -128,6 +129,7 @@ impl From<AppView> for App {
             name: app.name,
             description: app.description,
             max_concurrent: app.max_concurrent,
+            sign_method: method_word(app.sign_method),
             revision: app.revision,
             created_at: app.created_at,
         }
@@ -149,10 +151,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     check_name("name", &name)?;
     check_description(&description)?;
     let tenant = api.whole_tenant(&caller, Permission::AppsCreate, &tenant).await?;
-    let key = NewKey {
-        id: format!("ck_{}", random_hex::<8>().map_err(Problem::internal)?),
-        secret: random_hex::<32>().map_err(Problem::internal)?,
-    };
+    let key = new_key()?;
     let now = api.engine.clock.now_ms();
     let app = AppView {
         id: api.engine.ids.next(now),
@@ -161,13 +160,15 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
         name,
         description,
         max_concurrent: 0,
+        sign_method: None,
         revision: 1,
         created_at: now,
     };
+    let words = KeyWords { note: "", created_by: &caller.actor.name };
     let note = api.note(&caller, "create_app", app.tenant_id, target(&app), (None, audited(&app)));
-    api.store.noting(vec![note]).create_app(&app, &key).await?;
-    api.keys.refresh(&api.store).await?;
-    let key = CreatedKey { id: key.id, secret: key.secret };
+    api.store.noting(vec![note]).create_app(&app, &key, words).await?;
+    known_here(&api).await;
+    let key = CreatedKey::from(key);
     Ok(HttpResponse::Created().insert_header(etag(1)).json(CreatedApp { app: app.into(), key }))
 }
 
@@ -183,22 +184,25 @@ async fn edit(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let AppInput { description, max_concurrent } = body::json(payload).await?;
+    let AppInput { description, max_concurrent, sign_method } = body::json(payload).await?;
     check_description(description.as_deref().unwrap_or_default())?;
     if max_concurrent.is_some_and(|most| !(0..=CONCURRENT_MAX).contains(&most)) {
         return Err(FieldError::new("max_concurrent", "0 (no bound) to 1000000 are allowed").into());
     }
+    let sign_method = sign_method.map(|word| read_method(&word)).transpose()?;
     let before = find(&api, &caller, Permission::AppsEdit, &id).await?;
     refuse_stale(if_match(&request)?, before.revision)?;
     let after = AppView {
         description: description.unwrap_or_else(|| before.description.clone()),
         max_concurrent: max_concurrent.unwrap_or(before.max_concurrent),
+        sign_method: sign_method.unwrap_or(before.sign_method),
         revision: before.revision + 1,
         ..before.clone()
     };
     let change = (audited(&before), audited(&after));
     let note = api.note(&caller, "edit_app", before.tenant_id, target(&before), change);
     api.store.noting(vec![note]).edit_app(&before, &after).await?;
+    known_here(&api).await;
     Ok(HttpResponse::Ok().insert_header(etag(after.revision)).json(App::from(after)))
 }
 
@@ -206,7 +210,7 @@ async fn remove(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> R
     let app = find(&api, &caller, Permission::AppsDelete, &id).await?;
     let note = api.note(&caller, "delete_app", app.tenant_id, target(&app), (audited(&app), None));
     api.store.noting(vec![note]).delete_app(app.tenant_id, app.id).await?;
-    api.keys.refresh(&api.store).await?;
+    known_here(&api).await;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -218,11 +222,29 @@ pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Re
     found.into_iter().next().ok_or_else(|| Problem::not_found(format!("there is no app {id}")))
 }
 
+fn read_method(word: &str) -> Result<Option<SignMethod>, FieldError> {
+    if word.is_empty() {
+        return Ok(None);
+    }
+    let allowed = "HMAC-SHA256, MD5 and nothing (whichever an executor chooses) are allowed";
+    SignMethod::parse(word).map(Some).ok_or_else(|| FieldError::new("sign_method", allowed))
+}
+
+fn method_word(method: Option<SignMethod>) -> String {
+    method.map_or("", SignMethod::as_str).to_owned()
+}
+
 fn target(app: &AppView) -> Target {
     Target { kind: "app", id: app.id.to_string(), name: format!("{}/{}", app.tenant, app.name) }
 }
 
 fn audited(app: &AppView) -> Option<String> {
-    let AppView { name, description, max_concurrent, .. } = app;
-    Some(serde_json::json!({ "name": name, "description": description, "max_concurrent": max_concurrent }).to_string())
+    let AppView { name, description, max_concurrent, sign_method, .. } = app;
+    let said = serde_json::json!({
+        "name": name,
+        "description": description,
+        "max_concurrent": max_concurrent,
+        "sign_method": method_word(*sign_method),
+    });
+    Some(said.to_string())
 }

@@ -11,7 +11,7 @@ use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::http::header::{self, HeaderMap};
 use actix_web::middleware::Next;
-use actix_web::{Error, FromRequest, HttpMessage, HttpRequest, HttpResponse, web};
+use actix_web::{Error, FromRequest, HttpMessage, HttpRequest, HttpResponse, ResponseError, web};
 use carillon_protocol::sign::matches;
 use std::future::{Ready, ready};
 
@@ -38,11 +38,16 @@ pub async fn pass(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let caller = check(door, request.request()).await?;
-    if let Some(caller) = caller {
-        request.extensions_mut().insert(caller);
+    match check(door, request.request()).await {
+        // An answer like others: errors would pass by whoever adds headers to answers.
+        Err(problem) => Ok(request.into_response(problem.error_response()).map_into_right_body()),
+        Ok(caller) => {
+            if let Some(caller) = caller {
+                request.extensions_mut().insert(caller);
+            }
+            next.call(request).await.map(ServiceResponse::map_into_left_body)
+        }
     }
-    next.call(request).await
 }
 
 /// Who asks, if he may.
@@ -55,6 +60,7 @@ pub async fn check(door: Door, request: &HttpRequest) -> Result<Option<Caller>, 
         return Err(Problem::no_json());
     }
     if needs == Needs::Nothing {
+        refuse_foreign(request)?;
         return Ok(None);
     }
     let caller = identify(api, request, &address).await?;
@@ -95,20 +101,38 @@ fn refuse_forged(caller: &Caller, request: &HttpRequest) -> Result<(), Problem> 
     if [Method::GET, Method::HEAD].contains(request.method()) {
         return Ok(());
     }
+    refuse_foreign(request)?;
     let given = text(request.headers(), CSRF_HEADER).unwrap_or_default();
-    let site = text(request.headers(), "sec-fetch-site").unwrap_or("same-origin");
-    if matches(csrf, given) && ["same-origin", "none"].contains(&site) {
+    if matches(csrf, given) {
         return Ok(());
     }
     Err(Problem::forged(CSRF_HEADER))
 }
 
-/// A page of another site can make a browser send text or a form, but no JSON.
+/// A browser says when the page that asks is another site's; such a page neither changes anything
+/// nor signs anybody in.
+fn refuse_foreign(request: &HttpRequest) -> Result<(), Problem> {
+    let site = text(request.headers(), "sec-fetch-site").unwrap_or("none");
+    let only_looks = [Method::GET, Method::HEAD].contains(request.method());
+    if only_looks || ["same-origin", "none"].contains(&site) {
+        return Ok(());
+    }
+    Err(Problem::beyond("the request comes from a page of another site"))
+}
+
+/// A page of another site can make a browser send text, a form, or something that says nothing of
+/// what it is, but no JSON.
 fn is_json(headers: &HeaderMap) -> bool {
     match text(headers, header::CONTENT_TYPE.as_str()) {
-        None => !headers.contains_key(header::CONTENT_TYPE),
+        None => !headers.contains_key(header::CONTENT_TYPE) && is_empty(headers),
         Some(kind) => kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json"),
     }
+}
+
+/// Whether no body is announced.
+fn is_empty(headers: &HeaderMap) -> bool {
+    let length = text(headers, header::CONTENT_LENGTH.as_str()).unwrap_or("0");
+    length == "0" && !headers.contains_key(header::TRANSFER_ENCODING)
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -120,8 +144,9 @@ fn api_of(request: &HttpRequest) -> Result<&Api, Problem> {
     api.map(|api| &***api).ok_or_else(|| Problem::internal("the node is not ready"))
 }
 
-/// The path is there, the method is not. Strangers learn nothing of it.
-pub async fn wrong_method(allowed: Vec<Method>) -> Result<HttpResponse, Problem> {
+/// The path is there, the method is not; the document tells as much to everybody.
+pub async fn wrong_method(allowed: Vec<Method>, request: HttpRequest) -> Result<HttpResponse, Problem> {
+    api_of(&request)?.rates.addresses.admit(&client_address(&request)).map_err(Problem::too_many)?;
     Err(Problem::wrong_method(&allowed))
 }
 

@@ -1,6 +1,7 @@
 //! What callers send beside bodies: queries, ids, revisions. What is wrong is a problem document.
 
 use super::problem::Problem;
+use crate::domain::FieldError;
 use actix_web::dev::Payload;
 use actix_web::http::header;
 use actix_web::{FromRequest, HttpRequest, web};
@@ -23,8 +24,21 @@ impl<T: DeserializeOwned> FromRequest for Query<T> {
     type Future = Ready<Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        if let Err(problem) = refuse_wide(request.query_string()) {
+            return ready(Err(problem));
+        }
         let read = web::Query::<T>::from_query(request.query_string());
         ready(read.map(|query| Self(query.into_inner())).map_err(|error| Problem::invalid(format!("query: {error}"))))
+    }
+}
+
+/// A page of no items, or of too many, is a slip that is better told than mended in silence.
+fn refuse_wide(query: &str) -> Result<(), Problem> {
+    let limits = query.split('&').filter_map(|pair| pair.strip_prefix("limit="));
+    let is_size = |text: &str| text.parse().is_ok_and(|size| (1..=PAGE_MAX).contains(&size));
+    match limits.into_iter().all(is_size) {
+        true => Ok(()),
+        false => Err(FieldError::new("limit", format!("1 to {PAGE_MAX} are allowed")).into()),
     }
 }
 

@@ -14,6 +14,8 @@ mod executors;
 mod guard;
 mod helpers;
 mod input;
+mod keys;
+mod log_output;
 mod logs;
 mod maintenance;
 mod metrics;
@@ -21,6 +23,8 @@ mod nodes;
 mod openapi;
 mod operation;
 mod problem;
+mod quotas;
+mod reference;
 mod roles;
 mod runs;
 mod schedules;
@@ -34,7 +38,8 @@ mod tokens;
 mod users;
 mod wire;
 
-use crate::auth::{Gate, KeyRing, Throttle, Verifier};
+use crate::auth::{AddressRule, Gate, KeyRing, Throttle, Verifier};
+use crate::dispatch::Tails;
 use crate::engine::Engine;
 use crate::redefine::Redefiner;
 use crate::store::SqlStore;
@@ -50,6 +55,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+#[cfg(any(test, fuzzing))]
+pub(crate) use wire::check_registration;
 
 /// How often each may ask.
 pub struct Rates {
@@ -73,12 +80,18 @@ pub struct Api {
     pub verifier: Verifier,
     /// Executors' keys.
     pub keys: Arc<KeyRing>,
+    /// Where executors may be.
+    pub addresses: AddressRule,
+    /// Whether executors are heard only over connections that showed a certificate.
+    pub executors_show_certificates: bool,
     /// Says who asks.
     pub gate: Gate,
     /// How often they may.
     pub rates: Rates,
     /// Whether cookies are for TLS only.
     pub secure_cookie: bool,
+    /// Who follows what runs log.
+    pub tails: Arc<Tails>,
     /// Wakes the urgent loader.
     pub poke: Arc<Notify>,
     /// What executors are told to keep to.
@@ -98,6 +111,9 @@ pub struct Api {
 /// A client that is slower than this with its request's head is cut off.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The same for a TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Connections at most, per HTTP worker.
 const CONNECTIONS_MAX: usize = 10_000;
 
@@ -112,9 +128,13 @@ fn operations() -> Vec<Operation> {
         audit::operations(),
         calendars::operations(),
         executors::operations(),
+        keys::operations(),
+        log_output::operations(),
         logs::operations(),
         maintenance::operations(),
         nodes::operations(),
+        reference::operations(),
+        quotas::operations(),
         roles::operations(),
         runs::operations(),
         schedules::operations(),
@@ -149,11 +169,15 @@ async fn document(document: web::Data<Document>) -> HttpResponse {
     HttpResponse::Ok().content_type("application/json").body(document.0.clone())
 }
 
-/// The HTTP server on `listener`, and the handle to stop it.
+/// The HTTP server on `listener`, over TLS where that is set up, and the handle to stop it.
 ///
 /// # Errors
 /// When the listener cannot be used.
-pub fn server(api: Api, listener: TcpListener) -> std::io::Result<(Server, ServerHandle)> {
+pub fn server(
+    api: Api,
+    listener: TcpListener,
+    tls: Option<rustls::ServerConfig>,
+) -> std::io::Result<(Server, ServerHandle)> {
     let api = web::Data::new(api);
     let document = web::Data::new(Document(openapi_json()?));
     let server = HttpServer::new(move || {
@@ -175,10 +199,15 @@ pub fn server(api: Api, listener: TcpListener) -> std::io::Result<(Server, Serve
     .workers(2)
     .max_connections(CONNECTIONS_MAX)
     .client_request_timeout(HEAD_TIMEOUT)
+    .tls_handshake_timeout(HANDSHAKE_TIMEOUT)
+    .on_connect(crate::tls::note_certificate)
     .shutdown_timeout(SHUTDOWN_S)
-    .disable_signals()
-    .listen(listener)?
-    .run();
+    .disable_signals();
+    let server = match tls {
+        Some(config) => server.listen_rustls_0_23(listener, config)?,
+        None => server.listen(listener)?,
+    };
+    let server = server.run();
     let handle = server.handle();
     Ok((server, handle))
 }

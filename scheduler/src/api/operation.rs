@@ -159,16 +159,20 @@ impl Operation {
     }
 
     /// What it changes has a revision: `If-Match` refuses to overwrite a newer one.
-    pub fn if_match(mut self) -> Self {
+    pub fn if_match(self) -> Self {
+        let says = "The ETag that was read; when it is no longer current, the answer is 409 and nothing is changed";
+        self.header("If-Match", says)
+    }
+
+    /// A header that a request may have.
+    pub fn header(mut self, name: &str, description: &str) -> Self {
         let text = Schema::from(ObjectBuilder::new().schema_type(SchemaType::new(Type::String)).build());
         self.doc = self.doc.parameter(
             ParameterBuilder::new()
-                .name("If-Match")
+                .name(name)
                 .parameter_in(ParameterIn::Header)
                 .required(Required::False)
-                .description(Some(
-                    "The ETag that was read; when it is no longer current, the answer is 409 and nothing is changed",
-                ))
+                .description(Some(description))
                 .schema(Some(text)),
         );
         self
@@ -233,6 +237,6 @@ pub fn configure(config: &mut web::ServiceConfig, mut operations: Vec<Operation>
         for route in routes.into_iter().flatten() {
             resource = resource.route(route);
         }
-        config.service(resource.default_service(web::to(move || guard::wrong_method(allowed.clone()))));
+        config.service(resource.default_service(web::to(move |request| guard::wrong_method(allowed.clone(), request))));
     }
 }

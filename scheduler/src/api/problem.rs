@@ -165,14 +165,17 @@ impl From<StoreError> for Problem {
             StoreErrorKind::Unavailable | StoreErrorKind::Contention | StoreErrorKind::ReadOnly => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
-            StoreErrorKind::Duplicate | StoreErrorKind::Conflict => StatusCode::CONFLICT,
+            StoreErrorKind::Duplicate | StoreErrorKind::Conflict | StoreErrorKind::Outdated => StatusCode::CONFLICT,
             StoreErrorKind::NotFound => StatusCode::NOT_FOUND,
             StoreErrorKind::Invalid => StatusCode::BAD_REQUEST,
             StoreErrorKind::Other => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let detail = match error.kind() {
             StoreErrorKind::Duplicate => format!("{}: the name is already taken", error.action()),
-            StoreErrorKind::Conflict | StoreErrorKind::NotFound | StoreErrorKind::Invalid => error.to_string(),
+            StoreErrorKind::Conflict
+            | StoreErrorKind::Outdated
+            | StoreErrorKind::NotFound
+            | StoreErrorKind::Invalid => error.to_string(),
             StoreErrorKind::ReadOnly => "the database is read-only; make it writable".to_owned(),
             StoreErrorKind::Unavailable | StoreErrorKind::Contention => {
                 "the database cannot be reached right now; try again".to_owned()
@@ -199,6 +202,10 @@ impl ResponseError for Problem {
 
     fn error_response(&self) -> HttpResponse {
         let mut answer = HttpResponse::build(self.status);
+        if [StatusCode::REQUEST_TIMEOUT, StatusCode::PAYLOAD_TOO_LARGE].contains(&self.status) {
+            // The rest of the body is not waited for.
+            answer.force_close();
+        }
         if let Some((name, value)) = &self.header {
             answer.insert_header((name.clone(), value.as_str()));
         }

@@ -10,7 +10,7 @@ use crate::domain::task::file::NOTE_CHARS_MAX;
 use crate::domain::task::{NEVER, ScheduleKind, TaskSpec};
 use crate::domain::{FieldError, Permission};
 use crate::redefine::{Left, change_of};
-use crate::store::{Activity, NewTask, TaskFilter, TaskView};
+use crate::store::{Activity, NewTask, Scope, TaskFilter, TaskView};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -253,6 +253,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
         return Err(Problem::fields(refused));
     };
     let scope = api.scope(&caller, Permission::TasksCreate, &tenant, &app).await?;
+    refuse_state(&caller, scope, &Activity::default(), &activity)?;
     let id = api.engine.ids.next(now);
     let after = audited(&spec, &activity);
     let note = api.note(&caller, "create_task", scope.tenant_id, target(id, &spec.name), (None, after));
@@ -333,20 +334,21 @@ async fn edit(
     let Some(spec) = spec.filter(|_| refused.is_empty()) else {
         return Err(Problem::fields(refused));
     };
-    refuse_stale(beside.revision.or(if_match(&request)?), before.revision)?;
-    refuse_state(&caller, &before, &activity)?;
+    refuse_stale(beside.revision, before.revision)?;
+    refuse_stale(if_match(&request)?, before.revision)?;
+    refuse_state(&caller, before.scope, &before.activity, &activity)?;
     change(&api, &caller, "edit_task", before, spec, activity).await
 }
 
-/// Whoever may edit a task, but not start or stop it, does not do so by an edit.
-fn refuse_state(caller: &Caller, before: &TaskView, activity: &Activity) -> Result<(), Problem> {
-    let needed = match (before.activity.started, activity) {
-        (_, after) if *after == before.activity => return Ok(()),
-        (_, Activity { pause_note: Some(_), .. }) => Permission::TasksPause,
-        (_, Activity { started: true, .. }) => Permission::TasksStart,
-        _ => Permission::TasksStop,
+/// Whoever may create or edit a task, but not start or stop it, does not do so in passing.
+fn refuse_state(caller: &Caller, scope: Scope, before: &Activity, after: &Activity) -> Result<(), Problem> {
+    let needed = match after {
+        after if after == before => return Ok(()),
+        Activity { pause_note: Some(_), .. } => Permission::TasksPause,
+        Activity { started: true, .. } => Permission::TasksStart,
+        Activity { .. } => Permission::TasksStop,
     };
-    if caller.access.holds(needed, before.scope.tenant_id, before.scope.app_id) {
+    if caller.access.holds(needed, scope.tenant_id, scope.app_id) {
         return Ok(());
     }
     Err(Problem::forbidden(needed))

@@ -8,7 +8,7 @@ use super::problem::Problem;
 use super::roles::find_role;
 use super::{Api, body};
 use crate::auth::{Caller, check_password, random_password};
-use crate::domain::access::{Grant, PLATFORM};
+use crate::domain::access::{Grant, PLATFORM, is_user_name};
 use crate::domain::audit::Target;
 use crate::domain::{FieldError, Permission, Reach};
 use crate::store::{AppFilter, GrantView, NewGrant, UserFilter, UserRow, UserView};
@@ -203,13 +203,22 @@ impl From<&UserView> for User {
     }
 }
 
+/// What of it somebody sees who holds his permission in `reach`: grants in other tenants are not his
+/// business, those on the whole platform hold where he is, too.
+fn seen(user: &UserView, reach: &Reach) -> User {
+    let is_seen = |grant: &&GrantView| grant.tenant_id == PLATFORM || reach.touches(grant.tenant_id);
+    let grants = user.grants.iter().filter(is_seen).cloned().collect();
+    User::from(&UserView { grants, ..user.clone() })
+}
+
 /// What the audit calls a user.
 pub fn target(user: &UserView) -> Target {
     Target { kind: "user", id: user.id.to_string(), name: user.name.clone() }
 }
 
+/// What the audit keeps of a user, where the account is managed.
 fn audited(user: &UserView) -> Option<String> {
-    serde_json::to_string(&User::from(user)).ok()
+    serde_json::to_string(&seen(user, &Reach::tenant(user.tenant_id))).ok()
 }
 
 /// The user of that id, within reach.
@@ -241,17 +250,16 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<UserQuery>) -> R
     let limit = limit(wanted);
     let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
     let filter = UserFilter { name, after, limit, ..UserFilter::default() };
-    let users = api.store.list_users(&caller.reach(Permission::UsersRead), &filter).await?;
-    let items = users.iter().map(User::from).collect();
+    let reach = caller.reach(Permission::UsersRead);
+    let users = api.store.list_users(&reach, &filter).await?;
+    let items = users.iter().map(|user| seen(user, &reach)).collect();
     Ok(HttpResponse::Ok().json(Page::new(items, limit, |user: &User| user.id.clone())))
 }
 
 async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> Result<HttpResponse, Problem> {
     let NewUser { name, display_name, tenant, password } = body::json(payload).await?;
     let mut refused = Vec::new();
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
-    let begins_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
-    if name.len() > 64 || !begins_well || !name.chars().all(plain) {
+    if !is_user_name(&name) {
         let allowed = "1 to 64 characters out of a-z A-Z 0-9 - _ . @ are allowed, a letter or digit first";
         refused.push(FieldError::new("name", allowed));
     }
@@ -301,7 +309,8 @@ fn check_display_name(name: &str) -> Result<(), FieldError> {
 
 async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let user = find(&api, &caller, Permission::UsersRead, &id).await?;
-    Ok(HttpResponse::Ok().insert_header(etag(user.revision)).json(User::from(&user)))
+    let shown = seen(&user, &caller.reach(Permission::UsersRead));
+    Ok(HttpResponse::Ok().insert_header(etag(user.revision)).json(shown))
 }
 
 async fn edit(
@@ -356,8 +365,13 @@ async fn reset_password(api: web::Data<Api>, caller: Caller, id: web::Path<Strin
 
 async fn remove(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let user = managed(&api, &caller, Permission::UsersDelete, &id).await?;
-    let note = api.note(&caller, "delete_user", user.tenant_id, target(&user), (audited(&user), None));
-    api.store.noting(vec![note]).delete_user(user.id).await?;
+    let mut notes = vec![api.note(&caller, "delete_user", user.tenant_id, target(&user), (audited(&user), None))];
+    // Other tenants lose somebody, too.
+    for grant in user.grants.iter().filter(|grant| ![PLATFORM, user.tenant_id].contains(&grant.tenant_id)) {
+        let before = serde_json::to_string(&GrantOutput::from(grant)).ok();
+        notes.push(api.note(&caller, "delete_user", grant.tenant_id, target(&user), (before, None)));
+    }
+    api.store.noting(notes).delete_user(user.id).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -405,7 +419,8 @@ async fn create_grant(
     api.store.noting(vec![note]).create_grant(&new, now).await?;
     let user = find_by_id(&api, &Reach::All, user.id).await?;
     let user = user.ok_or_else(|| Problem::conflict("the user was deleted meanwhile"))?;
-    Ok(HttpResponse::Created().insert_header(etag(user.revision)).json(User::from(&user)))
+    let shown = seen(&user, &caller.reach(Permission::GrantsCreate));
+    Ok(HttpResponse::Created().insert_header(etag(user.revision)).json(shown))
 }
 
 /// Ids of apps, each the tenant's.

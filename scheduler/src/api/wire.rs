@@ -3,10 +3,11 @@
 
 use super::Api;
 use super::body::{self, BodyError};
-use crate::auth::{Refusal, SignedRequest, check_address};
+use crate::auth::{AddressRule, Refusal, Signed, SignedRequest};
 use crate::domain::task_log::Status;
 use crate::domain::{Reason, Run};
-use crate::store::{Change, HandStore, OutcomeStore, Scope, SigningKey, StoreError, StoreErrorKind};
+use crate::store::{Change, HandStore, OutcomeStore, Scope, Signer, SigningKey, StoreError, StoreErrorKind};
+use crate::tls::ShownCertificate;
 use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderMap;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -41,7 +42,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
 }
 
 /// A refusal of an operation: code and text, and data where the caller needs some all the same.
-struct Refused {
+pub(crate) struct Refused {
     code: Code,
     message: String,
     data: Option<Value>,
@@ -55,6 +56,9 @@ impl Refused {
 
 impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
+        if error.kind() == StoreErrorKind::Outdated {
+            return Self::new(Code::Replayed, error.to_string());
+        }
         tracing::error!(%error, "executor request failed");
         if error.kind() == StoreErrorKind::Conflict {
             return Self::new(Code::Conflict, error.to_string());
@@ -67,21 +71,21 @@ impl From<StoreError> for Refused {
     }
 }
 
-type Outcome<T> = Result<T, Refused>;
+pub(crate) type Outcome<T> = Result<T, Refused>;
 
 async fn register(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
     answer(&request, payload, &api, async |signer, message: Register| {
-        check_registration(&message)?;
+        check_registration(&message, &api.addresses)?;
         let since = api.engine.executors_alive_since();
-        let executor_id = api.engine.executors.register(signer.scope, &signer.key.id, &message, since).await?;
+        let executor_id = api.engine.executors.register(&signer, &message, since).await?;
         Ok(Registered { executor_id, cluster_time_us: api.engine.clock.now_us(), settings: api.executor_settings })
     })
     .await
 }
 
-fn check_registration(message: &Register) -> Outcome<()> {
+pub(crate) fn check_registration(message: &Register, addresses: &AddressRule) -> Outcome<()> {
     let refuse = |detail: String| Err(Refused::new(Code::BadRequest, detail));
-    if let Err(detail) = check_address(&message.address) {
+    if let Err(detail) = addresses.check(&message.address) {
         return refuse(detail);
     }
     let fits = |name: &str| !name.is_empty() && name.chars().count() <= NAME_CHARS_MAX && !name.contains('\0');
@@ -114,7 +118,7 @@ async fn heartbeat(request: HttpRequest, payload: web::Payload, api: web::Data<A
             let code = if api.engine.membership.in_touch() { refused.code } else { Code::Internal };
             Refused { code, data: serde_json::to_value(ack(Vec::new())).ok(), ..refused }
         };
-        let commit = tokio::time::timeout(HEARTBEAT_COMMIT_MAX, api.engine.executors.heartbeat(signer.scope, message));
+        let commit = tokio::time::timeout(HEARTBEAT_COMMIT_MAX, api.engine.executors.heartbeat(&signer, message));
         let known = match commit.await {
             Ok(done) => done.map_err(|error| with_time(Refused::from(error)))?,
             Err(_) => return Err(with_time(Refused::new(Code::StoreUnavailable, "the database does not answer"))),
@@ -133,7 +137,7 @@ async fn unregister(request: HttpRequest, payload: web::Payload, api: web::Data<
         // Out of routing first, so that nothing goes there while its runs go back.
         let left = message.running.is_empty();
         let since = api.engine.executors_alive_since();
-        api.engine.executors.retire(scope, message.executor_id, left, since).await?;
+        api.engine.executors.retire(&signer, message.executor_id, left, since).await?;
         let returned = give_back(&api, scope, message.executor_id, &message.held).await?;
         api.poke.notify_one();
         Ok(Unregistered { returned })
@@ -187,8 +191,11 @@ async fn answer<Q, A, F>(request: &HttpRequest, payload: web::Payload, api: &web
 where
     Q: DeserializeOwned,
     A: Serialize,
-    F: AsyncFnOnce(&SigningKey, Q) -> Outcome<A>,
+    F: AsyncFnOnce(Signer<'_>, Q) -> Outcome<A>,
 {
+    if api.executors_show_certificates && request.conn_data::<ShownCertificate>().is_none() {
+        return unsigned(Code::Forbidden, "executors must show a client certificate of this node's authority");
+    }
     let body = match body::read(payload, BODY_BYTES_MAX).await {
         Ok(body) => body,
         Err(BodyError::TooLarge) => {
@@ -207,16 +214,21 @@ where
         // Perhaps a key that another node has just made.
         checked = api.verifier.check(&signed, now);
     }
-    let key = match checked {
-        Ok(key) => key,
+    let Signed { key, at } = match checked {
+        Ok(checked) => checked,
         Err(refusal) => return refuse(api, request, &signed, refusal),
     };
+    let signer = Signer { scope: key.scope, key_id: &key.key.id, signed_at: at };
     let reply = match serde_json::from_slice::<Q>(&body) {
         Err(error) => Err(Refused::new(Code::BadRequest, format!("the body is not as expected: {error}"))),
-        Ok(message) => work(&key, message).await,
+        Ok(message) => work(signer, message).await,
     };
     let reply = match reply {
         Ok(data) => Reply { code: Code::Ok, msg: "ok".to_owned(), data: serde_json::to_value(data).ok() },
+        Err(Refused { code: Code::Replayed, message, .. }) => {
+            let refusal = Refusal { code: Code::Replayed, message, key: None };
+            return refuse(api, request, &signed, refusal);
+        }
         Err(Refused { code, message, data }) => Reply { code, msg: message, data },
     };
     seal(&reply, &signed, &key)
@@ -251,7 +263,8 @@ fn refuse(api: &Api, request: &HttpRequest, signed: &SignedRequest<'_>, refusal:
         path = signed.path,
         "signed request refused"
     );
-    let key: Option<Arc<SigningKey>> = refusal.key.as_deref().and_then(|id| api.keys.find(id));
+    let key: Option<Arc<SigningKey>> =
+        refusal.key.as_deref().and_then(|id| api.keys.find(id, api.engine.clock.now_ms()));
     let Some(key) = key else { return unsigned(refusal.code, &refusal.message) };
     // With a wrong clock the caller learns the right time, under a signature it can check.
     let data = (refusal.code == Code::ClockSkew).then(|| json!({ "cluster_time_us": api.engine.clock.now_us() }));

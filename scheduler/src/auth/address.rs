@@ -1,61 +1,141 @@
-//! Executor addresses are checked before anything is sent there.
+//! Executor addresses are checked before anything is sent there: when one registers, when its name
+//! is resolved, and right before each message.
 
+use ipnet::IpNet;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use url::{Host, Url};
 
-/// Checks that `address` is a plain `http://host:port` outside the link-local range (where cloud
-/// machines keep their credentials).
-///
-/// # Errors
-/// What is wrong with it.
-pub fn check_address(address: &str) -> Result<(), String> {
-    let url = Url::parse(address).map_err(|error| format!("address `{address}` is no URL: {error}"))?;
-    let refuse = |why: &str| Err(format!("address `{address}` is refused: {why}"));
-    if url.scheme() != "http" {
-        return refuse("it must begin with http://");
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return refuse("it must not carry a user name");
-    }
-    if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
-        return refuse("it must be http://host:port and nothing more");
-    }
-    // `Url` has normalised spellings such as 2852039166 or 0xa9.1 to plain addresses.
-    let ip = match url.host() {
-        None => return refuse("it has no host"),
-        Some(Host::Domain(_)) => return Ok(()),
-        Some(Host::Ipv4(ip)) => IpAddr::V4(ip),
-        Some(Host::Ipv6(ip)) => IpAddr::V6(ip).to_canonical(),
-    };
-    if is_refused(ip) {
-        return refuse("link-local, multicast and unspecified addresses are never executors");
-    }
-    Ok(())
+/// Where executors may be.
+#[derive(Debug, Clone)]
+pub struct AddressRule {
+    allowed: Arc<[IpNet]>,
 }
 
-/// Whether nothing may be sent to this address.
-fn is_refused(ip: IpAddr) -> bool {
-    ip.is_unspecified()
-        || ip.is_multicast()
-        || match ip {
-            IpAddr::V4(ip) => ip.is_link_local() || ip.is_broadcast(),
-            IpAddr::V6(ip) => ip.is_unicast_link_local(),
+impl AddressRule {
+    /// Executors may be in these networks; what is never one stays refused.
+    #[must_use]
+    pub fn new(allowed: &[IpNet]) -> Self {
+        Self { allowed: allowed.into() }
+    }
+
+    /// Checks that `address` is a plain `http://host:port`, and its host, where it is no name, an
+    /// address that may be an executor's. A name is checked when it is resolved.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self, address: &str) -> Result<(), String> {
+        let url = Url::parse(address).map_err(|error| format!("address `{address}` is no URL: {error}"))?;
+        let refuse = |why: &str| Err(format!("address `{address}` is refused: {why}"));
+        if url.scheme() != "http" {
+            return refuse("it must begin with http://");
         }
+        if !url.username().is_empty() || url.password().is_some() {
+            return refuse("it must not carry a user name");
+        }
+        if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
+            return refuse("it must be http://host:port and nothing more");
+        }
+        // `Url` has normalised spellings such as 2852039166 or 0xa9.1 to plain addresses.
+        let ip = match url.host() {
+            None => return refuse("it has no host"),
+            Some(Host::Domain(_)) => return Ok(()),
+            Some(Host::Ipv4(ip)) => IpAddr::V4(ip),
+            Some(Host::Ipv6(ip)) => IpAddr::V6(ip),
+        };
+        self.admit(ip).or_else(refuse)
+    }
+
+    /// Whether something may be sent to `ip`; else why not.
+    fn admit(&self, ip: IpAddr) -> Result<(), &'static str> {
+        // ::ffff:10.0.0.7 is 10.0.0.7 to the machine.
+        let ip = ip.to_canonical();
+        if is_never(ip) {
+            return Err("link-local, metadata, multicast, broadcast and unspecified addresses are never executors");
+        }
+        if !self.allowed.iter().any(|network| network.contains(&ip)) {
+            return Err("it lies in none of the networks where executors may be (executors.allowed_networks)");
+        }
+        Ok(())
+    }
 }
 
-/// Resolves names for messages to executors, without the addresses that nothing may be sent to: a
-/// name is checked when it is used, not when it is registered.
-#[derive(Debug, Clone, Copy)]
-pub struct CheckedResolver;
+/// Services of clouds that tell credentials to whoever asks from the machine, outside of the
+/// link-local networks: Alibaba, Oracle, Azure.
+const METADATA_V4: [Ipv4Addr; 3] =
+    [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(192, 0, 0, 192), Ipv4Addr::new(168, 63, 129, 16)];
 
-impl Resolve for CheckedResolver {
+/// The same of AWS, Google and Scaleway.
+const METADATA_V6: [Ipv6Addr; 3] = [
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
+];
+
+/// Whether nothing may be sent to this address, whatever is allowed.
+fn is_never(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => is_never_v4(ip),
+        IpAddr::V6(ip) => {
+            ip.is_unspecified()
+                || ip.is_multicast()
+                || ip.is_unicast_link_local()
+                || METADATA_V6.contains(&ip)
+                // A gateway reads one of several places; most of the others hold nothing but zeros.
+                || inner_addresses(ip).into_iter().any(|inner| inner.octets()[0] != 0 && is_never_v4(inner))
+        }
+    }
+}
+
+fn is_never_v4(ip: Ipv4Addr) -> bool {
+    // All of 0.0.0.0/8 is "this machine".
+    ip.octets()[0] == 0 || ip.is_link_local() || ip.is_multicast() || ip.is_broadcast() || METADATA_V4.contains(&ip)
+}
+
+/// Every IPv4 address that a gateway may send what goes to `ip` on to.
+fn inner_addresses(ip: Ipv6Addr) -> Vec<Ipv4Addr> {
+    let [a, b, c, d, e, f, g, h] = ip.segments();
+    let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
+    // RFC 6052 leaves the ninth octet out of addresses behind a prefix of 48, 56 or 64 bits.
+    let [.., o6, o7, _, o9, o10, o11, _, _, _, _] = ip.octets();
+    match [a, b, c, d, e, f] {
+        // IPv4-compatible, IPv4-translated (SIIT), NAT64.
+        [0, 0, 0, 0, 0, 0] | [0, 0, 0, 0, 0xffff, 0] | [0x64, 0xff9b, 0, 0, 0, 0] => vec![v4(g, h)],
+        // NAT64 of local use, whose prefix may be of any length.
+        [0x64, 0xff9b, 1, ..] => vec![
+            Ipv4Addr::new(o6, o7, o9, o10),
+            Ipv4Addr::new(o7, o9, o10, o11),
+            Ipv4Addr::new(o9, o10, o11, ip.octets()[12]),
+            v4(g, h),
+        ],
+        // 6to4.
+        [0x2002, ..] => vec![v4(b, c)],
+        // Teredo: the server, and the client turned over.
+        [0x2001, 0, ..] => vec![v4(c, d), v4(!g, !h)],
+        // ISATAP.
+        [_, _, _, _, 0 | 0x200, 0x5efe] => vec![v4(g, h)],
+        _ => Vec::new(),
+    }
+}
+
+/// Resolves names for messages to executors, without the addresses that nothing may be sent to.
+impl Resolve for AddressRule {
     fn resolve(&self, name: Name) -> Resolving {
+        let rule = self.clone();
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let allowed: Vec<SocketAddr> = found.filter(|address| !is_refused(address.ip().to_canonical())).collect();
+            let mut refused = "it has no address";
+            let admitted = |address: &SocketAddr| match rule.admit(address.ip()) {
+                Ok(()) => true,
+                Err(why) => {
+                    refused = why;
+                    false
+                }
+            };
+            let allowed: Vec<SocketAddr> = found.filter(admitted).collect();
             if allowed.is_empty() {
-                return Err(format!("{} resolves to no address that may be an executor's", name.as_str()).into());
+                return Err(format!("{} resolves to no address of an executor: {refused}", name.as_str()).into());
             }
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
@@ -64,38 +144,135 @@ impl Resolve for CheckedResolver {
 
 #[cfg(test)]
 mod tests {
-    use super::{CheckedResolver, check_address};
+    use super::AddressRule;
+    use ipnet::IpNet;
     use reqwest::dns::Resolve;
+
+    fn rule(networks: &[&str]) -> AddressRule {
+        AddressRule::new(&networks.iter().map(|network| network.parse().unwrap()).collect::<Vec<IpNet>>())
+    }
+
+    fn default() -> AddressRule {
+        rule(&["127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"])
+    }
+
+    fn everything() -> AddressRule {
+        rule(&["0.0.0.0/0", "::/0"])
+    }
 
     #[test]
     fn plain_addresses_pass_and_tricks_do_not() {
-        for good in ["http://10.0.0.7:8527", "http://orders-7.retail:8527", "http://[::1]:8527", "http://127.0.0.1:1"] {
-            assert_eq!(check_address(good), Ok(()), "{good}");
+        for good in [
+            "http://10.0.0.7:8527",
+            "http://orders-7.retail:8527",
+            "http://[::1]:8527",
+            "http://127.0.0.1:1",
+            "http://[fd12::7]:8527",
+            "http://[::ffff:10.0.0.7]:8527",
+            "http://100.64.3.4",
+        ] {
+            assert_eq!(default().check(good), Ok(()), "{good}");
+            assert_eq!(everything().check(good), Ok(()), "{good}");
         }
         for bad in [
             "https://10.0.0.7",
-            "http://169.254.169.254:80",
-            "http://2852039166/",
-            "http://0xa9.0xfe.0xa9.0xfe/",
-            "http://[::ffff:169.254.169.254]/",
-            "http://0.0.0.0:1",
             "http://u:p@10.0.0.7:1",
             "http://10.0.0.7:1/path",
             "http://10.0.0.7:1/?x=1",
+            "http://10.0.0.7:1/#x",
             "file:///etc/passwd",
             "orders-7:8527",
+            "http://10.0.0.7:99999",
             "",
         ] {
-            assert!(check_address(bad).is_err(), "{bad}");
+            assert!(everything().check(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn other_networks_are_refused_unless_they_are_allowed() {
+        for outside in ["http://8.8.8.8", "http://[2001:db8::1]", "http://172.32.0.1", "http://[::ffff:8.8.8.8]:1"] {
+            let refused = default().check(outside).unwrap_err();
+            assert!(refused.contains("executors.allowed_networks"), "{refused}");
+            assert_eq!(everything().check(outside), Ok(()), "{outside}");
+        }
+        assert_eq!(rule(&["8.8.8.8/32"]).check("http://8.8.8.8"), Ok(()));
+        assert!(rule(&["8.8.8.8/32"]).check("http://10.0.0.7").is_err(), "the setting replaces the default");
+    }
+
+    /// Whatever is allowed.
+    #[test]
+    fn addresses_that_are_never_executors_are_refused_in_every_spelling() {
+        for bad in [
+            // Link-local, as a number, in hexadecimal, octal, short, wide digits, with a dot behind.
+            "169.254.169.254",
+            "2852039166",
+            "0xa9fea9fe",
+            "0xa9.0xfe.0xa9.0xfe",
+            "0251.0376.0251.0376",
+            "169.254.43518",
+            "169.16689662",
+            "１６９.254.169.254",
+            "169.254.169.254.",
+            "169.254.0.23",
+            "[fe80::1]",
+            "[fe80::a9fe:a9fe]",
+            // The same inside of IPv6: mapped, compatible, translated, NAT64, 6to4, Teredo, ISATAP.
+            "[::ffff:169.254.169.254]",
+            "[::ffff:a9fe:a9fe]",
+            "[0:0:0:0:0:ffff:a9fe:a9fe]",
+            "[::169.254.169.254]",
+            "[::ffff:0:169.254.169.254]",
+            "[64:ff9b::169.254.169.254]",
+            "[64:ff9b::a9fe:a9fe]",
+            "[64:ff9b:1::a9fe:a9fe]",
+            "[64:ff9b:1:a9fe:a9:fe00::]",
+            "[64:ff9b:1:a9:fe:a9fe::]",
+            "[64:ff9b:1:0:a9:fea9:fe00::]",
+            "[2002:a9fe:a9fe::1]",
+            "[2001:0:a9fe:a9fe::1]",
+            "[2001::5601:5601]",
+            "[2400::5efe:169.254.169.254]",
+            "[2400::200:5efe:169.254.169.254]",
+            // Metadata elsewhere.
+            "100.100.100.200",
+            "0x646464c8",
+            "[::ffff:100.100.100.200]",
+            "[64:ff9b::100.100.100.200]",
+            "[2002:6464:64c8::]",
+            "192.0.0.192",
+            "[::ffff:192.0.0.192]",
+            "168.63.129.16",
+            "[fd00:ec2::254]",
+            "[fd00:0ec2:0:0:0:0:0:0254]",
+            "[fd20:ce::254]",
+            "[fd00:42::42]",
+            // Unspecified, "this network", broadcast, multicast.
+            "0.0.0.0",
+            "0",
+            "0.0.0.1",
+            "[::]",
+            "[::ffff:0.0.0.0]",
+            "255.255.255.255",
+            "224.0.0.1",
+            "239.1.2.3",
+            "[ff02::1]",
+            "[64:ff9b::224.0.0.1]",
+        ] {
+            for rule in [default(), everything()] {
+                assert!(rule.check(&format!("http://{bad}:8527")).is_err(), "{bad}");
+            }
         }
     }
 
     #[tokio::test]
     async fn names_are_checked_when_they_are_used() {
-        let resolve = |name: &str| CheckedResolver.resolve(name.parse().unwrap());
-        assert!(resolve("localhost").await.is_ok());
-        for bad in ["169.254.169.254", "0.0.0.0"] {
-            assert!(resolve(bad).await.is_err(), "{bad}");
+        let resolve = |rule: AddressRule, name: &str| rule.resolve(name.parse().unwrap());
+        assert!(resolve(default(), "localhost").await.is_ok());
+        let outside = resolve(rule(&["10.0.0.0/8"]), "localhost").await.err().unwrap().to_string();
+        assert!(outside.contains("executors.allowed_networks"), "{outside}");
+        for bad in ["169.254.169.254", "0.0.0.0", "100.100.100.200"] {
+            assert!(resolve(everything(), bad).await.is_err(), "{bad}");
         }
     }
 }

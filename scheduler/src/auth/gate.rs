@@ -4,8 +4,8 @@ use super::caller::Caller;
 use super::password::{PasswordError, Passwords, check_password, random_password};
 use super::secret::{SESSION_PREFIX, TOKEN_PREFIX, csrf_of, hash_of, new_secret};
 use super::throttle::Throttle;
-use crate::domain::access::{Access, PLATFORM, PLATFORM_ADMIN};
-use crate::domain::audit::Actor;
+use crate::domain::access::{Access, PLATFORM, PLATFORM_ADMIN, is_user_name};
+use crate::domain::audit::{Actor, AuditNote};
 use crate::store::{NewGrant, SessionView, SqlStore, StoreError, StoreErrorKind, TokenView, UserRow, UserView};
 use crate::store::{Result as StoreResult, UserFilter};
 use carillon_protocol::sign::matches;
@@ -151,25 +151,20 @@ impl Gate {
         Ok(Caller { actor, access, home_id: user.tenant_id, session: None, must_change: user.must_change, csrf: None })
     }
 
-    /// Begins a session for whoever knows the password. A session is always a new one: what the
-    /// caller had before does not become it.
-    pub async fn sign_in(&self, name: &str, password: &str, from: &Visit<'_>, now: i64) -> Result<SignedIn, Denied> {
-        self.addresses.admit(from.address).map_err(Denied::TooMany)?;
+    /// The user of that name and password, if he may sign in.
+    pub async fn by_password(&self, name: &str, password: &str, address: &str) -> Result<UserView, Denied> {
+        self.addresses.admit(address).map_err(Denied::TooMany)?;
         self.accounts.admit(name).map_err(Denied::TooMany)?;
-        let user = self.find(name).await?;
-        let hash = match &user {
-            Some(user) => self.store.password_hash(user.id).await?,
-            None => String::new(),
-        };
+        let user = if is_user_name(name) { self.find(name).await? } else { None };
+        // Asked in any case, so that it takes as long.
+        let hash = self.store.password_hash(user.as_ref().map_or(0, |user| user.id)).await?;
         let is_right = self.passwords.matches(password, &hash).await?;
-        match user.filter(|user| is_right && !user.disabled) {
-            Some(user) => self.begin(user, from, now).await,
-            None => Err(Denied::WrongPassword),
-        }
+        user.filter(|user| is_right && !user.disabled).ok_or(Denied::WrongPassword)
     }
 
-    /// Begins a session for a user who has proved who he is.
-    pub async fn begin(&self, user: UserView, from: &Visit<'_>, now: i64) -> Result<SignedIn, Denied> {
+    /// Begins a session for a user who has proved who he is, and notes it in the audit. It is always
+    /// a new one: what the caller had before does not become it.
+    pub async fn begin(&self, user: UserView, from: &Visit<'_>, note: AuditNote, now: i64) -> Result<SignedIn, Denied> {
         let token = new_secret(SESSION_PREFIX).map_err(Denied::Random)?;
         let session = SessionView {
             hash: hash_of(&token),
@@ -181,7 +176,7 @@ impl Gate {
             address: from.address.to_owned(),
             agent: from.agent.chars().take(100).collect(),
         };
-        self.store.create_session(&session).await?;
+        self.store.noting(vec![note]).create_session(&session).await?;
         Ok(SignedIn { token, user, expires_at: session.expires_at })
     }
 

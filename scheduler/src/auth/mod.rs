@@ -8,10 +8,10 @@ mod password;
 mod secret;
 mod throttle;
 
-pub use address::{CheckedResolver, check_address};
+pub use address::AddressRule;
 pub use caller::Caller;
 pub use gate::{Denied, Gate, SessionTimes, SignedIn, Visit};
-pub use keys::{KeyRing, Refusal, SignedRequest, Verifier};
+pub use keys::{KeyRing, Refusal, Signed, SignedRequest, Verifier};
 pub use password::{check_password, random_password};
 pub use secret::{SESSION_PREFIX, TOKEN_PREFIX, csrf_of, hash_of, new_secret};
 pub use throttle::Throttle;

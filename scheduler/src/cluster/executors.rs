@@ -2,7 +2,7 @@
 
 use super::{Clock, Registry, Snapshot};
 use crate::domain::IdSource;
-use crate::store::{ExecutorBeat, ExecutorStore, Result, Scope};
+use crate::store::{ExecutorBeat, ExecutorStore, Result, Signer};
 use carillon_protocol::{Heartbeat, Register, RunKey};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,10 +31,10 @@ impl Executors {
     }
 
     /// Registers a process; answers its id.
-    pub async fn register(&self, scope: Scope, key_id: &str, register: &Register, alive_since: i64) -> Result<i64> {
+    pub async fn register(&self, signer: &Signer<'_>, register: &Register, alive_since: i64) -> Result<i64> {
         let now = self.clock.now_ms();
         let new_id = || self.ids.next(now);
-        let id = self.store.register(scope, key_id, register, &new_id, now).await?;
+        let id = self.store.register(signer, register, &new_id, now).await?;
         self.registry.refresh(&*self.store, alive_since).await?;
         if id >= IdSource::first_at(now) {
             // A process seen for the first time holds nothing.
@@ -47,10 +47,10 @@ impl Executors {
     /// Commits a heartbeat; answers what the executor must drop, or `None` when it is not known
     /// and must register again. Answered only after the commit: the executor starts what it holds
     /// by this promise.
-    pub async fn heartbeat(&self, scope: Scope, beat: Heartbeat) -> Result<Option<Vec<RunKey>>> {
+    pub async fn heartbeat(&self, signer: &Signer<'_>, beat: Heartbeat) -> Result<Option<Vec<RunKey>>> {
         let Heartbeat { executor_id, instance, snapshot_at, held, running, unacknowledged, draining, .. } = beat;
-        let row = ExecutorBeat { executor_id, instance, scope, held: held.len(), running: running.len(), draining };
-        if !self.store.beat(&[row]).await?.contains(&executor_id) {
+        let row = ExecutorBeat { executor_id, instance, held: held.len(), running: running.len(), draining };
+        if !self.store.beat(signer, &row).await? {
             return Ok(None);
         }
         let received_at = self.clock.now_ms();
@@ -58,7 +58,7 @@ impl Executors {
         // Not heard here for a while: somebody may have given its runs away in the meantime.
         let mut cancel = Vec::new();
         if !live.is_empty() && !self.registry.heard_lately(executor_id, received_at - SILENCE_MS) {
-            let mine = self.store.reconfirm(scope, executor_id, &live).await?;
+            let mine = self.store.reconfirm(signer.scope, executor_id, &live).await?;
             cancel.extend(live.iter().filter(|run| !mine.contains(run)).copied());
             if !cancel.is_empty() {
                 tracing::warn!(executor = executor_id, runs = cancel.len(), "executor is back and must drop runs");
@@ -72,8 +72,8 @@ impl Executors {
     }
 
     /// Takes an executor out of routing; for good when it `left`.
-    pub async fn retire(&self, scope: Scope, executor_id: i64, left: bool, alive_since: i64) -> Result<()> {
-        self.store.retire(scope, executor_id, left, self.clock.now_ms()).await?;
+    pub async fn retire(&self, signer: &Signer<'_>, executor_id: i64, left: bool, alive_since: i64) -> Result<()> {
+        self.store.retire(signer, executor_id, left, self.clock.now_ms()).await?;
         self.registry.refresh(&*self.store, alive_since).await
     }
 }

@@ -59,6 +59,11 @@ impl Registry {
         if trusted.is_empty() { all.clone() } else { trusted }
     }
 
+    /// All executors of one app that are online.
+    pub fn online(&self, tenant_id: i64, app_id: i64) -> Vec<Arc<Executor>> {
+        self.online.load().get(&(tenant_id, app_id)).cloned().unwrap_or_default()
+    }
+
     /// The executor, if it is online.
     pub fn find(&self, id: i64) -> Option<Arc<Executor>> {
         self.online.load().values().flatten().find(|executor| executor.id == id).cloned()

@@ -2,7 +2,8 @@
 //! once; only when none is left does the failure strategy speak.
 //!
 //! The steps stand in files of their own: what is no longer to run (`judge`), who must wait for
-//! others (`admit`), who takes it (`choose`), the mark (here), the messages (`send`).
+//! others (`admit`), who is over its tenant's quota (`pace`), who takes it (`choose`), the mark
+//! (here), the messages (`send`).
 
 use super::parcel::{Addressed, Parcel, Stranded};
 use super::{Canceller, TaskCache, Transport};
@@ -210,7 +211,8 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
     /// What of a batch is to run, and may run now.
     async fn admitted(&self, runs: Vec<Run>) -> Result<Vec<Parcel>, Failed> {
         let parcels = self.judge(runs).await?;
-        self.admit(parcels).await
+        let parcels = self.admit(parcels).await?;
+        self.pace(parcels).await
     }
 
     async fn chosen_and_marked(&self, parcels: Vec<Parcel>) -> Result<Vec<Addressed>, Failed> {

@@ -1,13 +1,15 @@
 //! The transport over HTTP, signed both ways.
 
 use super::{Probe, SendError, Transport};
-use crate::auth::{CheckedResolver, KeyRing};
+use crate::auth::{AddressRule, KeyRing};
 use crate::cluster::Clock;
 use crate::domain::Executor;
-use crate::store::{Scope, SigningKey};
+use crate::store::{Scope, SigningKey, SqlStore};
 use async_trait::async_trait;
 use carillon_protocol::sign::{self, RequestParts, SignMethod, header};
-use carillon_protocol::{BODY_BYTES_MAX, Cancel, CancelAck, Code, Dispatch, DispatchAck, Health, ProbeAck, Reply};
+use carillon_protocol::{
+    BODY_BYTES_MAX, Cancel, CancelAck, Code, Dispatch, DispatchAck, Health, OutputPage, ProbeAck, ReadOutput, Reply,
+};
 use reqwest::{Client, Response, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,13 +28,16 @@ const ASK_MAX: Duration = Duration::from_millis(500);
 /// A health answer is small, bytes.
 const HEALTH_BYTES_MAX: usize = 16 * 1024;
 
-/// How the node signs what it sends.
-const METHOD: SignMethod = SignMethod::HmacSha256;
+/// A page of output may be so many times as long as the bytes asked for: one that is no character
+/// is shown as U+FFFD, which has three.
+const PAGE_GROWTH_MAX: usize = 3;
 
-/// Sends to executors with the key of their app.
+/// Sends to executors, each with the key that it registered with.
 pub struct HttpTransport {
     client: Client,
     keys: Arc<KeyRing>,
+    store: SqlStore,
+    addresses: AddressRule,
     clock: Arc<dyn Clock>,
 }
 
@@ -41,17 +46,38 @@ impl HttpTransport {
     ///
     /// # Errors
     /// When the HTTP client cannot be made.
-    pub fn new(keys: Arc<KeyRing>, clock: Arc<dyn Clock>) -> reqwest::Result<Self> {
+    pub fn new(
+        keys: Arc<KeyRing>,
+        store: SqlStore,
+        addresses: AddressRule,
+        clock: Arc<dyn Clock>,
+    ) -> anyhow::Result<Self> {
         let client = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(REQUEST_TIMEOUT)
             .redirect(redirect::Policy::none())
             .no_proxy()
-            .dns_resolver(Arc::new(CheckedResolver))
+            .tls_backend_preconfigured(crate::tls::unused()?)
+            .dns_resolver(Arc::new(addresses.clone()))
             .tcp_nodelay(true)
             .pool_max_idle_per_host(8)
             .build()?;
-        Ok(Self { client, keys, clock })
+        Ok(Self { client, keys, store, addresses, clock })
+    }
+
+    /// The key that the executor registered with. When it has ended nothing is sent there any more:
+    /// whoever holds such a key is nobody's executor.
+    async fn key_of(&self, to: &Executor) -> Result<Arc<SigningKey>, SendError> {
+        let scope = Scope { tenant_id: to.tenant_id, app_id: to.app_id };
+        let find = || self.keys.find(&to.key_id, self.clock.now_ms()).filter(|key| key.scope == scope);
+        if let Some(key) = find() {
+            return Ok(key);
+        }
+        // It may have been made a moment ago, at another node.
+        self.keys.refresh_soon(&self.store).await;
+        find().ok_or_else(|| {
+            SendError::NotDelivered(format!("its key {} has ended; it must register with a valid one", to.key_id))
+        })
     }
 
     async fn call<Q: Serialize + Sync, A: DeserializeOwned>(
@@ -61,12 +87,10 @@ impl HttpTransport {
         message: &Q,
     ) -> Result<A, SendError> {
         let not_delivered = |detail: String| SendError::NotDelivered(detail);
-        let scope = Scope { tenant_id: to.tenant_id, app_id: to.app_id };
-        // The key that the executor knows; when it was revoked, any other of its app.
-        let own = self.keys.find(&to.key_id).filter(|key| key.scope == scope);
-        let key = own
-            .or_else(|| self.keys.of_app(scope))
-            .ok_or_else(|| not_delivered("the app has no valid key".to_owned()))?;
+        // Judged by today's rule, whatever it was when the executor registered.
+        self.addresses.check(&to.address).map_err(not_delivered)?;
+        let key = self.key_of(to).await?;
+        let method = key.demanded.unwrap_or_default();
         let body = serde_json::to_vec(message).map_err(|error| not_delivered(error.to_string()))?;
         let nonce = sign::nonce().map_err(|error| not_delivered(error.to_string()))?;
         let timestamp = self.clock.now_ms();
@@ -80,7 +104,7 @@ impl HttpTransport {
             timestamp,
             nonce: &nonce,
         };
-        let signature = parts.sign(METHOD, &key.key.secret, &body);
+        let signature = parts.sign(method, &key.key.secret, &body);
         let response = self
             .client
             .post(format!("{}{path}", to.address.trim_end_matches('/')))
@@ -89,7 +113,7 @@ impl HttpTransport {
             .header(header::KEY, &key.key.id)
             .header(header::TIMESTAMP, timestamp)
             .header(header::NONCE, &nonce)
-            .header(header::SIGN_METHOD, METHOD.as_str())
+            .header(header::SIGN_METHOD, method.as_str())
             .header(header::SIGN, signature)
             .header("content-type", "application/json")
             .body(body)
@@ -103,7 +127,7 @@ impl HttpTransport {
                     SendError::Unknown(detail)
                 }
             })?;
-        let reply: Reply<A> = read_signed(response, &key, &nonce).await?;
+        let reply: Reply<A> = read_signed(response, &key, method, &nonce).await?;
         match (reply.code, reply.data) {
             (Code::Ok, Some(data)) => Ok(data),
             (Code::Ok, None) => Err(SendError::Unknown("the reply has no data".to_owned())),
@@ -116,13 +140,13 @@ impl HttpTransport {
 async fn read_signed<A: DeserializeOwned>(
     mut response: Response,
     key: &SigningKey,
+    method: SignMethod,
     nonce: &str,
 ) -> Result<Reply<A>, SendError> {
     let unknown = |detail: String| SendError::Unknown(detail);
     let status = response.status().as_u16();
-    let given =
-        |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-    let (signature, method) = (given(header::SIGN), given(header::SIGN_METHOD));
+    let signature = response.headers().get(header::SIGN).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let signature = signature.ok_or_else(|| unknown("the reply is not signed".to_owned()))?;
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| unknown(chain(&error)))? {
         if body.len() + chunk.len() > BODY_BYTES_MAX {
@@ -130,12 +154,18 @@ async fn read_signed<A: DeserializeOwned>(
         }
         body.extend_from_slice(&chunk);
     }
-    let method = SignMethod::parse(&method).ok_or_else(|| unknown("the reply is not signed".to_owned()))?;
     let expected = sign::sign_reply(method, &key.key.secret, nonce, status, &body);
     if !sign::matches(&expected, &signature) {
         return Err(unknown("the reply's signature does not match".to_owned()));
     }
     serde_json::from_slice(&body).map_err(|error| unknown(format!("the reply cannot be read: {error}")))
+}
+
+/// Whether a page is one of those that were asked for: not too long, and one that gets on, so that no
+/// reader goes round in circles.
+fn is_page_of(page: &OutputPage, asked: &ReadOutput) -> bool {
+    let gets_on = page.next > asked.from || (page.text.is_empty() && !page.more);
+    gets_on && page.text.len() <= PAGE_GROWTH_MAX * asked.limit as usize
 }
 
 /// An error with everything behind it: reqwest's own text hides the cause.
@@ -183,7 +213,19 @@ impl Transport for HttpTransport {
         }
     }
 
+    async fn read_output(&self, to: &Executor, message: &ReadOutput) -> Result<OutputPage, SendError> {
+        let page: OutputPage = self.call(to, "/logs", message).await?;
+        if is_page_of(&page, message) {
+            Ok(page)
+        } else {
+            Err(SendError::Unknown("the reply is no page of what was asked for".to_owned()))
+        }
+    }
+
     async fn probe(&self, address: &str) -> Probe {
+        if self.addresses.check(address).is_err() {
+            return Probe::Unknown;
+        }
         let answer = self.client.get(format!("{}/health", address.trim_end_matches('/'))).send().await;
         match answer {
             Err(error) if is_refused(&error) => Probe::NobodyThere,

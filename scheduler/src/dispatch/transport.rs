@@ -2,7 +2,9 @@
 
 use crate::domain::Executor;
 use async_trait::async_trait;
-use carillon_protocol::{self as protocol, Cancel, CancelAck, Code, Dispatch, DispatchAck, ProbeAck};
+use carillon_protocol::{
+    self as protocol, Cancel, CancelAck, Code, Dispatch, DispatchAck, OutputPage, ProbeAck, ReadOutput,
+};
 
 /// How a message fared that was not answered as hoped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,6 +40,8 @@ pub trait Transport: Send + Sync {
     async fn cancel(&self, to: &Executor, message: &Cancel) -> Result<CancelAck, SendError>;
     /// Asks which tasks an executor is busy with, and whether it is there at all.
     async fn ask(&self, to: &Executor, message: &protocol::Probe) -> Result<ProbeAck, SendError>;
+    /// Reads a page of what a run has logged.
+    async fn read_output(&self, to: &Executor, message: &ReadOutput) -> Result<OutputPage, SendError>;
     /// Looks who listens at an address.
     async fn probe(&self, address: &str) -> Probe;
 }

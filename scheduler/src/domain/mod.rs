@@ -18,6 +18,8 @@ pub mod links;
 pub mod origin;
 pub mod permit;
 pub mod plan;
+pub mod quota;
+pub mod rate;
 pub mod reason;
 pub mod routing;
 pub mod rules;

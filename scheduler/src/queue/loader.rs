@@ -5,7 +5,7 @@ use super::RunQueue;
 use super::fair::Admission;
 use super::page::{Heavy, Page};
 use crate::cluster::{Clock, Membership};
-use crate::domain::{Run, Status};
+use crate::domain::{Reason, Run, Status};
 use crate::metrics::METRICS;
 use crate::store::{BATCH_MAX, Change, ClaimStore, HandStore, LeftOut, Result, Share};
 use std::sync::Arc;
@@ -217,7 +217,9 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
 /// The step with which a queued run goes back to all nodes.
 pub(crate) fn returned_to_all(run: &Run) -> Change {
     let to = if run.attempt > 0 { Status::Retry } else { Status::Init };
-    Change::of(run, to, run.reason)
+    // What it waited for here is not what it waits for now.
+    let reason = if run.reason.is_wait() { Reason::None } else { run.reason };
+    Change::of(run, to, reason)
 }
 
 #[cfg(test)]

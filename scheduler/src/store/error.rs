@@ -15,6 +15,8 @@ pub enum StoreErrorKind {
     Duplicate,
     /// The row's state does not allow it (another edit came first).
     Conflict,
+    /// A message that is not newer than what was heard before it.
+    Outdated,
     /// No such row for this caller.
     NotFound,
     /// The input cannot be stored as asked.
@@ -72,7 +74,12 @@ impl StoreError {
     }
 
     pub(super) fn from_db(action: &'static str, error: &DbErr) -> Self {
-        Self { kind: classify(error), action, detail: error.to_string(), field: None }
+        let kind = classify(error);
+        let detail = match kind {
+            StoreErrorKind::Invalid => "text must not contain the character NUL".to_owned(),
+            _ => error.to_string(),
+        };
+        Self { kind, action, detail, field: None }
     }
 }
 
@@ -114,6 +121,8 @@ fn classify_sqlx(error: &SqlxError) -> StoreErrorKind {
     match code.as_ref() {
         // PostgreSQL and standard SQLSTATE; SQLite busy, locked, busy snapshot.
         "40001" | "40P01" | "5" | "6" | "261" | "262" | "517" => StoreErrorKind::Contention,
+        // PostgreSQL has no NUL in text, neither plain nor out of JSON.
+        "22021" | "22P05" => StoreErrorKind::Invalid,
         "8" | "776" | "1032" | "1544" | "25006" => StoreErrorKind::ReadOnly,
         "57P01" | "57P02" | "57P03" | "53300" | "08006" | "08003" | "10" | "14" | "778" | "4874" => {
             StoreErrorKind::Unavailable

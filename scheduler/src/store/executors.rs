@@ -1,44 +1,54 @@
 //! Executors and their handlers.
 
 use super::connect::retrying;
-use super::dialect::{Sql, or_ignore};
+use super::dialect::{self, Kind, Sql, or_ignore};
+use super::quotas::TaskRoom;
 use super::rows::{self, clean, to_json};
 use super::tasks::{Activity, IfThere, NewTask};
-use super::{ExecutorBeat, ExecutorEnd, ExecutorStore, Result, Scope, SqlStore, StoreError, StoreErrorKind};
+use super::{ExecutorBeat, ExecutorEnd, ExecutorStore, Result, Scope, Signer, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::Executor;
 use crate::domain::task::TaskSpec;
 use async_trait::async_trait;
 use carillon_protocol::{HandlerInfo, Register, RunKey};
 use std::collections::HashSet;
 
+/// A signature that is more than this ahead of the cluster clock was made before the clock was set
+/// back (or by a clock that leads); it keeps no later message out, ms.
+const AHEAD_MS: i64 = 1_000;
+
 #[async_trait]
 impl ExecutorStore for SqlStore {
     async fn register(
         &self,
-        scope: Scope,
-        key_id: &str,
+        signer: &Signer<'_>,
         register: &Register,
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) -> Result<i64> {
-        retrying(|| self.register_once(scope, key_id, register, new_id, now)).await
+        retrying(|| self.register_once(signer, register, new_id, now)).await
     }
 
-    async fn beat(&self, beats: &[ExecutorBeat]) -> Result<HashSet<i64>> {
-        const ACTION: &str = "commit executor heartbeats";
-        let rows: Vec<_> = beats
-            .iter()
-            .map(|beat| {
-                let Scope { tenant_id, app_id } = beat.scope;
-                (beat.executor_id, &beat.instance, tenant_id, app_id, beat.held, beat.running, i32::from(beat.draining))
-            })
-            .collect();
-        let keys = to_json(ACTION, &rows)?;
-        if self.execute(ACTION, &self.sql.executor_beat, [keys.clone().into()]).await? == beats.len() as u64 {
-            return Ok(beats.iter().map(|beat| beat.executor_id).collect());
+    async fn beat(&self, signer: &Signer<'_>, beat: &ExecutorBeat) -> Result<bool> {
+        const ACTION: &str = "commit a heartbeat";
+        let Scope { tenant_id, app_id } = signer.scope;
+        let whose = || [beat.executor_id.into(), beat.instance.clone().into(), tenant_id.into(), app_id.into()];
+        let [executor, instance, tenant, app] = whose();
+        let count = |runs: usize| i32::try_from(runs).unwrap_or(i32::MAX).into();
+        let values = [
+            executor,
+            instance,
+            tenant,
+            app,
+            count(beat.held),
+            count(beat.running),
+            i32::from(beat.draining).into(),
+            signer.signed_at.into(),
+        ];
+        if self.execute(ACTION, &self.sql.executor_beat, values).await? > 0 {
+            return Ok(true);
         }
-        let read = self.query(ACTION, &self.sql.executor_known, [keys.into()], |row| row.try_get_by_index(0));
-        Ok(read.await?.into_iter().collect())
+        let known = self.query(ACTION, &self.sql.executor_known, whose(), |row| row.try_get_by_index::<i64>(0)).await?;
+        if known.is_empty() { Ok(false) } else { Err(outdated(ACTION)) }
     }
 
     async fn reconfirm(&self, scope: Scope, executor_id: i64, runs: &[RunKey]) -> Result<HashSet<RunKey>> {
@@ -56,14 +66,22 @@ impl ExecutorStore for SqlStore {
         Ok(confirmed)
     }
 
-    async fn retire(&self, scope: Scope, executor_id: i64, left: bool, now: i64) -> Result<()> {
+    async fn retire(&self, signer: &Signer<'_>, executor_id: i64, left: bool, now: i64) -> Result<()> {
         let sql = Sql::new(
             self.backend,
             "UPDATE executor SET draining = 1, gone_at = {4} WHERE id = {1} AND tenant_id = {2} AND app_id = {3} \
-             AND gone_at = 0",
+             AND gone_at = 0 AND (register_signed_at < {5} OR register_signed_at > {6})",
         );
+        let Scope { tenant_id, app_id } = signer.scope;
         let gone_at = if left { now } else { 0 };
-        let values = [executor_id.into(), scope.tenant_id.into(), scope.app_id.into(), gone_at.into()];
+        let values = [
+            executor_id.into(),
+            tenant_id.into(),
+            app_id.into(),
+            gone_at.into(),
+            signer.signed_at.into(),
+            (now + AHEAD_MS).into(),
+        ];
         self.execute("retire an executor", &sql, values).await.map(drop)
     }
 
@@ -91,33 +109,37 @@ impl ExecutorStore for SqlStore {
 impl SqlStore {
     async fn register_once(
         &self,
-        scope: Scope,
-        key_id: &str,
+        signer: &Signer<'_>,
         register: &Register,
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) -> Result<i64> {
         const ACTION: &str = "register an executor";
+        let Signer { scope, key_id, signed_at } = *signer;
         let Scope { tenant_id, app_id } = scope;
         let names: Vec<&str> = register.handlers.iter().map(|handler| handler.name.as_str()).collect();
         let (tags, handlers) = (to_json(ACTION, &register.tags)?, to_json(ACTION, &names)?);
         let tx = self.begin(ACTION).await?;
         let known = Sql::new(
             self.backend,
-            "SELECT id, tags, handlers, address, description, gone_at FROM executor WHERE app_id = {1} AND \
-             instance = {2} AND tenant_id = {3}",
+            "SELECT id, tags, handlers, address, description, gone_at, register_signed_at FROM executor WHERE \
+             app_id = {1} AND instance = {2} AND tenant_id = {3}",
         );
         let key = [app_id.into(), register.instance.clone().into(), tenant_id.into()];
-        let known: Vec<(i64, [String; 4], i64)> = tx
+        let known: Vec<(i64, [String; 4], i64, i64)> = tx
             .query(&known, key, |row| {
                 let text = |at| row.try_get_by_index::<String>(at);
-                Ok((row.try_get_by_index(0)?, [text(1)?, text(2)?, text(3)?, text(4)?], row.try_get_by_index(5)?))
+                let described = [text(1)?, text(2)?, text(3)?, text(4)?];
+                Ok((row.try_get_by_index(0)?, described, row.try_get_by_index(5)?, row.try_get_by_index(6)?))
             })
             .await?;
+        if known.iter().any(|(.., last)| signed_at <= *last && *last <= now + AHEAD_MS) {
+            return Err(outdated(ACTION));
+        }
         let described = [tags.clone(), handlers.clone(), register.address.clone(), clean(&register.description)];
         let (id, news, gone_at) = known
             .first()
-            .map_or_else(|| (new_id(), true, 0), |(id, before, gone_at)| (*id, *before != described, *gone_at));
+            .map_or_else(|| (new_id(), true, 0), |(id, before, gone_at, _)| (*id, *before != described, *gone_at));
         let [_, _, address, description] = described;
         let place = || [tenant_id.into(), app_id.into(), address.clone().into(), id.into()];
         let others = "tenant_id = {1} AND app_id = {2} AND address = {3} AND id <> {4} AND gone_at = 0";
@@ -138,8 +160,9 @@ impl SqlStore {
             let insert = Sql::new(
                 self.backend,
                 "INSERT INTO executor (id, tenant_id, app_id, instance, address, host_name, pid, version, description, \
-                 tags, handlers, capacity, held, running, draining, registered_at, described_at, heartbeat_at, gone_at, key_id) \
-                 VALUES ({1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, 0, 0, 0, {13}, {13}, {now}, 0, {14})",
+                 tags, handlers, capacity, held, running, draining, registered_at, described_at, heartbeat_at, gone_at, key_id, \
+                 register_signed_at) VALUES ({1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, 0, 0, 0, {13}, {13}, {now}, 0, {14}, \
+                 {15})",
             );
             tx.execute(
                 &insert,
@@ -158,6 +181,7 @@ impl SqlStore {
                     i64::from(register.capacity).into(),
                     now.into(),
                     key_id.into(),
+                    signed_at.into(),
                 ],
             )
             .await?;
@@ -165,7 +189,7 @@ impl SqlStore {
             let update = Sql::new(
                 self.backend,
                 "UPDATE executor SET gone_at = 0, key_id = {9}, tags = {2}, handlers = {3}, capacity = {4}, address = {5}, \
-                 description = {6}, heartbeat_at = {now}, \
+                 description = {6}, heartbeat_at = {now}, register_signed_at = {10}, \
                  described_at = CASE WHEN {8} = 1 THEN {7} ELSE described_at END WHERE id = {1}",
             );
             tx.execute(
@@ -180,19 +204,21 @@ impl SqlStore {
                     now.into(),
                     i32::from(news).into(),
                     key_id.into(),
+                    signed_at.into(),
                 ],
             )
             .await?;
         }
-        if news {
-            self.register_handlers(&tx, scope, &register.handlers, new_id, now).await?;
-        }
+        let left_out =
+            if news { self.register_handlers(&tx, scope, &register.handlers, new_id, now).await? } else { Vec::new() };
         tx.commit().await?;
+        say_what_was_left_out(scope, &left_out);
         Ok(id)
     }
 
     /// A handler seen for the first time makes a stopped task; one seen before does not, even if
-    /// its task was deleted since.
+    /// its task was deleted since. Answers those whose tasks do not fit into the tenant's quota:
+    /// they are as if not seen.
     async fn register_handlers(
         &self,
         tx: &super::connect::Transaction<'_>,
@@ -200,7 +226,7 @@ impl SqlStore {
         handlers: &[HandlerInfo],
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
-    ) -> Result<()> {
+    ) -> Result<Vec<String>> {
         let Scope { tenant_id, app_id } = scope;
         let known = Sql::new(self.backend, "SELECT name FROM handler WHERE tenant_id = {1} AND app_id = {2}");
         let known: HashSet<String> = tx
@@ -208,6 +234,14 @@ impl SqlStore {
             .await?
             .into_iter()
             .collect();
+        let new: Vec<&HandlerInfo> = handlers.iter().filter(|handler| !known.contains(&handler.name)).collect();
+        let mut left_out = Vec::new();
+        if new.is_empty() {
+            return Ok(left_out);
+        }
+        let quota = self.task_room(tx, tenant_id).await?;
+        let mut room = quota.as_ref().map_or(i64::MAX, |TaskRoom { most, used, .. }| most - used);
+        let has_task = if quota.is_some() { self.names_of_tasks(tx, scope, &new).await? } else { HashSet::new() };
         let insert_handler = Sql::new(
             self.backend,
             &format!(
@@ -215,15 +249,59 @@ impl SqlStore {
                 or_ignore(self.backend, "tenant_id, app_id, name")
             ),
         );
-        for handler in handlers.iter().filter(|handler| !known.contains(&handler.name)) {
+        for handler in new {
             let name = handler.name.clone();
+            if !has_task.contains(&name) {
+                if room <= 0 {
+                    left_out.push(name);
+                    continue;
+                }
+                room -= 1;
+            }
             let values = [new_id().into(), tenant_id.into(), app_id.into(), name.clone().into(), now.into()];
             tx.execute(&insert_handler, values).await?;
             let task = NewTask { id: new_id(), scope, spec: defaults_of(handler), activity: Activity::default() };
             self.insert_task(tx, &task, now, IfThere::Leave).await?;
         }
-        Ok(())
+        Ok(left_out)
     }
+
+    /// Which of these handlers' names an app has tasks of.
+    async fn names_of_tasks(
+        &self,
+        tx: &super::connect::Transaction<'_>,
+        Scope { tenant_id, app_id }: Scope,
+        handlers: &[&HandlerInfo],
+    ) -> Result<HashSet<String>> {
+        let sql = Sql::new(
+            self.backend,
+            &format!(
+                "SELECT t.name FROM {} JOIN task t ON t.tenant_id = {{2}} AND t.app_id = {{3}} AND t.name = v.n_name",
+                dialect::rows(self.backend, 1, &[("name", Kind::Text)])
+            ),
+        );
+        let names: Vec<[&str; 1]> = handlers.iter().map(|handler| [handler.name.as_str()]).collect();
+        let names = to_json("register an executor", &names)?;
+        let found = tx.query(&sql, [names.into(), tenant_id.into(), app_id.into()], |row| row.try_get_by_index(0));
+        Ok(found.await?.into_iter().collect())
+    }
+}
+
+fn say_what_was_left_out(scope: Scope, handlers: &[String]) {
+    if !handlers.is_empty() {
+        tracing::warn!(
+            tenant = scope.tenant_id,
+            app = scope.app_id,
+            handlers = handlers.join(", "),
+            "no tasks made for new handlers: the tenant has as many as it may (its quota max_tasks); the next process \
+             that registers them asks again"
+        );
+    }
+}
+
+fn outdated(action: &'static str) -> StoreError {
+    let detail = "a newer message of this kind has been heard from this executor before";
+    StoreError::new(StoreErrorKind::Outdated, action, detail)
 }
 
 /// The definition that a handler's own defaults make. What this node cannot read, or must not

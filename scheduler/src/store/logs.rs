@@ -2,7 +2,7 @@
 //! rows.
 //!
 //! Each list goes by the index that fits its filters best ([`Way`]); what this index does not know
-//! is looked for among a bounded number of rows ([`SCAN_MAX`]). A page that is not full for this
+//! is looked for step by step, for a bounded time ([`SCAN_TIME`]). A page that is not full for this
 //! reason names the place from which the next one goes on.
 
 use super::conditions::Conditions;
@@ -11,9 +11,17 @@ use super::{HandedRun, Result, SqlStore};
 use crate::domain::{Origin, Reach, Reason, Run, Status};
 use sea_orm::{DatabaseBackend, DbErr, QueryResult};
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
-/// Rows that one page looks at, at most, for what its index does not know.
-const SCAN_MAX: u64 = 10_000;
+/// Rows that one statement looks at for what its index does not know: rows that lie far apart take
+/// a read from disk each.
+const SCAN_STEP: u64 = 500;
+
+/// Such statements for one page at most …
+const SCAN_STEPS_MAX: usize = 40;
+
+/// … and no further one after this long: the page is not full then, and names where to go on.
+const SCAN_TIME: Duration = Duration::from_millis(50);
 
 /// A task log as the API shows it.
 #[derive(Debug, Clone)]
@@ -184,8 +192,31 @@ impl SqlStore {
     pub async fn list_logs(&self, reach: &Reach, filter: &LogFilter) -> Result<LogPage> {
         let way = Way::of(reach, filter);
         let is_narrow = is_narrow(way, reach, filter);
+        let begun = Instant::now();
+        let mut rest = filter.clone();
+        let mut page = LogPage { logs: Vec::new(), next: None };
+        for _ in 0..SCAN_STEPS_MAX {
+            let found = self.look(way, reach, &rest, is_narrow).await?;
+            rest.limit -= found.len() as u64;
+            page.logs.extend(found);
+            page.next = match page.logs.last().filter(|_| rest.limit == 0) {
+                Some(last) => Some(way.place(&last.handed.run)),
+                None if is_narrow => self.scanned_to(way, &rest).await?,
+                None => None,
+            };
+            if rest.limit == 0 || page.next.is_none() || begun.elapsed() > SCAN_TIME {
+                break;
+            }
+            rest.before.clone_from(&page.next);
+        }
+        self.count_shards(&mut page.logs).await?;
+        Ok(page)
+    }
+
+    /// Those of the next rows of a way that fit.
+    async fn look(&self, way: Way, reach: &Reach, filter: &LogFilter, is_narrow: bool) -> Result<Vec<LogView>> {
         let order = way.order_by();
-        let most = if is_narrow { SCAN_MAX } else { filter.limit };
+        let most = if is_narrow { SCAN_STEP } else { filter.limit };
         let (found, values) = self.scan(way, filter).limited(&order, most);
         // First the index, then the rows, then the names: MySQL would begin with the tenants.
         let join = if self.backend == DatabaseBackend::MySql { "STRAIGHT_JOIN" } else { "JOIN" };
@@ -196,15 +227,7 @@ impl SqlStore {
         );
         let mut wanted = Conditions::new(text, values);
         narrow(&mut wanted, reach, filter);
-        let statement = wanted.finish(self, &order, filter.limit);
-        let mut logs = self.query_raw("list task logs", statement, log_view).await?;
-        self.count_shards(&mut logs).await?;
-        let next = match logs.last().filter(|_| logs.len() as u64 == filter.limit) {
-            Some(last) => Some(way.place(&last.handed.run)),
-            None if is_narrow => self.scanned_to(way, filter).await?,
-            None => None,
-        };
-        Ok(LogPage { logs, next })
+        self.query_raw("list task logs", wanted.finish(self, &order, filter.limit), log_view).await
     }
 
     /// The rows that the way's index finds from the filter's place on.
@@ -236,7 +259,7 @@ impl SqlStore {
         let scan = self.scan(way, filter);
         let head = format!("SELECT l.{} FROM task_log l WHERE {}", columns.join(", l."), scan.text);
         let last = Conditions::new(head, scan.into_values());
-        let statement = last.finish_as(self, &format!("{} LIMIT 1 OFFSET {}", way.order_by(), SCAN_MAX - 1));
+        let statement = last.finish_as(self, &format!("{} LIMIT 1 OFFSET {}", way.order_by(), SCAN_STEP - 1));
         let read = |row: &QueryResult| (0..columns.len()).map(|at| number(row, at, columns[at])).collect();
         Ok(self.query_raw("list task logs", statement, read).await?.into_iter().next())
     }

@@ -26,12 +26,15 @@ mod executors;
 mod follow;
 mod handing;
 mod housekeeping;
+mod keys;
 mod links;
 mod logs;
 mod migrate;
 mod outcome;
 mod permits;
 mod planning;
+mod quotas;
+mod rates;
 mod roles;
 mod rows;
 mod rules;
@@ -48,25 +51,28 @@ pub use audit::AuditFilter;
 pub use calendars::CalendarView;
 pub use connect::{DatabaseSettings, SqlStore, place};
 pub use error::{StoreError, StoreErrorKind};
+pub use keys::{KeyUse, KeyView, KeyWords, SigningKey};
 pub use logs::{LogFilter, LogPage, LogView, ShardCounts};
+pub use quotas::{DELAYED_MAX, QuotaUse, TaskRoom};
 pub use roles::RoleView;
 pub use rules::ExecutorRule;
 pub use sessions::{SessionView, TokenView};
 pub use starting::{NewRun, StartedRun};
 pub use statistics::{Counted, Counting, FiguresFilter, Part, STATISTICS_LEASE_MS, StatisticsStore};
 pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent};
-pub use tenants::{AppFilter, AppView, NewKey, SigningKey, TenantView};
+pub use tenants::{AppFilter, AppView, TenantView};
 pub use users::{GrantView, NewGrant, UserFilter, UserRow, UserView};
 
 use crate::domain::failure::{self, Attempt};
-use crate::domain::permit::Ask;
+use crate::domain::permit::{Ask, Limit};
 use crate::domain::plan::Plan;
+use crate::domain::rate::{self, Place};
 use crate::domain::routing::{Use, UseChange};
 use crate::domain::rules::Rules;
 use crate::domain::{Executor, Origin, Reason, Run, Status, Task};
 use async_trait::async_trait;
 use carillon_protocol::{Register, RunKey, RunResult};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Result of everything in this room.
 pub type Result<T> = std::result::Result<T, StoreError>;
@@ -356,6 +362,42 @@ impl Change {
             ..Self::of(run, next.status, reason)
         }
     }
+
+    /// The step with which a run waits for its place at `due_time` (ms) in the rate of a tenant that
+    /// may have `per_minute` fires in a minute.
+    #[must_use]
+    pub fn delayed(ask: &rate::Ask, due_time: i64, per_minute: i32) -> Self {
+        Self {
+            id: ask.id,
+            version: ask.version,
+            to: ask.back_to,
+            due_time,
+            failures: ask.failures,
+            reason: Reason::OverQuota,
+            message: format!(
+                "delayed by {} ms: the tenant may have {per_minute} fires in a minute (its quota max_fires_per_minute)",
+                due_time - ask.at
+            ),
+            started_at: 0,
+            finished_at: 0,
+        }
+    }
+
+    /// The step of a run that waits for its place and has changed it with a more urgent one.
+    #[must_use]
+    pub fn overtaken(run: &rate::Waiting) -> Self {
+        Self {
+            id: run.id,
+            version: run.version,
+            to: Status::Init,
+            due_time: run.due_time,
+            failures: run.failures,
+            reason: Reason::OverQuota,
+            message: "a more urgent run of the tenant took its place (quota max_fires_per_minute)".to_owned(),
+            started_at: 0,
+            finished_at: 0,
+        }
+    }
 }
 
 /// One run to hand to one executor.
@@ -390,13 +432,22 @@ pub trait HandStore: Send + Sync {
 /// remembers.
 #[async_trait]
 pub trait PermitStore: Send + Sync {
-    /// Gives permits in the order of `asks`, as far as their bounds go; answers the ids that have
-    /// one now. A permit counts while its run is DISPATCHED, or QUEUED with the asked version. What
-    /// asks in order and gets none is noted: no later run of its task gets one before it, as long
-    /// as it is QUEUED with that version.
-    async fn acquire(&self, asks: &[Ask]) -> Result<HashSet<i64>>;
+    /// Gives permits in the order of `asks`, as far as their bounds go; answers the ids that get
+    /// none, with what holds them up. A permit counts while its run is DISPATCHED, or QUEUED with
+    /// the asked version. What asks in order and gets none is noted: no later run of its task gets
+    /// one before it, as long as it is QUEUED with that version.
+    async fn acquire(&self, asks: &[Ask]) -> Result<HashMap<i64, Limit>>;
     /// Gives permits of runs back that did not go out after all; they wait again.
     async fn release(&self, ids: &[i64]) -> Result<()>;
+    /// Notes on QUEUED rows that still have this version what they wait for, beside (id, version),
+    /// where they say nothing yet. The version stays: nothing was decided.
+    async fn note_waits(&self, waits: &[(i64, i64, Reason)]) -> Result<()>;
+    /// In one transaction: takes places in the rates of the runs' tenants, in the order of `asks`,
+    /// and puts those back that have a later one: due then, [`Reason::OverQuota`]. Answers what each
+    /// got. The quota is the one that stands in the database, whatever the caller has heard of. A run
+    /// that would wait changes places with the first less urgent one that waits (INIT, and without a
+    /// time-out for waiting).
+    async fn pace(&self, asks: &[rate::Ask], now: i64) -> Result<Vec<Place>>;
     /// DISPATCHED runs of these tasks that hold permits.
     async fn holders(&self, tasks: &[i64]) -> Result<Vec<HandedRun>>;
     /// How often and when these tasks used each executor's address.
@@ -539,6 +590,18 @@ pub trait FollowStore: Send + Sync {
     -> Result<Option<Followed>>;
 }
 
+/// Whose key signed an executor's message, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct Signer<'a> {
+    /// Owner of the key.
+    pub scope: Scope,
+    /// The key.
+    pub key_id: &'a str,
+    /// By the executor's clock, ms. Of each kind of message only one that is newer than those
+    /// before it counts, so that none can be repeated, wherever and whenever.
+    pub signed_at: i64,
+}
+
 /// A heartbeat to commit.
 #[derive(Debug, Clone)]
 pub struct ExecutorBeat {
@@ -546,8 +609,6 @@ pub struct ExecutorBeat {
     pub executor_id: i64,
     /// As sent; another instance's beat does not count.
     pub instance: String,
-    /// Whose key signed it.
-    pub scope: Scope,
     /// Accepted, not started.
     pub held: usize,
     /// Started, not ended.
@@ -560,23 +621,24 @@ pub struct ExecutorBeat {
 #[async_trait]
 pub trait ExecutorStore: Send + Sync {
     /// Registers a process or refreshes its description. A process seen for the first time
-    /// replaces whoever was at its address; one that was replaced itself does not come back. Makes a stopped task of each handler never seen before. `key_id` is the key
-    /// that signed it; `new_id` makes ids.
+    /// replaces whoever was at its address; one that was replaced itself does not come back. Makes
+    /// a stopped task of each handler never seen before. A message that is not newer than the last
+    /// registration is [`StoreErrorKind::Outdated`]. `new_id` makes ids.
     async fn register(
         &self,
-        scope: Scope,
-        key_id: &str,
+        signer: &Signer<'_>,
         register: &Register,
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) -> Result<i64>;
-    /// Commits heartbeats by the database's clock; answers the executors that are known.
-    async fn beat(&self, beats: &[ExecutorBeat]) -> Result<HashSet<i64>>;
+    /// Commits a heartbeat by the database's clock; answers whether the executor is known. One
+    /// that is not newer than the last is [`StoreErrorKind::Outdated`].
+    async fn beat(&self, signer: &Signer<'_>, beat: &ExecutorBeat) -> Result<bool>;
     /// After an executor's silence: bumps the version of every run that is still its own, so that
     /// whoever judged it before loses the race; answers those. The others it must drop.
     async fn reconfirm(&self, scope: Scope, executor_id: i64, runs: &[RunKey]) -> Result<HashSet<RunKey>>;
-    /// Marks an executor as gone (`left`) or as taking no new runs.
-    async fn retire(&self, scope: Scope, executor_id: i64, left: bool, now: i64) -> Result<()>;
+    /// Marks an executor as gone (`left`) or as taking no new runs, unless it has registered since.
+    async fn retire(&self, signer: &Signer<'_>, executor_id: i64, left: bool, now: i64) -> Result<()>;
     /// Executors with a heartbeat at or after `since` that are not gone.
     async fn executors(&self, since: i64) -> Result<Vec<Executor>>;
     /// These executors with their last heartbeat and when they went, dead or alive.
@@ -600,12 +662,28 @@ pub struct ExecutorEnd {
     pub gone_at: i64,
 }
 
+/// What a look of retention did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Purged {
+    /// Logs deleted.
+    pub deleted: u64,
+    /// Whether older ones are left to look at.
+    pub is_more: bool,
+}
+
 /// Asked by `housekeeping/`.
 #[async_trait]
 pub trait HousekeepingStore: Send + Sync {
-    /// Deletes ended logs and stale results older than `before` (ms), at most `limit` of each;
-    /// answers how many.
+    /// For how many days tenants keep their logs, each number once: 0 is the node's default, and
+    /// always among them.
+    async fn retentions(&self) -> Result<Vec<i32>>;
+    /// Deletes ended logs, of whatever tenant, and stale results older than `before` (ms), at most
+    /// `limit` of each; answers how many logs.
     async fn purge(&self, before: i64, limit: u64) -> Result<u64>;
+    /// Looks at the next `limit` logs that are older than `before` (ms), from where the last look
+    /// for these `days` ended, and deletes the ended ones of tenants that keep theirs so long.
+    /// What has not ended is left to [`HousekeepingStore::purge`].
+    async fn purge_of(&self, days: i32, before: i64, limit: u64) -> Result<Purged>;
     /// Deletes executors and nodes gone since before `before` (ms).
     async fn purge_members(&self, before: i64) -> Result<u64>;
 }

@@ -59,6 +59,14 @@ pub struct Statements {
     pub permit_back: Sql,
     pub permit_insert: Sql,
     pub permit_holders: Sql,
+    pub note_waits: Sql,
+    pub rate_lock: Sql,
+    pub rate_insert: Sql,
+    pub rates: Sql,
+    pub rate_write: Sql,
+    pub rate_line: Sql,
+    pub over_quota: Sql,
+    pub ask_anew: Sql,
     pub uses: Sql,
     pub use_insert: Sql,
     pub use_add: Sql,
@@ -86,6 +94,7 @@ pub struct Statements {
     pub watch_runs: Sql,
     pub children_of: Sql,
     // executors
+    pub signing_keys: Sql,
     pub executor_beat: Sql,
     pub executor_known: Sql,
     pub reconfirm: Sql,
@@ -98,6 +107,8 @@ pub struct Statements {
     pub purge_stale: Sql,
     pub purge_beside: [Sql; 4],
     pub statistics: super::statistics::Statements,
+    pub purge_look: Sql,
+    pub purge_beside_these: [Sql; 4],
     // tasks
     pub parents_of_tasks: Sql,
     pub names_of_tasks: Sql,
@@ -387,6 +398,46 @@ impl Statements {
                  WHERE +l.status = {DISPATCHED}",
                 rows(backend, 1, ID)
             )),
+            note_waits: from(
+                "task_log",
+                "reason = v.n_reason",
+                &[("id", Kind::Big), ("version", Kind::Big), ("reason", Kind::Text)],
+                &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status = {QUEUED} AND l.reason = ''"),
+            ),
+            rate_lock: from("tenant_rate", "turn = l.turn + 1", ID, "l.id = v.n_id"),
+            rate_insert: sql(&format!(
+                "INSERT INTO tenant_rate (id, turn, places) SELECT v.n_id, 0, '{{}}' FROM {} WHERE 1 = 1 {}",
+                rows(backend, 1, ID),
+                or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = tenant_rate.id")
+            )),
+            rates: sql(&format!(
+                "SELECT r.id, t.max_fires_per_minute, r.places FROM {} JOIN tenant_rate r ON r.id = v.n_id \
+                 JOIN tenant t ON t.id = r.id",
+                rows(backend, 1, ID)
+            )),
+            rate_write: from(
+                "tenant_rate",
+                "places = v.n_places",
+                &[("id", Kind::Big), ("places", Kind::Text)],
+                "l.id = v.n_id",
+            ),
+            // Who waits only so long keeps his place. (A tenant has more logs than wait at a time.)
+            rate_line: sql(&format!(
+                "SELECT l.id, l.version, l.failures, l.priority, l.due_time FROM task_log l {}JOIN task t ON t.id = l.task_id \
+                 WHERE l.status = {INIT} AND l.due_time > {{3}} AND l.due_time < {{4}} AND l.tenant_id = {{1}} AND \
+                 l.priority < {{2}} AND l.reason = 'over_quota' AND t.wait_timeout_ms = 0 ORDER BY l.due_time LIMIT {{5}}",
+                by_due_time(backend)
+            )),
+            over_quota: sql(&format!(
+                "SELECT l.id FROM task_log l WHERE l.status IN ({INIT}, {RETRY}) AND +l.tenant_id = {{1}} AND \
+                 l.reason = 'over_quota' LIMIT {{2}}"
+            )),
+            ask_anew: from(
+                "task_log",
+                "due_time = CASE WHEN l.fire_time > {2} THEN l.fire_time ELSE {2} END, reason = '', version = l.version + 1",
+                ID,
+                &format!("l.id = v.n_id AND +l.status IN ({INIT}, {RETRY}) AND l.reason = 'over_quota'"),
+            ),
             uses: sql(&format!(
                 "SELECT task_id, address, uses, last_use FROM routing_use WHERE task_id IN {}",
                 in_rows(1)
@@ -526,13 +577,16 @@ impl Statements {
                  ORDER BY p.child_id, p.id",
                 rows(backend, 1, ID)
             )),
-            executor_beat: from(
-                "executor",
-                "heartbeat_at = {now}, held = v.n_held, running = v.n_running, draining = v.n_draining",
-                BEAT,
-                BEAT_ON,
+            signing_keys: sql(
+                "SELECT k.id, k.secret, k.tenant_id, k.app_id, t.name, a.name, k.expires_at, a.sign_method FROM app_key k \
+                 JOIN tenant t ON t.id = k.tenant_id JOIN app a ON a.id = k.app_id AND a.tenant_id = k.tenant_id \
+                 WHERE k.revoked_at = 0 AND (k.expires_at = 0 OR k.expires_at > {now})",
             ),
-            executor_known: sql(&format!("SELECT l.id FROM {} JOIN executor l ON {BEAT_ON}", rows(backend, 1, BEAT))),
+            executor_beat: sql(&format!(
+                "UPDATE executor SET heartbeat_at = {{now}}, held = {{5}}, running = {{6}}, draining = {{7}}, \
+                 beat_signed_at = {{8}} WHERE {BEAT_OF} AND (beat_signed_at < {{8}} OR beat_signed_at > {{now}} + 1000)"
+            )),
+            executor_known: sql(&format!("SELECT id FROM executor WHERE {BEAT_OF}")),
             reconfirm: from("task_log", "version = l.version + 1", RUN_KEY, STILL_HELD),
             reconfirmed: sql(&format!(
                 "SELECT l.id, l.attempt FROM {} JOIN task_log l ON {STILL_HELD}",
@@ -576,6 +630,14 @@ impl Statements {
                 ),
             ],
             statistics: super::statistics::Statements::new(backend),
+            // By the logs' own order, whatever a tenant has among them.
+            purge_look: sql(&format!(
+                "SELECT l.id, CASE WHEN t.retain_days = {{4}} AND l.status >= {SUCCEEDED} AND l.finished_at < {{5}} THEN 1 \
+                 ELSE 0 END FROM task_log l LEFT JOIN tenant t ON t.id = l.tenant_id WHERE l.id > {{1}} AND l.id < {{2}} \
+                 ORDER BY l.id LIMIT {{3}}"
+            )),
+            purge_beside_these: [("follow_up", "id"), ("permit", "id"), ("backfill_run", "id"), ("run_key", "log_id")]
+                .map(|(table, key)| sql(&format!("DELETE FROM {table} WHERE {key} IN {}", in_rows(1)))),
             parents_of_tasks: sql(&format!(
                 "SELECT p.child_id, t.app_id, t.name, a.name, p.on_outcome FROM {} JOIN task_parent p ON p.child_id = v.n_id \
                  JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id ORDER BY p.child_id, p.id",
@@ -647,27 +709,23 @@ const RUN_KEY: &[(&str, Kind)] = &[("id", Kind::Big), ("attempt", Kind::Int)];
 const STILL_HELD: &str = "l.id = v.n_id AND l.attempt = v.n_attempt AND +l.status = 2 AND l.executor_id = {2} \
      AND l.tenant_id = {3} AND l.app_id = {4}";
 
-const BEAT: &[(&str, Kind)] = &[
-    ("id", Kind::Big),
-    ("instance", Kind::Text),
-    ("tenant_id", Kind::Big),
-    ("app_id", Kind::Big),
-    ("held", Kind::Int),
-    ("running", Kind::Int),
-    ("draining", Kind::Int),
-];
-const BEAT_ON: &str = "l.id = v.n_id AND l.instance = v.n_instance AND l.tenant_id = v.n_tenant_id \
-     AND l.app_id = v.n_app_id AND l.gone_at = 0";
+/// The executor that a heartbeat is of.
+const BEAT_OF: &str = "id = {1} AND instance = {2} AND tenant_id = {3} AND app_id = {4} AND gone_at = 0";
 
 /// A share as half of all rows in PostgreSQL's eyes: a plain comparison of an expression would be
 /// one row in two hundred, for which it reads and sorts everything that is due.
 const IN_SHARE: &str = " AND CASE WHEN l.bucket % {3} = {4} THEN 1 = 1 ELSE 1 = 0 END";
 
+/// Makes MariaDB and MySQL read task logs by state and due time.
+fn by_due_time(backend: DatabaseBackend) -> &'static str {
+    if backend == DatabaseBackend::MySql { "FORCE INDEX (task_log_due_tenant) " } else { "" }
+}
+
 /// One ordered index range for each of the two states and each filter, each cut at the limit,
 /// instead of one sort over all. MariaDB would read past the instant (by the state alone) when
 /// much of what is written is due, unless it is told to use the index as a range.
 fn claimable(backend: DatabaseBackend, filters: &[&str]) -> String {
-    let index = if backend == DatabaseBackend::MySql { "FORCE INDEX (task_log_due_tenant) " } else { "" };
+    let index = by_due_time(backend);
     let parts = [RETRY, INIT].iter().flat_map(|status| filters.iter().map(move |filter| (status, filter)));
     let parts = parts.enumerate().map(|(at, (status, filter))| {
         format!(

@@ -1,26 +1,13 @@
-//! Tenants, apps, their keys, and small settings.
+//! Tenants, apps, and small settings.
 
 use super::conditions::Conditions;
 use super::connect::retrying;
 use super::dialect::{Sql, or_ignore};
 use super::rows::clean;
-use super::{Result, Scope, SqlStore, StoreError, StoreErrorKind};
+use super::{KeyWords, Result, Scope, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::Reach;
-use carillon_protocol::sign::Key;
+use carillon_protocol::sign::{Key, SignMethod};
 use sea_orm::{DbErr, QueryResult};
-
-/// A key with whose it is, for checking and making signatures.
-#[derive(Debug, Clone)]
-pub struct SigningKey {
-    /// Id and secret.
-    pub key: Key,
-    /// Owner.
-    pub scope: Scope,
-    /// Tenant's name, as it stands in the signature.
-    pub tenant: String,
-    /// App's name, as it stands in the signature.
-    pub app: String,
-}
 
 /// A tenant as the API shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +41,8 @@ pub struct AppView {
     pub description: String,
     /// Runs at once at most; 0 is no bound.
     pub max_concurrent: i32,
+    /// How it demands that everything is signed; `None` leaves it to its executors.
+    pub sign_method: Option<SignMethod>,
     /// Grows with every change.
     pub revision: i64,
     /// ms.
@@ -75,26 +64,8 @@ pub struct AppFilter {
     pub limit: u64,
 }
 
-/// A key to store.
-#[derive(Debug, Clone)]
-pub struct NewKey {
-    /// Public id.
-    pub id: String,
-    /// Shared secret.
-    pub secret: String,
-}
-
-fn signing_key(row: &QueryResult) -> std::result::Result<SigningKey, DbErr> {
-    Ok(SigningKey {
-        key: Key { id: row.try_get_by_index(0)?, secret: row.try_get_by_index(1)? },
-        scope: Scope { tenant_id: row.try_get_by_index(2)?, app_id: row.try_get_by_index(3)? },
-        tenant: row.try_get_by_index(4)?,
-        app: row.try_get_by_index(5)?,
-    })
-}
-
 const APP_COLUMNS: &str =
-    "a.id, a.tenant_id, n.name, a.name, a.description, a.max_concurrent, a.revision, a.created_at";
+    "a.id, a.tenant_id, n.name, a.name, a.description, a.max_concurrent, a.revision, a.created_at, a.sign_method";
 
 impl SqlStore {
     /// Creates a tenant.
@@ -160,28 +131,26 @@ impl SqlStore {
                 let sql = Sql::new(self.backend, &format!("DELETE FROM {table} WHERE tenant_id = {{1}}"));
                 tx.execute(&sql, [id.into()]).await?;
             }
-            let sql = Sql::new(self.backend, "DELETE FROM tenant WHERE id = {1}");
-            tx.execute(&sql, [id.into()]).await?;
+            for table in ["tenant_rate", "tenant"] {
+                let sql = Sql::new(self.backend, &format!("DELETE FROM {table} WHERE id = {{1}}"));
+                tx.execute(&sql, [id.into()]).await?;
+            }
             tx.commit().await
         })
         .await
     }
 
     /// Creates an app of a tenant, with its first key.
-    pub async fn create_app(&self, app: &AppView, key: &NewKey) -> Result<()> {
+    pub async fn create_app(&self, app: &AppView, key: &Key, words: KeyWords<'_>) -> Result<()> {
         const ACTION: &str = "create an app";
         let insert = Sql::new(
             self.backend,
-            "INSERT INTO app (id, tenant_id, name, description, created_at, revision, max_concurrent) VALUES \
-             ({1}, {2}, {3}, {4}, {5}, 1, 0)",
-        );
-        let insert_key = Sql::new(
-            self.backend,
-            "INSERT INTO app_key (id, tenant_id, app_id, secret, created_at, revoked_at) VALUES ({1}, {2}, {3}, {4}, {5}, 0)",
+            "INSERT INTO app (id, tenant_id, name, description, created_at, revision, max_concurrent, sign_method) \
+             VALUES ({1}, {2}, {3}, {4}, {5}, 1, 0, {6})",
         );
         retrying(|| async {
             let tx = self.begin(ACTION).await?;
-            let AppView { id, tenant_id, name, description, created_at, .. } = app;
+            let AppView { id, tenant_id, name, description, created_at, sign_method, .. } = app;
             // Held, so that the tenant is not deleted meanwhile.
             let hold = Sql::new(self.backend, "UPDATE tenant SET revision = revision WHERE id = {1}");
             tx.execute(&hold, [(*tenant_id).into()]).await?;
@@ -191,16 +160,11 @@ impl SqlStore {
                 name.as_str().into(),
                 clean(description).into(),
                 (*created_at).into(),
+                method_word(*sign_method).into(),
             ];
             tx.execute(&insert, values).await?;
-            let values = [
-                key.id.as_str().into(),
-                (*tenant_id).into(),
-                (*id).into(),
-                key.secret.as_str().into(),
-                (*created_at).into(),
-            ];
-            tx.execute(&insert_key, values).await?;
+            let scope = Scope { tenant_id: *tenant_id, app_id: *id };
+            self.insert_key(&tx, scope, key, words, *created_at).await?;
             tx.commit().await
         })
         .await
@@ -222,8 +186,8 @@ impl SqlStore {
         const ACTION: &str = "change an app";
         let sql = Sql::new(
             self.backend,
-            "UPDATE app SET description = {4}, max_concurrent = {5}, revision = revision + 1 WHERE id = {1} AND \
-             tenant_id = {2} AND revision = {3}",
+            "UPDATE app SET description = {4}, max_concurrent = {5}, sign_method = {6}, revision = revision + 1 \
+             WHERE id = {1} AND tenant_id = {2} AND revision = {3}",
         );
         retrying(|| async {
             let tx = self.begin(ACTION).await?;
@@ -234,6 +198,7 @@ impl SqlStore {
                 before.revision.into(),
                 clean(&after.description).into(),
                 after.max_concurrent.into(),
+                method_word(after.sign_method).into(),
             ];
             if tx.execute(&sql, values).await? == 0 {
                 return Err(changed_meanwhile(ACTION, "app", &before.name));
@@ -269,17 +234,6 @@ impl SqlStore {
         .await
     }
 
-    /// Every valid key of every app.
-    pub async fn signing_keys(&self) -> Result<Vec<SigningKey>> {
-        let sql = Sql::new(
-            self.backend,
-            "SELECT k.id, k.secret, k.tenant_id, k.app_id, t.name, a.name FROM app_key k \
-             JOIN tenant t ON t.id = k.tenant_id JOIN app a ON a.id = k.app_id AND a.tenant_id = k.tenant_id \
-             WHERE k.revoked_at = 0",
-        );
-        self.query("read signing keys", &sql, [], signing_key).await
-    }
-
     /// Ids of a tenant's app by their names, within reach.
     pub async fn scope(&self, reach: &Reach, tenant: &str, app: &str) -> Result<Scope> {
         let (of, name) = (Some(tenant.to_owned()), Some(app.to_owned()));
@@ -308,6 +262,10 @@ impl SqlStore {
     }
 }
 
+fn method_word(method: Option<SignMethod>) -> &'static str {
+    method.map_or("", SignMethod::as_str)
+}
+
 fn changed_meanwhile(action: &'static str, what: &str, name: &str) -> StoreError {
     StoreError::new(StoreErrorKind::Conflict, action, format!("{what} `{name}` was changed meanwhile; read it again"))
 }
@@ -333,5 +291,6 @@ fn app(row: &QueryResult) -> std::result::Result<AppView, DbErr> {
         max_concurrent: row.try_get_by_index(5)?,
         revision: row.try_get_by_index(6)?,
         created_at: row.try_get_by_index(7)?,
+        sign_method: SignMethod::parse(&row.try_get_by_index::<String>(8)?),
     })
 }

@@ -267,11 +267,27 @@ impl SqlStore {
         .await
     }
 
-    /// Grants a role.
+    /// Grants a role, if user, role and tenant are still there.
     pub async fn create_grant(&self, grant: &NewGrant, now: i64) -> Result<()> {
+        const ACTION: &str = "grant a role";
+        let gone = |what: &str| StoreError::new(StoreErrorKind::NotFound, ACTION, format!("the {what} is gone"));
+        // Users and roles are deleted under the lock; the tenant is held.
+        let user = Sql::new(self.backend, "SELECT id FROM user_account WHERE id = {1}");
+        let role = Sql::new(self.backend, "SELECT id FROM role WHERE id = {1}");
+        let hold = Sql::new(self.backend, "UPDATE tenant SET revision = revision WHERE id = {1}");
         retrying(|| async {
-            let tx = self.begin("grant a role").await?;
+            let tx = self.begin(ACTION).await?;
             self.lock_access(&tx).await?;
+            let id = |row: &QueryResult| row.try_get_by_index::<i64>(0);
+            if tx.query(&user, [grant.user_id.into()], id).await?.is_empty() {
+                return Err(gone("user"));
+            }
+            if built_in(grant.role_id).is_none() && tx.query(&role, [grant.role_id.into()], id).await?.is_empty() {
+                return Err(gone("role"));
+            }
+            if grant.tenant_id != PLATFORM && tx.execute(&hold, [grant.tenant_id.into()]).await? == 0 {
+                return Err(gone("tenant"));
+            }
             self.insert_grant(&tx, grant, now).await?;
             tx.commit().await
         })

@@ -10,10 +10,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub(super) struct Engine {
-    pub(super) app: App,
+    pub(super) app: Arc<Mutex<App>>,
     pub(super) node_url: String,
     pub(super) instance: String,
     pub(super) state: Arc<Mutex<State>>,
+}
+
+impl Engine {
+    fn app(&self) -> App {
+        self.app.lock().unwrap().clone()
+    }
 }
 
 /// Starts what is due and, when the script says so, ends it well and reports it.
@@ -68,7 +74,7 @@ fn end_all(state: &mut State) {
 async fn send(engine: &Engine, results: Vec<RunResult>) {
     let executor_id = engine.state.lock().unwrap().executor_id;
     let message = Results { executor_id, results };
-    let request = Request::new(&engine.app, &engine.node_url, "/openapi/results", &message);
+    let request = Request::new(&engine.app(), &engine.node_url, "/openapi/results", &message);
     // No answer, or a refusal: they stay and are sent again.
     let Some(answer) = request.try_send().await else { return };
     let Some(ack) = answer.reply::<ResultsAck>().data else { return };
@@ -99,7 +105,7 @@ pub(super) async fn heartbeat(engine: &Engine) -> Option<HeartbeatAck> {
             ..empty_heartbeat(state.executor_id, &engine.instance)
         }
     };
-    let request = Request::new(&engine.app, &engine.node_url, "/openapi/executors/heartbeat", &message);
+    let request = Request::new(&engine.app(), &engine.node_url, "/openapi/executors/heartbeat", &message);
     let ack = request.try_send().await?.reply::<HeartbeatAck>().data?;
     let mut state = engine.state.lock().unwrap();
     for key in &ack.cancel {

@@ -17,14 +17,17 @@ use tokio::net::TcpListener;
 type Signed = (Vec<u8>, String);
 
 /// Serves for ever.
-pub(super) async fn serve(listener: TcpListener, app: App, state: Arc<Mutex<State>>) {
+pub(super) async fn serve(listener: TcpListener, app: Arc<Mutex<App>>, state: Arc<Mutex<State>>) {
     // Connections end with this task: a fake that is dropped is gone like a killed process.
     let mut connections = tokio::task::JoinSet::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
-        let (app, state) = (app.clone(), Arc::clone(&state));
+        let (app, state) = (Arc::clone(&app), Arc::clone(&state));
         connections.spawn(async move {
-            let service = service_fn(|request| answer(request, app.clone(), Arc::clone(&state)));
+            let service = service_fn(|request| {
+                let app = app.lock().unwrap().clone();
+                answer(request, app, Arc::clone(&state))
+            });
             let served = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
             // An error here is a dropped connection, which is what the script asked for.
             let _ = served.await;
@@ -39,6 +42,7 @@ async fn answer(request: Request<Incoming>, app: App, state: Arc<Mutex<State>>) 
     let text = |name| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned();
     let nonce = text(header::NONCE);
     let method = SignMethod::parse(&text(header::SIGN_METHOD)).unwrap_or_default();
+    state.lock().unwrap().last_signed = (text(header::KEY), method.as_str());
     let body = request.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
     let (reply, secret) = match path.as_str() {
         "/dispatch" => dispatch(&body, &app, &state).await?,

@@ -13,6 +13,7 @@ use crate::port;
 use crate::report::Start;
 use crate::wait::await_until;
 use crate::wire::Request;
+use carillon_protocol::sign::Key;
 use carillon_protocol::{
     Code, DispatchItem, HandlerInfo, Heartbeat, HeartbeatAck, Register, Registered, Results, ResultsAck, RunKey,
     RunResult, RunStatus, Verdict, sign,
@@ -72,13 +73,15 @@ struct State {
     offered: Vec<DispatchItem>,
     cancels: Vec<RunKey>,
     starts: Vec<Start>,
+    /// Key and method of the last message of a node.
+    last_signed: (String, &'static str),
 }
 
 /// The scripted executor. Dropped, it is gone like a killed process.
 #[derive(Debug)]
 pub struct FakeExecutor {
-    /// Whose it is.
-    pub app: App,
+    /// Whose it is, and the key that it signs with.
+    app: Arc<Mutex<App>>,
     /// Where it listens.
     pub port: u16,
     node_url: String,
@@ -101,7 +104,7 @@ impl FakeExecutor {
     /// `is_reachable == false` it advertises its port but nothing listens there.
     pub async fn start(app: &App, node_url: &str, handlers: &[&str], is_reachable: bool) -> Self {
         let mut fake = Self {
-            app: app.clone(),
+            app: Arc::new(Mutex::new(app.clone())),
             port: port::free(),
             node_url: node_url.to_owned(),
             instance: sign::random_hex::<16>().expect("random bytes"),
@@ -111,7 +114,7 @@ impl FakeExecutor {
         };
         if is_reachable {
             let listener = tokio::net::TcpListener::bind(("127.0.0.1", fake.port)).await.expect("bind");
-            fake.tasks.push(tokio::spawn(http::serve(listener, app.clone(), Arc::clone(&fake.state))));
+            fake.tasks.push(tokio::spawn(http::serve(listener, Arc::clone(&fake.app), Arc::clone(&fake.state))));
         }
         let registered = fake.register().await;
         fake.state().executor_id = registered.executor_id;
@@ -122,7 +125,7 @@ impl FakeExecutor {
 
     fn engine(&self) -> engine::Engine {
         engine::Engine {
-            app: self.app.clone(),
+            app: Arc::clone(&self.app),
             node_url: self.node_url.clone(),
             instance: self.instance.clone(),
             state: Arc::clone(&self.state),
@@ -153,8 +156,26 @@ impl FakeExecutor {
         }
     }
 
+    fn app(&self) -> App {
+        self.app.lock().unwrap().clone()
+    }
+
+    /// Signs with another key of the app from now on, and registers with it; it stays the process
+    /// that it is.
+    pub async fn take_key(&self, key: Key) {
+        self.app.lock().unwrap().key = key;
+        let registered = self.register().await;
+        assert_eq!(registered.executor_id, self.executor_id(), "another key makes no other process");
+    }
+
+    /// Key id and method with which the last message of a node was signed.
+    #[must_use]
+    pub fn last_signed(&self) -> (String, &'static str) {
+        self.state().last_signed.clone()
+    }
+
     async fn register(&self) -> Registered {
-        let request = Request::new(&self.app, &self.node_url, "/openapi/executors/register", &self.description());
+        let request = Request::new(&self.app(), &self.node_url, "/openapi/executors/register", &self.description());
         request.send().await.data()
     }
 
@@ -216,7 +237,7 @@ impl FakeExecutor {
     /// Sends results exactly as given, and ends those runs here. Answers the verdicts.
     pub async fn send_results(&self, results: &[RunResult]) -> Vec<Verdict> {
         let message = Results { executor_id: self.executor_id(), results: results.to_vec() };
-        let request = Request::new(&self.app, &self.node_url, "/openapi/results", &message);
+        let request = Request::new(&self.app(), &self.node_url, "/openapi/results", &message);
         let ack: ResultsAck = request.send().await.data();
         for result in results {
             self.forget(RunKey(result.log, result.attempt));

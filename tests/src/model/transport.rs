@@ -5,7 +5,7 @@ use super::{Dice, Gate, SimExecutor};
 use async_trait::async_trait;
 use carillon::dispatch::{Probe, SendError, Transport};
 use carillon::domain::Executor;
-use carillon_protocol::{Cancel, CancelAck, Dispatch, DispatchAck, ProbeAck, RunKey};
+use carillon_protocol::{Cancel, CancelAck, Code, Dispatch, DispatchAck, OutputPage, ProbeAck, ReadOutput, RunKey};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -116,6 +116,10 @@ impl Transport for SimTransport {
         let tasks = message.tasks.clone();
         let executor_id = message.executor_id;
         self.exchange(to, format!("ask about {tasks:?}"), move |machine| machine.busy_with(executor_id, &tasks)).await
+    }
+
+    async fn read_output(&self, _: &Executor, _: &ReadOutput) -> Answer<OutputPage> {
+        Err(SendError::Refused(Code::NotFound, "the model's runs log nothing".to_owned()))
     }
 
     async fn probe(&self, address: &str) -> Probe {

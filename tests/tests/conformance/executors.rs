@@ -2,7 +2,7 @@
 
 use crate::fixture::World;
 use carillon::domain::task::{BlockStrategy, NEVER, Routing, TaskSpec};
-use carillon::store::{ExecutorBeat, Scope};
+use carillon::store::{ExecutorBeat, Scope, Signer, StoreErrorKind};
 use carillon_protocol::{HandlerInfo, Register};
 use futures_util::future::join_all;
 use serde_json::json;
@@ -18,6 +18,8 @@ cases!(
     a_new_process_at_an_address_replaces_the_old_one,
     a_beat_counts_for_its_own_instance_and_scope,
     retiring_drains_or_ends_an_executor_of_the_scope,
+    a_message_counts_once_and_in_order,
+    a_clock_that_is_set_back_keeps_nobody_out,
 );
 
 fn process(instance: &str, address: &str, handlers: &[&str]) -> Register {
@@ -42,12 +44,17 @@ fn process(instance: &str, address: &str, handlers: &[&str]) -> Register {
 }
 
 async fn register(world: &World, process: &Register) -> i64 {
-    world.store.register(world.scope, "key", process, &|| world.id(), world.now).await.unwrap()
+    world.store.register(&signer(world), process, &|| world.id(), world.now).await.unwrap()
 }
 
-fn beat(world: &World, executor_id: i64, instance: &str) -> ExecutorBeat {
-    let instance = instance.to_owned();
-    ExecutorBeat { executor_id, instance, scope: world.scope, held: 1, running: 2, draining: false }
+/// Each is newer than the one before.
+pub fn signer(world: &World) -> Signer<'static> {
+    static AT: AtomicI64 = AtomicI64::new(1);
+    Signer { scope: world.scope, key_id: "key", signed_at: AT.fetch_add(1, Ordering::Relaxed) }
+}
+
+fn beat(executor_id: i64, instance: &str) -> ExecutorBeat {
+    ExecutorBeat { executor_id, instance: instance.to_owned(), held: 1, running: 2, draining: false }
 }
 
 async fn online(world: &World) -> Vec<i64> {
@@ -132,10 +139,10 @@ async fn processes_that_register_at_once_all_get_in(world: World) {
     let registrations = (0..6).map(|number| {
         let store = Arc::clone(if number % 2 == 0 { &world.store } else { &world.rival });
         let process = process(&format!("p{number}"), &format!("a{number}"), &["pay", "ship"]);
-        let (scope, now, first_id) = (world.scope, world.now, world.id() + 1_000 * (number + 1));
+        let (signer, now, first_id) = (signer(&world), world.now, world.id() + 1_000 * (number + 1));
         tokio::spawn(async move {
             let next = AtomicI64::new(first_id);
-            store.register(scope, "key", &process, &|| next.fetch_add(1, Ordering::Relaxed), now).await
+            store.register(&signer, &process, &|| next.fetch_add(1, Ordering::Relaxed), now).await
         })
     });
     for registered in join_all(registrations).await {
@@ -153,8 +160,8 @@ async fn a_new_process_at_an_address_replaces_the_old_one(world: World) {
     let ends = world.store.executor_ends(&[old, new, 1]).await.unwrap();
     let gone = |id| ends.iter().find(|end| end.id == id).map(|end| (end.gone_at, end.instance.as_str()));
     assert_eq!((gone(old), gone(new), gone(1)), (Some((world.now, "old")), Some((0, "new")), None));
-    let known = world.store.beat(&[beat(&world, old, "old"), beat(&world, new, "new")]).await.unwrap();
-    assert_eq!(known, [new].into(), "the old one must register again");
+    assert!(world.store.beat(&signer(&world), &beat(new, "new")).await.unwrap());
+    assert!(!world.store.beat(&signer(&world), &beat(old, "old")).await.unwrap(), "the old one must register again");
 }
 
 async fn a_beat_counts_for_its_own_instance_and_scope(world: World) {
@@ -162,16 +169,19 @@ async fn a_beat_counts_for_its_own_instance_and_scope(world: World) {
     let since = world.store.executors(0).await.unwrap()[0].heartbeat_at;
     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     let stranger = world.admin.make_app([world.id(), world.id()], "other", "orders").await;
+    let ours = || signer(&world);
     let wrong = [
-        beat(&world, id, "two"),
-        beat(&world, id + 1, "one"),
-        ExecutorBeat { scope: stranger, ..beat(&world, id, "one") },
-        ExecutorBeat { scope: Scope { app_id: stranger.app_id, ..world.scope }, ..beat(&world, id, "one") },
+        (ours(), beat(id, "two")),
+        (ours(), beat(id + 1, "one")),
+        (Signer { scope: stranger, ..ours() }, beat(id, "one")),
+        (Signer { scope: Scope { app_id: stranger.app_id, ..world.scope }, ..ours() }, beat(id, "one")),
     ];
-    assert!(world.store.beat(&wrong).await.unwrap().is_empty());
+    for (signer, beat) in wrong {
+        assert!(!world.store.beat(&signer, &beat).await.unwrap(), "{signer:?} {beat:?}");
+    }
     assert_eq!(world.store.executors(0).await.unwrap()[0].heartbeat_at, since);
-    let draining = ExecutorBeat { draining: true, ..beat(&world, id, "one") };
-    assert_eq!(world.store.beat(&[draining]).await.unwrap(), [id].into());
+    let draining = ExecutorBeat { draining: true, ..beat(id, "one") };
+    assert!(world.store.beat(&ours(), &draining).await.unwrap());
     let executor = world.store.executors(since + 1).await.unwrap().remove(0);
     assert!(executor.heartbeat_at > since && executor.draining);
     assert!(world.store.executors(executor.heartbeat_at + 1).await.unwrap().is_empty());
@@ -180,12 +190,58 @@ async fn a_beat_counts_for_its_own_instance_and_scope(world: World) {
 async fn retiring_drains_or_ends_an_executor_of_the_scope(world: World) {
     let id = register(&world, &process("one", "a", &["pay"])).await;
     let stranger = Scope { tenant_id: world.scope.tenant_id + 1, ..world.scope };
-    world.store.retire(stranger, id, true, world.now).await.unwrap();
+    world.store.retire(&Signer { scope: stranger, ..signer(&world) }, id, true, world.now).await.unwrap();
     assert!(!world.store.executors(0).await.unwrap()[0].draining);
-    world.store.retire(world.scope, id, false, world.now).await.unwrap();
+    world.store.retire(&signer(&world), id, false, world.now).await.unwrap();
     assert!(world.store.executors(0).await.unwrap()[0].draining, "listed, but takes nothing");
-    world.store.retire(world.scope, id, true, world.now + 3).await.unwrap();
+    world.store.retire(&signer(&world), id, true, world.now + 3).await.unwrap();
     assert!(online(&world).await.is_empty());
     assert_eq!(world.store.executor_ends(&[id]).await.unwrap()[0].gone_at, world.now + 3);
-    assert!(world.store.beat(&[beat(&world, id, "one")]).await.unwrap().is_empty());
+    assert!(!world.store.beat(&signer(&world), &beat(id, "one")).await.unwrap());
+}
+
+/// A message that somebody kept and sends again changes nothing, at whichever node and whenever.
+async fn a_message_counts_once_and_in_order(world: World) {
+    let outdated = |result: carillon::store::Result<()>| {
+        assert_eq!(result.unwrap_err().kind(), StoreErrorKind::Outdated);
+    };
+    let new_id = || world.id();
+    let (first, second, third) = (signer(&world), signer(&world), signer(&world));
+    let process = process("one", "a", &["pay"]);
+    let id = world.store.register(&first, &process, &new_id, world.now).await.unwrap();
+    let renamed = Register { description: "newer".to_owned(), ..process.clone() };
+    assert_eq!(world.store.register(&second, &renamed, &new_id, world.now).await.unwrap(), id);
+    for old in [first, second] {
+        outdated(world.rival.register(&old, &process, &new_id, world.now).await.map(drop));
+    }
+
+    assert!(world.store.beat(&second, &beat(id, "one")).await.unwrap());
+    let heard = world.store.executors(0).await.unwrap().remove(0);
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    for old in [first, second] {
+        let draining = ExecutorBeat { draining: true, ..beat(id, "one") };
+        outdated(world.rival.beat(&old, &draining).await.map(drop));
+    }
+    let now = world.store.executors(0).await.unwrap().remove(0);
+    assert_eq!(now, heard, "nothing of it was taken, and it kept nobody alive");
+
+    // A farewell from before the registration.
+    world.rival.retire(&first, id, true, world.now).await.unwrap();
+    assert_eq!(online(&world).await, [id]);
+    world.rival.retire(&third, id, true, world.now).await.unwrap();
+    assert!(online(&world).await.is_empty());
+    outdated(world.store.register(&second, &process, &new_id, world.now).await.map(drop));
+    assert!(online(&world).await.is_empty(), "nobody was brought back");
+}
+
+/// What was signed by a clock that was ahead keeps out nothing that comes later.
+async fn a_clock_that_is_set_back_keeps_nobody_out(world: World) {
+    let ahead = Signer { signed_at: world.now + 3_600_000, ..signer(&world) };
+    let later = Signer { signed_at: world.now, ..signer(&world) };
+    let process = process("one", "a", &["pay"]);
+    let id = world.store.register(&ahead, &process, &|| world.id(), world.now).await.unwrap();
+    assert!(world.store.beat(&ahead, &beat(id, "one")).await.unwrap());
+    assert_eq!(world.store.register(&later, &process, &|| world.id(), world.now).await.unwrap(), id);
+    assert!(world.store.beat(&later, &beat(id, "one")).await.unwrap());
+    assert!(world.store.beat(&later, &beat(id, "one")).await.is_err(), "and from then on, order counts again");
 }

@@ -71,10 +71,12 @@ mod handing;
 mod shards;
 
 mod permits;
+mod quotas;
 mod rules;
 
 mod executors;
 mod follow;
+mod keys;
 mod lists;
 mod outcome;
 mod retention;

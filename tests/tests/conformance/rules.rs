@@ -2,11 +2,12 @@
 
 use crate::fixture::World;
 use carillon::domain::calendar::CalendarSpec;
+use carillon::domain::quota::Quotas;
 use carillon::domain::rules::{MaintenanceWindow, WindowAction};
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{Origin, Reach, Status};
 use carillon::store::{
-    AppFilter, AppView, Backfill, BackfillStore, ClaimStore, ExecutorRule, ExecutorStore, PlanStore, RuleStore,
+    AppFilter, AppView, Backfill, BackfillStore, ClaimStore, ExecutorRule, ExecutorStore, PlanStore, RuleStore, Signer,
     SqlStore, StoreErrorKind,
 };
 use carillon_protocol::Register;
@@ -21,7 +22,8 @@ databases!(
 async fn rules_are_read_when_they_change(world: World, store: SqlStore) {
     let before = store.rule_version().await.unwrap();
     let tenant = world.scope.tenant_id;
-    store.bound_tenant(tenant, 7).await.unwrap();
+    let seven = Quotas { max_concurrent: 7, ..Quotas::default() };
+    store.set_quotas(tenant, None, &seven, world.now).await.unwrap();
     let filter = AppFilter { id: Some(world.scope.app_id), limit: 1, ..AppFilter::default() };
     let app = store.list_apps(&Reach::tenant(tenant), &filter).await.unwrap().remove(0);
     store.edit_app(&app, &AppView { max_concurrent: 3, ..app.clone() }).await.unwrap();
@@ -39,16 +41,20 @@ async fn rules_are_read_when_they_change(world: World, store: SqlStore) {
     store.add_window(&open, world.now).await.unwrap();
     let rules = store.rules(world.now).await.unwrap();
     assert!(rules.version > before && rules.version == store.rule_version().await.unwrap());
-    assert_eq!(rules.tenants.get(&world.scope.tenant_id), Some(&7));
+    assert_eq!(rules.concurrent(world.scope.tenant_id), Some(7));
     assert_eq!(rules.apps.get(&world.scope.app_id), Some(&3));
     let found = rules.window_at(world.scope.tenant_id, world.now + 10).unwrap();
     assert_eq!((found.id, found.action, found.note.as_str()), (open.id, WindowAction::Postpone, "disks"));
     assert_eq!(store.windows(tenant, world.now).await.unwrap().len(), 1);
     store.drop_window(tenant, open.id).await.unwrap();
     assert_eq!(store.drop_window(tenant, open.id).await.unwrap_err().kind(), StoreErrorKind::NotFound);
-    store.bound_tenant(tenant, 0).await.unwrap();
+    store.set_quotas(tenant, None, &Quotas::default(), world.now).await.unwrap();
     let rules = store.rules(world.now).await.unwrap();
     assert!(rules.tenants.is_empty() && rules.windows.is_empty());
+    let refused = store.set_quotas(world.id(), None, &seven, world.now).await.unwrap_err();
+    assert_eq!(refused.kind(), StoreErrorKind::NotFound);
+    let stale = store.set_quotas(tenant, Some(1), &seven, world.now).await.unwrap_err();
+    assert_eq!(stale.kind(), StoreErrorKind::Conflict);
 }
 
 async fn executors_keep_what_a_person_said_of_their_address(world: World, store: SqlStore) {
@@ -64,7 +70,8 @@ async fn executors_keep_what_a_person_said_of_their_address(world: World, store:
         handlers: Vec::new(),
     };
     let new_id = || world.id();
-    store.register(world.scope, "key", &register("one"), &new_id, world.now).await.unwrap();
+    let signer = |signed_at| Signer { scope: world.scope, key_id: "key", signed_at };
+    store.register(&signer(1), &register("one"), &new_id, world.now).await.unwrap();
     let seen = async || {
         let found = store.executors(0).await.unwrap();
         found.iter().map(|executor| (executor.weight, executor.disabled, executor.capacity)).collect::<Vec<_>>()
@@ -74,7 +81,7 @@ async fn executors_keep_what_a_person_said_of_their_address(world: World, store:
     let address = "http://10.0.0.1:1";
     store.set_executor_rule(world.id(), world.scope, address, &rule(40, true), world.now).await.unwrap();
     assert_eq!(seen().await, [(40, true, 9)]);
-    store.register(world.scope, "key", &register("two"), &new_id, world.now).await.unwrap();
+    store.register(&signer(2), &register("two"), &new_id, world.now).await.unwrap();
     assert_eq!(seen().await, [(40, true, 9)], "the next process at the address inherits it");
     store.set_executor_rule(world.id(), world.scope, address, &rule(2, false), world.now).await.unwrap();
     assert_eq!(seen().await, [(2, false, 9)]);

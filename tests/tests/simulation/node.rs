@@ -4,7 +4,7 @@
 use crate::settings;
 use async_trait::async_trait;
 use carillon::engine::Engine;
-use carillon::store::{ClusterStore, NodeInfo, Result as StoreResult, Scope, StoreError};
+use carillon::store::{ClusterStore, NodeInfo, Result as StoreResult, Scope, Signer, StoreError};
 use carillon_protocol::{Heartbeat, HeartbeatAck, Register, Registered, Results, ResultsAck};
 use carillon_tests::model::executor::Refusal;
 use carillon_tests::model::{Gate, ModelStore, NodeDoor, SimClock, SimTransport, Trace};
@@ -72,6 +72,10 @@ impl SimNode {
     /// A node that does not run yet.
     pub fn new(parts: NodeParts) -> Arc<Self> {
         Arc::new(Self { parts, process: Mutex::default() })
+    }
+
+    fn signer(&self, signed_at: i64) -> Signer<'static> {
+        Signer { scope: self.parts.scope, key_id: "key", signed_at }
     }
 
     /// Its gate.
@@ -295,11 +299,11 @@ fn refused(error: &StoreError) -> Refusal {
 
 #[async_trait]
 impl NodeDoor for SimNode {
-    async fn register(&self, message: Register) -> Result<Registered, Refusal> {
-        let scope = self.parts.scope;
+    async fn register(&self, message: Register, signed_at: i64) -> Result<Registered, Refusal> {
+        let signer = self.signer(signed_at);
         let answer = self.serve(async move |engine: Arc<SimEngine>| {
             let since = engine.executors_alive_since();
-            let done = engine.executors.register(scope, "key", &message, since).await;
+            let done = engine.executors.register(&signer, &message, since).await;
             done.map(|executor_id| (executor_id, engine.clock.now_us()))
         });
         let (executor_id, cluster_time_us) =
@@ -307,10 +311,10 @@ impl NodeDoor for SimNode {
         Ok(Registered { executor_id, cluster_time_us, settings: settings::executors() })
     }
 
-    async fn heartbeat(&self, message: Heartbeat) -> Result<HeartbeatAck, Refusal> {
-        let scope = self.parts.scope;
+    async fn heartbeat(&self, message: Heartbeat, signed_at: i64) -> Result<HeartbeatAck, Refusal> {
+        let signer = self.signer(signed_at);
         let answer = self.serve(async move |engine: Arc<SimEngine>| {
-            let known = engine.executors.heartbeat(scope, message).await;
+            let known = engine.executors.heartbeat(&signer, message).await;
             known.map(|known| known.map(|cancel| HeartbeatAck { cluster_time_us: engine.clock.now_us(), cancel }))
         });
         let known = answer.await.ok_or(Refusal::Unreachable)?.map_err(|error| refused(&error))?;

@@ -1,6 +1,7 @@
 //! Bad input at the start: each a message that says what, where and how to mend, and a non-zero
 //! exit.
 
+use carillon_tests::certificates::{Authority, text};
 use carillon_tests::command::carillon;
 use carillon_tests::node::{Settings, TOKEN, configure};
 use carillon_tests::process::{Process, bound, is_root};
@@ -44,6 +45,9 @@ async fn wrong_settings_are_named() {
         (&[("schedulers.time_zone", "Mars/Olympus")], &["time_zone", "Mars/Olympus"]),
         (&[("api.token", "short")], &["api.token", "32"]),
         (&[("log.format", "xml")], &["format", "xml"]),
+        (&[("executors.allowed_networks", "10.0.0.0/8,the office")], &["allowed_networks"]),
+        (&[("executors.allowed_networks", "10.0.0.0/40")], &["allowed_networks"]),
+        (&[("server.tls.client_certificates", "some")], &["client_certificates", "some"]),
     ] {
         let folder = folder::fresh("wrong-setting");
         must_fail(serve(&folder, settings), &folder, words).await;
@@ -54,6 +58,38 @@ async fn wrong_settings_are_named() {
         check_only.args(["config", "check"]).envs(check.get_envs().filter_map(|(k, v)| Some((k, v?))));
         must_fail(check_only, &folder, words).await;
     }
+}
+
+#[tokio::test]
+async fn certificates_that_cannot_be_used_are_named() {
+    let (authority, other) = (Authority::new("authority"), Authority::new("other"));
+    let (own, another) = (authority.issue("node"), other.issue("node"));
+    let folder = folder::fresh("certificates");
+    let nonsense = folder.join("nonsense.pem");
+    std::fs::write(&nonsense, "-----BEGIN CERTIFICATE-----\nnonsense\n").unwrap();
+    let [certificate, key, nonsense] = [&own.certificate, &own.key, &nonsense].map(|path| text(path));
+    let all = |certificate, key, client_ca| {
+        [("server.tls.certificate", certificate), ("server.tls.key", key), ("server.tls.client_ca", client_ca)]
+    };
+    for (settings, words) in [
+        (all("/nowhere.pem", key, ""), &["/nowhere.pem", "server.tls.certificate", "No such file"][..]),
+        (all(nonsense, key, ""), &["nonsense.pem", "server.tls.certificate"]),
+        (all(key, key, ""), &["server.tls.certificate", "no certificate"]),
+        (all(certificate, certificate, ""), &["server.tls.key", "no private key"]),
+        (all(certificate, text(&another.key), ""), &["is not the key of the certificate", certificate]),
+        (all(certificate, key, "/nowhere.pem"), &["/nowhere.pem", "server.tls.client_ca"]),
+        (all(certificate, key, key), &["server.tls.client_ca", "no certificate"]),
+        (all(certificate, "", ""), &["server.tls.certificate", "server.tls.key", "both or none"]),
+        (all("", "", certificate), &["server.tls.client_ca", "needs"]),
+    ] {
+        must_fail(serve(&folder, &settings), &folder, words).await;
+        let mut check = serve(&folder, &settings);
+        check.args(["config", "check"]);
+        let mut check_only = carillon();
+        check_only.args(["config", "check"]).envs(check.get_envs().filter_map(|(k, v)| Some((k, v?))));
+        must_fail(check_only, &folder, words).await;
+    }
+    assert!(!folder.join("new.db").exists(), "a database was made all the same");
 }
 
 #[tokio::test]

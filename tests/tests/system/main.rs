@@ -47,6 +47,8 @@ mod results;
 mod blocking;
 mod killing;
 mod limits;
+mod log_output;
+mod quotas;
 mod retries;
 mod routing;
 mod shards;
@@ -70,11 +72,23 @@ mod preview;
 mod schedules;
 
 mod clocks;
+mod keys;
+mod tls;
 mod waiting;
 mod wire;
+
+mod abuse;
+mod audit;
+mod escalation;
+mod every_operation;
+mod last_admin;
+mod sessions;
+mod tokens;
+mod two_admins;
 
 mod backfills;
 mod bad_api_input;
 mod bad_start;
+mod command;
 mod first_start;
 mod upgrade;

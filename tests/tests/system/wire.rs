@@ -2,8 +2,8 @@
 
 use carillon_protocol::sign::{SignMethod, header};
 use carillon_protocol::{
-    BlockStrategy, Code, Dispatch, DispatchItem, HeartbeatAck, Registered, Results, ResultsAck, RunKey, RunStatus,
-    Verdict,
+    BlockStrategy, Code, Dispatch, DispatchItem, Heartbeat, HeartbeatAck, Register, Registered, Results, ResultsAck,
+    RunKey, RunStatus, Unregister, Unregistered, Verdict,
 };
 use carillon_tests::executor::Options;
 use carillon_tests::fake::{empty_heartbeat, result};
@@ -15,6 +15,8 @@ use serde_json::json;
 scenario!(executor_that_signs_with_md5: sqlite);
 scenario!(executors_with_either_of_two_keys: sqlite);
 scenario!(wire_refuses_forged_replayed_cross_tenant_unsigned: sqlite mariadb postgres);
+scenario!(what_is_repeated_at_another_node_or_after_a_restart_does_nothing: mariadb postgres);
+scenario!(executors_are_only_where_they_may_be: sqlite);
 
 /// The source design's signature, beside an executor with ours.
 async fn executor_that_signs_with_md5(kind: Kind) {
@@ -278,4 +280,127 @@ fn forged_run(executor_id: i64, log: i64) -> Dispatch {
             trace: String::new(),
         }],
     }
+}
+
+/// A repetition at another node, or at one that has forgotten the nonces, with the signature still
+/// in its window.
+async fn what_is_repeated_at_another_node_or_after_a_restart_does_nothing(kind: Kind) {
+    let world = World::new(kind).await;
+    let a = world.node("a", &[]).await;
+    let b = world.node("b", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    let fake = FakeExecutor::start(&app, &a.url, &["job"], true).await;
+    fake.script(|script| (script.auto_results, script.beats) = (false, false));
+    let task = api.make_task(&app, "by hand", "job", json!({ "max_retries": 1, "retry_interval_ms": 0 })).await;
+    api.run(task, None).await;
+    let first = fake.next_running(task, &[]).await;
+    let executor_id = fake.executor_id();
+
+    // Each as the executor sent it, and heard; then what followed.
+    let register = Request::new(&app, &a.url, "/openapi/executors/register", &fake.description());
+    assert_eq!(register.send().await.code(), Code::Ok);
+    let newer = Register { description: "newer".into(), tags: vec!["gpu".into()], ..fake.description() };
+    assert_eq!(Request::new(&app, &a.url, "/openapi/executors/register", &newer).send().await.code(), Code::Ok);
+    let draining = Heartbeat { draining: true, running: vec![first], ..empty_heartbeat(executor_id, fake.instance()) };
+    let heartbeat = Request::new(&app, &a.url, "/openapi/executors/heartbeat", &draining);
+    assert_eq!(heartbeat.send().await.code(), Code::Ok);
+    let back = Heartbeat { draining: false, ..draining };
+    assert_eq!(Request::new(&app, &a.url, "/openapi/executors/heartbeat", &back).send().await.code(), Code::Ok);
+    let failed = Results { executor_id, results: vec![result(first, RunStatus::Failed)] };
+    let failed = Request::new(&app, &a.url, "/openapi/results", &failed);
+    assert_eq!(failed.send().await.data::<ResultsAck>().verdicts, [Verdict::Applied]);
+    fake.forget(first);
+    let second = fake.next_running(task, &[first]).await;
+    assert_eq!(second.0, first.0, "the second attempt of the same run");
+    let leaver = Register { instance: "l".repeat(32), address: "http://127.0.0.1:1".into(), ..fake.description() };
+    let left = Request::new(&app, &a.url, "/openapi/executors/register", &leaver)
+        .send()
+        .await
+        .data::<Registered>()
+        .executor_id;
+    let leave =
+        Unregister { executor_id: left, instance: leaver.instance.clone(), held: vec![second], running: Vec::new() };
+    let unregister = Request::new(&app, &a.url, "/openapi/executors/unregister", &leave);
+    assert_eq!(unregister.send().await.data::<Unregistered>().returned, 0, "what is another's stays there");
+    assert_eq!(
+        Request::new(&app, &a.url, "/openapi/executors/register", &leaver).send().await.code(),
+        Code::Ok,
+        "the leaver comes back"
+    );
+
+    let picture = async || {
+        let executors = "SELECT instance, address, tags, description, key_id, CAST(heartbeat_at AS CHAR(20)), \
+             CAST(gone_at AS CHAR(20)), CAST(draining AS CHAR(20)) FROM executor ORDER BY id";
+        let read = |row: &sea_orm::QueryResult| -> Result<Vec<String>, sea_orm::DbErr> {
+            (0..8).map(|at| row.try_get_by_index::<String>(at)).collect()
+        };
+        (world.database.query(executors, read).await, world.database.logs("1 = 1").await)
+    };
+    let before = picture().await;
+    for (what, url) in [("another node", &b.url), ("a node that has forgotten", &a.url)] {
+        if url == &a.url {
+            assert_eq!(a.process.sigterm(60).await, Some(0));
+            world.unready_node("a", a.port, &[]).ready().await;
+        }
+        for (message, code) in [(&register, Code::Replayed), (&heartbeat, Code::Replayed)] {
+            let again = message.clone().with(|request| request.url.clone_from(url)).send().await;
+            assert_eq!(again.code(), code, "{} repeated at {what}", message.path);
+            assert!(!again.is_signed, "a refusal that could pass for the answer to the first");
+        }
+        let again = unregister.clone().with(|request| request.url.clone_from(url)).send().await;
+        assert_eq!(again.data::<Unregistered>().returned, 0, "unregister repeated at {what}");
+        let again = failed.clone().with(|request| request.url.clone_from(url)).send().await;
+        assert_eq!(again.data::<ResultsAck>().verdicts, [Verdict::Stale], "result repeated at {what}");
+        assert_eq!(picture().await, before, "{what}");
+    }
+    assert_eq!(fake.send_results(&[result(second, RunStatus::Succeeded)]).await, [Verdict::Applied]);
+    world.settle_and_check_with(|| fake.starts()).await;
+}
+
+/// At registration; and what is stored is judged by the setting of today before anything is sent.
+async fn executors_are_only_where_they_may_be(kind: Kind) {
+    let world = World::new(kind).await;
+    let node = world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    let fake = FakeExecutor::start(&app, &node.url, &["job"], true).await;
+    let at = |url: &str, host: &str| {
+        let address = format!("http://{host}:8527");
+        let message = Register { instance: "x".repeat(32), address, ..fake.description() };
+        Request::new(&app, url, "/openapi/executors/register", &message)
+    };
+    for host in [
+        "169.254.169.254",
+        "0xa9fea9fe",
+        "[::ffff:169.254.169.254]",
+        "[64:ff9b::a9fe:a9fe]",
+        "[2002:a9fe:a9fe::1]",
+        "[fd00:ec2::254]",
+        "100.100.100.200",
+        "192.0.0.192",
+        "0.0.0.0",
+        "224.0.0.1",
+        "8.8.8.8",
+    ] {
+        let answer = at(&node.url, host).send().await;
+        assert_eq!(answer.code(), Code::BadRequest, "{host}");
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(text.contains("is refused"), "{text}");
+    }
+    let known = world.database.number("SELECT COUNT(*) FROM executor").await;
+    assert_eq!(known, 1, "a refused address was stored");
+
+    assert_eq!(node.process.sigterm(60).await, Some(0));
+    let only_ten = [("executors.allowed_networks", "10.0.0.0/8,fd00::/8")];
+    let strict = world.unready_node("a", node.port, &only_ten);
+    strict.ready().await;
+    let task = api.make_task(&app, "by hand", "job", json!({})).await;
+    let run = api.run(task, None).await;
+    let row = world.await_end(run).await;
+    assert_eq!(row.status, Status::Failed, "{row:?}");
+    assert_eq!(fake.offered(), [], "something was sent to where executors may not be");
+    assert!(strict.process.log().contains("executors.allowed_networks"), "{}", strict.process.log_digest());
+    assert_eq!(at(&strict.url, "127.0.0.1").send().await.code(), Code::BadRequest);
+    assert_eq!(at(&strict.url, "10.1.2.3").send().await.code(), Code::Ok);
 }

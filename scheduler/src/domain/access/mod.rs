@@ -14,6 +14,19 @@ pub use role::{BUILT_IN, BUILT_IN_MAX, BuiltIn, PLATFORM_ADMIN, built_in};
 /// Stands for the whole platform where a tenant's id could be.
 pub const PLATFORM: i64 = 0;
 
+/// Longest name to sign in with, characters.
+const USER_NAME_CHARS_MAX: usize = 64;
+
+/// Whether this can be a name to sign in with. Databases may take other names for equal that are
+/// not (`ann` and `ann ` on MariaDB), so they are asked for none of these.
+#[must_use]
+pub fn is_user_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
+    name.len() <= USER_NAME_CHARS_MAX
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(plain)
+}
+
 /// Permissions in one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {

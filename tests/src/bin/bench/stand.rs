@@ -226,7 +226,7 @@ async fn start_node(bench: &Bench, database: &Database, ahead_s: u32) -> Result<
         .env("CARILLON__API__TOKEN", TOKEN)
         .env("CARILLON__SCHEDULERS__TASK_PRE_GENERATION_MAX_TIME", format!("{ahead_s}s"));
     let node = Process::start("the node", command, &folder.join("node.log"));
-    let client = reqwest::Client::new();
+    let client = carillon_tests::http::client().build()?;
     let ready = || async {
         let asked = client.get(format!("{url}/readyz")).timeout(Duration::from_secs(3)).send().await;
         asked.is_ok_and(|reply| reply.status().is_success())

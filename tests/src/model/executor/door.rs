@@ -26,13 +26,13 @@ pub enum Refusal {
     Fault,
 }
 
-/// What executors call on a node.
+/// What executors call on a node. `signed_at` is when the sender signed the message, by its clock, ms.
 #[async_trait]
 pub trait NodeDoor: Debug + Send + Sync {
     /// Registers.
-    async fn register(&self, message: Register) -> Result<Registered, Refusal>;
+    async fn register(&self, message: Register, signed_at: i64) -> Result<Registered, Refusal>;
     /// Commits a heartbeat.
-    async fn heartbeat(&self, message: Heartbeat) -> Result<HeartbeatAck, Refusal>;
+    async fn heartbeat(&self, message: Heartbeat, signed_at: i64) -> Result<HeartbeatAck, Refusal>;
     /// Takes results in.
     async fn results(&self, message: Results) -> Result<ResultsAck, Refusal>;
 }

@@ -92,8 +92,8 @@ async fn register(machine: &Arc<SimExecutor>, process: &Arc<Process>) -> Result<
         handlers: machine.parts.handlers.iter().map(handler).collect(),
     };
     let answer = door::call(machine, process, "register", |node| {
-        let message = message.clone();
-        async move { node.register(message).await }
+        let (message, signed_at) = (message.clone(), machine.parts.time.now_ms());
+        async move { node.register(message, signed_at).await }
     })
     .await?;
     process.executor_id.store(answer.executor_id, Ordering::Relaxed);
@@ -144,8 +144,8 @@ async fn beat(machine: &Arc<SimExecutor>, process: &Arc<Process>) -> Result<(), 
         draining: false,
     };
     let answer = door::call(machine, process, "heartbeat", |node| {
-        let message = message.clone();
-        async move { node.heartbeat(message).await }
+        let (message, signed_at) = (message.clone(), machine.parts.time.now_ms());
+        async move { node.heartbeat(message, signed_at).await }
     })
     .await;
     if let Ok(ack) = &answer {

@@ -7,7 +7,7 @@ use carillon::domain::executor::WEIGHT_DEFAULT;
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{Executor, Status};
 use carillon::store::{
-    Activity, ExecutorBeat, ExecutorEnd, ExecutorStore, NewTask, Result, Scope, StoreError, StoreErrorKind,
+    Activity, ExecutorBeat, ExecutorEnd, ExecutorStore, NewTask, Result, Scope, Signer, StoreError, StoreErrorKind,
 };
 use carillon_protocol::{HandlerInfo, Register, RunKey};
 use std::collections::HashSet;
@@ -16,30 +16,30 @@ use std::collections::HashSet;
 impl ExecutorStore for ModelStore {
     async fn register(
         &self,
-        scope: Scope,
-        key_id: &str,
+        signer: &Signer<'_>,
         register: &Register,
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) -> Result<i64> {
-        self.call("register", |state, at| state.register(scope, key_id, register, new_id, now, at)).await
+        self.call("register", |state, at| state.register(signer, register, new_id, now, at)).await
     }
 
-    async fn beat(&self, beats: &[ExecutorBeat]) -> Result<HashSet<i64>> {
-        self.call("beat of executors", |state, at| {
-            let mut known = HashSet::new();
-            for beat in beats {
-                let Some(row) = state.executors.get_mut(&beat.executor_id) else { continue };
-                let same = row.executor.instance == beat.instance && row.scope() == beat.scope;
-                if same && row.gone_at == 0 {
-                    row.executor.heartbeat_at = at;
-                    row.executor.draining = beat.draining;
-                    row.executor.held = i32::try_from(beat.held).unwrap_or(i32::MAX);
-                    row.executor.running = i32::try_from(beat.running).unwrap_or(i32::MAX);
-                    known.insert(beat.executor_id);
-                }
+    async fn beat(&self, signer: &Signer<'_>, beat: &ExecutorBeat) -> Result<bool> {
+        self.call("beat of an executor", |state, at| {
+            let row = state.executors.get_mut(&beat.executor_id);
+            let known = |row: &&mut ExecutorRow| {
+                row.executor.instance == beat.instance && row.scope() == signer.scope && row.gone_at == 0
+            };
+            let Some(row) = row.filter(known) else { return Ok(false) };
+            if !is_newer(signer, row.beat_signed_at, at) {
+                return Err(outdated("beat"));
             }
-            Ok(known)
+            row.beat_signed_at = signer.signed_at;
+            row.executor.heartbeat_at = at;
+            row.executor.draining = beat.draining;
+            row.executor.held = i32::try_from(beat.held).unwrap_or(i32::MAX);
+            row.executor.running = i32::try_from(beat.running).unwrap_or(i32::MAX);
+            Ok(true)
         })
         .await
     }
@@ -61,10 +61,11 @@ impl ExecutorStore for ModelStore {
         .await
     }
 
-    async fn retire(&self, scope: Scope, executor_id: i64, left: bool, now: i64) -> Result<()> {
+    async fn retire(&self, signer: &Signer<'_>, executor_id: i64, left: bool, now: i64) -> Result<()> {
         self.call("retire", |state, _| {
-            let row = state.executors.get_mut(&executor_id).filter(|row| row.scope() == scope && row.gone_at == 0);
-            if let Some(row) = row {
+            let row = state.executors.get_mut(&executor_id);
+            let row = row.filter(|row| row.scope() == signer.scope && row.gone_at == 0);
+            if let Some(row) = row.filter(|row| is_newer(signer, row.register_signed_at, now)) {
                 row.executor.draining = true;
                 row.gone_at = if left { now } else { 0 };
             }
@@ -99,6 +100,15 @@ impl ExecutorStore for ModelStore {
     }
 }
 
+/// What was signed far ahead of the clock was signed before the clock was set back.
+fn is_newer(signer: &Signer<'_>, last: i64, now: i64) -> bool {
+    signer.signed_at > last || last > now + 1_000
+}
+
+fn outdated(action: &'static str) -> StoreError {
+    StoreError::new(StoreErrorKind::Outdated, action, "a newer message has been heard")
+}
+
 impl ExecutorRow {
     fn scope(&self) -> Scope {
         Scope { tenant_id: self.executor.tenant_id, app_id: self.executor.app_id }
@@ -108,16 +118,21 @@ impl ExecutorRow {
 impl State {
     fn register(
         &mut self,
-        scope: Scope,
-        key_id: &str,
+        signer: &Signer<'_>,
         register: &Register,
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
         at: i64,
     ) -> Result<i64> {
+        let Signer { scope, key_id, signed_at } = *signer;
         let same = |row: &&ExecutorRow| row.executor.instance == register.instance && row.scope() == scope;
         let known = self.executors.values().find(same).map(|row| (row.executor.id, row.gone_at));
         let id = known.map_or_else(new_id, |(id, _)| id);
+        let before = self.executors.get(&id);
+        if before.is_some_and(|row| !is_newer(signer, row.register_signed_at, now)) {
+            return Err(outdated("register"));
+        }
+        let beat_signed_at = before.map_or(0, |row| row.beat_signed_at);
         for row in self.executors.values_mut() {
             let other = row.executor.id != id && row.scope() == scope && row.executor.address == register.address;
             if other && row.gone_at == 0 {
@@ -160,7 +175,16 @@ impl State {
             described_at: before.filter(|_| !news).map_or(now, |row| row.executor.described_at),
         };
         let (tags, description) = (register.tags.clone(), register.description.clone());
-        self.executors.insert(id, ExecutorRow { executor, handlers, tags, description, gone_at: 0 });
+        let row = ExecutorRow {
+            executor,
+            handlers,
+            tags,
+            description,
+            gone_at: 0,
+            register_signed_at: signed_at,
+            beat_signed_at,
+        };
+        self.executors.insert(id, row);
         if news {
             self.register_handlers(scope, &register.handlers, new_id, now);
         }
@@ -175,17 +199,22 @@ impl State {
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) {
+        let mut room = self.task_room(scope.tenant_id).unwrap_or(i64::MAX);
         for handler in handlers {
-            if !self.handlers.insert((scope.tenant_id, scope.app_id, handler.name.clone())) {
+            let taken = |row: &TaskRow| row.view.scope == scope && row.view.spec.name == handler.name;
+            let has_task = self.tasks.values().any(taken);
+            let key = (scope.tenant_id, scope.app_id, handler.name.clone());
+            if self.handlers.contains(&key) || (room <= 0 && !has_task) {
                 continue;
             }
+            self.handlers.insert(key);
             // The handler's own row takes an id first.
             new_id();
             let id = new_id();
-            let taken = |row: &TaskRow| row.view.scope == scope && row.view.spec.name == handler.name;
-            if self.tasks.values().any(taken) {
+            if has_task {
                 continue;
             }
+            room -= 1;
             let task = NewTask { id, scope, spec: defaults_of(handler), activity: Activity::default() };
             self.insert_task(&task, now).expect("checked definitions can be stored");
         }

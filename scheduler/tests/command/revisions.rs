@@ -4,8 +4,11 @@ use carillon::domain::Reach;
 use carillon::domain::task::TaskSpec;
 use carillon::domain::task::file::TaskFile;
 use carillon::redefine::change_of;
-use carillon::store::{Activity, AppView, DatabaseSettings, NewKey, SqlStore, StoreErrorKind, TaskFilter, TenantView};
+use carillon::store::{
+    Activity, AppView, DatabaseSettings, KeyWords, SqlStore, StoreErrorKind, TaskFilter, TenantView,
+};
 use carillon::task_files::{Planned, Step, changes_of, plan};
+use carillon_protocol::sign::Key;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -30,7 +33,7 @@ async fn store(folder: &tempfile::TempDir) -> SqlStore {
         created_at: 1,
     };
     store.create_tenant(&tenant).await.unwrap();
-    let key = NewKey { id: text("ck"), secret: text("secret") };
+    let key = Key { id: text("ck"), secret: text("secret") };
     let app = AppView {
         id: 2,
         tenant_id: 1,
@@ -38,10 +41,11 @@ async fn store(folder: &tempfile::TempDir) -> SqlStore {
         name: text("orders"),
         description: String::new(),
         max_concurrent: 0,
+        sign_method: None,
         revision: 1,
         created_at: 1,
     };
-    store.create_app(&app, &key).await.unwrap();
+    store.create_app(&app, &key, KeyWords { note: "", created_by: "" }).await.unwrap();
     store
 }
 

@@ -1,0 +1,46 @@
+//! The span of a run: what is logged inside of it belongs to the run's output. Without the
+//! feature `layer` there is none, and this is nothing.
+
+use crate::context::Run;
+#[cfg(feature = "layer")]
+use std::sync::Arc;
+
+/// The span of one run.
+#[derive(Clone)]
+pub(crate) struct RunSpan {
+    #[cfg(feature = "layer")]
+    span: tracing::Span,
+}
+
+#[cfg(feature = "layer")]
+impl RunSpan {
+    pub(crate) fn of(run: &Arc<Run>) -> Self {
+        Self { span: super::layer::span_of(run) }
+    }
+
+    /// Calls `work` inside of it.
+    pub(crate) fn enter<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.span.in_scope(work)
+    }
+
+    /// A future that is inside whenever it is polled, and when it is dropped.
+    pub(crate) fn carry<F: Future>(self, future: F) -> impl Future<Output = F::Output> {
+        tracing::Instrument::instrument(future, self.span)
+    }
+}
+
+#[cfg(not(feature = "layer"))]
+#[allow(clippy::unused_self)] // the same to its users, with the feature and without
+impl RunSpan {
+    pub(crate) fn of(_: &Run) -> Self {
+        Self {}
+    }
+
+    pub(crate) fn enter<T>(&self, work: impl FnOnce() -> T) -> T {
+        work()
+    }
+
+    pub(crate) fn carry<F: Future>(self, future: F) -> impl Future<Output = F::Output> {
+        future
+    }
+}

@@ -1,0 +1,228 @@
+//! Keys of an app's executors. A secret is in the answer that creates the key, and nowhere else.
+
+use super::apps::find as find_app;
+use super::input::Page;
+use super::operation::{Operation, delete, get, post};
+use super::problem::Problem;
+use super::{Api, body};
+use crate::auth::Caller;
+use crate::domain::audit::Target;
+use crate::domain::{FieldError, Permission};
+use crate::store::{AppView, KeyView, KeyWords, Scope};
+use actix_web::{HttpResponse, web};
+use carillon_protocol::sign::{Key, random_hex};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+/// How long keys stay valid beside the one that replaces them, unless the caller says otherwise, ms.
+const OVERLAP_MS: i64 = 24 * 3_600_000;
+
+/// The longest that can be asked for, ms.
+const OVERLAP_MS_MAX: i64 = 30 * 24 * 3_600_000;
+
+/// Longest note, characters.
+const NOTE_CHARS_MAX: usize = 160;
+
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    use Permission as P;
+    vec![
+        get("/apps/{id}/keys", "list_keys", P::KeysRead, "The newest 100 keys of an app's executors, without secrets")
+            .answers_page::<KeyOutput>("The keys, the newest first")
+            .to(list),
+        post("/apps/{id}/keys", "create_key", P::KeysCreate, "Create a key beside those that there are")
+            .says("The secret is in this answer and never shown again. An app has at most ten valid keys.")
+            .body::<NewKey>()
+            .answers::<CreatedKey>(201, "The key")
+            .to(create),
+        post("/apps/{id}/keys/rotate", "rotate_keys", P::KeysRotate, "Replace an app's keys by a new one")
+            .says(
+                "Every valid key ends after the overlap, or when it would have anyway. Restart executors with the new \
+                 key meanwhile. The secret is in this answer and never shown again.",
+            )
+            .body::<Rotation>()
+            .answers::<CreatedKey>(201, "The new key")
+            .to(rotate),
+        delete("/keys/{id}", "revoke_key", P::KeysRevoke, "Revoke a key")
+            .says(
+                "It ends at once at the node that is asked, and within about a second at the others: its executors are \
+                 no longer heard, and nothing is sent to them.",
+            )
+            .answers_nothing("It is void")
+            .to(revoke),
+    ]
+}
+
+/// A key to be.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct NewKey {
+    /// What it is for.
+    #[serde(default)]
+    #[schema(max_length = 160)]
+    note: String,
+}
+
+/// The key that takes the place of others.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Rotation {
+    /// What it is for.
+    #[serde(default)]
+    #[schema(max_length = 160)]
+    note: String,
+    /// How long the keys before it stay valid beside it, ms; a day when absent, thirty at most.
+    #[serde(default = "overlap")]
+    #[schema(minimum = 0, maximum = 2_592_000_000i64)]
+    overlap_ms: i64,
+}
+
+fn overlap() -> i64 {
+    OVERLAP_MS
+}
+
+/// A key, this once with its secret.
+#[derive(Serialize, ToSchema)]
+pub struct CreatedKey {
+    /// Id, as executors send it.
+    id: String,
+    /// Secret, as executors sign with it; never shown again.
+    secret: String,
+}
+
+impl From<Key> for CreatedKey {
+    fn from(key: Key) -> Self {
+        Self { id: key.id, secret: key.secret }
+    }
+}
+
+/// A key, without its secret.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Key)]
+struct KeyOutput {
+    /// Id, as executors send it.
+    id: String,
+    /// `valid`, `expired` or `revoked`.
+    state: &'static str,
+    /// What it is for.
+    note: String,
+    /// Who created it.
+    created_by: String,
+    /// Epoch ms.
+    created_at: i64,
+    /// When it ends, epoch ms.
+    expires_at: Option<i64>,
+    /// When it was revoked, epoch ms.
+    revoked_at: Option<i64>,
+    /// Last use, epoch ms, to a minute or so.
+    last_used_at: Option<i64>,
+}
+
+impl KeyOutput {
+    fn of(key: KeyView, now: i64) -> Self {
+        let instant = |at: i64| (at != 0).then_some(at);
+        let state = match &key {
+            KeyView { revoked_at, .. } if *revoked_at != 0 => "revoked",
+            KeyView { expires_at, .. } if *expires_at != 0 && *expires_at <= now => "expired",
+            _ => "valid",
+        };
+        Self {
+            id: key.id,
+            state,
+            note: key.note,
+            created_by: key.created_by,
+            created_at: key.created_at,
+            expires_at: instant(key.expires_at),
+            revoked_at: instant(key.revoked_at),
+            last_used_at: instant(key.last_used_at),
+        }
+    }
+}
+
+async fn list(api: web::Data<Api>, caller: Caller, app: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let app = find_app(&api, &caller, Permission::KeysRead, &app).await?;
+    let now = api.engine.clock.now_ms();
+    let keys = api.store.keys(scope(&app)).await?;
+    let items = keys.into_iter().map(|key| KeyOutput::of(key, now)).collect();
+    Ok(HttpResponse::Ok().json(Page::whole(items)))
+}
+
+async fn create(
+    api: web::Data<Api>,
+    caller: Caller,
+    app: web::Path<String>,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let NewKey { note } = body::json(payload).await?;
+    check_note(&note)?;
+    let app = find_app(&api, &caller, Permission::KeysCreate, &app).await?;
+    let key = new_key()?;
+    let said = json!({ "app": app.name, "note": note }).to_string();
+    let audit = api.note(&caller, "create_key", app.tenant_id, target(&key.id), (None, Some(said)));
+    let words = KeyWords { note: &note, created_by: &caller.actor.name };
+    api.store.noting(vec![audit]).create_key(scope(&app), &key, words, api.engine.clock.now_ms()).await?;
+    known_here(&api).await;
+    Ok(HttpResponse::Created().json(CreatedKey::from(key)))
+}
+
+async fn rotate(
+    api: web::Data<Api>,
+    caller: Caller,
+    app: web::Path<String>,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let Rotation { note, overlap_ms } = body::json(payload).await?;
+    check_note(&note)?;
+    if !(0..=OVERLAP_MS_MAX).contains(&overlap_ms) {
+        return Err(FieldError::new("overlap_ms", "0 to 2592000000 (30 days) are allowed").into());
+    }
+    let app = find_app(&api, &caller, Permission::KeysRotate, &app).await?;
+    let key = new_key()?;
+    let said = json!({ "app": app.name, "note": note, "overlap_ms": overlap_ms }).to_string();
+    let audit = api.note(&caller, "rotate_keys", app.tenant_id, target(&key.id), (None, Some(said)));
+    let words = KeyWords { note: &note, created_by: &caller.actor.name };
+    let store = api.store.noting(vec![audit]);
+    store.rotate_key(scope(&app), &key, words, overlap_ms, api.engine.clock.now_ms()).await?;
+    known_here(&api).await;
+    Ok(HttpResponse::Created().json(CreatedKey::from(key)))
+}
+
+async fn revoke(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let (scope, key) = api.store.key(&caller.reach(Permission::KeysRevoke), &id).await?;
+    let said = json!({ "note": key.note, "created_by": key.created_by }).to_string();
+    let audit = api.note(&caller, "revoke_key", scope.tenant_id, target(&key.id), (Some(said), None));
+    api.store.noting(vec![audit]).revoke_key(scope, &key.id, api.engine.clock.now_ms()).await?;
+    known_here(&api).await;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+fn scope(app: &AppView) -> Scope {
+    Scope { tenant_id: app.tenant_id, app_id: app.id }
+}
+
+fn target(id: &str) -> Target {
+    Target { kind: "key", id: id.to_owned(), name: id.to_owned() }
+}
+
+fn check_note(note: &str) -> Result<(), FieldError> {
+    if note.chars().count() <= NOTE_CHARS_MAX {
+        return Ok(());
+    }
+    Err(FieldError::new("note", "at most 160 characters are allowed"))
+}
+
+/// A key that nobody can guess.
+pub fn new_key() -> Result<Key, Problem> {
+    Ok(Key {
+        id: format!("ck_{}", random_hex::<8>().map_err(Problem::internal)?),
+        secret: random_hex::<32>().map_err(Problem::internal)?,
+    })
+}
+
+/// What was committed counts at this node before the answer; the others read it within a second.
+pub async fn known_here(api: &Api) {
+    if let Err(error) = api.keys.refresh(&api.store).await {
+        tracing::warn!(%error, "keys not read after a change; they are within a second");
+    }
+}

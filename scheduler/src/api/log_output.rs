@@ -1,0 +1,206 @@
+//! What runs log: page by page, or followed as server-sent events. It is read from the executors
+//! when somebody asks; the node keeps nothing of it.
+
+use super::Api;
+use super::input::Query;
+use super::logs::find;
+use super::operation::{Operation, get};
+use super::problem::Problem;
+use crate::auth::Caller;
+use crate::dispatch::{Reading, RunSource, TailEvent, Wanted, follow};
+use crate::domain::{Permission, Reach};
+use crate::store::SqlStore;
+use actix_web::web::Bytes;
+use actix_web::{HttpRequest, HttpResponse, web};
+use carillon_protocol::OUTPUT_PAGE_BYTES;
+use futures_util::StreamExt as _;
+use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
+use std::time::Duration;
+use utoipa::{IntoParams, ToSchema};
+
+/// When as many outputs are followed as may be, this is how long to wait before another try.
+const PLACE_WAIT: Duration = Duration::from_secs(5);
+
+/// After so long a browser whose stream was cut asks for the rest, ms.
+const RETRY_MS: u64 = 1_000;
+
+/// The header in which a client says which event was its last.
+const LAST_EVENT: &str = "Last-Event-ID";
+
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    use Permission as P;
+    vec![
+        get("/task-logs/{id}/output", "read_log_output", P::TaskLogsOutput, "What a run logs: a page of it")
+            .says(
+                "Read from the executor that ran it, by bytes. `state` says why there is nothing when there is \
+                 nothing: an executor that is gone took its output with it. More follows until `final`.",
+            )
+            .query::<PageQuery>()
+            .answers::<LogOutput>(200, "A page; it may be empty")
+            .to(page),
+        get("/task-logs/{id}/output/stream", "follow_log_output", P::TaskLogsOutput, "What a run logs, as it comes")
+            .says(
+                "Server-sent events: each `message` is a page as `read_log_output` answers it, and its id is where \
+                 the next one begins. The last event is `end`; `why` is `complete` when nothing more will come, \
+                 else the client goes on by asking again with the id of its last event (a browser does so by \
+                 itself; close the source on `end` with `complete`). A stream lasts five minutes at most.",
+            )
+            .query::<StreamQuery>()
+            .header(LAST_EVENT, "The id of the last event that was received: `attempt-offset`; it wins over the query")
+            .answers_as(200, "text/event-stream", "The events")
+            .to(stream),
+    ]
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct PageQuery {
+    /// Which attempt, from 1; the latest when absent.
+    #[param(minimum = 1)]
+    attempt: Option<i32>,
+    /// First byte; 0 when absent, then `next` of the page before. In the middle of a character it
+    /// means the next one, past the end the end.
+    #[param(minimum = 0)]
+    offset: Option<u64>,
+    /// Bytes of the page at most; as many as a page can have when absent.
+    #[param(minimum = 4, maximum = 262_144)]
+    limit: Option<u32>,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct StreamQuery {
+    /// Which attempt, from 1; the latest when absent.
+    #[param(minimum = 1)]
+    attempt: Option<i32>,
+    /// First byte; 0 when absent.
+    #[param(minimum = 0)]
+    offset: Option<u64>,
+}
+
+/// A page of what a run has logged.
+#[derive(Serialize, ToSchema)]
+struct LogOutput {
+    /// The attempt that was read.
+    attempt: i32,
+    /// `not_started`, `never_started`, `running`, `ended`, `not_kept`, `executor_gone`, `unreachable`,
+    /// `no_output`, `executor_unknown` or `sharded`; docs/api.md says what they mean.
+    state: &'static str,
+    /// Whether nothing more will come.
+    #[serde(rename = "final")]
+    is_final: bool,
+    /// Whole characters.
+    text: String,
+    /// The `offset` of the next page.
+    next: u64,
+    /// Whether there is more after `next` already.
+    more: bool,
+    /// Whether the run logged more than its executor keeps of one run.
+    cut: bool,
+    /// Address of the executor, as far as it is known.
+    executor: Option<String>,
+    /// When an executor that is gone was last heard, epoch ms.
+    executor_heard_at: Option<i64>,
+    /// For people: why there is no text.
+    detail: String,
+}
+
+impl From<Reading> for LogOutput {
+    fn from(reading: Reading) -> Self {
+        Self {
+            attempt: reading.attempt,
+            state: reading.standing.as_str(),
+            is_final: reading.is_final,
+            text: reading.text,
+            next: reading.next,
+            more: reading.more,
+            cut: reading.is_cut,
+            executor: reading.address,
+            executor_heard_at: reading.heard_at,
+            detail: reading.detail,
+        }
+    }
+}
+
+async fn page(
+    api: web::Data<Api>,
+    caller: Caller,
+    id: web::Path<String>,
+    query: Query<PageQuery>,
+) -> Result<HttpResponse, Problem> {
+    let PageQuery { attempt, offset, limit } = query.0;
+    let limit = limit.unwrap_or(*OUTPUT_PAGE_BYTES.end());
+    if !OUTPUT_PAGE_BYTES.contains(&limit) {
+        let (least, most) = OUTPUT_PAGE_BYTES.into_inner();
+        return Err(Problem::invalid(format!("limit: {least} to {most} bytes are allowed")));
+    }
+    let wanted = Wanted { attempt: checked(attempt)?, from: offset.unwrap_or(0), limit };
+    let log = find(&api, &caller, Permission::TaskLogsOutput, &id).await?;
+    let reading = api.engine.output.read(&log.handed.run, wanted).await?;
+    Ok(HttpResponse::Ok().json(LogOutput::from(reading)))
+}
+
+async fn stream(
+    api: web::Data<Api>,
+    caller: Caller,
+    id: web::Path<String>,
+    query: Query<StreamQuery>,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    let StreamQuery { attempt, offset } = query.0;
+    let start = match request.headers().get(LAST_EVENT) {
+        Some(value) => resumed(value.to_str().unwrap_or_default())?,
+        None => (checked(attempt)?, offset.unwrap_or(0)),
+    };
+    let log = find(&api, &caller, Permission::TaskLogsOutput, &id).await?;
+    let place = api.tails.enter().ok_or_else(|| Problem::too_many(PLACE_WAIT))?;
+    let source = source(&api.store, caller.reach(Permission::TaskLogsOutput), log.handed.run.id);
+    let events = follow(api.engine.output.clone(), place, log.handed.run, source, start);
+    let first = Bytes::from(format!("retry: {RETRY_MS}\n\n"));
+    let bytes = futures_util::stream::iter([first]).chain(events.map(event)).map(Ok::<_, Infallible>);
+    Ok(HttpResponse::Ok()
+        .content_type("text/event-stream")
+        .insert_header(("cache-control", "no-store"))
+        // A proxy that gathers what comes would make the stream a page.
+        .insert_header(("x-accel-buffering", "no"))
+        .streaming(bytes))
+}
+
+/// Reads the row of a run again, within the caller's reach.
+fn source(store: &SqlStore, reach: Reach, id: i64) -> RunSource {
+    let store = store.clone();
+    Box::new(move || {
+        let (store, reach) = (store.clone(), reach.clone());
+        Box::pin(async move { Ok(store.log(&reach, id).await?.map(|log| log.handed.run)) })
+    })
+}
+
+fn checked(attempt: Option<i32>) -> Result<Option<i32>, Problem> {
+    match attempt {
+        Some(..1) => Err(Problem::invalid("attempt: they count from 1")),
+        attempt => Ok(attempt),
+    }
+}
+
+/// Where the client's last event ended.
+fn resumed(last: &str) -> Result<(Option<i32>, u64), Problem> {
+    let parts = last.split_once('-').and_then(|(attempt, next)| Some((attempt.parse().ok()?, next.parse().ok()?)));
+    let (attempt, next) =
+        parts.ok_or_else(|| Problem::invalid(format!("{LAST_EVENT}: send the id of an event of this stream")))?;
+    Ok((checked(Some(attempt))?, next))
+}
+
+/// An event as it is sent. JSON has no line breaks, so that no text can make events of its own.
+fn event(event: TailEvent) -> Bytes {
+    Bytes::from(match event {
+        TailEvent::Page(reading) => {
+            let id = format!("{}-{}", reading.attempt, reading.next);
+            let data = serde_json::json!(LogOutput::from(reading));
+            format!("id: {id}\ndata: {data}\n\n")
+        }
+        TailEvent::Quiet => ": nothing new\n\n".to_owned(),
+        TailEvent::End(end) => format!("event: end\ndata: {}\n\n", serde_json::json!({ "why": end.as_str() })),
+    })
+}

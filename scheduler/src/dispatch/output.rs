@@ -1,0 +1,320 @@
+//! The output of a run, which is what it logs: it lies with the executor that ran it, and is read
+//! there page by page. A node keeps none of it; gone with its executor, it is gone.
+
+use super::{SendError, Transport};
+use crate::cluster::Registry;
+use crate::domain::{Executor, Run, Status};
+use crate::store::{ExecutorEnd, ExecutorStore, Result, Scope};
+use carillon_protocol::{Code, OUTPUT_PAGE_BYTES, OutputPage, OutputState, ReadOutput};
+use futures_util::future::join_all;
+use std::sync::Arc;
+
+/// Executors that are asked who ran an earlier attempt, at most.
+const ASKED_MAX: usize = 16;
+
+/// What can be said of the output of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// The attempt has not started yet.
+    NotStarted,
+    /// The run has ended without this attempt.
+    NeverStarted,
+    /// It runs: more may follow.
+    Running,
+    /// It has ended: nothing follows but what is there.
+    Ended,
+    /// Its executor has nothing of it: it logged nothing, or what it logged was deleted.
+    NotKept,
+    /// Its executor is gone, and its output with it.
+    ExecutorGone,
+    /// Its executor is there by its heartbeats, and does not answer now.
+    Unreachable,
+    /// Its executor keeps no output: too old a version, or switched off.
+    NoOutput,
+    /// An earlier attempt, of which no executor that was asked has anything.
+    ExecutorUnknown,
+    /// A sharded run has none itself; its shards have.
+    Sharded,
+}
+
+/// Every standing with its word in the API.
+pub const STANDINGS: [(Standing, &str); 10] = [
+    (Standing::NotStarted, "not_started"),
+    (Standing::NeverStarted, "never_started"),
+    (Standing::Running, "running"),
+    (Standing::Ended, "ended"),
+    (Standing::NotKept, "not_kept"),
+    (Standing::ExecutorGone, "executor_gone"),
+    (Standing::Unreachable, "unreachable"),
+    (Standing::NoOutput, "no_output"),
+    (Standing::ExecutorUnknown, "executor_unknown"),
+    (Standing::Sharded, "sharded"),
+];
+
+impl Standing {
+    /// The word in API and console.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        STANDINGS.iter().find(|(standing, _)| *standing == self).map_or("", |(_, word)| word)
+    }
+}
+
+/// Which page of which attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// From 1; `None` is the latest.
+    pub attempt: Option<i32>,
+    /// First byte: 0 or the `next` of the page before.
+    pub from: u64,
+    /// Bytes at most, [`OUTPUT_PAGE_BYTES`]; other values are brought into that range.
+    pub limit: u32,
+}
+
+/// One page, or why there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// The attempt that was read.
+    pub attempt: i32,
+    /// Where it stands.
+    pub standing: Standing,
+    /// Whether the run may still change this.
+    pub is_final: bool,
+    /// Whole characters.
+    pub text: String,
+    /// Where the next page begins.
+    pub next: u64,
+    /// Whether there is more after `next` already.
+    pub more: bool,
+    /// Whether the run logged more than its executor keeps of one run.
+    pub is_cut: bool,
+    /// Address of its executor, as far as it is known.
+    pub address: Option<String>,
+    /// When an executor that is gone was last heard, ms.
+    pub heard_at: Option<i64>,
+    /// For people: what to make of a page without text.
+    pub detail: String,
+}
+
+/// Reads output where it lies.
+pub struct OutputReader<S: ?Sized> {
+    store: Arc<S>,
+    registry: Arc<Registry>,
+    transport: Arc<dyn Transport>,
+}
+
+impl<S: ExecutorStore + ?Sized> OutputReader<S> {
+    /// Over the node's parts.
+    pub fn new(store: Arc<S>, registry: Arc<Registry>, transport: Arc<dyn Transport>) -> Self {
+        Self { store, registry, transport }
+    }
+
+    /// A page of the output of `run`, as its row is now.
+    pub async fn read(&self, run: &Run, wanted: Wanted) -> Result<Reading> {
+        let asked = Asked::of(run, wanted);
+        if run.is_parent() {
+            return Ok(asked.nothing(Standing::Sharded, "a sharded run logs nothing itself: read its shards"));
+        }
+        if asked.attempt > run.attempt {
+            return Ok(if run.status.is_terminal() {
+                asked.nothing(Standing::NeverStarted, "the run has ended without this attempt")
+            } else {
+                asked.nothing(Standing::NotStarted, "the attempt has not been handed to an executor yet")
+            });
+        }
+        if asked.attempt < run.attempt || run.executor_id == 0 {
+            return Ok(self.earlier(run, &asked).await);
+        }
+        if let Some(executor) = self.registry.find(run.executor_id).filter(|executor| is_of(executor, run)) {
+            let answer = self.ask(&executor, &asked).await;
+            return Ok(asked.answered(&executor, answer));
+        }
+        let ends = self.store.executor_ends(&[run.executor_id]).await?;
+        let scope = Scope { tenant_id: run.tenant_id, app_id: run.app_id };
+        let end = ends.into_iter().find(|end| end.scope == scope);
+        Ok(self.left_behind(run, &asked, end).await)
+    }
+
+    /// The output of an attempt whose executor is not online: the process that stands at its
+    /// address now may have it.
+    async fn left_behind(&self, run: &Run, asked: &Asked, end: Option<ExecutorEnd>) -> Reading {
+        let Some(end) = end else {
+            return asked
+                .nothing(Standing::ExecutorGone, "its executor is gone for so long that nothing is known of it");
+        };
+        let online = self.registry.online(run.tenant_id, run.app_id);
+        if let Some(successor) = online.into_iter().find(|executor| executor.address == end.address)
+            && let Ok(page) = self.ask(&successor, asked).await
+            && page.state != OutputState::Unknown
+        {
+            return asked.answered(&successor, Ok(page));
+        }
+        let heard = chrono::DateTime::from_timestamp_millis(end.heartbeat_at).unwrap_or_default();
+        let heard = heard.to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
+        let detail = format!("its executor at {} is gone, and its output with it; last heard {heard}", end.address);
+        Reading {
+            address: Some(end.address),
+            heard_at: Some(end.heartbeat_at),
+            ..asked.nothing(Standing::ExecutorGone, &detail)
+        }
+    }
+
+    /// The output of an attempt of which the row does not say where it ran: whoever has it.
+    async fn earlier(&self, run: &Run, asked: &Asked) -> Reading {
+        let mut online = self.registry.online(run.tenant_id, run.app_id);
+        let (known, all) = (online.len().min(ASKED_MAX), online.len());
+        // A retry often goes to the same one.
+        online.sort_unstable_by_key(|executor| (executor.id != run.executor_id, executor.id));
+        online.truncate(ASKED_MAX);
+        let answers = join_all(online.iter().map(async |executor| (executor, self.ask(executor, asked).await))).await;
+        let has_it = |answer: &std::result::Result<OutputPage, SendError>| {
+            answer.as_ref().is_ok_and(|page| page.state != OutputState::Unknown)
+        };
+        if let Some((executor, answer)) = answers.into_iter().find(|(_, answer)| has_it(answer)) {
+            return asked.answered(executor, answer);
+        }
+        let detail = format!(
+            "where attempt {} ran is not recorded once there is another; of the app's {all} executors online {known} \
+             were asked, and none has its output",
+            asked.attempt
+        );
+        asked.nothing(Standing::ExecutorUnknown, &detail)
+    }
+
+    async fn ask(&self, executor: &Executor, asked: &Asked) -> std::result::Result<OutputPage, SendError> {
+        self.transport.read_output(executor, &asked.message).await
+    }
+}
+
+fn is_of(executor: &Executor, run: &Run) -> bool {
+    (executor.tenant_id, executor.app_id) == (run.tenant_id, run.app_id)
+}
+
+/// What is asked for, and what the run's row says of it.
+struct Asked {
+    attempt: i32,
+    message: ReadOutput,
+    /// Whether the attempt may still log, by the row.
+    goes_on: bool,
+}
+
+impl Asked {
+    fn of(run: &Run, wanted: Wanted) -> Self {
+        let attempt = wanted.attempt.unwrap_or(run.attempt).max(1);
+        let goes_on = match attempt.cmp(&run.attempt) {
+            std::cmp::Ordering::Less => false,
+            std::cmp::Ordering::Equal => run.status == Status::Dispatched,
+            std::cmp::Ordering::Greater => !run.status.is_terminal(),
+        };
+        let limit = wanted.limit.clamp(*OUTPUT_PAGE_BYTES.start(), *OUTPUT_PAGE_BYTES.end());
+        let message = ReadOutput { log: run.id, attempt, from: wanted.from, limit };
+        Self { attempt, message, goes_on }
+    }
+
+    fn nothing(&self, standing: Standing, detail: &str) -> Reading {
+        Reading {
+            attempt: self.attempt,
+            standing,
+            is_final: !self.goes_on || standing == Standing::Sharded,
+            text: String::new(),
+            // What comes later begins where the reader is.
+            next: self.message.from,
+            more: false,
+            is_cut: false,
+            address: None,
+            heard_at: None,
+            detail: detail.to_owned(),
+        }
+    }
+
+    fn answered(&self, executor: &Executor, answer: std::result::Result<OutputPage, SendError>) -> Reading {
+        let reading = match answer {
+            Ok(page) => self.page(page),
+            Err(SendError::Refused(Code::NotFound, _)) => {
+                let detail = "its executor keeps no output: it is of an older version, or this is switched off there";
+                Reading { is_final: true, ..self.nothing(Standing::NoOutput, detail) }
+            }
+            Err(error) => {
+                let detail = format!("its executor does not answer now: {error}");
+                Reading { is_final: false, ..self.nothing(Standing::Unreachable, &detail) }
+            }
+        };
+        Reading { address: Some(executor.address.clone()), ..reading }
+    }
+
+    fn page(&self, page: OutputPage) -> Reading {
+        let standing = match page.state {
+            OutputState::Waiting => Standing::NotStarted,
+            OutputState::Running => Standing::Running,
+            OutputState::Ended => Standing::Ended,
+            // Still on its way there, or about to be found lost.
+            OutputState::Unknown if self.goes_on => Standing::NotStarted,
+            OutputState::Unknown => Standing::NotKept,
+        };
+        let detail = match standing {
+            Standing::NotStarted => "the attempt has not started yet",
+            Standing::NotKept => {
+                "its executor has nothing of it: it logged nothing, or what it logged was deleted for its age or for \
+                 room"
+            }
+            _ => "",
+        };
+        let is_final = matches!(standing, Standing::Ended | Standing::NotKept) && !page.more;
+        let OutputPage { text, next, more, cut, .. } = page;
+        Reading { is_final, text, next, more, is_cut: cut, ..self.nothing(standing, detail) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::task_log::test::run_of;
+
+    fn asked(status: Status, run_attempt: i32, attempt: Option<i32>) -> Asked {
+        let run = Run { status, attempt: run_attempt, ..run_of(1, 0) };
+        Asked::of(&run, Wanted { attempt, from: 0, limit: 100 })
+    }
+
+    fn page(state: OutputState, more: bool) -> OutputPage {
+        OutputPage { state, text: "x".to_owned(), next: 1, more, cut: false }
+    }
+
+    #[test]
+    fn a_page_is_final_when_nothing_can_follow_it() {
+        let now = asked(Status::Dispatched, 2, None);
+        assert_eq!((now.attempt, now.goes_on), (2, true));
+        for (state, more, standing, is_final) in [
+            (OutputState::Waiting, false, Standing::NotStarted, false),
+            (OutputState::Running, false, Standing::Running, false),
+            (OutputState::Ended, true, Standing::Ended, false),
+            (OutputState::Ended, false, Standing::Ended, true),
+            (OutputState::Unknown, false, Standing::NotStarted, false),
+        ] {
+            let reading = now.page(page(state, more));
+            assert_eq!((reading.standing, reading.is_final), (standing, is_final), "{state:?}");
+        }
+        let over = asked(Status::Succeeded, 2, None).page(page(OutputState::Unknown, false));
+        assert_eq!((over.standing, over.is_final), (Standing::NotKept, true));
+    }
+
+    #[test]
+    fn whether_an_attempt_goes_on_is_in_the_row() {
+        for (status, run_attempt, attempt, goes_on) in [
+            (Status::Init, 0, None, true),
+            (Status::Expired, 0, None, false),
+            (Status::Dispatched, 2, Some(1), false),
+            (Status::Retry, 2, Some(2), false),
+            (Status::Retry, 2, Some(3), true),
+            (Status::Failed, 2, Some(3), false),
+        ] {
+            let asked = asked(status, run_attempt, attempt);
+            assert_eq!(asked.goes_on, goes_on, "{status:?} {run_attempt} {attempt:?}");
+            assert_eq!(asked.nothing(Standing::ExecutorGone, "").is_final, !goes_on);
+        }
+    }
+
+    #[test]
+    fn standings_have_words_of_their_own() {
+        let words: std::collections::HashSet<_> = STANDINGS.iter().map(|(standing, _)| standing.as_str()).collect();
+        assert_eq!(words.len(), STANDINGS.len());
+    }
+}

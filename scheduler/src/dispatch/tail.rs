@@ -1,0 +1,267 @@
+//! Following the output of a run: page after page as it is written, until the attempt has ended.
+//! The executor is asked every so often; what is said to the client is bounded in time and size,
+//! and so is the number of clients that a node serves.
+
+use super::output::{OutputReader, Reading, Standing, Wanted};
+use crate::domain::Run;
+use crate::store::{ExecutorStore, Result};
+use carillon_protocol::OUTPUT_PAGE_BYTES;
+use futures_util::Stream;
+use futures_util::future::BoxFuture;
+use futures_util::stream::unfold;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Tails of a node at once.
+const TAILS_MAX: usize = 64;
+
+/// A tail ends after this long; a client that wants more begins another where this one ended. So
+/// whoever may read no longer is cut off, too.
+const TAIL_MAX: Duration = Duration::from_mins(5);
+
+/// A tail ends after so many bytes, which no executor keeps of one run by default.
+const TAIL_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Between two looks: after text, and at most when there is none.
+const LOOK: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(2));
+
+/// At least so often something is said, so that a connection without a client is found out.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// Reads the row of the run that is followed; `None` when there is none any more.
+pub type RunSource = Box<dyn Fn() -> BoxFuture<'static, Result<Option<Run>>> + Send + Sync>;
+
+/// The tails of a node: how many there are, and when they must end.
+#[derive(Debug, Default)]
+pub struct Tails {
+    places: Mutex<Places>,
+    closing: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct Places {
+    taken: HashMap<u64, Instant>,
+    last: u64,
+}
+
+/// A place among the tails of a node; free again when this is dropped.
+#[derive(Debug)]
+pub struct Place {
+    tails: Arc<Tails>,
+    number: u64,
+}
+
+impl Tails {
+    /// A place for one more; `None` when there are as many as may be, or the node stops.
+    pub fn enter(self: &Arc<Self>) -> Option<Place> {
+        let mut places = self.lock();
+        // A client that takes nothing keeps its connection, but not its place.
+        places.taken.retain(|_, since| since.elapsed() < TAIL_MAX + QUIET);
+        if places.taken.len() >= TAILS_MAX || self.closing.is_cancelled() {
+            return None;
+        }
+        places.last += 1;
+        let number = places.last;
+        places.taken.insert(number, Instant::now());
+        Some(Place { tails: Arc::clone(self), number })
+    }
+
+    /// Ends all of them: the node stops.
+    pub fn close(&self) {
+        self.closing.cancel();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.tails.lock().taken.remove(&self.number);
+    }
+}
+
+/// What a tail says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TailEvent {
+    /// Text, or another standing than before.
+    Page(Reading),
+    /// Nothing new.
+    Quiet,
+    /// The last word.
+    End(TailEnd),
+}
+
+/// Why a tail ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TailEnd {
+    /// Nothing more will come.
+    Complete,
+    /// The run's row is gone.
+    RunGone,
+    /// It has lasted as long as one may; go on where it ended.
+    TimeUp,
+    /// It has said as much as one may; go on where it ended.
+    TooMuch,
+    /// The node stops; go on at another.
+    NodeStops,
+}
+
+impl TailEnd {
+    /// The word in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::RunGone => "run_gone",
+            Self::TimeUp => "time_up",
+            Self::TooMuch => "too_much",
+            Self::NodeStops => "node_stops",
+        }
+    }
+}
+
+struct Tail<S: ?Sized> {
+    reader: Arc<OutputReader<S>>,
+    source: RunSource,
+    place: Place,
+    /// As last read.
+    run: Run,
+    attempt: i32,
+    from: u64,
+    began: Instant,
+    said: u64,
+    standing: Option<Standing>,
+    /// Before the next look.
+    pause: Option<Duration>,
+    is_complete: bool,
+    is_over: bool,
+}
+
+/// Follows an attempt of `run` from byte `from` on; of `attempt`, or of the latest one.
+pub fn follow<S: ExecutorStore + ?Sized + 'static>(
+    reader: Arc<OutputReader<S>>,
+    place: Place,
+    run: Run,
+    source: RunSource,
+    (attempt, from): (Option<i32>, u64),
+) -> impl Stream<Item = TailEvent> {
+    let tail = Tail {
+        reader,
+        source,
+        place,
+        attempt: attempt.unwrap_or(run.attempt).max(1),
+        run,
+        from,
+        began: Instant::now(),
+        said: 0,
+        standing: None,
+        pause: None,
+        is_complete: false,
+        is_over: false,
+    };
+    unfold(tail, |mut tail| async move {
+        if tail.is_over {
+            return None;
+        }
+        let event = tail.next().await;
+        tail.is_over = matches!(event, TailEvent::End(_));
+        Some((event, tail))
+    })
+}
+
+impl<S: ExecutorStore + ?Sized> Tail<S> {
+    async fn next(&mut self) -> TailEvent {
+        let begin = Instant::now();
+        loop {
+            if let Some(end) = self.end().await {
+                return TailEvent::End(end);
+            }
+            match self.look().await {
+                Ok(Some(reading)) => {
+                    if let Some(event) = self.take(reading) {
+                        return event;
+                    }
+                }
+                Ok(None) => return TailEvent::End(TailEnd::RunGone),
+                // The database is away: what the executor says can wait until it is back.
+                Err(error) => {
+                    tracing::debug!(%error, log = self.run.id, "the row of a followed run could not be read");
+                    self.wait_longer();
+                }
+            }
+            if begin.elapsed() >= QUIET {
+                return TailEvent::Quiet;
+            }
+        }
+    }
+
+    /// Whether it must end; waits until it is time for the next look if not.
+    async fn end(&mut self) -> Option<TailEnd> {
+        if self.is_complete {
+            return Some(TailEnd::Complete);
+        }
+        if self.said >= TAIL_BYTES_MAX {
+            return Some(TailEnd::TooMuch);
+        }
+        let pause = self.pause.unwrap_or_default();
+        if tokio::time::timeout(pause, self.place.tails.closing.cancelled()).await.is_ok() {
+            return Some(TailEnd::NodeStops);
+        }
+        (self.began.elapsed() >= TAIL_MAX).then_some(TailEnd::TimeUp)
+    }
+
+    async fn look(&mut self) -> Result<Option<Reading>> {
+        // An executor that says that the attempt runs needs no row beside it.
+        if !matches!(self.standing, None | Some(Standing::Running | Standing::Ended)) {
+            let Some(run) = (self.source)().await? else { return Ok(None) };
+            self.run = run;
+        }
+        let wanted = Wanted { attempt: Some(self.attempt), from: self.from, limit: *OUTPUT_PAGE_BYTES.end() };
+        self.reader.read(&self.run, wanted).await.map(Some)
+    }
+
+    /// What there is to say of a reading, if anything.
+    fn take(&mut self, reading: Reading) -> Option<TailEvent> {
+        self.from = reading.next;
+        self.said += reading.text.len() as u64;
+        self.is_complete = reading.is_final;
+        if reading.text.is_empty() {
+            self.wait_longer();
+        } else {
+            self.pause = (!reading.more).then_some(LOOK.0);
+        }
+        let is_news = !reading.text.is_empty() || self.standing != Some(reading.standing);
+        self.standing = Some(reading.standing);
+        is_news.then_some(TailEvent::Page(reading))
+    }
+
+    fn wait_longer(&mut self) {
+        self.pause = Some(self.pause.map_or(LOOK.0, |pause| (pause * 2).min(LOOK.1)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn places_are_bounded_and_come_back() {
+        let tails = Arc::new(Tails::default());
+        let mut places: Vec<Place> = (0..TAILS_MAX).map_while(|_| tails.enter()).collect();
+        assert_eq!(places.len(), TAILS_MAX);
+        assert!(tails.enter().is_none());
+        places.pop();
+        let last = tails.enter().expect("a place that has come back");
+        // Whoever takes nothing never hears that its time is up.
+        tokio::time::advance(TAIL_MAX + QUIET * 2).await;
+        assert!(tails.enter().is_some());
+        drop((places, last));
+        tails.close();
+        assert!(tails.enter().is_none(), "the node stops");
+    }
+}

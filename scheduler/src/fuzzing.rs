@@ -1,0 +1,162 @@
+//! What strangers can send to a node, as functions of raw bytes: `fuzz/` throws bytes at them by
+//! the million, the tests below some thousands. A panic is a fault.
+
+use crate::api::check_registration;
+use crate::auth::{AddressRule, KeyRing, SignedRequest, Verifier};
+use crate::domain::task::TaskSpec;
+use crate::store::{Scope, SigningKey};
+use carillon_protocol::sign::{Key, RequestParts, SignMethod};
+use carillon_protocol::{Code, Heartbeat, Register, Results, Unregister};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
+/// When everything happens, cluster ms.
+const NOW: i64 = 1_767_225_600_000;
+
+const NONCE: &str = "0123456789abcdef";
+
+fn key() -> SigningKey {
+    SigningKey {
+        key: Key { id: "ck_1".to_owned(), secret: "a secret that nobody guesses".to_owned() },
+        scope: Scope { tenant_id: 1, app_id: 2 },
+        tenant: "retail".to_owned(),
+        app: "orders".to_owned(),
+        expires_at: 0,
+        demanded: None,
+    }
+}
+
+fn verifier() -> Verifier {
+    let ring = KeyRing::default();
+    ring.take(1, vec![key()]);
+    Verifier::new(Arc::new(ring))
+}
+
+/// Headers, path, query and body, one a line: as they are, nobody's; rightly signed, admitted once,
+/// and never with another byte.
+pub fn signature(data: &[u8]) {
+    let mut lines = data.splitn(10, |byte| *byte == b'\n');
+    let mut line = || String::from_utf8_lossy(lines.next().unwrap_or_default()).into_owned();
+    let [tenant, app, key_id, timestamp, nonce, method, sign, path, query, body] = std::array::from_fn(|_| line());
+    let forged = SignedRequest {
+        method: "POST",
+        path: &path,
+        query: &query,
+        tenant: &tenant,
+        app: &app,
+        key: &key_id,
+        timestamp: &timestamp,
+        nonce: &nonce,
+        sign_method: &method,
+        sign: &sign,
+        body: body.as_bytes(),
+    };
+    let verifier = verifier();
+    assert!(verifier.check(&forged, NOW).is_err(), "a forgery is admitted");
+
+    let key = key();
+    let parts = RequestParts {
+        method: "POST",
+        path: &path,
+        query: &query,
+        tenant: &key.tenant,
+        app: &key.app,
+        key: &key.key.id,
+        timestamp: NOW,
+        nonce: NONCE,
+    };
+    for method in [SignMethod::HmacSha256, SignMethod::Md5] {
+        let verifier = self::verifier();
+        let sign = parts.sign(method, &key.key.secret, body.as_bytes());
+        let timestamp = NOW.to_string();
+        let honest = SignedRequest {
+            tenant: &key.tenant,
+            app: &key.app,
+            key: &key.key.id,
+            timestamp: &timestamp,
+            nonce: NONCE,
+            sign_method: method.as_str(),
+            sign: &sign,
+            ..forged
+        };
+        let more = |text: &str| format!("{text}&secret=x");
+        let (other_path, other_query, other_body) = (more(&path), more(&query), more(&body));
+        for changed in [
+            SignedRequest { path: &other_path, ..honest },
+            SignedRequest { query: &other_query, ..honest },
+            SignedRequest { body: other_body.as_bytes(), ..honest },
+            SignedRequest { method: "GET", ..honest },
+        ] {
+            let code = verifier.check(&changed, NOW).map(drop).map_err(|refusal| refusal.code);
+            assert_eq!(code, Err(Code::WrongSignature), "another request is admitted");
+        }
+        assert!(verifier.check(&honest, NOW).is_ok(), "an honest request is refused");
+        let again = verifier.check(&honest, NOW).map(drop).map_err(|refusal| refusal.code);
+        assert_eq!(again, Err(Code::Replayed), "a request is admitted twice");
+    }
+}
+
+/// Every message of an executor, and what is done with it before the database is asked.
+pub fn node_messages(data: &[u8]) {
+    let anywhere = ["0.0.0.0/0", "::/0"].map(|network| network.parse()).into_iter().flatten().collect::<Vec<_>>();
+    let addresses = AddressRule::new(&anywhere);
+    if let Some(message) = parsed::<Register>(data) {
+        // Whatever it says.
+        let _ = check_registration(&message, &addresses);
+        for handler in message.handlers {
+            if let Ok(spec) = TaskSpec::default().patched(handler.policies) {
+                let _ = spec.check();
+            }
+        }
+    }
+    parsed::<Heartbeat>(data);
+    parsed::<Unregister>(data);
+    parsed::<Results>(data);
+    let _ = addresses.check(&String::from_utf8_lossy(data));
+}
+
+/// The message, which must survive being written.
+fn parsed<M: DeserializeOwned + Serialize>(data: &[u8]) -> Option<M> {
+    let message: M = serde_json::from_slice(data).ok()?;
+    let text = serde_json::to_vec(&message).unwrap_or_default();
+    assert!(serde_json::from_slice::<M>(&text).is_ok(), "what was read cannot be written and read again");
+    Some(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::{Index, select};
+    use std::path::Path;
+
+    /// The seeds of a target, as they are and with some bytes changed, and any bytes at all.
+    fn inputs(target: &str) -> impl Strategy<Value = Vec<u8>> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds").join(target);
+        let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let seeds: Vec<Vec<u8>> = files.map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect();
+        let changed = (select(seeds), vec((any::<Index>(), any::<u8>()), 0..6)).prop_map(|(mut seed, changes)| {
+            for (at, byte) in changes {
+                let at = at.index(seed.len());
+                seed[at] = byte;
+            }
+            seed
+        });
+        prop_oneof![3 => changed, 1 => vec(any::<u8>(), 0..600)]
+    }
+
+    fn cases(count: u32) -> ProptestConfig {
+        ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(count) }
+    }
+
+    #[test]
+    fn signatures_withstand_bytes() {
+        proptest!(cases(4_000), |(data in inputs("signature"))| super::signature(&data));
+    }
+
+    #[test]
+    fn messages_withstand_bytes() {
+        proptest!(cases(4_000), |(data in inputs("node_messages"))| super::node_messages(&data));
+    }
+}

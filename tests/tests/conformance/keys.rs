@@ -1,0 +1,162 @@
+//! Keys of executors: the databases only, since the model has none.
+
+use crate::fixture::World;
+use carillon::domain::Reach;
+use carillon::domain::access::Place;
+use carillon::store::{AppFilter, AppView, KeyUse, KeyView, KeyWords, Scope, SqlStore, StoreErrorKind};
+use carillon_protocol::sign::{Key, SignMethod};
+use futures_util::future::join_all;
+use std::collections::BTreeSet;
+
+databases!(
+    rotating_ends_what_was_before_and_nothing_sooner_is_prolonged,
+    revoking_ends_a_key_of_the_app_at_once,
+    an_app_has_so_many_valid_keys_and_no_more,
+    another_tenants_keys_cannot_be_touched,
+    the_last_use_only_grows,
+    an_app_demands_a_sign_method,
+    a_key_is_found_within_reach,
+);
+
+const WORDS: KeyWords<'static> = KeyWords { note: "of the batch cluster", created_by: "ada" };
+
+fn key(id: &str) -> Key {
+    Key { id: id.to_owned(), secret: format!("secret of {id}").repeat(4) }
+}
+
+async fn valid(store: &SqlStore) -> BTreeSet<String> {
+    store.signing_keys().await.unwrap().into_iter().map(|key| key.key.id).collect()
+}
+
+fn ids(of: &[&str]) -> BTreeSet<String> {
+    of.iter().map(ToString::to_string).collect()
+}
+
+async fn view(store: &SqlStore, id: &str) -> KeyView {
+    store.key(&Reach::All, id).await.unwrap().1
+}
+
+async fn rotating_ends_what_was_before_and_nothing_sooner_is_prolonged(world: World, store: SqlStore) {
+    let (scope, now) = (world.scope, world.now);
+    let first = store.keys(scope).await.unwrap().remove(0);
+    assert_eq!((first.expires_at, first.revoked_at, first.last_used_at), (0, 0, 0));
+    store.rotate_key(scope, &key("second"), WORDS, 60_000, now).await.unwrap();
+    store.rotate_key(scope, &key("third"), WORDS, 3_600_000, now + 1).await.unwrap();
+    let ends = [view(&store, &first.id).await.expires_at, view(&store, "second").await.expires_at];
+    assert_eq!(ends, [now + 60_000, now + 3_600_001], "the sooner end stays");
+    assert_eq!(valid(&store).await, ids(&[&first.id, "second", "third"]), "all are valid while they overlap");
+    let third = view(&store, "third").await;
+    let expected = KeyView {
+        id: "third".to_owned(),
+        note: WORDS.note.to_owned(),
+        created_by: WORDS.created_by.to_owned(),
+        created_at: now + 1,
+        expires_at: 0,
+        revoked_at: 0,
+        last_used_at: 0,
+    };
+    assert_eq!(third, expected);
+    assert_eq!(store.keys(scope).await.unwrap()[0], third, "the newest first");
+    store.rotate_key(scope, &key("fourth"), WORDS, 0, now + 2).await.unwrap();
+    let now_valid = store.signing_keys().await.unwrap();
+    let now_valid: Vec<_> = now_valid.into_iter().filter(|key| key.is_valid(now + 2)).collect();
+    assert_eq!(now_valid.len(), 1, "without an overlap the others end at once: {now_valid:?}");
+    assert_eq!((now_valid[0].key.id.as_str(), now_valid[0].key.secret == key("fourth").secret), ("fourth", true));
+}
+
+async fn revoking_ends_a_key_of_the_app_at_once(world: World, store: SqlStore) {
+    let (scope, now) = (world.scope, world.now);
+    let first = store.keys(scope).await.unwrap().remove(0).id;
+    store.create_key(scope, &key("second"), WORDS, now).await.unwrap();
+    store.revoke_key(scope, &first, now + 5).await.unwrap();
+    assert_eq!(valid(&store).await, ids(&["second"]));
+    store.revoke_key(scope, &first, now + 9).await.unwrap();
+    assert_eq!(view(&store, &first).await.revoked_at, now + 5, "the first time counts");
+    store.rotate_key(scope, &key("third"), WORDS, 60_000, now).await.unwrap();
+    assert_eq!(view(&store, &first).await.expires_at, 0, "what was revoked before is left alone");
+    let missing = store.revoke_key(scope, "nobody's", now).await.unwrap_err();
+    assert_eq!(missing.kind(), StoreErrorKind::NotFound);
+    assert_eq!(store.key(&Reach::All, "nobody's").await.unwrap_err().kind(), StoreErrorKind::NotFound);
+}
+
+async fn an_app_has_so_many_valid_keys_and_no_more(world: World, store: SqlStore) {
+    let (scope, now) = (world.scope, world.now);
+    let made = (0..14).map(async |number| store.create_key(scope, &key(&format!("k{number}")), WORDS, now).await);
+    let refused: Vec<_> = join_all(made).await.into_iter().filter_map(Result::err).collect();
+    assert!(refused.iter().all(|error| error.kind() == StoreErrorKind::Conflict), "{refused:?}");
+    assert_eq!((valid(&store).await.len(), refused.len()), (10, 5), "at once or one by one");
+    let rotated = store.rotate_key(scope, &key("r"), WORDS, 60_000, now).await.unwrap_err();
+    assert_eq!(rotated.kind(), StoreErrorKind::Conflict);
+    assert!(store.keys(scope).await.unwrap().iter().all(|key| key.expires_at == 0), "nothing of it was done");
+    let one = valid(&store).await.pop_first().unwrap();
+    store.revoke_key(scope, &one, now).await.unwrap();
+    store.rotate_key(scope, &key("r"), WORDS, 60_000, now).await.unwrap();
+    // After the overlap there is room again.
+    store.create_key(scope, &key("later"), WORDS, now + 60_001).await.unwrap();
+}
+
+async fn another_tenants_keys_cannot_be_touched(world: World, store: SqlStore) {
+    let (scope, now) = (world.scope, world.now);
+    let first = store.keys(scope).await.unwrap().remove(0);
+    let theirs = world.admin.make_app([world.id(), world.id()], "other", "orders").await;
+    let scopes = [
+        theirs,
+        Scope { app_id: scope.app_id, ..theirs },
+        Scope { tenant_id: scope.tenant_id, ..theirs },
+        Scope { app_id: scope.app_id + 999, ..scope },
+    ];
+    for stranger in scopes {
+        assert!(store.keys(stranger).await.unwrap().iter().all(|key| key.id != first.id), "{stranger:?}");
+        assert_eq!(store.revoke_key(stranger, &first.id, now).await.unwrap_err().kind(), StoreErrorKind::NotFound);
+        let used = KeyUse { id: first.id.clone(), scope: stranger, at: now };
+        store.note_key_uses(&[used]).await.unwrap();
+    }
+    for nowhere in &scopes[1..] {
+        let new = [
+            store.create_key(*nowhere, &key("x"), WORDS, now).await,
+            store.rotate_key(*nowhere, &key("x"), WORDS, 0, now).await,
+        ];
+        assert!(new.into_iter().all(|done| done.unwrap_err().kind() == StoreErrorKind::NotFound), "{nowhere:?}");
+    }
+    store.rotate_key(theirs, &key("theirs"), WORDS, 0, now).await.unwrap();
+    assert_eq!(store.keys(scope).await.unwrap(), [first], "ours is as it was");
+}
+
+async fn the_last_use_only_grows(world: World, store: SqlStore) {
+    let (scope, now) = (world.scope, world.now);
+    let first = store.keys(scope).await.unwrap().remove(0).id;
+    store.create_key(scope, &key("second"), WORDS, now).await.unwrap();
+    let used = |id: &str, at| KeyUse { id: id.to_owned(), scope, at };
+    store.note_key_uses(&[used(&first, now + 10), used("second", now + 20), used("gone", now)]).await.unwrap();
+    store.note_key_uses(&[used(&first, now + 5), used("second", now + 30)]).await.unwrap();
+    let last = [view(&store, &first).await.last_used_at, view(&store, "second").await.last_used_at];
+    assert_eq!(last, [now + 10, now + 30]);
+    store.note_key_uses(&[]).await.unwrap();
+}
+
+async fn an_app_demands_a_sign_method(world: World, store: SqlStore) {
+    let app = async || {
+        let filter = AppFilter { id: Some(world.scope.app_id), limit: 1, ..AppFilter::default() };
+        store.list_apps(&Reach::All, &filter).await.unwrap().remove(0)
+    };
+    assert_eq!(app().await.sign_method, None);
+    for method in [Some(SignMethod::Md5), Some(SignMethod::HmacSha256), None] {
+        let before = app().await;
+        store.edit_app(&before, &AppView { sign_method: method, ..before.clone() }).await.unwrap();
+        assert_eq!(app().await.sign_method, method);
+        assert_eq!(store.signing_keys().await.unwrap()[0].demanded, method);
+    }
+}
+
+async fn a_key_is_found_within_reach(world: World, store: SqlStore) {
+    let scope = world.scope;
+    let id = store.keys(scope).await.unwrap().remove(0).id;
+    let of = |tenant_id, apps: &[i64]| Reach::Of(vec![Place { tenant_id, apps: apps.to_vec() }]);
+    for reach in [Reach::All, of(scope.tenant_id, &[]), of(scope.tenant_id, &[scope.app_id])] {
+        assert_eq!(store.key(&reach, &id).await.unwrap().0, scope, "{reach:?}");
+    }
+    for reach in [Reach::Of(Vec::new()), of(scope.tenant_id, &[scope.app_id + 1]), of(scope.tenant_id + 1, &[])] {
+        let missing = store.key(&reach, &id).await.unwrap_err();
+        assert_eq!(missing.kind(), StoreErrorKind::NotFound, "{reach:?}");
+    }
+}

@@ -1,0 +1,100 @@
+//! Two admins change one thing: one wins, the other is told and loses nothing.
+
+use carillon_tests::{Api, Kind, World};
+use reqwest::header::{ETAG, IF_MATCH};
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+
+scenario!(of_two_edits_of_a_task_one_wins: sqlite mariadb postgres);
+scenario!(everything_with_a_revision_refuses_to_be_overwritten: sqlite mariadb postgres);
+
+/// Pairs of edits at the same moment.
+const ROUNDS: usize = 10;
+
+/// A `PUT` with `If-Match`: status, ETag, answer.
+async fn put_if(api: &Api, path: &str, etag: &str, body: &Value) -> (u16, String, Value) {
+    let request = Client::new().put(api.address(path)).bearer_auth(api.token()).header(IF_MATCH, etag).json(body);
+    let answer = request.send().await.unwrap();
+    let etag = answer.headers().get(ETAG).map(|etag| etag.to_str().unwrap().to_owned());
+    (answer.status().as_u16(), etag.unwrap_or_default(), answer.json().await.unwrap())
+}
+
+async fn etag_of(api: &Api, path: &str) -> String {
+    let answer = Client::new().get(api.address(path)).bearer_auth(api.token()).send().await.unwrap();
+    answer.headers()[ETAG].to_str().unwrap().to_owned()
+}
+
+async fn of_two_edits_of_a_task_one_wins(kind: Kind) {
+    let world = World::new(kind).await;
+    world.nodes(&[]).await;
+    let urls = world.node_urls();
+    let admin = world.api();
+    let app = admin.make_app("near", "orders").await;
+    let task = admin.make_task(&app, "close", "tick", json!({ "cron": "0 0 9 * * ?" })).await;
+    let path = format!("/tasks/{task}");
+    let (ann, bob) = (Api::new(&urls[0]), Api::new(&urls[urls.len() - 1]));
+    for round in 0..ROUNDS {
+        let etag = etag_of(&ann, &path).await;
+        let revision: i64 = etag.trim_matches('"').parse().unwrap();
+        let of = |who: &str| json!({ "description": format!("{who} {round}"), "max_retries": round + 1 });
+        let mut in_the_body = of("bob");
+        in_the_body["revision"] = json!(revision);
+        let ann_body = of("ann");
+        let by_ann = put_if(&ann, &path, &etag, &ann_body);
+        let by_bob = bob.send(Method::PUT, &path, Some(&in_the_body));
+        let ((by_ann, _, ann_answer), (by_bob, bob_answer)) = tokio::join!(by_ann, by_bob);
+        let now = admin.task(task).await;
+        let (winner, loser) = if by_ann == 200 { ("ann", &bob_answer) } else { ("bob", &ann_answer) };
+        let mut statuses = [by_ann, by_bob];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 409], "{ann_answer} {bob_answer}");
+        assert_eq!(now["description"], format!("{winner} {round}"));
+        assert_eq!(now["revision"], revision + 1, "the loser changed nothing");
+        assert!(loser["detail"].as_str().unwrap().contains("meanwhile"), "{loser}");
+        // The loser reads again and goes on.
+        let (status, ..) =
+            put_if(&bob, &path, &etag_of(&bob, &path).await, &json!({ "retry_interval_ms": 1_000 + round })).await;
+        assert_eq!(status, 200);
+        assert_eq!(admin.task(task).await["description"], format!("{winner} {round}"), "both edits are there");
+    }
+    // Both ways count when both are given.
+    let etag = etag_of(&ann, &path).await;
+    let revision: i64 = etag.trim_matches('"').parse().unwrap();
+    let body = json!({ "description": "x", "revision": revision });
+    assert_eq!(put_if(&ann, &path, &format!("\"{}\"", revision - 1), &body).await.0, 409);
+    assert_eq!(put_if(&ann, &path, "\"nonsense\"", &body).await.0, 400);
+    assert_eq!(put_if(&ann, &path, "*", &body).await.0, 200);
+    // One entry for each edit that was made.
+    let edits = admin.get(&format!("/audit?target={task}&action=edit_task&limit=500")).await;
+    assert_eq!(edits["items"].as_array().unwrap().len(), 2 * ROUNDS + 1, "{edits}");
+    world.assert_no_errors();
+}
+
+async fn everything_with_a_revision_refuses_to_be_overwritten(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let admin = world.api();
+    admin.make_app("near", "orders").await;
+    let app = admin.get("/apps").await["items"][0]["id"].as_str().unwrap().to_owned();
+    let role = admin.make_role("readers", Some("near"), &["tasks.read"]).await;
+    let ann = admin.make_person("ann", Some("near")).await;
+    admin.put("/calendars/near/cn", json!({ "excluded_weekdays": ["sun"] })).await;
+    let (text, calendar) = (json!({ "description": "new" }), json!({ "excluded_weekdays": ["sat"] }));
+    for (path, body) in [
+        ("/tenants/near".to_owned(), text.clone()),
+        (format!("/apps/{app}"), text.clone()),
+        (format!("/roles/{role}"), text.clone()),
+        (format!("/users/{}", ann.id), json!({ "display_name": "new" })),
+        ("/calendars/near/cn".to_owned(), calendar),
+    ] {
+        let read = etag_of(&admin, &path).await;
+        let (status, next, answer) = put_if(&admin, &path, &read, &body).await;
+        assert_eq!(status, 200, "{path}: {answer}");
+        assert_ne!(next, read, "{path}");
+        let before = admin.get(&path).await;
+        assert_eq!(put_if(&admin, &path, &read, &body).await.0, 409, "{path}");
+        assert_eq!(admin.get(&path).await, before, "{path}");
+        assert_eq!(etag_of(&admin, &path).await, next, "{path}: what an edit answers is what is then there");
+    }
+    world.assert_no_errors();
+}
