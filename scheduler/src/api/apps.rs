@@ -246,5 +246,5 @@ fn audited(app: &AppView) -> Option<String> {
         "max_concurrent": max_concurrent,
         "sign_method": method_word(*sign_method),
     });
-    Some(said.to_string())
+    serde_json::to_string(&said).ok()
 }
