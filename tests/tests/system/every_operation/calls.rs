@@ -172,14 +172,14 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
         "list_nodes" | "list_settings" => Call::default(),
 
         "create_tenant" => with(Call::default(), json!({ "name": fresh("tenant") })),
-        "show_tenant" | "list_windows" | "list_calendars" => about(&[&tenant]),
+        "show_tenant" | "show_quotas" | "list_windows" | "list_calendars" => about(&[&tenant]),
         "edit_tenant" => with(about(&[&tenant]), json!({ "description": fresh("about") })),
         "delete_tenant" => {
             let name = fresh("tenant");
             made(api, "/tenants", json!({ "name": name })).await;
             about(&[&name])
         }
-        "bound_tenant" => with(about(&[&tenant]), json!({ "max_concurrent": 500 })),
+        "edit_quotas" => with(about(&[&tenant]), json!({ "max_concurrent": 500 })),
         "add_window" => with(about(&[&tenant]), coming_window()),
         "drop_window" => about(&[&tenant, &place.window(api).await]),
 
