@@ -43,7 +43,7 @@ pub enum Apps {
         #[arg(long)]
         description: Option<String>,
     },
-    /// Describe an app, bound its runs at once; what is not named stays.
+    /// Describe an app, bound its runs at once, demand a way to sign; what is not named stays.
     Edit {
         /// Its id, or tenant/name.
         app: String,
@@ -53,6 +53,9 @@ pub enum Apps {
         /// Runs at once at most, over all its executors; 0 is no bound.
         #[arg(long, value_name = "COUNT")]
         max_concurrent: Option<i32>,
+        /// How executors and nodes must sign: HMAC-SHA256 or MD5; empty is whichever an executor chooses.
+        #[arg(long, value_name = "METHOD")]
+        sign_method: Option<String>,
         /// What the edit relies on.
         #[command(flatten)]
         unless: Unless,
@@ -82,10 +85,14 @@ impl Apps {
                     [("tenant", Some(tenant.into())), ("name", Some(name.into())), ("description", description)];
                 client.show(Ask::post(["apps"]).fields(fields)).await
             }
-            Self::Edit { app, description, max_concurrent, unless } => {
+            Self::Edit { app, description, max_concurrent, sign_method, unless } => {
                 let ask = Ask::put(["apps", &find::app(node, &app).await?]).if_match(unless.revision);
                 let description = description.map(Into::into);
-                let fields = [("description", description), ("max_concurrent", max_concurrent.map(Into::into))];
+                let fields = [
+                    ("description", description),
+                    ("max_concurrent", max_concurrent.map(Into::into)),
+                    ("sign_method", sign_method.map(Into::into)),
+                ];
                 client.show(ask.fields(fields)).await
             }
             Self::Delete { app } => {

@@ -18,6 +18,9 @@ const INPUT_BYTES_MAX: u64 = 4_096;
 /// A new password that the node refuses is asked for again so often.
 const TRIES_MAX: usize = 5;
 
+/// What a shell expects of a program that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
 /// How to sign in.
 #[derive(Debug, Args)]
 pub struct LoginArgs {
@@ -56,8 +59,16 @@ impl Source {
     }
 }
 
-/// Signs in, and stores the session.
+/// Signs in, and stores the session. Ctrl-C ends it wherever it is, and leaves the terminal as it was.
 pub async fn login(args: LoginArgs) -> anyhow::Result<()> {
+    tokio::select! {
+        biased;
+        done = sign_in(args) => done,
+        _ = tokio::signal::ctrl_c() => std::process::exit(INTERRUPTED),
+    }
+}
+
+async fn sign_in(args: LoginArgs) -> anyhow::Result<()> {
     let node = Node::stranger(&args.place)?;
     if is_overheard(node.base()) {
         eprintln!("carillon: {} has no TLS: whoever is on the way can read the password", node.address());

@@ -13,13 +13,16 @@ pub mod exit;
 mod files;
 mod find;
 mod instant;
+mod keys;
 mod login;
 mod logs;
 mod maintenance;
 mod node;
+mod quotas;
 mod raw;
 mod roles;
 pub mod schedule;
+mod statistics;
 mod table;
 pub mod tasks;
 mod tenants;
@@ -82,6 +85,10 @@ pub enum Asked {
     Tenants(Resource<tenants::Tenants>),
     /// Work with apps.
     Apps(Resource<apps::Apps>),
+    /// Work with the keys that executors sign with.
+    Keys(Resource<keys::Keys>),
+    /// Look at a tenant's quotas, set them.
+    Quotas(Resource<quotas::Quotas>),
     /// Work with tasks and task files.
     Tasks(Resource<tasks::Tasks>),
     /// Run a task by hand: `tasks run`.
@@ -90,6 +97,8 @@ pub enum Asked {
     Logs(Resource<logs::Logs>),
     /// Cancel a run, or kill it when it runs: `logs cancel`.
     Kill(Single<logs::CancelArgs>),
+    /// Show how many fired, how they ended, how late they were and how long they took.
+    Statistics(Single<statistics::StatisticsArgs>),
     /// Work with calendars.
     Calendars(Resource<calendars::Calendars>),
     /// Run tasks for times that have passed.
@@ -187,10 +196,13 @@ impl Asked {
             Self::Whoami(args) => login::whoami(&Client::of(&args)?).await?,
             Self::Tenants(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Apps(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Keys(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Quotas(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Tasks(Resource { client, command }) => return command.run(&Client::of(&client)?).await,
             Self::Run(Single { client, args }) => args.run(&Client::of(&client)?).await?,
             Self::Logs(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Kill(Single { client, args }) => args.run(&Client::of(&client)?).await?,
+            Self::Statistics(Single { client, args }) => args.run(&Client::of(&client)?).await?,
             Self::Calendars(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Backfills(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Maintenance(Resource { client, command }) => command.run(&Client::of(&client)?).await?,

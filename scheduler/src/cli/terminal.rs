@@ -1,15 +1,12 @@
 //! The terminal: how wide it is, and what people type there.
 
 use anyhow::{Context, bail};
-use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _, Write as _};
 
 /// What somebody types is not longer than this, bytes.
 const LINE_BYTES_MAX: u64 = 4_096;
-
-/// What a shell expects of a program that Ctrl-C ended.
-const INTERRUPTED: i32 = 130;
 
 /// Columns of the terminal that standard output is; none when it is no terminal.
 pub fn width() -> Option<usize> {
@@ -30,21 +27,35 @@ pub async fn ask(words: &str) -> anyhow::Result<String> {
 /// Asks for a secret: what is typed is not shown.
 pub async fn ask_secret(words: &str) -> anyhow::Result<String> {
     let mut terminal = open()?;
-    let before = tcgetattr(&terminal).context("the terminal cannot be asked for its settings")?;
-    let mut quiet = before.clone();
-    quiet.local_modes.remove(LocalModes::ECHO);
-    quiet.local_modes.insert(LocalModes::ECHONL);
-    tcsetattr(&terminal, OptionalActions::Now, &quiet).context("the terminal cannot be told to hide a password")?;
-    write!(terminal, "{words}").context("the terminal cannot be written")?;
     let asked = terminal.try_clone().context("the terminal cannot be read")?;
-    let line = tokio::select! {
-        line = tokio::task::spawn_blocking(|| read_line(asked)) => Some(line),
-        _ = tokio::signal::ctrl_c() => None,
-    };
-    tcsetattr(&terminal, OptionalActions::Now, &before).context("the terminal cannot be set back; run `stty sane`")?;
-    match line {
-        Some(line) => line.context("the terminal cannot be read")?,
-        None => std::process::exit(INTERRUPTED),
+    let _quiet = Quiet::begin(terminal.try_clone().context("the terminal cannot be read")?)?;
+    write!(terminal, "{words}").context("the terminal cannot be written")?;
+    // Not on this thread: it must notice Ctrl-C, to set the terminal back.
+    tokio::task::spawn_blocking(|| read_line(asked)).await.context("the terminal cannot be read")?
+}
+
+/// A terminal that does not show what is typed, until this is dropped.
+struct Quiet {
+    terminal: File,
+    before: Termios,
+}
+
+impl Quiet {
+    fn begin(terminal: File) -> anyhow::Result<Self> {
+        let before = tcgetattr(&terminal).context("the terminal cannot be asked for its settings")?;
+        let mut quiet = before.clone();
+        quiet.local_modes.remove(LocalModes::ECHO);
+        quiet.local_modes.insert(LocalModes::ECHONL);
+        tcsetattr(&terminal, OptionalActions::Now, &quiet).context("the terminal cannot be told to hide a password")?;
+        Ok(Self { terminal, before })
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        if tcsetattr(&self.terminal, OptionalActions::Now, &self.before).is_err() {
+            eprintln!("carillon: the terminal cannot be set back; run `stty sane`");
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::installation::{Installation, TOKEN, run};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 const NEW: &str = "correct horse battery";
 
@@ -103,18 +103,47 @@ async fn a_password_is_never_an_argument() {
     assert_eq!((ran.code, ran.err.contains("--password-stdin")), (1, true), "{}", ran.err);
 }
 
-/// On a terminal: the password is not shown, the new one is asked for twice, and a weak one again.
+/// A command on a terminal of its own.
+struct Terminal {
+    child: Child,
+    keys: ChildStdin,
+    screen: ChildStdout,
+    seen: String,
+}
+
+impl Terminal {
+    fn run(here: &Installation, after: &str) -> Self {
+        let program = here.stranger().get_program().to_str().unwrap().to_owned();
+        // The shell between outlives an interrupt.
+        let line = format!("trap : INT; {program} login --url {}{after}", here.url);
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+        script.current_dir(here.folder()).env("XDG_CONFIG_HOME", here.folder().join("config"));
+        let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let (keys, screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        Self { child, keys, screen, seen: String::new() }
+    }
+
+    /// Waits for what comes after the last answer, and types.
+    fn answer(&mut self, prompt: &str, typed: &str) {
+        let mut news = String::new();
+        while !news.contains(prompt) {
+            let mut part = [0; 512];
+            let count = self.screen.read(&mut part).unwrap();
+            assert!(count > 0, "waited in vain for {prompt:?}: {}{news}", self.seen);
+            news.push_str(&String::from_utf8_lossy(&part[..count]));
+        }
+        self.seen.push_str(&news);
+        self.keys.write_all(typed.as_bytes()).unwrap();
+    }
+}
+
+/// The password is not shown, the new one is asked for twice, and a weak one again.
 #[tokio::test]
 async fn on_a_terminal() {
     let here = Installation::new().await;
     let first = here.first_password();
-    let program = here.stranger().get_program().to_str().unwrap().to_owned();
-    let mut script = Command::new("script");
-    script.args(["--quiet", "--return", "--command", &format!("{program} login --url {}", here.url), "/dev/null"]);
-    script.current_dir(here.folder()).env("XDG_CONFIG_HOME", here.folder().join("config"));
-    let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let (mut keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    let mut seen = String::new();
+    let mut terminal = Terminal::run(&here, "");
     for (prompt, typed) in [
         ("User: ", "admin"),
         ("Password of admin: ", &first),
@@ -126,20 +155,25 @@ async fn on_a_terminal() {
         ("New password again: ", NEW),
         ("signed in at", ""),
     ] {
-        // Only what came since the last answer counts.
-        let mut news = String::new();
-        while !news.contains(prompt) {
-            let mut part = [0; 512];
-            let count = screen.read(&mut part).unwrap();
-            assert!(count > 0, "waited in vain for {prompt:?}: {seen}{news}");
-            news.push_str(&String::from_utf8_lossy(&part[..count]));
-        }
-        seen.push_str(&news);
-        writeln!(keys, "{typed}").unwrap();
+        terminal.answer(prompt, &format!("{typed}\n"));
     }
-    assert!(child.wait().unwrap().success());
+    assert!(terminal.child.wait().unwrap().success());
     for secret in [first.as_str(), NEW, "another one"] {
-        assert!(!seen.contains(secret), "{seen}");
+        assert!(!terminal.seen.contains(secret), "{}", terminal.seen);
     }
     assert_eq!(stranger(&here, &["whoami"], "").0, 0);
+}
+
+/// Whoever gives up at the password has a terminal that shows what is typed.
+#[tokio::test]
+async fn an_interrupt_sets_the_terminal_back() {
+    let here = Installation::new().await;
+    let mut terminal = Terminal::run(&here, " --user admin; echo code $?; stty -a");
+    terminal.answer("Password of admin: ", "\u{3}");
+    terminal.answer("code 130", "");
+    if !terminal.seen.contains("echonl") {
+        terminal.answer("echonl", "");
+    }
+    assert!(terminal.child.wait().unwrap().success());
+    assert!(terminal.seen.contains(" echo ") && !terminal.seen.contains("-echo "), "{}", terminal.seen);
 }

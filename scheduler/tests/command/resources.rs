@@ -171,3 +171,38 @@ async fn nodes_executors_and_the_rest_of_the_api() {
     assert_eq!(here.fails(&["api", "DELETE", "/tenants/nobody"]).code, 1);
     assert_eq!(here.fails(&["api", "PATCH", "/tenants"]).code, 2);
 }
+
+#[tokio::test]
+async fn keys_quotas_and_statistics() {
+    let here = Installation::new().await;
+    let made = here.json(&["keys", "create", "retail/orders", "--note", "second"]);
+    assert_eq!(made["secret"].as_str().unwrap().len(), 64);
+    let id = made["id"].as_str().unwrap();
+    let table = here.carillon(&["keys", "list", "retail/orders"]);
+    assert_eq!((cells(&table, 1)[..3].to_vec(), table.lines().count()), (vec![id, "valid", "second"], 3), "{table}");
+    assert_eq!(here.carillon(&["keys", "revoke", id]), format!("key {id} is void\n"));
+    here.json(&["keys", "rotate", "retail/orders", "--overlap-ms", "60000"]);
+    let keys = here.json(&["keys", "list", "retail/orders"]);
+    let states: Vec<_> = keys.as_array().unwrap().iter().map(|key| key["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["valid", "revoked", "valid"]);
+    assert!(keys[2]["expires_at"].is_i64() && keys[0]["expires_at"].is_null(), "{keys}");
+    assert_eq!(here.json(&["apps", "edit", "retail/orders", "--sign-method", "MD5"])["sign_method"], "MD5");
+
+    assert_eq!(here.json(&["quotas", "set", "retail", "--max-tasks", "9"])["max_tasks"], 9);
+    let set = here.json(&["quotas", "set", "retail", "--max-fires-per-minute", "70", "--retain-days", "3"]);
+    assert_eq!(
+        (&set["max_tasks"], &set["max_fires_per_minute"], &set["retain_days"]),
+        (&json!(9), &json!(70), &json!(3))
+    );
+    assert!(here.carillon(&["quotas", "show", "retail"]).contains("\nused.tasks              0\n"));
+    assert_eq!(here.fails(&["quotas", "set", "retail", "--max-tasks", "-5"]).code, 2);
+
+    let figures = here.json(&["statistics", "--tenant", "retail", "--step", "1d", "--from", "-3d"]);
+    assert_eq!((&figures["total"]["fires"], &figures["step_ms"]), (&json!(0), &json!(86_400_000)));
+    let table = here.carillon(&["statistics"]);
+    assert_eq!(
+        (cells(&table, 0)[0], cells(&table, 1)[1..].to_vec()),
+        ("FROM", vec!["0", "0", "0", "0", "0", "0", "0", "-", "-"])
+    );
+    assert_eq!(here.fails(&["statistics", "--step", "2h"]).code, 1);
+}
