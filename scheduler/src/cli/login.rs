@@ -62,9 +62,10 @@ impl Source {
 /// Signs in, and stores the session. Ctrl-C ends it wherever it is, and leaves the terminal as it was.
 pub async fn login(args: LoginArgs) -> anyhow::Result<()> {
     tokio::select! {
+        // First: who watches for Ctrl-C must do so before anything is asked.
         biased;
-        done = sign_in(args) => done,
         _ = tokio::signal::ctrl_c() => std::process::exit(INTERRUPTED),
+        done = sign_in(args) => done,
     }
 }
 
