@@ -142,8 +142,8 @@ async fn the_command_asks_over_tls(kind: Kind) {
     let node = world.unready_node("a", 0, &with_tls(&own, &[]));
     let client = authority.client(None);
     ready(&node, &client).await;
-    let made =
-        client.post(format!("{}/api/v1/tenants", https(&node))).bearer_auth(TOKEN).body("{\"name\": \"retail\"}");
+    let tenant = serde_json::json!({ "name": "retail" });
+    let made = client.post(format!("{}/api/v1/tenants", https(&node))).bearer_auth(TOKEN).json(&tenant);
     assert_eq!(made.send().await.unwrap().status().as_u16(), 201);
     let export = async |ca_file: &Path| {
         let folder = folder::fresh("export");
