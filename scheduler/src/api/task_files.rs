@@ -236,7 +236,7 @@ async fn export(api: web::Data<Api>, caller: Caller, query: Query<ExportQuery>) 
     let tasks = api.store.list_tasks(&reach, &filter).await?;
     let next = tasks.last().filter(|_| tasks.len() as u64 == limit).map(|task| task.id.to_string());
     let task = tasks.into_iter().map(|task| Value::Object(entry_of(task).to_fields())).collect();
-    Ok(HttpResponse::Ok().json(Exported { version: VERSION.into(), task, next }))
+    Ok(HttpResponse::Ok().json(Exported { version: VERSION, task, next }))
 }
 
 /// A slip in a name must not look like an empty export.
