@@ -293,6 +293,7 @@ mod tests {
             output: "line\nbreak".into(),
             started_at: 1,
             finished_at: 2,
+            due_time: 0,
         };
         let json = serde_json::to_vec(&result).unwrap();
         (RunKey(log, 1), Bytes::from(json))

@@ -245,6 +245,7 @@ impl Runs {
                     // It did start, not before it was due; the exact instant is with its task.
                     started_at: run.item.due_time,
                     finished_at,
+                    due_time: run.item.due_time,
                 });
             }
             running.len()

@@ -122,6 +122,7 @@ mod tests {
             output: String::new(),
             started_at: 1,
             finished_at: 2,
+            due_time: 1,
         };
         let json = Bytes::from(serde_json::to_vec(&result).unwrap());
         let batch = vec![(RunKey(7, 2), json.clone()), (RunKey(7, 2), json)];

@@ -79,6 +79,7 @@ async fn execute(runs: &Runs, run: Arc<Run>) -> RunResult {
         output: cut(output),
         started_at: started_us.div_euclid(1_000),
         finished_at: runs.clock.now_ms().unwrap_or_default(),
+        due_time: run.item.due_time,
     }
 }
 

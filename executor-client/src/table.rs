@@ -191,6 +191,7 @@ impl Table {
             output: String::new(),
             started_at: 0,
             finished_at: cluster_us.div_euclid(1_000),
+            due_time: 0,
         });
         self.forget_wait(run, at);
     }

@@ -13,6 +13,8 @@ mod m0001_engine;
 mod m0002_policies;
 mod m0003_people;
 mod m0004_keys;
+mod m0005_quotas;
+mod m0006_statistics;
 mod m0007_log_lists;
 mod schema;
 
@@ -27,6 +29,8 @@ impl MigratorTrait for Migrator {
             Box::new(m0002_policies::Migration),
             Box::new(m0003_people::Migration),
             Box::new(m0004_keys::Migration),
+            Box::new(m0005_quotas::Migration),
+            Box::new(m0006_statistics::Migration),
             Box::new(m0007_log_lists::Migration),
         ]
     }

@@ -8,8 +8,12 @@ use sea_orm_migration::sea_orm::DatabaseBackend;
 pub enum Kind {
     /// 64-bit integer.
     Big,
+    /// 64-bit integer or nothing.
+    BigNull,
     /// 32-bit integer.
     Int,
+    /// 32-bit integer or nothing.
+    IntNull,
     /// Text of at most 191 characters, which an index can hold.
     Name,
     /// Text.
@@ -23,14 +27,32 @@ pub type Columns = &'static [(&'static str, Kind)];
 
 /// A new table.
 pub fn table(name: &str, columns: Columns, backend: DatabaseBackend) -> TableCreateStatement {
+    table_with_key(name, columns, 1, backend)
+}
+
+/// A new table whose primary key is its first `keys` columns.
+pub fn table_with_key(
+    name: &str,
+    columns: &[(&str, Kind)],
+    keys: usize,
+    backend: DatabaseBackend,
+) -> TableCreateStatement {
     let mut table = Table::create();
     table.table(Alias::new(name)).if_not_exists();
+    let mut key = Index::create();
     for (position, (name, kind)) in columns.iter().enumerate() {
         let mut column = column(name, *kind, backend);
-        if position == 0 {
+        if keys == 1 && position == 0 {
+            // In the column's own words: so it is SQLite's place of the row.
             column.primary_key();
         }
+        if position < keys {
+            key.col(Alias::new(*name));
+        }
         table.col(&mut column);
+    }
+    if keys > 1 {
+        table.primary_key(&mut key);
     }
     if backend == DatabaseBackend::MySql {
         // Names and tags compare exactly, as on the other two.
@@ -46,7 +68,9 @@ fn column(name: &str, kind: Kind, backend: DatabaseBackend) -> ColumnDef {
         // index beside it.
         Kind::Big if backend == DatabaseBackend::Sqlite => column.integer().not_null(),
         Kind::Big => column.big_integer().not_null(),
+        Kind::BigNull => column.big_integer().null(),
         Kind::Int => column.integer().not_null(),
+        Kind::IntNull => column.integer().null(),
         Kind::Name => column.string_len(191).not_null(),
         Kind::Text => column.text().not_null(),
         Kind::TextNull => column.text().null(),

@@ -203,6 +203,14 @@ pub struct RunResult {
     pub started_at: i64,
     /// Cluster time when it ended, ms.
     pub finished_at: i64,
+    /// When it should have started, as it was handed over, ms; 0 from executors that do not say.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub due_time: i64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 /// What happened to an attempt.

@@ -5,7 +5,7 @@
 use crate::cluster::{Clock, Executors, Membership, Registry, RuleBook};
 use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, OutputReader, TaskCache, Transport};
 use crate::domain::IdSource;
-use crate::housekeeping::{Housekeeper, HousekeepingSettings};
+use crate::housekeeping::{Housekeeper, HousekeepingSettings, Statistician, StatisticsSettings};
 use crate::outcome::{Follower, Intake, Reaper, ReaperParts, ReaperSettings};
 use crate::pregenerate::{Backfiller, PregenerateSettings, Pregenerator};
 use crate::queue::{Loader, LoaderSettings, RunQueue};
@@ -29,6 +29,8 @@ pub struct EngineSettings {
     pub reaper: ReaperSettings,
     /// Retention.
     pub housekeeping: HousekeepingSettings,
+    /// Statistics.
+    pub statistics: StatisticsSettings,
 }
 
 /// One node's engine.
@@ -67,6 +69,8 @@ pub struct Engine<S: Store + ?Sized> {
     pub reaper: Reaper<S>,
     /// Deletes old logs.
     pub housekeeper: Housekeeper<S>,
+    /// Counts what happened.
+    pub statistician: Statistician<S>,
     /// Names new rows.
     pub ids: Arc<IdSource>,
 }
@@ -137,6 +141,7 @@ impl<S: Store + 'static> Engine<S> {
             intake: Intake::new(store.clone(), clock.clone(), ids.clone(), tasks),
             reaper,
             housekeeper: Housekeeper::new(store.clone(), clock.clone(), membership.clone(), settings.housekeeping),
+            statistician: Statistician::new(store.clone(), clock.clone(), membership.clone(), settings.statistics),
             store,
             clock,
             membership,

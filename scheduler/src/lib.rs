@@ -2,6 +2,7 @@
 //! its binary. Modules in the order in which a run flows through them; imports run one way.
 
 pub mod domain;
+pub mod metrics;
 pub mod store;
 
 pub mod cluster;

@@ -5,11 +5,5 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     carillon::tls::install_provider();
-    match carillon::cli::run(carillon::cli::Cli::parse()) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("carillon: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    carillon::cli::run(carillon::cli::Cli::parse()).unwrap_or_else(|error| carillon::cli::exit::code_of(&error))
 }

@@ -5,8 +5,9 @@ use crate::api;
 use crate::auth::{AddressRule, Gate, KeyRing, SessionTimes, Throttle, Verifier};
 use crate::cluster::{Clock, ClusterClock};
 use crate::dispatch::{DispatchSettings, HttpTransport, Pump, PumpSettings, Tails};
+use crate::domain::statistics::DAY_MS;
 use crate::engine::{Engine, EngineSettings};
-use crate::housekeeping::HousekeepingSettings;
+use crate::housekeeping::{HousekeepingSettings, StatisticsSettings};
 use crate::outcome::ReaperSettings;
 use crate::pregenerate::PregenerateSettings;
 use crate::queue::LoaderSettings;
@@ -74,17 +75,9 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     );
 
     let gate = gate(&store, &settings);
-    let now = engine.clock.now_ms();
-    let ids = (engine.ids.next(now), engine.ids.next(now));
-    let password =
-        gate.first_user(settings.auth.admin_password.expose_secret(), ids, now).await.with_context(unusable)?;
-    if let Some(password) = password {
-        // Not a log line: those are kept and sent elsewhere.
-        println!(
-            "First start: sign in as `admin` with the password {password} (shown once, to be changed at the first login)"
-        );
-    }
+    make_first_user(&gate, &engine, &settings).await.with_context(unusable)?;
 
+    let stop = CancellationToken::new();
     let poke = Arc::new(Notify::new());
     let ended = Arc::new(Ended::default());
     let redefiner = Arc::new(Redefiner::new(engine.clone(), store.clone(), poke.clone()));
@@ -104,6 +97,9 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         tails: tails.clone(),
         poke: poke.clone(),
         executor_settings: executor_settings(&settings),
+        stop: stop.clone(),
+        metrics_public: settings.metrics.public,
+        ahead_ms: engine_settings.pregenerate.ahead_ms,
         default_zone: settings.schedulers.time_zone,
         settings: settings.shown.clone(),
     };
@@ -117,7 +113,6 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         engine.clock.clone(),
         PumpSettings { lead_ms: engine_settings.dispatch.lead_ms },
     )?;
-    let stop = CancellationToken::new();
     let parts = Parts {
         engine: engine.clone(),
         clock,
@@ -155,6 +150,19 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
 fn gate(store: &SqlStore, settings: &Settings) -> Gate {
     let times = SessionTimes { idle_ms: ms(settings.auth.session_idle), max_ms: ms(settings.auth.session_max) };
     Gate::new(store.clone(), settings.api.token.expose_secret(), times)
+}
+
+/// The cluster's first node makes the user that makes all others.
+async fn make_first_user(gate: &Gate, engine: &Engine<SqlStore>, settings: &Settings) -> crate::store::Result<()> {
+    let now = engine.clock.now_ms();
+    let ids = (engine.ids.next(now), engine.ids.next(now));
+    if let Some(password) = gate.first_user(settings.auth.admin_password.expose_secret(), ids, now).await? {
+        // Not a log line: those are kept and sent elsewhere.
+        println!(
+            "First start: sign in as `admin` with the password {password} (shown once, to be changed at the first login)"
+        );
+    }
+    Ok(())
 }
 
 fn rates(per_second: u32) -> api::Rates {
@@ -229,8 +237,13 @@ pub fn engine_settings(settings: &Settings) -> EngineSettings {
             abandon_after_ms: ms(settings.executors.abandon_after),
         },
         housekeeping: HousekeepingSettings {
-            retain_ms: i64::from(settings.data.max_retain_days) * 86_400_000,
+            retain_ms: i64::from(settings.data.max_retain_days) * DAY_MS,
             lease_ttl_ms: purge_ms + ms(s.offline_after),
+        },
+        statistics: StatisticsSettings {
+            logs_ms: i64::from(settings.data.max_retain_days) * DAY_MS,
+            task_minutes_ms: i64::from(settings.data.statistics_task_minutes_days) * DAY_MS,
+            figures_ms: i64::from(settings.data.statistics_days) * DAY_MS,
         },
     }
 }
@@ -297,6 +310,7 @@ async fn farewell(engine: &Engine<SqlStore>, keys: &KeyRing, store: &SqlStore) {
         ("release the pre-generation lease", engine.pregenerator.release().await),
         ("note the last use of keys", keys.note_uses(store).await),
         ("release the housekeeping lease", engine.housekeeper.release().await),
+        ("release the lease of statistics", engine.statistician.release().await),
         ("leave the cluster", engine.membership.leave().await),
     ] {
         if let Err(error) = done {

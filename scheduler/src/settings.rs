@@ -38,6 +38,8 @@ pub struct Settings {
     pub api: ApiSettings,
     /// People.
     pub auth: AuthSettings,
+    /// Metrics.
+    pub metrics: MetricsSettings,
     /// Log output.
     pub log: LogSettings,
     /// Every name and value, for people; of secrets only whether they are set.
@@ -106,6 +108,10 @@ pub struct ExecutorsSettings {
 pub struct DataSettings {
     /// Days that ended task logs are kept.
     pub max_retain_days: u32,
+    /// Days that statistics are kept.
+    pub statistics_days: u32,
+    /// Days that those of single tasks are kept by the minute; after that by the hour.
+    pub statistics_task_minutes_days: u32,
     /// Between two rounds.
     #[serde(with = "humantime_serde")]
     pub purge_interval: Duration,
@@ -135,6 +141,14 @@ pub struct AuthSettings {
     pub session_max: Duration,
     /// Whether browsers send the cookie over TLS only.
     pub secure_cookie: bool,
+}
+
+/// `[metrics]`
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MetricsSettings {
+    /// Whether `/metrics` answers without a token.
+    pub public: bool,
 }
 
 /// `[log]`
@@ -248,6 +262,11 @@ impl Settings {
             (
                 self.auth.session_idle >= Duration::from_mins(5) && self.auth.session_max >= self.auth.session_idle,
                 "auth.session_idle must be at least 5m, and auth.session_max at least that",
+            ),
+            (
+                (1..=3_650).contains(&self.data.statistics_days)
+                    && (1..=self.data.statistics_days).contains(&self.data.statistics_task_minutes_days),
+                "data.statistics_days must be between 1 and 3650, data.statistics_task_minutes_days at least 1 and not more",
             ),
             (
                 ["sqlite:", "mysql:", "mariadb:", "postgres:", "postgresql:"]

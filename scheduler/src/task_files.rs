@@ -3,6 +3,7 @@
 //! and every refusal is named at once.
 
 mod parents;
+mod quotas;
 
 use crate::domain::task::file::{Entry, TaskFile};
 use crate::domain::task::{FieldChange, ScheduleKind, diff};
@@ -87,6 +88,7 @@ pub async fn plan(
     let scopes = scopes(store, reach, &entries, &mut refused).await?;
     refuse_calendars(store, &entries, &scopes, &mut refused).await?;
     let mut present = present(store, &entries, &scopes).await?;
+    let quotas = quotas::of(store, &scopes).await?;
     let mut steps = Vec::with_capacity(entries.len());
     for entry in entries {
         let name = (entry.tenant.clone(), entry.app.clone(), entry.spec.name.clone());
@@ -98,9 +100,11 @@ pub async fn plan(
                 changes => Action::Change(Box::new(task), changes),
             },
         };
-        let warning = warning(&entry, &action, now);
+        let per_minute = quotas.get(&entry.tenant).map_or(0, |(quotas, _)| quotas.max_fires_per_minute);
+        let warning = warning(&entry, &action, per_minute, now);
         steps.push(Step { entry, action, warning });
     }
+    quotas::refuse_too_many(&steps, &quotas, &mut refused);
     parents::refuse(store, &steps, &scopes, &broken, &mut refused).await?;
     Ok(if refused.is_empty() { Planned::Steps(steps) } else { Planned::Refused(refused) })
 }
@@ -211,8 +215,14 @@ fn changes(task: &TaskView, entry: &Entry) -> Vec<FieldChange> {
     changes
 }
 
-/// A file stays applicable when the instant of a one-off has passed.
-fn warning(entry: &Entry, action: &Action, now: i64) -> Option<String> {
-    let is_past = entry.spec.schedule == ScheduleKind::Once && entry.started && entry.spec.fire_at <= now;
-    (is_past && !matches!(action, Action::Keep(_))).then(|| "`fire_at` lies in the past: it will not fire".to_owned())
+/// What is allowed but hardly meant. A file stays applicable when the instant of a one-off has
+/// passed.
+fn warning(entry: &Entry, action: &Action, per_minute: i32, now: i64) -> Option<String> {
+    if matches!(action, Action::Keep(_)) || !entry.started {
+        return None;
+    }
+    if entry.spec.schedule == ScheduleKind::Once && entry.spec.fire_at <= now {
+        return Some("`fire_at` lies in the past: it will not fire".to_owned());
+    }
+    quotas::falls_behind(&entry.spec, per_minute, now)
 }

@@ -3,6 +3,7 @@
 use crate::auth::KeyRing;
 use crate::cluster::ClusterClock;
 use crate::engine::Engine;
+use crate::metrics::{Family, family};
 use crate::redefine::Redefiner;
 use crate::settings::Settings;
 use crate::store::{SqlStore, StoreError};
@@ -32,6 +33,8 @@ const KEYS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Between two notes of when keys were last used.
 const KEY_USES_INTERVAL: Duration = Duration::from_mins(1);
+/// Between two looks at what is to be counted.
+const STATISTICS_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The running workers; none ends by itself.
 pub type Workers = JoinSet<anyhow::Result<()>>;
@@ -97,7 +100,26 @@ enum Worker {
     Follow,
     Backfill,
     Housekeeping,
+    Statistics,
 }
+
+/// Rounds that failed, by worker.
+pub static ROUNDS_FAILED: Family<14> = family!(Worker {
+    Heartbeat "heartbeat",
+    Look "look",
+    Keys "keys",
+    KeyUses "key_uses",
+    Certificate "certificate",
+    Pregenerate "pregenerate",
+    Load "load",
+    LoadUrgent "load_urgent",
+    Reap "reap",
+    Waiting "waiting",
+    Follow "follow",
+    Backfill "backfill",
+    Housekeeping "housekeeping",
+    Statistics "statistics",
+});
 
 /// What a round may end in.
 enum Fault {
@@ -130,6 +152,7 @@ pub fn start(parts: Parts, settings: &Settings, stop: &CancellationToken) -> Wor
         (Worker::Follow, LOOK_INTERVAL),
         (Worker::Backfill, LOOK_INTERVAL),
         (Worker::Housekeeping, settings.data.purge_interval),
+        (Worker::Statistics, STATISTICS_INTERVAL),
     ];
     let parts = Arc::new(parts);
     let mut workers = JoinSet::new();
@@ -177,6 +200,7 @@ impl Worker {
                         tracing::error!(worker = ?self, %error, "worker failed; it tries again");
                     }
                     failed_rounds += 1;
+                    ROUNDS_FAILED.add(self as usize, 1);
                 }
             }
         }
@@ -222,6 +246,7 @@ impl Worker {
                 }
             }
             Self::Housekeeping => drop(engine.housekeeper.tick().await?),
+            Self::Statistics => drop(engine.statistician.tick().await?),
         }
         Ok(())
     }

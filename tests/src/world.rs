@@ -83,11 +83,17 @@ impl World {
         Api::new(&running.expect("a node runs").url)
     }
 
+    /// The nodes that run.
+    #[must_use]
+    pub fn running_nodes(&self) -> Vec<Node> {
+        let nodes = self.nodes.lock().unwrap();
+        nodes.iter().filter(|node| node.process.is_running()).cloned().collect()
+    }
+
     /// Where the nodes that run listen.
     #[must_use]
     pub fn node_urls(&self) -> Vec<String> {
-        let nodes = self.nodes.lock().unwrap();
-        nodes.iter().filter(|node| node.process.is_running()).map(|node| node.url.clone()).collect()
+        self.running_nodes().into_iter().map(|node| node.url).collect()
     }
 
     /// Everything that the nodes printed.

@@ -140,6 +140,7 @@ impl World {
             output: String::new(),
             started_at: 1,
             finished_at: 2,
+            due_time: 0,
         });
         self.settle();
     }

@@ -50,7 +50,8 @@ pub async fn pass(
     }
 }
 
-async fn check(door: Door, request: &HttpRequest) -> Result<Option<Caller>, Problem> {
+/// Who asks, if he may.
+pub async fn check(door: Door, request: &HttpRequest) -> Result<Option<Caller>, Problem> {
     let Door { id, needs, has_body } = door;
     let api = api_of(request)?;
     let address = client_address(request);

@@ -1,9 +1,8 @@
 //! Maintenance windows: times in which a tenant's tasks rest. A node knows of a change within a
 //! second or two.
 
-use super::apps::CONCURRENT_MAX;
 use super::input::{Page, parse_id};
-use super::operation::{Operation, delete, get, post, put};
+use super::operation::{Operation, delete, get, post};
 use super::problem::Problem;
 use super::{Api, body};
 use crate::auth::Caller;
@@ -21,10 +20,6 @@ const WINDOW_MS_MAX: i64 = 30 * 86_400_000;
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
-        put("/tenants/{tenant}/limits", "bound_tenant", P::QuotasEdit, "Bound a tenant's runs at once")
-            .body::<Limits>()
-            .answers::<Limits>(200, "The bound")
-            .to(bound_tenant),
         get("/tenants/{tenant}/maintenance", "list_windows", P::MaintenanceRead, "Windows that have not ended")
             .answers_page::<Window>("The windows")
             .to(list),
@@ -37,34 +32,6 @@ pub fn operations() -> Vec<Operation> {
             .answers_nothing("It is no more")
             .to(drop_window),
     ]
-}
-
-/// Bounds on runs at once.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct Limits {
-    /// Runs at once at most; 0 is no bound.
-    #[schema(minimum = 0, maximum = 1_000_000)]
-    max_concurrent: i32,
-}
-
-async fn bound_tenant(
-    api: web::Data<Api>,
-    caller: Caller,
-    tenant: web::Path<String>,
-    payload: web::Payload,
-) -> Result<HttpResponse, Problem> {
-    let limits: Limits = body::json(payload).await?;
-    if !(0..=CONCURRENT_MAX).contains(&limits.max_concurrent) {
-        return Err(FieldError::new("max_concurrent", "0 (no bound) to 1000000 are allowed").into());
-    }
-    let tenant = api.tenant(&caller, Permission::QuotasEdit, &tenant).await?;
-    let target = Target { kind: "tenant", id: tenant.id.to_string(), name: tenant.name };
-    let say = |most: i32| Some(serde_json::json!({ "max_concurrent": most }).to_string());
-    let change = (say(tenant.max_concurrent), say(limits.max_concurrent));
-    let note = api.note(&caller, "bound_tenant", tenant.id, target, change);
-    api.store.noting(vec![note]).bound_tenant(tenant.id, limits.max_concurrent).await?;
-    Ok(HttpResponse::Ok().json(limits))
 }
 
 /// A window to be.

@@ -18,20 +18,24 @@ mod keys;
 mod log_output;
 mod logs;
 mod maintenance;
+mod metrics;
 mod nodes;
 mod openapi;
 mod operation;
 mod problem;
+mod quotas;
 mod reference;
 mod roles;
 mod runs;
 mod schedules;
 mod security_headers;
 mod settings;
+mod statistics;
 mod task_files;
 mod tasks;
 mod tenants;
 mod tokens;
+mod unread;
 mod users;
 mod wire;
 
@@ -51,6 +55,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 #[cfg(any(test, fuzzing))]
 pub(crate) use wire::check_registration;
 
@@ -92,6 +97,12 @@ pub struct Api {
     pub poke: Arc<Notify>,
     /// What executors are told to keep to.
     pub executor_settings: ExecutorSettings,
+    /// Cancelled when this node stops.
+    pub stop: CancellationToken,
+    /// Whether `/metrics` answers without a token.
+    pub metrics_public: bool,
+    /// How far ahead task logs are written, ms.
+    pub ahead_ms: i64,
     /// Zone of tasks that name none.
     pub default_zone: chrono_tz::Tz,
     /// Settings, as people may see them.
@@ -124,10 +135,12 @@ fn operations() -> Vec<Operation> {
         maintenance::operations(),
         nodes::operations(),
         reference::operations(),
+        quotas::operations(),
         roles::operations(),
         runs::operations(),
         schedules::operations(),
         settings::operations(),
+        statistics::operations(),
         task_files::operations(),
         tasks::operations(),
         tenants::operations(),
@@ -173,6 +186,8 @@ pub fn server(
             .app_data(api.clone())
             .app_data(document.clone())
             .wrap(from_fn(security_headers::add))
+            .wrap(from_fn(metrics::count_requests))
+            .wrap(from_fn(unread::keep))
             .service(web::scope(NODE_BASE_PATH).configure(wire::routes))
             .service(
                 web::scope("/api/v1")
@@ -180,6 +195,7 @@ pub fn server(
                     .default_service(web::to(nothing_here)),
             )
             .configure(nodes::health_routes)
+            .configure(metrics::routes)
             .default_service(web::to(nowhere))
     })
     .workers(2)

@@ -105,6 +105,9 @@ async fn alive() -> HttpResponse {
 }
 
 async fn ready(api: web::Data<Api>) -> HttpResponse {
+    if api.stop.is_cancelled() {
+        return HttpResponse::ServiceUnavailable().json(json!({ "status": "stopping" }));
+    }
     // Probes give up after a second.
     let answered = tokio::time::timeout(READY_MAX, api.store.now_us()).await;
     if matches!(answered, Ok(Ok(_))) {

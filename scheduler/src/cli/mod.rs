@@ -1,14 +1,42 @@
-//! The command line: `carillon serve`, `migrate`, `tasks`, `schedule next`, `config check`.
+//! The command line: nodes (`serve`, `migrate`, `config`), and everything that can be asked of one.
+//!
+//! The commands know no rule of their own: they send what they are told to the API of a node, and show what it answers.
 
+mod apps;
+mod audit;
+mod backfills;
+mod calendars;
+mod client;
+mod credentials;
+mod executors;
+pub mod exit;
+mod files;
+mod find;
+mod instant;
+mod keys;
+mod login;
+mod logs;
+mod maintenance;
+mod node;
+mod quotas;
+mod raw;
+mod roles;
 pub mod schedule;
+mod statistics;
+mod table;
 pub mod tasks;
+mod tenants;
+mod terminal;
+mod tokens;
+mod users;
 
-use crate::node;
 use crate::settings::{LogFormat, LogSettings, Settings};
 use crate::store::SqlStore;
 use crate::tls::Listener;
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
+use clap_complete::Shell;
+use client::{Client, ClientArgs, Resource, Single};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,7 +44,7 @@ use tracing_subscriber::EnvFilter;
 
 /// A multi-tenant cron dispatcher.
 #[derive(Debug, Parser)]
-#[command(name = "carillon", version, about)]
+#[command(name = "carillon", version, about, after_help = exit::HELP)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -30,12 +58,69 @@ pub enum Command {
     Serve(ConfigArgs),
     /// Bring the database's schema up to date.
     Migrate(ConfigArgs),
-    /// Apply and export task files.
-    Tasks(tasks::TasksArgs),
-    /// Look at schedules.
-    Schedule(schedule::ScheduleArgs),
     /// Look at the configuration.
     Config(ConfigCommandArgs),
+    /// Look at schedules.
+    Schedule(schedule::ScheduleArgs),
+    /// Print what makes a shell complete this command.
+    Completions {
+        /// Which shell.
+        shell: Shell,
+    },
+    /// What a node is asked.
+    #[command(flatten)]
+    Asked(Asked),
+}
+
+/// The commands that ask a node.
+#[derive(Debug, Subcommand)]
+pub enum Asked {
+    /// Sign in at a node; the session is stored for the commands that follow.
+    Login(login::LoginArgs),
+    /// End the stored session.
+    Logout(node::PlaceArgs),
+    /// Show who one is, and what one may do where.
+    Whoami(ClientArgs),
+    /// Work with tenants.
+    Tenants(Resource<tenants::Tenants>),
+    /// Work with apps.
+    Apps(Resource<apps::Apps>),
+    /// Work with the keys that executors sign with.
+    Keys(Resource<keys::Keys>),
+    /// Look at a tenant's quotas, set them.
+    Quotas(Resource<quotas::Quotas>),
+    /// Work with tasks and task files.
+    Tasks(Resource<tasks::Tasks>),
+    /// Run a task by hand: `tasks run`.
+    Run(Single<tasks::RunArgs>),
+    /// Look at runs, follow them, cancel them.
+    Logs(Resource<logs::Logs>),
+    /// Cancel a run, or kill it when it runs: `logs cancel`.
+    Kill(Single<logs::CancelArgs>),
+    /// Show how many fired, how they ended, how late they were and how long they took.
+    Statistics(Single<statistics::StatisticsArgs>),
+    /// Work with calendars.
+    Calendars(Resource<calendars::Calendars>),
+    /// Run tasks for times that have passed.
+    Backfills(Resource<backfills::Backfills>),
+    /// Let the tasks of a tenant rest.
+    Maintenance(Resource<maintenance::Maintenance>),
+    /// Look at executors, disable and weigh them.
+    Executors(Resource<executors::Executors>),
+    /// Look at nodes and their settings.
+    Nodes(Resource<executors::Nodes>),
+    /// Work with users and what they are granted.
+    Users(Resource<users::Users>),
+    /// Work with roles.
+    Roles(Resource<roles::Roles>),
+    /// Work with API tokens.
+    Tokens(Resource<tokens::Tokens>),
+    /// Look at one's sessions, end them.
+    Sessions(Resource<tokens::Sessions>),
+    /// Search and verify who did what.
+    Audit(Resource<audit::Audit>),
+    /// Send any request to the API.
+    Api(Single<raw::RawArgs>),
 }
 
 /// Where the settings are.
@@ -68,13 +153,18 @@ pub enum ConfigCommand {
 /// What went wrong, where, and how to mend it.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
-        Command::Tasks(args) => return runtime()?.block_on(tasks::run(&args)),
+        Command::Asked(asked) => return runtime()?.block_on(asked.run()),
         Command::Schedule(args) => {
             let schedule::ScheduleCommand::Next(next) = &args.command;
             let (stdin, stdout) = (std::io::stdin(), std::io::stdout());
             let mut stderr = std::io::stderr();
             schedule::run(next, &mut stdout.lock(), &mut stderr, &mut stdin.lock())
                 .map_err(|error| anyhow::anyhow!("{error}"))?;
+        }
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "carillon", &mut text);
+            client::print(&String::from_utf8(text)?)?;
         }
         Command::Config(ConfigCommandArgs { command: ConfigCommand::Check(args) }) => {
             let settings = Settings::load(args.config.as_deref())?;
@@ -91,11 +181,42 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             start_logging(&settings.log)?;
             runtime()?.block_on(async {
                 let shutdown = shutdown_signal()?;
-                node::serve(settings, shutdown).await
+                crate::node::serve(settings, shutdown).await
             })?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+impl Asked {
+    async fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Login(args) => login::login(args).await?,
+            Self::Logout(place) => login::logout(&place).await?,
+            Self::Whoami(args) => login::whoami(&Client::of(&args)?).await?,
+            Self::Tenants(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Apps(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Keys(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Quotas(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Tasks(Resource { client, command }) => return command.run(&Client::of(&client)?).await,
+            Self::Run(Single { client, args }) => args.run(&Client::of(&client)?).await?,
+            Self::Logs(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Kill(Single { client, args }) => args.run(&Client::of(&client)?).await?,
+            Self::Statistics(Single { client, args }) => args.run(&Client::of(&client)?).await?,
+            Self::Calendars(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Backfills(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Maintenance(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Executors(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Nodes(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Users(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Roles(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Tokens(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Sessions(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Audit(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
+            Self::Api(Single { client, args }) => args.run(&Client::of(&client)?).await?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
 async fn migrate(settings: &Settings) -> anyhow::Result<()> {

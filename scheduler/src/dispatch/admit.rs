@@ -2,7 +2,7 @@
 
 use super::dispatcher::{Dispatcher, Failed};
 use super::parcel::Parcel;
-use crate::domain::permit::{Ask, Bounds};
+use crate::domain::permit::{Ask, Bounds, Limit};
 use crate::domain::task::BlockStrategy;
 use crate::domain::{Reason, Run, Status, Task};
 use crate::store::{Change, HandStore, HandedRun, OutcomeStore, PermitStore, PlanStore, StoreError};
@@ -35,24 +35,24 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                 bounds: Bounds {
                     task: bound_of(task),
                     app: rules.apps.get(&run.app_id).copied(),
-                    tenant: rules.tenants.get(&run.tenant_id).copied(),
+                    tenant: rules.concurrent(run.tenant_id),
                 },
                 due_time: run.due_time,
                 // Whichever node it waits with: none of the task slips past an earlier one.
                 in_order: task.blocks_app(),
             })
             .collect();
-        let granted = match self.store.acquire(&asks).await {
-            Ok(granted) => granted,
+        let limits = match self.store.acquire(&asks).await {
+            Ok(limits) => limits,
             Err(error) => return Err((bounded.into_iter().chain(through).map(|parcel| parcel.run).collect(), error)),
         };
         let (admitted, held_up): (Vec<Parcel>, Vec<Parcel>) =
-            bounded.into_iter().partition(|parcel| granted.contains(&parcel.run.id));
+            bounded.into_iter().partition(|parcel| !limits.contains_key(&parcel.run.id));
         for parcel in &admitted {
             self.queue.parked.leave(&parcel.run);
         }
         through.extend(admitted.into_iter().map(|parcel| Parcel { has_permit: true, ..parcel }));
-        if let Err(error) = self.hold_up(held_up).await {
+        if let Err(error) = self.hold_up(held_up, &limits).await {
             tracing::warn!(%error, "earlier runs not looked at; the next look does");
         }
         Ok(through)
@@ -65,12 +65,17 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
         }
         let now = self.clock.now_ms();
         let looked = self.queue.parked.look(now);
+        if !looked.to_note.is_empty()
+            && let Err(error) = self.store.note_waits(&looked.to_note).await
+        {
+            tracing::warn!(%error, runs = looked.to_note.len(), "rows do not say what their runs wait for");
+        }
         self.change(looked.covered.into_iter().map(|(run, by)| covered(run, by, now)).collect()).await;
         self.queue.push_at(looked.again.into_iter().map(|run| (now, run)));
     }
 
     /// What did not get a permit: it waits, unless its block strategy says otherwise.
-    async fn hold_up(&self, parcels: Vec<Parcel>) -> Result<(), StoreError> {
+    async fn hold_up(&self, parcels: Vec<Parcel>, limits: &HashMap<i64, Limit>) -> Result<(), StoreError> {
         let now = self.clock.now_ms();
         let asks_about = |parcel: &&Parcel| {
             parcel.task.blocks_app()
@@ -100,7 +105,8 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                 }
                 _ => {}
             }
-            self.queue.parked.park(run, &task);
+            let limit = limits.get(&run.id).copied().unwrap_or(Limit::Task);
+            self.queue.parked.park(run, &task, limit, now);
         }
         self.change(steps).await;
         if !covered_runs.is_empty() {

@@ -2,13 +2,15 @@
 //! once; only when none is left does the failure strategy speak.
 //!
 //! The steps stand in files of their own: what is no longer to run (`judge`), who must wait for
-//! others (`admit`), who takes it (`choose`), the mark (here), the messages (`send`).
+//! others (`admit`), who is over its tenant's quota (`pace`), who takes it (`choose`), the mark
+//! (here), the messages (`send`).
 
 use super::parcel::{Addressed, Parcel, Stranded};
 use super::{Canceller, TaskCache, Transport};
 use crate::cluster::{Clock, Membership, Registry, RuleBook};
 use crate::domain::routing::Rings;
 use crate::domain::{IdSource, Reason, Run, Status};
+use crate::metrics::METRICS;
 use crate::queue::{Batch, RunQueue};
 use crate::store::{Change, HandOver, HandStore, OutcomeStore, PermitStore, PlanStore, StoreError};
 use dashmap::DashMap;
@@ -209,7 +211,8 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
     /// What of a batch is to run, and may run now.
     async fn admitted(&self, runs: Vec<Run>) -> Result<Vec<Parcel>, Failed> {
         let parcels = self.judge(runs).await?;
-        self.admit(parcels).await
+        let parcels = self.admit(parcels).await?;
+        self.pace(parcels).await
     }
 
     async fn chosen_and_marked(&self, parcels: Vec<Parcel>) -> Result<Vec<Addressed>, Failed> {
@@ -256,6 +259,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
         let tries: Vec<i64> = items.iter().map(|i| *self.unconfirmed.entry((i.id, i.version)).or_insert(now)).collect();
         match self.store.hand_over(self.membership.id(), &items, now).await {
             Ok(mine) => {
+                METRICS.marks_lost.add(items.len().saturating_sub(mine.len()) as u64);
                 for item in &items {
                     self.unconfirmed.remove(&(item.id, item.version));
                 }

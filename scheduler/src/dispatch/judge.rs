@@ -81,9 +81,11 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
         None
     }
 
-    /// Whether a run was claimed so late that the misfire strategy decides.
+    /// Whether a run was claimed so late that the misfire strategy decides. What its tenant's quota
+    /// delayed was not missed.
     fn is_overdue(&self, run: &Run) -> bool {
         run.origin == Origin::Schedule
+            && run.reason != Reason::OverQuota
             && run.attempt == 0
             && run.failures == 0
             && run.queued_at > 0

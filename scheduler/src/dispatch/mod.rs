@@ -11,6 +11,7 @@ mod dispatcher;
 mod http;
 mod judge;
 mod output;
+mod pace;
 mod parcel;
 mod pump;
 mod send;

@@ -4,6 +4,7 @@ use super::SendError;
 use super::dispatcher::{AVOID_MS, Dispatcher};
 use super::parcel::{Addressed, Parcel, item, refused};
 use crate::domain::{Executor, Reason, Status};
+use crate::metrics::{METRICS, UNCONFIRMED, UNREACHABLE};
 use crate::store::{Change, HandStore, OutcomeStore, PermitStore, PlanStore};
 use carillon_protocol::{Dispatch, DispatchAck, DispatchOutcome};
 use futures_util::future::join_all;
@@ -45,6 +46,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                 // This process was paused, or the executor never answered: others may act on
                 // these rows by now.
                 let runs = before - parcels.len();
+                METRICS.handovers.add(UNCONFIRMED, runs as u64);
                 tracing::warn!(executor = executor.id, runs, "hand-over not confirmed in time; the reaper decides");
             }
             if parcels.is_empty() {
@@ -66,6 +68,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                 }
                 Err(error) => {
                     tracing::warn!(executor = executor.id, address = executor.address, %error, "executor takes nothing; trying another");
+                    METRICS.handovers.add(UNREACHABLE, parcels.len() as u64);
                     self.registry.avoid(executor.id, self.clock.now_ms() + AVOID_MS);
                     return refused(parcels, executor.id);
                 }
@@ -77,6 +80,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
         let mut others = Vec::new();
         let mut cancelled = Vec::new();
         for (parcel, outcome) in parcels.into_iter().zip(&ack.outcomes) {
+            METRICS.handovers.add(*outcome as usize, 1);
             match outcome {
                 DispatchOutcome::Accepted | DispatchOutcome::Duplicate => {}
                 // What no schedule named goes on under the new definition: whoever cancelled says how.

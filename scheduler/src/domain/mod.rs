@@ -2,7 +2,8 @@
 //!
 //! `task_log` holds the states of a run and which may follow which; `task` what an admin
 //! defines; `plan` turns a schedule into runs; `failure` decides what follows a failed attempt;
-//! `routing` chooses executors; `cron` knows Quartz; `access` says who may do what.
+//! `routing` chooses executors; `cron` knows Quartz; `access` says who may do what; `statistics` adds up
+//! what happened.
 
 pub mod access;
 pub mod audit;
@@ -17,11 +18,14 @@ pub mod links;
 pub mod origin;
 pub mod permit;
 pub mod plan;
+pub mod quota;
+pub mod rate;
 pub mod reason;
 pub mod routing;
 pub mod rules;
 pub mod schedule;
 pub mod spread;
+pub mod statistics;
 pub mod task;
 pub mod task_log;
 

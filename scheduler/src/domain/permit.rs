@@ -1,5 +1,6 @@
 //! Who may run when only so many may at once: which of the waiting runs get a permit.
 
+use super::reason::Reason;
 use std::collections::HashMap;
 
 /// Bounds on runs at once that hold for a run.
@@ -11,6 +12,29 @@ pub struct Bounds {
     pub app: Option<i32>,
     /// Of its tenant.
     pub tenant: Option<i32>,
+}
+
+/// Whose bound holds a run up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Its task's, or an earlier run of the task that it must not pass.
+    Task,
+    /// Its app's.
+    App,
+    /// Its tenant's.
+    Tenant,
+}
+
+impl Limit {
+    /// What the run's row says while it waits.
+    #[must_use]
+    pub fn reason(self) -> Reason {
+        match self {
+            Self::Task => Reason::TaskLimit,
+            Self::App => Reason::AppLimit,
+            Self::Tenant => Reason::TenantLimit,
+        }
+    }
 }
 
 /// A run that asks.
@@ -47,36 +71,47 @@ pub struct Held {
     pub waiting: HashMap<i64, i64>,
 }
 
-/// Grants permits in the order of `asks` as far as the bounds go; answers their places.
+/// Grants permits in the order of `asks` as far as the bounds go; answers what holds up those that
+/// get none, `None` for the others, in their order.
 #[must_use]
-pub fn grant(asks: &[Ask], mut held: Held) -> Vec<usize> {
-    let mut granted = Vec::new();
+pub fn grant(asks: &[Ask], mut held: Held) -> Vec<Option<Limit>> {
     let mut first = std::mem::take(&mut held.waiting);
     for ask in asks.iter().filter(|ask| ask.in_order) {
         first.entry(ask.task_id).and_modify(|due| *due = ask.due_time.min(*due)).or_insert(ask.due_time);
     }
     let is_first =
         |ask: &Ask| !ask.in_order || first.get(&ask.task_id).is_none_or(|due_time| ask.due_time <= *due_time);
-    for (place, ask) in asks.iter().enumerate().filter(|(_, ask)| is_first(ask)) {
-        let counts = [
-            (held.tasks.entry(ask.task_id).or_default(), ask.bounds.task),
-            (held.apps.entry(ask.app_id).or_default(), ask.bounds.app),
-            (held.tenants.entry(ask.tenant_id).or_default(), ask.bounds.tenant),
-        ];
-        if counts.iter().all(|(count, bound)| bound.is_none_or(|bound| **count < i64::from(bound))) {
-            for (count, _) in counts {
-                *count += 1;
-            }
-            granted.push(place);
+    let verdict = |ask: &Ask| {
+        if !is_first(ask) {
+            return Some(Limit::Task);
         }
-    }
-    granted
+        let counts = [
+            (held.tasks.entry(ask.task_id).or_default(), ask.bounds.task, Limit::Task),
+            (held.apps.entry(ask.app_id).or_default(), ask.bounds.app, Limit::App),
+            (held.tenants.entry(ask.tenant_id).or_default(), ask.bounds.tenant, Limit::Tenant),
+        ];
+        let is_full = |(count, bound): (i64, Option<i32>)| bound.is_some_and(|bound| count >= i64::from(bound));
+        if let Some((.., limit)) = counts.iter().find(|(count, bound, _)| is_full((**count, *bound))) {
+            return Some(*limit);
+        }
+        for (count, ..) in counts {
+            *count += 1;
+        }
+        None
+    };
+    asks.iter().map(verdict).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Places of those that get one.
+    fn granted(asks: &[Ask], held: Held) -> Vec<usize> {
+        let verdicts = grant(asks, held).into_iter().enumerate();
+        verdicts.filter(|(_, limit)| limit.is_none()).map(|(place, _)| place).collect()
+    }
 
     fn ask(id: i64, task_id: i64, bounds: Bounds) -> Ask {
         Ask { id, version: 1, tenant_id: 1, app_id: 1, task_id, bounds, due_time: id * 10, in_order: false }
@@ -86,10 +121,10 @@ mod tests {
     fn where_order_counts_nobody_passes_one_that_waits() {
         let one = Bounds { task: Some(1), ..Bounds::default() };
         let ordered = |id, task_id| Ask { in_order: true, ..ask(id, task_id, one) };
-        assert_eq!(grant(&[ordered(2, 1), ordered(1, 1), ordered(3, 2)], Held::default()), [1, 2]);
+        assert_eq!(granted(&[ordered(2, 1), ordered(1, 1), ordered(3, 2)], Held::default()), [1, 2]);
         let waiting = |due_time| Held { waiting: HashMap::from([(1, due_time)]), ..Held::default() };
-        assert_eq!(grant(&[ordered(2, 1), ask(3, 1, Bounds::default())], waiting(19)), [1]);
-        assert_eq!(grant(&[ordered(2, 1)], waiting(20)), [0]);
+        assert_eq!(granted(&[ordered(2, 1), ask(3, 1, Bounds::default())], waiting(19)), [1]);
+        assert_eq!(granted(&[ordered(2, 1)], waiting(20)), [0]);
     }
 
     #[test]
@@ -97,16 +132,27 @@ mod tests {
         let one = Bounds { task: Some(1), ..Bounds::default() };
         let free = Bounds::default();
         assert_eq!(
-            grant(&[ask(1, 1, one), ask(2, 1, one), ask(3, 2, one), ask(4, 3, free)], Held::default()),
+            granted(&[ask(1, 1, one), ask(2, 1, one), ask(3, 2, one), ask(4, 3, free)], Held::default()),
             [0, 2, 3]
         );
         let held = Held { tasks: HashMap::from([(2, 1)]), ..Held::default() };
-        assert_eq!(grant(&[ask(1, 1, one), ask(3, 2, one)], held), [0]);
+        assert_eq!(granted(&[ask(1, 1, one), ask(3, 2, one)], held), [0]);
         let app = Bounds { app: Some(3), ..Bounds::default() };
         let held = Held { apps: HashMap::from([(1, 2)]), ..Held::default() };
-        assert_eq!(grant(&[ask(1, 1, app), ask(2, 2, app)], held), [0]);
+        assert_eq!(granted(&[ask(1, 1, app), ask(2, 2, app)], held), [0]);
         let both = Bounds { task: Some(5), tenant: Some(1), ..Bounds::default() };
-        assert_eq!(grant(&[ask(1, 1, both), ask(2, 2, both)], Held::default()), [0]);
+        assert_eq!(granted(&[ask(1, 1, both), ask(2, 2, both)], Held::default()), [0]);
+    }
+
+    #[test]
+    fn who_gets_none_learns_whose_bound_it_is() {
+        let of = |task, app, tenant| Bounds { task, app, tenant };
+        let held = Held { tenants: HashMap::from([(1, 1)]), ..Held::default() };
+        let asks = [ask(1, 1, of(Some(1), Some(1), Some(2))), ask(2, 1, of(Some(1), Some(1), None))];
+        assert_eq!(grant(&asks, held.clone()), [None, Some(Limit::Task)]);
+        let asks = [ask(1, 1, of(None, Some(1), Some(2))), ask(2, 2, of(Some(1), Some(1), Some(2)))];
+        assert_eq!(grant(&asks, held.clone()), [None, Some(Limit::App)]);
+        assert_eq!(grant(&[ask(1, 1, of(None, None, Some(1)))], held), [Some(Limit::Tenant)]);
     }
 
     proptest! {
@@ -123,7 +169,7 @@ mod tests {
                 })
                 .collect();
             let held = Held { apps: HashMap::from([(1, before)]), ..Held::default() };
-            let granted = grant(&asks, held);
+            let granted = granted(&asks, held);
             let (mut tasks, mut app) = (HashMap::<i64, i64>::new(), before);
             for (place, ask) in asks.iter().enumerate() {
                 let of_task = tasks.entry(ask.task_id).or_default();

@@ -54,10 +54,18 @@ pub enum Reason {
     AllBusy,
     /// At least one shard did not succeed.
     ShardFailed,
+    /// The tenant's quota of fires in a minute delays it, or has no room for it in time.
+    OverQuota,
+    /// As many runs of its task go on as may.
+    TaskLimit,
+    /// As many runs of its app go on as may.
+    AppLimit,
+    /// As many runs of its tenant go on as may.
+    TenantLimit,
 }
 
 /// Every reason with its word.
-pub const REASONS: [(Reason, &str); 25] = [
+pub const REASONS: [(Reason, &str); 29] = [
     (Reason::None, ""),
     (Reason::HandlerFailed, "handler_failed"),
     (Reason::HandlerFailedForGood, "handler_failed_for_good"),
@@ -83,6 +91,10 @@ pub const REASONS: [(Reason, &str); 25] = [
     (Reason::WaitTimedOut, "wait_timed_out"),
     (Reason::AllBusy, "all_busy"),
     (Reason::ShardFailed, "shard_failed"),
+    (Reason::OverQuota, "over_quota"),
+    (Reason::TaskLimit, "task_limit"),
+    (Reason::AppLimit, "app_limit"),
+    (Reason::TenantLimit, "tenant_limit"),
 ];
 
 impl Reason {
@@ -104,5 +116,11 @@ impl Reason {
     #[must_use]
     pub fn is_given_up(self) -> bool {
         matches!(self, Self::TaskEdited | Self::TaskStopped | Self::TaskPaused)
+    }
+
+    /// Whether it says what a queued run waits for.
+    #[must_use]
+    pub fn is_wait(self) -> bool {
+        matches!(self, Self::TaskLimit | Self::AppLimit | Self::TenantLimit)
     }
 }

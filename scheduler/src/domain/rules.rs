@@ -1,5 +1,6 @@
-//! What holds for whole apps and tenants: bounds on runs at once, and maintenance windows.
+//! What holds for whole apps and tenants: bounds, and maintenance windows.
 
+use super::quota::Quotas;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use utoipa::ToSchema;
@@ -39,8 +40,8 @@ pub struct Rules {
     pub version: i64,
     /// Runs at once at most, by app.
     pub apps: HashMap<i64, i32>,
-    /// Runs at once at most, by tenant.
-    pub tenants: HashMap<i64, i32>,
+    /// Quotas of tenants that have any.
+    pub tenants: HashMap<i64, Quotas>,
     /// Windows that have not ended, by tenant.
     pub windows: HashMap<i64, Vec<MaintenanceWindow>>,
 }
@@ -64,10 +65,22 @@ impl Rules {
         windows.filter(|window| window.ends_at > now && !is_there(window)).collect()
     }
 
+    /// Runs at once of a tenant at most.
+    #[must_use]
+    pub fn concurrent(&self, tenant_id: i64) -> Option<i32> {
+        self.tenants.get(&tenant_id).map(|quotas| quotas.max_concurrent).filter(|most| *most > 0)
+    }
+
+    /// Fires of a tenant in a minute at most.
+    #[must_use]
+    pub fn fires_per_minute(&self, tenant_id: i64) -> Option<i32> {
+        self.tenants.get(&tenant_id).map(|quotas| quotas.max_fires_per_minute).filter(|most| *most > 0)
+    }
+
     /// Whether runs of the app are bounded beyond their task.
     #[must_use]
     pub fn bounds(&self, tenant_id: i64, app_id: i64) -> bool {
-        self.apps.contains_key(&app_id) || self.tenants.contains_key(&tenant_id)
+        self.apps.contains_key(&app_id) || self.concurrent(tenant_id).is_some()
     }
 }
 

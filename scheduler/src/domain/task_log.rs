@@ -150,6 +150,8 @@ pub struct Run {
     pub executor_id: i64,
     /// When a node claimed it last, ms; 0 before that.
     pub queued_at: i64,
+    /// Whether this node has taken a place for it in the tenant's rate; no row says so.
+    pub is_paced: bool,
 }
 
 /// Priority of a run whose task names none.
@@ -209,6 +211,7 @@ pub(crate) mod test {
             priority: PRIORITY_DEFAULT,
             executor_id: 0,
             queued_at: 0,
+            is_paced: false,
         }
     }
 }

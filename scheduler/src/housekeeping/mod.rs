@@ -1,20 +1,35 @@
-//! Retention: what is older than `data.max_retain_days` goes, in bounded batches, by the node
-//! that holds the lease.
+//! Retention: what is older than its tenant keeps it (`data.max_retain_days` where that says
+//! nothing) goes, in bounded batches, by the node that holds the lease.
+//!
+//! What nobody keeps any more is deleted from the oldest on. For each shorter time that tenants
+//! keep their logs, one look passes over the logs that have reached that age, whose ever they are,
+//! and goes on where it ended: each log is read once for each such time.
+//! Statistics have a lease of their own.
+
+mod statistics;
+
+pub use statistics::{Statistician, StatisticsSettings};
 
 use crate::cluster::{Clock, Membership};
-use crate::store::{ClusterStore, Fence, HousekeepingStore, LeaseName, Result};
+use crate::store::{ClusterStore, Fence, HousekeepingStore, LeaseName, Purged, Result};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Rows in one DELETE.
 const BATCH: u64 = 1_000;
 
-/// Batches in one tick at most; the next tick goes on.
+/// Batches of one age in one tick at most; the next tick goes on.
 const BATCHES_MAX: usize = 500;
+
+/// Ages beside the longest that one tick looks at; where tenants have more, they take turns.
+const AGES_MAX: usize = 32;
+
+const DAY_MS: i64 = 86_400_000;
 
 /// What is kept, and how long the lease lives, ms.
 #[derive(Debug, Clone, Copy)]
 pub struct HousekeepingSettings {
-    /// Age at which ended logs go.
+    /// Age at which ended logs go where their tenant says nothing else.
     pub retain_ms: i64,
     /// Life of the lease without renewal; longer than a tick's period.
     pub lease_ttl_ms: i64,
@@ -27,6 +42,8 @@ pub struct Housekeeper<S: ?Sized> {
     membership: Arc<Membership>,
     settings: HousekeepingSettings,
     fence: Mutex<Option<Fence>>,
+    /// Ticks so far.
+    turn: AtomicUsize,
 }
 
 impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
@@ -37,34 +54,69 @@ impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
         membership: Arc<Membership>,
         settings: HousekeepingSettings,
     ) -> Self {
-        Self { store, clock, membership, settings, fence: Mutex::default() }
+        Self { store, clock, membership, settings, fence: Mutex::default(), turn: AtomicUsize::new(0) }
     }
 
     /// Deletes what is too old; answers how many logs.
     pub async fn tick(&self) -> Result<u64> {
-        let mut deleted = 0;
-        for _ in 0..BATCHES_MAX {
-            let held = *self.lock();
-            let fence = self
-                .store
-                .take_lease(LeaseName::Housekeeping, self.membership.id(), held, self.settings.lease_ttl_ms)
-                .await?;
-            *self.lock() = fence;
-            if fence.is_none() {
-                return Ok(deleted);
-            }
-            let before = self.clock.now_ms() - self.settings.retain_ms;
-            let batch = self.store.purge(before, BATCH).await?;
-            deleted += batch;
-            if batch < BATCH {
-                self.store.purge_members(before).await?;
-                break;
-            }
+        if !self.holds_lease().await? {
+            return Ok(0);
+        }
+        let age = |days: &i32| if *days == 0 { self.settings.retain_ms } else { i64::from(*days) * DAY_MS };
+        let mut days = self.store.retentions().await?;
+        days.sort_by_key(|days| std::cmp::Reverse(age(days)));
+        let longest = days.first().map_or(self.settings.retain_ms, age);
+        let mut deleted = self.purge(None, longest).await?;
+        days.retain(|days| age(days) < longest);
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let places = days.len();
+        for at in 0..places.min(AGES_MAX) {
+            let of = days[(turn.wrapping_mul(AGES_MAX) + at) % places];
+            deleted += self.purge(Some(of), age(&of)).await?;
         }
         if deleted > 0 {
             tracing::info!(logs = deleted, "old task logs deleted");
         }
         Ok(deleted)
+    }
+
+    /// Whether this node had the lease at its last look.
+    pub fn has_lease(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    /// Deletes what is older than `age` (ms): of tenants that keep their logs for `days`, or of
+    /// whatever tenant. Answers how many.
+    async fn purge(&self, days: Option<i32>, age: i64) -> Result<u64> {
+        let mut deleted = 0;
+        for _ in 0..BATCHES_MAX {
+            if !self.holds_lease().await? {
+                break;
+            }
+            let before = self.clock.now_ms() - age;
+            let step = if let Some(days) = days {
+                self.store.purge_of(days, before, BATCH).await?
+            } else {
+                let deleted = self.store.purge(before, BATCH).await?;
+                Purged { deleted, is_more: deleted >= BATCH }
+            };
+            deleted += step.deleted;
+            if !step.is_more {
+                if days.is_none() {
+                    self.store.purge_members(before).await?;
+                }
+                break;
+            }
+        }
+        Ok(deleted)
+    }
+
+    async fn holds_lease(&self) -> Result<bool> {
+        let held = *self.lock();
+        let ttl_ms = self.settings.lease_ttl_ms;
+        let fence = self.store.take_lease(LeaseName::Housekeeping, self.membership.id(), held, ttl_ms).await?;
+        *self.lock() = fence;
+        Ok(fence.is_some())
     }
 
     /// Lets another node do it at once.

@@ -5,6 +5,7 @@ use crate::cluster::Clock;
 use crate::dispatch::TaskCache;
 use crate::domain::failure::{self, Attempt};
 use crate::domain::{IdSource, Reason, Run, Status};
+use crate::metrics::METRICS;
 use crate::store::{
     BATCH_MAX, Change, HandStore, HandedRun, OutcomeStore, PlanStore, Result, Scope, StoreError, StoreErrorKind,
 };
@@ -40,6 +41,7 @@ impl<S: OutcomeStore + HandStore + PlanStore + ?Sized> Intake<S> {
         let answer = |result: &RunResult| verdicts.get(&key(result)).copied().unwrap_or(Verdict::Unknown);
         let answers: Vec<Verdict> = results.iter().map(answer).collect();
         self.record_stale(executor_id, results, &answers).await?;
+        results.iter().zip(&answers).for_each(|(result, verdict)| measure(result, *verdict));
         Ok(answers)
     }
 
@@ -138,6 +140,23 @@ impl<S: OutcomeStore + HandStore + PlanStore + ?Sized> Intake<S> {
         tracing::warn!(executor = executor_id, results = stale.len(), "stale results recorded, not applied");
         let ids: Vec<i64> = stale.iter().map(|_| self.ids.next(now)).collect();
         self.store.record_stale(executor_id, &stale, &ids, now).await
+    }
+}
+
+/// Counts a result that is answered so.
+fn measure(result: &RunResult, verdict: Verdict) {
+    match verdict {
+        Verdict::Stale => return METRICS.results_stale.add(1),
+        Verdict::Unknown => return METRICS.results_unknown.add(1),
+        Verdict::Applied => METRICS.results.add(result.status as usize, 1),
+    }
+    // Times come from executors: what they say must not overflow anything here.
+    let us = |from: i64, until: i64| until.saturating_sub(from).saturating_mul(1_000);
+    if result.started_at > 0 && result.due_time > 0 {
+        METRICS.lateness.record_us(us(result.due_time, result.started_at));
+    }
+    if result.started_at > 0 && result.finished_at > 0 {
+        METRICS.duration.record_us(us(result.started_at, result.finished_at));
     }
 }
 

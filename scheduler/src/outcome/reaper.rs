@@ -12,6 +12,7 @@
 use crate::cluster::{Clock, Membership, Registry};
 use crate::dispatch::{Canceller, Probe, TaskCache, Transport};
 use crate::domain::{Reason, Run, Status};
+use crate::metrics::METRICS;
 use crate::queue::returned_to_all;
 use crate::store::{
     BATCH_MAX, Change, ClaimStore, ExecutorEnd, ExecutorStore, HandStore, HandedRun, OutcomeStore, PlanStore, Result,
@@ -106,6 +107,7 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
             }
         }
         if moved > 0 {
+            METRICS.taken_back.add(moved as u64);
             tracing::warn!(runs = moved, "took back runs queued for dead nodes");
         }
         Ok(moved)
@@ -222,6 +224,7 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
         for batch in changes.chunks(BATCH_MAX) {
             moved.extend(self.store.change(batch).await?);
         }
+        METRICS.runs_lost.add(moved.len() as u64);
         tracing::warn!(runs = moved.len(), "lost runs decided");
         let parents: HashSet<i64> = lost
             .iter()

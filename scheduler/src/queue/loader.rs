@@ -5,7 +5,8 @@ use super::RunQueue;
 use super::fair::Admission;
 use super::page::{Heavy, Page};
 use crate::cluster::{Clock, Membership};
-use crate::domain::{Run, Status};
+use crate::domain::{Reason, Run, Status};
+use crate::metrics::METRICS;
 use crate::store::{BATCH_MAX, Change, ClaimStore, HandStore, LeftOut, Result, Share};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -177,8 +178,11 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
         rows.truncate(limit);
         let Admission { admitted, refused } = self.queue.admit(rows);
         let heavy = if found < limit { Heavy::default() } else { Heavy::of(&admitted, &refused) };
+        let tried = admitted.len();
         let claimed = self.store.claim(self.membership.id(), admitted, self.clock.now_ms()).await;
         let claimed = claimed.inspect_err(|_| self.unsure.store(true, Ordering::Relaxed))?;
+        METRICS.claims_won.add(claimed.len() as u64);
+        METRICS.claims_lost.add(tried.saturating_sub(claimed.len()) as u64);
         let page = Page { claimed: claimed.len(), refused: refused.len(), limit, found, heavy };
         self.queue.push(claimed);
         Ok(page)
@@ -213,7 +217,9 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
 /// The step with which a queued run goes back to all nodes.
 pub(crate) fn returned_to_all(run: &Run) -> Change {
     let to = if run.attempt > 0 { Status::Retry } else { Status::Init };
-    Change::of(run, to, run.reason)
+    // What it waited for here is not what it waits for now.
+    let reason = if run.reason.is_wait() { Reason::None } else { run.reason };
+    Change::of(run, to, reason)
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Runs that wait for others to end: beside the queue, so that a thousand waiting runs of one
 //! task cost one look and not a thousand.
 
-use crate::domain::Run;
+use crate::domain::permit::Limit;
 use crate::domain::task::{BlockStrategy, Task};
+use crate::domain::{Reason, Run};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,7 +29,16 @@ struct Waiting {
     heads: usize,
     /// When it was last tried, ms; it stays here until it is admitted or has ended.
     tried_at: i64,
+    /// What it waits for, as its last try found.
+    limit: Limit,
+    /// Since when, ms.
+    since: i64,
+    /// Whether its row says so.
+    is_noted: bool,
 }
+
+/// Who waits longer than this has it in its row, ms.
+const NOTE_AFTER_MS: i64 = 1_000;
 
 /// A run that was tried is not tried again before it came back, or this long has passed, ms.
 const TRY_AGAIN_MS: i64 = 2_000;
@@ -48,26 +58,35 @@ pub struct Looked {
     pub again: Vec<Run>,
     /// A later run of the task takes their place: (run, the later one's log).
     pub covered: Vec<(Run, i64)>,
+    /// Whose rows should say now what they wait for: (log, version, reason).
+    pub to_note: Vec<(i64, i64, Reason)>,
 }
 
 impl Parked {
-    /// Lets a run of `task` wait.
-    pub fn park(&self, run: Run, task: &Task) {
+    /// Lets a run of `task` wait that `limit` holds up at `now` (ms).
+    pub fn park(&self, run: Run, task: &Task, limit: Limit, now: i64) {
         let spec = &task.spec;
         let discards = task.blocks_app() && spec.block_strategy == BlockStrategy::DiscardLater;
         let gives_up =
             if spec.wait_timeout_ms > 0 { run.due_time.saturating_add(spec.wait_timeout_ms) } else { i64::MAX };
         let heads = if task.blocks_app() { 1 } else { usize::try_from(spec.max_concurrent).unwrap_or(0) };
+        let key = (run.due_time, run.id);
+        let mut tasks = self.lock();
+        let runs = tasks.entry(run.task_id).or_default();
+        let before = runs.get(&key).filter(|before| before.run.version == run.version);
         let waiting = Waiting {
             look_at: if discards { run.due_time } else { gives_up },
             newest_only: task.blocks_app() && spec.block_strategy == BlockStrategy::CoverEarly,
             in_order: task.blocks_app(),
             heads: if heads == 0 { HEADS_MAX } else { heads.min(HEADS_MAX) },
             tried_at: i64::MIN,
+            limit,
+            // It says nothing new of a run whose row says something already.
+            is_noted: before.map_or(run.reason != Reason::None, |before| before.is_noted),
+            since: before.map_or(now, |before| before.since),
             run,
         };
-        let key = (waiting.run.due_time, waiting.run.id);
-        self.lock().entry(waiting.run.task_id).or_default().insert(key, waiting);
+        runs.insert(key, waiting);
     }
 
     /// Takes what may have a chance at `now` (ms), and what must be judged: bounded, the most
@@ -78,6 +97,12 @@ impl Parked {
         let mut found = Vec::new();
         for runs in tasks.values_mut() {
             cover(runs, now, &mut looked.covered);
+            let room = LOOK_MAX - looked.to_note.len();
+            let silent = runs.values_mut().filter(|w| !w.is_noted && now - w.since >= NOTE_AFTER_MS).take(room);
+            looked.to_note.extend(silent.map(|w| {
+                w.is_noted = true;
+                (w.run.id, w.run.version, w.limit.reason())
+            }));
             let heads = runs.values().next().map_or(0, |first| first.heads);
             let may = |place: usize, w: &Waiting| place < heads || w.look_at <= now;
             let rests = |w: &Waiting| now >= w.tried_at.saturating_add(TRY_AGAIN_MS);
@@ -174,6 +199,10 @@ mod tests {
         task_of(TaskSpec { block_strategy, block_scope, max_concurrent, wait_timeout_ms, ..TaskSpec::default() })
     }
 
+    fn park(parked: &Parked, run: Run, task: &Task) {
+        parked.park(run, task, Limit::Task, 0);
+    }
+
     fn ids(runs: &[Run]) -> Vec<i64> {
         runs.iter().map(|run| run.id).collect()
     }
@@ -182,12 +211,12 @@ mod tests {
     fn a_serial_task_shows_its_first_run_only() {
         let parked = Parked::default();
         for id in [3, 1, 2] {
-            parked.park(run_of(id, id * 10), &task(BlockStrategy::Serial, 0, 0));
+            park(&parked, run_of(id, id * 10), &task(BlockStrategy::Serial, 0, 0));
         }
         assert_eq!(ids(&parked.look(100).again), [1]);
         // It is being tried.
         assert!(parked.look(101).again.is_empty());
-        parked.park(run_of(1, 10), &task(BlockStrategy::Serial, 0, 0));
+        park(&parked, run_of(1, 10), &task(BlockStrategy::Serial, 0, 0));
         assert_eq!(ids(&parked.look(102).again), [1]);
         parked.leave(&run_of(1, 10));
         assert_eq!((parked.len(), ids(&parked.look(103).again)), (2, vec![2]));
@@ -198,12 +227,12 @@ mod tests {
     fn what_gives_up_is_looked_at_wherever_it_stands() {
         let parked = Parked::default();
         for id in 1..=3 {
-            parked.park(run_of(id, id * 10), &task(BlockStrategy::Serial, 50, 0));
+            park(&parked, run_of(id, id * 10), &task(BlockStrategy::Serial, 50, 0));
         }
         assert_eq!(ids(&parked.look(71).again), [1, 2]);
         let discards = Parked::default();
         for id in 1..=3 {
-            discards.park(run_of(id, id * 10), &task(BlockStrategy::DiscardLater, 0, 0));
+            park(&discards, run_of(id, id * 10), &task(BlockStrategy::DiscardLater, 0, 0));
         }
         assert_eq!(ids(&discards.look(25).again), [1, 2]);
     }
@@ -212,7 +241,7 @@ mod tests {
     fn only_the_newest_due_run_stays_when_later_ones_cover() {
         let parked = Parked::default();
         for id in 1..=4 {
-            parked.park(run_of(id, id * 10), &task(BlockStrategy::CoverEarly, 0, 0));
+            park(&parked, run_of(id, id * 10), &task(BlockStrategy::CoverEarly, 0, 0));
         }
         let looked = parked.look(35);
         assert_eq!(looked.covered.iter().map(|(run, by)| (run.id, *by)).collect::<Vec<_>>(), [(1, 3), (2, 3)]);
@@ -229,7 +258,7 @@ mod tests {
             let (block_strategy, block_scope) = (strategy, scope);
             let spec = TaskSpec { block_strategy, block_scope, max_concurrent: 1, ..TaskSpec::default() };
             for (id, priority) in [(1, 5), (2, 5), (3, 9)] {
-                parked.park(Run { priority, ..run_of(id, id * 10) }, &task_of(spec.clone()));
+                park(&parked, Run { priority, ..run_of(id, id * 10) }, &task_of(spec.clone()));
             }
             for id in first {
                 let [run] = parked.look(0).again.try_into().unwrap();
@@ -243,8 +272,23 @@ mod tests {
     fn a_bound_of_the_task_shows_as_many() {
         let parked = Parked::default();
         for id in 1..=9 {
-            parked.park(run_of(id, id * 10), &task(BlockStrategy::Concurrent, 0, 4));
+            park(&parked, run_of(id, id * 10), &task(BlockStrategy::Concurrent, 0, 4));
         }
         assert_eq!(parked.look(0).again.len(), 4);
+    }
+
+    #[test]
+    fn what_waits_for_a_second_says_so_once() {
+        let (parked, task) = (Parked::default(), task(BlockStrategy::Concurrent, 0, 1));
+        parked.park(run_of(1, 10), &task, Limit::Task, 0);
+        parked.park(run_of(2, 20), &task, Limit::Tenant, 500);
+        // Its row says why it is retried.
+        parked.park(Run { reason: Reason::HandlerFailed, ..run_of(3, 30) }, &task, Limit::App, 0);
+        assert!(parked.look(999).to_note.is_empty());
+        parked.park(run_of(1, 10), &task, Limit::App, 999);
+        assert_eq!(parked.look(1_000).to_note, [(1, 1, Reason::AppLimit)]);
+        parked.park(run_of(1, 10), &task, Limit::App, 1_200);
+        assert_eq!(parked.look(9_000).to_note, [(2, 1, Reason::TenantLimit)]);
+        assert!(parked.look(99_000).to_note.is_empty());
     }
 }

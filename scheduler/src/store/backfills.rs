@@ -139,6 +139,9 @@ impl SqlStore {
             let rows = to_json(ACTION, &revived.iter().map(|(id, _)| (id, 0, 0)).collect::<Vec<_>>())?;
             self.note_backfilled(&tx, of, task, rows).await?;
         }
+        let given = candidates.iter().take_while(|at| **at < next_at).copied();
+        let given: Vec<i64> = given.filter(|at| taken.get(at).is_none_or(|row| row.never_ran)).collect();
+        self.note_past_runs(&tx, &given, now).await?;
         tx.commit().await?;
         Ok(count)
     }

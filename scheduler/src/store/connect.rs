@@ -5,7 +5,8 @@ use super::audit::Notes;
 use super::calendars::ReadyCalendars;
 use super::dialect::Sql;
 use super::sql::Statements;
-use super::{Result, StoreError, StoreErrorKind};
+use super::{Result, STORE_ERRORS, StoreError, StoreErrorKind};
+use crate::metrics::METRICS;
 use sea_orm::{
     AccessMode, ConnectOptions, ConnectionTrait, Database, DatabaseBackend, DatabaseConnection, DatabaseTransaction,
     DbErr, IsolationLevel, QueryResult, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait, Value,
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Tries of a transaction that the database gave up for another's sake (deadlock, certification).
 const CONTENTION_TRIES: u32 = 5;
@@ -147,14 +148,15 @@ impl SqlStore {
         }
     }
 
-    /// Counts a statement and bounds its time.
+    /// Counts a statement and its time, and bounds it.
     async fn run<T>(
         &self,
         action: &'static str,
         work: impl Future<Output = std::result::Result<T, DbErr>>,
     ) -> Result<T> {
         self.statements.fetch_add(1, Ordering::Relaxed);
-        match tokio::time::timeout(self.timeout, work).await {
+        let sent = Instant::now();
+        let done = match tokio::time::timeout(self.timeout, work).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => Err(StoreError::from_db(action, &error)),
             Err(_) => Err(StoreError::new(
@@ -162,7 +164,9 @@ impl SqlStore {
                 action,
                 format!("no answer from the database within {:?}", self.timeout),
             )),
-        }
+        };
+        METRICS.statements.record_us(sent.elapsed().as_micros() as i64);
+        done.inspect_err(|error| STORE_ERRORS.add(error.kind() as usize, 1))
     }
 
     /// A statement outside a transaction; answers the rows affected.
@@ -189,9 +193,9 @@ impl SqlStore {
         let tx = self.begin(action).await?;
         let affected = tx.execute(sql, values.clone()).await?;
         if affected == 0 {
-            tx.rollback().await?
+            tx.rollback().await?;
         } else {
-            tx.commit().await?
+            tx.commit().await?;
         }
         Ok(affected)
     }

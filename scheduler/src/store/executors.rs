@@ -1,7 +1,8 @@
 //! Executors and their handlers.
 
 use super::connect::retrying;
-use super::dialect::{Sql, or_ignore};
+use super::dialect::{self, Kind, Sql, or_ignore};
+use super::quotas::TaskRoom;
 use super::rows::{self, clean, to_json};
 use super::tasks::{Activity, IfThere, NewTask};
 use super::{ExecutorBeat, ExecutorEnd, ExecutorStore, Result, Scope, Signer, SqlStore, StoreError, StoreErrorKind};
@@ -119,30 +120,18 @@ impl SqlStore {
         let names: Vec<&str> = register.handlers.iter().map(|handler| handler.name.as_str()).collect();
         let (tags, handlers) = (to_json(ACTION, &register.tags)?, to_json(ACTION, &names)?);
         let tx = self.begin(ACTION).await?;
-        let known = Sql::new(
-            self.backend,
-            "SELECT id, tags, handlers, address, description, gone_at, register_signed_at FROM executor WHERE \
-             app_id = {1} AND instance = {2} AND tenant_id = {3}",
-        );
-        let key = [app_id.into(), register.instance.clone().into(), tenant_id.into()];
-        let known: Vec<(i64, [String; 4], i64, i64)> = tx
-            .query(&known, key, |row| {
-                let text = |at| row.try_get_by_index::<String>(at);
-                let described = [text(1)?, text(2)?, text(3)?, text(4)?];
-                Ok((row.try_get_by_index(0)?, described, row.try_get_by_index(5)?, row.try_get_by_index(6)?))
-            })
-            .await?;
-        if known.iter().any(|(.., last)| signed_at <= *last && *last <= now + AHEAD_MS) {
+        let known = self.process(&tx, scope, &register.instance).await?;
+        if known.as_ref().is_some_and(|known| signed_at <= known.signed_at && known.signed_at <= now + AHEAD_MS) {
             return Err(outdated(ACTION));
         }
         let described = [tags.clone(), handlers.clone(), register.address.clone(), clean(&register.description)];
         let (id, news, gone_at) = known
-            .first()
-            .map_or_else(|| (new_id(), true, 0), |(id, before, gone_at, _)| (*id, *before != described, *gone_at));
+            .as_ref()
+            .map_or_else(|| (new_id(), true, 0), |known| (known.id, known.described != described, known.gone_at));
         let [_, _, address, description] = described;
         let place = || [tenant_id.into(), app_id.into(), address.clone().into(), id.into()];
         let others = "tenant_id = {1} AND app_id = {2} AND address = {3} AND id <> {4} AND gone_at = 0";
-        if known.is_empty() {
+        if known.is_none() {
             // The address belongs to one process: whoever listened there before is gone.
             let replace = format!("UPDATE executor SET gone_at = {{5}}, draining = 1 WHERE {others}");
             let [tenant, app, at, me] = place();
@@ -155,7 +144,7 @@ impl SqlStore {
                 return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
             }
         }
-        if known.is_empty() {
+        if known.is_none() {
             let insert = Sql::new(
                 self.backend,
                 "INSERT INTO executor (id, tenant_id, app_id, instance, address, host_name, pid, version, description, \
@@ -208,15 +197,40 @@ impl SqlStore {
             )
             .await?;
         }
-        if news {
-            self.register_handlers(&tx, scope, &register.handlers, new_id, now).await?;
-        }
+        let left_out =
+            if news { self.register_handlers(&tx, scope, &register.handlers, new_id, now).await? } else { Vec::new() };
         tx.commit().await?;
+        say_what_was_left_out(scope, &left_out);
         Ok(id)
     }
 
+    /// A process of the app that has registered before.
+    async fn process(
+        &self,
+        tx: &super::connect::Transaction<'_>,
+        scope: Scope,
+        instance: &str,
+    ) -> Result<Option<Process>> {
+        let sql = Sql::new(
+            self.backend,
+            "SELECT id, tags, handlers, address, description, gone_at, register_signed_at FROM executor WHERE \
+             app_id = {1} AND instance = {2} AND tenant_id = {3}",
+        );
+        let found = tx.query(&sql, [scope.app_id.into(), instance.into(), scope.tenant_id.into()], |row| {
+            let text = |at| row.try_get_by_index::<String>(at);
+            Ok(Process {
+                id: row.try_get_by_index(0)?,
+                described: [text(1)?, text(2)?, text(3)?, text(4)?],
+                gone_at: row.try_get_by_index(5)?,
+                signed_at: row.try_get_by_index(6)?,
+            })
+        });
+        Ok(found.await?.pop())
+    }
+
     /// A handler seen for the first time makes a stopped task; one seen before does not, even if
-    /// its task was deleted since.
+    /// its task was deleted since. Answers those whose tasks do not fit into the tenant's quota:
+    /// they are as if not seen.
     async fn register_handlers(
         &self,
         tx: &super::connect::Transaction<'_>,
@@ -224,7 +238,7 @@ impl SqlStore {
         handlers: &[HandlerInfo],
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
-    ) -> Result<()> {
+    ) -> Result<Vec<String>> {
         let Scope { tenant_id, app_id } = scope;
         let known = Sql::new(self.backend, "SELECT name FROM handler WHERE tenant_id = {1} AND app_id = {2}");
         let known: HashSet<String> = tx
@@ -232,6 +246,14 @@ impl SqlStore {
             .await?
             .into_iter()
             .collect();
+        let new: Vec<&HandlerInfo> = handlers.iter().filter(|handler| !known.contains(&handler.name)).collect();
+        let mut left_out = Vec::new();
+        if new.is_empty() {
+            return Ok(left_out);
+        }
+        let quota = self.task_room(tx, tenant_id).await?;
+        let mut room = quota.as_ref().map_or(i64::MAX, |TaskRoom { most, used, .. }| most - used);
+        let has_task = if quota.is_some() { self.names_of_tasks(tx, scope, &new).await? } else { HashSet::new() };
         let insert_handler = Sql::new(
             self.backend,
             &format!(
@@ -239,15 +261,65 @@ impl SqlStore {
                 or_ignore(self.backend, "tenant_id, app_id, name")
             ),
         );
-        for handler in handlers.iter().filter(|handler| !known.contains(&handler.name)) {
+        for handler in new {
             let name = handler.name.clone();
+            if !has_task.contains(&name) {
+                if room <= 0 {
+                    left_out.push(name);
+                    continue;
+                }
+                room -= 1;
+            }
             let values = [new_id().into(), tenant_id.into(), app_id.into(), name.clone().into(), now.into()];
             tx.execute(&insert_handler, values).await?;
             let task = NewTask { id: new_id(), scope, spec: defaults_of(handler), activity: Activity::default() };
             self.insert_task(tx, &task, now, IfThere::Leave).await?;
         }
-        Ok(())
+        Ok(left_out)
     }
+
+    /// Which of these handlers' names an app has tasks of.
+    async fn names_of_tasks(
+        &self,
+        tx: &super::connect::Transaction<'_>,
+        Scope { tenant_id, app_id }: Scope,
+        handlers: &[&HandlerInfo],
+    ) -> Result<HashSet<String>> {
+        let sql = Sql::new(
+            self.backend,
+            &format!(
+                "SELECT t.name FROM {} JOIN task t ON t.tenant_id = {{2}} AND t.app_id = {{3}} AND t.name = v.n_name",
+                dialect::rows(self.backend, 1, &[("name", Kind::Text)])
+            ),
+        );
+        let names: Vec<[&str; 1]> = handlers.iter().map(|handler| [handler.name.as_str()]).collect();
+        let names = to_json("register an executor", &names)?;
+        let found = tx.query(&sql, [names.into(), tenant_id.into(), app_id.into()], |row| row.try_get_by_index(0));
+        Ok(found.await?.into_iter().collect())
+    }
+}
+
+fn say_what_was_left_out(scope: Scope, handlers: &[String]) {
+    if !handlers.is_empty() {
+        tracing::warn!(
+            tenant = scope.tenant_id,
+            app = scope.app_id,
+            handlers = handlers.join(", "),
+            "no tasks made for new handlers: the tenant has as many as it may (its quota max_tasks); the next process \
+             that registers them asks again"
+        );
+    }
+}
+
+/// A process as it last registered.
+struct Process {
+    id: i64,
+    /// Tags, handlers, address, description.
+    described: [String; 4],
+    /// ms; 0 while it is there.
+    gone_at: i64,
+    /// By its clock, ms.
+    signed_at: i64,
 }
 
 fn outdated(action: &'static str) -> StoreError {

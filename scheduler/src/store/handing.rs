@@ -61,7 +61,7 @@ impl HandStore for SqlStore {
 
 type ChangeRow = (i64, i64, i16, i64, i32, &'static str, Option<String>, i64, i64);
 
-fn change_row(change: &Change) -> ChangeRow {
+pub(super) fn change_row(change: &Change) -> ChangeRow {
     (
         change.id,
         change.version,

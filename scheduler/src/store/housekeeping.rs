@@ -1,8 +1,8 @@
 //! Retention in bounded batches: a long DELETE would hold locks and fill the undo log.
 
-use super::dialect::Sql;
+use super::dialect::{Sql, or_ignore};
 use super::rows::to_json;
-use super::{HousekeepingStore, Result, SqlStore};
+use super::{HousekeepingStore, Purged, Result, SqlStore};
 use crate::domain::IdSource;
 use async_trait::async_trait;
 
@@ -27,6 +27,45 @@ impl HousekeepingStore for SqlStore {
             }
         }
         Ok(ids.len() as u64)
+    }
+
+    async fn retentions(&self) -> Result<Vec<i32>> {
+        let sql = Sql::new(self.backend, "SELECT DISTINCT retain_days FROM tenant WHERE retain_days > 0 ORDER BY 1");
+        let mut days = vec![0];
+        let read = self.query("read how long logs are kept", &sql, [], |row| row.try_get_by_index::<i32>(0));
+        days.extend(read.await?);
+        Ok(days)
+    }
+
+    async fn purge_of(&self, days: i32, before: i64, limit: u64) -> Result<Purged> {
+        const ACTION: &str = "delete old task logs of tenants";
+        let cursor = Sql::new(self.backend, "SELECT seen FROM purge_cursor WHERE id = {1}");
+        let key = i64::from(days);
+        let seen: Vec<i64> = self.query(ACTION, &cursor, [key.into()], |row| row.try_get_by_index(0)).await?;
+        let after = seen.first().copied().unwrap_or(0);
+        let first_kept = IdSource::first_at(before);
+        let values = [after.into(), first_kept.into(), limit.into(), days.into(), before.into()];
+        let looked: Vec<(i64, i32)> = self
+            .query(ACTION, &self.sql.purge_look, values, |row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?)))
+            .await?;
+        let Some((last, _)) = looked.last().copied() else { return Ok(Purged::default()) };
+        let old: Vec<[i64; 1]> = looked.iter().filter(|(_, is_old)| *is_old == 1).map(|(id, _)| [*id]).collect();
+        if !old.is_empty() {
+            let ids = to_json(ACTION, &old)?;
+            self.execute(ACTION, &self.sql.purge_delete, [ids.clone().into()]).await?;
+            for beside in &self.sql.purge_beside_these {
+                self.execute(ACTION, beside, [ids.clone().into()]).await?;
+            }
+        }
+        let update = Sql::new(self.backend, "UPDATE purge_cursor SET seen = {2} WHERE id = {1}");
+        if self.execute(ACTION, &update, [key.into(), last.into()]).await? == 0 {
+            let insert = Sql::new(
+                self.backend,
+                &format!("INSERT INTO purge_cursor (id, seen) VALUES ({{1}}, {{2}}) {}", or_ignore(self.backend, "id")),
+            );
+            self.execute(ACTION, &insert, [key.into(), last.into()]).await?;
+        }
+        Ok(Purged { deleted: old.len() as u64, is_more: looked.len() as u64 == limit })
     }
 
     async fn purge_members(&self, before: i64) -> Result<u64> {

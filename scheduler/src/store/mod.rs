@@ -33,12 +33,15 @@ mod migrate;
 mod outcome;
 mod permits;
 mod planning;
+mod quotas;
+mod rates;
 mod roles;
 mod rows;
 mod rules;
 mod sessions;
 mod sql;
 mod starting;
+mod statistics;
 mod task_columns;
 mod tasks;
 mod tenants;
@@ -47,26 +50,29 @@ mod users;
 pub use audit::AuditFilter;
 pub use calendars::CalendarView;
 pub use connect::{DatabaseSettings, SqlStore, place};
-pub use error::{StoreError, StoreErrorKind};
+pub use error::{STORE_ERRORS, StoreError, StoreErrorKind};
 pub use keys::{KeyUse, KeyView, KeyWords, SigningKey};
 pub use logs::{LogFilter, LogPage, LogView, ShardCounts};
+pub use quotas::{DELAYED_MAX, QuotaUse, TaskRoom};
 pub use roles::RoleView;
 pub use rules::ExecutorRule;
 pub use sessions::{SessionView, TokenView};
 pub use starting::{NewRun, StartedRun};
+pub use statistics::{Counted, Counting, FiguresFilter, Part, STATISTICS_LEASE_MS, StatisticsStore};
 pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent};
 pub use tenants::{AppFilter, AppView, TenantView};
 pub use users::{GrantView, NewGrant, UserFilter, UserRow, UserView};
 
 use crate::domain::failure::{self, Attempt};
-use crate::domain::permit::Ask;
+use crate::domain::permit::{Ask, Limit};
 use crate::domain::plan::Plan;
+use crate::domain::rate::{self, Place};
 use crate::domain::routing::{Use, UseChange};
 use crate::domain::rules::Rules;
 use crate::domain::{Executor, Origin, Reason, Run, Status, Task};
 use async_trait::async_trait;
 use carillon_protocol::{Register, RunKey, RunResult};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Result of everything in this room.
 pub type Result<T> = std::result::Result<T, StoreError>;
@@ -87,6 +93,7 @@ pub trait Store:
     + FollowStore
     + ExecutorStore
     + HousekeepingStore
+    + StatisticsStore
 {
 }
 
@@ -102,6 +109,7 @@ impl<T> Store for T where
         + FollowStore
         + ExecutorStore
         + HousekeepingStore
+        + StatisticsStore
 {
 }
 
@@ -151,8 +159,10 @@ pub struct NodeState {
 pub enum LeaseName {
     /// Writing task logs ahead.
     Pregenerate,
-    /// Retention and statistics.
+    /// Retention.
     Housekeeping,
+    /// Statistics.
+    Statistics,
 }
 
 impl LeaseName {
@@ -162,6 +172,7 @@ impl LeaseName {
         match self {
             Self::Pregenerate => "pregenerate",
             Self::Housekeeping => "housekeeping",
+            Self::Statistics => "statistics",
         }
     }
 }
@@ -351,6 +362,42 @@ impl Change {
             ..Self::of(run, next.status, reason)
         }
     }
+
+    /// The step with which a run waits for its place at `due_time` (ms) in the rate of a tenant that
+    /// may have `per_minute` fires in a minute.
+    #[must_use]
+    pub fn delayed(ask: &rate::Ask, due_time: i64, per_minute: i32) -> Self {
+        Self {
+            id: ask.id,
+            version: ask.version,
+            to: ask.back_to,
+            due_time,
+            failures: ask.failures,
+            reason: Reason::OverQuota,
+            message: format!(
+                "delayed by {} ms: the tenant may have {per_minute} fires in a minute (its quota max_fires_per_minute)",
+                due_time - ask.at
+            ),
+            started_at: 0,
+            finished_at: 0,
+        }
+    }
+
+    /// The step of a run that waits for its place and has changed it with a more urgent one.
+    #[must_use]
+    pub fn overtaken(run: &rate::Waiting) -> Self {
+        Self {
+            id: run.id,
+            version: run.version,
+            to: Status::Init,
+            due_time: run.due_time,
+            failures: run.failures,
+            reason: Reason::OverQuota,
+            message: "a more urgent run of the tenant took its place (quota max_fires_per_minute)".to_owned(),
+            started_at: 0,
+            finished_at: 0,
+        }
+    }
 }
 
 /// One run to hand to one executor.
@@ -385,13 +432,22 @@ pub trait HandStore: Send + Sync {
 /// remembers.
 #[async_trait]
 pub trait PermitStore: Send + Sync {
-    /// Gives permits in the order of `asks`, as far as their bounds go; answers the ids that have
-    /// one now. A permit counts while its run is DISPATCHED, or QUEUED with the asked version. What
-    /// asks in order and gets none is noted: no later run of its task gets one before it, as long
-    /// as it is QUEUED with that version.
-    async fn acquire(&self, asks: &[Ask]) -> Result<HashSet<i64>>;
+    /// Gives permits in the order of `asks`, as far as their bounds go; answers the ids that get
+    /// none, with what holds them up. A permit counts while its run is DISPATCHED, or QUEUED with
+    /// the asked version. What asks in order and gets none is noted: no later run of its task gets
+    /// one before it, as long as it is QUEUED with that version.
+    async fn acquire(&self, asks: &[Ask]) -> Result<HashMap<i64, Limit>>;
     /// Gives permits of runs back that did not go out after all; they wait again.
     async fn release(&self, ids: &[i64]) -> Result<()>;
+    /// Notes on QUEUED rows that still have this version what they wait for, beside (id, version),
+    /// where they say nothing yet. The version stays: nothing was decided.
+    async fn note_waits(&self, waits: &[(i64, i64, Reason)]) -> Result<()>;
+    /// In one transaction: takes places in the rates of the runs' tenants, in the order of `asks`,
+    /// and puts those back that have a later one: due then, [`Reason::OverQuota`]. Answers what each
+    /// got. The quota is the one that stands in the database, whatever the caller has heard of. A run
+    /// that would wait changes places with the first less urgent one that waits (INIT, and without a
+    /// time-out for waiting).
+    async fn pace(&self, asks: &[rate::Ask], now: i64) -> Result<Vec<Place>>;
     /// DISPATCHED runs of these tasks that hold permits.
     async fn holders(&self, tasks: &[i64]) -> Result<Vec<HandedRun>>;
     /// How often and when these tasks used each executor's address.
@@ -606,12 +662,28 @@ pub struct ExecutorEnd {
     pub gone_at: i64,
 }
 
+/// What a look of retention did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Purged {
+    /// Logs deleted.
+    pub deleted: u64,
+    /// Whether older ones are left to look at.
+    pub is_more: bool,
+}
+
 /// Asked by `housekeeping/`.
 #[async_trait]
 pub trait HousekeepingStore: Send + Sync {
-    /// Deletes ended logs and stale results older than `before` (ms), at most `limit` of each;
-    /// answers how many.
+    /// For how many days tenants keep their logs, each number once: 0 is the node's default, and
+    /// always among them.
+    async fn retentions(&self) -> Result<Vec<i32>>;
+    /// Deletes ended logs, of whatever tenant, and stale results older than `before` (ms), at most
+    /// `limit` of each; answers how many logs.
     async fn purge(&self, before: i64, limit: u64) -> Result<u64>;
+    /// Looks at the next `limit` logs that are older than `before` (ms), from where the last look
+    /// for these `days` ended, and deletes the ended ones of tenants that keep theirs so long.
+    /// What has not ended is left to [`HousekeepingStore::purge`].
+    async fn purge_of(&self, days: i32, before: i64, limit: u64) -> Result<Purged>;
     /// Deletes executors and nodes gone since before `before` (ms).
     async fn purge_members(&self, before: i64) -> Result<u64>;
 }

@@ -10,7 +10,9 @@
 use super::connect::{Transaction, retrying};
 use super::rows::to_json;
 use super::{PermitStore, Result, SqlStore};
-use crate::domain::permit::{Ask, Held, grant};
+use crate::domain::Reason;
+use crate::domain::permit::{Ask, Held, Limit, grant};
+use crate::domain::rate::{self, Place};
 use crate::domain::routing::{Use, UseChange};
 use async_trait::async_trait;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -19,9 +21,9 @@ const ACTION: &str = "give permits";
 
 #[async_trait]
 impl PermitStore for SqlStore {
-    async fn acquire(&self, asks: &[Ask]) -> Result<HashSet<i64>> {
+    async fn acquire(&self, asks: &[Ask]) -> Result<HashMap<i64, Limit>> {
         if asks.is_empty() {
-            return Ok(HashSet::new());
+            return Ok(HashMap::new());
         }
         retrying(|| self.acquire_once(asks)).await
     }
@@ -29,6 +31,16 @@ impl PermitStore for SqlStore {
     async fn release(&self, ids: &[i64]) -> Result<()> {
         let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
         self.execute(ACTION, &self.sql.permit_back, [ids.into()]).await.map(drop)
+    }
+
+    async fn note_waits(&self, waits: &[(i64, i64, Reason)]) -> Result<()> {
+        const ACTION: &str = "note what runs wait for";
+        let rows: Vec<_> = waits.iter().map(|(id, version, reason)| (id, version, reason.as_str())).collect();
+        self.execute(ACTION, &self.sql.note_waits, [to_json(ACTION, &rows)?.into()]).await.map(drop)
+    }
+
+    async fn pace(&self, asks: &[rate::Ask], now: i64) -> Result<Vec<Place>> {
+        self.pace_all(asks, now).await
     }
 
     async fn holders(&self, tasks: &[i64]) -> Result<Vec<super::HandedRun>> {
@@ -71,7 +83,7 @@ impl PermitStore for SqlStore {
 }
 
 impl SqlStore {
-    async fn acquire_once(&self, asks: &[Ask]) -> Result<HashSet<i64>> {
+    async fn acquire_once(&self, asks: &[Ask]) -> Result<HashMap<i64, Limit>> {
         let bounded = |id: fn(&Ask) -> (i64, Option<i32>)| -> BTreeSet<i64> {
             asks.iter().map(id).filter(|(_, bound)| bound.is_some()).map(|(id, _)| id).collect()
         };
@@ -104,23 +116,23 @@ impl SqlStore {
             let read = |row: &sea_orm::QueryResult| row.try_get_by_index(0);
             known = tx.query(&self.sql.permit_waits, [own.into()], read).await?.into_iter().collect();
         }
-        let granted: HashSet<i64> =
-            grant(asks, held).into_iter().filter_map(|place| asks.get(place)).map(|ask| ask.id).collect();
+        let verdicts = asks.iter().zip(grant(asks, held));
+        let held_up: HashMap<i64, Limit> = verdicts.filter_map(|(ask, limit)| Some((ask.id, limit?))).collect();
         let row = |ask: &Ask| {
-            let version = if granted.contains(&ask.id) { ask.version } else { -ask.version };
+            let version = if held_up.contains_key(&ask.id) { -ask.version } else { ask.version };
             (ask.id, ask.tenant_id, ask.app_id, ask.task_id, version)
         };
-        let is_news = |ask: &&Ask| granted.contains(&ask.id) || (ask.in_order && !known.contains(&ask.id));
+        let is_news = |ask: &&Ask| !held_up.contains_key(&ask.id) || (ask.in_order && !known.contains(&ask.id));
         let rows: Vec<_> = asks.iter().filter(is_news).map(row).collect();
         if rows.is_empty() {
             tx.rollback().await?;
-            return Ok(granted);
+            return Ok(held_up);
         }
         let ids = to_json(ACTION, &rows.iter().map(|row| [row.0]).collect::<Vec<_>>())?;
         tx.execute(&self.sql.permit_drop, [ids.into()]).await?;
         tx.execute(&self.sql.permit_insert, [to_json(ACTION, &rows)?.into()]).await?;
         tx.commit().await?;
-        Ok(granted)
+        Ok(held_up)
     }
 
     /// Whoever gives permits of a task, app or tenant holds its row until the commit.

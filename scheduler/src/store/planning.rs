@@ -37,6 +37,13 @@ impl PlanStore for SqlStore {
 }
 
 impl SqlStore {
+    /// The earliest fire that is not written yet, of all tasks, ms; far away when there is none.
+    pub async fn watermark(&self) -> Result<i64> {
+        let read = |row: &sea_orm::QueryResult| row.try_get_by_index::<Option<i64>>(0);
+        let earliest = self.query("read the watermark", &self.sql.watermark, [], read).await?;
+        Ok(earliest.first().copied().flatten().unwrap_or(NEVER))
+    }
+
     /// Moves a watermark back to `first`, if it lies beyond.
     pub(super) async fn move_back(&self, id: i64, revision: i64, first: i64, now: i64) -> Result<()> {
         // Both take the watermark before that is set: MySQL assigns left to right.
@@ -89,6 +96,9 @@ impl SqlStore {
         if !fires.is_empty() {
             tx.execute(&self.sql.insert_fires, [to_json(ACTION, &fires)?.into()]).await?;
         }
+        let written = plans.iter().filter(|plan| moved.contains(&plan.task_id)).flat_map(|plan| &plan.fires);
+        let written: Vec<i64> = written.map(|fire| fire.fire_time).collect();
+        self.note_past_runs(&tx, &written, now).await?;
         let watched = fires_of(&|plan| plan.follow_up);
         if !watched.is_empty() {
             tx.execute(&self.sql.watch_fires, [to_json(ACTION, &watched)?.into()]).await?;

@@ -61,6 +61,7 @@ pub fn run(row: &QueryResult) -> std::result::Result<Run, DbErr> {
         priority: row.try_get_by_index(18)?,
         executor_id: row.try_get_by_index(19)?,
         queued_at: row.try_get_by_index(20)?,
+        is_paced: false,
     })
 }
 

@@ -19,12 +19,10 @@ impl RuleStore for SqlStore {
         const ACTION: &str = "read the rules";
         // The version first: a change that comes in between is read again.
         let version = self.rule_version().await?;
-        let bounds = |table: &str| {
-            Sql::new(self.backend, &format!("SELECT id, max_concurrent FROM {table} WHERE max_concurrent > 0"))
-        };
+        let bounded = Sql::new(self.backend, "SELECT id, max_concurrent FROM app WHERE max_concurrent > 0");
         let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
-        let apps = self.query(ACTION, &bounds("app"), [], read).await?.into_iter().collect();
-        let tenants = self.query(ACTION, &bounds("tenant"), [], read).await?.into_iter().collect();
+        let apps = self.query(ACTION, &bounded, [], read).await?.into_iter().collect();
+        let tenants = self.bounded_tenants(ACTION).await?;
         let mut rules = Rules { version, apps, tenants, ..Rules::default() };
         let windows = Sql::new(
             self.backend,
@@ -76,15 +74,6 @@ pub struct ExecutorRule {
 }
 
 impl SqlStore {
-    /// Bounds the runs at once of a tenant; 0 is no bound.
-    pub async fn bound_tenant(&self, tenant_id: i64, max_concurrent: i32) -> Result<()> {
-        let sql = Sql::new(self.backend, "UPDATE tenant SET max_concurrent = {2} WHERE id = {1}");
-        let tx = self.begin("bound a tenant").await?;
-        self.bump_rules(&tx).await?;
-        tx.execute(&sql, [tenant_id.into(), max_concurrent.into()]).await?;
-        tx.commit().await
-    }
-
     /// Adds a maintenance window to its tenant.
     pub async fn add_window(&self, window: &MaintenanceWindow, now: i64) -> Result<()> {
         const ACTION: &str = "add a maintenance window";

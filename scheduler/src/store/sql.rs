@@ -25,6 +25,7 @@ pub struct Statements {
     pub tasks: Sql,
     pub move_watermarks: Sql,
     pub moved_tasks: Sql,
+    pub watermark: Sql,
     pub insert_fires: Sql,
     pub take_over_fires: Sql,
     pub watch_fires: Sql,
@@ -58,6 +59,14 @@ pub struct Statements {
     pub permit_back: Sql,
     pub permit_insert: Sql,
     pub permit_holders: Sql,
+    pub note_waits: Sql,
+    pub rate_lock: Sql,
+    pub rate_insert: Sql,
+    pub rates: Sql,
+    pub rate_write: Sql,
+    pub rate_line: Sql,
+    pub over_quota: Sql,
+    pub ask_anew: Sql,
     pub uses: Sql,
     pub use_insert: Sql,
     pub use_add: Sql,
@@ -97,6 +106,9 @@ pub struct Statements {
     pub purge_delete: Sql,
     pub purge_stale: Sql,
     pub purge_beside: [Sql; 4],
+    pub statistics: super::statistics::Statements,
+    pub purge_look: Sql,
+    pub purge_beside_these: [Sql; 4],
     // tasks
     pub parents_of_tasks: Sql,
     pub names_of_tasks: Sql,
@@ -222,6 +234,7 @@ impl Statements {
                  AND (v.n_follow_up = 1 OR t.children = 0)",
                 rows(backend, 1, MARK)
             )),
+            watermark: sql("SELECT MIN(next_fire_at) FROM task"),
             insert_fires: sql(&format!(
                 "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, \
                  bucket, fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, \
@@ -385,6 +398,46 @@ impl Statements {
                  WHERE +l.status = {DISPATCHED}",
                 rows(backend, 1, ID)
             )),
+            note_waits: from(
+                "task_log",
+                "reason = v.n_reason",
+                &[("id", Kind::Big), ("version", Kind::Big), ("reason", Kind::Text)],
+                &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status = {QUEUED} AND l.reason = ''"),
+            ),
+            rate_lock: from("tenant_rate", "turn = l.turn + 1", ID, "l.id = v.n_id"),
+            rate_insert: sql(&format!(
+                "INSERT INTO tenant_rate (id, turn, places) SELECT v.n_id, 0, '{{}}' FROM {} WHERE 1 = 1 {}",
+                rows(backend, 1, ID),
+                or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = tenant_rate.id")
+            )),
+            rates: sql(&format!(
+                "SELECT r.id, t.max_fires_per_minute, r.places FROM {} JOIN tenant_rate r ON r.id = v.n_id \
+                 JOIN tenant t ON t.id = r.id",
+                rows(backend, 1, ID)
+            )),
+            rate_write: from(
+                "tenant_rate",
+                "places = v.n_places",
+                &[("id", Kind::Big), ("places", Kind::Text)],
+                "l.id = v.n_id",
+            ),
+            // Who waits only so long keeps his place. (A tenant has more logs than wait at a time.)
+            rate_line: sql(&format!(
+                "SELECT l.id, l.version, l.failures, l.priority, l.due_time FROM task_log l {}JOIN task t ON t.id = l.task_id \
+                 WHERE l.status = {INIT} AND l.due_time > {{3}} AND l.due_time < {{4}} AND l.tenant_id = {{1}} AND \
+                 l.priority < {{2}} AND l.reason = 'over_quota' AND t.wait_timeout_ms = 0 ORDER BY l.due_time LIMIT {{5}}",
+                by_due_time(backend)
+            )),
+            over_quota: sql(&format!(
+                "SELECT l.id FROM task_log l WHERE l.status IN ({INIT}, {RETRY}) AND +l.tenant_id = {{1}} AND \
+                 l.reason = 'over_quota' LIMIT {{2}}"
+            )),
+            ask_anew: from(
+                "task_log",
+                "due_time = CASE WHEN l.fire_time > {2} THEN l.fire_time ELSE {2} END, reason = '', version = l.version + 1",
+                ID,
+                &format!("l.id = v.n_id AND +l.status IN ({INIT}, {RETRY}) AND l.reason = 'over_quota'"),
+            ),
             uses: sql(&format!(
                 "SELECT task_id, address, uses, last_use FROM routing_use WHERE task_id IN {}",
                 in_rows(1)
@@ -576,6 +629,15 @@ impl Statements {
                     "DELETE FROM run_key WHERE log_id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = run_key.log_id)",
                 ),
             ],
+            statistics: super::statistics::Statements::new(backend),
+            // By the logs' own order, whatever a tenant has among them.
+            purge_look: sql(&format!(
+                "SELECT l.id, CASE WHEN t.retain_days = {{4}} AND l.status >= {SUCCEEDED} AND l.finished_at < {{5}} THEN 1 \
+                 ELSE 0 END FROM task_log l LEFT JOIN tenant t ON t.id = l.tenant_id WHERE l.id > {{1}} AND l.id < {{2}} \
+                 ORDER BY l.id LIMIT {{3}}"
+            )),
+            purge_beside_these: [("follow_up", "id"), ("permit", "id"), ("backfill_run", "id"), ("run_key", "log_id")]
+                .map(|(table, key)| sql(&format!("DELETE FROM {table} WHERE {key} IN {}", in_rows(1)))),
             parents_of_tasks: sql(&format!(
                 "SELECT p.child_id, t.app_id, t.name, a.name, p.on_outcome FROM {} JOIN task_parent p ON p.child_id = v.n_id \
                  JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id ORDER BY p.child_id, p.id",
@@ -654,11 +716,16 @@ const BEAT_OF: &str = "id = {1} AND instance = {2} AND tenant_id = {3} AND app_i
 /// one row in two hundred, for which it reads and sorts everything that is due.
 const IN_SHARE: &str = " AND CASE WHEN l.bucket % {3} = {4} THEN 1 = 1 ELSE 1 = 0 END";
 
+/// Makes MariaDB and MySQL read task logs by state and due time.
+fn by_due_time(backend: DatabaseBackend) -> &'static str {
+    if backend == DatabaseBackend::MySql { "FORCE INDEX (task_log_due_tenant) " } else { "" }
+}
+
 /// One ordered index range for each of the two states and each filter, each cut at the limit,
 /// instead of one sort over all. MariaDB would read past the instant (by the state alone) when
 /// much of what is written is due, unless it is told to use the index as a range.
 fn claimable(backend: DatabaseBackend, filters: &[&str]) -> String {
-    let index = if backend == DatabaseBackend::MySql { "FORCE INDEX (task_log_due_tenant) " } else { "" };
+    let index = by_due_time(backend);
     let parts = [RETRY, INIT].iter().flat_map(|status| filters.iter().map(move |filter| (status, filter)));
     let parts = parts.enumerate().map(|(at, (status, filter))| {
         format!(

@@ -11,6 +11,7 @@ use super::{HandedRun, Result, Scope, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
 use crate::domain::{Reach, Reason, Status};
 use sea_orm::{DbErr, QueryResult, Value};
+use std::collections::BTreeMap;
 
 /// Whether a task fires by itself, and why not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -147,6 +148,14 @@ impl SqlStore {
 
     async fn apply_tasks_once(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
         let tx = self.begin("change tasks").await?;
+        // By tenant, in one order for everybody.
+        let mut by_tenant: BTreeMap<i64, usize> = BTreeMap::new();
+        for task in new {
+            *by_tenant.entry(task.scope.tenant_id).or_default() += 1;
+        }
+        for (tenant_id, count) in by_tenant {
+            self.refuse_too_many_tasks(&tx, tenant_id, count).await?;
+        }
         for task in new {
             self.insert_task(&tx, task, now, IfThere::Refuse).await?;
         }

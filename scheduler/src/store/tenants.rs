@@ -131,8 +131,10 @@ impl SqlStore {
                 let sql = Sql::new(self.backend, &format!("DELETE FROM {table} WHERE tenant_id = {{1}}"));
                 tx.execute(&sql, [id.into()]).await?;
             }
-            let sql = Sql::new(self.backend, "DELETE FROM tenant WHERE id = {1}");
-            tx.execute(&sql, [id.into()]).await?;
+            for table in ["tenant_rate", "tenant"] {
+                let sql = Sql::new(self.backend, &format!("DELETE FROM {table} WHERE id = {{1}}"));
+                tx.execute(&sql, [id.into()]).await?;
+            }
             tx.commit().await
         })
         .await

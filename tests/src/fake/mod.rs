@@ -259,6 +259,7 @@ pub fn result(key: RunKey, status: RunStatus) -> RunResult {
         output: String::new(),
         started_at: now,
         finished_at: now,
+        due_time: 0,
     }
 }
 

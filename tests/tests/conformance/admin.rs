@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use carillon::domain::Reach;
+use carillon::domain::quota::Quotas;
 use carillon::store::{
     LogFilter, LogView, NewRun, NewTask, Result, Scope, SqlStore, StartedRun, TaskChange, TaskFilter, TaskView, Unsent,
 };
@@ -16,6 +17,8 @@ pub trait Admin: Send + Sync {
     async fn make_app(&self, ids: [i64; 2], tenant: &str, app: &str) -> Scope;
     /// Makes, edits, starts and stops tasks, all or none.
     async fn apply(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>>;
+    /// Gives a tenant other quotas.
+    async fn set_quotas(&self, tenant_id: i64, to: &Quotas, now: i64);
     /// Looks at a task.
     async fn task(&self, id: i64) -> Option<TaskView>;
     /// Every task of a tenant with that name.
@@ -50,6 +53,10 @@ impl Admin for SqlAdmin {
 
     async fn apply(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
         self.store.apply_tasks(new, changes, now).await
+    }
+
+    async fn set_quotas(&self, tenant_id: i64, to: &Quotas, now: i64) {
+        self.store.set_quotas(tenant_id, None, to, now).await.unwrap();
     }
 
     async fn task(&self, id: i64) -> Option<TaskView> {
@@ -103,6 +110,10 @@ impl Admin for ModelStore {
 
     async fn apply(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
         self.apply_tasks(new, changes, now).await
+    }
+
+    async fn set_quotas(&self, tenant_id: i64, to: &Quotas, now: i64) {
+        self.set_quotas(tenant_id, to, now).await.unwrap();
     }
 
     async fn task(&self, id: i64) -> Option<TaskView> {

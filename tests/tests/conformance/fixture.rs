@@ -53,7 +53,15 @@ impl World {
 
     /// Over a fresh database, and the store itself.
     pub async fn sql_with_store(kind: Kind) -> (Self, SqlStore) {
-        let database = Database::fresh(kind).await;
+        Self::on(&Database::fresh(kind).await).await
+    }
+
+    /// Over a database that may have rows already.
+    pub async fn over_database(database: &Database) -> Self {
+        Self::on(database).await.0
+    }
+
+    async fn on(database: &Database) -> (Self, SqlStore) {
         let store = Arc::new(connect(&database.url).await);
         store.migrate().await.expect("migrate the fresh database");
         let rival = Arc::new(connect(&database.url).await);
@@ -252,6 +260,7 @@ pub fn success(run: &Run, attempt: i32) -> RunResult {
         output: "done".to_owned(),
         started_at: run.due_time + 1,
         finished_at: run.due_time + 2,
+        due_time: run.due_time,
     }
 }
 
@@ -260,7 +269,8 @@ pub fn ids(runs: &[Run]) -> Vec<i64> {
     runs.iter().map(|run| run.id).collect()
 }
 
-async fn connect(url: &str) -> SqlStore {
+/// A store on that database.
+pub async fn connect(url: &str) -> SqlStore {
     let settings = DatabaseSettings {
         url: url.to_owned(),
         max_connections: 4,

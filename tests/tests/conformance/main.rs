@@ -71,6 +71,7 @@ mod handing;
 mod shards;
 
 mod permits;
+mod quotas;
 mod rules;
 
 mod executors;
@@ -79,5 +80,6 @@ mod keys;
 mod lists;
 mod outcome;
 mod retention;
+mod statistics;
 
 mod random_steps;

@@ -1,17 +1,18 @@
 //! Permits of runs that may only run so many at once; what routing remembers; stops.
 
 use crate::fixture::{World, hand, ids, success};
-use carillon::domain::permit::{Ask, Bounds};
+use carillon::domain::permit::{Ask, Bounds, Limit};
 use carillon::domain::routing::{Use, UseChange};
 use carillon::domain::{Reason, Run, Status};
 use carillon::store::HandOver;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 cases!(
     a_bound_of_one_gives_one_permit_until_its_run_has_ended,
     a_permit_of_a_row_that_moved_on_does_not_count,
     bounds_of_app_and_tenant_hold_beside_the_tasks,
     two_that_ask_at_once_get_no_more_than_the_bound,
+    who_waits_learns_for_what_and_says_so,
     uses_add_up_and_keep_their_floor,
     fires_that_wait_too_long_are_found,
     a_stop_is_noted_once_and_found_until_the_run_has_ended,
@@ -32,8 +33,8 @@ async fn queued(world: &World, count: i64) -> Vec<Run> {
 
 async fn acquire(world: &World, runs: &[&Run], bounds: Bounds) -> Vec<i64> {
     let asks: Vec<Ask> = runs.iter().map(|run| ask(run, bounds)).collect();
-    let granted = world.store.acquire(&asks).await.unwrap();
-    runs.iter().map(|run| run.id).filter(|id| granted.contains(id)).collect()
+    let limits = world.store.acquire(&asks).await.unwrap();
+    runs.iter().map(|run| run.id).filter(|id| !limits.contains_key(id)).collect()
 }
 
 async fn a_bound_of_one_gives_one_permit_until_its_run_has_ended(world: World) {
@@ -85,9 +86,39 @@ async fn two_that_ask_at_once_get_no_more_than_the_bound(world: World) {
         let runs = queued(&world, 10).await;
         let asks: Vec<Ask> = runs.iter().map(|run| ask(run, two)).collect();
         let (mine, theirs) = tokio::join!(world.store.acquire(&asks[..5]), world.rival.acquire(&asks[5..]));
-        let granted: HashSet<i64> = mine.unwrap().union(&theirs.unwrap()).copied().collect();
-        assert_eq!(granted.len(), 2, "{granted:?}");
+        let (mine, theirs) = (mine.unwrap(), theirs.unwrap());
+        assert_eq!(mine.len() + theirs.len(), 8, "{mine:?} {theirs:?}");
     }
+}
+
+async fn who_waits_learns_for_what_and_says_so(world: World) {
+    let runs = queued(&world, 4).await;
+    let of = |task, app, tenant| Bounds { task, app, tenant };
+    let limit = async |run: &Run, bounds| world.store.acquire(&[ask(run, bounds)]).await.unwrap().get(&run.id).copied();
+    assert_eq!(limit(&runs[0], of(Some(1), Some(1), Some(1))).await, None);
+    assert_eq!(limit(&runs[1], of(None, None, Some(1))).await, Some(Limit::Tenant));
+    assert_eq!(limit(&runs[1], of(None, Some(1), Some(1))).await, Some(Limit::App));
+    assert_eq!(limit(&runs[1], of(Some(1), Some(1), Some(1))).await, Some(Limit::Task));
+    world.store.hand_over(1, &[hand(&runs[3], 100)], world.now).await.unwrap();
+    let stale = (runs[2].id, runs[2].version - 1, Reason::AppLimit);
+    let waits = [(runs[1].id, runs[1].version, Reason::TaskLimit), stale, (runs[3].id, 3, Reason::AppLimit)];
+    world.store.note_waits(&waits).await.unwrap();
+    world.store.note_waits(&[(runs[1].id, runs[1].version, Reason::TenantLimit)]).await.unwrap();
+    let seen: HashMap<i64, (Reason, i64)> = world
+        .rows(runs[0].task_id)
+        .await
+        .iter()
+        .map(|log| &log.handed.run)
+        .map(|r| (r.id, (r.reason, r.version)))
+        .collect();
+    assert_eq!(
+        seen[&runs[1].id],
+        (Reason::TaskLimit, runs[1].version),
+        "the first word stays, and so does the version"
+    );
+    assert_eq!((seen[&runs[2].id].0, seen[&runs[3].id].0), (Reason::None, Reason::None));
+    world.store.hand_over(1, &[hand(&runs[1], 100)], world.now).await.unwrap();
+    assert_eq!(world.row(&runs[1]).await.handed.run.reason, Reason::None);
 }
 
 async fn uses_add_up_and_keep_their_floor(world: World) {

@@ -2,6 +2,7 @@
 
 use crate::fixture::World;
 use carillon::domain::calendar::CalendarSpec;
+use carillon::domain::quota::Quotas;
 use carillon::domain::rules::{MaintenanceWindow, WindowAction};
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{Origin, Reach, Status};
@@ -21,7 +22,8 @@ databases!(
 async fn rules_are_read_when_they_change(world: World, store: SqlStore) {
     let before = store.rule_version().await.unwrap();
     let tenant = world.scope.tenant_id;
-    store.bound_tenant(tenant, 7).await.unwrap();
+    let seven = Quotas { max_concurrent: 7, ..Quotas::default() };
+    store.set_quotas(tenant, None, &seven, world.now).await.unwrap();
     let filter = AppFilter { id: Some(world.scope.app_id), limit: 1, ..AppFilter::default() };
     let app = store.list_apps(&Reach::tenant(tenant), &filter).await.unwrap().remove(0);
     store.edit_app(&app, &AppView { max_concurrent: 3, ..app.clone() }).await.unwrap();
@@ -39,16 +41,20 @@ async fn rules_are_read_when_they_change(world: World, store: SqlStore) {
     store.add_window(&open, world.now).await.unwrap();
     let rules = store.rules(world.now).await.unwrap();
     assert!(rules.version > before && rules.version == store.rule_version().await.unwrap());
-    assert_eq!(rules.tenants.get(&world.scope.tenant_id), Some(&7));
+    assert_eq!(rules.concurrent(world.scope.tenant_id), Some(7));
     assert_eq!(rules.apps.get(&world.scope.app_id), Some(&3));
     let found = rules.window_at(world.scope.tenant_id, world.now + 10).unwrap();
     assert_eq!((found.id, found.action, found.note.as_str()), (open.id, WindowAction::Postpone, "disks"));
     assert_eq!(store.windows(tenant, world.now).await.unwrap().len(), 1);
     store.drop_window(tenant, open.id).await.unwrap();
     assert_eq!(store.drop_window(tenant, open.id).await.unwrap_err().kind(), StoreErrorKind::NotFound);
-    store.bound_tenant(tenant, 0).await.unwrap();
+    store.set_quotas(tenant, None, &Quotas::default(), world.now).await.unwrap();
     let rules = store.rules(world.now).await.unwrap();
     assert!(rules.tenants.is_empty() && rules.windows.is_empty());
+    let refused = store.set_quotas(world.id(), None, &seven, world.now).await.unwrap_err();
+    assert_eq!(refused.kind(), StoreErrorKind::NotFound);
+    let stale = store.set_quotas(tenant, Some(1), &seven, world.now).await.unwrap_err();
+    assert_eq!(stale.kind(), StoreErrorKind::Conflict);
 }
 
 async fn executors_keep_what_a_person_said_of_their_address(world: World, store: SqlStore) {

@@ -63,6 +63,7 @@ async fn a_run_is_started_as_it_was_asked_for(world: World) {
         priority: 9,
         executor_id: 0,
         queued_at: 0,
+        is_paced: false,
     };
     assert_eq!((row.handed.run, row.message.as_str()), (expected, "for the books"));
 

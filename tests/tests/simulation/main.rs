@@ -16,13 +16,14 @@ mod tasks;
 mod turns;
 mod world;
 
+use carillon::domain::quota::Quotas;
 use faults::Planned;
 use promises::Broken;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use world::World;
+use world::{TENANT, World};
 
 /// Seeds run when nothing else is asked for.
 const SEEDS: u64 = 50;
@@ -32,9 +33,15 @@ const EVENTS_MAX: usize = 60;
 
 /// Runs one simulation to its end: with the faults that its seed chooses, or with these.
 fn simulate(seed: u64, lead_ms: Option<i64>, faults: Option<Vec<Planned>>) -> Arc<World> {
+    simulate_under(Quotas::default(), seed, lead_ms, faults)
+}
+
+/// The same with quotas of the tenant.
+fn simulate_under(quotas: Quotas, seed: u64, lead_ms: Option<i64>, faults: Option<Vec<Planned>>) -> Arc<World> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let world = World::new(seed, lead_ms).await;
+        world.store.set_quotas(TENANT, &quotas, world.time.now_ms()).await.unwrap();
         let faults = faults.unwrap_or_else(|| world.faults());
         world.run(faults).await;
         world

@@ -4,7 +4,7 @@
 
 use carillon::dispatch::DispatchSettings;
 use carillon::engine::EngineSettings;
-use carillon::housekeeping::HousekeepingSettings;
+use carillon::housekeeping::{HousekeepingSettings, StatisticsSettings};
 use carillon::outcome::ReaperSettings;
 use carillon::pregenerate::PregenerateSettings;
 use carillon::queue::LoaderSettings;
@@ -45,6 +45,7 @@ pub fn engine(lead_ms: i64) -> EngineSettings {
             abandon_after_ms: ABANDON_AFTER_MS,
         },
         housekeeping: HousekeepingSettings { retain_ms: 86_400_000, lease_ttl_ms: 70_000 },
+        statistics: StatisticsSettings { logs_ms: 86_400_000, task_minutes_ms: 86_400_000, figures_ms: 86_400_000 },
     }
 }
 

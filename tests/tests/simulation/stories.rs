@@ -4,7 +4,8 @@
 use crate::faults::{Fault, Planned};
 use crate::promises::{self, Broken};
 use crate::world::World;
-use crate::{report, simulate};
+use crate::{report, simulate, simulate_under};
+use carillon::domain::quota::Quotas;
 use carillon::domain::task::ScheduleKind;
 use carillon_tests::model::executor::Start;
 use std::sync::Arc;
@@ -189,4 +190,35 @@ fn a_late_registration_replaces_nobody() {
         at(31_500, Fault::Kill { executor: 1, down: 1_000 }),
     ];
     keeps("P4 what is called dead", LEAD_MS, &plan);
+}
+
+/// Far less than the tasks fire.
+const FEW: Quotas = Quotas { max_tasks: 0, max_fires_per_minute: 100, max_concurrent: 0, retain_days: 0 };
+
+/// Whatever happens to nodes, executors and the database: what is over a quota waits.
+#[test]
+fn a_quota_of_fires_delays_and_loses_nothing() {
+    for seed in 0..2 * SEEDS {
+        let world = simulate_under(FEW, seed, None, None);
+        let broken: Vec<Broken> =
+            promises::check(&world).into_iter().filter(|broken| broken.promise.starts_with('P')).collect();
+        assert!(broken.is_empty(), "{}", report(seed, &world, &broken));
+        assert!(!world.trace.about("-> Init OverQuota", 1).is_empty(), "seed {seed}: nothing was delayed");
+        let missed = world.trace.about("OverQuota -> Expired MisfireSkipped", 3);
+        assert!(missed.is_empty(), "seed {seed}: what was delayed counts as missed: {missed:#?}");
+    }
+}
+
+#[test]
+fn in_a_calm_world_no_minute_has_more_fires_than_the_quota() {
+    let world = simulate_under(FEW, 1, Some(LEAD_MS), Some(Vec::new()));
+    let hands: Vec<i64> = world.store.inspect(|state| {
+        let first = state.hands.iter().filter(|((_, attempt), _)| *attempt == 1);
+        let fires = first.filter(|((log, _), _)| state.logs[log].run.parent_id == 0);
+        fires.map(|(_, hand)| hand.at).collect()
+    });
+    // Some are handed over early, others when they are due.
+    let within = |begin: i64| hands.iter().filter(|at| (begin..begin + 60_000 - LEAD_MS - 100).contains(*at)).count();
+    let most = hands.iter().map(|at| within(*at)).max().unwrap_or(0);
+    assert!((80..=100).contains(&most), "{most} in a minute");
 }

@@ -34,6 +34,9 @@ const TURN_WITHIN_MS: i64 = 15_000;
 /// And after they were stopped, everything has ended within this time, ms.
 const SETTLED_WITHIN_MS: i64 = 150_000;
 
+/// The tenant of all tasks.
+pub const TENANT: i64 = 1;
+
 /// Largest lag of a clock, µs.
 const LAG_US: i64 = 20_000;
 
@@ -65,7 +68,7 @@ impl World {
         let net = Net::new(time.clone(), dice.clone());
         let ledger = Arc::new(Ledger::default());
         let store = ModelStore::new(time.clone(), trace.clone());
-        store.create_tenant(1, "tenant", time.now_ms()).await.unwrap();
+        store.create_tenant(TENANT, "tenant", time.now_ms()).await.unwrap();
         let scope = store.create_app(2, "tenant", "app").await.unwrap();
         let machine = MachineParts {
             time: time.clone(),

@@ -48,6 +48,7 @@ mod blocking;
 mod killing;
 mod limits;
 mod log_output;
+mod quotas;
 mod retries;
 mod routing;
 mod shards;
@@ -55,6 +56,9 @@ mod shards;
 mod edits;
 mod policies;
 mod retention;
+
+mod metrics;
+mod statistics;
 
 mod calendars;
 mod children;
@@ -85,5 +89,6 @@ mod two_admins;
 mod backfills;
 mod bad_api_input;
 mod bad_start;
+mod command;
 mod first_start;
 mod upgrade;

@@ -1,10 +1,12 @@
 //! Old logs go, in bounded batches (H24).
 
 use carillon_tests::fires::assert_all;
-use carillon_tests::{Kind, Status, World, now_ms};
+use carillon_tests::wait::when;
+use carillon_tests::{Kind, Status, World, await_until, now_ms};
 use serde_json::json;
 
 scenario!(retention_in_bounded_batches: sqlite mariadb postgres);
+scenario!(each_tenant_keeps_its_logs_as_long_as_it_says: sqlite mariadb);
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -21,7 +23,7 @@ async fn retention_in_bounded_batches(kind: Kind) {
     assert_eq!(first.process.sigterm(30).await, Some(0), "{}", first.process.log_digest());
     insert_old(&world, now_ms() - 3 * DAY_MS).await;
     let young = now_ms() - DAY_MS / 2;
-    world.database.execute(&insert(&[values(id_at(young), young)])).await;
+    world.database.execute(&insert(&[values(1, id_at(young), young)])).await;
 
     world.node("a", &settings).await;
     let api = world.api();
@@ -46,6 +48,39 @@ async fn retention_in_bounded_batches(kind: Kind) {
     assert_all("untouched", &rows, |row| row.status != Status::Failed);
 }
 
+/// Longer and shorter than the node's default of five days.
+async fn each_tenant_keeps_its_logs_as_long_as_it_says(kind: Kind) {
+    const LOGS: i64 = 1_500;
+    let world = World::new(kind).await;
+    world.node("a", &[("data.max_retain_days", "5"), ("data.purge_interval", "1s")]).await;
+    let api = world.api();
+    let now = now_ms();
+    let mut tenants = Vec::new();
+    for (place, (name, days)) in [("brief", 1), ("usual", 0), ("long", 30)].into_iter().enumerate() {
+        api.make_app(name, "orders").await;
+        api.put(&format!("/tenants/{name}/quotas"), json!({ "retain_days": days })).await;
+        let id = world.database.number(&format!("SELECT id FROM tenant WHERE name = '{name}'")).await;
+        for (age, offset) in [(10 * DAY_MS, 0), (3 * DAY_MS, 1)] {
+            let at = |n: i64| now - age + n * 10 + place as i64 * 2 + offset;
+            let logs: Vec<String> = (0..LOGS).map(at).map(|at| values(id, id_at(at), at)).collect();
+            world.database.execute(&insert(&logs)).await;
+        }
+        tenants.push(id);
+    }
+    for (tenant, kept) in tenants.into_iter().zip([0, LOGS, 2 * LOGS]) {
+        let count = format!("SELECT COUNT(*) FROM task_log WHERE tenant_id = {tenant}");
+        let what = format!("{kept} logs of tenant {tenant} are kept");
+        await_until(&what, 60, || async { when(world.database.number(&count).await <= kept) }).await;
+        carillon_tests::pass(2.5).await;
+        assert_eq!(world.database.number(&count).await, kept, "{what}");
+    }
+    // Those of 3 days, which retention has passed already.
+    api.put("/tenants/long/quotas", json!({ "retain_days": 2 })).await;
+    let left = "SELECT COUNT(*) FROM task_log WHERE tenant_id <> (SELECT id FROM tenant WHERE name = 'usual')";
+    await_until("the rest is gone", 60, || async { when(world.database.number(left).await == 0) }).await;
+    world.assert_no_errors();
+}
+
 fn id_at(time: i64) -> i64 {
     (time - ID_EPOCH_MS) << 22
 }
@@ -56,7 +91,7 @@ async fn old_rows(world: &World) -> i64 {
 }
 
 async fn insert_old(world: &World, from: i64) {
-    let all: Vec<String> = (0..OLD_ROWS).map(|n| values(id_at(from + n * 1_000), from + n * 1_000)).collect();
+    let all: Vec<String> = (0..OLD_ROWS).map(|n| values(1, id_at(from + n * 1_000), from + n * 1_000)).collect();
     for chunk in all.chunks(2_000) {
         world.database.execute(&insert(chunk)).await;
     }
@@ -64,9 +99,9 @@ async fn insert_old(world: &World, from: i64) {
 }
 
 /// An ended log (cancelled, so that no executor must have run it) of a task long deleted.
-fn values(id: i64, fire_time: i64) -> String {
+fn values(tenant: i64, id: i64, fire_time: i64) -> String {
     format!(
-        "({id}, 1, 1, 7, 1, 0, 0, 1, 0, {fire_time}, {fire_time}, 14, 3, 1, 0, 1, 1, {fire_time}, {fire_time}, 0, \
+        "({id}, {tenant}, 1, 7, 1, 0, 0, 1, 0, {fire_time}, {fire_time}, 14, 3, 1, 0, 1, 1, {fire_time}, {fire_time}, 0, \
          {fire_time}, 'task_deleted')"
     )
 }

@@ -1,10 +1,11 @@
 //! What an apply changes, for people.
 
+use crate::cli::table::escaped;
 use crate::domain::task::file::instant_text;
 use crate::domain::task::{FieldChange, INSTANTS};
 use serde::Deserialize;
 use serde_json::Value;
-use std::fmt::Write as _;
+use unicode_width::UnicodeWidthStr as _;
 
 /// Names longer than this do not push the others' column to the right.
 const COLUMN_MAX: usize = 60;
@@ -53,9 +54,10 @@ pub fn show(answer: &Answer, coloured: bool) -> String {
     let shown: Vec<_> = answer.tasks.iter().filter(|task| task.action != "unchanged").collect();
     let names: Vec<String> =
         shown.iter().map(|task| escaped(&format!("{}/{}/{}", task.tenant, task.app, task.name))).collect();
-    let width = names.iter().map(|name| name.chars().count()).filter(|width| *width <= COLUMN_MAX).max().unwrap_or(0);
+    let width = names.iter().map(|name| name.width()).filter(|width| *width <= COLUMN_MAX).max().unwrap_or(0);
     for (task, name) in shown.iter().zip(&names) {
-        show_task(&mut out, task, &format!("{name:width$}"), &paint);
+        let gap = " ".repeat(width.saturating_sub(name.width()));
+        show_task(&mut out, task, &format!("{name}{gap}"), &paint);
     }
     if answer.unchanged > 0 || shown.is_empty() {
         line(&mut out, &paint.with("2", &format!("= {} unchanged", answer.unchanged)));
@@ -159,20 +161,6 @@ fn shortened(before: &str, after: &str) -> (String, String) {
 
 fn quoted(text: &str) -> String {
     escaped(&Value::from(text).to_string())
-}
-
-/// Nothing that a terminal would take for a command.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() {
-            // Writing to a String cannot fail.
-            let _ = write!(out, "\\u{:04x}", u32::from(c));
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }
 
 fn line(out: &mut String, text: &str) {

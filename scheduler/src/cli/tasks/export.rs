@@ -2,13 +2,12 @@
 
 use super::ExportArgs;
 use super::document::{Document, Format};
-use super::node::Node;
+use crate::cli::client::{Client, Output, print};
+use crate::cli::node::Ask;
 use crate::domain::task::file::{Entry, TASKS_MAX, VERSION};
 use anyhow::{Context, anyhow};
-use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::io::Write as _;
 
 #[derive(Deserialize)]
 struct Page {
@@ -18,15 +17,16 @@ struct Page {
 }
 
 /// Writes the tasks of a cluster, a tenant or an app.
-pub async fn run(args: &ExportArgs) -> anyhow::Result<()> {
-    let format = args.format.or_else(|| args.output.as_deref().and_then(Format::of)).unwrap_or(Format::Toml);
-    let mut tasks = fetch(args).await?;
+pub async fn run(client: &Client, args: &ExportArgs) -> anyhow::Result<()> {
+    let standard = if client.output == Output::Json { Format::Json } else { Format::Toml };
+    let format = args.format.or_else(|| args.file.as_deref().and_then(Format::of)).unwrap_or(standard);
+    let mut tasks = fetch(client, args).await?;
     tasks.sort_by_cached_key(|task| ["tenant", "app", "name"].map(|field| text(task, field)));
     let top = top(args, &mut tasks);
     let file = write(&top, &tasks, format)
         .map_err(|error| anyhow!("the tasks cannot be written as {}: {error}", format.name()))?;
-    match &args.output {
-        None => std::io::stdout().write_all(file.as_bytes()).context("the tasks cannot be written")?,
+    match &args.file {
+        None => print(&file)?,
         Some(path) => {
             std::fs::write(path, file).with_context(|| format!("{} cannot be written", path.display()))?;
             eprintln!("{} tasks written to {}", tasks.len(), path.display());
@@ -41,16 +41,11 @@ pub async fn run(args: &ExportArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn fetch(args: &ExportArgs) -> anyhow::Result<Vec<Map<String, Value>>> {
-    let node = Node::of(&args.node)?;
+async fn fetch(client: &Client, args: &ExportArgs) -> anyhow::Result<Vec<Map<String, Value>>> {
     let (mut tasks, mut after) = (Vec::new(), None);
     loop {
-        let mut query: Vec<(&str, &str)> = Vec::new();
-        query.extend(args.tenant.as_deref().map(|tenant| ("tenant", tenant)));
-        query.extend(args.app.as_deref().map(|app| ("app", app)));
-        query.extend(after.as_deref().map(|after| ("after", after)));
-        let answer = node.ask(Method::GET, "/tasks/export", &query, None).await?;
-        let answer = answer.map_err(|refusal| anyhow!("{}", refusal.detail))?;
+        let ask = Ask::get(["tasks", "export"]).with("tenant", args.tenant.as_deref()).with("app", args.app.as_deref());
+        let answer = client.node.answer(ask.with("after", after)).await?;
         let page: Page = serde_json::from_value(answer).context("the node's answer is not understood")?;
         if page.version != VERSION {
             return Err(anyhow!(

@@ -103,6 +103,7 @@ fn result(machine: &SimExecutor, key: RunKey, status: RunStatus, started_at: i64
         output: if status == RunStatus::Succeeded { key.0.to_string() } else { String::new() },
         started_at,
         finished_at: machine.clock.now_ms(),
+        due_time: 0,
     }
 }
 

@@ -8,6 +8,7 @@ use carillon::domain::{Reason, Run, Status};
 use carillon::store::{
     Activity, LogView, NewTask, Result, Scope, ShardCounts, StoreError, StoreErrorKind, TaskChange, TaskView, Unsent,
 };
+use std::collections::BTreeSet;
 
 /// An exhausted schedule wrote at most a day ahead, ms.
 const DAY_MS: i64 = 86_400_000;
@@ -147,6 +148,11 @@ impl State {
     }
 
     fn apply(&mut self, new: &[NewTask], changes: &[TaskChange], now: i64, at: i64) -> Result<Vec<Unsent>> {
+        let tenants: BTreeSet<i64> = new.iter().map(|task| task.scope.tenant_id).collect();
+        for tenant in tenants {
+            let count = new.iter().filter(|task| task.scope.tenant_id == tenant).count();
+            self.refuse_too_many_tasks(tenant, count)?;
+        }
         for task in new {
             self.insert_task(task, now)?;
             self.note_change(task.id, now, at);

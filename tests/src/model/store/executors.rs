@@ -199,17 +199,22 @@ impl State {
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) {
+        let mut room = self.task_room(scope.tenant_id).unwrap_or(i64::MAX);
         for handler in handlers {
-            if !self.handlers.insert((scope.tenant_id, scope.app_id, handler.name.clone())) {
+            let taken = |row: &TaskRow| row.view.scope == scope && row.view.spec.name == handler.name;
+            let has_task = self.tasks.values().any(taken);
+            let key = (scope.tenant_id, scope.app_id, handler.name.clone());
+            if self.handlers.contains(&key) || (room <= 0 && !has_task) {
                 continue;
             }
+            self.handlers.insert(key);
             // The handler's own row takes an id first.
             new_id();
             let id = new_id();
-            let taken = |row: &TaskRow| row.view.scope == scope && row.view.spec.name == handler.name;
-            if self.tasks.values().any(taken) {
+            if has_task {
                 continue;
             }
+            room -= 1;
             let task = NewTask { id, scope, spec: defaults_of(handler), activity: Activity::default() };
             self.insert_task(&task, now).expect("checked definitions can be stored");
         }

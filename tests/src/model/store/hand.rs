@@ -133,7 +133,7 @@ impl State {
         self.insert(row);
     }
 
-    fn change_one(&mut self, change: &Change, at: i64) -> bool {
+    pub(super) fn change_one(&mut self, change: &Change, at: i64) -> bool {
         let Some(row) = self.logs.get(&change.id) else { return false };
         if row.run.version != change.version {
             return row.run.version == change.version + 1

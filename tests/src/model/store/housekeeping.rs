@@ -1,12 +1,43 @@
 //! Retention.
 
 use super::ModelStore;
+use super::rows::{LogRow, State};
 use async_trait::async_trait;
 use carillon::domain::IdSource;
-use carillon::store::{HousekeepingStore, Result};
+use carillon::store::{HousekeepingStore, Purged, Result};
+use std::collections::BTreeSet;
 
 #[async_trait]
 impl HousekeepingStore for ModelStore {
+    async fn retentions(&self) -> Result<Vec<i32>> {
+        self.call("read retentions", |state, _| {
+            let days = state.quotas.values().map(|quotas| quotas.retain_days).chain([0]);
+            Ok(days.collect::<BTreeSet<i32>>().into_iter().collect())
+        })
+        .await
+    }
+
+    async fn purge_of(&self, days: i32, before: i64, limit: u64) -> Result<Purged> {
+        self.call("purge of tenants", |state, _| {
+            let after = state.cursors.get(&days).copied().unwrap_or(0);
+            let next = state.logs.range(after + 1..IdSource::first_at(before)).take(limit as usize);
+            let looked: Vec<i64> = next.map(|(id, _)| *id).collect();
+            let is_old = |row: &LogRow| {
+                let keeps = state.quotas.get(&row.run.tenant_id).map_or(0, |quotas| quotas.retain_days);
+                keeps == days && row.run.status.is_terminal() && row.finished_at < before
+            };
+            let old: Vec<i64> = looked.iter().filter(|id| is_old(&state.logs[id])).copied().collect();
+            for id in &old {
+                state.forget(*id);
+            }
+            if let Some(last) = looked.last() {
+                state.cursors.insert(days, *last);
+            }
+            Ok(Purged { deleted: old.len() as u64, is_more: looked.len() as u64 == limit })
+        })
+        .await
+    }
+
     async fn purge(&self, before: i64, limit: u64) -> Result<u64> {
         self.call("purge", |state, _| {
             let first_kept = IdSource::first_at(before);
@@ -16,9 +47,7 @@ impl HousekeepingStore for ModelStore {
                 .filter(|(_, row)| row.run.status.is_terminal() && row.finished_at < before);
             let old: Vec<i64> = old.map(|(id, _)| *id).take(limit as usize).collect();
             for id in &old {
-                if let Some(row) = state.logs.remove(id) {
-                    state.by_fire.remove(&(row.run.task_id, row.run.fire_time, row.run.shard_index));
-                }
+                state.forget(*id);
             }
             if (old.len() as u64) < limit {
                 state.stale.retain(|(id, ..)| *id >= first_kept);
@@ -37,5 +66,15 @@ impl HousekeepingStore for ModelStore {
             Ok((all - members(state)) as u64)
         })
         .await
+    }
+}
+
+impl State {
+    fn forget(&mut self, id: i64) {
+        if let Some(row) = self.logs.remove(&id) {
+            self.by_fire.remove(&(row.run.task_id, row.run.fire_time, row.run.shard_index));
+        }
+        self.follow_ups.remove(&id);
+        self.permits.remove(&id);
     }
 }

@@ -17,6 +17,7 @@ mod plan;
 mod rows;
 mod rules;
 mod start;
+mod statistics;
 
 pub use rows::{End, Hand, Link, LogRow, Redefinition, State, TaskRow};
 

@@ -3,27 +3,29 @@
 use super::ModelStore;
 use super::rows::State;
 use async_trait::async_trait;
-use carillon::domain::permit::{Ask, Held, grant};
+use carillon::domain::permit::{Ask, Held, Limit, grant};
+use carillon::domain::rate::{self, Place, Waiting};
 use carillon::domain::routing::{Use, UseChange};
-use carillon::domain::{Origin, Run, Status};
-use carillon::store::{HandedRun, PermitStore, Result};
-use std::collections::HashSet;
+use carillon::domain::{Origin, Reason, Run, Status};
+use carillon::store::{Change, HandedRun, PermitStore, Result};
+use std::collections::{HashMap, HashSet};
 
 #[async_trait]
 impl PermitStore for ModelStore {
-    async fn acquire(&self, asks: &[Ask]) -> Result<HashSet<i64>> {
+    async fn acquire(&self, asks: &[Ask]) -> Result<HashMap<i64, Limit>> {
         self.call("acquire permits", |state, _| {
             let own: HashSet<i64> = asks.iter().map(|ask| ask.id).collect();
             let held = state.held(&own);
-            let granted: HashSet<i64> = grant(asks, held).into_iter().map(|place| asks[place].id).collect();
+            let verdicts = asks.iter().zip(grant(asks, held));
+            let held_up: HashMap<i64, Limit> = verdicts.filter_map(|(ask, limit)| Some((ask.id, limit?))).collect();
             for ask in asks {
-                if granted.contains(&ask.id) {
+                if !held_up.contains_key(&ask.id) {
                     state.permits.insert(ask.id, *ask);
                 } else if ask.in_order {
                     state.permits.insert(ask.id, Ask { version: -ask.version, ..*ask });
                 }
             }
-            Ok(granted)
+            Ok(held_up)
         })
         .await
     }
@@ -36,6 +38,50 @@ impl PermitStore for ModelStore {
                 }
             }
             Ok(())
+        })
+        .await
+    }
+
+    async fn note_waits(&self, waits: &[(i64, i64, Reason)]) -> Result<()> {
+        self.call("note waits", |state, _| {
+            for (id, version, reason) in waits {
+                let is_silent = |run: &Run| run.status == Status::Queued && run.reason == Reason::None;
+                let row = state.logs.get_mut(id).filter(|row| row.run.version == *version);
+                if let Some(row) = row.filter(|row| is_silent(&row.run)) {
+                    row.run.reason = *reason;
+                    state.events.push(format!("log {id} waits: {reason:?}"));
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn pace(&self, asks: &[rate::Ask], now: i64) -> Result<Vec<Place>> {
+        self.call("pace", |state, at| {
+            let of = |tenant: i64| {
+                let rate = state.rates.get(&tenant).cloned().unwrap_or_default();
+                (tenant, (state.fires_per_minute(tenant).unwrap_or(0), rate))
+            };
+            let mut rates: rate::Rates = asks.iter().map(|ask| of(ask.tenant_id)).collect();
+            let (mut places, urgent) = rate::take_all(asks, &mut rates);
+            for (tenant, urgent) in urgent {
+                let line = state.line(tenant);
+                for moved in rate::overtake(asks, &mut places, &urgent, line) {
+                    state.change_one(&Change::overtaken(&moved), at);
+                }
+            }
+            for (ask, place) in asks.iter().zip(&places) {
+                if let Place::Later(due_time) = place {
+                    let most = state.fires_per_minute(ask.tenant_id).unwrap_or(0);
+                    state.change_one(&Change::delayed(ask, *due_time, most), at);
+                }
+            }
+            for (tenant, (_, mut rate)) in rates {
+                rate.forget(now);
+                state.rates.insert(tenant, rate);
+            }
+            Ok(places)
         })
         .await
     }
@@ -94,6 +140,24 @@ impl PermitStore for ModelStore {
 }
 
 impl State {
+    /// Runs of a tenant that wait for their places and may change them, by due time.
+    fn line(&self, tenant: i64) -> Vec<Waiting> {
+        let waits = |run: &&Run| {
+            run.tenant_id == tenant
+                && (run.status, run.reason) == (Status::Init, Reason::OverQuota)
+                && self.tasks.get(&run.task_id).is_some_and(|row| row.view.spec.wait_timeout_ms == 0)
+        };
+        let line = self.logs.values().map(|row| &row.run).filter(waits);
+        let mut line: Vec<Waiting> = line
+            .map(|run| {
+                let Run { id, version, failures, priority, due_time, .. } = *run;
+                Waiting { id, version, failures, priority, due_time }
+            })
+            .collect();
+        line.sort_by_key(|one| one.due_time);
+        line
+    }
+
     /// Permits that count, but for those of `own`.
     fn held(&self, own: &HashSet<i64>) -> Held {
         let mut held = Held::default();

@@ -129,6 +129,7 @@ impl State {
             priority: plan.priority,
             executor_id: 0,
             queued_at: 0,
+            is_paced: false,
         });
         if plan.together {
             row.bucket = bucket(plan.task_id);

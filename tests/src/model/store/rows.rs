@@ -1,6 +1,8 @@
 //! The tables, and the one function through which a run changes its state.
 
 use carillon::domain::permit::Ask;
+use carillon::domain::quota::Quotas;
+use carillon::domain::rate::Rate;
 use carillon::domain::routing::{Tags, Use};
 use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
 use carillon::domain::{Reason, Run, Status, Task};
@@ -15,6 +17,14 @@ pub struct State {
     pub(super) tenants: BTreeMap<String, i64>,
     pub(super) apps: BTreeMap<(String, String), Scope>,
     pub(super) handlers: BTreeSet<(i64, i64, String)>,
+    /// Quotas of tenants that were given any.
+    pub quotas: BTreeMap<i64, Quotas>,
+    /// The places that runs of tenants have taken.
+    pub(super) rates: BTreeMap<i64, Rate>,
+    /// How far retention has looked: days → log.
+    pub(super) cursors: BTreeMap<i32, i64>,
+    /// Changes of quotas.
+    pub(super) rule_changes: i64,
     /// Tasks by id.
     pub tasks: BTreeMap<i64, TaskRow>,
     /// Task logs by id.

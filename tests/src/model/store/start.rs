@@ -68,6 +68,7 @@ impl State {
             priority: run.priority.unwrap_or(row.view.spec.priority),
             executor_id: 0,
             queued_at: 0,
+            is_paced: false,
         });
         if task.spec.needs_permit() {
             log.bucket = bucket(task.id);

@@ -13,10 +13,10 @@ const CARILLON: &str = env!("CARGO_BIN_EXE_carillon");
 const READY_MAX: Duration = Duration::from_mins(1);
 
 /// The node's token.
-const TOKEN: &str = "the-token-of-the-tests-of-the-command";
+pub const TOKEN: &str = "the-token-of-the-tests-of-the-command";
 
 /// A node on SQLite in a temporary folder, with the tenant `retail` and its apps `orders` and
-/// `other`. Its token lies where the command looks for it.
+/// `other`.
 pub struct Installation {
     folder: TempDir,
     pub url: String,
@@ -52,13 +52,13 @@ impl Installation {
         let mut command = Command::new(CARILLON);
         command.arg("serve").current_dir(folder.path()).env("CARILLON__SERVER__PORT", port.to_string());
         command.env("CARILLON__API__TOKEN", TOKEN);
-        command.envs(settings.iter().copied()).stdout(Stdio::null()).stderr(log);
+        let out = File::create(folder.path().join("node.out")).unwrap();
+        command.envs(settings.iter().copied()).stdout(out).stderr(log);
         let node = command.spawn().unwrap();
         let tls = carillon::tls::unused().unwrap();
         let http = reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy().build().unwrap();
         let mut installation = Self { folder, url: format!("http://127.0.0.1:{port}"), node, http };
         installation.ready().await;
-        installation.write("data/api-token", TOKEN);
         installation.post("/tenants", &json!({ "name": "retail" })).await;
         for app in ["orders", "other"] {
             installation.post("/apps", &json!({ "tenant": "retail", "name": app })).await;
@@ -127,25 +127,59 @@ impl Installation {
         path
     }
 
-    /// `carillon tasks …`, in the installation's folder.
-    pub fn tasks(&self, args: &[&str]) -> Ran {
-        self.tasks_with(args, "", &[])
+    /// The password of `admin`, as the node printed it at its first start.
+    pub fn first_password(&self) -> String {
+        let out = std::fs::read_to_string(self.folder.path().join("node.out")).unwrap();
+        out.split(" password ").nth(1).unwrap().split(' ').next().unwrap().to_owned()
     }
 
-    pub fn tasks_with(&self, args: &[&str], input: &str, variables: &[(&str, &str)]) -> Ran {
+    /// `carillon …`, in the installation's folder, by somebody whom no node knows yet.
+    pub fn stranger(&self) -> Command {
         let mut command = Command::new(CARILLON);
-        command.arg("tasks").args(args).current_dir(self.folder.path());
-        command.env_remove("CARILLON_TOKEN").env("CARILLON_URL", &self.url).envs(variables.iter().copied());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        // A command that does not read its input may be gone by now.
-        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-        let output = child.wait_with_output().unwrap();
-        Ran {
-            code: output.status.code().unwrap(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARILLON")) {
+            command.env_remove(name);
         }
+        command.current_dir(self.folder.path()).env("CARILLON_URL", &self.url).env("TZ", "Asia/Shanghai");
+        command.env("XDG_CONFIG_HOME", self.folder.path().join("config"));
+        command
+    }
+
+    /// `carillon …` with the node's token; what it printed, as it must succeed.
+    pub fn carillon(&self, args: &[&str]) -> String {
+        let mut command = self.stranger();
+        let ran = run(command.args(args).env("CARILLON_TOKEN", TOKEN), "");
+        assert_eq!(ran.code, 0, "{args:?}: {}\n{}", ran.out, ran.err);
+        ran.out
+    }
+
+    /// The same with `--output json`; the document.
+    pub fn json(&self, args: &[&str]) -> Value {
+        let out = self.json_or_nothing(args);
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{args:?}: {error}: {out}"))
+    }
+
+    /// The same as it was printed; nothing, where the answer is empty.
+    pub fn json_or_nothing(&self, args: &[&str]) -> String {
+        self.carillon(&[args, &["--output", "json"]].concat())
+    }
+
+    /// `carillon …` with the node's token, which must fail.
+    pub fn fails(&self, args: &[&str]) -> Ran {
+        let mut command = self.stranger();
+        let ran = run(command.args(args).env("CARILLON_TOKEN", TOKEN), "");
+        assert_ne!(ran.code, 0, "{args:?}: {}", ran.out);
+        ran
+    }
+
+    /// `carillon tasks …`, with the node's token.
+    pub fn tasks(&self, args: &[&str]) -> Ran {
+        self.tasks_with(args, "", &[("CARILLON_TOKEN", TOKEN)])
+    }
+
+    /// `carillon tasks …`, with an input, and whatever token the variables say.
+    pub fn tasks_with(&self, args: &[&str], input: &str, variables: &[(&str, &str)]) -> Ran {
+        let mut command = self.stranger();
+        run(command.arg("tasks").args(args).envs(variables.iter().copied()), input)
     }
 
     /// Like [`Self::tasks`], and it must succeed; what it printed.
@@ -160,5 +194,19 @@ impl Installation {
         let ran = self.tasks(args);
         assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{}", ran.err);
         ran.err
+    }
+}
+
+/// Runs a command with an input.
+pub fn run(command: &mut Command, input: &str) -> Ran {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // A command that does not read its input may be gone by now.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    Ran {
+        code: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
     }
 }

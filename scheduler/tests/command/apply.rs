@@ -1,6 +1,6 @@
 //! Creating, changing and leaving alone.
 
-use crate::installation::Installation;
+use crate::installation::{Installation, TOKEN};
 use serde_json::{Value, json};
 
 const FILE: &str = r#"
@@ -78,10 +78,10 @@ async fn a_changed_file_changes_what_it_says_and_no_more() {
     parents: [{\"on\":\"failure\",\"task\":\"hourly\"}] → [{\"on\":\"always\",\"task\":\"hourly\"}]
 = 1 unchanged
 ";
-    let dry = here.tasks_with(&["apply", "-f", "-", "--dry-run"], &file, &[]);
+    let dry = here.tasks_with(&["apply", "-f", "-", "--dry-run"], &file, &[("CARILLON_TOKEN", TOKEN)]);
     assert_eq!((dry.code, dry.out), (0, format!("{expected}dry run: nothing was changed\n")), "{}", dry.err);
     assert_eq!(task(&here, "hourly").await["cron"], "0 0 * * * ?");
-    let done = here.tasks_with(&["apply", "-f", "-"], &file, &[]);
+    let done = here.tasks_with(&["apply", "-f", "-"], &file, &[("CARILLON_TOKEN", TOKEN)]);
     assert_eq!((done.code, done.out), (0, format!("{expected}0 created, 2 changed, 1 unchanged\n")), "{}", done.err);
     let after = task(&here, "hourly").await;
     assert_eq!((&after["cron"], &after["state"]), (&json!("0 5 * * * ?"), &json!("paused")));

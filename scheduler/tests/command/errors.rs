@@ -1,6 +1,6 @@
 //! What is wrong is named with its place, and changes nothing.
 
-use crate::installation::Installation;
+use crate::installation::{Installation, TOKEN};
 use serde_json::json;
 
 const HEAD: &str = "version = 1\ntenant = \"retail\"\napp = \"orders\"\n";
@@ -126,34 +126,60 @@ async fn tokens_and_nodes() {
     let here = Installation::new().await;
     here.write("a.toml", HEAD);
     here.write("token", "not-the-token\n");
+    here.write("good", &format!("{TOKEN}\n"));
     here.write("binary", "\u{1}\u{2}");
-    let good = std::fs::read_to_string(here.folder().join("data/api-token")).unwrap();
     let run = |more: &[&str], variables: &[(&str, &str)]| {
         let ran = here.tasks_with(&[&["apply", "-f", "a.toml"], more].concat(), "", variables);
         (ran.code, ran.err)
     };
-    assert_eq!(run(&[], &[]).0, 0);
-    assert_eq!(run(&[], &[("CARILLON_TOKEN", good.trim())]).0, 0);
+    assert_eq!(run(&["--token-file", "good"], &[]).0, 0);
+    assert_eq!(run(&[], &[("CARILLON_TOKEN", TOKEN)]).0, 0);
+    // The file goes before the variable.
+    assert_eq!(run(&["--token-file", "good"], &[("CARILLON_TOKEN", "wrong")]).0, 0);
     let unused = format!(
         "http://127.0.0.1:{}",
         std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
     );
-    for (more, variables, expected) in [
+    let login = format!("carillon login --url {}", here.url);
+    for (more, variables, expected, code) in [
+        (&[][..], &[][..], format!("not signed in at {}: {login} (or give a token", here.url), 4),
         (
-            &["--token-file", "token"][..],
-            &[][..],
-            "refuses the token of token; give the right one (--token-file, CARILLON_TOKEN)",
+            &["--token-file", "token"],
+            &[],
+            "refuses the token of token; give the right one (--token-file, CARILLON_TOKEN)".to_owned(),
+            4,
         ),
-        (&[], &[("CARILLON_TOKEN", "wrong")], "refuses the token of CARILLON_TOKEN;"),
-        (&["--token-file", "none"], &[], "the token file none cannot be read (--token-file)"),
-        (&["--token-file", "binary"], &[], "what binary holds is no API token"),
-        (&["--url", &unused], &[], "no node answers at http://127.0.0.1:"),
-        (&["--url", "ftp://x"], &[], "`ftp://x` is no address of a node; http://host:port is (--url, CARILLON_URL)"),
+        (&[], &[("CARILLON_TOKEN", "wrong")], "refuses the token of CARILLON_TOKEN;".to_owned(), 4),
+        (&["--token-file", "none"], &[], "the token file none cannot be read (--token-file)".to_owned(), 1),
+        (&["--token-file", "binary"], &[], "what binary holds is no API token".to_owned(), 1),
+        (&["--url", &unused], &[], "no node answers at http://127.0.0.1:".to_owned(), 5),
+        (&["--url", "ftp://x"], &[], "`ftp://x` is no address of a node; http://host:port".to_owned(), 1),
     ] {
-        let (code, err) = run(more, variables);
-        assert_eq!(code, 1, "{err}");
-        assert!(err.contains(expected), "{err}");
+        let (is, err) = run(more, variables);
+        assert_eq!(is, code, "{err}");
+        assert!(err.contains(&expected), "{err}");
     }
-    std::fs::remove_file(here.folder().join("data/api-token")).unwrap();
-    assert!(run(&[], &[]).1.contains("no API token: name its file (--token-file), or set CARILLON_TOKEN"));
+}
+
+/// What is no node is not taken for one that refuses.
+#[tokio::test]
+async fn another_server() {
+    let here = Installation::new().await;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let served = std::thread::spawn(move || {
+        for answer in
+            ["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi", "HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n", ""]
+        {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = [0; 4_096];
+            assert!(std::io::Read::read(&mut stream, &mut head).unwrap() > 0);
+            std::io::Write::write_all(&mut stream, answer.as_bytes()).unwrap();
+        }
+    });
+    for expected in ["is no carillon node (200 OK)", "is no carillon node (404 Not Found)", "broke off"] {
+        let ran = here.fails(&["nodes", "list", "--url", &url]);
+        assert!(ran.code == 5 && ran.err.contains(expected), "{}", ran.err);
+    }
+    served.join().unwrap();
 }

@@ -1,0 +1,173 @@
+//! `GET /metrics` for Prometheus: what this node has done, and how it is now. A change of a name
+//! breaks somebody's alert; docs/operating.md lists them.
+
+use super::Api;
+use super::guard::{self, Door};
+use super::problem::Problem;
+use crate::domain::Permission;
+use crate::metrics::{METRICS, Text};
+use crate::store::STORE_ERRORS;
+use crate::workers::ROUNDS_FAILED;
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::middleware::Next;
+use actix_web::{Error, HttpRequest, HttpResponse, web};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long a scrape waits for the database; what needs it is left out then.
+const STORE_MAX: Duration = Duration::from_millis(700);
+
+/// The route.
+pub fn routes(config: &mut web::ServiceConfig) {
+    config.route("/metrics", web::get().to(metrics));
+}
+
+/// Counts every answer by its class.
+pub async fn count_requests(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let answered = next.call(request).await;
+    let status = match &answered {
+        Ok(response) => response.status(),
+        Err(error) => error.as_response_error().status_code(),
+    };
+    METRICS.requests.add(usize::from(status.as_u16() / 100).wrapping_sub(1), 1);
+    answered
+}
+
+async fn metrics(request: HttpRequest, api: web::Data<Api>) -> Result<HttpResponse, Problem> {
+    if !api.metrics_public {
+        let door = Door { id: "read_metrics", needs: Permission::MetricsRead.into(), has_body: false };
+        guard::check(door, &request).await?;
+    }
+    let mut text = Text::default();
+    of_runs(&mut text);
+    of_node(&mut text, &api);
+    of_store(&mut text, &api).await;
+    Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text.finish()))
+}
+
+fn of_runs(text: &mut Text) {
+    let m = &METRICS;
+    text.counter("carillon_claims_won_total", "Runs claimed for this node's queue.", m.claims_won.get());
+    text.counter("carillon_claims_lost_total", "Runs that another node claimed first.", m.claims_lost.get());
+    text.counter(
+        "carillon_marks_lost_total",
+        "Queued runs that were changed by another before their hand-over.",
+        m.marks_lost.get(),
+    );
+    text.counters(
+        "carillon_handovers_total",
+        "Runs handed to executors, by what became of it; each shard and each attempt counts.",
+        "outcome",
+        m.handovers.all(),
+    );
+    text.counters("carillon_results_total", "Results committed by this node, by outcome.", "outcome", m.results.all());
+    text.counter(
+        "carillon_results_stale_total",
+        "Results of attempts that were no longer current; recorded, not applied.",
+        m.results_stale.get(),
+    );
+    text.counter("carillon_results_unknown_total", "Results of runs that nobody knows.", m.results_unknown.get());
+    text.counter(
+        "carillon_runs_lost_total",
+        "Handed-over runs whose executor was gone, decided without a result.",
+        m.runs_lost.get(),
+    );
+    text.counter("carillon_runs_taken_back_total", "Queued runs of dead nodes given back to all.", m.taken_back.get());
+    text.histogram(
+        "carillon_run_lateness_seconds",
+        "From the due time of a run to its start, of results committed by this node.",
+        &m.lateness,
+    );
+    text.histogram(
+        "carillon_run_duration_seconds",
+        "From the start of a run to its end, of results committed by this node.",
+        &m.duration,
+    );
+}
+
+fn of_node(text: &mut Text, api: &Api) {
+    let engine = &api.engine;
+    text.gauges("carillon_node_info", "The version of this node.", "version", [(env!("CARGO_PKG_VERSION"), 1)]);
+    text.gauge("carillon_node_stopping", "Whether this node is stopping.", u64::from(api.stop.is_cancelled()));
+    text.gauge(
+        "carillon_queue_depth",
+        "Runs in this node's memory, those that wait for others included.",
+        engine.queue.len(),
+    );
+    text.gauge("carillon_queue_room", "Runs that this node's memory still has room for.", engine.queue.room());
+    text.gauge(
+        "carillon_queue_parked",
+        "Runs in this node's memory that wait for others to end.",
+        engine.queue.parked.len(),
+    );
+    text.gauge("carillon_executors_online", "Executors that this node can hand runs to.", engine.registry.ids().len());
+    text.gauge(
+        "carillon_nodes_online",
+        "Nodes of the cluster that this one sees alive.",
+        engine.membership.view().live.len(),
+    );
+    text.gauges(
+        "carillon_lease_held",
+        "Whether this node holds the lease.",
+        "lease",
+        [
+            ("pregenerate", u64::from(engine.pregenerator.has_lease())),
+            ("housekeeping", u64::from(engine.housekeeper.has_lease())),
+            ("statistics", u64::from(engine.statistician.has_lease())),
+        ],
+    );
+    text.gauge(
+        "carillon_clock_offset_seconds",
+        "How far cluster time is ahead of this machine's clock; nothing is decided by the latter.",
+        (engine.clock.now_us() - machine_us()) as f64 / 1_000_000.0,
+    );
+    text.counters(
+        "carillon_worker_rounds_failed_total",
+        "Rounds of this node's workers that failed and are repeated.",
+        "worker",
+        ROUNDS_FAILED.all(),
+    );
+    text.counters(
+        "carillon_http_requests_total",
+        "Requests answered by this node, by class of status.",
+        "status",
+        METRICS.requests.all(),
+    );
+}
+
+async fn of_store(text: &mut Text, api: &Api) {
+    let m = &METRICS;
+    text.counter("carillon_store_statements_total", "Statements sent to the database.", api.store.statements_sent());
+    text.histogram(
+        "carillon_store_statement_seconds",
+        "Time of statements, waiting for a connection included.",
+        &m.statements,
+    );
+    text.counters(
+        "carillon_store_errors_total",
+        "Statements that failed, by kind; contention and unavailable are tried again.",
+        "kind",
+        STORE_ERRORS.all(),
+    );
+    let watermark = tokio::time::timeout(STORE_MAX, api.store.watermark()).await;
+    text.gauge(
+        "carillon_store_up",
+        "Whether the database answered this scrape.",
+        u64::from(matches!(watermark, Ok(Ok(_)))),
+    );
+    if let Ok(Ok(watermark)) = watermark {
+        let behind_ms = (api.engine.clock.now_ms() + api.ahead_ms).saturating_sub(watermark).max(0);
+        text.gauge(
+            "carillon_pregeneration_lag_seconds",
+            "How far writing ahead is behind; up to schedulers.pre_generation_interval is usual.",
+            behind_ms as f64 / 1_000.0,
+        );
+    }
+}
+
+fn machine_us() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
+}

@@ -1,0 +1,190 @@
+//! Statistics: how many fired, how they ended, how late they started, how long they took.
+
+use super::Api;
+use super::input::{Query, parse_optional_id};
+use super::operation::{Operation, get};
+use super::problem::Problem;
+use crate::auth::Caller;
+use crate::domain::Permission;
+use crate::domain::statistics::{BOUNDS_MS, DAY_MS, Figures, Histogram, MINUTE_MS, STEPS, Step};
+use crate::store::FiguresFilter;
+use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// Longest range, ms.
+const RANGE_MAX_MS: i64 = 91 * DAY_MS;
+
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    vec![
+        get("/statistics", "read_statistics", Permission::StatisticsRead, "Figures of tenants or of a task over time")
+            .says(
+                "A fire counts in the minute of its fire time, a sharded run as one. Figures of a minute are there about \
+                 half a minute after its end, and change while runs of it end later. Without `tenant` and `task` they are \
+                 of every tenant that the caller may see all of. Points without fires are left out.",
+            )
+            .query::<StatisticsQuery>()
+            .answers::<Statistics>(200, "The figures")
+            .to(read),
+    ]
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct StatisticsQuery {
+    /// Only of the tenant of this name.
+    tenant: Option<String>,
+    /// Only of this task.
+    task: Option<String>,
+    /// From this instant, epoch ms; rounded down to a minute or, from steps of an hour on, an hour.
+    from: i64,
+    /// Up to this instant, epoch ms, at most 91 days later; rounded up.
+    until: i64,
+    /// Width of a point: `1m`, `5m`, `1h` or `1d`, counted from `from`. At most 2,000 points.
+    step: String,
+}
+
+/// Times in buckets.
+#[derive(Serialize, ToSchema)]
+struct Times {
+    /// How many.
+    count: u64,
+    /// All of them together, ms.
+    sum_ms: u64,
+    /// The average, ms.
+    mean_ms: Option<f64>,
+    /// What half of them do not exceed, ms; within its bucket an estimate, as are the others.
+    p50_ms: Option<f64>,
+    /// What 90 % do not exceed, ms.
+    p90_ms: Option<f64>,
+    /// What 99 % do not exceed, ms.
+    p99_ms: Option<f64>,
+    /// The largest, ms.
+    max_ms: Option<u64>,
+    /// How many lie in each bucket of `bounds_ms`, and above the last.
+    buckets: Vec<u64>,
+}
+
+/// Figures of one stretch of time.
+#[derive(Serialize, ToSchema)]
+struct Point {
+    /// When it starts, epoch ms.
+    start: i64,
+    /// Fires.
+    fires: u64,
+    /// Ended well.
+    succeeded: u64,
+    /// Failed with no attempts left.
+    failed: u64,
+    /// Failed, and the task discards failures.
+    discarded: u64,
+    /// Were too late.
+    expired: u64,
+    /// Taken back or stopped.
+    cancelled: u64,
+    /// Had not ended when they were counted last.
+    open: u64,
+    /// Failed attempts, those included that were tried again.
+    failures: u64,
+    /// From the due time of the last attempt to its start.
+    lateness: Times,
+    /// From the start of the last attempt to its end.
+    duration: Times,
+}
+
+/// Figures over time.
+#[derive(Serialize, ToSchema)]
+struct Statistics {
+    /// Where the first point starts, epoch ms.
+    from: i64,
+    /// Where the last one ends, epoch ms.
+    until: i64,
+    /// Width of a point, ms.
+    step_ms: i64,
+    /// Minutes before this instant have been counted, epoch ms.
+    counted_until: i64,
+    /// The largest time of each bucket but the last, ms.
+    bounds_ms: Vec<i64>,
+    /// Oldest first.
+    items: Vec<Point>,
+    /// All of them together.
+    total: Point,
+}
+
+async fn read(api: web::Data<Api>, caller: Caller, query: Query<StatisticsQuery>) -> Result<HttpResponse, Problem> {
+    const NEEDS: Permission = Permission::StatisticsRead;
+    let StatisticsQuery { tenant, task, from, until, step } = query.0;
+    let step = Step::parse(&step).ok_or_else(|| {
+        Problem::invalid(format!("step: `{step}` is none of {}", STEPS.map(|(_, word)| word).join(", ")))
+    })?;
+    let (from, until) = rounded(from, until, step)?;
+    let reach = caller.reach(NEEDS);
+    let task_id = parse_optional_id("task", task.as_ref())?;
+    let tenant_id = match (&tenant, task_id) {
+        (None, _) => None,
+        (Some(tenant), Some(_)) => Some(api.tenant(&caller, NEEDS, tenant).await?.id),
+        // Figures of a tenant are of all its apps.
+        (Some(tenant), None) => Some(api.whole_tenant(&caller, NEEDS, tenant).await?.id),
+    };
+    if task_id.is_some() && step.period_ms() == MINUTE_MS && from < api.engine.statistician.task_minutes_since() {
+        return Err(Problem::invalid(
+            "from: figures of a task by the minute are not kept that long (data.statistics_task_minutes_days); ask in \
+             steps of 1h",
+        ));
+    }
+    let filter = FiguresFilter { tenant_id, task_id, from, until, step };
+    let figures = api.store.figures(&reach, &filter).await?;
+    let mut total = Figures::default();
+    for (_, of_point) in &figures {
+        total.merge(of_point);
+    }
+    Ok(HttpResponse::Ok().json(Statistics {
+        from,
+        until,
+        step_ms: step.ms(),
+        counted_until: api.store.statistics_until().await?,
+        bounds_ms: BOUNDS_MS.to_vec(),
+        items: figures.iter().map(|(start, figures)| point(*start, figures)).collect(),
+        total: point(from, &total),
+    }))
+}
+
+/// A range in whole periods of what is stored.
+fn rounded(from: i64, until: i64, step: Step) -> Result<(i64, i64), Problem> {
+    let (period, most) = (step.period_ms(), RANGE_MAX_MS);
+    if from < 0 || until <= from || until.saturating_sub(from) > most || until > i64::MAX - most {
+        return Err(Problem::invalid("from, until: give epoch milliseconds, `until` later, by 91 days at most"));
+    }
+    Ok((from - from % period, (until + period - 1) / period * period))
+}
+
+fn point(start: i64, figures: &Figures) -> Point {
+    Point {
+        start,
+        fires: figures.fires,
+        succeeded: figures.succeeded,
+        failed: figures.failed,
+        discarded: figures.discarded,
+        expired: figures.expired,
+        cancelled: figures.cancelled,
+        open: figures.open,
+        failures: figures.failures,
+        lateness: times(&figures.lateness),
+        duration: times(&figures.duration),
+    }
+}
+
+fn times(histogram: &Histogram) -> Times {
+    let count = histogram.count();
+    Times {
+        count,
+        sum_ms: histogram.sum_ms,
+        mean_ms: histogram.mean_ms(),
+        p50_ms: histogram.quantile_ms(0.5),
+        p90_ms: histogram.quantile_ms(0.9),
+        p99_ms: histogram.quantile_ms(0.99),
+        max_ms: (count > 0).then_some(histogram.max_ms),
+        buckets: histogram.counts.to_vec(),
+    }
+}

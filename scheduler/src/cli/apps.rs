@@ -1,0 +1,104 @@
+//! `carillon apps`.
+
+use super::client::{Client, Most, Unless};
+use super::find;
+use super::node::Ask;
+use super::table::{Column, field};
+use anyhow::Context;
+use clap::Subcommand;
+
+const COLUMNS: &[Column] = &[
+    field("TENANT", "tenant"),
+    field("NAME", "name"),
+    field("AT ONCE", "max_concurrent"),
+    field("DESCRIPTION", "description"),
+    field("ID", "id"),
+];
+
+/// What can be done with apps.
+#[derive(Debug, Subcommand)]
+pub enum Apps {
+    /// List apps.
+    List {
+        /// Only of this tenant.
+        #[arg(long)]
+        tenant: Option<String>,
+        /// Only of this name.
+        #[arg(long)]
+        name: Option<String>,
+        /// How many.
+        #[command(flatten)]
+        most: Most,
+    },
+    /// Show an app.
+    Show {
+        /// Its id, or tenant/name.
+        app: String,
+    },
+    /// Create an app; the secret of its key is shown this once.
+    Create {
+        /// Its tenant and name: tenant/name.
+        app: String,
+        /// For people.
+        #[arg(long)]
+        description: Option<String>,
+    },
+    /// Describe an app, bound its runs at once, demand a way to sign; what is not named stays.
+    Edit {
+        /// Its id, or tenant/name.
+        app: String,
+        /// For people.
+        #[arg(long)]
+        description: Option<String>,
+        /// Runs at once at most, over all its executors; 0 is no bound.
+        #[arg(long, value_name = "COUNT")]
+        max_concurrent: Option<i32>,
+        /// How executors and nodes must sign: HMAC-SHA256 or MD5; empty is whichever an executor chooses.
+        #[arg(long, value_name = "METHOD")]
+        sign_method: Option<String>,
+        /// What the edit relies on.
+        #[command(flatten)]
+        unless: Unless,
+    },
+    /// Delete an app that has no task, with its keys.
+    Delete {
+        /// Its id, or tenant/name.
+        app: String,
+    },
+}
+
+impl Apps {
+    /// Does it.
+    pub async fn run(self, client: &Client) -> anyhow::Result<()> {
+        let node = &client.node;
+        match self {
+            Self::List { tenant, name, most } => {
+                let ask = Ask::get(["apps"]).with("tenant", tenant).with("name", name);
+                client.pages(ask, "after", &most, COLUMNS).await
+            }
+            Self::Show { app } => client.show(Ask::get(["apps", &find::app(node, &app).await?])).await,
+            Self::Create { app, description } => {
+                let [tenant, name] =
+                    find::parts(&app).with_context(|| format!("`{app}` names no app; tenant/name does"))?;
+                let description = description.map(Into::into);
+                let fields =
+                    [("tenant", Some(tenant.into())), ("name", Some(name.into())), ("description", description)];
+                client.show(Ask::post(["apps"]).fields(fields)).await
+            }
+            Self::Edit { app, description, max_concurrent, sign_method, unless } => {
+                let ask = Ask::put(["apps", &find::app(node, &app).await?]).if_match(unless.revision);
+                let description = description.map(Into::into);
+                let fields = [
+                    ("description", description),
+                    ("max_concurrent", max_concurrent.map(Into::into)),
+                    ("sign_method", sign_method.map(Into::into)),
+                ];
+                client.show(ask.fields(fields)).await
+            }
+            Self::Delete { app } => {
+                let ask = Ask::delete(["apps", &find::app(node, &app).await?]);
+                client.done(ask, &format!("app `{app}` is gone")).await
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! `carillon audit verify`: reads chains from their beginning and computes every hash again.
+
+use crate::cli::client::Client;
+use crate::cli::files::{read_text, write_private};
+use crate::cli::node::{Ask, Node};
+use crate::cli::table::{Column, field};
+use crate::domain::access::PLATFORM;
+use crate::domain::audit::{AuditEntry, Chain};
+use anyhow::{Context, bail};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Entries in one page.
+const PAGE: u32 = 500;
+
+/// Tenants at most.
+const TENANTS_MAX: usize = 100_000;
+
+/// A file of heads is not larger than this, in bytes.
+const HEADS_BYTES_MAX: u64 = 64 << 20;
+
+/// How the file of heads is written.
+const VERSION: u32 = 1;
+
+/// What the platform's chain is called.
+const PLATFORM_NAME: &str = "-";
+
+const COLUMNS: &[Column] = &[
+    field("CHAIN", "chain"),
+    field("HOLDS", "holds"),
+    field("ENTRIES", "seq"),
+    field("HEAD", "hash"),
+    field("WHY", "why"),
+];
+
+/// Which chains.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// The chain of this tenant.
+    #[arg(long, group = "which")]
+    tenant: Option<String>,
+    /// The platform's chain.
+    #[arg(long, group = "which")]
+    platform: bool,
+    /// The platform's chain and those of all tenants; so it is, too, if nothing is said.
+    #[arg(long, group = "which")]
+    all: bool,
+    /// Keep the heads of verified chains in this file, and find what was cut off or written anew since it was last
+    /// used. Keep it where those who can change the database cannot.
+    #[arg(long, value_name = "FILE", verbatim_doc_comment)]
+    head: Option<PathBuf>,
+}
+
+/// A page of a chain.
+#[derive(Deserialize)]
+struct Page {
+    items: Vec<Entry>,
+    tenant_id: Option<String>,
+    last_seq: i64,
+    last_hash: String,
+}
+
+/// An entry as the API writes it.
+#[derive(Deserialize)]
+struct Entry {
+    id: String,
+    tenant_id: Option<String>,
+    seq: i64,
+    at: i64,
+    actor_kind: String,
+    actor_id: Option<String>,
+    actor: String,
+    address: String,
+    action: String,
+    target_kind: String,
+    target_id: String,
+    target: String,
+    before: Option<String>,
+    after: Option<String>,
+    previous: String,
+    hash: String,
+}
+
+impl Entry {
+    fn read(self) -> Result<AuditEntry, String> {
+        let number = |text: Option<&str>| match text {
+            Some(text) => text.parse().map_err(|_| format!("entry {}: `{text}` is no id", self.seq)),
+            None => Ok(0),
+        };
+        let (id, actor_id) = (number(Some(&self.id))?, number(self.actor_id.as_deref())?);
+        let tenant_id = self.tenant_id.as_deref().map_or(Ok(PLATFORM), |text| number(Some(text)))?;
+        let Self { seq, at, actor_kind, actor, address, action, target_kind, .. } = self;
+        let Self { target_id, target, before, after, previous, hash, .. } = self;
+        Ok(AuditEntry {
+            id,
+            tenant_id,
+            seq,
+            at,
+            actor_kind,
+            actor_id,
+            actor,
+            address,
+            action,
+            target_kind,
+            target_id,
+            target,
+            before,
+            after,
+            previous,
+            hash,
+        })
+    }
+}
+
+/// How far a chain was verified.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Head {
+    /// Whose, in words.
+    chain: String,
+    /// Place of the last entry.
+    seq: i64,
+    /// Its hash.
+    hash: String,
+}
+
+/// Heads by the id of their tenant: a name may be another tenant's tomorrow.
+#[derive(Default, Serialize, Deserialize)]
+struct Heads {
+    version: u32,
+    heads: BTreeMap<String, Head>,
+}
+
+impl VerifyArgs {
+    /// Verifies them; an error when one is broken.
+    pub async fn run(self, client: &Client) -> anyhow::Result<()> {
+        let node = &client.node;
+        let mut heads = self.head.as_deref().map(Heads::read).transpose()?.unwrap_or_default();
+        let (mut rows, mut broken) = (Vec::new(), 0);
+        for name in self.chains(node).await? {
+            let row = verify(node, &name, &mut heads).await?;
+            broken += usize::from(row["holds"] == false);
+            rows.push(row);
+        }
+        client.rows(&rows, COLUMNS)?;
+        if let Some(file) = &self.head {
+            heads.write(file)?;
+        }
+        if broken > 0 {
+            bail!("{broken} of {} chains are broken: the audit was tampered with, or its database damaged", rows.len());
+        }
+        Ok(())
+    }
+
+    async fn chains(&self, node: &Node) -> anyhow::Result<Vec<String>> {
+        if let Some(tenant) = &self.tenant {
+            return Ok(vec![tenant.clone()]);
+        }
+        let mut names = vec![PLATFORM_NAME.to_owned()];
+        if !self.platform {
+            let (tenants, _) = node.list(&Ask::get(["tenants"]), Some("after"), TENANTS_MAX).await?;
+            names.extend(tenants.iter().filter_map(|tenant| Some(tenant["name"].as_str()?.to_owned())));
+        }
+        Ok(names)
+    }
+}
+
+/// A chain's row: whether it holds, up to where, and why not.
+async fn verify(node: &Node, name: &str, heads: &mut Heads) -> anyhow::Result<Value> {
+    let mut chain = Chain::default();
+    let mut key = None;
+    let why = follow(node, name, &mut chain, &mut key, heads).await?;
+    let row = json!({
+        "chain": name,
+        "tenant_id": key.as_deref().filter(|key| *key != PLATFORM_NAME),
+        "holds": why.is_none(),
+        "seq": chain.seq,
+        "hash": chain.hash,
+        "why": why,
+    });
+    if let (None, Some(key)) = (why, key) {
+        heads.heads.insert(key, Head { chain: name.to_owned(), seq: chain.seq, hash: chain.hash });
+    }
+    Ok(row)
+}
+
+/// Follows a chain to its end; answers where it breaks.
+async fn follow(
+    node: &Node,
+    name: &str,
+    chain: &mut Chain,
+    key: &mut Option<String>,
+    heads: &Heads,
+) -> anyhow::Result<Option<String>> {
+    loop {
+        let tenant = (name != PLATFORM_NAME).then_some(name);
+        let ask = Ask::get(["audit", "chain"]).with("tenant", tenant).with("limit", Some(PAGE));
+        let answer = node.answer(ask.with("after", Some(chain.seq))).await?;
+        let page: Page = serde_json::from_value(answer).context("the node's answer is not understood")?;
+        let id = page.tenant_id.clone().unwrap_or_else(|| PLATFORM_NAME.to_owned());
+        let head = heads.heads.get(&id);
+        *key = Some(id);
+        let is_end = page.items.is_empty();
+        let end = Chain { seq: page.last_seq, hash: page.last_hash };
+        for entry in page.items {
+            let taken = entry.read().and_then(|entry| chain.take(&entry));
+            if let Err(why) = taken.and_then(|()| agrees(chain, head)) {
+                return Ok(Some(why));
+            }
+        }
+        if is_end {
+            return Ok(ends_well(chain, &end, head).err());
+        }
+    }
+}
+
+/// Whether the entry just seen is the one that was verified before.
+fn agrees(chain: &Chain, head: Option<&Head>) -> Result<(), String> {
+    match head {
+        Some(head) if head.seq == chain.seq && head.hash != chain.hash => {
+            Err(format!("entry {}: it is not the one that was verified before; the chain was written anew", head.seq))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the chain goes as far as the node says, and as far as it was verified before.
+fn ends_well(chain: &Chain, end: &Chain, head: Option<&Head>) -> Result<(), String> {
+    if chain != end {
+        return Err(format!(
+            "it ends at entry {} ({}), where the node names entry {} ({}) as its end",
+            chain.seq, chain.hash, end.seq, end.hash
+        ));
+    }
+    match head {
+        Some(head) if head.seq > chain.seq => {
+            Err(format!("it ends at entry {}, but was verified up to entry {} before; it was cut", chain.seq, head.seq))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Heads {
+    fn read(file: &Path) -> anyhow::Result<Self> {
+        if !file.exists() {
+            return Ok(Self::default());
+        }
+        let unusable = || format!("the file of heads {} cannot be used (--head)", file.display());
+        let (text, _) = read_text(file, HEADS_BYTES_MAX).with_context(unusable)?;
+        let heads: Self = serde_json::from_str(&text).with_context(unusable)?;
+        if heads.version != VERSION {
+            bail!("{}: it is of version {}, known is {VERSION}", unusable(), heads.version);
+        }
+        Ok(heads)
+    }
+
+    fn write(&mut self, file: &Path) -> anyhow::Result<()> {
+        self.version = VERSION;
+        write_private(file, &(serde_json::to_string_pretty(self)? + "\n"))
+    }
+}

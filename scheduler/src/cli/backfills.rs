@@ -1,0 +1,80 @@
+//! `carillon backfills`.
+
+use super::client::{Client, Most};
+use super::node::Ask;
+use super::table::{Column, field};
+use super::{find, instant};
+use clap::Subcommand;
+
+const COLUMNS: &[Column] = &[
+    field("ID", "id"),
+    field("STATUS", "status"),
+    field("FROM", "from"),
+    field("UNTIL", "until"),
+    field("WRITTEN", "written"),
+    field("EXISTING", "existing"),
+    field("UP TO", "next_at"),
+];
+
+/// What can be done with backfills.
+#[derive(Debug, Subcommand)]
+pub enum Backfills {
+    /// List a task's backfills, newest first.
+    List {
+        /// The task's id, or tenant/app/name.
+        task: String,
+        /// How many.
+        #[command(flatten)]
+        most: Most,
+    },
+    /// Run a task for the fires of a range that has passed.
+    Create {
+        /// The task's id, or tenant/app/name.
+        task: String,
+        /// First instant: 2026-12-24T18:00:00+08:00, 2026-12-24T18:00 (local), epoch ms, -2h.
+        #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true)]
+        from: i64,
+        /// First instant after the range.
+        #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true)]
+        until: i64,
+        /// Runs of it at once at most; 1 if left out.
+        #[arg(long, value_name = "COUNT")]
+        max_concurrent: Option<i32>,
+        /// Parameters instead of the task's.
+        #[arg(long)]
+        params: Option<String>,
+    },
+    /// End a backfill; what it has written runs all the same.
+    Cancel {
+        /// The task's id, or tenant/app/name.
+        task: String,
+        /// The backfill's id.
+        backfill: String,
+    },
+}
+
+impl Backfills {
+    /// Does it.
+    pub async fn run(self, client: &Client) -> anyhow::Result<()> {
+        let node = &client.node;
+        match self {
+            Self::List { task, most } => {
+                client.whole(Ask::get(["tasks", &find::task(node, &task).await?, "backfills"]), &most, COLUMNS).await
+            }
+            Self::Create { task, from, until, max_concurrent, params } => {
+                let fields = [
+                    ("from", Some(from.into())),
+                    ("until", Some(until.into())),
+                    ("max_concurrent", max_concurrent.map(Into::into)),
+                    ("params", params.map(Into::into)),
+                ];
+                let ask = Ask::post(["tasks", &find::task(node, &task).await?, "backfills"]);
+                client.show(ask.fields(fields)).await
+            }
+            Self::Cancel { task, backfill } => {
+                let ask = Ask::delete(["tasks", &find::task(node, &task).await?, "backfills", &backfill]);
+                client.done(ask, &format!("backfill {backfill} writes no more runs")).await
+            }
+        }
+    }
+}

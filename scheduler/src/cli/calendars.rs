@@ -1,0 +1,94 @@
+//! `carillon calendars`.
+
+use super::client::{Client, Most, Unless};
+use super::files::read_text;
+use super::find;
+use super::node::Ask;
+use super::table::{Column, field};
+use super::tasks::{Document, Format};
+use anyhow::{Context, anyhow};
+use clap::Subcommand;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// A calendar file is not larger than this, in bytes: what a node takes.
+const BYTES_MAX: u64 = 256 << 10;
+
+const COLUMNS: &[Column] = &[
+    field("NAME", "name"),
+    field("VERSION", "version"),
+    field("CHANGED", "updated_at"),
+    field("DESCRIPTION", "description"),
+];
+
+/// What can be done with calendars.
+#[derive(Debug, Subcommand)]
+pub enum Calendars {
+    /// List a tenant's calendars.
+    List {
+        /// The tenant's name.
+        tenant: String,
+        /// How many.
+        #[command(flatten)]
+        most: Most,
+    },
+    /// Show a calendar.
+    Show {
+        /// tenant/name
+        calendar: String,
+        /// An earlier version of it.
+        #[arg(long)]
+        version: Option<i64>,
+    },
+    /// Write a calendar's next version; tasks that name it go by it at once.
+    Put {
+        /// tenant/name
+        calendar: String,
+        /// The calendar (.toml, .yaml, .yml or .json): lists of strings `excluded_weekdays`, `excluded_days`,
+        /// `workdays`, `excluded_hours`, and a `description`; - is standard input, in JSON.
+        #[arg(short, long, value_name = "FILE", verbatim_doc_comment)]
+        file: PathBuf,
+        /// What the edit relies on.
+        #[command(flatten)]
+        unless: Unless,
+    },
+    /// Delete a calendar that no task names.
+    Delete {
+        /// tenant/name
+        calendar: String,
+    },
+}
+
+impl Calendars {
+    /// Does it.
+    pub async fn run(self, client: &Client) -> anyhow::Result<()> {
+        match self {
+            Self::List { tenant, most } => client.whole(Ask::get(["calendars", &tenant]), &most, COLUMNS).await,
+            Self::Show { calendar, version } => {
+                let [tenant, name] = parts(&calendar)?;
+                client.show(Ask::get(["calendars", tenant, name]).with("version", version)).await
+            }
+            Self::Put { calendar, file, unless } => {
+                let [tenant, name] = parts(&calendar)?;
+                let ask = Ask::put(["calendars", tenant, name]).if_match(unless.revision);
+                client.show(ask.body(read(&file)?)).await
+            }
+            Self::Delete { calendar } => {
+                let [tenant, name] = parts(&calendar)?;
+                client.done(Ask::delete(["calendars", tenant, name]), &format!("calendar `{calendar}` is gone")).await
+            }
+        }
+    }
+}
+
+fn parts(calendar: &str) -> anyhow::Result<[&str; 2]> {
+    find::parts(calendar).with_context(|| format!("`{calendar}` is no calendar; tenant/name is"))
+}
+
+fn read(file: &Path) -> anyhow::Result<Value> {
+    let (text, place) = read_text(file, BYTES_MAX)?;
+    let format = Format::of(file).unwrap_or(Format::Json);
+    let document = Document::parse(&text, format)
+        .map_err(|error| anyhow!("{place} is not {}; nothing was changed\n{error}", format.name()))?;
+    Ok(Value::Object(document.fields))
+}

@@ -1,0 +1,137 @@
+//! `carillon executors`, `carillon nodes`.
+
+use super::client::{Client, Most};
+use super::find;
+use super::node::Ask;
+use super::table::{Column, field, made};
+use clap::{Args, Subcommand};
+
+const COLUMNS: &[Column] = &[
+    field("TENANT", "tenant"),
+    field("APP", "app"),
+    field("ADDRESS", "address"),
+    made("STATE", |executor| {
+        let is = |name: &str| executor[name] == true;
+        if is("disabled") {
+            "disabled"
+        } else if is("draining") {
+            "draining"
+        } else {
+            "open"
+        }
+        .to_owned()
+    }),
+    field("WEIGHT", "weight"),
+    made("BUSY", |executor| format!("{}/{}", executor["running"], executor["capacity"])),
+    field("HOLDS", "held"),
+    field("HANDLERS", "handlers"),
+    field("TAGS", "tags"),
+    field("HEARD", "heartbeat_at"),
+    field("ID", "id"),
+];
+
+const NODES: &[Column] = &[
+    field("NAME", "name"),
+    field("ADDRESS", "address"),
+    field("ONLINE", "online"),
+    field("VERSION", "version"),
+    field("QUEUED", "queue_depth"),
+    field("STARTED", "started_at"),
+    field("HEARD", "heartbeat_at"),
+    field("ID", "id"),
+];
+
+const SETTINGS: &[Column] = &[field("NAME", "name"), field("VALUE", "value")];
+
+/// What can be done with executors.
+#[derive(Debug, Subcommand)]
+pub enum Executors {
+    /// List executors that are online.
+    List {
+        /// Only of this tenant.
+        #[arg(long)]
+        tenant: Option<String>,
+        /// Only of this app.
+        #[arg(long)]
+        app: Option<String>,
+        /// How many.
+        #[command(flatten)]
+        most: Most,
+    },
+    /// Show an executor that is online.
+    Show {
+        /// Its id or address.
+        executor: String,
+    },
+    /// Disable or weigh an executor; it holds for its address. What is not named stays.
+    Edit(EditArgs),
+}
+
+/// What can be said of an executor.
+#[derive(Debug, Args)]
+pub struct EditArgs {
+    /// Its id or address.
+    executor: String,
+    /// It takes no new runs.
+    #[arg(long, conflicts_with = "enable")]
+    disable: bool,
+    /// It takes runs again.
+    #[arg(long)]
+    enable: bool,
+    /// Share of the runs compared with the others'; with 0 it takes none.
+    #[arg(long)]
+    weight: Option<i32>,
+    /// Why.
+    #[arg(long)]
+    note: Option<String>,
+}
+
+impl Executors {
+    /// Does it.
+    pub async fn run(self, client: &Client) -> anyhow::Result<()> {
+        let node = &client.node;
+        match self {
+            Self::List { tenant, app, most } => {
+                let ask = Ask::get(["executors"]).with("tenant", tenant).with("app", app);
+                client.whole(ask, &most, COLUMNS).await
+            }
+            Self::Show { executor } => {
+                client.show(Ask::get(["executors", &find::executor(node, &executor).await?])).await
+            }
+            Self::Edit(EditArgs { executor, disable, enable, weight, note }) => {
+                let ask = Ask::put(["executors", &find::executor(node, &executor).await?]);
+                let disabled = (disable || enable).then(|| disable.into());
+                let fields =
+                    [("disabled", disabled), ("weight", weight.map(Into::into)), ("note", note.map(Into::into))];
+                client.show(ask.fields(fields)).await
+            }
+        }
+    }
+}
+
+/// What can be done with nodes.
+#[derive(Debug, Subcommand)]
+pub enum Nodes {
+    /// List nodes.
+    List {
+        /// How many.
+        #[command(flatten)]
+        most: Most,
+    },
+    /// Show the settings that the node goes by which answers.
+    Settings {
+        /// How many.
+        #[command(flatten)]
+        most: Most,
+    },
+}
+
+impl Nodes {
+    /// Does it.
+    pub async fn run(self, client: &Client) -> anyhow::Result<()> {
+        match self {
+            Self::List { most } => client.whole(Ask::get(["nodes"]), &most, NODES).await,
+            Self::Settings { most } => client.whole(Ask::get(["settings"]), &most, SETTINGS).await,
+        }
+    }
+}

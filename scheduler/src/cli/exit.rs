@@ -1,0 +1,67 @@
+//! What the process exits with. `docs/cli.md` and `--help` tell the same.
+
+use anyhow::anyhow;
+use std::process::ExitCode;
+
+/// Of the whole command, under its help.
+pub const HELP: &str = "\
+Exits with 0: done; 1: refused or failed; 2: the command itself is wrong; 3: `tasks apply --dry-run --exit-code` found \
+differences; 4: not signed in, or a permission is missing; 5: no node could be reached.";
+
+/// Why a command ended other than well; 2 is clap's, everything else is 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// A dry run found differences.
+    Different = 3,
+    /// Not signed in, or a permission is missing.
+    NotAllowed = 4,
+    /// No node could be reached, or it broke off.
+    Unreachable = 5,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// An error that has an exit code of its own.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct Failure {
+    exit: Exit,
+    message: String,
+}
+
+impl Exit {
+    /// An error that ends the process with this code.
+    pub fn because(self, message: impl Into<String>) -> anyhow::Error {
+        anyhow!(Failure { exit: self, message: message.into() })
+    }
+
+    /// Whether it is the code of an error.
+    pub fn is_why(self, error: &anyhow::Error) -> bool {
+        error.downcast_ref::<Failure>().is_some_and(|failure| failure.exit == self)
+    }
+
+    /// The same as [`Self::because`], with what lies under it.
+    pub fn caused(self, message: impl Into<String>, error: anyhow::Error) -> anyhow::Error {
+        error.context(Failure { exit: self, message: message.into() })
+    }
+}
+
+/// Whoever read our output has seen enough (`carillon … | head`).
+#[derive(Debug, thiserror::Error)]
+#[error("nobody reads standard output any more")]
+pub struct Unread;
+
+/// Says what went wrong, and answers what to exit with.
+#[must_use]
+pub fn code_of(error: &anyhow::Error) -> ExitCode {
+    if error.is::<Unread>() {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("carillon: {error:#}");
+    error.downcast_ref::<Failure>().map_or(ExitCode::FAILURE, |failure| failure.exit.into())
+}

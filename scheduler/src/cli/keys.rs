@@ -1,0 +1,76 @@
+//! `carillon keys`: what executors sign with.
+
+use super::client::{Client, Most};
+use super::find;
+use super::node::Ask;
+use super::table::{Column, field};
+use clap::Subcommand;
+
+const COLUMNS: &[Column] = &[
+    field("ID", "id"),
+    field("STATE", "state"),
+    field("NOTE", "note"),
+    field("USED", "last_used_at"),
+    field("EXPIRES", "expires_at"),
+    field("CREATED", "created_at"),
+    field("BY", "created_by"),
+];
+
+/// What can be done with keys.
+#[derive(Debug, Subcommand)]
+pub enum Keys {
+    /// List an app's keys, newest first, without their secrets.
+    List {
+        /// The app's id, or tenant/name.
+        app: String,
+        /// How many.
+        #[command(flatten)]
+        most: Most,
+    },
+    /// Create a key beside those that there are; its secret is shown this once.
+    Create {
+        /// The app's id, or tenant/name.
+        app: String,
+        /// What it is for.
+        #[arg(long)]
+        note: Option<String>,
+    },
+    /// Replace an app's keys by a new one; its secret is shown this once.
+    Rotate {
+        /// The app's id, or tenant/name.
+        app: String,
+        /// What it is for.
+        #[arg(long)]
+        note: Option<String>,
+        /// How long those before it stay valid beside it, ms; a day if left out.
+        #[arg(long, value_name = "MS")]
+        overlap_ms: Option<i64>,
+    },
+    /// Revoke a key: its executors are no longer heard, and nothing is sent to them.
+    Revoke {
+        /// The key's id.
+        key: String,
+    },
+}
+
+impl Keys {
+    /// Does it.
+    pub async fn run(self, client: &Client) -> anyhow::Result<()> {
+        let node = &client.node;
+        match self {
+            Self::List { app, most } => {
+                client.whole(Ask::get(["apps", &find::app(node, &app).await?, "keys"]), &most, COLUMNS).await
+            }
+            Self::Create { app, note } => {
+                let ask = Ask::post(["apps", &find::app(node, &app).await?, "keys"]);
+                client.show(ask.fields([("note", note.map(Into::into))])).await
+            }
+            Self::Rotate { app, note, overlap_ms } => {
+                let ask = Ask::post(["apps", &find::app(node, &app).await?, "keys", "rotate"]);
+                let fields = [("note", note.map(Into::into)), ("overlap_ms", overlap_ms.map(Into::into))];
+                client.show(ask.fields(fields)).await
+            }
+            Self::Revoke { key } => client.done(Ask::delete(["keys", &key]), &format!("key {key} is void")).await,
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! `carillon login`, `logout`, `whoami`.
+
+use super::client::{Client, Output, print};
+use super::credentials::{Credentials, Session, Sessions};
+use super::exit::Exit;
+use super::node::{Ask, Node, PlaceArgs};
+use super::terminal;
+use anyhow::{Context, bail};
+use clap::Args;
+use serde::Deserialize;
+use serde_json::json;
+use std::io::Read as _;
+use url::{Host, Url};
+
+/// Both passwords on standard input are not longer than this, bytes.
+const INPUT_BYTES_MAX: u64 = 4_096;
+
+/// A new password that the node refuses is asked for again so often.
+const TRIES_MAX: usize = 5;
+
+/// What a shell expects of a program that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+/// How to sign in.
+#[derive(Debug, Args)]
+pub struct LoginArgs {
+    /// The node.
+    #[command(flatten)]
+    place: PlaceArgs,
+    /// Name to sign in with; asked for on the terminal if left out.
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// Read the password from standard input, and on a second line the new one, where there must be one.
+    #[arg(long, requires = "user")]
+    password_stdin: bool,
+    /// Choose another password; other sessions of the user end.
+    #[arg(long)]
+    change_password: bool,
+}
+
+#[derive(Deserialize)]
+struct LoggedIn {
+    token: String,
+    must_change_password: bool,
+}
+
+/// Where passwords come from.
+enum Source {
+    Terminal,
+    Lines(std::vec::IntoIter<String>),
+}
+
+impl Source {
+    async fn ask(&mut self, words: &str) -> anyhow::Result<String> {
+        match self {
+            Self::Terminal => terminal::ask_secret(words).await,
+            Self::Lines(lines) => lines.next().context("standard input has no further line"),
+        }
+    }
+}
+
+/// Signs in, and stores the session. Ctrl-C ends it wherever it is, and leaves the terminal as it was.
+pub async fn login(args: LoginArgs) -> anyhow::Result<()> {
+    tokio::select! {
+        // First: who watches for Ctrl-C must do so before anything is asked.
+        biased;
+        _ = tokio::signal::ctrl_c() => std::process::exit(INTERRUPTED),
+        done = sign_in(args) => done,
+    }
+}
+
+async fn sign_in(args: LoginArgs) -> anyhow::Result<()> {
+    let node = Node::stranger(&args.place)?;
+    if is_overheard(node.base()) {
+        eprintln!("carillon: {} has no TLS: whoever is on the way can read the password", node.address());
+    }
+    let user = match args.user {
+        Some(user) => user,
+        None => terminal::ask("User: ").await?,
+    };
+    let mut source = if args.password_stdin { Source::Lines(lines()?) } else { Source::Terminal };
+    let password = source.ask(&format!("Password of {user}: ")).await?;
+    let ask = Ask::post(["login"]).body(json!({ "name": user, "password": password }));
+    let answer = serde_json::from_value(node.sign_in(&ask).await?);
+    let LoggedIn { token, must_change_password } = answer.context("the node's answer is not understood")?;
+    let session = Session { user, token };
+    let node = node.known(Some(Credentials::of(&session)));
+    if must_change_password || args.change_password {
+        let changed = change(&node, &mut source, &password, must_change_password).await;
+        if let Err(error) = changed {
+            // It is of no use to anybody; that it lives on until it expires would be no harm either.
+            let _ = node.answer(Ask::post(["logout"])).await;
+            return Err(error);
+        }
+    }
+    Sessions::keep(node.base(), Some(session.clone()))?;
+    print(&format!("signed in at {} as {}\n", node.address(), session.user))
+}
+
+/// Chooses another password; on a terminal until the node takes it.
+async fn change(node: &Node, source: &mut Source, current: &str, must: bool) -> anyhow::Result<()> {
+    let is_terminal = matches!(source, Source::Terminal);
+    if must && is_terminal {
+        eprintln!("Another password must be chosen.");
+    }
+    for _ in 0..TRIES_MAX {
+        let new = source.ask("New password: ").await.map_err(|error| {
+            Exit::NotAllowed.caused("another password must be chosen; give it on a second line", error)
+        })?;
+        if is_terminal && source.ask("New password again: ").await? != new {
+            eprintln!("The two are not the same.");
+            continue;
+        }
+        let ask = Ask::put(["account", "password"]).body(json!({ "current": current, "new": new }));
+        match node.ask(&ask).await? {
+            Ok(_) => return Ok(()),
+            Err(refusal) if is_terminal => eprintln!("{}", refusal.detail),
+            Err(refusal) => bail!("{}", refusal.detail),
+        }
+    }
+    bail!("the password was not changed")
+}
+
+fn lines() -> anyhow::Result<std::vec::IntoIter<String>> {
+    let mut text = String::new();
+    std::io::stdin().lock().take(INPUT_BYTES_MAX).read_to_string(&mut text).context("standard input cannot be read")?;
+    Ok(text.lines().map(str::to_owned).collect::<Vec<_>>().into_iter())
+}
+
+/// Whether others than this machine may be on the way to the node, and nothing hides what is said.
+fn is_overheard(node: &Url) -> bool {
+    let is_here = match node.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    node.scheme() == "http" && !is_here
+}
+
+/// Ends the stored session, and forgets it.
+pub async fn logout(place: &PlaceArgs) -> anyhow::Result<()> {
+    let node = Node::stranger(place)?;
+    let Some(session) = Sessions::read()?.of(node.base()).cloned() else {
+        return print(&format!("not signed in at {}\n", node.address()));
+    };
+    let node = node.known(Some(Credentials::of(&session)));
+    let ended = node.ask(&Ask::post(["logout"])).await;
+    if let Err(error) = ended
+        && !Exit::NotAllowed.is_why(&error)
+    {
+        return Err(error.context("the session goes on, and stays stored"));
+    }
+    Sessions::keep(node.base(), None)?;
+    print(&format!("signed out at {}\n", node.address()))
+}
+
+/// Says who one is.
+pub async fn whoami(client: &Client) -> anyhow::Result<()> {
+    let mut me = client.node.answer(Ask::get(["session"])).await?;
+    if client.output == Output::Table {
+        // For programs: what browsers need, and every permission that there is.
+        let fields = me.as_object_mut().context("the node's answer is not understood")?;
+        fields.retain(|name, _| !["csrf", "permissions"].contains(&name.as_str()));
+    }
+    client.one(&me)
+}

@@ -1,0 +1,191 @@
+//! `carillon logs`, `carillon kill`: runs.
+
+mod follow;
+mod output;
+
+pub use follow::follow_run;
+
+use super::client::{Client, Output, hint};
+use super::node::{Ask, Node};
+use super::table::{Column, field, made};
+use super::{find, instant};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+use std::collections::HashMap;
+
+const COLUMNS: &[Column] = &[
+    field("FIRE TIME", "fire_time"),
+    field("TASK", "task_name"),
+    field("STATUS", "status"),
+    field("REASON", "reason"),
+    made("LATE", |log| between(log, "due_time", "started_at")),
+    made("TOOK", |log| between(log, "started_at", "finished_at")),
+    field("TRY", "attempt"),
+    field("ID", "id"),
+    field("MESSAGE", "message"),
+];
+
+/// Of so many tasks the names are asked for; the others stay ids.
+const NAMES_MAX: usize = 100;
+
+/// What can be done with runs.
+#[derive(Debug, Subcommand)]
+pub enum Logs {
+    /// List runs, latest fire time first.
+    List(ListArgs),
+    /// Show a run.
+    Show {
+        /// Its id.
+        log: String,
+        /// Show its state and output until it ends; exit with 1 unless it succeeds.
+        #[arg(long, short)]
+        follow: bool,
+    },
+    /// Print what a run logs.
+    Output(output::OutputArgs),
+    /// Cancel a run, or kill it when it runs.
+    Cancel(CancelArgs),
+}
+
+/// Which runs.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Only of this tenant.
+    #[arg(long)]
+    tenant: Option<String>,
+    /// Only of this app: its id, or tenant/name.
+    #[arg(long)]
+    app: Option<String>,
+    /// Only of this task: its id, or tenant/app/name.
+    #[arg(long)]
+    task: Option<String>,
+    /// Only what this executor (id or address) has or had.
+    #[arg(long)]
+    executor: Option<String>,
+    /// Only shards of this run.
+    #[arg(long, value_name = "LOG")]
+    parent: Option<String>,
+    /// Only in this state: init, queued, dispatched, retry, succeeded, failed, discarded, expired, cancelled.
+    #[arg(long)]
+    status: Option<String>,
+    /// Only for this reason: `no_executor` …
+    #[arg(long)]
+    reason: Option<String>,
+    /// Only what was made so: schedule, misfire, hand, parent or backfill.
+    #[arg(long)]
+    origin: Option<String>,
+    /// From this fire time on: 2026-12-24T18:00:00+08:00, 2026-12-24T18:00 (local), epoch ms, -2h.
+    #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true, conflicts_with = "follow")]
+    from: Option<i64>,
+    /// Before this fire time.
+    #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true, conflicts_with = "follow")]
+    until: Option<i64>,
+    /// Show so many at most.
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// Go on: print runs as they are handed over, and again as they end (with --output json: a document a line).
+    #[arg(long, short, conflicts_with = "limit")]
+    follow: bool,
+}
+
+/// Which run.
+#[derive(Debug, Args)]
+pub struct CancelArgs {
+    /// Its id.
+    log: String,
+}
+
+impl Logs {
+    /// Does it.
+    pub async fn run(self, client: &Client) -> anyhow::Result<()> {
+        match self {
+            Self::List(args) => args.run(client).await,
+            Self::Show { log, follow: true } => follow_run(client, &log).await,
+            Self::Show { log, follow: false } => client.show(Ask::get(["task-logs", &log])).await,
+            Self::Output(args) => args.run(client).await,
+            Self::Cancel(args) => args.run(client).await,
+        }
+    }
+}
+
+impl CancelArgs {
+    /// Cancels it.
+    pub async fn run(self, client: &Client) -> anyhow::Result<()> {
+        let log = client.node.answer(Ask::post(["task-logs", &self.log, "cancel"])).await?;
+        let says = match log["status"].as_str() {
+            Some("stopping") => "is told to stop; its executor has not confirmed it yet",
+            _ => "is cancelled",
+        };
+        client.says(&log, &format!("run {} {says}", self.log))
+    }
+}
+
+impl ListArgs {
+    async fn run(self, client: &Client) -> anyhow::Result<()> {
+        let node = &client.node;
+        let ask = Ask::get(["task-logs"])
+            .with("tenant", self.tenant)
+            .with("app", found(self.app.as_deref(), |app| find::app(node, app)).await?)
+            .with("task", found(self.task.as_deref(), |task| find::task(node, task)).await?)
+            .with("executor", found(self.executor.as_deref(), |executor| find::executor(node, executor)).await?)
+            .with("parent", self.parent)
+            .with("status", self.status)
+            .with("reason", self.reason)
+            .with("origin", self.origin)
+            .with("from", self.from)
+            .with("until", self.until);
+        if self.follow {
+            return follow::follow_list(client, &ask).await;
+        }
+        let (mut logs, is_more) = client.node.list(&ask, Some("before"), self.limit as usize).await?;
+        if client.output == Output::Table {
+            Names::default().put(&client.node, &mut logs).await?;
+        }
+        client.rows(&logs, COLUMNS)?;
+        hint(&logs, is_more);
+        Ok(())
+    }
+}
+
+/// The id of what is named, if anything is.
+async fn found<'a, F>(name: Option<&'a str>, find: impl FnOnce(&'a str) -> F) -> anyhow::Result<Option<String>>
+where
+    F: Future<Output = anyhow::Result<String>>,
+{
+    match name {
+        Some(name) => find(name).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// ms from one instant of a run to another.
+fn between(log: &Value, from: &str, to: &str) -> String {
+    match (log[from].as_i64(), log[to].as_i64()) {
+        (Some(from), Some(to)) => format!("{} ms", to - from),
+        _ => "-".to_owned(),
+    }
+}
+
+/// Names of tasks by their ids; a run knows only the id.
+#[derive(Default)]
+struct Names(HashMap<String, String>);
+
+impl Names {
+    /// Puts a name into each run.
+    async fn put(&mut self, node: &Node, logs: &mut [Value]) -> anyhow::Result<()> {
+        for log in logs {
+            let id = log["task"].as_str().unwrap_or_default().to_owned();
+            if !self.0.contains_key(&id) && self.0.len() < NAMES_MAX {
+                let found = node.ask(&Ask::get(["tasks", &id])).await.ok().and_then(Result::ok);
+                let name = found.map(|task| {
+                    let part = |name: &str| task[name].as_str().unwrap_or_default().to_owned();
+                    format!("{}/{}/{}", part("tenant"), part("app"), part("name"))
+                });
+                // Deleted, or not to be seen by us.
+                self.0.insert(id.clone(), name.unwrap_or_else(|| id.clone()));
+            }
+            log["task_name"] = self.0.get(&id).cloned().unwrap_or(id).into();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! Following runs: new ones as they come, and one until it ends.
+
+use super::output::Reader;
+use super::{Names, between};
+use crate::cli::client::{Client, Output, print};
+use crate::cli::node::Ask;
+use crate::cli::table::{escaped, text, time};
+use crate::domain::Status;
+use anyhow::bail;
+use chrono::Utc;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Between two looks.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// So many of the latest runs are looked at each time; with more, some may be passed over.
+const LOOKED_AT_MAX: usize = 2_000;
+
+/// Runs are looked at whose fire time lies between so long ago …
+const PAST_MS: i64 = 3_600_000;
+
+/// … and so far ahead: they are handed over before it.
+const AHEAD_MS: i64 = 60_000;
+
+/// Of those that are there at the beginning, the latest so many are shown.
+const FIRST_SHOWN: usize = 10;
+
+/// An ended run's output is waited for so many looks more.
+const LATE_LOOKS_MAX: u32 = 10;
+
+/// Prints runs as they are handed over and as they end, until somebody stops it.
+pub async fn follow_list(client: &Client, ask: &Ask) -> anyhow::Result<()> {
+    let mut names = Names::default();
+    let mut told: HashMap<String, String> = HashMap::new();
+    let mut is_first = true;
+    loop {
+        let now = Utc::now().timestamp_millis();
+        let ask = ask.clone().with("from", Some(now - PAST_MS)).with("until", Some(now + AHEAD_MS));
+        let (mut logs, _) = client.node.list(&ask, Some("before"), LOOKED_AT_MAX).await?;
+        // Oldest first, and not what is yet to come.
+        logs.reverse();
+        logs.retain(|log| !["init", "queued"].contains(&status(log)));
+        let known = std::mem::take(&mut told);
+        for log in &logs {
+            told.insert(text("id", &log["id"]), step(log));
+        }
+        logs.retain(|log| known.get(&text("id", &log["id"])) != Some(&step(log)));
+        if is_first {
+            logs.drain(..logs.len().saturating_sub(FIRST_SHOWN));
+        }
+        if client.output == Output::Table {
+            names.put(&client.node, &mut logs).await?;
+        }
+        for log in &logs {
+            line(client, log, || news(log))?;
+        }
+        is_first = false;
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// Shows a run's state and output until it ends; an error unless it succeeds.
+pub async fn follow_run(client: &Client, id: &str) -> anyhow::Result<()> {
+    let mut reader = Reader::new(id, None);
+    let (mut told, mut late_looks) = (String::new(), 0);
+    loop {
+        let log = client.node.answer(Ask::get(["task-logs", id])).await?;
+        if step(&log) != told {
+            told = step(&log);
+            reader.end_line(client)?;
+            line(client, &log, || state(&log))?;
+        }
+        let attempt = log["attempt"].as_i64().and_then(|attempt| attempt.try_into().ok());
+        let is_over = reader.read_on(client, attempt).await?;
+        if Status::parse(status(&log)).is_some_and(Status::is_terminal) {
+            late_looks += 1;
+            if is_over || late_looks > LATE_LOOKS_MAX {
+                reader.end_line(client)?;
+                return verdict(&log);
+            }
+        }
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+fn verdict(log: &Value) -> anyhow::Result<()> {
+    if status(log) == "succeeded" {
+        return Ok(());
+    }
+    bail!("the run ended as {} ({})", status(log), text("", &log["reason"]))
+}
+
+fn status(log: &Value) -> &str {
+    log["status"].as_str().unwrap_or_default()
+}
+
+/// What makes a run worth another line.
+fn step(log: &Value) -> String {
+    format!("{} {} {}", status(log), log["attempt"], log["reason"])
+}
+
+fn state(log: &Value) -> String {
+    let when = ["finished_at", "started_at", "dispatched_at", "queued_at"].iter().find_map(|name| log[*name].as_i64());
+    let when = when.or(log["due_time"].as_i64()).map(time).unwrap_or_default();
+    escaped(&format!("== {when} {} (attempt {}){}", status(log), log["attempt"], why(log))) + "\n"
+}
+
+fn news(log: &Value) -> String {
+    let [late, took] =
+        [("due_time", "started_at"), ("started_at", "finished_at")].map(|(from, to)| between(log, from, to));
+    let (when, task, id) = (text("fire_time", &log["fire_time"]), text("", &log["task_name"]), text("", &log["id"]));
+    escaped(&format!("{when}  {:<10}  {task}  late {late}, took {took}  {id}{}", status(log), why(log))) + "\n"
+}
+
+/// The reason and what was said of it.
+fn why(log: &Value) -> String {
+    let why = [text("", &log["reason"]), text("", &log["message"])];
+    let why = why.into_iter().filter(|why| why != "-").collect::<Vec<_>>().join(": ");
+    if why.is_empty() { why } else { format!(", {why}") }
+}
+
+/// A run, a line.
+fn line(client: &Client, log: &Value, words: impl FnOnce() -> String) -> anyhow::Result<()> {
+    print(&match client.output {
+        Output::Json => format!("{log}\n"),
+        Output::Table => words(),
+    })
+}

@@ -1,0 +1,350 @@
+//! A node's management API, as the command asks it.
+
+use super::credentials::{Credentials, refused};
+use super::exit::Exit;
+use crate::domain::FieldError;
+use crate::tls;
+use anyhow::{Context, anyhow, bail};
+use clap::Args;
+use reqwest::header::{IF_MATCH, RETRY_AFTER};
+use reqwest::{Certificate, Client, ClientBuilder, Method, RequestBuilder, Response, StatusCode, redirect};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use url::Url;
+
+/// A node that does not take the connection within this time is not there.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Thousands of tasks take a while.
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// An answer is not larger than this, in bytes.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// Things in one page: what a node gives at most.
+const PAGE: usize = 500;
+
+/// A question that comes too soon is repeated so often …
+const BUSY_TRIES_MAX: usize = 10;
+
+/// … after what the node says, at most this.
+const BUSY_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// What `type` says when another password must be chosen first.
+const MUST_CHANGE: &str = "urn:carillon:password-change-required";
+
+/// Where the node is.
+#[derive(Debug, Args)]
+pub struct PlaceArgs {
+    /// Address of a node.
+    #[arg(long, value_name = "URL", env = "CARILLON_URL", default_value = "http://127.0.0.1:8526", global = true)]
+    pub url: String,
+    /// Authorities that an https node's certificate may come from (PEM), instead of the machine's own.
+    #[arg(long, value_name = "FILE", env = "CARILLON_CA_FILE", global = true)]
+    pub ca_file: Option<PathBuf>,
+}
+
+/// Where the node is, and how it knows us.
+#[derive(Debug, Args)]
+pub struct NodeArgs {
+    /// The place.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// File that holds an API token. Without it the variable `CARILLON_TOKEN` is the token, and without that the
+    /// session of `carillon login` at this URL counts.
+    #[arg(long, value_name = "FILE", verbatim_doc_comment, global = true)]
+    pub token_file: Option<PathBuf>,
+}
+
+/// A node, and the right to ask it.
+pub struct Node {
+    client: Client,
+    base: Url,
+    credentials: Option<Credentials>,
+}
+
+/// A question to the API.
+#[derive(Clone)]
+pub struct Ask {
+    method: Method,
+    path: Vec<String>,
+    query: Vec<(&'static str, String)>,
+    raw_query: Option<String>,
+    body: Option<Value>,
+    if_match: Option<i64>,
+}
+
+/// What a node answers instead, RFC 9457.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Refusal {
+    /// Kind of problem.
+    #[serde(rename = "type")]
+    kind: String,
+    /// The status.
+    pub status: u16,
+    /// What is wrong.
+    pub detail: String,
+    /// With which field.
+    pub errors: Vec<FieldError>,
+}
+
+/// A page of a list.
+#[derive(Deserialize)]
+struct Page {
+    items: Vec<Value>,
+    next: Option<String>,
+}
+
+impl Ask {
+    /// Anything.
+    pub fn new<const N: usize>(method: Method, path: [&str; N]) -> Self {
+        let path = path.map(str::to_owned).into();
+        Self { method, path, query: Vec::new(), raw_query: None, body: None, if_match: None }
+    }
+
+    /// With a path and query as somebody has written them.
+    pub fn raw(method: Method, path: &str) -> Self {
+        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+        let path = path.trim_matches('/').split('/').map(str::to_owned).collect();
+        Self { method, path, query: Vec::new(), raw_query: query.map(str::to_owned), body: None, if_match: None }
+    }
+
+    /// Reads.
+    pub fn get<const N: usize>(path: [&str; N]) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    /// Makes or does.
+    pub fn post<const N: usize>(path: [&str; N]) -> Self {
+        Self::new(Method::POST, path)
+    }
+
+    /// Changes.
+    pub fn put<const N: usize>(path: [&str; N]) -> Self {
+        Self::new(Method::PUT, path)
+    }
+
+    /// Takes away.
+    pub fn delete<const N: usize>(path: [&str; N]) -> Self {
+        Self::new(Method::DELETE, path)
+    }
+
+    /// With a parameter, if it has a value.
+    pub fn with(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
+        self.query.extend(value.map(|value| (name, value.to_string())));
+        self
+    }
+
+    /// With a body.
+    pub fn body(mut self, body: Value) -> Self {
+        self.body = Some(body);
+        self
+    }
+
+    /// With a body of those fields that have a value.
+    pub fn fields<const N: usize>(self, fields: [(&str, Option<Value>); N]) -> Self {
+        let fields = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        self.body(Value::Object(fields.collect::<Map<_, _>>()))
+    }
+
+    /// Only if the thing still has this revision.
+    pub fn if_match(mut self, revision: Option<i64>) -> Self {
+        self.if_match = revision;
+        self
+    }
+}
+
+impl Node {
+    /// The node that the arguments name; it is not asked yet.
+    pub fn of(args: &NodeArgs) -> anyhow::Result<Self> {
+        let node = Self::stranger(&args.place)?;
+        let credentials = Credentials::find(args.token_file.as_deref(), &node.base)?;
+        Ok(Self { credentials, ..node })
+    }
+
+    /// The same, before anybody has signed in.
+    pub fn stranger(args: &PlaceArgs) -> anyhow::Result<Self> {
+        let url = args.url.trim_end_matches('/');
+        let base = Url::parse(url).ok().filter(|url| ["http", "https"].contains(&url.scheme()) && url.has_host());
+        let base = base.with_context(|| {
+            format!("`{url}` is no address of a node; http://host:port or https://host:port is (--url, CARILLON_URL)")
+        })?;
+        let client = trusting(&base, args.ca_file.as_deref())?
+            .user_agent(concat!("carillon/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(ANSWER_TIMEOUT)
+            // The token is for this node and for nobody on the way.
+            .redirect(redirect::Policy::none())
+            .no_proxy()
+            .build()
+            .context("the HTTP client cannot be made")?;
+        Ok(Self { client, base, credentials: None })
+    }
+
+    /// The same with a token.
+    pub fn known(self, credentials: Option<Credentials>) -> Self {
+        Self { credentials, ..self }
+    }
+
+    /// Its address.
+    pub fn base(&self) -> &Url {
+        &self.base
+    }
+
+    /// Its address, as people give it.
+    pub fn address(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
+    }
+
+    /// The answer; null when there is nothing to say.
+    pub async fn answer(&self, ask: Ask) -> anyhow::Result<Value> {
+        self.ask(&ask).await?.map_err(|refusal| anyhow!("{}", refusal.detail))
+    }
+
+    /// Asks; the inner error is what the node refuses.
+    pub async fn ask(&self, ask: &Ask) -> anyhow::Result<Result<Value, Refusal>> {
+        let refusal = match self.exchange(ask).await? {
+            Ok(value) => return Ok(Ok(value)),
+            Err(refusal) => refusal,
+        };
+        match refusal.status {
+            401 => Err(refused(self.credentials.as_ref(), self.address())),
+            403 if refusal.kind == MUST_CHANGE => {
+                let login = format!("carillon login --url {}", self.address());
+                Err(Exit::NotAllowed.because(format!("another password must be chosen first: {login}")))
+            }
+            403 => Err(Exit::NotAllowed.because(refusal.detail)),
+            _ => Ok(Err(refusal)),
+        }
+    }
+
+    /// Asks for a session; here 401 means that the password is wrong.
+    pub async fn sign_in(&self, ask: &Ask) -> anyhow::Result<Value> {
+        self.exchange(ask).await?.map_err(|refusal| Exit::NotAllowed.because(refusal.detail))
+    }
+
+    async fn exchange(&self, ask: &Ask) -> anyhow::Result<Result<Value, Refusal>> {
+        let mut tries = 0;
+        let reply = loop {
+            let reply = self.request(ask)?.send().await.map_err(|error| self.unanswered(error))?;
+            tries += 1;
+            let is_busy = reply.status() == StatusCode::TOO_MANY_REQUESTS && ask.method == Method::GET;
+            if !is_busy || tries > BUSY_TRIES_MAX {
+                break reply;
+            }
+            tokio::time::sleep(wait_of(&reply)).await;
+        };
+        let status = reply.status();
+        let text = self.read(reply).await?;
+        if status.is_success() {
+            let value = if text.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(&text) };
+            return value.map(Ok).map_err(|_| self.stranger_answers(status));
+        }
+        let refusal: Refusal = serde_json::from_slice(&text).map_err(|_| self.stranger_answers(status))?;
+        if status.is_server_error() {
+            return Err(anyhow!("the node at {} answers {status}: {}", self.base, refusal.detail));
+        }
+        Ok(Err(Refusal { status: status.as_u16(), ..refusal }))
+    }
+
+    fn request(&self, ask: &Ask) -> anyhow::Result<RequestBuilder> {
+        let mut url = self.base.clone();
+        let mut path = url.path_segments_mut().map_err(|()| anyhow!("`{}` is no address of a node", self.base))?;
+        path.pop_if_empty().extend(["api", "v1"]).extend(&ask.path);
+        drop(path);
+        url.set_query(ask.raw_query.as_deref());
+        if !ask.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&ask.query);
+        }
+        let mut request = self.client.request(ask.method.clone(), url);
+        if let Some(credentials) = &self.credentials {
+            request = request.bearer_auth(&credentials.secret);
+        }
+        if let Some(revision) = ask.if_match {
+            request = request.header(IF_MATCH, format!("\"{revision}\""));
+        }
+        Ok(match &ask.body {
+            Some(body) => request.json(body),
+            None => request,
+        })
+    }
+
+    async fn read(&self, mut reply: Response) -> anyhow::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        while let Some(part) = reply.chunk().await.map_err(|error| self.unanswered(error))? {
+            text.extend_from_slice(&part);
+            if text.len() > ANSWER_BYTES_MAX {
+                return Err(anyhow!("the node at {} answers with more than {ANSWER_BYTES_MAX} bytes", self.base));
+            }
+        }
+        Ok(text)
+    }
+
+    /// The things of a list, at most `most`, and whether there may be more. A list that comes page by page has a
+    /// parameter for where a page begins: `cursor`.
+    pub async fn list(
+        &self,
+        ask: &Ask,
+        cursor: Option<&'static str>,
+        most: usize,
+    ) -> anyhow::Result<(Vec<Value>, bool)> {
+        let (mut items, mut next) = (Vec::new(), None);
+        loop {
+            let mut ask = ask.clone();
+            if let Some(cursor) = cursor {
+                ask = ask.with("limit", Some(PAGE.min(most - items.len()))).with(cursor, next);
+            }
+            let answer = self.answer(ask).await?;
+            let page: Page = serde_json::from_value(answer).context("the node's answer is not understood")?;
+            items.extend(page.items);
+            if items.len() >= most || page.next.is_none() {
+                let is_more = page.next.is_some() || items.len() > most;
+                items.truncate(most);
+                return Ok((items, is_more));
+            }
+            next = page.next;
+        }
+    }
+
+    fn stranger_answers(&self, status: StatusCode) -> anyhow::Error {
+        Exit::Unreachable.because(format!("what answers at {} is no carillon node ({status})", self.base))
+    }
+
+    fn unanswered(&self, error: reqwest::Error) -> anyhow::Error {
+        let base = &self.base;
+        let error = error.without_url();
+        if error.is_connect() {
+            return Exit::Unreachable.caused(format!("no node answers at {base} (--url, CARILLON_URL)"), error.into());
+        }
+        if error.is_timeout() {
+            let seconds = ANSWER_TIMEOUT.as_secs();
+            return Exit::Unreachable
+                .because(format!("the node at {base} did not answer within {seconds} s; look what it has done"));
+        }
+        Exit::Unreachable.caused(format!("the node at {base} broke off; look what it has done"), error.into())
+    }
+}
+
+/// A client that trusts the authorities of `ca_file`, or the machine's.
+fn trusting(base: &Url, ca_file: Option<&Path>) -> anyhow::Result<ClientBuilder> {
+    let client = Client::builder();
+    if base.scheme() == "http" {
+        return Ok(client.tls_backend_preconfigured(tls::unused()?));
+    }
+    let Some(file) = ca_file else { return Ok(client) };
+    let unusable = || format!("the file {} (--ca-file, CARILLON_CA_FILE) cannot be used", file.display());
+    let authorities = Certificate::from_pem_bundle(&tls::read(file).with_context(unusable)?).with_context(unusable)?;
+    if authorities.is_empty() {
+        bail!("{}: it holds no certificate in PEM", unusable());
+    }
+    Ok(client.tls_certs_only(authorities))
+}
+
+/// How long a node wants to be left alone.
+fn wait_of(reply: &Response) -> Duration {
+    let seconds = reply.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(1)).min(BUSY_WAIT_MAX)
+}

@@ -1,0 +1,100 @@
+//! `carillon roles`.
+
+use super::client::{Client, Most, Unless};
+use super::find;
+use super::node::Ask;
+use super::table::{Column, field, made};
+use clap::Subcommand;
+
+const COLUMNS: &[Column] = &[
+    field("NAME", "name"),
+    field("BUILT IN", "built_in"),
+    made("PERMISSIONS", |role| role["permissions"].as_array().map_or(0, Vec::len).to_string()),
+    field("DESCRIPTION", "description"),
+    field("ID", "id"),
+];
+
+/// What can be done with roles.
+#[derive(Debug, Subcommand)]
+pub enum Roles {
+    /// List roles.
+    List {
+        /// How many.
+        #[command(flatten)]
+        most: Most,
+    },
+    /// Show a role and what it allows.
+    Show {
+        /// Name or id.
+        role: String,
+    },
+    /// Make a role, for a tenant or for all.
+    Create {
+        /// Its name.
+        role: String,
+        /// What it allows (`tasks.read`); can be said several times, or with commas.
+        #[arg(long = "permission", value_name = "PERMISSION", value_delimiter = ',', required = true)]
+        permissions: Vec<String>,
+        /// Tenant where it can be granted; everywhere if left out.
+        #[arg(long)]
+        tenant: Option<String>,
+        /// For people.
+        #[arg(long)]
+        description: Option<String>,
+    },
+    /// Edit a role; whoever has it is affected at once. What is not named stays.
+    Edit {
+        /// Name or id.
+        role: String,
+        /// Another name.
+        #[arg(long)]
+        name: Option<String>,
+        /// What it allows from now on.
+        #[arg(long = "permission", value_name = "PERMISSION", value_delimiter = ',')]
+        permissions: Option<Vec<String>>,
+        /// For people.
+        #[arg(long)]
+        description: Option<String>,
+        /// What the edit relies on.
+        #[command(flatten)]
+        unless: Unless,
+    },
+    /// Delete a role that nobody has.
+    Delete {
+        /// Name or id.
+        role: String,
+    },
+}
+
+impl Roles {
+    /// Does it.
+    pub async fn run(self, client: &Client) -> anyhow::Result<()> {
+        let node = &client.node;
+        match self {
+            Self::List { most } => client.whole(Ask::get(["roles"]), &most, COLUMNS).await,
+            Self::Show { role } => client.show(Ask::get(["roles", &find::role(node, &role).await?])).await,
+            Self::Create { role, permissions, tenant, description } => {
+                let fields = [
+                    ("name", Some(role.into())),
+                    ("permissions", Some(permissions.into())),
+                    ("tenant", tenant.map(Into::into)),
+                    ("description", description.map(Into::into)),
+                ];
+                client.show(Ask::post(["roles"]).fields(fields)).await
+            }
+            Self::Edit { role, name, permissions, description, unless } => {
+                let fields = [
+                    ("name", name.map(Into::into)),
+                    ("permissions", permissions.map(Into::into)),
+                    ("description", description.map(Into::into)),
+                ];
+                let ask = Ask::put(["roles", &find::role(node, &role).await?]).if_match(unless.revision);
+                client.show(ask.fields(fields)).await
+            }
+            Self::Delete { role } => {
+                let ask = Ask::delete(["roles", &find::role(node, &role).await?]);
+                client.done(ask, &format!("role `{role}` is gone")).await
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `carillon tasks list`, `show`, `start`, `stop`, `pause`, `delete`, `preview`.
+
+use crate::cli::client::{Client, Most};
+use crate::cli::node::Ask;
+use crate::cli::table::{Column, field, made, text};
+use crate::cli::{find, instant};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+const COLUMNS: &[Column] = &[
+    field("TENANT", "tenant"),
+    field("APP", "app"),
+    field("NAME", "name"),
+    field("STATE", "state"),
+    made("SCHEDULE", schedule),
+    field("NEXT", "next_fire_at"),
+    field("HANDLER", "handler"),
+    field("ID", "id"),
+];
+
+const PREVIEW: &[Column] = &[
+    made("FIRES", |line| if line["kind"] == "fires" { text("fire_time", &line["fire_time"]) } else { "-".to_owned() }),
+    made("SKIPPED", |line| match line["kind"].as_str() {
+        Some("skipped") => format!("{} ({})", text("fire_time", &line["fire_time"]), text("", &line["reason"])),
+        _ => "-".to_owned(),
+    }),
+    field("DUE", "due_time"),
+    field("NOTE", "note"),
+];
+
+/// Which task.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// Its id, or tenant/app/name.
+    task: String,
+}
+
+/// What can be done with tasks.
+#[derive(Debug, Subcommand)]
+pub enum Manage {
+    /// List tasks.
+    List {
+        /// Only of this tenant.
+        #[arg(long)]
+        tenant: Option<String>,
+        /// Only of this app.
+        #[arg(long)]
+        app: Option<String>,
+        /// Only of this name.
+        #[arg(long)]
+        name: Option<String>,
+        /// How many.
+        #[command(flatten)]
+        most: Most,
+    },
+    /// Show a task with all its fields.
+    Show(Which),
+    /// Start a task: it fires from now on.
+    Start(Which),
+    /// Stop a task: it fires no more, and what was written ahead is taken back.
+    Stop(Which),
+    /// Stop a task and say why.
+    Pause {
+        /// Which.
+        #[command(flatten)]
+        which: Which,
+        /// Why.
+        #[arg(long)]
+        note: String,
+    },
+    /// Delete a task.
+    Delete(Which),
+    /// Show when a task will fire, and what is left out.
+    Preview {
+        /// Which.
+        #[command(flatten)]
+        which: Which,
+        /// How many fires.
+        #[arg(long, value_name = "COUNT", default_value_t = 10)]
+        count: u32,
+        /// After this time; now if left out.
+        #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true)]
+        after: Option<i64>,
+    },
+}
+
+impl Manage {
+    /// Does it.
+    pub async fn run(self, client: &Client) -> anyhow::Result<()> {
+        match self {
+            Self::List { tenant, app, name, most } => {
+                let ask = Ask::get(["tasks"]).with("tenant", tenant).with("app", app).with("name", name);
+                client.pages(ask, "after", &most, COLUMNS).await
+            }
+            Self::Show(which) => client.show(Ask::get(["tasks", &which.id(client).await?])).await,
+            Self::Start(which) => {
+                change(client, Ask::post(["tasks", &which.id(client).await?, "start"]), &which, "is started").await
+            }
+            Self::Stop(which) => {
+                change(client, Ask::post(["tasks", &which.id(client).await?, "stop"]), &which, "is stopped").await
+            }
+            Self::Pause { which, note } => {
+                let ask = Ask::post(["tasks", &which.id(client).await?, "pause"]);
+                change(client, ask.fields([("note", Some(note.into()))]), &which, "is paused").await
+            }
+            Self::Delete(which) => {
+                change(client, Ask::delete(["tasks", &which.id(client).await?]), &which, "is gone").await
+            }
+            Self::Preview { which, count, after } => {
+                let ask = Ask::get(["tasks", &which.id(client).await?, "preview"]);
+                let ask = ask.with("count", Some(count)).with("after", after);
+                client.whole(ask, &Most { limit: u32::MAX }, PREVIEW).await
+            }
+        }
+    }
+}
+
+impl Which {
+    async fn id(&self, client: &Client) -> anyhow::Result<String> {
+        find::task(&client.node, &self.task).await
+    }
+}
+
+/// Changes a task, and names the runs that the change does not reach.
+async fn change(client: &Client, ask: Ask, which: &Which, says: &str) -> anyhow::Result<()> {
+    let answer = client.node.answer(ask).await?;
+    client.says(&answer, &format!("task `{}` {says}", which.task))?;
+    for (field, what) in [
+        ("running", "goes on by the old definition: run"),
+        ("unreachable", "its executor cannot be asked, it may still start: run"),
+    ] {
+        if answer[field].as_array().is_some_and(|runs| !runs.is_empty()) {
+            eprintln!("carillon: {what} {}", text(field, &answer[field]));
+        }
+    }
+    Ok(())
+}
+
+fn schedule(task: &Value) -> String {
+    let value = |name: &str| text(name, &task[name]);
+    match task["schedule"].as_str().unwrap_or_default() {
+        "cron" => format!("{} {}", value("cron"), value("time_zone")),
+        "once" => format!("once at {}", text("fire_at", &task["fire_at"])),
+        kind @ ("fixed_rate" | "fixed_delay") => format!("{kind} {} ms", value("interval_ms")),
+        kind => kind.to_owned(),
+    }
+}

@@ -1,0 +1,57 @@
+//! `carillon tasks run`, `carillon run`.
+
+use crate::cli::client::{Client, Output};
+use crate::cli::logs::follow_run;
+use crate::cli::node::Ask;
+use crate::cli::table::text;
+use crate::cli::{find, instant};
+use anyhow::Context;
+use clap::Args;
+
+/// A run to start.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The task's id, or tenant/app/name.
+    task: String,
+    /// Parameters instead of the task's.
+    #[arg(long)]
+    params: Option<String>,
+    /// Start at this time: 2026-12-24T18:00:00+08:00, 2026-12-24T18:00 (local), epoch ms, +2h; now if left out.
+    #[arg(long, value_name = "TIME", value_parser = instant::parse)]
+    at: Option<i64>,
+    /// Priority instead of the task's, 9 is the most urgent.
+    #[arg(long)]
+    priority: Option<i32>,
+    /// Of all runs of the task with the same key, the first counts.
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    /// Show the run's state and output until it ends; exit with 1 unless it succeeds.
+    #[arg(long)]
+    follow: bool,
+}
+
+impl RunArgs {
+    /// Starts it.
+    pub async fn run(self, client: &Client) -> anyhow::Result<()> {
+        let Self { task, params, at, priority, idempotency_key, follow } = self;
+        let ask = Ask::post(["tasks", &find::task(&client.node, &task).await?, "run"]).fields([
+            ("params", params.map(Into::into)),
+            ("at", at.map(Into::into)),
+            ("priority", priority.map(Into::into)),
+            ("idempotency_key", idempotency_key.map(Into::into)),
+        ]);
+        let answer = client.node.answer(ask).await?;
+        let log = answer["log"].as_str().context("the node's answer is not understood")?;
+        let time = text("fire_time", &answer["fire_time"]);
+        let is_repeated = answer["repeated"] == true;
+        let what = if is_repeated { "was started before, for" } else { "starts at" };
+        // What follows is the run itself, in a document a line.
+        if !(follow && client.output == Output::Json) {
+            client.says(&answer, &format!("run {log} {what} {time}"))?;
+        }
+        if follow {
+            return follow_run(client, log).await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,125 @@
+//! `carillon tokens`, `carillon sessions`: what lets programs and browsers in.
+
+use super::client::{Client, Most};
+use super::node::Ask;
+use super::table::{Column, field};
+use super::{find, instant};
+use clap::Subcommand;
+
+const COLUMNS: &[Column] = &[
+    field("ID", "id"),
+    field("NAME", "name"),
+    field("OWNER", "user"),
+    field("EXPIRES", "expires_at"),
+    field("USED", "used_at"),
+    field("PERMISSIONS", "permissions"),
+];
+
+const SESSIONS: &[Column] = &[
+    field("ID", "id"),
+    field("THIS ONE", "current"),
+    field("BEGUN", "created_at"),
+    field("USED", "used_at"),
+    field("ADDRESS", "address"),
+    field("WITH", "agent"),
+];
+
+/// What can be done with API tokens: one's own, unless `--all` is said.
+#[derive(Debug, Subcommand)]
+pub enum Tokens {
+    /// List API tokens.
+    List {
+        /// Those of all users, not one's own.
+        #[arg(long)]
+        all: bool,
+        /// Those of this user (name or id).
+        #[arg(long)]
+        user: Option<String>,
+        /// How many.
+        #[command(flatten)]
+        most: Most,
+    },
+    /// Create an API token of one's own; it is shown this once.
+    Create {
+        /// What it is for.
+        name: String,
+        /// What it may be used for (`tasks.read`); can be said several times, or with commas.
+        #[arg(long = "permission", value_name = "PERMISSION", value_delimiter = ',', required = true)]
+        permissions: Vec<String>,
+        /// Only in this tenant; wherever its owner may if left out.
+        #[arg(long)]
+        tenant: Option<String>,
+        /// When it becomes void: 2027-01-01T00:00:00Z, epoch ms, +90d.
+        #[arg(long, value_name = "TIME", default_value = "+90d", value_parser = instant::parse)]
+        expires: i64,
+    },
+    /// Revoke an API token.
+    Revoke {
+        /// Its id.
+        token: String,
+        /// It may be another user's.
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+impl Tokens {
+    /// Does it.
+    pub async fn run(self, client: &Client) -> anyhow::Result<()> {
+        match self {
+            Self::List { all: false, user: None, most } => {
+                client.whole(Ask::get(["account", "tokens"]), &most, COLUMNS).await
+            }
+            Self::List { user, most, .. } => {
+                let user = match user {
+                    Some(user) => Some(find::user(&client.node, &user).await?),
+                    None => None,
+                };
+                client.pages(Ask::get(["tokens"]).with("user", user), "after", &most, COLUMNS).await
+            }
+            Self::Create { name, permissions, tenant, expires } => {
+                let fields = [
+                    ("name", Some(name.into())),
+                    ("permissions", Some(permissions.into())),
+                    ("tenant", tenant.map(Into::into)),
+                    ("expires_at", Some(expires.into())),
+                ];
+                client.show(Ask::post(["account", "tokens"]).fields(fields)).await
+            }
+            Self::Revoke { token, all } => {
+                let ask =
+                    if all { Ask::delete(["tokens", &token]) } else { Ask::delete(["account", "tokens", &token]) };
+                client.done(ask, &format!("token {token} is void")).await
+            }
+        }
+    }
+}
+
+/// What can be done with one's sessions.
+#[derive(Debug, Subcommand)]
+pub enum Sessions {
+    /// List one's sessions.
+    List {
+        /// How many.
+        #[command(flatten)]
+        most: Most,
+    },
+    /// End a session.
+    End {
+        /// Its id.
+        session: String,
+    },
+}
+
+impl Sessions {
+    /// Does it.
+    pub async fn run(self, client: &Client) -> anyhow::Result<()> {
+        match self {
+            Self::List { most } => client.whole(Ask::get(["account", "sessions"]), &most, SESSIONS).await,
+            Self::End { session } => {
+                let ask = Ask::delete(["account", "sessions", &session]);
+                client.done(ask, &format!("session {session} has ended")).await
+            }
+        }
+    }
+}

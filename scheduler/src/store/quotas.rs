@@ -1,0 +1,242 @@
+//! Quotas of tenants: reading and changing them, what is used of them, and the one that bounds
+//! tasks.
+
+use super::connect::{Transaction, retrying};
+use super::dialect::Sql;
+use super::rates;
+use super::rows::to_json;
+use super::{BATCH_MAX, Result, SqlStore, StoreError, StoreErrorKind};
+use crate::domain::FieldError;
+use crate::domain::quota::Quotas;
+use crate::domain::{Reason, Status};
+use sea_orm::{DbErr, QueryResult};
+use std::collections::{BTreeSet, HashMap};
+
+/// What a tenant uses of its quotas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QuotaUse {
+    /// Tasks.
+    pub tasks: i64,
+    /// Runs that are with executors; a sharded run is one.
+    pub runs: i64,
+    /// Fires of the last minute; counted while there is a quota of them.
+    pub fires: i64,
+    /// Runs that wait because of that quota, at most [`DELAYED_MAX`].
+    pub delayed: i64,
+    /// When the last of those is due, ms.
+    pub delayed_until: Option<i64>,
+}
+
+/// Delayed runs counted at most.
+pub const DELAYED_MAX: i64 = 100_000;
+
+const COLUMNS: &str = "id, max_tasks, max_fires_per_minute, max_concurrent, retain_days";
+
+impl SqlStore {
+    /// Quotas of the tenants that have any which nodes must know of.
+    pub(super) async fn bounded_tenants(&self, action: &'static str) -> Result<HashMap<i64, Quotas>> {
+        let sql = Sql::new(
+            self.backend,
+            &format!("SELECT {COLUMNS} FROM tenant WHERE max_concurrent > 0 OR max_fires_per_minute > 0"),
+        );
+        Ok(self.query(action, &sql, [], quotas).await?.into_iter().collect())
+    }
+
+    /// The quotas of a tenant.
+    pub async fn quotas(&self, tenant_id: i64) -> Result<Quotas> {
+        const ACTION: &str = "read the quotas of a tenant";
+        let found = self.query(ACTION, &self.quotas_sql(), [tenant_id.into()], quotas).await?;
+        found.into_iter().next().map(|(_, quotas)| quotas).ok_or_else(|| no_tenant(ACTION, tenant_id))
+    }
+
+    /// Gives a tenant other quotas (checked). Every node keeps to them within a second or two. Runs
+    /// that another quota of fires delayed ask anew. With a `revision` the tenant must have it.
+    pub async fn set_quotas(&self, tenant_id: i64, revision: Option<i64>, to: &Quotas, now: i64) -> Result<()> {
+        let before = retrying(|| self.set_quotas_once(tenant_id, revision, to, now)).await?;
+        if before.max_fires_per_minute != to.max_fires_per_minute {
+            let again = self.ask_anew(tenant_id, now).await?;
+            tracing::info!(tenant = tenant_id, again, "quota of fires changed: delayed runs ask anew");
+        }
+        Ok(())
+    }
+
+    async fn set_quotas_once(&self, tenant_id: i64, revision: Option<i64>, to: &Quotas, now: i64) -> Result<Quotas> {
+        const ACTION: &str = "change the quotas of a tenant";
+        let tx = self.begin(ACTION).await?;
+        self.bump_rules(&tx).await?;
+        let found = tx.query(&self.quotas_sql(), [tenant_id.into()], quotas).await?;
+        let Some((_, before)) = found.into_iter().next() else { return Err(no_tenant(ACTION, tenant_id)) };
+        let update = Sql::new(
+            self.backend,
+            "UPDATE tenant SET max_tasks = {2}, max_fires_per_minute = {3}, max_concurrent = {4}, retain_days = {5}, \
+             revision = revision + 1 WHERE id = {1} AND (revision = {6} OR {6} = 0)",
+        );
+        let Quotas { max_tasks, max_fires_per_minute, max_concurrent, retain_days } = *to;
+        let values = [
+            tenant_id.into(),
+            max_tasks.into(),
+            max_fires_per_minute.into(),
+            max_concurrent.into(),
+            retain_days.into(),
+            revision.unwrap_or(0).into(),
+        ];
+        if before.max_fires_per_minute != max_fires_per_minute {
+            self.begin_anew_at_rate(&tx, tenant_id, before.max_fires_per_minute, now).await?;
+        }
+        if tx.execute(&update, values).await? == 0 {
+            let detail = format!("tenant {tenant_id} was changed meanwhile; read it again");
+            return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+        }
+        if before.retain_days != retain_days {
+            // Its older logs lie where retention has looked already.
+            let look_again = Sql::new(self.backend, "DELETE FROM purge_cursor WHERE id = {1}");
+            tx.execute(&look_again, [i64::from(retain_days).into()]).await?;
+        }
+        tx.commit().await?;
+        tracing::info!(tenant = tenant_id, ?to, "quotas changed");
+        Ok(before)
+    }
+
+    /// Holds up who takes places until the commit; from then on all go by the new quota.
+    async fn begin_anew_at_rate(&self, tx: &Transaction<'_>, tenant_id: i64, before: i32, now: i64) -> Result<()> {
+        let tenant = BTreeSet::from([tenant_id]);
+        self.lock_rates(tx, &tenant).await?;
+        let mut rates = self.read_rates(tx, &tenant).await?;
+        for (_, rate) in rates.values_mut() {
+            rate.begin_anew(before, now);
+        }
+        self.write_rates(tx, rates, now).await
+    }
+
+    /// Makes delayed runs due, batch by batch; answers how many.
+    async fn ask_anew(&self, tenant_id: i64, now: i64) -> Result<u64> {
+        const ACTION: &str = "let delayed runs ask anew";
+        let values = [tenant_id.into(), (BATCH_MAX as u64).into()];
+        let mut moved = 0;
+        loop {
+            let rows = self.query(ACTION, &self.sql.over_quota, values.clone(), |row| row.try_get_by_index(0)).await?;
+            let ids: Vec<[i64; 1]> = rows.into_iter().map(|id| [id]).collect();
+            if ids.is_empty() {
+                return Ok(moved);
+            }
+            moved += self.execute(ACTION, &self.sql.ask_anew, [to_json(ACTION, &ids)?.into(), now.into()]).await?;
+        }
+    }
+
+    /// What a tenant uses of its quotas at `now` (ms). `+` keeps the databases from reading all logs
+    /// of the tenant: those of these states are few.
+    pub async fn quota_use(&self, tenant_id: i64, now: i64) -> Result<QuotaUse> {
+        const ACTION: &str = "read what a tenant uses";
+        let sql = Sql::new(
+            self.backend,
+            &format!(
+                "SELECT (SELECT COUNT(*) FROM task WHERE tenant_id = {{1}}), \
+                 (SELECT COUNT(*) FROM task_log WHERE status = {} AND +tenant_id = {{1}} AND parent_id = 0), \
+                 (SELECT COUNT(*) FROM (SELECT l.id FROM task_log l WHERE l.status IN ({}, {}, {}) AND \
+                 +l.tenant_id = {{1}} AND l.due_time > {{2}} AND l.reason = '{}' LIMIT {DELAYED_MAX}) d), \
+                 t.max_fires_per_minute, (SELECT places FROM tenant_rate WHERE id = {{1}}) FROM tenant t WHERE t.id = {{1}}",
+                Status::Dispatched as i16,
+                Status::Init as i16,
+                Status::Queued as i16,
+                Status::Retry as i16,
+                Reason::OverQuota.as_str(),
+            ),
+        );
+        let read = |row: &QueryResult| {
+            let count = |at| row.try_get_by_index::<i64>(at);
+            let per_minute: i32 = row.try_get_by_index(3)?;
+            Ok(([count(0)?, count(1)?, count(2)?], per_minute, row.try_get_by_index::<Option<String>>(4)?))
+        };
+        let found = self.query(ACTION, &sql, [tenant_id.into(), now.into()], read).await?;
+        let Some(([tasks, runs, delayed], per_minute, places)) = found.into_iter().next() else {
+            return Err(no_tenant(ACTION, tenant_id));
+        };
+        let rate = places.map_or(Ok(None), |places| rates::parse(&places).map(Some))?.unwrap_or_default();
+        let delayed_until = rate.behind(now).filter(|_| delayed > 0);
+        Ok(QuotaUse { tasks, runs, fires: rate.used(per_minute, now), delayed, delayed_until })
+    }
+
+    fn quotas_sql(&self) -> Sql {
+        Sql::new(self.backend, &format!("SELECT {COLUMNS} FROM tenant WHERE id = {{1}}"))
+    }
+
+    /// Refuses `count` new tasks of a tenant that do not fit into its quota. Whoever creates tasks
+    /// of the tenant after that waits for the commit.
+    pub(super) async fn refuse_too_many_tasks(&self, tx: &Transaction<'_>, tenant_id: i64, count: usize) -> Result<()> {
+        let room = self.task_room(tx, tenant_id).await?;
+        let refused = room.and_then(|room| room.refusal(count));
+        refused.map_or(Ok(()), |message| Err(StoreError::refused("create tasks", FieldError::new("tenant", message))))
+    }
+
+    /// The quotas of a tenant, and how many tasks it has.
+    pub async fn quotas_and_tasks(&self, tenant_id: i64) -> Result<(Quotas, TaskRoom)> {
+        const ACTION: &str = "count the tasks of a tenant";
+        let quotas = self.quotas(tenant_id).await?;
+        let sql = self.task_room_sql();
+        let found = self.query(ACTION, &sql, [tenant_id.into()], task_room).await?;
+        Ok((quotas, found.into_iter().next().ok_or_else(|| no_tenant(ACTION, tenant_id))?))
+    }
+
+    /// How many tasks a tenant may have and has; `None` when it has no quota. Whoever asks this
+    /// after that waits for the commit.
+    pub(super) async fn task_room(&self, tx: &Transaction<'_>, tenant_id: i64) -> Result<Option<TaskRoom>> {
+        let lock =
+            Sql::new(self.backend, "UPDATE tenant SET task_turn = task_turn + 1 WHERE id = {1} AND max_tasks > 0");
+        if tx.execute(&lock, [tenant_id.into()]).await? == 0 {
+            return Ok(None);
+        }
+        Ok(tx.query(&self.task_room_sql(), [tenant_id.into()], task_room).await?.into_iter().next())
+    }
+
+    fn task_room_sql(&self) -> Sql {
+        Sql::new(
+            self.backend,
+            "SELECT t.name, t.max_tasks, (SELECT COUNT(*) FROM task k WHERE k.tenant_id = t.id) FROM tenant t \
+             WHERE t.id = {1}",
+        )
+    }
+}
+
+/// A tenant's quota of tasks.
+#[derive(Debug, Clone)]
+pub struct TaskRoom {
+    /// Whose.
+    pub tenant: String,
+    /// It may have so many; 0 is no bound.
+    pub most: i64,
+    /// It has so many.
+    pub used: i64,
+}
+
+impl TaskRoom {
+    /// Why `count` more are refused, if they are.
+    #[must_use]
+    pub fn refusal(&self, count: usize) -> Option<String> {
+        let Self { tenant, most, used } = self;
+        (*most > 0 && used + count as i64 > *most).then(|| {
+            format!(
+                "`{tenant}` may have {most} tasks (its quota max_tasks) and has {used}; {count} more do not fit, \
+                 nothing is created"
+            )
+        })
+    }
+}
+
+fn task_room(row: &QueryResult) -> std::result::Result<TaskRoom, DbErr> {
+    let most: i32 = row.try_get_by_index(1)?;
+    Ok(TaskRoom { tenant: row.try_get_by_index(0)?, most: i64::from(most), used: row.try_get_by_index(2)? })
+}
+
+fn quotas(row: &QueryResult) -> std::result::Result<(i64, Quotas), DbErr> {
+    let quotas = Quotas {
+        max_tasks: row.try_get_by_index(1)?,
+        max_fires_per_minute: row.try_get_by_index(2)?,
+        max_concurrent: row.try_get_by_index(3)?,
+        retain_days: row.try_get_by_index(4)?,
+    };
+    Ok((row.try_get_by_index(0)?, quotas))
+}
+
+fn no_tenant(action: &'static str, id: i64) -> StoreError {
+    StoreError::new(StoreErrorKind::NotFound, action, format!("there is no tenant {id}"))
+}

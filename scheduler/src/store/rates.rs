@@ -1,0 +1,131 @@
+//! Places in the rates of tenants: one transaction for each batch of runs whose tenants have a
+//! quota of fires.
+
+use super::connect::{Transaction, retrying};
+use super::handing::change_row;
+use super::rows::to_json;
+use super::{Change, Result, SqlStore, StoreError, StoreErrorKind};
+use crate::domain::rate::{self, Ask, Place, Rate, Rates, Waiting};
+use std::collections::BTreeSet;
+
+const ACTION: &str = "take places in the rate of a tenant";
+
+impl SqlStore {
+    pub(super) async fn pace_all(&self, asks: &[Ask], now: i64) -> Result<Vec<Place>> {
+        if asks.is_empty() {
+            return Ok(Vec::new());
+        }
+        retrying(|| self.pace_once(asks, now)).await
+    }
+
+    async fn pace_once(&self, asks: &[Ask], now: i64) -> Result<Vec<Place>> {
+        let tenants: BTreeSet<i64> = asks.iter().map(|ask| ask.tenant_id).collect();
+        let tx = self.begin(ACTION).await?;
+        self.lock_rates(&tx, &tenants).await?;
+        let mut rates = self.read_rates(&tx, &tenants).await?;
+        let (mut places, urgent) = rate::take_all(asks, &mut rates);
+        for (tenant, urgent) in urgent {
+            let rate = rates.get_mut(&tenant).map(|(_, rate)| rate);
+            self.overtake(&tx, tenant, rate, asks, &mut places, &urgent).await?;
+        }
+        let delayed = asks.iter().zip(&places).filter_map(|(ask, place)| match place {
+            Place::Later(due_time) => {
+                let per_minute = rates.get(&ask.tenant_id).map_or(0, |(per_minute, _)| *per_minute);
+                Some(Change::delayed(ask, *due_time, per_minute))
+            }
+            _ => None,
+        });
+        let delayed: Vec<Change> = delayed.collect();
+        self.write_rates(&tx, rates, now).await?;
+        if !delayed.is_empty() {
+            let rows: Vec<_> = delayed.iter().map(change_row).collect();
+            tx.execute(&self.sql.change, [to_json(ACTION, &rows)?.into()]).await?;
+        }
+        tx.commit().await?;
+        Ok(places)
+    }
+
+    /// Urgent runs change places with less urgent ones that wait; those must not be claimed
+    /// meanwhile.
+    async fn overtake(
+        &self,
+        tx: &Transaction<'_>,
+        tenant: i64,
+        rate: Option<&mut Rate>,
+        asks: &[Ask],
+        places: &mut [Place],
+        urgent: &[usize],
+    ) -> Result<()> {
+        let of_urgent = || urgent.iter().filter_map(|at| asks.get(*at));
+        let own = urgent.iter().filter_map(|at| match places.get(*at) {
+            Some(Place::Later(own)) => Some(*own),
+            _ => None,
+        });
+        let (Some(before), Some(after)) = (own.max(), of_urgent().map(|ask| ask.at).min()) else { return Ok(()) };
+        let priority = of_urgent().map(|ask| ask.priority).max().unwrap_or(0);
+        let values = [tenant.into(), priority.into(), after.into(), before.into(), (urgent.len() as u64).into()];
+        let line = tx.query(&self.sql.rate_line, values, waiting).await?;
+        let found = line.len();
+        let moved = rate::overtake(asks, places, urgent, line);
+        if let Some(rate) = rate.filter(|_| found < urgent.len()) {
+            let still_wait = moved.iter().map(|one| one.priority).chain(of_urgent().map(|ask| ask.priority));
+            rate.found_none_below(still_wait.min().unwrap_or(priority));
+        }
+        if moved.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<Change> = moved.iter().map(Change::overtaken).collect();
+        let rows: Vec<_> = rows.iter().map(change_row).collect();
+        if tx.execute(&self.sql.change, [to_json(ACTION, &rows)?.into()]).await? < moved.len() as u64 {
+            return Err(StoreError::new(StoreErrorKind::Contention, ACTION, "a run that waited was claimed meanwhile"));
+        }
+        Ok(())
+    }
+
+    /// Whoever takes places of a tenant, or changes its quota, holds its row until the commit.
+    pub(super) async fn lock_rates(&self, tx: &Transaction<'_>, tenants: &BTreeSet<i64>) -> Result<()> {
+        let ids = list(tenants)?;
+        if tx.execute(&self.sql.rate_lock, [ids.clone().into()]).await? < tenants.len() as u64 {
+            tx.execute(&self.sql.rate_insert, [ids.clone().into()]).await?;
+            tx.execute(&self.sql.rate_lock, [ids.into()]).await?;
+        }
+        Ok(())
+    }
+
+    /// Quotas and places of these tenants, whose rows are held.
+    pub(super) async fn read_rates(&self, tx: &Transaction<'_>, tenants: &BTreeSet<i64>) -> Result<Rates> {
+        let read = |row: &sea_orm::QueryResult| {
+            Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index::<String>(2)?))
+        };
+        let rows: Vec<(i64, i32, String)> = tx.query(&self.sql.rates, [list(tenants)?.into()], read).await?;
+        rows.into_iter().map(|(id, per_minute, places)| Ok((id, (per_minute, parse(&places)?)))).collect()
+    }
+
+    pub(super) async fn write_rates(&self, tx: &Transaction<'_>, rates: Rates, now: i64) -> Result<()> {
+        let mut rows = Vec::with_capacity(rates.len());
+        for (id, (_, mut rate)) in rates {
+            rate.forget(now);
+            rows.push((id, to_json(ACTION, &rate)?));
+        }
+        tx.execute(&self.sql.rate_write, [to_json(ACTION, &rows)?.into()]).await.map(drop)
+    }
+}
+
+fn waiting(row: &sea_orm::QueryResult) -> std::result::Result<Waiting, sea_orm::DbErr> {
+    Ok(Waiting {
+        id: row.try_get_by_index(0)?,
+        version: row.try_get_by_index(1)?,
+        failures: row.try_get_by_index(2)?,
+        priority: row.try_get_by_index(3)?,
+        due_time: row.try_get_by_index(4)?,
+    })
+}
+
+/// The places as they are stored.
+pub(super) fn parse(places: &str) -> Result<Rate> {
+    serde_json::from_str(places).map_err(|error| StoreError::new(StoreErrorKind::Other, ACTION, error.to_string()))
+}
+
+fn list(ids: &BTreeSet<i64>) -> Result<String> {
+    to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())
+}

@@ -1,0 +1,267 @@
+//! Statistics: task logs counted by minute, task and tenant, within the database.
+
+mod read;
+mod sql;
+
+pub use read::FiguresFilter;
+pub(super) use sql::Statements;
+
+use super::connect::{Transaction, retrying};
+use super::rows::to_json;
+use super::{Fence, Result, SqlStore};
+use crate::domain::statistics::{Grain, HOUR_MS, MINUTE_MS};
+use async_trait::async_trait;
+use sea_orm::{DbErr, QueryResult, Value};
+use std::collections::BTreeSet;
+
+const ACTION: &str = "count statistics";
+
+/// How long the lease of statistics lives without renewal, ms.
+pub const STATISTICS_LEASE_MS: i64 = 30_000;
+
+/// Minutes put on the list at a time at most; the rest follows.
+const LIST_MAX: usize = 1_000;
+
+/// Runs of past instants may come in many batches; their minutes are counted again this long after
+/// the last. ms.
+const PAST_RUNS_MS: i64 = 30_000;
+
+/// A first sum of an hour waits this long after its end, for its last minutes. ms.
+const HOUR_SETTLES_MS: i64 = 2 * MINUTE_MS;
+
+/// A sum of an hour of which minutes were counted again gathers them for this long, ms.
+const HOUR_GATHERS_MS: i64 = 5 * MINUTE_MS;
+
+/// A minute to count, or an hour to add up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counting {
+    /// [`Grain::TaskMinute`] or [`Grain::TaskHour`].
+    pub grain: Grain,
+    /// When it starts, ms.
+    pub start: i64,
+    /// Grows with every reason to count it; who counted by an older number is not done.
+    pub marks: i64,
+    /// All tasks, or only those with runs that had not ended.
+    pub is_full: bool,
+    /// Counts so far that found runs that had not ended.
+    pub tries: i32,
+}
+
+/// What a count has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counted {
+    /// When to count again what had not ended, ms; nothing when all had.
+    pub again_at: Option<i64>,
+    /// Whether there is anything new to add up.
+    pub is_news: bool,
+}
+
+/// A part of the tasks of an hour: those whose id modulo `of` is `index`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// From 0.
+    pub index: i64,
+    /// Number of parts.
+    pub of: i64,
+}
+
+/// Asked by `housekeeping/` for statistics. What writes checks the fence and answers `false`, and
+/// nothing is written, when another node holds the lease. Everything can be repeated.
+#[async_trait]
+pub trait StatisticsStore: Send + Sync {
+    /// Puts the minutes that ended by `until` (ms) and were never on the list onto it, those
+    /// before `since` left out.
+    async fn list_minutes(&self, fence: Fence, since: i64, until: i64) -> Result<bool>;
+    /// What is to be counted by `now` (ms): minutes, then hours, oldest first.
+    async fn to_count(&self, now: i64, limit: u64) -> Result<Vec<Counting>>;
+    /// Tasks with fires in the minute that starts then (ms), by id, and how many logs each has there.
+    async fn tasks_fired(&self, minute: i64) -> Result<Vec<(i64, u64)>>;
+    /// Tasks of whose fires in a counted minute some had not ended, by id, and how many fires each had.
+    async fn tasks_open(&self, minute: i64) -> Result<Vec<(i64, u64)>>;
+    /// Fires of a counted minute that had not ended.
+    async fn open_runs(&self, minute: i64) -> Result<u64>;
+    /// Counts the logs of these tasks that fired in the minute.
+    async fn count_tasks(&self, fence: Fence, minute: i64, tasks: &[i64]) -> Result<bool>;
+    /// Adds a minute's tasks up for each tenant, and for all.
+    async fn sum_minute(&self, fence: Fence, minute: i64) -> Result<bool>;
+    /// Rows of tasks' minutes in an hour.
+    async fn rows_of_hour(&self, hour: i64) -> Result<u64>;
+    /// Adds the minutes of a part of the tasks up to the hour.
+    async fn sum_task_hours(&self, fence: Fence, hour: i64, part: Part) -> Result<bool>;
+    /// Adds the minutes of the tenants up to the hour.
+    async fn sum_tenant_hours(&self, fence: Fence, hour: i64) -> Result<bool>;
+    /// Takes it off the list, or puts it off; has the hour of a minute with news added up. One
+    /// that was marked since it was read stays.
+    async fn counted(&self, fence: Fence, of: &Counting, found: Counted, now: i64) -> Result<bool>;
+    /// Deletes figures of periods that started before `before` (ms), at most `limit` rows; answers
+    /// whether there may be more.
+    async fn purge_figures(&self, grain: Grain, before: i64, limit: u64) -> Result<bool>;
+}
+
+#[async_trait]
+impl StatisticsStore for SqlStore {
+    async fn list_minutes(&self, fence: Fence, since: i64, until: i64) -> Result<bool> {
+        let sql = &self.sql.statistics;
+        let until = until - until.rem_euclid(MINUTE_MS);
+        let listed = self.query(ACTION, &sql.state, [], first).await?.first().copied().unwrap_or(0).max(since);
+        if listed >= until {
+            return Ok(true);
+        }
+        // What lies between the fires costs nothing.
+        let next: Vec<i64> = self.query(ACTION, &sql.next_fire, [listed.into()], first).await?;
+        let from = next.first().copied().unwrap_or(until).min(until);
+        let from = from - from.rem_euclid(MINUTE_MS);
+        let minutes: Vec<i64> = (from..until).step_by(MINUTE_MS as usize).take(LIST_MAX).collect();
+        let listed = minutes.last().map_or(until, |last| last + MINUTE_MS);
+        let mut steps = vec![(&sql.listed, vec![listed.into()])];
+        if !minutes.is_empty() {
+            steps.push((&sql.count_again, vec![numbers_json(&minutes)?.into(), 0i64.into()]));
+        }
+        self.fenced(fence, &steps).await
+    }
+
+    async fn to_count(&self, now: i64, limit: u64) -> Result<Vec<Counting>> {
+        self.query(ACTION, &self.sql.statistics.due, [now.into(), limit.into()], counting).await
+    }
+
+    async fn tasks_fired(&self, minute: i64) -> Result<Vec<(i64, u64)>> {
+        self.query(ACTION, &self.sql.statistics.tasks_fired, [minute.into()], with_count).await
+    }
+
+    async fn tasks_open(&self, minute: i64) -> Result<Vec<(i64, u64)>> {
+        let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index::<i32>(1)? as u64));
+        self.query(ACTION, &self.sql.statistics.tasks_open, [minute.into()], read).await
+    }
+
+    async fn open_runs(&self, minute: i64) -> Result<u64> {
+        let open = self.query(ACTION, &self.sql.statistics.open_runs, [minute.into()], first).await?;
+        Ok(open.first().copied().unwrap_or(0) as u64)
+    }
+
+    async fn count_tasks(&self, fence: Fence, minute: i64, tasks: &[i64]) -> Result<bool> {
+        let tasks = numbers_json(tasks)?;
+        let count = &self.sql.statistics.count_tasks;
+        self.fenced(fence, &[(count, vec![tasks.into(), minute.into()])]).await
+    }
+
+    async fn sum_minute(&self, fence: Fence, minute: i64) -> Result<bool> {
+        let sql = &self.sql.statistics;
+        self.fenced(fence, &[(&sql.sum_tenants, vec![minute.into()]), (&sql.sum_all, vec![minute.into()])]).await
+    }
+
+    async fn rows_of_hour(&self, hour: i64) -> Result<u64> {
+        let rows: Vec<i64> = self.query(ACTION, &self.sql.statistics.rows_of_hour, [hour.into()], first).await?;
+        Ok(rows.first().copied().unwrap_or(0) as u64)
+    }
+
+    async fn sum_task_hours(&self, fence: Fence, hour: i64, part: Part) -> Result<bool> {
+        let values = vec![hour.into(), part.of.into(), part.index.into()];
+        self.fenced(fence, &[(&self.sql.statistics.sum_task_hours, values)]).await
+    }
+
+    async fn sum_tenant_hours(&self, fence: Fence, hour: i64) -> Result<bool> {
+        self.fenced(fence, &[(&self.sql.statistics.sum_tenant_hours, vec![hour.into()])]).await
+    }
+
+    async fn counted(&self, fence: Fence, of: &Counting, found: Counted, now: i64) -> Result<bool> {
+        let sql = &self.sql.statistics;
+        let mut values: Vec<Value> = vec![(of.grain as i32).into(), of.start.into(), of.marks.into()];
+        let mut steps = Vec::new();
+        match found.again_at {
+            None => steps.push((&sql.done, values)),
+            Some(at) => {
+                values.push(at.into());
+                steps.push((&sql.put_off, values));
+            }
+        }
+        if found.is_news && of.grain == Grain::TaskMinute {
+            let hour = of.start - of.start.rem_euclid(HOUR_MS);
+            let at = (hour + HOUR_MS + HOUR_SETTLES_MS).max(now + HOUR_GATHERS_MS);
+            steps.push((&sql.mark_hour, vec![hour.into(), at.into()]));
+        }
+        self.fenced(fence, &steps).await
+    }
+
+    async fn purge_figures(&self, grain: Grain, before: i64, limit: u64) -> Result<bool> {
+        const ACTION: &str = "delete old statistics";
+        let sql = &self.sql.statistics;
+        let grain = grain as i32;
+        let last = [grain.into(), before.into(), limit.saturating_sub(1).into()];
+        let last: Vec<(i64, i64)> = self
+            .query(ACTION, &sql.purge_until, last, |row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?)))
+            .await?;
+        match last.first() {
+            Some((start, subject)) => {
+                let values = [grain.into(), (*start).into(), (*subject).into()];
+                self.execute(ACTION, &sql.purge_part, values).await?;
+                Ok(true)
+            }
+            None => self.execute(ACTION, &sql.purge_rest, [grain.into(), before.into()]).await.map(|_| false),
+        }
+    }
+}
+
+impl SqlStore {
+    /// A transaction that holds the lease's row until it ends: a node that lost the lease writes
+    /// nothing, and nobody takes it in between.
+    async fn begin_fenced(&self, fence: Fence) -> Result<Option<Transaction<'_>>> {
+        let tx = self.begin(ACTION).await?;
+        let values = [fence.lease.as_str().into(), fence.node.into(), fence.number.into(), STATISTICS_LEASE_MS.into()];
+        if tx.execute(&self.sql.lease_renew, values).await? == 0 {
+            tx.rollback().await?;
+            return Ok(None);
+        }
+        Ok(Some(tx))
+    }
+
+    /// These statements in one transaction under the fence.
+    async fn fenced(&self, fence: Fence, steps: &[(&super::dialect::Sql, Vec<Value>)]) -> Result<bool> {
+        retrying(|| async {
+            let Some(tx) = self.begin_fenced(fence).await? else { return Ok(false) };
+            for (sql, values) in steps {
+                tx.execute_raw(sql.bind_all(values.clone())).await?;
+            }
+            tx.commit().await?;
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Part of a transaction that writes or revives runs for instants: those before `now` (ms) may
+    /// lie in minutes that are counted, which are then counted again.
+    pub(super) async fn note_past_runs(&self, tx: &Transaction<'_>, fire_times: &[i64], now: i64) -> Result<()> {
+        let past = fire_times.iter().filter(|at| **at < now);
+        // In one order, so that two transactions do not wait for each other.
+        let minutes: BTreeSet<i64> = past.map(|at| at - at.rem_euclid(MINUTE_MS)).collect();
+        if minutes.is_empty() {
+            return Ok(());
+        }
+        let minutes: Vec<i64> = minutes.into_iter().collect();
+        let values = [numbers_json(&minutes)?.into(), (now + PAST_RUNS_MS).into()];
+        tx.execute(&self.sql.statistics.count_again, values).await.map(drop)
+    }
+}
+
+fn numbers_json(numbers: &[i64]) -> Result<String> {
+    to_json(ACTION, &numbers.iter().map(|number| [number]).collect::<Vec<_>>())
+}
+
+fn first(row: &QueryResult) -> std::result::Result<i64, DbErr> {
+    row.try_get_by_index(0)
+}
+
+fn with_count(row: &QueryResult) -> std::result::Result<(i64, u64), DbErr> {
+    Ok((row.try_get_by_index(0)?, row.try_get_by_index::<i64>(1)? as u64))
+}
+
+fn counting(row: &QueryResult) -> std::result::Result<Counting, DbErr> {
+    let grain: i32 = row.try_get_by_index(0)?;
+    let is_full: i32 = row.try_get_by_index(3)?;
+    Ok(Counting {
+        grain: if grain == Grain::TaskMinute as i32 { Grain::TaskMinute } else { Grain::TaskHour },
+        start: row.try_get_by_index(1)?,
+        marks: row.try_get_by_index(2)?,
+        is_full: is_full == 1,
+        tries: row.try_get_by_index(4)?,
+    })
+}

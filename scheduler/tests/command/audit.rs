@@ -1,0 +1,113 @@
+//! `carillon audit`.
+
+use crate::installation::Installation;
+use sea_orm::{ConnectionTrait, Database};
+use serde_json::{Value, json};
+
+/// Does something to the audit behind the node's back.
+async fn tamper(here: &Installation, sql: &str) {
+    let url = format!("sqlite://{}", here.folder().join("data/carillon.db").display());
+    let database = Database::connect(url).await.unwrap();
+    database.execute_unprepared(sql).await.unwrap();
+    database.close().await.unwrap();
+}
+
+fn row(rows: &Value, chain: &str) -> Value {
+    rows.as_array().unwrap().iter().find(|row| row["chain"] == chain).unwrap().clone()
+}
+
+#[tokio::test]
+async fn who_did_what() {
+    let here = Installation::new().await;
+    here.carillon(&["tenants", "edit", "retail", "--description", "shops"]);
+    let found = here.json(&["audit", "search", "--tenant", "retail", "--action", "edit_tenant"]);
+    assert_eq!(found.as_array().unwrap().len(), 1);
+    assert_eq!((&found[0]["target"], &found[0]["actor_kind"]), (&json!("retail"), &json!("setting")));
+    let table = here.carillon(&["audit", "search", "--limit", "1"]);
+    assert!(table.lines().nth(1).unwrap().contains("  edit_tenant  tenant retail  "), "{table}");
+    assert_eq!(here.json(&["audit", "search", "--until", "-1h"]), json!([]));
+    assert_eq!(here.json(&["audit", "search", "--tenant", "-", "--from", "-1h"]).as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_whole_audit_holds() {
+    let here = Installation::new().await;
+    // More than a page.
+    for number in 0..520 {
+        here.put("/tenants/retail", &json!({ "description": number.to_string() })).await;
+    }
+    let end = here.get("/audit/chain?tenant=retail&limit=1").await;
+    let rows = here.json(&["audit", "verify", "--head", "heads.json"]);
+    assert_eq!(rows.as_array().unwrap().len(), 2);
+    let retail = row(&rows, "retail");
+    assert_eq!(
+        (&retail["holds"], &retail["seq"], &retail["hash"]),
+        (&json!(true), &end["last_seq"], &end["last_hash"])
+    );
+    assert!(end["last_seq"].as_i64().unwrap() > 500);
+    let table = here.carillon(&["audit", "verify", "--platform"]);
+    assert!(table.lines().nth(1).unwrap().starts_with("-      yes    1 "), "{table}");
+    assert_eq!(here.json(&["audit", "verify", "--tenant", "retail", "--head", "heads.json"])[0], retail);
+    // The file keeps what was not asked for this time.
+    let heads: Value =
+        serde_json::from_str(&std::fs::read_to_string(here.folder().join("heads.json")).unwrap()).unwrap();
+    assert_eq!(heads["heads"].as_object().unwrap().len(), 2);
+    assert_eq!(here.fails(&["audit", "verify", "--tenant", "nobody"]).code, 1);
+    assert_eq!(here.fails(&["audit", "verify", "--platform", "--all"]).code, 2);
+}
+
+#[tokio::test]
+async fn whatever_is_changed_is_found() {
+    for (sql, expected) in [
+        (
+            "UPDATE audit_entry SET actor = 'nobody' WHERE tenant_id = {T} AND seq = 3",
+            "its content is not what was written",
+        ),
+        (
+            "UPDATE audit_entry SET after_json = NULL WHERE tenant_id = {T} AND seq = 3",
+            "its content is not what was written",
+        ),
+        ("UPDATE audit_entry SET hash = 'x' WHERE tenant_id = {T} AND seq = 2", "entry 2 ("),
+        ("DELETE FROM audit_entry WHERE tenant_id = {T} AND seq = 2", "entry 2 was expected"),
+        ("DELETE FROM audit_entry WHERE tenant_id = {T} AND seq = 3", "the node names entry 3"),
+        ("UPDATE audit_head SET hash = 'x' WHERE id = {T}", "the node names entry 3 (x) as its end"),
+    ] {
+        let here = Installation::new().await;
+        here.carillon(&["tenants", "edit", "retail", "--description", "x"]);
+        let id = here.get("/tenants/retail").await["id"].as_str().unwrap().to_owned();
+        tamper(&here, &sql.replace("{T}", &id)).await;
+        let ran = here.fails(&["audit", "verify", "--output", "json"]);
+        assert_eq!((ran.code, ran.err.contains("1 of 2 chains are broken")), (1, true), "{}", ran.err);
+        let rows: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(row(&rows, "-")["holds"], true);
+        let why = row(&rows, "retail")["why"].as_str().unwrap().to_owned();
+        assert!(why.contains(expected), "{sql}: {why}");
+    }
+}
+
+/// Whoever can write the database can make a chain that holds in itself; not one that agrees with a
+/// head that was verified before.
+#[tokio::test]
+async fn what_was_verified_before_is_remembered() {
+    let here = Installation::new().await;
+    here.carillon(&["tenants", "edit", "retail", "--description", "x"]);
+    here.carillon(&["audit", "verify", "--head", "heads.json"]);
+    let kept = std::fs::read_to_string(here.folder().join("heads.json")).unwrap();
+    let cut = "UPDATE audit_head SET seq = 2, hash = (SELECT previous FROM audit_entry e WHERE e.tenant_id = {T} AND \
+               e.seq = 3) WHERE id = {T}; DELETE FROM audit_entry WHERE tenant_id = {T} AND seq = 3";
+    let id = here.get("/tenants/retail").await["id"].as_str().unwrap().to_owned();
+    tamper(&here, &cut.replace("{T}", &id)).await;
+    here.carillon(&["audit", "verify"]);
+    let with_head = ["audit", "verify", "--tenant", "retail", "--head", "heads.json"];
+    let ran = here.fails(&with_head);
+    assert!(ran.code == 1 && ran.out.contains("was verified up to entry 3 before; it was cut"), "{}", ran.out);
+    // It goes on, differently.
+    here.carillon(&["tenants", "edit", "retail", "--description", "y"]);
+    here.carillon(&["audit", "verify"]);
+    let ran = here.fails(&with_head);
+    assert!(ran.code == 1 && ran.out.contains("entry 3: it is not the one that was verified before"), "{}", ran.out);
+    assert_eq!(std::fs::read_to_string(here.folder().join("heads.json")).unwrap(), kept);
+    here.write("heads.json", "{}");
+    let ran = here.fails(&with_head);
+    assert!(ran.err.contains("the file of heads heads.json cannot be used (--head)"), "{}", ran.err);
+}

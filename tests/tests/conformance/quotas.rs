@@ -1,0 +1,247 @@
+//! Quotas of tenants: tasks, and fires in a minute.
+
+use crate::fixture::World;
+use carillon::domain::plan::Plan;
+use carillon::domain::quota::Quotas;
+use carillon::domain::rate::{Ask, Place};
+use carillon::domain::task::TaskSpec;
+use carillon::domain::{Reason, Run, Status};
+use carillon::store::{NewTask, StoreErrorKind};
+use carillon_protocol::{HandlerInfo, Register};
+
+cases!(
+    what_is_over_the_rate_is_put_back_until_its_place,
+    the_urgent_change_places_with_those_that_wait,
+    two_nodes_share_one_rate,
+    another_rate_lets_delayed_runs_ask_anew,
+    tasks_beyond_the_quota_are_refused_as_a_whole,
+    many_creators_at_once_make_no_more_tasks_than_the_quota,
+    handlers_beyond_the_quota_get_no_task_and_their_executor_is_registered,
+);
+
+const MINUTE: i64 = 60_000;
+
+async fn limit(world: &World, quotas: Quotas) {
+    world.admin.set_quotas(world.scope.tenant_id, &quotas, world.now).await;
+}
+
+async fn limit_fires(world: &World, max_fires_per_minute: i32) {
+    limit(world, Quotas { max_fires_per_minute, ..Quotas::default() }).await;
+}
+
+/// Asks for a place now.
+fn ask(world: &World, run: &Run) -> Ask {
+    Ask {
+        id: run.id,
+        version: run.version,
+        failures: run.failures,
+        tenant_id: run.tenant_id,
+        priority: run.priority,
+        at: world.now,
+        latest: i64::MAX,
+        back_to: Status::Init,
+    }
+}
+
+async fn queued(world: &World, count: i64) -> Vec<Run> {
+    let runs = world.runs(count).await;
+    world.store.claim(1, runs, world.now).await.unwrap()
+}
+
+async fn pace(world: &World, runs: &[Run]) -> Vec<Place> {
+    let asks: Vec<Ask> = runs.iter().map(|run| ask(world, run)).collect();
+    world.store.pace(&asks, world.now).await.unwrap()
+}
+
+async fn what_is_over_the_rate_is_put_back_until_its_place(world: World) {
+    let runs = queued(&world, 6).await;
+    assert_eq!(pace(&world, &runs[..2]).await, [Place::Now; 2], "without a quota");
+    limit_fires(&world, 2).await;
+    let mut asks: Vec<Ask> = runs.iter().map(|run| ask(&world, run)).collect();
+    asks[4].version -= 1;
+    asks[5].latest = world.now + MINUTE;
+    let places = world.store.pace(&asks, world.now).await.unwrap();
+    let later = |ms: i64| Place::Later(world.now + ms);
+    assert_eq!(places[..5], [Place::Now, Place::Now, later(MINUTE), later(MINUTE + 30_000), later(2 * MINUTE)]);
+    assert_eq!(places[5], Place::Never);
+    let rows = world.rows(runs[0].task_id).await;
+    for at in [0, 1, 4, 5] {
+        assert_eq!(rows[at].handed.run, runs[at], "untouched");
+    }
+    for at in [2, 3] {
+        let Place::Later(due_time) = places[at] else { panic!("{places:?}") };
+        let run = &rows[at].handed.run;
+        assert_eq!((run.status, run.reason, run.due_time), (Status::Init, Reason::OverQuota, due_time));
+        assert_eq!((run.version, run.attempt, run.failures), (runs[at].version + 1, 0, 0));
+        assert!(rows[at].message.contains("max_fires_per_minute") && rows[at].message.contains(" 2 fires"), "{rows:?}");
+        assert!(run.has_place());
+    }
+    assert!(world.store.pace(&[], world.now).await.unwrap().is_empty());
+}
+
+async fn the_urgent_change_places_with_those_that_wait(world: World) {
+    limit_fires(&world, 1).await;
+    let patient = queued(&world, 3).await;
+    let impatient = TaskSpec { wait_timeout_ms: 3_600_000, ..World::every_second("impatient") };
+    let impatient = world.started(&impatient).await;
+    let impatient = world.write(&impatient, [world.now]).await;
+    let impatient = world.store.claim(1, impatient, world.now).await.unwrap();
+    let urgent = urgent_runs(&world, 9, 3).await;
+    let at = |minutes: i64| Place::Later(world.now + minutes * MINUTE);
+    assert_eq!(
+        pace(&world, &[&patient[..1], &impatient, &patient[1..]].concat()).await,
+        [Place::Now, at(1), at(2), at(3)]
+    );
+    // Behind the one that waits only so long, before the others, and then there is nobody less urgent.
+    assert_eq!(pace(&world, &urgent).await, [at(2), at(3), at(6)]);
+    let due = async |run: &Run| {
+        let run = world.row(run).await.handed.run;
+        assert_eq!((run.status, run.reason), (Status::Init, Reason::OverQuota));
+        (run.due_time - world.now) / MINUTE
+    };
+    assert_eq!([due(&impatient[0]).await, due(&patient[1]).await, due(&patient[2]).await], [1, 4, 5]);
+    assert_eq!([due(&urgent[0]).await, due(&urgent[1]).await, due(&urgent[2]).await], [2, 3, 6]);
+    // What a node has claimed keeps its place.
+    let claimed = world.row(&patient[1]).await.handed.run;
+    world.store.claim(1, vec![claimed], world.now).await.unwrap();
+    assert_eq!(pace(&world, &urgent_runs(&world, 8, 2).await).await, [at(5), at(8)]);
+}
+
+/// Queued runs of a task of that priority.
+async fn urgent_runs(world: &World, priority: i32, count: i64) -> Vec<Run> {
+    let task = world.started(&TaskSpec { priority, ..World::every_second(&format!("urgent-{priority}")) }).await;
+    let plan = world.plan(&task, (0..count).map(|at| world.now + at));
+    world.store.write_ahead(None, &[Plan { priority, ..plan }], world.now).await.unwrap();
+    let runs = world.rows(task.id).await.into_iter().map(|log| log.handed.run).collect();
+    world.store.claim(1, runs, world.now).await.unwrap()
+}
+
+async fn two_nodes_share_one_rate(world: World) {
+    limit_fires(&world, 30).await;
+    let runs = queued(&world, 60).await;
+    let asks: Vec<Ask> = runs.iter().map(|run| ask(&world, run)).collect();
+    let pace = async |asks: &[Ask], is_rival: bool| {
+        let store = if is_rival { &world.rival } else { &world.store };
+        let mut places = Vec::new();
+        for batch in asks.chunks(5) {
+            places.extend(store.pace(batch, world.now).await.unwrap());
+        }
+        places
+    };
+    let (mine, theirs) = tokio::join!(pace(&asks[..30], false), pace(&asks[30..], true));
+    let instant = |place: &Place| match place {
+        Place::Now => world.now,
+        Place::Later(at) => *at,
+        Place::Never => panic!("there is no bound"),
+    };
+    let mut instants: Vec<i64> = mine.iter().chain(&theirs).map(instant).collect();
+    instants.sort_unstable();
+    assert_eq!(instants.iter().filter(|at| **at == world.now).count(), 30);
+    for begin in &instants {
+        let within = instants.iter().filter(|at| (*begin..begin + MINUTE).contains(*at)).count();
+        assert!(within <= 30, "{within} from {begin} on: {instants:?}");
+    }
+    let states = world.states(runs[0].task_id).await;
+    assert_eq!(states.iter().filter(|state| **state == (Status::Init, Reason::OverQuota)).count(), 30);
+}
+
+async fn another_rate_lets_delayed_runs_ask_anew(world: World) {
+    limit_fires(&world, 1).await;
+    let runs = queued(&world, 4).await;
+    pace(&world, &runs).await;
+    limit_fires(&world, 3).await;
+    let rows = world.rows(runs[0].task_id).await;
+    let again: Vec<Run> = rows[1..].iter().map(|row| row.handed.run.clone()).collect();
+    for run in &again {
+        assert_eq!((run.status, run.reason, run.version), (Status::Init, Reason::None, 4), "{run:?}");
+        assert_eq!(run.due_time, run.fire_time.max(world.now));
+    }
+    let again = world.store.claim(1, again, world.now).await.unwrap();
+    let places = pace(&world, &again).await;
+    assert_eq!(places[..2], [Place::Now; 2], "one went out under the old quota");
+    assert_eq!(places[2], Place::Later(world.now + MINUTE));
+    limit_fires(&world, 0).await;
+    let last = world.row(&again[2]).await.handed.run;
+    assert_eq!((last.reason, last.status), (Reason::None, Status::Init));
+    let last = world.store.claim(1, vec![last], world.now).await.unwrap();
+    assert_eq!(pace(&world, &last).await, [Place::Now]);
+}
+
+fn tasks(world: &World, prefix: &str, count: usize) -> Vec<NewTask> {
+    (0..count).map(|at| world.new_task(&World::every_second(&format!("{prefix}-{at}")), false)).collect()
+}
+
+async fn count(world: &World, names: &[NewTask]) -> usize {
+    let mut found = 0;
+    for task in names {
+        found += world.admin.tasks_named("retail", &task.spec.name).await.len();
+    }
+    found
+}
+
+async fn tasks_beyond_the_quota_are_refused_as_a_whole(world: World) {
+    limit(&world, Quotas { max_tasks: 3, ..Quotas::default() }).await;
+    let (first, second) = (tasks(&world, "first", 2), tasks(&world, "second", 2));
+    world.admin.apply(&first, &[], world.now).await.unwrap();
+    let refused = world.admin.apply(&second, &[], world.now).await.unwrap_err();
+    assert_eq!(refused.kind(), StoreErrorKind::Invalid, "{refused}");
+    assert_eq!((count(&world, &first).await, count(&world, &second).await), (2, 0));
+    world.admin.apply(&second[..1], &[], world.now).await.unwrap();
+    assert!(world.admin.apply(&second[1..], &[], world.now).await.is_err());
+    let view = world.task(first[0].id).await;
+    world.change(crate::fixture::start(&view), world.now).await.unwrap();
+    let view = world.task(first[0].id).await;
+    world.admin.delete_task(&view, world.now).await.unwrap();
+    world.admin.apply(&second[1..], &[], world.now).await.unwrap();
+}
+
+async fn many_creators_at_once_make_no_more_tasks_than_the_quota(world: World) {
+    limit(&world, Quotas { max_tasks: 10, ..Quotas::default() }).await;
+    let all = tasks(&world, "task", 20);
+    let create = |(at, task): (usize, &NewTask)| {
+        let (admin, task, now) = (if at % 2 == 0 { &world.admin } else { &world.rival_admin }, task.clone(), world.now);
+        async move { admin.apply(&[task], &[], now).await }
+    };
+    let made = futures_util::future::join_all(all.iter().enumerate().map(create)).await;
+    assert_eq!(made.iter().filter(|made| made.is_ok()).count(), 10, "{made:?}");
+    assert_eq!(count(&world, &all).await, 10);
+}
+
+async fn handlers_beyond_the_quota_get_no_task_and_their_executor_is_registered(world: World) {
+    limit(&world, Quotas { max_tasks: 3, ..Quotas::default() }).await;
+    world.stopped(&World::every_second("c")).await;
+    let register = |instance: &str| Register {
+        instance: instance.to_owned(),
+        address: "http://10.0.0.1:1".to_owned(),
+        host_name: "h".to_owned(),
+        pid: 1,
+        version: "1".to_owned(),
+        tags: Vec::new(),
+        description: String::new(),
+        capacity: 9,
+        handlers: ["a", "b", "c", "d"]
+            .map(|name| HandlerInfo { name: name.to_owned(), ..HandlerInfo::default() })
+            .to_vec(),
+    };
+    let made = async || {
+        let mut made = Vec::new();
+        for name in ["a", "b", "c", "d"] {
+            made.push(world.admin.tasks_named("retail", name).await.len());
+        }
+        made
+    };
+    let new_id = || world.id();
+    let registered = async |instance: &str| {
+        let signer = crate::executors::signer(&world);
+        world.store.register(&signer, &register(instance), &new_id, world.now).await.unwrap()
+    };
+    let first = registered("one").await;
+    assert_eq!(made().await, [1, 1, 1, 0], "there was a task `c` already");
+    let online = world.store.executors(0).await.unwrap();
+    assert!(online.iter().any(|executor| executor.id == first && executor.handlers.len() == 4), "{online:?}");
+    registered("one").await;
+    assert_eq!(made().await, [1, 1, 1, 0]);
+    limit(&world, Quotas::default()).await;
+    registered("two").await;
+    assert_eq!(made().await, [1, 1, 1, 1], "it was not called known");
+}
