@@ -8,7 +8,7 @@ use super::operation::{Operation, get};
 use super::problem::Problem;
 use crate::auth::Caller;
 use crate::dispatch::{Reading, RunSource, TailEvent, Wanted, follow};
-use crate::domain::{Permission, Reach};
+use crate::domain::{FieldError, Permission, Reach};
 use crate::store::SqlStore;
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -66,7 +66,7 @@ struct PageQuery {
     offset: Option<u64>,
     /// Bytes of the page at most; as many as a page can have when absent.
     #[param(minimum = 4, maximum = 262_144)]
-    limit: Option<u32>,
+    bytes: Option<u32>,
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -130,11 +130,11 @@ async fn page(
     id: web::Path<String>,
     query: Query<PageQuery>,
 ) -> Result<HttpResponse, Problem> {
-    let PageQuery { attempt, offset, limit } = query.0;
-    let limit = limit.unwrap_or(*OUTPUT_PAGE_BYTES.end());
+    let PageQuery { attempt, offset, bytes } = query.0;
+    let limit = bytes.unwrap_or(*OUTPUT_PAGE_BYTES.end());
     if !OUTPUT_PAGE_BYTES.contains(&limit) {
         let (least, most) = OUTPUT_PAGE_BYTES.into_inner();
-        return Err(Problem::invalid(format!("limit: {least} to {most} bytes are allowed")));
+        return Err(FieldError::new("bytes", format!("{least} to {most} are allowed")).into());
     }
     let wanted = Wanted { attempt: checked(attempt)?, from: offset.unwrap_or(0), limit };
     let log = find(&api, &caller, Permission::TaskLogsOutput, &id).await?;
@@ -179,7 +179,7 @@ fn source(store: &SqlStore, reach: Reach, id: i64) -> RunSource {
 
 fn checked(attempt: Option<i32>) -> Result<Option<i32>, Problem> {
     match attempt {
-        Some(..1) => Err(Problem::invalid("attempt: they count from 1")),
+        Some(..1) => Err(FieldError::new("attempt", "they count from 1").into()),
         attempt => Ok(attempt),
     }
 }

@@ -41,7 +41,7 @@ fn text(page: &Value) -> &str {
 async fn whole(api: &Api, log: i64, attempt: i32, limit: u32) -> (String, Value) {
     let (mut all, mut offset) = (String::new(), 0);
     loop {
-        let page = page(api, log, &format!("?attempt={attempt}&offset={offset}&limit={limit}")).await;
+        let page = page(api, log, &format!("?attempt={attempt}&offset={offset}&bytes={limit}")).await;
         all.push_str(text(&page));
         offset = page["next"].as_u64().unwrap();
         if page["more"] == false {
@@ -114,7 +114,7 @@ async fn followed_while_it_runs_and_read_when_it_has_ended(kind: Kind) {
     assert_eq!(said(&complete), followed, "followed after its end");
     assert_eq!(state(&page(&api, log, "?attempt=2").await), "never_started");
 
-    for query in ["?attempt=0", "?limit=3", "?limit=262145", "?offset=-1", "?from=1"] {
+    for query in ["?attempt=0", "?bytes=3", "?bytes=262145", "?offset=-1", "?from=1"] {
         api.expect(400, Method::GET, &format!("/task-logs/{log}/output{query}"), None).await;
     }
     let stream = format!("/task-logs/{log}/output/stream");
