@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use carillon_tests::{Kind, World, await_until};
-use hyper::body::Frame;
 use http_body_util::StreamBody;
+use hyper::body::Frame;
 use reqwest::header::{ALLOW, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Method};
 use serde_json::json;
@@ -102,7 +102,8 @@ async fn large_requests_are_refused(kind: Kind) {
     let answer = request.body(reqwest::Body::wrap(chunks)).send().await;
     assert_eq!(answer.unwrap().status(), 413);
     // Somebody unknown need not send it at all.
-    let answer = Client::new().post(&url).header("content-type", "application/json").body(large.to_string()).send().await;
+    let answer =
+        Client::new().post(&url).header("content-type", "application/json").body(large.to_string()).send().await;
     // The line may be cut before the answer is read.
     assert!(answer.is_err() || answer.unwrap().status() == 401);
     // A head that never ends.
@@ -266,14 +267,36 @@ async fn strange_text_is_no_fault(kind: Kind) {
     let is_fine = |answer: (u16, serde_json::Value), what: &str| {
         assert!((200..500).contains(&answer.0), "{what}: {} {}", answer.0, answer.1);
     };
-    let texts = ["%00", "a%00b", "%F0%9F%94%94", "%27%20OR%201%3D1", "%22", "%5C", "%25", "%ff", "..%2F..", "-1", "9223372036854775808"];
+    let texts = [
+        "%00",
+        "a%00b",
+        "%F0%9F%94%94",
+        "%27%20OR%201%3D1",
+        "%22",
+        "%5C",
+        "%25",
+        "%ff",
+        "..%2F..",
+        "-1",
+        "9223372036854775808",
+    ];
     for text in texts {
         for path in [
-            format!("/tenants/{text}"), format!("/tenants?after={text}"), format!("/apps?tenant={text}&name={text}"),
-            format!("/calendars/near/{text}"), format!("/users?name={text}"), format!("/users/{text}"),
-            format!("/audit?target={text}"), format!("/audit?kind={text}&action={text}"), format!("/audit?before={text}"),
-            format!("/tasks?name={text}"), format!("/tasks?after={text}"), format!("/task-logs?before={text}"),
-            format!("/executors?tenant={text}"), format!("/tasks/export?tenant={text}"), format!("/tokens?user={text}"),
+            format!("/tenants/{text}"),
+            format!("/tenants?after={text}"),
+            format!("/apps?tenant={text}&name={text}"),
+            format!("/calendars/near/{text}"),
+            format!("/users?name={text}"),
+            format!("/users/{text}"),
+            format!("/audit?target={text}"),
+            format!("/audit?kind={text}&action={text}"),
+            format!("/audit?before={text}"),
+            format!("/tasks?name={text}"),
+            format!("/tasks?after={text}"),
+            format!("/task-logs?before={text}"),
+            format!("/executors?tenant={text}"),
+            format!("/tasks/export?tenant={text}"),
+            format!("/tokens?user={text}"),
         ] {
             is_fine(api.send(Method::GET, &path, None).await, &path);
         }
@@ -288,8 +311,16 @@ async fn strange_text_is_no_fault(kind: Kind) {
             (Method::POST, "/roles", json!({ "name": text, "description": text, "permissions": [] })),
             (Method::POST, "/login", json!({ "name": text, "password": text })),
             (Method::POST, "/tasks", json!({ "tenant": "near", "app": text, "name": text, "handler": text })),
-            (Method::POST, "/tasks", json!({ "tenant": "near", "app": "orders", "name": text, "handler": "tick", "description": text, "calendar": text })),
-            (Method::POST, "/tasks/apply", json!({ "version": 1, "task": [{ "tenant": text, "app": text, "name": text, "handler": "t" }] })),
+            (
+                Method::POST,
+                "/tasks",
+                json!({ "tenant": "near", "app": "orders", "name": text, "handler": "tick", "description": text, "calendar": text }),
+            ),
+            (
+                Method::POST,
+                "/tasks/apply",
+                json!({ "version": 1, "task": [{ "tenant": text, "app": text, "name": text, "handler": "t" }] }),
+            ),
             (Method::POST, "/schedules/preview", json!({ "cron": text, "tenant": text, "calendar": text })),
             (Method::POST, "/tenants/near/maintenance", json!({ "ends_at": i64::MAX, "note": text })),
         ] {
@@ -304,7 +335,8 @@ async fn strange_text_is_no_fault(kind: Kind) {
     }
     let ann = api.make_person("ann", Some("near")).await;
     for text in ["a\0b", "ci \u{1f514}"] {
-        let body = json!({ "name": text, "permissions": ["tasks.read"], "expires_at": carillon_tests::now_ms() + 60_000 });
+        let body =
+            json!({ "name": text, "permissions": ["tasks.read"], "expires_at": carillon_tests::now_ms() + 60_000 });
         is_fine(ann.api.send(Method::POST, "/account/tokens", Some(&body)).await, text);
     }
     let agent = Client::new().post(api.address("/login")).header("user-agent", "\u{1f514} bell");
@@ -313,17 +345,27 @@ async fn strange_text_is_no_fault(kind: Kind) {
     let numbers = [i64::MIN, -1, 0, 1, i64::MAX];
     for number in numbers {
         for path in [
-            format!("/tasks/{task}/preview?after={number}"), format!("/tasks/{number}"), format!("/audit?from={number}&until={number}"),
-            format!("/audit/chain?after={number}"), format!("/calendars/near/x?version={number}"),
-            format!("/task-logs?before={number}-{number}"), format!("/tokens?after={number}"),
+            format!("/tasks/{task}/preview?after={number}"),
+            format!("/tasks/{number}"),
+            format!("/audit?from={number}&until={number}"),
+            format!("/audit/chain?after={number}"),
+            format!("/calendars/near/x?version={number}"),
+            format!("/task-logs?before={number}-{number}"),
+            format!("/tokens?after={number}"),
         ] {
             is_fine(api.send(Method::GET, &path, None).await, &path);
         }
         is_fine(api.send(Method::DELETE, &format!("/tokens/{number}"), None).await, "tokens");
         for other in numbers {
             for (path, body) in [
-                ("/schedules/preview".to_owned(), json!({ "cron": "0 0 9 * * ?", "after": number, "count": 3, "valid_from": other })),
-                ("/schedules/preview".to_owned(), json!({ "schedule": "fixed_rate", "interval_ms": 1_000, "after": number, "valid_until": other })),
+                (
+                    "/schedules/preview".to_owned(),
+                    json!({ "cron": "0 0 9 * * ?", "after": number, "count": 3, "valid_from": other }),
+                ),
+                (
+                    "/schedules/preview".to_owned(),
+                    json!({ "schedule": "fixed_rate", "interval_ms": 1_000, "after": number, "valid_until": other }),
+                ),
                 ("/schedules/preview".to_owned(), json!({ "schedule": "once", "fire_at": number, "after": other })),
                 (format!("/tasks/{task}/backfills"), json!({ "from": number, "until": other })),
                 (format!("/tasks/{task}/run"), json!({ "at": number })),

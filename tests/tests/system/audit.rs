@@ -55,7 +55,8 @@ async fn verify(api: &Api, tenant: Option<&str>) -> Result<Vec<AuditEntry>, Stri
             entries.push(entry);
         }
         if items.is_empty() {
-            let end = Chain { seq: page["last_seq"].as_i64().unwrap(), hash: page["last_hash"].as_str().unwrap().to_owned() };
+            let end =
+                Chain { seq: page["last_seq"].as_i64().unwrap(), hash: page["last_hash"].as_str().unwrap().to_owned() };
             return if chain == end { Ok(entries) } else { Err(format!("{chain:?} is not the end {end:?}")) };
         }
     }
@@ -94,29 +95,57 @@ async fn each_change_has_one_entry(kind: Kind) {
     let entries = verify(&admin, Some("near")).await.unwrap();
     let actions: Vec<&str> = entries.iter().map(|entry| entry.action.as_str()).collect();
     let expected = [
-        "create_app", "create_user", "sign_in", "change_password", "create_grant", "create_task", "edit_task",
-        "edit_task", "start_task", "create_my_token", "run_task", "reset_password", "delete_grant",
+        "create_app",
+        "create_user",
+        "sign_in",
+        "change_password",
+        "create_grant",
+        "create_task",
+        "edit_task",
+        "edit_task",
+        "start_task",
+        "create_my_token",
+        "run_task",
+        "reset_password",
+        "delete_grant",
     ];
     assert_eq!(actions, expected);
-    assert_eq!(verify(&admin, None).await.unwrap().iter().map(|entry| entry.action.as_str()).collect::<Vec<_>>(), ["create_tenant"]);
+    assert_eq!(
+        verify(&admin, None).await.unwrap().iter().map(|entry| entry.action.as_str()).collect::<Vec<_>>(),
+        ["create_tenant"]
+    );
     // Who, from where, before and after.
     let edit = &entries[7];
     assert_eq!((edit.actor_kind.as_str(), edit.actor.as_str(), edit.actor_id), ("user", "ann", ann.id));
-    assert_eq!((edit.address.as_str(), edit.target_id.as_str(), edit.target.as_str()), ("127.0.0.1", task.as_str(), "close"));
-    let said = |text: &Option<String>| serde_json::from_str::<Value>(text.as_ref().unwrap()).unwrap()["description"].clone();
+    assert_eq!(
+        (edit.address.as_str(), edit.target_id.as_str(), edit.target.as_str()),
+        ("127.0.0.1", task.as_str(), "close")
+    );
+    let said =
+        |text: &Option<String>| serde_json::from_str::<Value>(text.as_ref().unwrap()).unwrap()["description"].clone();
     assert_eq!((said(&edit.before), said(&edit.after)), (json!("first"), json!("second")));
     let run = entries.iter().find(|entry| entry.action == "run_task").unwrap();
     assert_eq!((run.actor_kind.as_str(), run.actor.as_str(), run.actor_id), ("token", "ann (ci)", ann.id));
     assert_eq!(entries[0].actor_kind, "setting");
     // Found by what it is about.
-    for query in [format!("target={task}&action=edit_task"), format!("actor={}&action=edit_task", ann.id), "kind=task&action=edit_task&tenant=near".to_owned()] {
+    for query in [
+        format!("target={task}&action=edit_task"),
+        format!("actor={}&action=edit_task", ann.id),
+        "kind=task&action=edit_task&tenant=near".to_owned(),
+    ] {
         assert_eq!(admin.get(&format!("/audit?{query}")).await["items"].as_array().unwrap().len(), 2, "{query}");
     }
     // No secret, neither in the entries nor in what the node wrote down.
     let text = format!("{entries:?} {}", admin.get("/audit?limit=500").await);
     let secrets = [
-        PASSWORD, FIRST_PASSWORD, reset["password"].as_str().unwrap(), token["secret"].as_str().unwrap(),
-        app.key.secret.as_str(), ann.api.token(), carillon_tests::node::TOKEN, "argon2",
+        PASSWORD,
+        FIRST_PASSWORD,
+        reset["password"].as_str().unwrap(),
+        token["secret"].as_str().unwrap(),
+        app.key.secret.as_str(),
+        ann.api.token(),
+        carillon_tests::node::TOKEN,
+        "argon2",
     ];
     let log = world.node_logs();
     for secret in secrets {
@@ -192,21 +221,28 @@ async fn tampering_is_found(kind: Kind) {
         (
             "a forgotten before",
             format!("UPDATE audit_entry SET before_json = NULL WHERE {of} AND seq = 9"),
-            format!("UPDATE audit_entry SET before_json = '{}' WHERE {of} AND seq = 9", good[8].before.as_ref().unwrap()),
+            format!(
+                "UPDATE audit_entry SET before_json = '{}' WHERE {of} AND seq = 9",
+                good[8].before.as_ref().unwrap()
+            ),
         ),
         (
             "a deleted row",
             format!("UPDATE audit_entry SET tenant_id = -7 WHERE {of} AND seq = 9"),
-            "UPDATE audit_entry SET tenant_id = TENANT WHERE tenant_id = -7".replace("TENANT", &good[0].tenant_id.to_string()),
+            "UPDATE audit_entry SET tenant_id = TENANT WHERE tenant_id = -7"
+                .replace("TENANT", &good[0].tenant_id.to_string()),
         ),
         (
             "a deleted end",
             format!("UPDATE audit_entry SET tenant_id = -7 WHERE {of} AND seq = 21"),
-            "UPDATE audit_entry SET tenant_id = TENANT WHERE tenant_id = -7".replace("TENANT", &good[0].tenant_id.to_string()),
+            "UPDATE audit_entry SET tenant_id = TENANT WHERE tenant_id = -7"
+                .replace("TENANT", &good[0].tenant_id.to_string()),
         ),
         (
             "an inserted row",
-            format!("INSERT INTO audit_entry (id, seq, {columns}) SELECT 7, 22, {columns} FROM audit_entry WHERE {of} AND seq = 21"),
+            format!(
+                "INSERT INTO audit_entry (id, seq, {columns}) SELECT 7, 22, {columns} FROM audit_entry WHERE {of} AND seq = 21"
+            ),
             "DELETE FROM audit_entry WHERE id = 7".to_owned(),
         ),
         (

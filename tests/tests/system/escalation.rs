@@ -23,8 +23,17 @@ async fn nobody_gives_himself_more(kind: Kind) {
         admin.make_app(tenant, "orders").await;
     }
     let words = [
-        "users.read", "users.create", "users.edit", "users.delete", "roles.read", "roles.create", "roles.edit",
-        "roles.delete", "grants.create", "grants.delete", "tasks.read",
+        "users.read",
+        "users.create",
+        "users.edit",
+        "users.delete",
+        "roles.read",
+        "roles.create",
+        "roles.edit",
+        "roles.delete",
+        "grants.create",
+        "grants.delete",
+        "tasks.read",
     ];
     admin.make_role("people", Some("near"), &words).await;
     let ann = admin.make_person("ann", Some("near")).await;
@@ -53,7 +62,9 @@ async fn by_roles(admin: &Api, ann: &Person) {
     let mighty = admin.make_role("mighty", Some("near"), &["tasks.edit"]).await;
     let far = admin.make_role("far one", Some("far"), &["tasks.read"]).await;
     let of_all = admin.make_role("of all", None, &["tasks.read"]).await;
-    for (role, edit, delete) in [(&mighty, 403, 403), (&far, 404, 404), (&of_all, 403, 403), (&"1".to_owned(), 409, 409)] {
+    for (role, edit, delete) in
+        [(&mighty, 403, 403), (&far, 404, 404), (&of_all, 403, 403), (&"1".to_owned(), 409, 409)]
+    {
         let path = format!("/roles/{role}");
         ann.api.expect(edit, Method::PUT, &path, Some(&json!({ "permissions": ["tasks.read"] }))).await;
         ann.api.expect(delete, Method::DELETE, &path, None).await;
@@ -127,7 +138,8 @@ async fn apps_narrow_what_is_granted(kind: Kind) {
         let admin = admin.clone();
         async move { admin.get(&format!("/apps?tenant={tenant}&name={app}")).await["items"][0]["id"].clone() }
     };
-    let (orders_id, ledger_id, far_id) = (id("orders", "near").await, id("ledger", "near").await, id("orders", "far").await);
+    let (orders_id, ledger_id, far_id) =
+        (id("orders", "near").await, id("ledger", "near").await, id("orders", "far").await);
     let task = |app| admin.make_task(app, "count", "tick", json!({ "started": false }));
     let (in_orders, in_ledger, in_far) = (task(&orders).await, task(&ledger).await, task(&far).await);
 
@@ -191,7 +203,10 @@ async fn other_tenants_grants_are_nobodys_business(kind: Kind) {
     for path in ["/users".to_owned(), format!("/users/{}", both.id), "/audit?limit=500".to_owned()] {
         let seen = chief.api.get(&path).await.to_string();
         assert!(seen.contains("viewer"), "{seen}");
-        assert!(!seen.contains("secret project") && !seen.contains(&far_id), "{path} tells of the other tenant: {seen}");
+        assert!(
+            !seen.contains("secret project") && !seen.contains(&far_id),
+            "{path} tells of the other tenant: {seen}"
+        );
     }
     chief.api.expect(404, Method::DELETE, &format!("/users/{}/grants/{elsewhere}", both.id), None).await;
     // Whoever is over both sees both, and a deletion is told to both.

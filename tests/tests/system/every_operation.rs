@@ -166,7 +166,8 @@ async fn without_a_login_nothing_is_told(kind: Kind) {
         match operation.permission.as_str() {
             "public" => public.push(operation.id.as_str()),
             "signed_in" => {
-                let anything = Call { path: vec!["1".to_owned(); operation.path.matches('{').count()], ..Call::default() };
+                let anything =
+                    Call { path: vec!["1".to_owned(); operation.path.matches('{').count()], ..Call::default() };
                 for api in [&stranger, &liar] {
                     walk.must_be_refused(&rows, 401, api, operation, &anything).await;
                 }
@@ -249,7 +250,8 @@ async fn another_tenants_things_are_not_there(kind: Kind) {
                 let (status, answer) = walk.send(&neighbour.api, operation, &call).await;
                 assert_eq!(status, 200, "{}: {answer}", operation.id);
                 let shown = |text: &str| walk.far.marks.iter().filter(|mark| text.contains(*mark)).cloned().collect();
-                let (all, some): (Vec<String>, Vec<String>) = (shown(&everything.to_string()), shown(&answer.to_string()));
+                let (all, some): (Vec<String>, Vec<String>) =
+                    (shown(&everything.to_string()), shown(&answer.to_string()));
                 assert!(!all.is_empty(), "{} shows nothing of `far` to anybody: {everything}", operation.id);
                 assert!(some.is_empty(), "{} shows {some:?} of `far` to a neighbour: {answer}", operation.id);
             }
@@ -313,7 +315,8 @@ async fn a_password_that_must_be_changed_comes_first(kind: Kind) {
 #[test]
 fn no_route_is_made_beside_the_list() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../scheduler/src/api");
-    let known = [("mod.rs", "two scopes"), ("operation.rs", "the list"), ("wire.rs", "executors"), ("nodes.rs", "health")];
+    let known =
+        [("mod.rs", "two scopes"), ("operation.rs", "the list"), ("wire.rs", "executors"), ("nodes.rs", "health")];
     for file in std::fs::read_dir(folder).unwrap().flatten() {
         let name = file.file_name().to_string_lossy().into_owned();
         if known.iter().any(|(known, _)| *known == name) || !name.ends_with(".rs") {

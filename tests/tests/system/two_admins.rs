@@ -52,7 +52,8 @@ async fn of_two_edits_of_a_task_one_wins(kind: Kind) {
         assert_eq!(now["revision"], revision + 1, "the loser changed nothing");
         assert!(loser["detail"].as_str().unwrap().contains("meanwhile"), "{loser}");
         // The loser reads again and goes on.
-        let (status, ..) = put_if(&bob, &path, &etag_of(&bob, &path).await, &json!({ "retry_interval_ms": 1_000 + round })).await;
+        let (status, ..) =
+            put_if(&bob, &path, &etag_of(&bob, &path).await, &json!({ "retry_interval_ms": 1_000 + round })).await;
         assert_eq!(status, 200);
         assert_eq!(admin.task(task).await["description"], format!("{winner} {round}"), "both edits are there");
     }

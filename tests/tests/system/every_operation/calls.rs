@@ -83,8 +83,12 @@ impl Place {
     }
 
     async fn user(&self, api: &Api) -> i64 {
-        made(api, "/users", json!({ "name": fresh("user"), "tenant": self.tenant, "password": "a long first password" }))
-            .await
+        made(
+            api,
+            "/users",
+            json!({ "name": fresh("user"), "tenant": self.tenant, "password": "a long first password" }),
+        )
+        .await
     }
 
     async fn granted(&self, api: &Api) -> (i64, i64) {
