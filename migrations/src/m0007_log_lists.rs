@@ -15,8 +15,7 @@ impl MigrationName for Migration {
 }
 
 /// (name, columns).
-const INDEXES: &[(&str, &[&str])] =
-    &[("task_log_tenant_fire", &["tenant_id", "fire_time", "id"])];
+const INDEXES: &[(&str, &[&str])] = &[("task_log_tenant_fire", &["tenant_id", "fire_time", "id"])];
 
 /// The index of what ended, and not well.
 const BAD: &str = "task_log_bad";

@@ -75,16 +75,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     );
 
     let gate = gate(&store, &settings);
-    let now = engine.clock.now_ms();
-    let ids = (engine.ids.next(now), engine.ids.next(now));
-    let password =
-        gate.first_user(settings.auth.admin_password.expose_secret(), ids, now).await.with_context(unusable)?;
-    if let Some(password) = password {
-        // Not a log line: those are kept and sent elsewhere.
-        println!(
-            "First start: sign in as `admin` with the password {password} (shown once, to be changed at the first login)"
-        );
-    }
+    make_first_user(&gate, &engine, &settings).await.with_context(unusable)?;
 
     let stop = CancellationToken::new();
     let poke = Arc::new(Notify::new());
@@ -159,6 +150,19 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
 fn gate(store: &SqlStore, settings: &Settings) -> Gate {
     let times = SessionTimes { idle_ms: ms(settings.auth.session_idle), max_ms: ms(settings.auth.session_max) };
     Gate::new(store.clone(), settings.api.token.expose_secret(), times)
+}
+
+/// The cluster's first node makes the user that makes all others.
+async fn make_first_user(gate: &Gate, engine: &Engine<SqlStore>, settings: &Settings) -> crate::store::Result<()> {
+    let now = engine.clock.now_ms();
+    let ids = (engine.ids.next(now), engine.ids.next(now));
+    if let Some(password) = gate.first_user(settings.auth.admin_password.expose_secret(), ids, now).await? {
+        // Not a log line: those are kept and sent elsewhere.
+        println!(
+            "First start: sign in as `admin` with the password {password} (shown once, to be changed at the first login)"
+        );
+    }
+    Ok(())
 }
 
 fn rates(per_second: u32) -> api::Rates {

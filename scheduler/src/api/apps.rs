@@ -138,7 +138,7 @@ impl From<AppView> for App {
 
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<AppQuery>) -> Result<HttpResponse, Problem> {
     let AppQuery { tenant, name, after, limit: wanted } = query.0;
-    let limit = limit(wanted);
+    let limit = limit(wanted)?;
     let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
     let filter = AppFilter { tenant, name, id: None, after, limit };
     let apps = api.store.list_apps(&caller.reach(Permission::AppsRead), &filter).await?;
@@ -246,5 +246,5 @@ fn audited(app: &AppView) -> Option<String> {
         "max_concurrent": max_concurrent,
         "sign_method": method_word(*sign_method),
     });
-    Some(said.to_string())
+    serde_json::to_string(&said).ok()
 }

@@ -153,7 +153,7 @@ async fn chain_of(api: &Api, caller: &Caller, tenant: Option<&str>) -> Result<i6
 
 async fn search(api: web::Data<Api>, caller: Caller, query: Query<AuditQuery>) -> Result<HttpResponse, Problem> {
     let AuditQuery { tenant, target, kind, actor, action, from, until, before, limit: wanted } = query.0;
-    let limit = limit(wanted);
+    let limit = limit(wanted)?;
     let tenant_id = match &tenant {
         Some(tenant) => Some(chain_of(&api, &caller, Some(tenant)).await?),
         None => None,
@@ -179,7 +179,7 @@ async fn chain(api: web::Data<Api>, caller: Caller, query: Query<ChainQuery>) ->
     let tenant_id = chain_of(&api, &caller, tenant.as_deref()).await?;
     // The end first: entries that come in between are seen as well, and never missed.
     let end = api.store.audit_end(tenant_id).await?;
-    let entries = api.store.audit_chain(tenant_id, after.unwrap_or(0), limit(wanted)).await?;
+    let entries = api.store.audit_chain(tenant_id, after.unwrap_or(0), limit(wanted)?).await?;
     Ok(HttpResponse::Ok().json(ChainPage {
         items: entries.into_iter().map(Entry::from).collect(),
         tenant_id: (tenant_id != PLATFORM).then(|| tenant_id.to_string()),

@@ -24,21 +24,8 @@ impl<T: DeserializeOwned> FromRequest for Query<T> {
     type Future = Ready<Result<Self, Problem>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        if let Err(problem) = refuse_wide(request.query_string()) {
-            return ready(Err(problem));
-        }
         let read = web::Query::<T>::from_query(request.query_string());
         ready(read.map(|query| Self(query.into_inner())).map_err(|error| Problem::invalid(format!("query: {error}"))))
-    }
-}
-
-/// A page of no items, or of too many, is a slip that is better told than mended in silence.
-fn refuse_wide(query: &str) -> Result<(), Problem> {
-    let limits = query.split('&').filter_map(|pair| pair.strip_prefix("limit="));
-    let is_size = |text: &str| text.parse().is_ok_and(|size| (1..=PAGE_MAX).contains(&size));
-    match limits.into_iter().all(is_size) {
-        true => Ok(()),
-        false => Err(FieldError::new("limit", format!("1 to {PAGE_MAX} are allowed")).into()),
     }
 }
 
@@ -64,9 +51,14 @@ impl<T: ToSchema> Page<T> {
     }
 }
 
-/// The size of a page.
-pub fn limit(wanted: Option<u64>) -> u64 {
-    wanted.unwrap_or(PAGE_DEFAULT).clamp(1, PAGE_MAX)
+/// The size of a page. One of no items, or of too many, is a slip that is better told than mended in
+/// silence.
+pub fn limit(wanted: Option<u64>) -> Result<u64, Problem> {
+    let size = wanted.unwrap_or(PAGE_DEFAULT);
+    if (1..=PAGE_MAX).contains(&size) {
+        return Ok(size);
+    }
+    Err(FieldError::new("limit", format!("1 to {PAGE_MAX} are allowed")).into())
 }
 
 /// An id out of a path or a query.

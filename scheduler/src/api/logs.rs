@@ -146,7 +146,7 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<LogQuery>) -> Re
             })
         })
         .transpose()?;
-    let limit = limit(wanted);
+    let limit = limit(wanted)?;
     let reach = caller.reach(Permission::TaskLogsRead);
     let tenant_id = match tenant {
         Some(tenant) => Some(api.tenant(&caller, Permission::TaskLogsRead, &tenant).await?.id),

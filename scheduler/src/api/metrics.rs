@@ -6,6 +6,8 @@ use super::guard::{self, Door};
 use super::problem::Problem;
 use crate::domain::Permission;
 use crate::metrics::{METRICS, Text};
+use crate::store::STORE_ERRORS;
+use crate::workers::ROUNDS_FAILED;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::middleware::Next;
@@ -126,7 +128,7 @@ fn of_node(text: &mut Text, api: &Api) {
         "carillon_worker_rounds_failed_total",
         "Rounds of this node's workers that failed and are repeated.",
         "worker",
-        METRICS.rounds_failed.all(),
+        ROUNDS_FAILED.all(),
     );
     text.counters(
         "carillon_http_requests_total",
@@ -148,7 +150,7 @@ async fn of_store(text: &mut Text, api: &Api) {
         "carillon_store_errors_total",
         "Statements that failed, by kind; contention and unavailable are tried again.",
         "kind",
-        m.store_errors.all(),
+        STORE_ERRORS.all(),
     );
     let watermark = tokio::time::timeout(STORE_MAX, api.store.watermark()).await;
     text.gauge(

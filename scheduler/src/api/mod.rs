@@ -35,6 +35,7 @@ mod task_files;
 mod tasks;
 mod tenants;
 mod tokens;
+mod unread;
 mod users;
 mod wire;
 
@@ -186,6 +187,7 @@ pub fn server(
             .app_data(document.clone())
             .wrap(from_fn(security_headers::add))
             .wrap(from_fn(metrics::count_requests))
+            .wrap(from_fn(unread::keep))
             .service(web::scope(NODE_BASE_PATH).configure(wire::routes))
             .service(
                 web::scope("/api/v1")

@@ -117,7 +117,12 @@ impl Operation {
     /// Its body, as JSON.
     pub fn body<T: ToSchema>(mut self) -> Self {
         let content = ContentBuilder::new().schema(Some(self.schema::<T>())).build();
-        let body = RequestBodyBuilder::new().content("application/json", content).required(Some(Required::True));
+        // No body is read as one without fields.
+        let required = match T::schema() {
+            RefOr::T(Schema::Object(object)) if object.required.is_empty() => Required::False,
+            _ => Required::True,
+        };
+        let body = RequestBodyBuilder::new().content("application/json", content).required(Some(required));
         self.doc = self.doc.request_body(Some(body.build()));
         self.has_body = true;
         self
@@ -134,6 +139,7 @@ impl Operation {
     /// It answers a page of these.
     pub fn answers_page<T: ToSchema + serde::Serialize>(mut self, description: &str) -> Self {
         let name = format!("{}Page", T::name());
+        self.schema::<T>();
         Page::<T>::schemas(&mut self.schemas);
         self.schemas.push((name.clone(), Page::<T>::schema()));
         let page = RefOr::<Schema>::Ref(Ref::from_schema_name(name));

@@ -1,7 +1,7 @@
 //! Task files: many tasks compared and applied at once, all or none, and written out again. The
 //! body of an apply is the task file itself, as JSON.
 
-use super::input::{PAGE_MAX, Query, parse_optional_id};
+use super::input::{self, PAGE_MAX, Query, parse_optional_id};
 use super::operation::{Operation, get, post};
 use super::problem::Problem;
 use super::tasks::{audited, defaults, target};
@@ -231,7 +231,7 @@ async fn export(api: web::Data<Api>, caller: Caller, query: Query<ExportQuery>) 
     let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
     let reach = caller.reach(Permission::TasksRead);
     refuse_nowhere(&api, &reach, tenant.as_deref(), app.as_deref()).await?;
-    let limit = limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
+    let limit = input::limit(limit.or(Some(PAGE_MAX)))?;
     let filter = TaskFilter { tenant, app, after, limit, ..TaskFilter::default() };
     let tasks = api.store.list_tasks(&reach, &filter).await?;
     let next = tasks.last().filter(|_| tasks.len() as u64 == limit).map(|task| task.id.to_string());

@@ -226,7 +226,7 @@ pub fn target(id: i64, name: &str) -> Target {
 
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<TaskQuery>) -> Result<HttpResponse, Problem> {
     let TaskQuery { tenant, app, name, after, limit: wanted } = query.0;
-    let limit = limit(wanted);
+    let limit = limit(wanted)?;
     let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
     let filter = TaskFilter { tenant, app, name, after, limit, ..TaskFilter::default() };
     let tasks = api.store.list_tasks(&caller.reach(Permission::TasksRead), &filter).await?;

@@ -162,7 +162,7 @@ pub fn target(id: i64, name: &str) -> Target {
 
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<TokenQuery>) -> Result<HttpResponse, Problem> {
     let TokenQuery { user, after, limit: wanted } = query.0;
-    let limit = limit(wanted);
+    let limit = limit(wanted)?;
     let user = parse_optional_id("user", user.as_ref())?;
     let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
     let tokens = api.store.list_tokens(&caller.reach(Permission::TokensRead), user, after, limit).await?;

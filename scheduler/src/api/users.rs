@@ -247,7 +247,7 @@ async fn managed(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Res
 
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<UserQuery>) -> Result<HttpResponse, Problem> {
     let UserQuery { name, after, limit: wanted } = query.0;
-    let limit = limit(wanted);
+    let limit = limit(wanted)?;
     let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
     let filter = UserFilter { name, after, limit, ..UserFilter::default() };
     let reach = caller.reach(Permission::UsersRead);

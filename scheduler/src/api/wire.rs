@@ -205,18 +205,18 @@ where
         Err(BodyError::Broken(detail)) => return unsigned(Code::BadRequest, &detail),
     };
     let head = request.headers();
-    let signed = signed_request(request, head, &body);
+    let sent = signed_request(request, head, &body);
     let now = api.engine.clock.now_ms();
-    let mut checked = api.verifier.check(&signed, now);
+    let mut checked = api.verifier.check(&sent, now);
     if checked.as_ref().is_err_and(|refusal| refusal.code == Code::UnknownKey)
         && api.keys.refresh_soon(&api.store).await
     {
         // Perhaps a key that another node has just made.
-        checked = api.verifier.check(&signed, now);
+        checked = api.verifier.check(&sent, now);
     }
     let Signed { key, at } = match checked {
         Ok(checked) => checked,
-        Err(refusal) => return refuse(api, request, &signed, refusal),
+        Err(refusal) => return refuse(api, request, &sent, refusal),
     };
     let signer = Signer { scope: key.scope, key_id: &key.key.id, signed_at: at };
     let reply = match serde_json::from_slice::<Q>(&body) {
@@ -227,11 +227,11 @@ where
         Ok(data) => Reply { code: Code::Ok, msg: "ok".to_owned(), data: serde_json::to_value(data).ok() },
         Err(Refused { code: Code::Replayed, message, .. }) => {
             let refusal = Refusal { code: Code::Replayed, message, key: None };
-            return refuse(api, request, &signed, refusal);
+            return refuse(api, request, &sent, refusal);
         }
         Err(Refused { code, message, data }) => Reply { code, msg: message, data },
     };
-    seal(&reply, &signed, &key)
+    seal(&reply, &sent, &key)
 }
 
 fn signed_request<'a>(request: &'a HttpRequest, head: &'a HeaderMap, body: &'a [u8]) -> SignedRequest<'a> {

@@ -95,26 +95,20 @@ fn is_never_v4(ip: Ipv4Addr) -> bool {
 
 /// Every IPv4 address that a gateway may send what goes to `ip` on to.
 fn inner_addresses(ip: Ipv6Addr) -> Vec<Ipv4Addr> {
-    let [a, b, c, d, e, f, g, h] = ip.segments();
-    let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
-    // RFC 6052 leaves the ninth octet out of addresses behind a prefix of 48, 56 or 64 bits.
-    let [.., o6, o7, _, o9, o10, o11, _, _, _, _] = ip.octets();
-    match [a, b, c, d, e, f] {
-        // IPv4-compatible, IPv4-translated (SIIT), NAT64.
-        [0, 0, 0, 0, 0, 0] | [0, 0, 0, 0, 0xffff, 0] | [0x64, 0xff9b, 0, 0, 0, 0] => vec![v4(g, h)],
-        // NAT64 of local use, whose prefix may be of any length.
-        [0x64, 0xff9b, 1, ..] => vec![
-            Ipv4Addr::new(o6, o7, o9, o10),
-            Ipv4Addr::new(o7, o9, o10, o11),
-            Ipv4Addr::new(o9, o10, o11, ip.octets()[12]),
-            v4(g, h),
-        ],
+    let bytes = ip.octets();
+    let at = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| bytes[place]));
+    let last = at([12, 13, 14, 15]);
+    match ip.segments() {
         // 6to4.
-        [0x2002, ..] => vec![v4(b, c)],
+        [0x2002, ..] => vec![at([2, 3, 4, 5])],
         // Teredo: the server, and the client turned over.
-        [0x2001, 0, ..] => vec![v4(c, d), v4(!g, !h)],
-        // ISATAP.
-        [_, _, _, _, 0 | 0x200, 0x5efe] => vec![v4(g, h)],
+        [0x2001, 0, ..] => vec![at([4, 5, 6, 7]), Ipv4Addr::from(!u32::from(last))],
+        // NAT64 of local use, whose prefix may be of 48, 56, 64 or 96 bits; the ninth byte is left out (RFC 6052).
+        [0x64, 0xff9b, 1, ..] => vec![at([6, 7, 9, 10]), at([7, 9, 10, 11]), at([9, 10, 11, 12]), last],
+        // IPv4-compatible, IPv4-translated (SIIT), NAT64, ISATAP.
+        [0, 0, 0, 0, 0 | 0xffff, 0, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] | [_, _, _, _, 0 | 0x200, 0x5efe, ..] => {
+            vec![last]
+        }
         _ => Vec::new(),
     }
 }

@@ -5,7 +5,7 @@ use super::audit::Notes;
 use super::calendars::ReadyCalendars;
 use super::dialect::Sql;
 use super::sql::Statements;
-use super::{Result, StoreError, StoreErrorKind};
+use super::{Result, STORE_ERRORS, StoreError, StoreErrorKind};
 use crate::metrics::METRICS;
 use sea_orm::{
     AccessMode, ConnectOptions, ConnectionTrait, Database, DatabaseBackend, DatabaseConnection, DatabaseTransaction,
@@ -166,7 +166,7 @@ impl SqlStore {
             )),
         };
         METRICS.statements.record_us(sent.elapsed().as_micros() as i64);
-        done.inspect_err(|error| METRICS.store_errors.add(error.kind() as usize, 1))
+        done.inspect_err(|error| STORE_ERRORS.add(error.kind() as usize, 1))
     }
 
     /// A statement outside a transaction; answers the rows affected.

@@ -1,6 +1,7 @@
 //! One error for the room: what kind it is decides what a worker does next.
 
 use crate::domain::FieldError;
+use crate::metrics::{Family, family};
 use sea_orm::{DbErr, RuntimeErr, SqlErr, SqlxError};
 
 /// What a caller can do about it.
@@ -26,6 +27,19 @@ pub enum StoreErrorKind {
     /// Anything else: a fault of ours or of the schema.
     Other,
 }
+
+/// Statements that failed, by kind.
+pub static STORE_ERRORS: Family<9> = family!(StoreErrorKind {
+    Unavailable "unavailable",
+    Contention "contention",
+    Duplicate "duplicate",
+    Conflict "conflict",
+    Outdated "outdated",
+    NotFound "not_found",
+    Invalid "invalid",
+    ReadOnly "read_only",
+    Other "other",
+});
 
 /// What went wrong, where.
 #[derive(Debug, thiserror::Error)]

@@ -120,30 +120,18 @@ impl SqlStore {
         let names: Vec<&str> = register.handlers.iter().map(|handler| handler.name.as_str()).collect();
         let (tags, handlers) = (to_json(ACTION, &register.tags)?, to_json(ACTION, &names)?);
         let tx = self.begin(ACTION).await?;
-        let known = Sql::new(
-            self.backend,
-            "SELECT id, tags, handlers, address, description, gone_at, register_signed_at FROM executor WHERE \
-             app_id = {1} AND instance = {2} AND tenant_id = {3}",
-        );
-        let key = [app_id.into(), register.instance.clone().into(), tenant_id.into()];
-        let known: Vec<(i64, [String; 4], i64, i64)> = tx
-            .query(&known, key, |row| {
-                let text = |at| row.try_get_by_index::<String>(at);
-                let described = [text(1)?, text(2)?, text(3)?, text(4)?];
-                Ok((row.try_get_by_index(0)?, described, row.try_get_by_index(5)?, row.try_get_by_index(6)?))
-            })
-            .await?;
-        if known.iter().any(|(.., last)| signed_at <= *last && *last <= now + AHEAD_MS) {
+        let known = self.process(&tx, scope, &register.instance).await?;
+        if known.as_ref().is_some_and(|known| signed_at <= known.signed_at && known.signed_at <= now + AHEAD_MS) {
             return Err(outdated(ACTION));
         }
         let described = [tags.clone(), handlers.clone(), register.address.clone(), clean(&register.description)];
         let (id, news, gone_at) = known
-            .first()
-            .map_or_else(|| (new_id(), true, 0), |(id, before, gone_at, _)| (*id, *before != described, *gone_at));
+            .as_ref()
+            .map_or_else(|| (new_id(), true, 0), |known| (known.id, known.described != described, known.gone_at));
         let [_, _, address, description] = described;
         let place = || [tenant_id.into(), app_id.into(), address.clone().into(), id.into()];
         let others = "tenant_id = {1} AND app_id = {2} AND address = {3} AND id <> {4} AND gone_at = 0";
-        if known.is_empty() {
+        if known.is_none() {
             // The address belongs to one process: whoever listened there before is gone.
             let replace = format!("UPDATE executor SET gone_at = {{5}}, draining = 1 WHERE {others}");
             let [tenant, app, at, me] = place();
@@ -156,7 +144,7 @@ impl SqlStore {
                 return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
             }
         }
-        if known.is_empty() {
+        if known.is_none() {
             let insert = Sql::new(
                 self.backend,
                 "INSERT INTO executor (id, tenant_id, app_id, instance, address, host_name, pid, version, description, \
@@ -214,6 +202,30 @@ impl SqlStore {
         tx.commit().await?;
         say_what_was_left_out(scope, &left_out);
         Ok(id)
+    }
+
+    /// A process of the app that has registered before.
+    async fn process(
+        &self,
+        tx: &super::connect::Transaction<'_>,
+        scope: Scope,
+        instance: &str,
+    ) -> Result<Option<Process>> {
+        let sql = Sql::new(
+            self.backend,
+            "SELECT id, tags, handlers, address, description, gone_at, register_signed_at FROM executor WHERE \
+             app_id = {1} AND instance = {2} AND tenant_id = {3}",
+        );
+        let found = tx.query(&sql, [scope.app_id.into(), instance.into(), scope.tenant_id.into()], |row| {
+            let text = |at| row.try_get_by_index::<String>(at);
+            Ok(Process {
+                id: row.try_get_by_index(0)?,
+                described: [text(1)?, text(2)?, text(3)?, text(4)?],
+                gone_at: row.try_get_by_index(5)?,
+                signed_at: row.try_get_by_index(6)?,
+            })
+        });
+        Ok(found.await?.pop())
     }
 
     /// A handler seen for the first time makes a stopped task; one seen before does not, even if
@@ -297,6 +309,17 @@ fn say_what_was_left_out(scope: Scope, handlers: &[String]) {
              that registers them asks again"
         );
     }
+}
+
+/// A process as it last registered.
+struct Process {
+    id: i64,
+    /// Tags, handlers, address, description.
+    described: [String; 4],
+    /// ms; 0 while it is there.
+    gone_at: i64,
+    /// By its clock, ms.
+    signed_at: i64,
 }
 
 fn outdated(action: &'static str) -> StoreError {

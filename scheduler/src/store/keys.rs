@@ -149,12 +149,12 @@ impl SqlStore {
 
     /// Ends a key of an app at once; one that has been revoked before stays so.
     pub async fn revoke_key(&self, scope: Scope, id: &str, now: i64) -> Result<()> {
+        const ACTION: &str = "revoke a key";
         let sql = Sql::new(
             self.backend,
             "UPDATE app_key SET revoked_at = CASE WHEN revoked_at = 0 THEN {4} ELSE revoked_at END \
              WHERE id = {1} AND tenant_id = {2} AND app_id = {3}",
         );
-        const ACTION: &str = "revoke a key";
         let values = [id.into(), scope.tenant_id.into(), scope.app_id.into(), now.into()];
         if self.execute(ACTION, &sql, values).await? == 0 {
             return Err(not_found(ACTION, id));

@@ -50,7 +50,7 @@ mod users;
 pub use audit::AuditFilter;
 pub use calendars::CalendarView;
 pub use connect::{DatabaseSettings, SqlStore, place};
-pub use error::{StoreError, StoreErrorKind};
+pub use error::{STORE_ERRORS, StoreError, StoreErrorKind};
 pub use keys::{KeyUse, KeyView, KeyWords, SigningKey};
 pub use logs::{LogFilter, LogPage, LogView, ShardCounts};
 pub use quotas::{DELAYED_MAX, QuotaUse, TaskRoom};

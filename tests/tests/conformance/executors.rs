@@ -48,7 +48,7 @@ async fn register(world: &World, process: &Register) -> i64 {
 }
 
 /// Each is newer than the one before.
-fn signer(world: &World) -> Signer<'static> {
+pub fn signer(world: &World) -> Signer<'static> {
     static AT: AtomicI64 = AtomicI64::new(1);
     Signer { scope: world.scope, key_id: "key", signed_at: AT.fetch_add(1, Ordering::Relaxed) }
 }

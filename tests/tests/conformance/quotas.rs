@@ -232,7 +232,8 @@ async fn handlers_beyond_the_quota_get_no_task_and_their_executor_is_registered(
     };
     let new_id = || world.id();
     let registered = async |instance: &str| {
-        world.store.register(world.scope, "key", &register(instance), &new_id, world.now).await.unwrap()
+        let signer = crate::executors::signer(&world);
+        world.store.register(&signer, &register(instance), &new_id, world.now).await.unwrap()
     };
     let first = registered("one").await;
     assert_eq!(made().await, [1, 1, 1, 0], "there was a task `c` already");

@@ -3,7 +3,7 @@
 use carillon_tests::events::{Event, Events};
 use carillon_tests::executor::Options;
 use carillon_tests::wait::when;
-use carillon_tests::{Api, FakeExecutor, Kind, Node, World, await_until, folder, now_ms};
+use carillon_tests::{Api, FakeExecutor, Kind, World, await_until, folder, now_ms};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -265,27 +265,8 @@ async fn executors_that_keep_none_or_do_not_answer(kind: Kind) {
     world.settle_and_check_with(|| fake.starts()).await;
 }
 
-/// Signs a new user in who has been granted `role` in `tenant`.
-async fn user(node: &Node, name: &str, role: &str, tenant: &str) -> Api {
-    const FIRST: &str = "the first password 1";
-    let admin = Api::new(&node.url);
-    let made = admin
-        .expect(201, Method::POST, "/users", Some(&json!({ "name": name, "tenant": tenant, "password": FIRST })))
-        .await;
-    let id = made["user"]["id"].as_str().or_else(|| made["id"].as_str()).unwrap_or_else(|| panic!("no id in {made}"));
-    let grant = json!({ "role": role, "tenant": tenant });
-    admin.expect(201, Method::POST, &format!("/users/{id}/grants"), Some(&grant)).await;
-    let credentials = json!({ "name": name, "password": FIRST });
-    let session = admin.expect(200, Method::POST, "/login", Some(&credentials)).await;
-    let api = Api::with_token(&node.url, session["token"].as_str().unwrap());
-    let change = json!({ "current": FIRST, "new": "the second password 2" });
-    api.expect(204, Method::PUT, "/account/password", Some(&change)).await;
-    api
-}
-
 /// Another tenant's run is as good as absent; without the permission there is nothing to see.
 async fn for_those_who_may_and_their_tenants(kind: Kind) {
-    const VIEWER: &str = "4";
     let world = World::new(kind).await;
     let node = world.node("a", &[]).await;
     let api = world.api();
@@ -296,14 +277,19 @@ async fn for_those_who_may_and_their_tenants(kind: Kind) {
     let log = api.run(task, None).await;
     world.await_end(log).await;
 
-    let (ours, theirs) = (user(&node, "rita", VIEWER, "retail").await, user(&node, "ivan", VIEWER, "insurance").await);
+    let mut viewers = Vec::new();
+    for (name, tenant) in [("rita", "retail"), ("ivan", "insurance")] {
+        let person = api.make_person(name, Some(tenant)).await;
+        api.grant(&person, "viewer", Some(tenant)).await;
+        viewers.push(person.api);
+    }
+    let [ours, theirs] = viewers.as_slice() else { unreachable!("two of them") };
     let soon = json!({ "name": "logs only", "permissions": ["task_logs.read"], "expires_at": now_ms() + 600_000 });
     let token = ours.expect(201, Method::POST, "/account/tokens", Some(&soon)).await;
-    let token = token["secret"].as_str().or_else(|| token["token"].as_str()).unwrap_or_else(|| panic!("{token}"));
-    let narrow = Api::with_token(&node.url, token);
-    let nobody = Api::with_token(&node.url, "ct_nobody");
+    let narrow = Api::with_token(&node.url, token["secret"].as_str().unwrap_or_else(|| panic!("no secret in {token}")));
+    let nobody = Api::with_token(&node.url, "nobody's");
     for path in ["output", "output/stream"].map(|path| format!("/task-logs/{log}/{path}")) {
-        for (who, status) in [(&ours, 200), (&theirs, 404), (&narrow, 403), (&nobody, 401)] {
+        for (who, status) in [(ours, 200), (theirs, 404), (&narrow, 403), (&nobody, 401)] {
             let reply = who.open(&path, None).await;
             assert_eq!(reply.status().as_u16(), status, "{path}");
             let text = reply.text().await.unwrap();

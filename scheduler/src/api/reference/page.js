@@ -14,16 +14,21 @@ function make(name, kind, ...children) {
   return element;
 }
 
-/** What a `$ref` points to, or the thing itself. */
+/** What a `$ref` points to (nothing, when that is not there), or the thing itself. */
 function resolve(api, thing) {
   if (!thing || !thing.$ref) return thing || {};
-  return thing.$ref.slice(2).split("/").reduce((at, part) => at[part], api);
+  return thing.$ref.slice(2).split("/").reduce((at, part) => at && at[part], api) || {};
+}
+
+/** Whether it is one of a few words. */
+function isChoice(schema) {
+  return Boolean(schema.enum) || (schema.oneOf || []).some((one) => one.enum || one.const !== undefined);
 }
 
 /** The name of a type, in a few words: `array of Task`, `integer or null`, `1 to 500`. */
 function words(api, schema) {
   if (!schema) return "";
-  if (schema.$ref) return schema.$ref.split("/").pop();
+  if (schema.$ref) return isChoice(resolve(api, schema)) ? words(api, resolve(api, schema)) : schema.$ref.split("/").pop();
   const any = schema.oneOf || schema.anyOf;
   if (any) return any.map((one) => words(api, one)).join(" or ");
   if (schema.const !== undefined) return JSON.stringify(schema.const);

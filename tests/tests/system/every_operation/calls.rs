@@ -98,6 +98,17 @@ impl Place {
         (user, id_of(&answer["grants"][0]["id"]).unwrap())
     }
 
+    async fn app(&self, api: &Api) -> i64 {
+        made(api, "/apps", json!({ "tenant": self.tenant, "name": fresh("app") })).await
+    }
+
+    /// A key of an app that has another one beside it.
+    async fn key(&self, api: &Api) -> String {
+        let path = format!("/apps/{}/keys", self.app(api).await);
+        let made = api.expect(201, Method::POST, &path, Some(&json!({}))).await;
+        made["id"].as_str().unwrap_or_else(|| panic!("no id in {made}")).to_owned()
+    }
+
     async fn role(&self, api: &Api) -> i64 {
         let permissions = ["tasks.read"];
         made(api, "/roles", json!({ "name": fresh("role"), "tenant": self.tenant, "permissions": permissions })).await
@@ -169,7 +180,7 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
         "list_apps" | "list_users" | "list_tokens" | "list_tasks" | "list_tenants" | "list_task_logs"
         | "search_audit" => listing("limit=500"),
         "export_tasks" | "read_audit_chain" => Call { query: format!("tenant={tenant}"), ..Call::default() },
-        "list_nodes" => Call::default(),
+        "list_nodes" | "list_settings" => Call::default(),
 
         "create_tenant" => with(Call::default(), json!({ "name": fresh("tenant") })),
         "show_tenant" | "list_windows" | "list_calendars" => about(&[&tenant]),
@@ -179,14 +190,19 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
             made(api, "/tenants", json!({ "name": name })).await;
             about(&[&name])
         }
-        "bound_tenant" => with(about(&[&tenant]), json!({ "max_concurrent": 500 })),
+        "show_quotas" => about(&[&tenant]),
+        "edit_quotas" => with(about(&[&tenant]), json!({ "max_tasks": 100_000 })),
         "add_window" => with(about(&[&tenant]), coming_window()),
         "drop_window" => about(&[&tenant, &place.window(api).await]),
 
         "create_app" => with(Call::default(), json!({ "tenant": tenant, "name": fresh("app") })),
         "show_app" => about(&[&place.app_id]),
         "edit_app" => with(about(&[&place.app_id]), json!({ "description": fresh("about") })),
-        "delete_app" => about(&[&made(api, "/apps", json!({ "tenant": tenant, "name": fresh("app") })).await]),
+        "delete_app" => about(&[&place.app(api).await]),
+        "list_keys" => about(&[&place.app_id]),
+        "create_key" => with(about(&[&place.app_id]), json!({ "note": "second" })),
+        "rotate_keys" => with(about(&[&place.app(api).await]), json!({ "overlap_ms": 60_000 })),
+        "revoke_key" => about(&[&place.key(api).await]),
         "show_executor" => about(&[&place.executor]),
         "edit_executor" => with(about(&[&place.executor]), json!({ "weight": 2 })),
 
@@ -213,6 +229,17 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
         "cancel_backfill" => {
             let (task, backfill) = place.backfill(api).await;
             about(&[&task, &backfill])
+        }
+        "read_log_output" => about(&[&place.task_log(api).await]),
+        "follow_log_output" => {
+            // Of a run that never started there is nothing to follow.
+            let log = place.task_log(api).await;
+            api.cancel(log).await;
+            about(&[&log])
+        }
+        "read_statistics" => {
+            let query = format!("tenant={tenant}&from=1795000000000&until=1795003600000&step=1h");
+            Call { query, ..Call::default() }
         }
         "show_task_log" | "cancel_run" => about(&[&place.task_log(api).await]),
 
