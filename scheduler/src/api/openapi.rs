@@ -122,7 +122,7 @@ fn merged(all_of: &AllOf, known: &BTreeMap<String, RefOr<Schema>>) -> Option<Sch
     for item in &all_of.items {
         let part = match item {
             RefOr::Ref(to) => known.get(to.ref_location.rsplit('/').next()?)?,
-            other => other,
+            other @ RefOr::T(_) => other,
         };
         let part = match part {
             RefOr::T(Schema::Object(object)) => object.clone(),

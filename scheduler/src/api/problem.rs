@@ -43,7 +43,7 @@ pub struct Problem {
     /// What is wrong with which field.
     errors: Vec<FieldError>,
     /// A header that goes with the status.
-    header: Option<(header::HeaderName, String)>,
+    header: Option<Box<(header::HeaderName, String)>>,
 }
 
 impl Problem {
@@ -70,7 +70,7 @@ impl Problem {
     /// 401
     pub fn unauthorised() -> Self {
         Self {
-            header: Some((header::WWW_AUTHENTICATE, "Bearer".to_owned())),
+            header: Some(Box::new((header::WWW_AUTHENTICATE, "Bearer".to_owned()))),
             ..Self::new(StatusCode::UNAUTHORIZED, Denied::Unknown.to_string())
         }
     }
@@ -108,7 +108,7 @@ impl Problem {
     pub fn wrong_method(allowed: &[Method]) -> Self {
         let allowed = allowed.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
         let detail = format!("this path has only {allowed}");
-        Self { header: Some((header::ALLOW, allowed)), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, detail) }
+        Self { header: Some(Box::new((header::ALLOW, allowed))), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, detail) }
     }
 
     /// 409
@@ -135,7 +135,7 @@ impl Problem {
     pub fn too_many(wait: Duration) -> Self {
         let seconds = wait.as_secs() + 1;
         Self {
-            header: Some((header::RETRY_AFTER, seconds.to_string())),
+            header: Some(Box::new((header::RETRY_AFTER, seconds.to_string()))),
             ..Self::new(StatusCode::TOO_MANY_REQUESTS, format!("too many requests; wait {seconds} s"))
         }
     }
@@ -206,7 +206,7 @@ impl ResponseError for Problem {
             // The rest of the body is not waited for.
             answer.force_close();
         }
-        if let Some((name, value)) = &self.header {
+        if let Some((name, value)) = self.header.as_deref() {
             answer.insert_header((name.clone(), value.as_str()));
         }
         answer.content_type("application/problem+json").json(ProblemDocument {

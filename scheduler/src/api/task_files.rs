@@ -155,13 +155,13 @@ fn notes(api: &Api, caller: &Caller, new: &[NewTask], changes: &[TaskChange]) ->
         let after = audited(&task.spec, &task.activity);
         api.note(caller, "apply_tasks", task.scope.tenant_id, target(task.id, &task.spec.name), (None, after))
     });
-    let changed = changes.iter().map(|change| {
+    let edited = changes.iter().map(|change| {
         let was = audited(&change.before.spec, &change.before.activity);
         let is = audited(&change.spec, &change.activity);
         let target = target(change.before.id, &change.spec.name);
         api.note(caller, "apply_tasks", change.before.scope.tenant_id, target, (was, is))
     });
-    created.chain(changed).collect()
+    created.chain(edited).collect()
 }
 
 fn refusal(mut errors: Vec<FieldError>) -> Problem {
@@ -236,7 +236,7 @@ async fn export(api: web::Data<Api>, caller: Caller, query: Query<ExportQuery>) 
     let tasks = api.store.list_tasks(&reach, &filter).await?;
     let next = tasks.last().filter(|_| tasks.len() as u64 == limit).map(|task| task.id.to_string());
     let task = tasks.into_iter().map(|task| Value::Object(entry_of(task).to_fields())).collect();
-    Ok(HttpResponse::Ok().json(Exported { version: VERSION.into(), task, next }))
+    Ok(HttpResponse::Ok().json(Exported { version: VERSION, task, next }))
 }
 
 /// A slip in a name must not look like an empty export.

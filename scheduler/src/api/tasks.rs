@@ -210,10 +210,7 @@ impl From<&TaskView> for Task {
 
 /// What the audit keeps of a task: what people define, not what the engine counts.
 pub fn audited(spec: &TaskSpec, activity: &Activity) -> Option<String> {
-    let mut fields = match serde_json::to_value(spec) {
-        Ok(Value::Object(fields)) => fields,
-        _ => return None,
-    };
+    let Ok(Value::Object(mut fields)) = serde_json::to_value(spec) else { return None };
     fields.insert("started".to_owned(), Value::from(activity.started));
     fields.insert("pause_note".to_owned(), Value::from(activity.pause_note.clone()));
     Some(Value::Object(fields).to_string())
@@ -257,7 +254,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     let id = api.engine.ids.next(now);
     let after = audited(&spec, &activity);
     let note = api.note(&caller, "create_task", scope.tenant_id, target(id, &spec.name), (None, after));
-    let task = NewTask { id, scope, activity, spec };
+    let task = NewTask { id, scope, spec, activity };
     api.redefiner.noting(vec![note]).apply(std::slice::from_ref(&task), &[]).await?;
     let task = find(&api, &caller, Permission::TasksCreate, task.id).await?;
     Ok(HttpResponse::Created().insert_header(etag(task.revision)).json(Task::from(&task)))

@@ -11,6 +11,7 @@ use crate::domain::statistics::{DAY_MS, GRAINS, Grain, HOUR_MS, count_again_afte
 use crate::store::{
     ClusterStore, Counted, Counting, Fence, LeaseName, Part, Result, STATISTICS_LEASE_MS, StatisticsStore,
 };
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A minute is counted this long after its end: runs started by hand are committed by then, and
@@ -50,6 +51,8 @@ pub struct Statistician<S: ?Sized> {
     membership: Arc<Membership>,
     settings: StatisticsSettings,
     fence: Mutex<Option<Fence>>,
+    /// Start of the day on which all that was too old was gone, ms.
+    purged_on: AtomicI64,
 }
 
 impl<S: StatisticsStore + ClusterStore + ?Sized> Statistician<S> {
@@ -60,7 +63,7 @@ impl<S: StatisticsStore + ClusterStore + ?Sized> Statistician<S> {
         membership: Arc<Membership>,
         settings: StatisticsSettings,
     ) -> Self {
-        Self { store, clock, membership, settings, fence: Mutex::default() }
+        Self { store, clock, membership, settings, fence: Mutex::default(), purged_on: AtomicI64::new(0) }
     }
 
     /// Counts what is due, if this node holds the lease or can take it; answers how many minutes
@@ -162,18 +165,25 @@ impl<S: StatisticsStore + ClusterStore + ?Sized> Statistician<S> {
         Ok(done.then_some(Counted { again_at: None, is_news: false }))
     }
 
-    /// Figures go by whole days.
+    /// Figures go by whole days: once a day, in as many ticks as it takes.
     async fn purge(&self, now: i64) -> Result<()> {
+        let today = now - now.rem_euclid(DAY_MS);
+        if self.purged_on.load(Ordering::Relaxed) == today {
+            return Ok(());
+        }
         let mut left = PURGES_MAX;
         for grain in GRAINS {
             let kept =
                 if grain == Grain::TaskMinute { self.settings.task_minutes_ms } else { self.settings.figures_ms };
-            let before = now - kept;
-            let before = before - before.rem_euclid(DAY_MS);
-            while left > 0 && self.store.purge_figures(grain, before, PURGE_ROWS).await? {
+            let before = today - kept;
+            while self.store.purge_figures(grain, before, PURGE_ROWS).await? {
                 left -= 1;
+                if left == 0 {
+                    return Ok(());
+                }
             }
         }
+        self.purged_on.store(today, Ordering::Relaxed);
         Ok(())
     }
 

@@ -193,9 +193,9 @@ impl SqlStore {
         let tx = self.begin(action).await?;
         let affected = tx.execute(sql, values.clone()).await?;
         if affected == 0 {
-            tx.rollback().await?
+            tx.rollback().await?;
         } else {
-            tx.commit().await?
+            tx.commit().await?;
         }
         Ok(affected)
     }

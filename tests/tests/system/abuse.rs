@@ -40,6 +40,8 @@ async fn drip(port: u16, text: &str, rest: &str) -> (String, Duration) {
                 return;
             }
         }
+        // The line stays open without a word.
+        std::future::pending::<()>().await;
     });
     let mut answer = Vec::new();
     let end = tokio::time::timeout(Duration::from_secs(CUT_OFF_S), async {

@@ -117,7 +117,8 @@ async fn an_unreachable_database_is_named_without_its_password() {
         for word in ["serve", "migrate"] {
             let mut command = carillon();
             command.arg(word);
-            configure(&mut command, &[("database.url", &url), ("api.token", TOKEN)]);
+            let listen = port::free().to_string();
+            configure(&mut command, &[("database.url", &url), ("server.port", &listen), ("api.token", TOKEN)]);
             let address = format!("127.0.0.1:{port}");
             let output = must_fail(command, &folder, &["database", &address]).await;
             assert!(!output.contains("hunter2"), "the password is shown:\n{output}");

@@ -1,4 +1,4 @@
-//! The first start: the schema, the token.
+//! The first start: the schema, the first admin.
 
 use carillon_tests::{Api, Database, Kind, World, command, folder, now_ms, port, process::Process};
 use carillon_tests::{await_until, node::configure, wait::when};
@@ -26,7 +26,7 @@ async fn three_nodes_migrate_at_once(kind: Kind) {
 
 async fn assert_schema_is_whole(database: &Database) {
     assert_eq!(database.number("SELECT COUNT(*) FROM seaql_migrations").await, steps());
-    assert_eq!(database.number("SELECT COUNT(*) FROM lease").await, 2);
+    assert_eq!(database.number("SELECT COUNT(*) FROM lease").await, 3);
     assert_eq!(database.number("SELECT COUNT(*) FROM migration_lock").await, 0, "the lock was given back");
 }
 

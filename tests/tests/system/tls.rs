@@ -9,6 +9,7 @@ use carillon_tests::process::Process;
 use carillon_tests::wait::when;
 use carillon_tests::{Executor, Kind, Node, Status, World, await_until, command, folder};
 use reqwest::tls::TlsInfo;
+use serde_json::json;
 use std::path::Path;
 
 scenario!(executors_show_certificates_and_people_do_not: mariadb);
@@ -143,7 +144,7 @@ async fn the_command_asks_over_tls(kind: Kind) {
     let client = authority.client(None);
     ready(&node, &client).await;
     let made =
-        client.post(format!("{}/api/v1/tenants", https(&node))).bearer_auth(TOKEN).body("{\"name\": \"retail\"}");
+        client.post(format!("{}/api/v1/tenants", https(&node))).bearer_auth(TOKEN).json(&json!({ "name": "retail" }));
     assert_eq!(made.send().await.unwrap().status().as_u16(), 201);
     let export = async |ca_file: &Path| {
         let folder = folder::fresh("export");
