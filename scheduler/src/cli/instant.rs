@@ -2,11 +2,16 @@
 
 use chrono::{DateTime, Local, NaiveDateTime, TimeZone as _, Utc};
 
-/// Epoch ms of an RFC 3339 time, a local time (`2026-12-24T18:00`), epoch ms, or so long from now (`+90d`, `-2h`).
+/// Epoch ms of an RFC 3339 time, a local time (`2026-12-24T18:00`), epoch ms, `now`, or so long from it (`+90d`, `-2h`).
 pub fn parse(text: &str) -> Result<i64, String> {
     let allowed = || {
-        format!("`{text}` is no time; 2026-12-24T18:00:00+08:00, 2026-12-24T18:00 (local), epoch ms, +90d or -2h are")
+        format!(
+            "`{text}` is no time; 2026-12-24T18:00:00+08:00, 2026-12-24T18:00 (local), epoch ms, now, +90d or -2h are"
+        )
     };
+    if text == "now" {
+        return Ok(Utc::now().timestamp_millis());
+    }
     if let Some(span) = relative(text) {
         return Utc::now().timestamp_millis().checked_add(span).ok_or_else(allowed);
     }
@@ -44,6 +49,7 @@ mod tests {
         assert_eq!(parse("1798106400000"), Ok(1_798_106_400_000));
         assert_eq!(parse("-5"), Ok(-5));
         let now = Utc::now().timestamp_millis();
+        assert!((parse("now").unwrap() - now).abs() < 60_000);
         assert!((parse("+2h").unwrap() - now - 7_200_000).abs() < 60_000);
         assert!((parse("-1d").unwrap() - now + 86_400_000).abs() < 60_000);
         assert!(parse("2026-12-24T18:00").is_ok());

@@ -10,6 +10,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::json;
 use std::io::Read as _;
+use tokio::signal::unix::{SignalKind, signal};
 use url::{Host, Url};
 
 /// Both passwords on standard input are not longer than this, bytes.
@@ -61,11 +62,11 @@ impl Source {
 
 /// Signs in, and stores the session. Ctrl-C ends it wherever it is, and leaves the terminal as it was.
 pub async fn login(args: LoginArgs) -> anyhow::Result<()> {
+    // Watched before the first prompt: whoever types Ctrl-C there must find the terminal as it was.
+    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
     tokio::select! {
-        // First: who watches for Ctrl-C must do so before anything is asked.
-        biased;
-        _ = tokio::signal::ctrl_c() => std::process::exit(INTERRUPTED),
         done = sign_in(args) => done,
+        _ = interrupt.recv() => std::process::exit(INTERRUPTED),
     }
 }
 
@@ -78,7 +79,7 @@ async fn sign_in(args: LoginArgs) -> anyhow::Result<()> {
         Some(user) => user,
         None => terminal::ask("User: ").await?,
     };
-    let mut source = if args.password_stdin { Source::Lines(lines()?) } else { Source::Terminal };
+    let mut source = if args.password_stdin { Source::Lines(terminal::away(lines).await?) } else { Source::Terminal };
     let password = source.ask(&format!("Password of {user}: ")).await?;
     let ask = Ask::post(["login"]).body(json!({ "name": user, "password": password }));
     let answer = serde_json::from_value(node.sign_in(&ask).await?);

@@ -77,7 +77,7 @@ pub struct ListArgs {
     /// From this fire time on: 2026-12-24T18:00:00+08:00, 2026-12-24T18:00 (local), epoch ms, -2h.
     #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true, conflicts_with = "follow")]
     from: Option<i64>,
-    /// Before this fire time.
+    /// Before this fire time; with `now` not what is written down for the next three minutes.
     #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true, conflicts_with = "follow")]
     until: Option<i64>,
     /// Show so many at most.

@@ -69,7 +69,7 @@ pub enum Command {
     },
     /// What a node is asked.
     #[command(flatten)]
-    Asked(Asked),
+    Asked(Box<Asked>),
 }
 
 /// The commands that ask a node.

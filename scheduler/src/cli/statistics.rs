@@ -34,7 +34,7 @@ pub struct StatisticsArgs {
     #[arg(long, value_name = "TIME", default_value = "-1d", value_parser = instant::parse, allow_hyphen_values = true)]
     from: i64,
     /// Up to this time; now if left out.
-    #[arg(long, value_name = "TIME", default_value = "+0s", value_parser = instant::parse, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", default_value = "now", value_parser = instant::parse, allow_hyphen_values = true)]
     until: i64,
     /// Width of a row: 1m, 5m, 1h or 1d.
     #[arg(long, default_value = "1h")]

@@ -21,7 +21,7 @@ pub fn width() -> Option<usize> {
 pub async fn ask(words: &str) -> anyhow::Result<String> {
     let mut terminal = open()?;
     write!(terminal, "{words}").context("the terminal cannot be written")?;
-    read_line(terminal)
+    away(move || read_line(terminal)).await
 }
 
 /// Asks for a secret: what is typed is not shown.
@@ -30,8 +30,12 @@ pub async fn ask_secret(words: &str) -> anyhow::Result<String> {
     let asked = terminal.try_clone().context("the terminal cannot be read")?;
     let _quiet = Quiet::begin(terminal.try_clone().context("the terminal cannot be read")?)?;
     write!(terminal, "{words}").context("the terminal cannot be written")?;
-    // Not on this thread: it must notice Ctrl-C, to set the terminal back.
-    tokio::task::spawn_blocking(|| read_line(asked)).await.context("the terminal cannot be read")?
+    away(move || read_line(asked)).await
+}
+
+/// Waits for people on another thread: this one must notice Ctrl-C, to set the terminal back.
+pub async fn away<T: Send + 'static>(wait: impl FnOnce() -> anyhow::Result<T> + Send + 'static) -> anyhow::Result<T> {
+    tokio::task::spawn_blocking(wait).await.context("what is typed cannot be read")?
 }
 
 /// A terminal that does not show what is typed, until this is dropped.

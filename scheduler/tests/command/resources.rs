@@ -97,6 +97,7 @@ async fn tasks_and_runs() {
     assert_eq!(here.json(&["logs", "list", "--task", name])[0]["id"], log);
     let table = here.carillon(&["logs", "list", "--tenant", "retail", "--limit", "1"]);
     assert_eq!(cells(&table, 1)[1..5], [name, "init", "-", "-"], "{table}");
+    assert_eq!(here.json(&["logs", "list", "--until", "now"]), json!([]));
     assert_eq!(here.carillon(&["kill", log]), format!("run {log} is cancelled\n"));
     let ran = here.fails(&["logs", "cancel", log]);
     assert_eq!((ran.code, ran.err.as_str()), (1, "carillon: the run has ended (cancelled)\n"));
