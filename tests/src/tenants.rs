@@ -7,20 +7,19 @@ use carillon_protocol::sign::Key;
 /// Makes an app, and its tenant if that is new.
 pub async fn make_app(store: &SqlStore, [tenant_id, app_id]: [i64; 2], tenant: &str, app: &str) -> Scope {
     let known = store.list_tenants(&Reach::All, Some(tenant), "", 1).await.expect("look for the tenant");
-    let tenant_id = match known.first() {
-        Some(known) => known.id,
-        None => {
-            let tenant = TenantView {
-                id: tenant_id,
-                name: tenant.to_owned(),
-                description: String::new(),
-                max_concurrent: 0,
-                revision: 1,
-                created_at: 1,
-            };
-            store.create_tenant(&tenant).await.expect("make the tenant");
-            tenant_id
-        }
+    let tenant_id = if let Some(known) = known.first() {
+        known.id
+    } else {
+        let tenant = TenantView {
+            id: tenant_id,
+            name: tenant.to_owned(),
+            description: String::new(),
+            max_concurrent: 0,
+            revision: 1,
+            created_at: 1,
+        };
+        store.create_tenant(&tenant).await.expect("make the tenant");
+        tenant_id
     };
     let key = Key { id: format!("key-{app_id}"), secret: "secret".repeat(8) };
     let app = AppView {
