@@ -1,5 +1,7 @@
 //! The tables of docs/permissions.md are those of the program.
 
+#![allow(clippy::unwrap_used)] // a test may fail
+
 use carillon::domain::access::{BUILT_IN, Breadth, PERMISSIONS};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -47,7 +47,7 @@ async fn a_run_is_followed_to_its_end(kind: Kind) {
     assert!(text(&ran.stderr).starts_with("carillon: the run ended as failed ("), "{}", text(&ran.stderr));
     // Lines of JSON, the last state last; pages of output have no status.
     let lines: Vec<Value> = text(&ran.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let last = lines.iter().filter(|line| line["status"].is_string()).next_back();
+    let last = lines.iter().rfind(|line| line["status"].is_string());
     assert_eq!(last.unwrap()["status"], "failed");
 
     await_until("both ends are told", 30, || async {

@@ -11,7 +11,7 @@ scenario!(everything_with_a_revision_refuses_to_be_overwritten: sqlite mariadb p
 /// Pairs of edits at the same moment.
 const ROUNDS: usize = 10;
 
-/// A `PUT` with `If-Match`: status, ETag, answer.
+/// A `PUT` with `If-Match`: status, `ETag`, answer.
 async fn put_if(api: &Api, path: &str, etag: &str, body: &Value) -> (u16, String, Value) {
     let request = Client::new().put(api.address(path)).bearer_auth(api.token()).header(IF_MATCH, etag).json(body);
     let answer = request.send().await.unwrap();

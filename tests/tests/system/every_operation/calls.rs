@@ -183,23 +183,21 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
         "list_nodes" | "list_settings" => Call::default(),
 
         "create_tenant" => with(Call::default(), json!({ "name": fresh("tenant") })),
-        "show_tenant" | "list_windows" | "list_calendars" => about(&[&tenant]),
+        "show_tenant" | "show_quotas" | "list_windows" | "list_calendars" => about(&[&tenant]),
         "edit_tenant" => with(about(&[&tenant]), json!({ "description": fresh("about") })),
         "delete_tenant" => {
             let name = fresh("tenant");
             made(api, "/tenants", json!({ "name": name })).await;
             about(&[&name])
         }
-        "show_quotas" => about(&[&tenant]),
         "edit_quotas" => with(about(&[&tenant]), json!({ "max_tasks": 100_000 })),
         "add_window" => with(about(&[&tenant]), coming_window()),
         "drop_window" => about(&[&tenant, &place.window(api).await]),
 
         "create_app" => with(Call::default(), json!({ "tenant": tenant, "name": fresh("app") })),
-        "show_app" => about(&[&place.app_id]),
+        "show_app" | "list_keys" => about(&[&place.app_id]),
         "edit_app" => with(about(&[&place.app_id]), json!({ "description": fresh("about") })),
         "delete_app" => about(&[&place.app(api).await]),
-        "list_keys" => about(&[&place.app_id]),
         "create_key" => with(about(&[&place.app_id]), json!({ "note": "second" })),
         "rotate_keys" => with(about(&[&place.app(api).await]), json!({ "overlap_ms": 60_000 })),
         "revoke_key" => about(&[&place.key(api).await]),
@@ -230,7 +228,6 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
             let (task, backfill) = place.backfill(api).await;
             about(&[&task, &backfill])
         }
-        "read_log_output" => about(&[&place.task_log(api).await]),
         "follow_log_output" => {
             // Of a run that never started there is nothing to follow.
             let log = place.task_log(api).await;
@@ -241,7 +238,7 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
             let query = format!("tenant={tenant}&from=1795000000000&until=1795003600000&step=1h");
             Call { query, ..Call::default() }
         }
-        "show_task_log" | "cancel_run" => about(&[&place.task_log(api).await]),
+        "show_task_log" | "read_log_output" | "cancel_run" => about(&[&place.task_log(api).await]),
 
         "create_user" => with(Call::default(), json!({ "name": fresh("user"), "tenant": tenant })),
         "show_user" | "delete_user" | "reset_password" | "end_user_sessions" => about(&[&place.user(api).await]),
