@@ -2,7 +2,7 @@
 //! over both, and leaves without losing or delaying anything.
 
 use crate::api;
-use crate::auth::{AddressRule, Gate, KeyRing, SessionTimes, Throttle, Verifier};
+use crate::auth::{AddressRule, Gate, KeyRing, Provider, SessionTimes, Throttle, Verifier};
 use crate::cluster::{Clock, ClusterClock};
 use crate::dispatch::{DispatchSettings, HttpTransport, Pump, PumpSettings, Tails};
 use crate::domain::statistics::DAY_MS;
@@ -43,23 +43,18 @@ const FAREWELL_MAX: Duration = Duration::from_secs(15);
 /// A setting, the port or the database that prevents the start; a worker that failed for good.
 pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
     let tls = Listener::open(&settings.server.tls)?;
+    let provider = provider(&settings)?;
     let listener = listen(&settings)?;
-    let unusable = || format!("the database {} cannot be used (database.url)", settings.database.place());
+    let unusable = || unusable(&settings);
     let store = SqlStore::connect(&settings.database).await.with_context(unusable)?;
     prepare_schema(&store, &settings).await.with_context(unusable)?;
-    let keys = Arc::new(KeyRing::default());
-    keys.refresh(&store).await.with_context(unusable)?;
-    refuse_weak_keys(&keys, &settings)?;
+    let keys = key_ring(&store, &settings).await?;
 
     let clock = Arc::new(ClusterClock::synchronised(&store).await.with_context(unusable)?);
     let addresses = AddressRule::new(&settings.executors.allowed_networks);
     let cluster_clock = clock.clone() as Arc<dyn Clock>;
     let transport = HttpTransport::new(keys.clone(), store.clone(), addresses.clone(), cluster_clock)?;
-    let info = NodeInfo {
-        name: settings.node_name(),
-        address: address(&settings, listener.local_addr()?.port()),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    };
+    let info = node_info(&settings, &listener)?;
     let engine_settings = engine_settings(&settings);
     let engine = Engine::join(Arc::new(store.clone()), clock.clone(), Arc::new(transport), &info, engine_settings)
         .await
@@ -90,8 +85,10 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         verifier: Verifier::new(keys.clone()),
         keys: keys.clone(),
         addresses,
+        trusted_proxies: settings.server.trusted_proxies.clone(),
         executors_show_certificates: tls.as_ref().is_some_and(|tls| tls.executors_show_certificates),
         gate,
+        provider,
         rates: rates(settings.api.requests_per_second),
         secure_cookie: settings.auth.secure_cookie || settings.server.tls.is_on(),
         tails: tails.clone(),
@@ -152,6 +149,11 @@ fn gate(store: &SqlStore, settings: &Settings) -> Gate {
     Gate::new(store.clone(), settings.api.token.expose_secret(), times)
 }
 
+fn provider(settings: &Settings) -> anyhow::Result<Option<Provider>> {
+    let settings = &settings.auth.oidc;
+    settings.is_on().then(|| Provider::new(settings.clone())).transpose()
+}
+
 /// The cluster's first node makes the user that makes all others.
 async fn make_first_user(gate: &Gate, engine: &Engine<SqlStore>, settings: &Settings) -> crate::store::Result<()> {
     let now = engine.clock.now_ms();
@@ -180,10 +182,15 @@ fn listen(settings: &Settings) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// Where this node listens, for people.
-fn address(settings: &Settings, port: u16) -> String {
+/// How this node introduces itself to the others.
+fn node_info(settings: &Settings, listener: &TcpListener) -> std::io::Result<NodeInfo> {
     let scheme = if settings.server.tls.is_on() { "https" } else { "http" };
-    format!("{scheme}://{}", SocketAddr::new(settings.server.bind, port))
+    let place = SocketAddr::new(settings.server.bind, listener.local_addr()?.port());
+    Ok(NodeInfo {
+        name: settings.node_name(),
+        address: format!("{scheme}://{place}"),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    })
 }
 
 async fn prepare_schema(store: &SqlStore, settings: &Settings) -> anyhow::Result<()> {
@@ -201,14 +208,21 @@ async fn prepare_schema(store: &SqlStore, settings: &Settings) -> anyhow::Result
     Ok(())
 }
 
-fn refuse_weak_keys(keys: &KeyRing, settings: &Settings) -> anyhow::Result<()> {
+fn unusable(settings: &Settings) -> String {
+    format!("the database {} cannot be used (database.url)", settings.database.place())
+}
+
+/// The keys of all executors, if they are fit for where this node listens.
+async fn key_ring(store: &SqlStore, settings: &Settings) -> anyhow::Result<Arc<KeyRing>> {
+    let keys = Arc::new(KeyRing::default());
+    keys.refresh(store).await.with_context(|| unusable(settings))?;
     let weak = keys.weak();
     if !weak.is_empty() && !settings.server.bind.is_loopback() {
         bail!(
             "executor keys {weak:?} have a short or well-known secret; replace them, or listen on loopback only (server.bind)"
         );
     }
-    Ok(())
+    Ok(keys)
 }
 
 /// The engine's distances out of the settings.

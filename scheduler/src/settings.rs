@@ -1,6 +1,7 @@
 //! The configuration of a node: `conf/application.toml` is compiled in as the defaults, a file
 //! overrides it, the environment overrides both. Everything is checked once, here.
 
+use crate::auth::SignOnSettings;
 use crate::store::{DatabaseSettings, place};
 use crate::tls::TlsSettings;
 use ipnet::IpNet;
@@ -17,7 +18,7 @@ pub const DEFAULT_FILE: &str = "conf/application.toml";
 /// Shortest token that may be configured, characters.
 const TOKEN_CHARS_MIN: usize = 32;
 
-/// Networks in which executors may be, at most.
+/// Networks in which executors, or proxies, may be, at most.
 const NETWORKS_MAX: usize = 1_000;
 
 /// All settings.
@@ -57,6 +58,8 @@ pub struct ServerSettings {
     pub port: u16,
     /// Name of this node; empty: host:port.
     pub name: String,
+    /// Proxies in front of this node that say whom they ask for (`X-Forwarded-For`).
+    pub trusted_proxies: Vec<IpNet>,
     /// Certificates.
     pub tls: TlsSettings,
 }
@@ -141,6 +144,8 @@ pub struct AuthSettings {
     pub session_max: Duration,
     /// Whether browsers send the cookie over TLS only.
     pub secure_cookie: bool,
+    /// Single sign-on.
+    pub oidc: SignOnSettings,
 }
 
 /// `[metrics]`
@@ -193,7 +198,9 @@ impl Settings {
                 .separator("__")
                 .try_parsing(true)
                 .list_separator(",")
-                .with_list_parse_key("executors.allowed_networks"),
+                .with_list_parse_key("executors.allowed_networks")
+                .with_list_parse_key("server.trusted_proxies")
+                .with_list_parse_key("auth.oidc.scopes"),
         );
         let read = || {
             let config = sources.build()?;
@@ -247,6 +254,11 @@ impl Settings {
                 "executors.allowed_networks must name 1 to 1000 networks where executors may be",
             ),
             (
+                self.server.trusted_proxies.len() <= NETWORKS_MAX
+                    && self.server.trusted_proxies.iter().all(|network| network.prefix_len() > 0),
+                "server.trusted_proxies must name at most 1000 networks, and not the whole world",
+            ),
+            (
                 (1..=3_650).contains(&self.data.max_retain_days) && !self.data.purge_interval.is_zero(),
                 "data.max_retain_days must be between 1 and 3650, data.purge_interval not 0",
             ),
@@ -280,7 +292,7 @@ impl Settings {
             ),
         ];
         let broken = rules.iter().find(|(holds, _)| !holds).map(|(_, rule)| *rule);
-        match broken.or_else(|| self.server.tls.contradiction()) {
+        match broken.or_else(|| self.server.tls.contradiction()).or_else(|| self.auth.oidc.contradiction()) {
             Some(rule) => Err(SettingsError(rule.to_owned())),
             None => Ok(()),
         }

@@ -36,6 +36,7 @@ pub mod tenants;
 pub mod visits;
 
 pub mod fake;
+pub mod identity_provider;
 pub mod wire;
 
 pub mod events;

@@ -12,12 +12,16 @@ use std::time::Duration;
 /// The bearer token of every node in the tests.
 pub const TOKEN: &str = "the-token-of-the-system-tests-0123456789";
 
-/// Settings as (`section.key`, value).
+/// Settings as (`section.key`, value); `config` is a file of more.
 pub type Settings<'a> = &'a [(&'a str, &'a str)];
 
 /// Puts settings into the environment as the node reads them.
 pub fn configure(command: &mut Command, settings: Settings) {
     for (key, value) in settings {
+        if *key == "config" {
+            command.env("CARILLON_CONFIG", value);
+            continue;
+        }
         command.env(format!("CARILLON__{}", key.to_uppercase().replace('.', "__")), value);
     }
 }

@@ -84,7 +84,7 @@ struct LoggedIn {
 async fn sign_in(api: web::Data<Api>, request: HttpRequest, payload: web::Payload) -> Result<HttpResponse, Problem> {
     let Credentials { name, password } = body::json(payload).await?;
     let now = api.engine.clock.now_ms();
-    let address = client_address(&request);
+    let address = client_address(&api, &request);
     let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     let visit = Visit { address: &address, agent, number: api.engine.ids.next(now) };
     let user = match api.gate.by_password(&name, &password, &address).await {
@@ -95,16 +95,20 @@ async fn sign_in(api: web::Data<Api>, request: HttpRequest, payload: web::Payloa
             return Err(denied.into());
         }
     };
-    let caller = Caller {
-        actor: Actor { kind: "user", id: user.id, name: user.name.clone(), address: address.clone() },
+    let note = own_note(&api, &caller(&user, &address), "sign_in");
+    Ok(answer(&api, api.gate.begin(user, &visit, note, now).await?))
+}
+
+/// Somebody who has just proved who he is.
+pub fn caller(user: &UserView, address: &str) -> Caller {
+    Caller {
+        actor: Actor { kind: "user", id: user.id, name: user.name.clone(), address: address.to_owned() },
         access: user.access(),
         home_id: user.tenant_id,
         session: None,
         must_change: user.must_change,
         csrf: None,
-    };
-    let note = own_note(&api, &caller, "sign_in");
-    Ok(answer(&api, api.gate.begin(user, &visit, note, now).await?))
+    }
 }
 
 fn answer(api: &Api, signed_in: SignedIn) -> HttpResponse {
@@ -116,7 +120,7 @@ fn answer(api: &Api, signed_in: SignedIn) -> HttpResponse {
 }
 
 /// `Lax`: somebody who follows a link from a mail into the console is signed in there.
-fn cookie(api: &Api, token: String) -> Cookie<'static> {
+pub fn cookie(api: &Api, token: String) -> Cookie<'static> {
     Cookie::build(SESSION_COOKIE, token)
         .path("/")
         .http_only(true)
@@ -139,7 +143,7 @@ async fn sign_out(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, P
 }
 
 /// What the audit says of something that somebody does to his own account.
-fn own_note(api: &Api, caller: &Caller, action: &'static str) -> AuditNote {
+pub fn own_note(api: &Api, caller: &Caller, action: &'static str) -> AuditNote {
     let Actor { id, name, .. } = &caller.actor;
     let target = Target { kind: "user", id: id.to_string(), name: name.clone() };
     api.note(caller, action, caller.home_id, target, (None, None))

@@ -81,7 +81,7 @@ struct Entry {
     seq: i64,
     /// When, epoch ms.
     at: i64,
-    /// `user`, `token`, `setting` or `node`.
+    /// `user`, `token`, `setting`, `node` or `oidc`.
     actor_kind: String,
     /// The user's id.
     actor_id: Option<String>,

@@ -30,6 +30,7 @@ mod runs;
 mod schedules;
 mod security_headers;
 mod settings;
+mod sign_on;
 mod statistics;
 mod task_files;
 mod tasks;
@@ -39,7 +40,7 @@ mod unread;
 mod users;
 mod wire;
 
-use crate::auth::{AddressRule, Gate, KeyRing, Throttle, Verifier};
+use crate::auth::{AddressRule, Gate, KeyRing, Provider, Throttle, Verifier};
 use crate::dispatch::Tails;
 use crate::engine::Engine;
 use crate::redefine::Redefiner;
@@ -49,6 +50,7 @@ use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use carillon_protocol::{ExecutorSettings, NODE_BASE_PATH};
+use ipnet::IpNet;
 use operation::Operation;
 use problem::Problem;
 use std::net::TcpListener;
@@ -83,10 +85,14 @@ pub struct Api {
     pub keys: Arc<KeyRing>,
     /// Where executors may be.
     pub addresses: AddressRule,
+    /// Proxies whose word on where requests come from counts.
+    pub trusted_proxies: Vec<IpNet>,
     /// Whether executors are heard only over connections that showed a certificate.
     pub executors_show_certificates: bool,
     /// Says who asks.
     pub gate: Gate,
+    /// Who else can say it.
+    pub provider: Option<Provider>,
     /// How often they may.
     pub rates: Rates,
     /// Whether cookies are for TLS only.
@@ -140,6 +146,7 @@ fn operations() -> Vec<Operation> {
         runs::operations(),
         schedules::operations(),
         settings::operations(),
+        sign_on::operations(),
         statistics::operations(),
         task_files::operations(),
         tasks::operations(),
@@ -220,7 +227,7 @@ async fn nowhere() -> Result<HttpResponse, Problem> {
 
 /// Strangers do not learn what exists.
 async fn nothing_here(api: web::Data<Api>, request: HttpRequest) -> Result<HttpResponse, Problem> {
-    let address = client_address::client_address(&request);
+    let address = client_address::client_address(&api, &request);
     api.rates.addresses.admit(&address).map_err(Problem::too_many)?;
     guard::identify(&api, &request, &address).await?;
     Err(Problem::not_found("there is no such route"))

@@ -71,7 +71,7 @@ const REFUSALS: [(u16, &str, &str); 10] = [
     (413, "TooLarge", "The body is too large"),
     (415, "NoJson", "The body is no JSON"),
     (429, "TooMany", "Too many requests; `Retry-After` says for how long"),
-    (503, "Unavailable", "The database cannot be reached right now; try again"),
+    (503, "Unavailable", "The database, or another service that is needed, cannot be reached right now; try again"),
 ];
 
 fn refusal(description: &str) -> Response {
@@ -83,7 +83,7 @@ fn refusal(description: &str) -> Response {
 /// Whether an operation can be refused so.
 fn can_be(operation: &Operation, status: u16) -> bool {
     match status {
-        401 | 403 => operation.needs != Needs::Nothing || operation.id == "sign_in",
+        401 | 403 => operation.needs != Needs::Nothing || operation.path.starts_with("/login"),
         404 => operation.has_path_parameters() || operation.has_body || operation.has_query,
         409 => operation.method != Method::GET,
         408 | 413 | 415 => operation.has_body,

@@ -159,8 +159,13 @@ impl Operation {
     }
 
     /// It answers nothing but that all is well.
-    pub fn answers_nothing(mut self, description: &str) -> Self {
-        self.doc = self.doc.response("204", ResponseBuilder::new().description(description).build());
+    pub fn answers_nothing(self, description: &str) -> Self {
+        self.answers_nothing_as(204, description)
+    }
+
+    /// The same with another status.
+    pub fn answers_nothing_as(mut self, status: u16, description: &str) -> Self {
+        self.doc = self.doc.response(status.to_string(), ResponseBuilder::new().description(description).build());
         self
     }
 

@@ -140,6 +140,11 @@ impl Problem {
         }
     }
 
+    /// 503: what is needed outside does not answer.
+    pub fn unavailable(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+    }
+
     /// 500: a fault of ours.
     pub fn internal(error: impl std::fmt::Display) -> Self {
         tracing::error!(%error, "management request failed");
@@ -152,6 +157,7 @@ impl From<Denied> for Problem {
         match denied {
             Denied::Unknown => Self::unauthorised(),
             Denied::WrongPassword => Self { detail: denied.to_string(), ..Self::unauthorised() },
+            Denied::NoAccount(_) => Self::beyond(denied.to_string()),
             Denied::TooMany(wait) => Self { detail: denied.to_string(), ..Self::too_many(wait) },
             Denied::Store(error) => error.into(),
             Denied::Password(_) | Denied::Random(_) => Self::internal(denied),

@@ -132,6 +132,8 @@ struct GrantOutput {
     tenant_id: Option<String>,
     /// Only in these apps (ids); none are all.
     apps: Vec<String>,
+    /// It follows from a group of single sign-on, and goes with it.
+    from_group: bool,
 }
 
 /// A user.
@@ -151,6 +153,8 @@ struct User {
     must_change_password: bool,
     /// Signs in with a password, and not only by single sign-on.
     has_password: bool,
+    /// Issuer and subject, of whom signs in by single sign-on; null of others.
+    subject: Option<String>,
     /// Grows with every change.
     revision: i64,
     /// Epoch ms.
@@ -180,6 +184,7 @@ impl From<&GrantView> for GrantOutput {
             role: grant.role.clone(),
             tenant_id: (grant.tenant_id != PLATFORM).then(|| grant.tenant_id.to_string()),
             apps: grant.apps.iter().map(ToString::to_string).collect(),
+            from_group: grant.by_group,
         }
     }
 }
@@ -194,6 +199,7 @@ impl From<&UserView> for User {
             disabled: user.disabled,
             must_change_password: user.must_change,
             has_password: user.has_password,
+            subject: (!user.subject.is_empty()).then(|| user.subject.clone()),
             revision: user.revision,
             created_at: user.created_at,
             updated_at: user.updated_at,
@@ -355,6 +361,9 @@ async fn write(
 
 async fn reset_password(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let before = managed(&api, &caller, Permission::UsersEdit, &id).await?;
+    if !before.subject.is_empty() {
+        return Err(Problem::conflict("the user signs in by single sign-on; a password would be a way around it"));
+    }
     let password = random_password().map_err(Problem::internal)?;
     let password_hash = api.gate.passwords.hash(&password).await.map_err(Problem::internal)?;
     let row = UserRow { password_hash, must_change: true, ..row_of(&before) };

@@ -33,6 +33,11 @@ const ADDRESS_BURST: u32 = 30;
 /// … of this.
 const ADDRESS_EVERY: Duration = Duration::from_secs(5);
 
+/// Steps of single sign-on from one address: at once, and then one each …
+const SIGN_ON_BURST: u32 = 200;
+/// … of this. Nobody can guess there; what is bounded are the questions to the provider.
+const SIGN_ON_EVERY: Duration = Duration::from_secs(1);
+
 /// Name of the first account.
 const FIRST_USER: &str = "admin";
 
@@ -48,6 +53,9 @@ pub enum Denied {
     /// Too many tries.
     #[error("too many tries to sign in; wait {} s", .0.as_secs() + 1)]
     TooMany(Duration),
+    /// The provider of single sign-on names him, but there is no account for him; why.
+    #[error("single sign-on: {0}")]
+    NoAccount(String),
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -72,7 +80,7 @@ pub struct SignedIn {
 
 /// Checks who asks.
 pub struct Gate {
-    store: SqlStore,
+    pub(super) store: SqlStore,
     /// Hash of the configured token, if there is one.
     configured: Option<String>,
     times: SessionTimes,
@@ -80,6 +88,7 @@ pub struct Gate {
     pub passwords: Passwords,
     accounts: Throttle,
     addresses: Throttle,
+    sign_ons: Throttle,
 }
 
 impl Gate {
@@ -92,6 +101,7 @@ impl Gate {
             passwords: Passwords::default(),
             accounts: Throttle::new(ACCOUNT_BURST, ACCOUNT_EVERY),
             addresses: Throttle::new(ADDRESS_BURST, ADDRESS_EVERY),
+            sign_ons: Throttle::new(SIGN_ON_BURST, SIGN_ON_EVERY),
         }
     }
 
@@ -149,6 +159,11 @@ impl Gate {
         let actor = Actor { kind: "token", id: user.id, name, address: address.to_owned() };
         let access = user.access().narrowed(permissions, tenant_id);
         Ok(Caller { actor, access, home_id: user.tenant_id, session: None, must_change: user.must_change, csrf: None })
+    }
+
+    /// Lets one more step of a single sign-on pass from that address.
+    pub fn admit_sign_on(&self, address: &str) -> Result<(), Denied> {
+        self.sign_ons.admit(address).map_err(Denied::TooMany)
     }
 
     /// The user of that name and password, if he may sign in.

@@ -4,14 +4,22 @@ mod address;
 mod caller;
 mod gate;
 mod keys;
+#[cfg(feature = "oidc")]
+mod oidc;
+#[cfg(not(feature = "oidc"))]
+#[path = "no_oidc.rs"]
+mod oidc;
 mod password;
 mod secret;
+mod sign_on;
 mod throttle;
 
 pub use address::AddressRule;
 pub use caller::Caller;
 pub use gate::{Denied, Gate, SessionTimes, SignedIn, Visit};
 pub use keys::{KeyRing, Refusal, Signed, SignedRequest, Verifier};
+pub use oidc::Provider;
 pub use password::{check_password, random_password};
 pub use secret::{SESSION_PREFIX, TOKEN_PREFIX, csrf_of, hash_of, new_secret};
+pub use sign_on::{Identity, Occasion, Pending, SignOnSettings};
 pub use throttle::Throttle;

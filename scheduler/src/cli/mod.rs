@@ -128,7 +128,7 @@ pub enum Asked {
 pub struct ConfigArgs {
     /// Configuration file; without it conf/application.toml is read if it exists. The environment
     /// (`CARILLON__SECTION__KEY`) overrides it.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "CARILLON_CONFIG")]
     pub config: Option<PathBuf>,
 }
 

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// Who does something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
-    /// `user`, `token`, `setting` (the configured token) or `node`.
+    /// `user`, `token`, `setting` (the configured token), `node`, or `oidc` (the provider of single sign-on).
     pub kind: &'static str,
     /// The user's id; 0 when there is none.
     pub id: i64,
@@ -61,7 +61,7 @@ pub struct AuditEntry {
     pub seq: i64,
     /// When, ms.
     pub at: i64,
-    /// `user`, `token`, `setting` or `node`.
+    /// `user`, `token`, `setting`, `node` or `oidc`.
     pub actor_kind: String,
     /// The user's id, or 0.
     pub actor_id: i64,

@@ -7,7 +7,7 @@ use super::dialect::{Kind, Sql, rows};
 use super::rows::{clean, json, to_json};
 use super::{Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::Reach;
-use crate::domain::access::{Access, BuiltIn, Grant, PLATFORM, PLATFORM_ADMIN, PermissionSet, built_in};
+use crate::domain::access::{Access, BY_GROUP, BuiltIn, Grant, PLATFORM, PLATFORM_ADMIN, PermissionSet, built_in};
 use sea_orm::{DbErr, QueryResult};
 
 /// A user account, without its password.
@@ -66,6 +66,8 @@ pub struct GrantView {
     pub tenant_id: i64,
     /// In which apps of the tenant; none are all.
     pub apps: Vec<i64>,
+    /// It follows from a group of single sign-on, and goes with it.
+    pub by_group: bool,
 }
 
 impl GrantView {
@@ -108,7 +110,7 @@ pub struct NewGrant {
     pub tenant_id: i64,
     /// In which apps.
     pub apps: Vec<i64>,
-    /// By whom.
+    /// By whom: a user, 0 for the configured token, or [`BY_GROUP`].
     pub created_by: i64,
 }
 
@@ -329,13 +331,38 @@ impl SqlStore {
         .await
     }
 
+    /// Takes grants (ids) of a user back and gives him others, at once.
+    pub async fn regrant(&self, user_id: i64, taken: &[i64], given: &[NewGrant], now: i64) -> Result<()> {
+        const ACTION: &str = "follow the groups of a user";
+        let take = Sql::new(
+            self.backend,
+            &format!(
+                "DELETE FROM role_grant WHERE user_id = {{1}} AND id IN (SELECT n_id FROM {})",
+                rows(self.backend, 2, &[("id", Kind::Big)])
+            ),
+        );
+        let taken: Vec<[i64; 1]> = taken.iter().map(|id| [*id]).collect();
+        let taken = to_json(ACTION, &taken)?;
+        retrying(|| async {
+            let tx = self.begin(ACTION).await?;
+            self.lock_access(&tx).await?;
+            tx.execute(&take, [user_id.into(), taken.as_str().into()]).await?;
+            for grant in given {
+                self.insert_grant(&tx, grant, now).await?;
+            }
+            self.refuse_no_admin(&tx, ACTION).await?;
+            tx.commit().await
+        })
+        .await
+    }
+
     /// What these users are granted.
     pub async fn grants_of(&self, users: &[i64]) -> Result<Vec<GrantView>> {
         let sql = Sql::new(
             self.backend,
             &format!(
                 "SELECT g.id, g.user_id, g.role_id, g.tenant_id, g.apps, COALESCE(r.name, ''), \
-                 COALESCE(r.permissions, '[]') FROM {} JOIN role_grant g ON g.user_id = v.n_id LEFT JOIN role r ON \
+                 COALESCE(r.permissions, '[]'), g.created_by FROM {} JOIN role_grant g ON g.user_id = v.n_id LEFT JOIN role r ON \
                  r.id = g.role_id ORDER BY g.id",
                 rows(self.backend, 1, &[("id", Kind::Big)])
             ),
@@ -397,6 +424,7 @@ fn grant(row: &QueryResult) -> std::result::Result<GrantView, DbErr> {
         role_id,
         tenant_id: row.try_get_by_index(3)?,
         apps: json(row, 4)?,
+        by_group: row.try_get_by_index::<i64>(7)? == BY_GROUP,
         role: built_in.map_or(row.try_get_by_index(5), |role| Ok(role.name.to_owned()))?,
         permissions: built_in.map_or_else(stored, BuiltIn::permissions),
     })

@@ -47,6 +47,10 @@ async fn wrong_settings_are_named() {
         (&[("log.format", "xml")], &["format", "xml"]),
         (&[("executors.allowed_networks", "10.0.0.0/8,the office")], &["allowed_networks"]),
         (&[("executors.allowed_networks", "10.0.0.0/40")], &["allowed_networks"]),
+        (&[("server.trusted_proxies", "10.0.0.0/40")], &["trusted_proxies"]),
+        (&[("server.trusted_proxies", "0.0.0.0/0")], &["trusted_proxies", "the whole world"]),
+        (&[("auth.oidc.issuer", "http://login.example.com")], &["auth.oidc.issuer", "https"]),
+        (&[("auth.oidc.issuer", "https://login.example.com")], &["auth.oidc.redirect_url"]),
         (&[("server.tls.client_certificates", "some")], &["client_certificates", "some"]),
     ] {
         let folder = folder::fresh("wrong-setting");

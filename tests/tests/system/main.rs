@@ -82,7 +82,9 @@ mod audit;
 mod escalation;
 mod every_operation;
 mod last_admin;
+mod proxies;
 mod sessions;
+mod single_sign_on;
 mod tokens;
 mod two_admins;
 

@@ -14,6 +14,9 @@ pub use role::{BUILT_IN, BUILT_IN_MAX, BuiltIn, PLATFORM_ADMIN, built_in};
 /// Stands for the whole platform where a tenant's id could be.
 pub const PLATFORM: i64 = 0;
 
+/// Stands for whoever granted it where a grant follows from a group of single sign-on.
+pub const BY_GROUP: i64 = -1;
+
 /// Longest name to sign in with, characters.
 const USER_NAME_CHARS_MAX: usize = 64;
 

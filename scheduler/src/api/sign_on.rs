@@ -1,0 +1,194 @@
+//! Signing in by single sign-on: to the provider, and back.
+
+use super::account::{cookie, own_note};
+use super::client_address::client_address;
+use super::input::Query;
+use super::operation::{Needs, Operation, get};
+use super::problem::Problem;
+use super::{Api, account};
+use crate::auth::{Occasion, Pending, Provider, Visit};
+use actix_web::cookie::time::Duration;
+use actix_web::cookie::{Cookie, SameSite};
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, web};
+use carillon_protocol::sign::matches;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// What the browser keeps between the two steps: state, nonce, verifier and the way back.
+const PENDING_COOKIE: &str = "carillon_sign_on";
+
+/// Path of both steps; the cookie goes nowhere else.
+const PENDING_PATH: &str = "/api/v1/login/oidc";
+
+/// Time for both steps.
+const PENDING_MAX: Duration = Duration::minutes(10);
+
+/// Longest way back, characters.
+const RETURN_CHARS_MAX: usize = 500;
+
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    use Needs::Nothing;
+    vec![
+        get("/login", "list_logins", Nothing, "How one can sign in here").answers::<Logins>(200, "The ways").to(list),
+        get("/login/oidc", "begin_single_sign_on", Nothing, "Go to the provider of single sign-on")
+            .says("For browsers: the answer leads to the provider, which leads back.")
+            .query::<BeginQuery>()
+            .answers_nothing_as(303, "The provider's address")
+            .to(begin),
+        get("/login/oidc/callback", "finish_single_sign_on", Nothing, "Come back from the provider of single sign-on")
+            .says("Begins a session as `sign_in` does, for whom the provider names, and leads to where he came from.")
+            .query::<Callback>()
+            .answers_nothing_as(303, "The page to go on with; the session is in the cookie")
+            .to(finish),
+    ]
+}
+
+/// How one can sign in.
+#[derive(Serialize, ToSchema)]
+struct Logins {
+    /// With name and password (`POST /login`).
+    password: bool,
+    /// By single sign-on (`GET /login/oidc`): what it is called; null when there is none.
+    single_sign_on: Option<String>,
+}
+
+async fn list(api: web::Data<Api>) -> HttpResponse {
+    let single_sign_on = api.provider.as_ref().map(|provider| provider.settings().name.clone());
+    HttpResponse::Ok().json(Logins { password: true, single_sign_on })
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct BeginQuery {
+    /// Where to go on afterwards: a path of this node; its start page when absent.
+    #[param(pattern = "^/", max_length = 500)]
+    return_to: Option<String>,
+}
+
+/// Providers add more, which is nothing to us.
+#[derive(Deserialize, IntoParams)]
+struct Callback {
+    /// Stands for the identity.
+    code: Option<String>,
+    /// As it was sent.
+    state: Option<String>,
+    /// Who says so (RFC 9207).
+    iss: Option<String>,
+    /// Why there is none.
+    error: Option<String>,
+    /// The same in words.
+    error_description: Option<String>,
+}
+
+fn provider(api: &Api) -> Result<&Provider, Problem> {
+    api.provider.as_ref().ok_or_else(|| Problem::not_found("there is no single sign-on here (auth.oidc)"))
+}
+
+async fn begin(api: web::Data<Api>, request: HttpRequest, query: Query<BeginQuery>) -> Result<HttpResponse, Problem> {
+    let provider = provider(&api)?;
+    let return_to = query.0.return_to.unwrap_or_else(|| "/".to_owned());
+    if !is_here(&return_to) {
+        return Err(Problem::invalid("return_to: a path of this node is allowed, such as /tasks"));
+    }
+    api.gate.admit_sign_on(&client_address(&api, &request))?;
+    let (url, pending) = provider.begin().await.map_err(|error| unreachable(&error))?;
+    let Pending { state, nonce, verifier } = pending;
+    let kept = pending_cookie(&api, format!("{state}~{nonce}~{verifier}~{return_to}"), PENDING_MAX);
+    Ok(HttpResponse::SeeOther().cookie(kept).insert_header((header::LOCATION, url)).finish())
+}
+
+/// Whether it leads nowhere else: browsers take `//` and `/\` for another host.
+fn is_here(path: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "/-._?=&%#+:@!".contains(c);
+    path.starts_with('/')
+        && !path.starts_with("//")
+        && path.chars().count() <= RETURN_CHARS_MAX
+        && path.chars().all(allowed)
+}
+
+fn pending_cookie(api: &Api, value: String, age: Duration) -> Cookie<'static> {
+    Cookie::build(PENDING_COOKIE, value)
+        .path(PENDING_PATH)
+        .http_only(true)
+        // The provider's page leads back here.
+        .same_site(SameSite::Lax)
+        .secure(api.secure_cookie)
+        .max_age(age)
+        .finish()
+}
+
+async fn finish(api: web::Data<Api>, request: HttpRequest, query: Query<Callback>) -> Result<HttpResponse, Problem> {
+    let provider = provider(&api)?;
+    let address = client_address(&api, &request);
+    api.gate.admit_sign_on(&address)?;
+    let Callback { code, state, iss, error, error_description } = query.0;
+    let (pending, return_to) = pending_of(&request, state.as_deref())?;
+    if let Some(error) = error {
+        let why = error_description.unwrap_or_default();
+        tracing::warn!(address, error, why, "single sign-on refused by the provider");
+        return Err(Problem::beyond(format!("the provider does not sign you in: {error} {why}").trim_end()));
+    }
+    if iss.is_some_and(|issuer| issuer != provider.settings().issuer) {
+        return Err(Problem::beyond("the answer comes from another provider"));
+    }
+    let code = code.ok_or_else(|| Problem::invalid("code: the provider must send it"))?;
+    let identity = provider.finish(code, pending).await.map_err(|error| unreachable(&error))?;
+    let now = api.engine.clock.now_ms();
+    let next_id = || api.engine.ids.next(now);
+    let occasion = Occasion { address: &address, now, next_id: &next_id };
+    let user = match api.gate.by_identity(&identity, provider.settings(), &occasion).await {
+        Ok(user) => user,
+        Err(denied) => {
+            tracing::warn!(subject = identity.subject, name = identity.name, address, %denied, "sign-in refused");
+            return Err(denied.into());
+        }
+    };
+    let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+    let visit = Visit { address: &address, agent, number: next_id() };
+    let note = own_note(&api, &account::caller(&user, &address), "finish_single_sign_on");
+    let signed_in = api.gate.begin(user, &visit, note, now).await?;
+    Ok(HttpResponse::SeeOther()
+        .cookie(cookie(&api, signed_in.token))
+        .cookie(pending_cookie(&api, String::new(), Duration::ZERO))
+        .insert_header((header::LOCATION, return_to))
+        .finish())
+}
+
+/// What this browser was sent to the provider with: an answer to somebody else's question counts
+/// for nothing, so that nobody is signed in as another without noticing.
+fn pending_of(request: &HttpRequest, state: Option<&str>) -> Result<(Pending, String), Problem> {
+    let gone = || Problem::beyond("this browser has not begun to sign in, or ten minutes ago; begin again");
+    let kept = request.cookie(PENDING_COOKIE).ok_or_else(gone)?;
+    let parts: Vec<&str> = kept.value().splitn(4, '~').collect();
+    let [sent, nonce, verifier, return_to] = parts[..] else { return Err(gone()) };
+    if sent.is_empty() || !matches(sent, state.unwrap_or_default()) || !is_here(return_to) {
+        return Err(gone());
+    }
+    let pending = Pending { state: sent.to_owned(), nonce: nonce.to_owned(), verifier: verifier.to_owned() };
+    Ok((pending, return_to.to_owned()))
+}
+
+/// What the provider did wrong is for the log: it may name what is not everybody's business.
+fn unreachable(error: &anyhow::Error) -> Problem {
+    tracing::error!(error = format!("{error:#}"), "single sign-on failed");
+    Problem::unavailable("single sign-on does not work right now; the node's log says why")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_here;
+
+    #[test]
+    fn the_way_back_leads_nowhere_else() {
+        for path in ["/", "/tasks", "/tasks?tenant=retail&name=a%20b#log"] {
+            assert!(is_here(path), "{path}");
+        }
+        let long = format!("/{}", "a".repeat(500));
+        for path in ["", "tasks", "//evil.example", "/\\evil.example", "https://evil.example", "/a~b", "/a\r\nb", &long]
+        {
+            assert!(!is_here(path), "{path}");
+        }
+    }
+}
