@@ -9,6 +9,8 @@
 //! [`process`]. Nothing is read from the product's insides: what a scenario knows, it knows from
 //! the API, the wire, the database and the demo executor's report.
 
+// Futures around the futures of a database driver.
+#![recursion_limit = "256"]
 // Test code: a broken assumption of the harness should stop the test where it is.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
