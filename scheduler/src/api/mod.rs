@@ -24,6 +24,7 @@ mod openapi;
 mod operation;
 mod problem;
 mod quotas;
+mod recent;
 mod reference;
 mod roles;
 mod runs;
@@ -32,6 +33,7 @@ mod security_headers;
 mod settings;
 mod sign_on;
 mod statistics;
+mod strangers;
 mod task_files;
 mod tasks;
 mod tenants;
@@ -53,11 +55,13 @@ use carillon_protocol::{ExecutorSettings, NODE_BASE_PATH};
 use ipnet::IpNet;
 use operation::Operation;
 use problem::Problem;
+use recent::Recent;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+pub use strangers::Strangers;
 #[cfg(any(test, fuzzing))]
 pub(crate) use wire::check_registration;
 
@@ -67,6 +71,15 @@ pub struct Rates {
     pub addresses: Throttle,
     /// By user or token.
     pub callers: Throttle,
+}
+
+/// What the database said last to those who need no login.
+#[derive(Default)]
+pub struct Looks {
+    /// Whether it answers.
+    answers: Recent<bool>,
+    /// The watermark of writing ahead, epoch ms; `None` when it did not answer.
+    watermark: Recent<Option<i64>>,
 }
 
 /// What the handlers work with.
@@ -83,6 +96,8 @@ pub struct Api {
     pub verifier: Verifier,
     /// Executors' keys.
     pub keys: Arc<KeyRing>,
+    /// Requests that are not rightly signed.
+    pub strangers: Strangers,
     /// Where executors may be.
     pub addresses: AddressRule,
     /// Proxies whose word on where requests come from counts.
@@ -105,6 +120,8 @@ pub struct Api {
     pub executor_settings: ExecutorSettings,
     /// Cancelled when this node stops.
     pub stop: CancellationToken,
+    /// What probes and scrapes ask the database.
+    pub looks: Looks,
     /// Whether `/metrics` answers without a token.
     pub metrics_public: bool,
     /// How far ahead task logs are written, ms.
@@ -228,7 +245,7 @@ async fn nowhere() -> Result<HttpResponse, Problem> {
 /// Strangers do not learn what exists.
 async fn nothing_here(api: web::Data<Api>, request: HttpRequest) -> Result<HttpResponse, Problem> {
     let address = client_address::client_address(&api, &request);
-    api.rates.addresses.admit(&address).map_err(Problem::too_many)?;
+    api.rates.addresses.admit_address(&address).map_err(Problem::too_many)?;
     guard::identify(&api, &request, &address).await?;
     Err(Problem::not_found("there is no such route"))
 }
