@@ -33,6 +33,8 @@ const NAME_CHARS_MAX: usize = 128;
 /// no more than a few seconds, and the answer keeps them going.
 const HEARTBEAT_COMMIT_MAX: Duration = Duration::from_millis(1_500);
 
+const TOO_MANY_REFUSED: &str = "too many refused requests came from this address; the node's log says why";
+
 /// Routes of the wire.
 pub fn routes(config: &mut web::ServiceConfig) {
     config
@@ -259,7 +261,10 @@ async fn prove(
     // A wrong clock, which is refused in any case, counts before the body is read.
     let is_skewed = claims.skew_ms.is_some();
     let may_try = if is_skewed { api.strangers.count(stranger) } else { api.strangers.may_try(stranger) };
-    may_try.map_err(too_many_refused)?;
+    if let Err(wait) = may_try {
+        api.strangers.note(stranger, head, &Refusal::unproved(Code::TooMany, TOO_MANY_REFUSED));
+        return Err(too_many_refused(wait));
+    }
     let refusal = match body::read(payload, BODY_BYTES_MAX).await {
         Ok(body) => match api.verifier.check_body(head, claims, &body, lane, now) {
             Ok(()) => return Ok(body),
@@ -307,8 +312,7 @@ fn turn_away(api: &Api, stranger: &Stranger, head: &SignedHead<'_>, refusal: &Re
 }
 
 fn too_many_refused(wait: Duration) -> HttpResponse {
-    let answer = unsigned(Code::TooMany, "too many refused requests came from this address; the node's log says why");
-    not_before(answer, Some(wait))
+    not_before(unsigned(Code::TooMany, TOO_MANY_REFUSED), Some(wait))
 }
 
 /// Says when to try again.
