@@ -59,9 +59,9 @@ use recent::Recent;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
+pub use strangers::Strangers;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-pub use strangers::Strangers;
 #[cfg(any(test, fuzzing))]
 pub(crate) use wire::check_registration;
 

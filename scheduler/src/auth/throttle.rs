@@ -182,7 +182,10 @@ mod tests {
         for key in ["c", "d", "e"] {
             assert_eq!(throttle.admit(key), Ok(()), "{key}");
         }
-        assert!(throttle.would_admit("f").is_err() && throttle.admit("f").is_err(), "those that come later share one rate");
+        assert!(
+            throttle.would_admit("f").is_err() && throttle.admit("f").is_err(),
+            "those that come later share one rate"
+        );
         for key in ["a", "b"] {
             assert_eq!(throttle.admit(key), Ok(()), "{key} was there before");
             assert_eq!(throttle.admit(key), Ok(()));

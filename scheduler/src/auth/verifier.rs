@@ -135,12 +135,12 @@ impl Verifier {
             let message = "the request is not signed: an X-Carillon-* header is missing";
             return Err(Refusal::unproved(Code::Unsigned, message));
         }
-        let at: i64 = head.timestamp.parse().map_err(|_| {
-            Refusal::unproved(Code::BadRequest, "X-Carillon-Timestamp must be epoch milliseconds")
-        })?;
-        let method = SignMethod::parse(head.sign_method).ok_or_else(|| {
-            Refusal::unproved(Code::SignMethod, "X-Carillon-Sign-Method must be MD5 or HMAC-SHA256")
-        })?;
+        let at: i64 = head
+            .timestamp
+            .parse()
+            .map_err(|_| Refusal::unproved(Code::BadRequest, "X-Carillon-Timestamp must be epoch milliseconds"))?;
+        let method = SignMethod::parse(head.sign_method)
+            .ok_or_else(|| Refusal::unproved(Code::SignMethod, "X-Carillon-Sign-Method must be MD5 or HMAC-SHA256"))?;
         // The nonce stands in the signed text: nothing that could end its field.
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if !NONCE_CHARS.contains(&head.nonce.len()) || !head.nonce.chars().all(plain) {
@@ -327,7 +327,11 @@ mod tests {
             assert_eq!(send(&verifier, "greedy", number, Lane::Results, NOW), Ok(()));
         }
         assert_eq!(code(send(&verifier, "greedy", 100, Lane::Results, NOW)), Some(Code::TooMany));
-        assert_eq!(code(send(&verifier, "greedy", 7, Lane::Results, NOW)), Some(Code::Replayed), "nothing is forgotten");
+        assert_eq!(
+            code(send(&verifier, "greedy", 7, Lane::Results, NOW)),
+            Some(Code::Replayed),
+            "nothing is forgotten"
+        );
         for number in 0..100 {
             assert_eq!(send(&verifier, "quiet", number, Lane::Results, NOW), Ok(()));
         }

@@ -144,8 +144,7 @@ async fn probes_cost_the_database_little(kind: Kind) {
     const PROBES: u32 = 4_000;
     let world = World::new(kind).await;
     let node = world.node("a", &[("metrics.public", "true")]).await;
-    let statements =
-        async || parse(&scrape(&node.url, "").await.1)["carillon_store_statements_total"];
+    let statements = async || parse(&scrape(&node.url, "").await.1)["carillon_store_statements_total"];
     let before = statements().await;
     let client = carillon_tests::http::client().build().unwrap();
     for round in 0..PROBES / 50 {

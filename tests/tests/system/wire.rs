@@ -8,8 +8,8 @@ use carillon_protocol::{
 use carillon_tests::executor::Options;
 use carillon_tests::fake::{empty_heartbeat, result};
 use carillon_tests::fires::assert_all;
-use carillon_tests::wire::Request;
 use carillon_tests::wait::when;
+use carillon_tests::wire::Request;
 use carillon_tests::{App, Executor, FakeExecutor, Kind, Node, Status, World, await_until, now_ms, now_us};
 use futures_util::future::join_all;
 use serde_json::json;
@@ -458,7 +458,8 @@ async fn what_is_wrong_with_a_head_is_told_before_the_body_comes(kind: Kind) {
         (header::SIGN_METHOD, "HMAC-SHA256"),
         (header::SIGN, "0123"),
     ];
-    let with = |name: &str, value: &'static str| right.map(|(known, own)| (known, if known == name { value } else { own }));
+    let with =
+        |name: &str, value: &'static str| right.map(|(known, own)| (known, if known == name { value } else { own }));
     for (what, headers, code) in [
         ("nothing is signed", &[][..], Code::Unsigned),
         ("an unknown key", &with(header::KEY, "nobody"), Code::UnknownKey),
