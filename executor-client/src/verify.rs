@@ -101,6 +101,8 @@ impl Verifier {
         if !sign::matches(&expected, &claims.sign) {
             return Err((Code::WrongSignature, "the signature does not match"));
         }
+        // Again: the body may have been slow, and nonces of old requests are forgotten.
+        self.check_window(claims.timestamp)?;
         // Last, so that only the holder of the key can fill the memory.
         match lock(&self.nonces).admit(&claims.nonce, claims.timestamp, self.clock.signing_ms()) {
             NonceVerdict::New => Ok(()),

@@ -156,8 +156,12 @@ pub fn random_hex<const N: usize>() -> Result<String, getrandom::Error> {
 /// How much time the nonces of one set cover, ms.
 const NONCE_SPAN_MS: i64 = TIMESTAMP_WINDOW_MS / 10;
 
+/// How much longer than the window nonces are remembered, ms: whoever judged a timestamp just before
+/// its window ended may come to its nonce a little later.
+const NONCE_MARGIN_MS: i64 = 30_000;
+
 /// How long a nonce is remembered at most after the instant that its request is dated, ms.
-pub const NONCE_KEPT_MS: i64 = TIMESTAMP_WINDOW_MS + NONCE_SPAN_MS;
+pub const NONCE_KEPT_MS: i64 = TIMESTAMP_WINDOW_MS + NONCE_MARGIN_MS + NONCE_SPAN_MS;
 
 /// What is known of a nonce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,7 +205,8 @@ impl NonceMemory {
         set.is_some_and(|set| set.contains(&self.hasher.hash_one(nonce)))
     }
 
-    /// Admits `nonce` once, of a request dated `timestamp` within the window around `now` (both ms).
+    /// Admits `nonce` once, of a request dated `timestamp` (ms). The caller has seen that this lies
+    /// within the window around `now` (ms), after the whole request had come.
     pub fn admit(&mut self, nonce: &str, timestamp: i64, now: i64) -> NonceVerdict {
         if self.knows(nonce, timestamp) {
             return NonceVerdict::Repeated;
@@ -216,11 +221,11 @@ impl NonceMemory {
         NonceVerdict::New
     }
 
-    /// Drops the sets whose timestamps all lie before the window around `now` (ms).
+    /// Drops the sets whose timestamps all lie well before the window around `now` (ms).
     pub fn forget_old(&mut self, now: i64) {
         while let Some(oldest) = self.seen.first_entry() {
             let ends = (oldest.key() + 1).saturating_mul(NONCE_SPAN_MS);
-            if ends.saturating_add(TIMESTAMP_WINDOW_MS) >= now {
+            if ends.saturating_add(TIMESTAMP_WINDOW_MS + NONCE_MARGIN_MS) >= now {
                 break;
             }
             self.count -= oldest.remove().len();
@@ -318,7 +323,7 @@ mod tests {
         let (now, dated) = (1_700_000_000_000, 1_700_000_000_000 + TIMESTAMP_WINDOW_MS);
         let mut memory = NonceMemory::new(1_000_000);
         assert_eq!(memory.admit("a", dated, now), NonceVerdict::New);
-        for (number, at) in (now..=dated + TIMESTAMP_WINDOW_MS).step_by(1_000).enumerate() {
+        for (number, at) in (now..=dated + TIMESTAMP_WINDOW_MS).step_by(5_000).enumerate() {
             assert_eq!(memory.admit(&number.to_string(), at, at), NonceVerdict::New);
             assert_eq!(memory.admit("a", dated, at), NonceVerdict::Repeated, "forgotten {} ms later", at - now);
         }

@@ -207,14 +207,13 @@ where
         return unsigned(Code::Forbidden, "executors must show a client certificate of this node's authority");
     }
     let head = signed_head(request);
-    let now = api.engine.clock.now_ms();
     let address = client_address(api, request);
-    let claims = match check_head(api, &head, now).await {
+    let claims = match check_head(api, &head).await {
         Ok(claims) => claims,
         Err(refusal) => return turn_away(api, &Stranger::nobody(address), &head, &refusal),
     };
     let stranger = Stranger::with_key(address, head.key);
-    let proved = prove(api, payload, &stranger, &head, &claims, lane, now).await;
+    let proved = prove(api, payload, &stranger, &head, &claims, lane).await;
     let body = match proved {
         Ok(body) => body,
         Err(answer) => return answer,
@@ -237,7 +236,8 @@ where
     seal(&reply, &head, key)
 }
 
-async fn check_head(api: &Api, head: &SignedHead<'_>, now: i64) -> Result<Claims, Refusal> {
+async fn check_head(api: &Api, head: &SignedHead<'_>) -> Result<Claims, Refusal> {
+    let now = api.engine.clock.now_ms();
     let checked = api.verifier.check_head(head, now);
     if checked.as_ref().is_err_and(|refusal| refusal.code == Code::UnknownKey)
         && api.keys.refresh_soon(&api.store).await
@@ -256,17 +256,16 @@ async fn prove(
     head: &SignedHead<'_>,
     claims: &Claims,
     lane: Lane,
-    now: i64,
 ) -> Result<web::Bytes, HttpResponse> {
     // A wrong clock, which is refused in any case, counts before the body is read.
-    let is_skewed = claims.skew_ms.is_some();
+    let is_skewed = claims.skew_ms(api.engine.clock.now_ms()).is_some();
     let may_try = if is_skewed { api.strangers.count(stranger) } else { api.strangers.may_try(stranger) };
     if let Err(wait) = may_try {
         api.strangers.note(stranger, head, &Refusal::unproved(Code::TooMany, TOO_MANY_REFUSED));
         return Err(too_many_refused(wait));
     }
     let refusal = match body::read(payload, BODY_BYTES_MAX).await {
-        Ok(body) => match api.verifier.check_body(head, claims, &body, lane, now) {
+        Ok(body) => match api.verifier.check_body(head, claims, &body, lane, api.engine.clock.now_ms()) {
             Ok(()) => return Ok(body),
             Err(refusal) => refusal,
         },

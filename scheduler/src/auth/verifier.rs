@@ -65,11 +65,17 @@ pub struct Claims {
     pub key: Arc<SigningKey>,
     /// When it was signed, by the caller's clock, ms.
     pub at: i64,
-    /// How far that lies from the cluster clock where it is outside of the window, ms. It is refused
-    /// once it is proved: a refusal that tells the time must be signed, and nobody but the holder of
-    /// the key may have one signed.
-    pub skew_ms: Option<i64>,
     method: SignMethod,
+}
+
+impl Claims {
+    /// How far the caller's clock is from the cluster clock (`now`), where that is too far; both ms. It is
+    /// refused once the request is proved: a refusal that tells the time must be signed, and nobody but
+    /// the holder of the key may have one signed.
+    pub fn skew_ms(&self, now: i64) -> Option<i64> {
+        let skew_ms = self.at.saturating_sub(now);
+        (skew_ms.unsigned_abs() > TIMESTAMP_WINDOW_MS.unsigned_abs()).then_some(skew_ms)
+    }
 }
 
 /// Why a request is refused: the class of fault, never the right signature.
@@ -110,7 +116,7 @@ pub struct Verifier {
     /// Of each lane of each key.
     rate: Rate,
     /// Remembered at most of each key: all that it may send while a nonce counts. With 10 to 21 bytes
-    /// each, that is at most 14 kB for each request a second that its holders send without a pause.
+    /// each, that is at most 15 kB for each request a second that its holders send without a pause.
     nonces_max: usize,
     /// By keys that have signed something in the last minutes; nobody but their holders adds to them.
     usages: Mutex<Usages>,
@@ -148,24 +154,19 @@ impl Verifier {
         }
         // A key of another tenant or app, or one that has ended, is as good as none.
         let key = self.keys.find(head.key, now).filter(|key| key.tenant == head.tenant && key.app == head.app);
-        let key = key.ok_or_else(|| {
-            let message = "no valid key of this tenant and app; see the app's keys: it may have been revoked";
-            Refusal::unproved(Code::UnknownKey, message)
-        })?;
+        let key = key.ok_or_else(no_key)?;
         if let Some(demanded) = key.demanded.filter(|demanded| *demanded != method) {
             let (demanded, method) = (demanded.as_str(), method.as_str());
             let message =
                 format!("this app demands signatures by {demanded}, not {method}: set its executors' sign method");
             return Err(Refusal::unproved(Code::SignMethod, message));
         }
-        let skew_ms = at.saturating_sub(now);
-        let is_skewed = skew_ms.unsigned_abs() > TIMESTAMP_WINDOW_MS.unsigned_abs();
-        Ok(Claims { key, at, skew_ms: is_skewed.then_some(skew_ms), method })
+        Ok(Claims { key, at, method })
     }
 
     /// Checks the signature of a head that [`check_head`](Self::check_head) took, and that it comes for
-    /// the first time, and not too often. The nonce is spent only by a request whose signature is
-    /// right, so that nobody else can spend it.
+    /// the first time, and not too often; `now` (cluster ms) is when the body was there. The nonce is
+    /// spent only by a request whose signature is right, so that nobody else can spend it.
     pub fn check_body(
         &self,
         head: &SignedHead<'_>,
@@ -174,7 +175,9 @@ impl Verifier {
         lane: Lane,
         now: i64,
     ) -> Result<(), Refusal> {
-        let Claims { key, at, skew_ms, method } = claims;
+        let Claims { key, at, method } = claims;
+        // It may have ended while the body came.
+        self.keys.find(&key.key.id, now).ok_or_else(no_key)?;
         let parts = RequestParts {
             method: head.method,
             path: head.path,
@@ -190,7 +193,7 @@ impl Verifier {
             return Err(Refusal::unproved(Code::WrongSignature, message));
         }
         let proved = |code, message| Refusal { code, message, is_proved: true, wait: None };
-        if let Some(skew_ms) = skew_ms {
+        if let Some(skew_ms) = claims.skew_ms(now) {
             let message =
                 format!("the timestamp is {skew_ms} ms from the cluster clock; allowed are {TIMESTAMP_WINDOW_MS}");
             return Err(proved(Code::ClockSkew, message));
@@ -223,6 +226,11 @@ impl Verifier {
             NonceVerdict::Full => Err(Some(FULL_WAIT)),
         }
     }
+}
+
+fn no_key() -> Refusal {
+    let message = "no valid key of this tenant and app; see the app's keys: it may have been revoked";
+    Refusal::unproved(Code::UnknownKey, message)
 }
 
 impl Usages {
@@ -271,6 +279,17 @@ mod tests {
 
     /// What becomes of a request of that key; its nonce is made of a number.
     fn send(verifier: &Verifier, id: &str, number: usize, lane: Lane, now: i64) -> Result<(), Refusal> {
+        send_slowly(verifier, id, (number, now), lane, (now, now))
+    }
+
+    /// The same, signed at one time, with a head at the next and a body at the last.
+    fn send_slowly(
+        verifier: &Verifier,
+        id: &str,
+        (number, at): (usize, i64),
+        lane: Lane,
+        (head_at, body_at): (i64, i64),
+    ) -> Result<(), Refusal> {
         let key = key(id);
         let nonce = format!("{number:032}");
         let parts = RequestParts {
@@ -280,10 +299,10 @@ mod tests {
             tenant: &key.tenant,
             app: &key.app,
             key: id,
-            timestamp: now,
+            timestamp: at,
             nonce: &nonce,
         };
-        let (sign, timestamp) = (parts.sign(SignMethod::HmacSha256, &key.key.secret, b"{}"), now.to_string());
+        let (sign, timestamp) = (parts.sign(SignMethod::HmacSha256, &key.key.secret, b"{}"), at.to_string());
         let head = SignedHead {
             method: "POST",
             path: parts.path,
@@ -296,8 +315,8 @@ mod tests {
             sign_method: "HMAC-SHA256",
             sign: &sign,
         };
-        let claims = verifier.check_head(&head, now)?;
-        verifier.check_body(&head, &claims, b"{}", lane, now)
+        let claims = verifier.check_head(&head, head_at)?;
+        verifier.check_body(&head, &claims, b"{}", lane, body_at)
     }
 
     fn code(outcome: Result<(), Refusal>) -> Option<Code> {
@@ -354,6 +373,25 @@ mod tests {
                 assert_eq!(verdict, NonceVerdict::New, "after {admitted}");
             }
         }
+    }
+
+    #[test]
+    fn a_body_that_is_slow_is_judged_when_it_is_there() {
+        let verifier = verifier(10);
+        let claim = |at: i64| {
+            let key = Arc::new(key("quiet"));
+            let claims = Claims { key, at, method: SignMethod::HmacSha256 };
+            claims.skew_ms(NOW)
+        };
+        assert_eq!(claim(NOW - TIMESTAMP_WINDOW_MS), None);
+        assert_eq!(claim(NOW - TIMESTAMP_WINDOW_MS - 1), Some(-TIMESTAMP_WINDOW_MS - 1));
+        assert_eq!(claim(NOW + TIMESTAMP_WINDOW_MS + 1), Some(TIMESTAMP_WINDOW_MS + 1));
+        let slow = |body_at| send_slowly(&verifier, "quiet", (0, NOW), Lane::Results, (NOW, body_at));
+        assert_eq!(code(slow(NOW + TIMESTAMP_WINDOW_MS + 1)), Some(Code::ClockSkew), "too old by then");
+        let ends = SigningKey { expires_at: NOW + 2, ..key("quiet") };
+        verifier.keys.take(2, vec![ends]);
+        assert_eq!(code(slow(NOW + 2)), Some(Code::UnknownKey), "the key has ended by then");
+        assert_eq!(slow(NOW + 1), Ok(()));
     }
 
     #[test]
