@@ -54,6 +54,8 @@ fn tables() -> String {
         let free = operations.remove(word).unwrap_or_default();
         writeln!(text, "{says} (`{word}`): {}.\n", free.join(", ")).unwrap();
     }
+    // Not below /api/v1, where the document ends.
+    operations.entry("metrics.read".to_owned()).or_default().push("`GET /metrics`".to_owned());
     let roles = BUILT_IN.map(|role| role.name).join(" | ");
     writeln!(text, "| permission | allows | operations | {roles} |").unwrap();
     writeln!(text, "|{}", " --- |".repeat(3 + BUILT_IN.len())).unwrap();

@@ -205,8 +205,8 @@ async fn parents_in_other_apps_must_be_seen(kind: Kind) {
     let ann = admin.make_person("ann", Some("near")).await;
     let path = format!("/users/{}/grants", ann.id);
     let narrow = |role: String, app: &Value| json!({ "role": role, "tenant": "near", "apps": [app] });
-    let operator = narrow(admin.role("operator").await, &orders_id);
-    admin.expect(201, Method::POST, &path, Some(&operator)).await;
+    let manages = narrow(admin.role("tenant admin").await, &orders_id);
+    admin.expect(201, Method::POST, &path, Some(&manages)).await;
 
     let task = |name: &str, fields: Value| {
         let mut task = json!({ "tenant": "near", "app": "orders", "name": name, "handler": "tick", "schedule": "none", "started": false });

@@ -11,6 +11,7 @@ use carillon_tests::openapi::{Operation, operations, roles_of_the_docs};
 use carillon_tests::people::PASSWORD;
 use carillon_tests::{Api, Kind, World, now_ms};
 use sea_orm::{DatabaseConnection, FromQueryResult, JsonValue, Statement};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 scenario!(without_a_login_nothing_is_told: sqlite);
@@ -172,6 +173,7 @@ impl Rows {
 fn engines_fields(table: &str) -> &'static [&'static str] {
     match table {
         "app_key" => &["last_used_at"],
+        "api_token" => &["used_at"],
         "session" => &["used_at", "expires_at"],
         "backfill" => &["next_at", "written", "existing", "finished_at", "status"],
         _ => &[],
