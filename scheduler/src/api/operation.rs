@@ -161,6 +161,14 @@ impl Operation {
         self
     }
 
+    /// It answers events, one after the other (`text/event-stream`); what is in them, `description` says.
+    pub fn answers_events(mut self, description: &str) -> Self {
+        let content = ContentBuilder::new().build();
+        let response = ResponseBuilder::new().description(description).content("text/event-stream", content);
+        self.doc = self.doc.response("200", response.build());
+        self
+    }
+
     /// It answers nothing but that all is well.
     pub fn answers_nothing(self, description: &str) -> Self {
         self.answers_nothing_as(204, description)
