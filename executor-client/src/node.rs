@@ -281,6 +281,10 @@ fn disbelieved(node: &Node, status: u16, text: &[u8]) -> String {
             "check the key id, the secret, the tenant, the app and the sign method of this \
              executor against the app's keys in the console"
         }
+        Code::TooMany => {
+            "too many requests that are not rightly signed come from this address; if these are this \
+             executor's, check its key, secret, tenant, app and sign method"
+        }
         Code::Ok => "the secret on one side is wrong, or the answer was forged",
         _ => "the answer is not believed",
     };

@@ -8,11 +8,13 @@ use crate::clock::ClusterClock;
 use crate::node::Identity;
 use crate::sync::lock;
 use carillon_protocol::Code;
-use carillon_protocol::sign::{self, NONCE_CHARS, NonceMemory, RequestParts, SignMethod, TIMESTAMP_WINDOW_MS, header};
+use carillon_protocol::sign::{
+    self, NONCE_CHARS, NonceMemory, NonceVerdict, RequestParts, SignMethod, TIMESTAMP_WINDOW_MS, header,
+};
 use hyper::HeaderMap;
 use std::sync::{Arc, Mutex};
 
-/// Nonces remembered at most: ten minutes (both sides of the window) at 1,000 requests a second.
+/// Nonces remembered at most: both sides of the window at 1,000 requests a second, 12 MB.
 const NONCES_MAX: usize = 600_000;
 
 /// Why a request is refused: a code and a text that gives nothing away.
@@ -100,10 +102,11 @@ impl Verifier {
             return Err((Code::WrongSignature, "the signature does not match"));
         }
         // Last, so that only the holder of the key can fill the memory.
-        if !lock(&self.nonces).admit(&claims.nonce, self.clock.signing_ms()) {
-            return Err((Code::Replayed, "the nonce was seen before"));
+        match lock(&self.nonces).admit(&claims.nonce, claims.timestamp, self.clock.signing_ms()) {
+            NonceVerdict::New => Ok(()),
+            NonceVerdict::Repeated => Err((Code::Replayed, "the nonce was seen before")),
+            NonceVerdict::Full => Err((Code::TooMany, "too many requests lately")),
         }
-        Ok(())
     }
 
     /// The headers that sign a reply, by the method of its request.

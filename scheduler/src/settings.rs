@@ -102,6 +102,7 @@ pub struct ExecutorsSettings {
     pub offline_after: Duration,
     #[serde(with = "humantime_serde")]
     pub abandon_after: Duration,
+    pub requests_per_second: u32,
     pub allowed_networks: Vec<IpNet>,
 }
 
@@ -255,6 +256,10 @@ impl Settings {
             (
                 self.executors.abandon_after >= self.executors.offline_after,
                 "executors.abandon_after must be at least executors.offline_after",
+            ),
+            (
+                (1..=20_000).contains(&self.executors.requests_per_second),
+                "executors.requests_per_second must be between 1 and 20000",
             ),
             (
                 (1..=NETWORKS_MAX).contains(&self.executors.allowed_networks.len()),

@@ -52,6 +52,8 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// Whether it carries a right signature for the request's nonce.
     pub is_signed: bool,
+    /// `Retry-After`, seconds.
+    pub retry_after: Option<u64>,
 }
 
 impl Answer {
@@ -147,10 +149,12 @@ impl Request {
         }
         let reply = request.send().await.ok()?;
         let status = reply.status().as_u16();
-        let given = reply.headers().get(header::SIGN).and_then(|v| v.to_str().ok()).unwrap_or("").to_owned();
+        let text = |name| reply.headers().get(name).and_then(|value| value.to_str().ok());
+        let given = text(header::SIGN).unwrap_or("").to_owned();
+        let retry_after = text("retry-after").and_then(|seconds| seconds.parse().ok());
         let body = reply.bytes().await.ok()?.to_vec();
         let expected = sign::sign_reply(self.method, &self.secret, &self.nonce, status, &body);
-        Some(Answer { status, is_signed: sign::matches(&expected, &given), body })
+        Some(Answer { status, is_signed: sign::matches(&expected, &given), body, retry_after })
     }
 
     /// Sends it; it must be answered.

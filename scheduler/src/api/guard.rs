@@ -55,7 +55,7 @@ pub async fn check(door: Door, request: &HttpRequest) -> Result<Option<Caller>, 
     let Door { id, needs, has_body } = door;
     let api = api_of(request)?;
     let address = client_address(api, request);
-    api.rates.addresses.admit(&address).map_err(Problem::too_many)?;
+    api.rates.addresses.admit_address(&address).map_err(Problem::too_many)?;
     if has_body && !is_json(request.headers()) {
         return Err(Problem::no_json());
     }
@@ -149,7 +149,7 @@ fn api_of(request: &HttpRequest) -> Result<&Api, Problem> {
 /// The path is there, the method is not; the document tells as much to everybody.
 pub async fn wrong_method(allowed: Vec<Method>, request: HttpRequest) -> Result<HttpResponse, Problem> {
     let api = api_of(&request)?;
-    api.rates.addresses.admit(&client_address(api, &request)).map_err(Problem::too_many)?;
+    api.rates.addresses.admit_address(&client_address(api, &request)).map_err(Problem::too_many)?;
     Err(Problem::wrong_method(&allowed))
 }
 

@@ -152,13 +152,14 @@ async fn of_store(text: &mut Text, api: &Api) {
         "kind",
         STORE_ERRORS.all(),
     );
-    let watermark = tokio::time::timeout(STORE_MAX, api.store.watermark()).await;
+    let look = async { tokio::time::timeout(STORE_MAX, api.store.watermark()).await.ok().and_then(Result::ok) };
+    let watermark = api.looks.watermark.or(look).await;
     text.gauge(
         "carillon_store_up",
-        "Whether the database answered this scrape.",
-        u64::from(matches!(watermark, Ok(Ok(_)))),
+        "Whether the database answered, at this scrape or within the second before.",
+        u64::from(watermark.is_some()),
     );
-    if let Ok(Ok(watermark)) = watermark {
+    if let Some(watermark) = watermark {
         let behind_ms = (api.engine.clock.now_ms() + api.ahead_ms).saturating_sub(watermark).max(0);
         text.gauge(
             "carillon_pregeneration_lag_seconds",

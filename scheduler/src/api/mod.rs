@@ -25,6 +25,7 @@ mod operation;
 mod parents;
 mod problem;
 mod quotas;
+mod recent;
 mod reference;
 mod roles;
 mod runs;
@@ -33,6 +34,7 @@ mod security_headers;
 mod settings;
 mod sign_on;
 mod statistics;
+mod strangers;
 mod task_files;
 mod tasks;
 mod tenants;
@@ -54,9 +56,11 @@ use carillon_protocol::{ExecutorSettings, NODE_BASE_PATH};
 use ipnet::IpNet;
 use operation::Operation;
 use problem::Problem;
+use recent::Recent;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
+pub use strangers::Strangers;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 #[cfg(any(test, fuzzing))]
@@ -68,6 +72,15 @@ pub struct Rates {
     pub addresses: Throttle,
     /// By user or token.
     pub callers: Throttle,
+}
+
+/// What the database said last to those who need no login.
+#[derive(Default)]
+pub struct Looks {
+    /// Whether it answers.
+    answers: Recent<bool>,
+    /// The watermark of writing ahead, epoch ms; `None` when it did not answer.
+    watermark: Recent<Option<i64>>,
 }
 
 /// What the handlers work with.
@@ -84,6 +97,8 @@ pub struct Api {
     pub verifier: Verifier,
     /// Executors' keys.
     pub keys: Arc<KeyRing>,
+    /// Requests that are not rightly signed.
+    pub strangers: Strangers,
     /// Where executors may be.
     pub addresses: AddressRule,
     /// Proxies whose word on where requests come from counts.
@@ -106,6 +121,8 @@ pub struct Api {
     pub executor_settings: ExecutorSettings,
     /// Cancelled when this node stops.
     pub stop: CancellationToken,
+    /// What probes and scrapes ask the database.
+    pub looks: Looks,
     /// Whether `/metrics` answers without a token.
     pub metrics_public: bool,
     /// How far ahead task logs are written, ms.
@@ -229,7 +246,7 @@ async fn nowhere() -> Result<HttpResponse, Problem> {
 /// Strangers do not learn what exists.
 async fn nothing_here(api: web::Data<Api>, request: HttpRequest) -> Result<HttpResponse, Problem> {
     let address = client_address::client_address(&api, &request);
-    api.rates.addresses.admit(&address).map_err(Problem::too_many)?;
+    api.rates.addresses.admit_address(&address).map_err(Problem::too_many)?;
     guard::identify(&api, &request, &address).await?;
     Err(Problem::not_found("there is no such route"))
 }

@@ -108,11 +108,17 @@ async fn ready(api: web::Data<Api>) -> HttpResponse {
     if api.stop.is_cancelled() {
         return HttpResponse::ServiceUnavailable().json(json!({ "status": "stopping" }));
     }
-    // Probes give up after a second.
-    let answered = tokio::time::timeout(READY_MAX, api.store.now_us()).await;
-    if matches!(answered, Ok(Ok(_))) {
+    let look = async {
+        // Probes give up after a second.
+        let answered = tokio::time::timeout(READY_MAX, api.store.now_us()).await;
+        let is_there = matches!(answered, Ok(Ok(_)));
+        if !is_there {
+            tracing::warn!("not ready: the database does not answer");
+        }
+        is_there
+    };
+    if api.looks.answers.or(look).await {
         return HttpResponse::Ok().json(json!({ "status": "ready" }));
     }
-    tracing::warn!("not ready: the database does not answer");
     HttpResponse::ServiceUnavailable().json(json!({ "status": "the database does not answer" }))
 }

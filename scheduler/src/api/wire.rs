@@ -1,15 +1,17 @@
-//! What executors call. Every request is checked before its body is parsed; every reply that
-//! has a key to be signed with is signed.
+//! What executors call. Every request is checked before its body is parsed, and as far as that goes
+//! before it is read; every reply to somebody who has proved that he holds the key is signed.
 
 use super::Api;
 use super::body::{self, BodyError};
-use crate::auth::{AddressRule, Refusal, Signed, SignedRequest};
+use super::client_address::client_address;
+use super::strangers::Stranger;
+use crate::auth::{AddressRule, Claims, Lane, Refusal, SignedHead};
 use crate::domain::task_log::Status;
 use crate::domain::{Reason, Run};
 use crate::store::{Change, HandStore, OutcomeStore, Scope, Signer, SigningKey, StoreError, StoreErrorKind};
 use crate::tls::ShownCertificate;
 use actix_web::http::StatusCode;
-use actix_web::http::header::HeaderMap;
+use actix_web::http::header::RETRY_AFTER;
 use actix_web::{HttpRequest, HttpResponse, web};
 use carillon_protocol::sign::{self, SignMethod, header};
 use carillon_protocol::{
@@ -20,7 +22,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::time::Duration;
 
 /// Handlers, tags and characters of a name that one executor may have.
 const HANDLERS_MAX: usize = 2_000;
@@ -29,7 +31,9 @@ const NAME_CHARS_MAX: usize = 128;
 
 /// A heartbeat that is not committed by then is answered `StoreUnavailable`: executors wait for
 /// no more than a few seconds, and the answer keeps them going.
-const HEARTBEAT_COMMIT_MAX: std::time::Duration = std::time::Duration::from_millis(1_500);
+const HEARTBEAT_COMMIT_MAX: Duration = Duration::from_millis(1_500);
+
+const TOO_MANY_REFUSED: &str = "too many refused requests came from this address; the node's log says why";
 
 /// Routes of the wire.
 pub fn routes(config: &mut web::ServiceConfig) {
@@ -74,7 +78,7 @@ impl From<StoreError> for Refused {
 pub(crate) type Outcome<T> = Result<T, Refused>;
 
 async fn register(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
-    answer(&request, payload, &api, async |signer, message: Register| {
+    answer(&request, payload, &api, Lane::Membership, async |signer, message: Register| {
         check_registration(&message, &api.addresses)?;
         let since = api.engine.executors_alive_since();
         let executor_id = api.engine.executors.register(&signer, &message, since).await?;
@@ -109,7 +113,7 @@ pub(crate) fn check_registration(message: &Register, addresses: &AddressRule) ->
 }
 
 async fn heartbeat(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
-    answer(&request, payload, &api, async |signer, message: Heartbeat| {
+    answer(&request, payload, &api, Lane::Membership, async |signer, message: Heartbeat| {
         let ack = |cancel| HeartbeatAck { cluster_time_us: api.engine.clock.now_us(), cancel };
         // The executor keeps its clock while the database is away, and learns of it in time. A
         // node that has been cut off for long must not keep it going: the others may have given
@@ -132,7 +136,7 @@ async fn heartbeat(request: HttpRequest, payload: web::Payload, api: web::Data<A
 }
 
 async fn unregister(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
-    answer(&request, payload, &api, async |signer, message: Unregister| {
+    answer(&request, payload, &api, Lane::Membership, async |signer, message: Unregister| {
         let scope = signer.scope;
         // Out of routing first, so that nothing goes there while its runs go back.
         let left = message.running.is_empty();
@@ -171,7 +175,7 @@ async fn give_back(api: &Api, scope: Scope, executor_id: i64, held: &[RunKey]) -
 }
 
 async fn results(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
-    answer(&request, payload, &api, async |signer, message: Results| {
+    answer(&request, payload, &api, Lane::Results, async |signer, message: Results| {
         if message.results.len() > RESULT_ITEMS_MAX {
             return Err(Refused::new(Code::BadRequest, format!("at most {RESULT_ITEMS_MAX} results at a time")));
         }
@@ -186,8 +190,14 @@ async fn elsewhere() -> HttpResponse {
     unsigned(Code::NotFound, "there is no such route")
 }
 
-/// Reads, checks, parses, works, signs.
-async fn answer<Q, A, F>(request: &HttpRequest, payload: web::Payload, api: &web::Data<Api>, work: F) -> HttpResponse
+/// Checks, reads, checks, parses, works, signs.
+async fn answer<Q, A, F>(
+    request: &HttpRequest,
+    payload: web::Payload,
+    api: &web::Data<Api>,
+    lane: Lane,
+    work: F,
+) -> HttpResponse
 where
     Q: DeserializeOwned,
     A: Serialize,
@@ -196,29 +206,21 @@ where
     if api.executors_show_certificates && request.conn_data::<ShownCertificate>().is_none() {
         return unsigned(Code::Forbidden, "executors must show a client certificate of this node's authority");
     }
-    let body = match body::read(payload, BODY_BYTES_MAX).await {
-        Ok(body) => body,
-        Err(BodyError::TooLarge) => {
-            return unsigned(Code::TooLarge, &format!("the body is larger than {BODY_BYTES_MAX} bytes"));
-        }
-        Err(BodyError::TooSlow) => return unsigned(Code::BadRequest, "the body did not arrive in time"),
-        Err(BodyError::Broken(detail)) => return unsigned(Code::BadRequest, &detail),
-    };
-    let head = request.headers();
-    let sent = signed_request(request, head, &body);
+    let head = signed_head(request);
     let now = api.engine.clock.now_ms();
-    let mut checked = api.verifier.check(&sent, now);
-    if checked.as_ref().is_err_and(|refusal| refusal.code == Code::UnknownKey)
-        && api.keys.refresh_soon(&api.store).await
-    {
-        // Perhaps a key that another node has just made.
-        checked = api.verifier.check(&sent, now);
-    }
-    let Signed { key, at } = match checked {
-        Ok(checked) => checked,
-        Err(refusal) => return refuse(api, request, &sent, refusal),
+    let address = client_address(api, request);
+    let claims = match check_head(api, &head, now).await {
+        Ok(claims) => claims,
+        Err(refusal) => return turn_away(api, &Stranger::nobody(address), &head, &refusal),
     };
-    let signer = Signer { scope: key.scope, key_id: &key.key.id, signed_at: at };
+    let stranger = Stranger::with_key(address, head.key);
+    let proved = prove(api, payload, &stranger, &head, &claims, lane, now).await;
+    let body = match proved {
+        Ok(body) => body,
+        Err(answer) => return answer,
+    };
+    let key = &claims.key;
+    let signer = Signer { scope: key.scope, key_id: &key.key.id, signed_at: claims.at };
     let reply = match serde_json::from_slice::<Q>(&body) {
         Err(error) => Err(Refused::new(Code::BadRequest, format!("the body is not as expected: {error}"))),
         Ok(message) => work(signer, message).await,
@@ -226,17 +228,67 @@ where
     let reply = match reply {
         Ok(data) => Reply { code: Code::Ok, msg: "ok".to_owned(), data: serde_json::to_value(data).ok() },
         Err(Refused { code: Code::Replayed, message, .. }) => {
-            let refusal = Refusal { code: Code::Replayed, message, key: None };
-            return refuse(api, request, &sent, refusal);
+            let refusal = Refusal::unproved(Code::Replayed, message);
+            api.strangers.note(&stranger, &head, &refusal);
+            return unsigned(refusal.code, &refusal.message);
         }
         Err(Refused { code, message, data }) => Reply { code, msg: message, data },
     };
-    seal(&reply, &sent, &key)
+    seal(&reply, &head, key)
 }
 
-fn signed_request<'a>(request: &'a HttpRequest, head: &'a HeaderMap, body: &'a [u8]) -> SignedRequest<'a> {
-    let text = |name: &str| head.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    SignedRequest {
+async fn check_head(api: &Api, head: &SignedHead<'_>, now: i64) -> Result<Claims, Refusal> {
+    let checked = api.verifier.check_head(head, now);
+    if checked.as_ref().is_err_and(|refusal| refusal.code == Code::UnknownKey)
+        && api.keys.refresh_soon(&api.store).await
+    {
+        // Perhaps a key that another node has just made.
+        return api.verifier.check_head(head, now);
+    }
+    checked
+}
+
+/// The body of a request that its signature proves to be of the holder of the key, or the answer to it.
+async fn prove(
+    api: &Api,
+    payload: web::Payload,
+    stranger: &Stranger,
+    head: &SignedHead<'_>,
+    claims: &Claims,
+    lane: Lane,
+    now: i64,
+) -> Result<web::Bytes, HttpResponse> {
+    // A wrong clock, which is refused in any case, counts before the body is read.
+    let is_skewed = claims.skew_ms.is_some();
+    let may_try = if is_skewed { api.strangers.count(stranger) } else { api.strangers.may_try(stranger) };
+    if let Err(wait) = may_try {
+        api.strangers.note(stranger, head, &Refusal::unproved(Code::TooMany, TOO_MANY_REFUSED));
+        return Err(too_many_refused(wait));
+    }
+    let refusal = match body::read(payload, BODY_BYTES_MAX).await {
+        Ok(body) => match api.verifier.check_body(head, claims, &body, lane, now) {
+            Ok(()) => return Ok(body),
+            Err(refusal) => refusal,
+        },
+        Err(BodyError::TooLarge) => {
+            Refusal::unproved(Code::TooLarge, format!("the body is larger than {BODY_BYTES_MAX} bytes"))
+        }
+        Err(BodyError::TooSlow) => Refusal::unproved(Code::BadRequest, "the body did not arrive in time"),
+        Err(BodyError::Broken(detail)) => Refusal::unproved(Code::BadRequest, detail),
+    };
+    if !refusal.is_proved {
+        return Err(turn_away(api, stranger, head, &refusal));
+    }
+    api.strangers.note(stranger, head, &refusal);
+    // With a wrong clock the caller learns the right time, under a signature it can check.
+    let data = (refusal.code == Code::ClockSkew).then(|| json!({ "cluster_time_us": api.engine.clock.now_us() }));
+    let reply = Reply { code: refusal.code, msg: refusal.message, data };
+    Err(not_before(seal(&reply, head, &claims.key), refusal.wait))
+}
+
+fn signed_head(request: &HttpRequest) -> SignedHead<'_> {
+    let text = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    SignedHead {
         method: request.method().as_str(),
         path: request.uri().path(),
         query: request.query_string(),
@@ -247,31 +299,31 @@ fn signed_request<'a>(request: &'a HttpRequest, head: &'a HeaderMap, body: &'a [
         nonce: text(header::NONCE),
         sign_method: text(header::SIGN_METHOD),
         sign: text(header::SIGN),
-        body,
     }
 }
 
-fn refuse(api: &Api, request: &HttpRequest, signed: &SignedRequest<'_>, refusal: Refusal) -> HttpResponse {
-    let from = request.peer_addr().map(|address| address.to_string());
-    tracing::warn!(
-        code = u32::from(refusal.code),
-        reason = refusal.message,
-        from,
-        tenant = signed.tenant,
-        app = signed.app,
-        key = signed.key,
-        path = signed.path,
-        "signed request refused"
-    );
-    let key: Option<Arc<SigningKey>> =
-        refusal.key.as_deref().and_then(|id| api.keys.find(id, api.engine.clock.now_ms()));
-    let Some(key) = key else { return unsigned(refusal.code, &refusal.message) };
-    // With a wrong clock the caller learns the right time, under a signature it can check.
-    let data = (refusal.code == Code::ClockSkew).then(|| json!({ "cluster_time_us": api.engine.clock.now_us() }));
-    seal(&Reply { code: refusal.code, msg: refusal.message, data }, signed, &key)
+/// Refuses somebody who has proved nothing: why, or that he has been told often enough.
+fn turn_away(api: &Api, stranger: &Stranger, head: &SignedHead<'_>, refusal: &Refusal) -> HttpResponse {
+    api.strangers.note(stranger, head, refusal);
+    match api.strangers.count(stranger) {
+        Ok(()) => unsigned(refusal.code, &refusal.message),
+        Err(wait) => too_many_refused(wait),
+    }
 }
 
-fn seal(reply: &Reply<Value>, request: &SignedRequest<'_>, key: &SigningKey) -> HttpResponse {
+fn too_many_refused(wait: Duration) -> HttpResponse {
+    not_before(unsigned(Code::TooMany, TOO_MANY_REFUSED), Some(wait))
+}
+
+/// Says when to try again.
+fn not_before(mut answer: HttpResponse, wait: Option<Duration>) -> HttpResponse {
+    if let Some(wait) = wait {
+        answer.headers_mut().insert(RETRY_AFTER, (wait.as_secs() + 1).into());
+    }
+    answer
+}
+
+fn seal(reply: &Reply<Value>, request: &SignedHead<'_>, key: &SigningKey) -> HttpResponse {
     let Ok(body) = serde_json::to_vec(reply) else { return unsigned(Code::Internal, "the reply cannot be written") };
     let status = reply.code.http_status();
     let method = SignMethod::parse(request.sign_method).unwrap_or_default();

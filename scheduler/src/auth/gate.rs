@@ -163,12 +163,12 @@ impl Gate {
 
     /// Lets one more step of a single sign-on pass from that address.
     pub fn admit_sign_on(&self, address: &str) -> Result<(), Denied> {
-        self.sign_ons.admit(address).map_err(Denied::TooMany)
+        self.sign_ons.admit_address(address).map_err(Denied::TooMany)
     }
 
     /// The user of that name and password, if he may sign in.
     pub async fn by_password(&self, name: &str, password: &str, address: &str) -> Result<UserView, Denied> {
-        self.addresses.admit(address).map_err(Denied::TooMany)?;
+        self.addresses.admit_address(address).map_err(Denied::TooMany)?;
         self.accounts.admit(name).map_err(Denied::TooMany)?;
         let user = if is_user_name(name) { self.find(name).await? } else { None };
         // Asked in any case, so that it takes as long.

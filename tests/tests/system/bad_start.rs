@@ -47,6 +47,7 @@ async fn wrong_settings_are_named() {
         (&[("log.format", "xml")], &["format", "xml"]),
         (&[("executors.allowed_networks", "10.0.0.0/8,the office")], &["allowed_networks"]),
         (&[("executors.allowed_networks", "10.0.0.0/40")], &["allowed_networks"]),
+        (&[("executors.requests_per_second", "0")], &["executors.requests_per_second"]),
         (&[("server.trusted_proxies", "10.0.0.0/40")], &["trusted_proxies"]),
         (&[("server.trusted_proxies", "0.0.0.0/0")], &["trusted_proxies", "the whole world"]),
         (&[("auth.oidc.issuer", "http://login.example.com")], &["auth.oidc.issuer", "https"]),

@@ -1,14 +1,20 @@
 //! What a node says of itself to Prometheus and to orchestrators.
 
+use carillon_protocol::{RunKey, RunStatus, Verdict};
+use carillon_tests::fake::result;
 use carillon_tests::node::TOKEN;
 use carillon_tests::wait::when;
-use carillon_tests::{Kind, Outage, Status, World, await_until};
+use carillon_tests::{Api, FakeExecutor, Kind, Outage, Status, World, await_until};
+use futures_util::future::join_all;
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
 
 scenario!(metrics_agree_with_what_ran: sqlite mariadb postgres);
 scenario!(metrics_need_the_token_unless_they_are_public: sqlite);
 scenario!(a_node_that_stops_is_not_ready: mariadb);
+scenario!(results_that_come_too_late_are_counted: sqlite);
+scenario!(claims_that_another_node_won_are_counted: mariadb postgres);
+scenario!(probes_cost_the_database_little: sqlite);
 
 async fn metrics_agree_with_what_ran(kind: Kind) {
     let world = World::new(kind).await;
@@ -78,6 +84,80 @@ async fn a_node_that_stops_is_not_ready(kind: Kind) {
     assert_eq!(node.probe("/readyz").await, Some(503));
     assert_eq!(node.probe("/healthz").await, Some(200));
     outage.end().await;
+}
+
+async fn results_that_come_too_late_are_counted(kind: Kind) {
+    let world = World::new(kind).await;
+    let node = world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    let fake = FakeExecutor::start(&app, &node.url, &["job"], true).await;
+    fake.script(|script| script.auto_results = false);
+    let fields = json!({ "max_retries": 3, "retry_interval_ms": 100 });
+    let task = api.make_task(&app, "by hand", "job", fields).await;
+    let log = api.run(task, None).await;
+    let first = fake.next_running(task, &[]).await;
+    assert_eq!(fake.send_results(&[result(first, RunStatus::Failed)]).await, [Verdict::Applied]);
+    let second = fake.next_running(task, &[first]).await;
+    let late = [result(first, RunStatus::Succeeded), result(RunKey(log + 1, 1), RunStatus::Succeeded)];
+    assert_eq!(fake.send_results(&late).await, [Verdict::Stale, Verdict::Unknown]);
+    assert_eq!(fake.send_results(&[result(second, RunStatus::Succeeded)]).await, [Verdict::Applied]);
+    let samples = parse(&scrape(&node.url, TOKEN).await.1);
+    for (name, value) in [
+        ("carillon_results_stale_total", 1.0),
+        ("carillon_results_unknown_total", 1.0),
+        ("carillon_results_total{outcome=\"succeeded\"}", 1.0),
+    ] {
+        assert!((samples[name] - value).abs() < 1e-9, "{name} is {}, not {value}", samples[name]);
+    }
+    world.settle_and_check_with(|| fake.starts()).await;
+}
+
+/// What is due at once is claimed by whoever comes first; here many runs come, through both nodes.
+async fn claims_that_another_node_won_are_counted(kind: Kind) {
+    let world = World::new(kind).await;
+    let fast = [("api.requests_per_second", "10000")];
+    let nodes = [world.node("a", &fast).await, world.node("b", &fast).await];
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    world.executor("e1", &app).await;
+    let task = api.make_task(&app, "by hand", "tick", json!({})).await;
+    let sum = async |name: &str| {
+        let mut sum = 0.0;
+        for node in &nodes {
+            sum += parse(&scrape(&node.url, TOKEN).await.1)[name];
+        }
+        sum
+    };
+    await_until("both nodes go for the same runs", 90, || async {
+        let apis = nodes.iter().map(|node| Api::new(&node.url)).cycle().take(40).collect::<Vec<_>>();
+        join_all(apis.iter().map(|api| api.run(task, None))).await;
+        when(sum("carillon_claims_lost_total").await > 0.0)
+    })
+    .await;
+    let (rows, _) = world.end_well().await;
+    assert!(sum("carillon_claims_won_total").await >= rows.len() as f64, "fewer claims than {} runs", rows.len());
+}
+
+/// Anybody may ask whether a node is ready, and where metrics are public what it does.
+async fn probes_cost_the_database_little(kind: Kind) {
+    const PROBES: u32 = 4_000;
+    let world = World::new(kind).await;
+    let node = world.node("a", &[("metrics.public", "true")]).await;
+    let statements = async || parse(&scrape(&node.url, "").await.1)["carillon_store_statements_total"];
+    let before = statements().await;
+    let client = carillon_tests::http::client().build().unwrap();
+    for round in 0..PROBES / 50 {
+        let path = if round % 2 == 0 { "readyz" } else { "metrics" };
+        let asked = (0..50).map(|_| client.get(format!("{}/{path}", node.url)).send());
+        for answer in join_all(asked).await {
+            assert_eq!(answer.unwrap().status(), 200, "/{path}");
+        }
+    }
+    // Most of these are the node's own.
+    let sent = statements().await - before;
+    assert!(sent < f64::from(PROBES) / 2.0, "{sent} statements for {PROBES} probes");
+    world.assert_no_errors();
 }
 
 async fn ready(url: &str) -> String {

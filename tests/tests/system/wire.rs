@@ -8,15 +8,23 @@ use carillon_protocol::{
 use carillon_tests::executor::Options;
 use carillon_tests::fake::{empty_heartbeat, result};
 use carillon_tests::fires::assert_all;
+use carillon_tests::wait::when;
 use carillon_tests::wire::Request;
-use carillon_tests::{App, Executor, FakeExecutor, Kind, Node, Status, World, now_ms, now_us};
+use carillon_tests::{App, Executor, FakeExecutor, Kind, Node, Status, World, await_until, now_ms, now_us};
+use futures_util::future::join_all;
 use serde_json::json;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 scenario!(executor_that_signs_with_md5: sqlite);
 scenario!(executors_with_either_of_two_keys: sqlite);
 scenario!(wire_refuses_forged_replayed_cross_tenant_unsigned: sqlite mariadb postgres);
 scenario!(what_is_repeated_at_another_node_or_after_a_restart_does_nothing: mariadb postgres);
 scenario!(executors_are_only_where_they_may_be: sqlite);
+scenario!(what_is_wrong_with_a_head_is_told_before_the_body_comes: sqlite);
+scenario!(strangers_have_a_rate_and_leave_few_lines: sqlite);
+scenario!(executors_that_are_told_to_wait_lose_nothing: sqlite mariadb);
 
 /// The source design's signature, beside an executor with ours.
 async fn executor_that_signs_with_md5(kind: Kind) {
@@ -403,4 +411,155 @@ async fn executors_are_only_where_they_may_be(kind: Kind) {
     assert!(strict.process.log().contains("executors.allowed_networks"), "{}", strict.process.log_digest());
     assert_eq!(at(&strict.url, "127.0.0.1").send().await.code(), Code::BadRequest);
     assert_eq!(at(&strict.url, "10.1.2.3").send().await.code(), Code::Ok);
+}
+
+/// The answer to a head that announces a large body, of which not a byte is sent.
+async fn code_before_the_body(node: &Node, headers: &[(&str, &str)]) -> Code {
+    let mut stream = TcpStream::connect(("127.0.0.1", node.port)).await.unwrap();
+    let mut head = "POST /openapi/results HTTP/1.1\r\nHost: x\r\nContent-Length: 8000000\r\n".to_owned();
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    stream.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let read = async {
+        loop {
+            let mut chunk = [0; 1024];
+            let count = stream.read(&mut chunk).await.unwrap();
+            answer.extend_from_slice(&chunk[..count]);
+            let text = String::from_utf8_lossy(&answer);
+            let body = text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+            if let Some(Ok(reply)) = body.map(|body| serde_json::from_str::<serde_json::Value>(&body)) {
+                return reply["code"].as_u64().unwrap();
+            }
+            assert!(count > 0, "the connection ended after {text}");
+        }
+    };
+    let code = tokio::time::timeout(Duration::from_secs(30), read).await.expect("the node answers");
+    Code::from(u32::try_from(code).unwrap())
+}
+
+/// Whoever names no valid key cannot make a node wait for, or keep, what he sends.
+async fn what_is_wrong_with_a_head_is_told_before_the_body_comes(kind: Kind) {
+    let world = World::new(kind).await;
+    let node = world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    let apps = api.get("/apps").await;
+    let path = format!("/apps/{}", carillon_tests::api::id_of(&apps["items"][0]["id"]).unwrap());
+    api.put(&path, json!({ "sign_method": "HMAC-SHA256" })).await;
+    let now = now_ms().to_string();
+    let right = [
+        (header::TENANT, app.tenant.as_str()),
+        (header::APP, app.name.as_str()),
+        (header::KEY, app.key.id.as_str()),
+        (header::TIMESTAMP, now.as_str()),
+        (header::NONCE, "0123456789abcdef"),
+        (header::SIGN_METHOD, "HMAC-SHA256"),
+        (header::SIGN, "0123"),
+    ];
+    let with =
+        |name: &str, value: &'static str| right.map(|(known, own)| (known, if known == name { value } else { own }));
+    for (what, headers, code) in [
+        ("nothing is signed", &[][..], Code::Unsigned),
+        ("an unknown key", &with(header::KEY, "nobody"), Code::UnknownKey),
+        ("another tenant", &with(header::TENANT, "insurance"), Code::UnknownKey),
+        ("another method than demanded", &with(header::SIGN_METHOD, "MD5"), Code::SignMethod),
+        ("no time", &with(header::TIMESTAMP, "noon"), Code::BadRequest),
+        ("a short nonce", &with(header::NONCE, "0123"), Code::BadRequest),
+    ] {
+        let began = Instant::now();
+        assert_eq!(code_before_the_body(&node, headers).await, code, "{what}");
+        // A body that does not come is given up after ten seconds.
+        assert!(began.elapsed() < Duration::from_secs(9), "{what}: after {:?}", began.elapsed());
+    }
+    world.assert_no_errors();
+}
+
+/// Sends until the node has enough of that address; how often it was told why before.
+async fn until_turned_away(request: &Request) -> usize {
+    let mut refused = 0;
+    for _ in 0..60 {
+        for answer in join_all((0..50).map(|_| request.send())).await {
+            if answer.code() == Code::TooMany {
+                assert_eq!((answer.status, answer.retry_after), (429, Some(1)));
+                assert!(!answer.is_signed, "a refusal that could pass for the answer to another request");
+                return refused;
+            }
+            refused += 1;
+        }
+    }
+    panic!("one address may send as much nonsense as it likes");
+}
+
+async fn strangers_have_a_rate_and_leave_few_lines(kind: Kind) {
+    let world = World::new(kind).await;
+    let node = world.node("a", &[("server.trusted_proxies", "127.0.0.0/8")]).await;
+    let api = world.api();
+    let (app, other) = (api.make_app("retail", "orders").await, api.make_app("insurance", "orders").await);
+    let began = Instant::now();
+    let beat = empty_heartbeat(1, "nobody");
+    let of = |app: &App, address: &str| {
+        let request = Request::new(app, &node.url, "/openapi/executors/heartbeat", &beat);
+        request.with(|request| request.instead = vec![("x-forwarded-for", address.to_owned())])
+    };
+    let unknown = |address: &str| {
+        let long = "z".repeat(300);
+        of(&app, address).with(|request| (request.tenant, request.key) = (long.clone(), long))
+    };
+    let guess = |address: &str| of(&app, address).with(|request| request.secret = "guessed".into());
+
+    let mut sent = until_turned_away(&unknown("198.51.100.7")).await;
+    assert_eq!(of(&app, "198.51.100.7").send().await.code(), Code::RegisterAgain, "who signs rightly is heard");
+    assert_eq!(unknown("198.51.100.8").send().await.code(), Code::UnknownKey, "another address");
+    // Within a network of IPv6 everybody has as many addresses as he likes.
+    sent += until_turned_away(&unknown("2001:db8::1")).await;
+    assert_eq!(unknown("2001:db8::ffff").send().await.code(), Code::TooMany);
+    assert_eq!(unknown("2001:db8:0:1::1").send().await.code(), Code::UnknownKey, "another network");
+
+    sent += until_turned_away(&guess("198.51.100.9")).await;
+    assert_eq!(of(&other, "198.51.100.9").send().await.code(), Code::RegisterAgain, "another key, the same address");
+    assert_eq!(of(&app, "198.51.100.10").send().await.code(), Code::RegisterAgain, "the same key, another address");
+
+    let lines = || {
+        let log = node.process.log();
+        log.lines().filter(|line| line.contains("signed request refused")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let written = lines().len();
+    // Five at once from each of the five addresses, and one a second.
+    let most = 5 * (5 + 1 + usize::try_from(began.elapsed().as_secs()).unwrap());
+    assert!(written <= most && written > 0, "{written} lines about {sent} requests, in {:?}", began.elapsed());
+    await_until("a line tells how many were left out", 20, || async {
+        guess("198.51.100.9").send().await;
+        when(lines().iter().any(|line| line.contains("left_out=") && !line.contains("left_out=0")))
+    })
+    .await;
+    let log = lines().join("\n");
+    assert!(log.contains(&"z".repeat(64)) && !log.contains(&"z".repeat(65)), "texts of strangers are cut");
+    assert!(log.contains("2001:db8::1"), "lines name the whole address");
+    world.assert_no_errors();
+}
+
+/// A node that takes two requests a second: what it does not take comes later.
+async fn executors_that_are_told_to_wait_lose_nothing(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[("executors.requests_per_second", "2")]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    let executor = world.executor("e1", &app).await;
+    let task = api.make_task(&app, "by hand", "tick", json!({ "max_retries": 0 })).await;
+    let is_told_to_wait = || {
+        let log = executor.process.log();
+        log.lines().any(|line| line.contains("results.not_acknowledged") && line.contains("code 42900"))
+    };
+    let began = Instant::now();
+    let mut runs = Vec::new();
+    while runs.len() < 40 || !is_told_to_wait() {
+        assert!(began.elapsed() < Duration::from_secs(60), "nobody slows this executor down");
+        runs.push(api.run(task, None).await);
+    }
+    let rows = world.await_ends(&runs).await;
+    assert_all("ran once, and well", &rows, |row| row.status == Status::Succeeded && row.attempt == 1);
+    let (rows, starts) = world.end_well().await;
+    assert_eq!((rows.len(), starts.len()), (runs.len(), runs.len()));
 }
