@@ -3,7 +3,7 @@
 
 use crate::fixture::World;
 use carillon::domain::access::Place;
-use carillon::domain::{Origin, Reach, Reason, Run, Status};
+use carillon::domain::{Order, Origin, Reach, Reason, Run, Status};
 use carillon::store::{LogFilter, SqlStore};
 use carillon_tests::model::store::admin::new_task;
 use carillon_tests::tenants::make_app;
@@ -82,6 +82,10 @@ async fn every_filter_finds_its_rows_page_by_page(world: World, store: SqlStore)
             assert_eq!(ids.len(), found.len(), "a row twice: {filter:?} {reach:?}");
             assert_eq!(ids, wanted, "{filter:?} {reach:?}");
             assert!(found.windows(2).all(|pair| pair[0].fire_time >= pair[1].fire_time), "{filter:?} {reach:?}");
+            let oldest_first = LogFilter { order: Order::Oldest, ..filter.clone() };
+            let backwards: Vec<i64> = pages(&store, reach, &oldest_first).await.iter().rev().map(|run| run.id).collect();
+            let ids: Vec<i64> = found.iter().map(|run| run.id).collect();
+            assert_eq!(backwards, ids, "the other way: {filter:?} {reach:?}");
         }
     }
 }
@@ -100,13 +104,13 @@ fn fits(run: &Run, reach: &Reach, filter: &LogFilter) -> bool {
 }
 
 async fn pages(store: &SqlStore, reach: &Reach, filter: &LogFilter) -> Vec<Run> {
-    let (mut found, mut before) = (Vec::new(), None);
+    let (mut found, mut after) = (Vec::new(), None);
     loop {
-        let page = store.list_logs(reach, &LogFilter { before, ..filter.clone() }).await.unwrap();
+        let page = store.list_logs(reach, &LogFilter { after, ..filter.clone() }).await.unwrap();
         assert!(page.logs.len() as u64 <= filter.limit);
         found.extend(page.logs.into_iter().map(|log| log.handed.run));
-        before = page.next;
-        if before.is_none() {
+        after = page.next;
+        if after.is_none() {
             return found;
         }
     }
