@@ -46,7 +46,11 @@ fn operations() -> BTreeMap<String, Vec<String>> {
 fn tables() -> String {
     let mut operations = operations();
     let mut text = String::new();
-    for (word, says) in [("public", "Without a login"), ("signed_in", "With any login, about one's own account")] {
+    for (word, says) in [
+        ("public", "Without a login"),
+        ("signed_in", "With any login"),
+        ("session", "With a session, about one's own account"),
+    ] {
         let free = operations.remove(word).unwrap_or_default();
         writeln!(text, "{says} (`{word}`): {}.\n", free.join(", ")).unwrap();
     }
