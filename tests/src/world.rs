@@ -145,7 +145,7 @@ impl World {
         visits
     }
 
-    /// Waits until every node goes by the rules (quotas, limits, windows, calendars) that are there now.
+    /// Waits until every node goes by the rules (quotas, limits, windows, weights) that are there now.
     pub async fn await_rules(&self) {
         let version = self.database.number("SELECT version FROM rule_version").await;
         for url in self.node_urls() {

@@ -62,8 +62,8 @@ struct ThisNode {
     statements: u64,
     /// Its estimate of the database's clock, epoch ms.
     cluster_time: i64,
-    /// Of the rules (quotas, limits, maintenance windows, calendars) that it goes by; grows with each
-    /// change of one.
+    /// Of the rules (quotas, limits, maintenance windows, calendars, executors' weights) that it goes by;
+    /// grows with each change of one.
     rule_version: i64,
     /// The IANA time zone database that it goes by.
     time_zones: &'static str,

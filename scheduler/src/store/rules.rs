@@ -208,6 +208,7 @@ impl SqlStore {
              WHERE tenant_id = {1} AND app_id = {2} AND address = {3} AND revision = {8}",
         );
         let tx = self.begin(ACTION).await?;
+        self.bump_rules(&tx).await?;
         if rule.revision == 0 {
             let place = [id.into(), scope.tenant_id.into(), scope.app_id.into(), address.into(), now.into()];
             tx.execute(&insert, place).await?;
