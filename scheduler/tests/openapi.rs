@@ -41,7 +41,8 @@ const COUNTED: [&str; 2] = ["preview_task", "preview_schedule"];
 #[test]
 fn what_answers_a_page_has_a_cursor_and_a_bound() {
     let document: Value = serde_json::from_str(&carillon::api::openapi_json().unwrap()).unwrap();
-    let operations = document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
+    let operations =
+        document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
     let mut pages = 0;
     for operation in operations {
         let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"];

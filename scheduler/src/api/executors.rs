@@ -145,9 +145,8 @@ async fn outputs(api: &Api, executors: &[Arc<Executor>]) -> Result<Vec<ExecutorO
     let rules = api.store.executor_rules(&places).await?;
     let unsaid = ExecutorRule::default();
     let with_place = executors.iter().zip(&places);
-    let output = with_place.map(|(executor, place)| {
-        output(executor, names.get(&executor.app_id), rules.get(place).unwrap_or(&unsaid))
-    });
+    let output = with_place
+        .map(|(executor, place)| output(executor, names.get(&executor.app_id), rules.get(place).unwrap_or(&unsaid)));
     Ok(output.collect())
 }
 

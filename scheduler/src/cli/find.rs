@@ -28,8 +28,7 @@ pub async fn app(node: &Node, text: &str) -> anyhow::Result<String> {
     }
     let [tenant, name] = parts(text).with_context(|| format!("`{text}` is no app; its id or tenant/name is"))?;
     let ask = Ask::get(["apps"]).with("tenant", Some(tenant)).with("name", Some(name));
-    id_of(node, &format!("app `{text}`"), ask, |app| app["tenant"] == tenant && app["name"] == name)
-        .await
+    id_of(node, &format!("app `{text}`"), ask, |app| app["tenant"] == tenant && app["name"] == name).await
 }
 
 /// The id of the user of that name, or the id itself.
@@ -67,12 +66,7 @@ fn is_id(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-async fn id_of(
-    node: &Node,
-    what: &str,
-    ask: Ask,
-    is_it: impl Fn(&Value) -> bool,
-) -> anyhow::Result<String> {
+async fn id_of(node: &Node, what: &str, ask: Ask, is_it: impl Fn(&Value) -> bool) -> anyhow::Result<String> {
     let (items, _) = node.list(&ask, Some("after"), LOOKED_AT_MAX).await?;
     let found: Vec<_> = items.iter().filter(|item| is_it(item)).filter_map(|item| item["id"].as_str()).collect();
     match found[..] {

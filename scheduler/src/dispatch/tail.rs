@@ -75,7 +75,9 @@ pub enum NoPlace {
     #[error("you follow {TAILS_OF_USER_MAX} outputs at this node, which is the most; end one, or wait until one ends")]
     User,
     /// Of the tenant's runs too many are followed.
-    #[error("{TAILS_OF_TENANT_MAX} outputs of this tenant are followed at this node, which is the most; try again later, or at another node")]
+    #[error(
+        "{TAILS_OF_TENANT_MAX} outputs of this tenant are followed at this node, which is the most; try again later, or at another node"
+    )]
     Tenant,
     /// There are too many.
     #[error("{TAILS_MAX} outputs are followed at this node, which is the most; try again later, or at another node")]

@@ -135,10 +135,8 @@ impl SqlStore {
             if let Some(KeyPlace { created_at, id, .. }) = after.filter(|place| !place.is_valid) {
                 let (at, id) = (ended.push(*created_at), ended.push(id.as_str()));
                 // The first for the index: databases do not see it in what follows.
-                ended.text = format!(
-                    "{} AND created_at <= {{{at}}} AND (created_at < {{{at}}} OR id < {{{id}}})",
-                    ended.text
-                );
+                ended.text =
+                    format!("{} AND created_at <= {{{at}}} AND (created_at < {{{at}}} OR id < {{{id}}})", ended.text);
             }
             let ended = ended.finish(self, "ORDER BY created_at DESC, id DESC", rest);
             found.extend(self.query_raw(LIST, ended, key_view).await?);

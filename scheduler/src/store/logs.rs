@@ -269,7 +269,8 @@ impl SqlStore {
         let scan = self.scan(way, filter);
         let head = format!("SELECT l.{} FROM task_log l WHERE {}", columns.join(", l."), scan.text);
         let last = Conditions::new(head, scan.into_values());
-        let statement = last.finish_as(self, &format!("{} LIMIT 1 OFFSET {}", way.order_by(filter.order), SCAN_STEP - 1));
+        let statement =
+            last.finish_as(self, &format!("{} LIMIT 1 OFFSET {}", way.order_by(filter.order), SCAN_STEP - 1));
         let read = |row: &QueryResult| (0..columns.len()).map(|at| number(row, at, columns[at])).collect();
         Ok(self.query_raw("list task logs", statement, read).await?.into_iter().next())
     }

@@ -138,8 +138,7 @@ impl SqlStore {
         before: Option<i64>,
         limit: u64,
     ) -> Result<Vec<SessionView>> {
-        let head =
-            format!("SELECT {SESSION_COLUMNS} FROM session s WHERE s.user_id = {{1}} AND s.expires_at > {{2}}");
+        let head = format!("SELECT {SESSION_COLUMNS} FROM session s WHERE s.user_id = {{1}} AND s.expires_at > {{2}}");
         let mut wanted = Conditions::new(head, vec![user_id.into(), now.into()]);
         wanted.and("s.number < ", before);
         let statement = wanted.finish(self, "ORDER BY s.number DESC", limit);

@@ -88,7 +88,10 @@ async fn an_app_has_so_many_valid_keys_and_no_more(world: World, store: SqlStore
     assert_eq!((valid(&store).await.len(), refused.len()), (10, 5), "at once or one by one");
     let rotated = store.rotate_key(scope, &key("r"), WORDS, 60_000, now).await.unwrap_err();
     assert_eq!(rotated.kind(), StoreErrorKind::Conflict);
-    assert!(store.keys(scope, world.now, None, 50).await.unwrap().iter().all(|key| key.expires_at == 0), "nothing of it was done");
+    assert!(
+        store.keys(scope, world.now, None, 50).await.unwrap().iter().all(|key| key.expires_at == 0),
+        "nothing of it was done"
+    );
     let one = valid(&store).await.pop_first().unwrap();
     store.revoke_key(scope, &one, now).await.unwrap();
     store.rotate_key(scope, &key("r"), WORDS, 60_000, now).await.unwrap();
@@ -107,7 +110,10 @@ async fn another_tenants_keys_cannot_be_touched(world: World, store: SqlStore) {
         Scope { app_id: scope.app_id + 999, ..scope },
     ];
     for stranger in scopes {
-        assert!(store.keys(stranger, world.now, None, 50).await.unwrap().iter().all(|key| key.id != first.id), "{stranger:?}");
+        assert!(
+            store.keys(stranger, world.now, None, 50).await.unwrap().iter().all(|key| key.id != first.id),
+            "{stranger:?}"
+        );
         assert_eq!(store.revoke_key(stranger, &first.id, now).await.unwrap_err().kind(), StoreErrorKind::NotFound);
         let used = KeyUse { id: first.id.clone(), scope: stranger, at: now };
         store.note_key_uses(&[used]).await.unwrap();

@@ -120,7 +120,8 @@ async fn every_filter_finds_its_rows_page_by_page(world: World, store: SqlStore)
             assert_eq!(ids, wanted, "{filter:?} {reach:?}");
             assert!(found.windows(2).all(|pair| pair[0].fire_time >= pair[1].fire_time), "{filter:?} {reach:?}");
             let oldest_first = LogFilter { order: Order::Oldest, ..filter.clone() };
-            let backwards: Vec<i64> = pages(&store, reach, &oldest_first).await.iter().rev().map(|run| run.id).collect();
+            let backwards: Vec<i64> =
+                pages(&store, reach, &oldest_first).await.iter().rev().map(|run| run.id).collect();
             let ids: Vec<i64> = found.iter().map(|run| run.id).collect();
             assert_eq!(backwards, ids, "the other way: {filter:?} {reach:?}");
         }

@@ -82,7 +82,8 @@ async fn executors_keep_what_a_person_said_of_their_address(world: World, store:
     assert_eq!(seen().await, [(1, false, 9)]);
     let rule = |weight, disabled, revision| ExecutorRule { weight, disabled, note: "why".to_owned(), revision };
     let address = "http://10.0.0.1:1";
-    let set = async |rule: &ExecutorRule| store.set_executor_rule(world.id(), world.scope, address, rule, world.now).await;
+    let set =
+        async |rule: &ExecutorRule| store.set_executor_rule(world.id(), world.scope, address, rule, world.now).await;
     let place = (world.scope.tenant_id, world.scope.app_id, address.to_owned());
     let elsewhere = (world.scope.tenant_id + 1, world.scope.app_id, address.to_owned());
     let said = async || store.executor_rules(&[elsewhere.clone(), place.clone()]).await.unwrap();
@@ -233,8 +234,14 @@ async fn windows_and_calendars_come_page_by_page(world: World, store: SqlStore) 
     for number in 0..9 {
         let ends_at = now + number / 4; // the first four have ended, several end together
         let id = world.id();
-        let window =
-            MaintenanceWindow { id, tenant_id: tenant, starts_at: now - number, ends_at, action: WindowAction::Skip, note: String::new() };
+        let window = MaintenanceWindow {
+            id,
+            tenant_id: tenant,
+            starts_at: now - number,
+            ends_at,
+            action: WindowAction::Skip,
+            note: String::new(),
+        };
         store.add_window(&window, now).await.unwrap();
         assert_eq!(store.window(tenant, id).await.unwrap().as_ref(), Some(&window));
         assert_eq!(store.window(tenant + 1, id).await.unwrap(), None);

@@ -48,8 +48,7 @@ async fn fill(world: &World, admin: &Api, me: &Api) -> HashMap<&'static str, Str
         admin.expect(201, Method::POST, "/users", Some(&user)).await;
         admin.make_app(&format!("tenant-{number}"), "orders").await;
         admin.make_task(&app, &name, "tick", json!({ "started": false })).await;
-        let token =
-            json!({ "name": name, "permissions": ["tasks.read"], "expires_at": now_ms() + 3_600_000 });
+        let token = json!({ "name": name, "permissions": ["tasks.read"], "expires_at": now_ms() + 3_600_000 });
         me.expect(201, Method::POST, "/account/tokens", Some(&token)).await;
         if number > 0 {
             me.sign_in("ann", PASSWORD).await;
@@ -71,7 +70,9 @@ async fn pages(api: &Api, path: &str, cursor: &str, limit: usize) -> Vec<Value> 
         let page = api.get(&format!("{path}{sign}limit={limit}{place}")).await;
         let items = page["items"].as_array().unwrap();
         assert!(items.len() <= limit, "{path}: {page}");
-        found.extend(items.iter().map(|item| if item["id"].is_null() { item["name"].clone() } else { item["id"].clone() }));
+        found.extend(
+            items.iter().map(|item| if item["id"].is_null() { item["name"].clone() } else { item["id"].clone() }),
+        );
         let Some(next) = page["next"].as_str() else { return found };
         let next = next.replace('%', "%25").replace(' ', "%20").replace('&', "%26");
         place = format!("&{cursor}={next}");
@@ -122,7 +123,8 @@ async fn every_list_comes_page_by_page(kind: Kind) {
 
 /// Valid keys come first, though revoked ones are newer; a cursor that nobody was given is refused.
 async fn keys_and_cursors(api: &Api, keys: &str, windows: &str) {
-    let states: Vec<Value> = api.get(keys).await["items"].as_array().unwrap().iter().map(|key| key["state"].clone()).collect();
+    let states: Vec<Value> =
+        api.get(keys).await["items"].as_array().unwrap().iter().map(|key| key["state"].clone()).collect();
     let valid = states.iter().take_while(|state| **state == "valid").count();
     assert_eq!((valid, states.len()), (4, 1 + COUNT), "{states:?}");
     for wrong in ["x", "1-2", "2-1-ck", "1-x-ck"] {

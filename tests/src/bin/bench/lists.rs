@@ -85,7 +85,10 @@ fn questions(from: i64, span: i64) -> Vec<(&'static str, String)> {
         ("newest of the small tenant", format!("/task-logs?tenant=t{SMALL}")),
         ("oldest of the large tenant", format!("/task-logs?tenant=t{LARGE}&order=oldest")),
         ("a deep page of the large tenant", format!("/task-logs?tenant=t{LARGE}&before={middle}-1")),
-        ("a deep page of the large tenant, oldest first", format!("/task-logs?tenant=t{LARGE}&order=oldest&before={middle}-1")),
+        (
+            "a deep page of the large tenant, oldest first",
+            format!("/task-logs?tenant=t{LARGE}&order=oldest&before={middle}-1"),
+        ),
         ("a day of the small tenant", format!("/task-logs?tenant=t{SMALL}&from={from}&until={}", from + day)),
         ("failures of all tenants", "/task-logs?status=failed".to_owned()),
         ("failures of the large tenant", format!("/task-logs?tenant=t{LARGE}&status=failed")),
