@@ -129,16 +129,27 @@ impl SqlStore {
         self.execute("note the use of a session", &sql, [hash.into(), now.into(), expires_at.into()]).await.map(drop)
     }
 
-    /// A user's sessions, newest first.
-    pub async fn sessions_of(&self, user_id: i64, now: i64) -> Result<Vec<SessionView>> {
-        let sql = Sql::new(
-            self.backend,
-            &format!(
-                "SELECT {SESSION_COLUMNS} FROM session s WHERE s.user_id = {{1}} AND s.expires_at > {{2}} \
-                 ORDER BY s.created_at DESC LIMIT {SESSIONS_MAX}"
-            ),
-        );
-        self.query("list sessions", &sql, [user_id.into(), now.into()], |row| session(row, 0)).await
+    /// A user's sessions that are not over at `now` (cluster ms), newest first, before the one of
+    /// that number.
+    pub async fn sessions_of(
+        &self,
+        user_id: i64,
+        now: i64,
+        before: Option<i64>,
+        limit: u64,
+    ) -> Result<Vec<SessionView>> {
+        let head = format!("SELECT {SESSION_COLUMNS} FROM session s WHERE s.user_id = {{1}} AND s.expires_at > {{2}}");
+        let mut wanted = Conditions::new(head, vec![user_id.into(), now.into()]);
+        wanted.and("s.number < ", before);
+        let statement = wanted.finish(self, "ORDER BY s.number DESC", limit);
+        self.query_raw("list sessions", statement, |row| session(row, 0)).await
+    }
+
+    /// What a user calls the session of that hash by.
+    pub async fn session_number(&self, user_id: i64, hash: &str) -> Result<Option<i64>> {
+        let sql = Sql::new(self.backend, "SELECT number FROM session WHERE id = {1} AND user_id = {2}");
+        let found = self.query("find a session", &sql, [hash.into(), user_id.into()], |row| row.try_get_by_index(0));
+        Ok(found.await?.into_iter().next())
     }
 
     /// Ends one session of a user (`number`), or (`None`) all of them; answers how many.
