@@ -167,7 +167,7 @@ async fn refuse_calendars(
         let (tenant, calendar) = (entry.tenant.as_str(), entry.spec.calendar.as_str());
         let is_there = match known.get(&(tenant, calendar)) {
             Some(is_there) => *is_there,
-            None => !store.list_calendars(scope.tenant_id, Some(calendar)).await?.is_empty(),
+            None => store.calendar(scope.tenant_id, calendar).await?.is_some(),
         };
         known.insert((tenant, calendar), is_there);
         if !is_there {

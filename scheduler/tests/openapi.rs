@@ -34,3 +34,28 @@ fn everything_that_it_refers_to_is_there() {
     }
     assert!(count > 100, "{count} references");
 }
+
+/// They answer as many fires as `count` says.
+const COUNTED: [&str; 2] = ["preview_task", "preview_schedule"];
+
+#[test]
+fn what_answers_a_page_has_a_cursor_and_a_bound() {
+    let document: Value = serde_json::from_str(&carillon::api::openapi_json().unwrap()).unwrap();
+    let operations =
+        document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
+    let mut pages = 0;
+    for operation in operations {
+        let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"];
+        let id = operation["operationId"].as_str().unwrap();
+        if !schema.as_str().is_some_and(|name| name.ends_with("Page")) || COUNTED.contains(&id) {
+            continue;
+        }
+        pages += 1;
+        let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+        let find = |name: &str| parameters.iter().find(|parameter| parameter["name"] == name);
+        assert!(find("after").or_else(|| find("before")).is_some(), "{id} has no cursor");
+        let limit = &find("limit").unwrap_or_else(|| panic!("{id} has no limit"))["schema"];
+        assert_eq!((&limit["minimum"], &limit["maximum"]), (&1.into(), &500.into()), "{id}");
+    }
+    assert!(pages > 15, "{pages} lists");
+}

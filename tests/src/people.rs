@@ -49,7 +49,7 @@ impl Api {
 
     /// The id of a role by its name.
     pub async fn role(&self, name: &str) -> String {
-        let roles = self.get("/roles").await;
+        let roles = self.get("/roles?limit=500").await;
         let found = roles["items"].as_array().into_iter().flatten().find(|role| role["name"] == name);
         let id = found.and_then(|role| role["id"].as_str());
         id.unwrap_or_else(|| panic!("no role `{name}` in {roles}")).to_owned()

@@ -145,6 +145,19 @@ impl World {
         visits
     }
 
+    /// Waits until every node goes by the rules (quotas, limits, windows, weights) that are there now.
+    pub async fn await_rules(&self) {
+        let version = self.database.number("SELECT version FROM rule_version").await;
+        for url in self.node_urls() {
+            let api = Api::new(&url);
+            await_until(&format!("the node at {url} goes by the rules of now"), 30, || async {
+                let known = api.get("/nodes").await["this"]["rule_version"].as_i64();
+                when(known.is_some_and(|known| known >= version))
+            })
+            .await;
+        }
+    }
+
     /// Waits until `count` runs of `task` are inside a handler; those.
     pub async fn await_inside(&self, task: i64, count: usize) -> Vec<Visit> {
         await_until(&format!("{count} runs of task {task} are inside"), 60, || async {

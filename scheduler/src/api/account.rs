@@ -2,10 +2,10 @@
 
 use super::client_address::client_address;
 use super::guard::SESSION_COOKIE;
-use super::input::{Page, parse_id};
+use super::input::{AfterQuery, BeforeQuery, Page, Query, limit, parse_id, parse_optional_id};
 use super::operation::{Needs, Operation, delete, get, post, put};
 use super::problem::Problem;
-use super::tokens::{CreatedToken, NewTokenInput, TokenOutput, create_token};
+use super::tokens::{CreatedToken, NewTokenInput, TokenOutput, create_token, page_of};
 use super::users::{find_by_id, target};
 use super::{Api, body};
 use crate::auth::{Caller, SignedIn, Visit, check_password, csrf_of};
@@ -22,7 +22,7 @@ use utoipa::ToSchema;
 
 /// What can be done.
 pub fn operations() -> Vec<Operation> {
-    use Needs::{Anybody, Nothing};
+    use Needs::{Anybody, Nothing, Session};
     vec![
         post("/login", "sign_in", Nothing, "Sign in with name and password")
             .says("Begins a new session; its token is in the cookie, and (for programs) in the answer.")
@@ -37,20 +37,22 @@ pub fn operations() -> Vec<Operation> {
             .body::<PasswordChange>()
             .answers_nothing("It is changed")
             .to(change_password),
-        get("/account/sessions", "list_sessions", Anybody, "My sessions, newest first")
-            .answers_page::<SessionOutput>("The sessions")
+        get("/account/sessions", "list_sessions", Session, "My sessions, newest first")
+            .query::<BeforeQuery>()
+            .answers_page::<SessionOutput>("A page of sessions")
             .to(list_sessions),
-        delete("/account/sessions/{id}", "end_session", Anybody, "End a session of mine")
+        delete("/account/sessions/{id}", "end_session", Session, "End a session of mine")
             .answers_nothing("It has ended")
             .to(end_session),
-        get("/account/tokens", "list_my_tokens", Anybody, "My API tokens")
-            .answers_page::<TokenOutput>("The tokens")
+        get("/account/tokens", "list_my_tokens", Session, "My API tokens, by id")
+            .query::<AfterQuery>()
+            .answers_page::<TokenOutput>("A page of tokens")
             .to(list_tokens),
-        post("/account/tokens", "create_my_token", Anybody, "Create an API token; it is shown once")
+        post("/account/tokens", "create_my_token", Session, "Create an API token; it is shown once")
             .body::<NewTokenInput>()
             .answers::<CreatedToken>(201, "The token")
             .to(create_token),
-        delete("/account/tokens/{id}", "revoke_my_token", Anybody, "Revoke an API token of mine")
+        delete("/account/tokens/{id}", "revoke_my_token", Session, "Revoke an API token of mine")
             .answers_nothing("It is void")
             .to(revoke_token),
     ]
@@ -133,7 +135,7 @@ async fn sign_out(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, P
     let Some(session) = &caller.session else {
         return Err(Problem::conflict("this is no session; revoke the token instead"));
     };
-    if let Some(number) = number_of(&api, &caller, session).await? {
+    if let Some(number) = api.store.session_number(caller.actor.id, session).await? {
         let store = api.store.noting(vec![own_note(&api, &caller, "sign_out")]);
         store.end_sessions(caller.actor.id, Some(number)).await?;
     }
@@ -147,11 +149,6 @@ pub fn own_note(api: &Api, caller: &Caller, action: &'static str) -> AuditNote {
     let Actor { id, name, .. } = &caller.actor;
     let target = Target { kind: "user", id: id.to_string(), name: name.clone() };
     api.note(caller, action, caller.home_id, target, (None, None))
-}
-
-async fn number_of(api: &Api, caller: &Caller, hash: &str) -> Result<Option<i64>, Problem> {
-    let sessions = api.store.sessions_of(caller.actor.id, api.engine.clock.now_ms()).await?;
-    Ok(sessions.iter().find(|session| session.hash == hash).map(|session| session.number))
 }
 
 /// What is granted in one place.
@@ -306,8 +303,15 @@ struct SessionOutput {
     agent: String,
 }
 
-async fn list_sessions(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, Problem> {
-    let sessions = api.store.sessions_of(caller.actor.id, api.engine.clock.now_ms()).await?;
+async fn list_sessions(
+    api: web::Data<Api>,
+    caller: Caller,
+    query: Query<BeforeQuery>,
+) -> Result<HttpResponse, Problem> {
+    let BeforeQuery { before, limit: wanted } = query.0;
+    let limit = limit(wanted)?;
+    let before = parse_optional_id("before", before.as_ref())?;
+    let sessions = api.store.sessions_of(caller.actor.id, api.engine.clock.now_ms(), before, limit).await?;
     let output = |session: SessionView| SessionOutput {
         id: session.number.to_string(),
         current: caller.session.as_ref() == Some(&session.hash),
@@ -317,7 +321,8 @@ async fn list_sessions(api: web::Data<Api>, caller: Caller) -> Result<HttpRespon
         address: session.address,
         agent: session.agent,
     };
-    Ok(HttpResponse::Ok().json(Page::whole(sessions.into_iter().map(output).collect())))
+    let items = sessions.into_iter().map(output).collect();
+    Ok(HttpResponse::Ok().json(Page::new(items, limit, |session: &SessionOutput| session.id.clone())))
 }
 
 async fn end_session(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
@@ -329,10 +334,13 @@ async fn end_session(api: web::Data<Api>, caller: Caller, id: web::Path<String>)
     Ok(HttpResponse::NoContent().finish())
 }
 
-async fn list_tokens(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, Problem> {
+async fn list_tokens(api: web::Data<Api>, caller: Caller, query: Query<AfterQuery>) -> Result<HttpResponse, Problem> {
+    let AfterQuery { after, limit: wanted } = query.0;
+    let limit = limit(wanted)?;
+    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
     let user = me(&api, &caller).await?;
-    let tokens = api.store.list_tokens(&Reach::All, Some(user.id), 0, 1_000).await?;
-    Ok(HttpResponse::Ok().json(Page::whole(tokens.into_iter().map(TokenOutput::from).collect())))
+    let tokens = api.store.list_tokens(&Reach::All, Some(user.id), after, limit).await?;
+    Ok(HttpResponse::Ok().json(page_of(tokens, limit)))
 }
 
 async fn revoke_token(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {

@@ -1,6 +1,6 @@
 //! Calendars of tenants. A new version counts for every task that names the calendar, at once.
 
-use super::input::{Page, Query, etag, if_match, refuse_stale};
+use super::input::{AfterQuery, Page, Query, etag, if_match, limit, refuse_stale};
 use super::operation::{self, Operation, delete, get};
 use super::problem::Problem;
 use super::{Api, body};
@@ -22,7 +22,8 @@ pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
         get("/calendars/{tenant}", "list_calendars", P::CalendarsRead, "A tenant's calendars, by name")
-            .answers_page::<CalendarOutput>("The calendars")
+            .query::<AfterQuery>()
+            .answers_page::<CalendarOutput>("A page of calendars")
             .to(list),
         get("/calendars/{tenant}/{name}", "show_calendar", P::CalendarsRead, "A calendar, or an earlier version of it")
             .query::<Wanted>()
@@ -78,10 +79,18 @@ impl From<CalendarView> for CalendarOutput {
     }
 }
 
-async fn list(api: web::Data<Api>, caller: Caller, tenant: web::Path<String>) -> Result<HttpResponse, Problem> {
+async fn list(
+    api: web::Data<Api>,
+    caller: Caller,
+    tenant: web::Path<String>,
+    query: Query<AfterQuery>,
+) -> Result<HttpResponse, Problem> {
+    let AfterQuery { after, limit: wanted } = query.0;
+    let limit = limit(wanted)?;
     let tenant = api.tenant(&caller, Permission::CalendarsRead, &tenant).await?;
-    let calendars = api.store.list_calendars(tenant.id, None).await?;
-    Ok(HttpResponse::Ok().json(Page::whole(calendars.into_iter().map(CalendarOutput::from).collect())))
+    let calendars = api.store.list_calendars(tenant.id, &after.unwrap_or_default(), limit).await?;
+    let items = calendars.into_iter().map(CalendarOutput::from).collect();
+    Ok(HttpResponse::Ok().json(Page::new(items, limit, |calendar: &CalendarOutput| calendar.name.clone())))
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -101,7 +110,7 @@ async fn show(
     let tenant = api.tenant(&caller, Permission::CalendarsRead, &tenant).await?;
     let found = match wanted.0.version {
         Some(version) => api.store.calendar_version(tenant.id, &name, version).await?,
-        None => api.store.list_calendars(tenant.id, Some(&name)).await?.into_iter().next(),
+        None => api.store.calendar(tenant.id, &name).await?,
     };
     let calendar =
         found.ok_or_else(|| Problem::not_found(format!("there is no calendar `{name}` (of that version)")))?;
@@ -126,15 +135,14 @@ async fn put(
         return Err(Problem::fields(refused));
     }
     let tenant = api.whole_tenant(&caller, Permission::CalendarsEdit, &tenant).await?.id;
-    let before = api.store.list_calendars(tenant, Some(&name)).await?.into_iter().next();
+    let before = api.store.calendar(tenant, &name).await?;
     let current = before.as_ref().map_or(0, |calendar| calendar.version);
-    let wanted = if_match(&request)?;
-    refuse_stale(wanted, current)?;
+    refuse_stale(if_match(&request)?, current)?;
     let change = (before.map(|calendar| audited(&calendar.spec)), Some(audited(&spec)));
     let note = api.note(&caller, "put_calendar", tenant, target(&name), change);
     let now = api.engine.clock.now_ms();
     let store = api.store.noting(vec![note]);
-    let version = store.put_calendar(api.engine.ids.next(now), tenant, &name, &spec, wanted, now).await?;
+    let version = store.put_calendar(api.engine.ids.next(now), tenant, &name, &spec, current, now).await?;
     let tasks = redefine_tasks(&api, tenant, &name).await?;
     let calendar = CalendarOutput { name, version, updated_at: now, spec };
     Ok(HttpResponse::Ok().insert_header(etag(version)).json(PutCalendar { calendar, tasks }))
@@ -174,7 +182,7 @@ async fn remove(
 ) -> Result<HttpResponse, Problem> {
     let (tenant, name) = path.into_inner();
     let tenant = api.whole_tenant(&caller, Permission::CalendarsDelete, &tenant).await?.id;
-    let before = api.store.list_calendars(tenant, Some(&name)).await?.into_iter().next();
+    let before = api.store.calendar(tenant, &name).await?;
     let change = (before.map(|calendar| audited(&calendar.spec)), None);
     let note = api.note(&caller, "delete_calendar", tenant, target(&name), change);
     api.store.noting(vec![note]).delete_calendar(tenant, &name).await?;

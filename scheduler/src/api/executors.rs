@@ -1,20 +1,23 @@
 //! Executors that are online, and what people say of them.
 
-use super::input::{Page, Query, parse_id};
+use super::input::{Page, Query, etag, if_match, limit, parse_id, parse_optional_id, refuse_stale};
 use super::operation::{Operation, get, put};
 use super::problem::Problem;
 use super::{Api, body};
 use crate::auth::Caller;
-use crate::domain::access::Reach;
 use crate::domain::audit::Target;
 use crate::domain::executor::{Executor, WEIGHT_MAX};
 use crate::domain::{FieldError, Permission};
-use crate::store::{AppFilter, ExecutorRule, Scope};
-use actix_web::{HttpResponse, web};
+use crate::store::{ExecutorPlace, ExecutorRule, Scope};
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, HashMap};
+use serde_json::json;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
+
+/// Longest note, characters.
+const NOTE_CHARS_MAX: usize = 1_000;
 
 /// What can be done.
 pub fn operations() -> Vec<Operation> {
@@ -22,13 +25,14 @@ pub fn operations() -> Vec<Operation> {
     vec![
         get("/executors", "list_executors", P::ExecutorsRead, "Executors that are online, by id")
             .query::<ExecutorQuery>()
-            .answers_page::<ExecutorOutput>("The executors")
+            .answers_page::<ExecutorOutput>("A page of executors")
             .to(list),
         get("/executors/{id}", "show_executor", P::ExecutorsRead, "An executor that is online")
             .answers::<ExecutorOutput>(200, "The executor")
             .to(show),
         put("/executors/{id}", "edit_executor", P::ExecutorsEdit, "Disable or weigh an executor")
             .says("It holds for its address: a new process there inherits it. What is not named stays as it is.")
+            .if_match()
             .body::<ExecutorInput>()
             .answers::<ExecutorOutput>(200, "The executor")
             .to(edit),
@@ -42,6 +46,11 @@ struct ExecutorQuery {
     tenant: Option<String>,
     /// Only of the app of this name.
     app: Option<String>,
+    /// `next` of the page before.
+    after: Option<String>,
+    /// Items in the page, 1 to 500.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<u64>,
 }
 
 /// What can be said of an executor.
@@ -58,7 +67,7 @@ struct ExecutorInput {
     /// Why.
     #[serde(default)]
     #[schema(max_length = 1000)]
-    note: String,
+    note: Option<String>,
 }
 
 /// An executor.
@@ -89,6 +98,10 @@ struct ExecutorOutput {
     disabled: bool,
     /// Share of the runs compared with the others'.
     weight: i32,
+    /// Why, as a person said.
+    note: String,
+    /// Of what people said of it; grows with every change.
+    revision: i64,
     /// Runs at once at most.
     capacity: i32,
     /// Runs accepted and not started.
@@ -97,10 +110,9 @@ struct ExecutorOutput {
     running: i32,
 }
 
-type Names = HashMap<i64, (String, String)>;
-
-fn output(executor: &Executor, names: &Names) -> ExecutorOutput {
-    let (tenant, app) = names.get(&executor.app_id).cloned().unwrap_or_default();
+fn output(executor: &Executor, name: Option<&(String, String)>, rule: &ExecutorRule) -> ExecutorOutput {
+    let (tenant, app) = name.cloned().unwrap_or_default();
+    let ExecutorRule { weight, disabled, note, revision } = rule.clone();
     ExecutorOutput {
         id: executor.id.to_string(),
         tenant_id: executor.tenant_id.to_string(),
@@ -112,40 +124,72 @@ fn output(executor: &Executor, names: &Names) -> ExecutorOutput {
         handlers: executor.handlers.iter().cloned().collect(),
         heartbeat_at: executor.heartbeat_at,
         draining: executor.draining,
-        disabled: executor.disabled,
-        weight: executor.weight,
+        disabled,
+        weight,
+        note,
+        revision,
         capacity: executor.capacity,
         held: executor.held,
         running: executor.running,
     }
 }
 
-/// Names of tenant and app by the app's id.
-async fn names(api: &Api, reach: &Reach) -> Result<Names, Problem> {
-    let filter = AppFilter { limit: 10_000, ..AppFilter::default() };
-    let apps = api.store.list_apps(reach, &filter).await?;
-    Ok(apps.into_iter().map(|app| (app.id, (app.tenant, app.name))).collect())
+fn place(executor: &Executor) -> ExecutorPlace {
+    (executor.tenant_id, executor.app_id, executor.address.clone())
+}
+
+/// With their names, and what people say of them now: a node knows of that a second later.
+async fn outputs(api: &Api, executors: &[Arc<Executor>]) -> Result<Vec<ExecutorOutput>, Problem> {
+    let names = api.store.app_names(&apps_of(executors)).await?;
+    let places: Vec<ExecutorPlace> = executors.iter().map(|executor| place(executor)).collect();
+    let rules = api.store.executor_rules(&places).await?;
+    let unsaid = ExecutorRule::default();
+    let with_place = executors.iter().zip(&places);
+    let output = with_place
+        .map(|(executor, place)| output(executor, names.get(&executor.app_id), rules.get(place).unwrap_or(&unsaid)));
+    Ok(output.collect())
+}
+
+fn apps_of(executors: &[Arc<Executor>]) -> Vec<i64> {
+    executors.iter().map(|executor| executor.app_id).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<ExecutorQuery>) -> Result<HttpResponse, Problem> {
+    let ExecutorQuery { tenant, app, after, limit: wanted } = query.0;
+    let limit = limit(wanted)?;
+    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
     let reach = caller.reach(Permission::ExecutorsRead);
-    let names = names(&api, &reach).await?;
-    let ExecutorQuery { tenant, app } = query.0;
-    let mut online: Vec<_> = api.engine.registry.ids();
-    online.sort_unstable();
-    let found = online.iter().filter_map(|id| api.engine.registry.find(*id));
-    let items = found
-        .filter(|executor| reach.has(executor.tenant_id, executor.app_id))
-        .map(|executor| output(&executor, &names))
-        .filter(|executor| tenant.as_ref().is_none_or(|tenant| *tenant == executor.tenant))
-        .filter(|executor| app.as_ref().is_none_or(|app| *app == executor.app));
-    Ok(HttpResponse::Ok().json(Page::whole(items.collect())))
+    let mut online = api.engine.registry.everyone();
+    online.retain(|executor| executor.id > after && reach.has(executor.tenant_id, executor.app_id));
+    if let Some(tenant) = tenant {
+        let found = api.store.list_tenants(&reach, Some(&tenant), "", 1).await?.pop();
+        online.retain(|executor| found.as_ref().is_some_and(|tenant| tenant.id == executor.tenant_id));
+    }
+    if let Some(app) = app {
+        let names = api.store.app_names(&apps_of(&online)).await?;
+        online.retain(|executor| names.get(&executor.app_id).is_some_and(|(_, name)| *name == app));
+    }
+    online.sort_unstable_by_key(|executor| executor.id);
+    online.truncate(limit as usize);
+    let items = outputs(&api, &online).await?;
+    Ok(HttpResponse::Ok().json(Page::new(items, limit, |executor: &ExecutorOutput| executor.id.clone())))
 }
 
 async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let executor = find(&api, &caller, Permission::ExecutorsRead, &id)?;
-    let names = names(&api, &Reach::All).await?;
-    Ok(HttpResponse::Ok().json(output(&executor, &names)))
+    answer(&api, &executor, &rule(&api, &executor).await?).await
+}
+
+/// What people say of it.
+async fn rule(api: &Api, executor: &Executor) -> Result<ExecutorRule, Problem> {
+    let place = place(executor);
+    Ok(api.store.executor_rules(std::slice::from_ref(&place)).await?.remove(&place).unwrap_or_default())
+}
+
+async fn answer(api: &Api, executor: &Executor, rule: &ExecutorRule) -> Result<HttpResponse, Problem> {
+    let names = api.store.app_names(&[executor.app_id]).await?;
+    let output = output(executor, names.get(&executor.app_id), rule);
+    Ok(HttpResponse::Ok().insert_header(etag(rule.revision)).json(output))
 }
 
 fn find(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<Arc<Executor>, Problem> {
@@ -159,34 +203,38 @@ async fn edit(
     api: web::Data<Api>,
     caller: Caller,
     id: web::Path<String>,
+    request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let input: ExecutorInput = body::json(payload).await?;
+    let ExecutorInput { disabled, weight, note } = body::json(payload).await?;
     let executor = find(&api, &caller, Permission::ExecutorsEdit, &id)?;
-    let rule = ExecutorRule {
-        weight: input.weight.unwrap_or(executor.weight),
-        disabled: input.disabled.unwrap_or(executor.disabled),
-        note: input.note,
+    // As it is stored, not as this node knows it: what is not named must stay as somebody else has just set it.
+    let before = rule(&api, &executor).await?;
+    refuse_stale(if_match(&request)?, before.revision)?;
+    let after = ExecutorRule {
+        weight: weight.unwrap_or(before.weight),
+        disabled: disabled.unwrap_or(before.disabled),
+        note: note.unwrap_or_else(|| before.note.clone()),
+        revision: before.revision,
     };
-    if !(0..=WEIGHT_MAX).contains(&rule.weight) {
+    if !(0..=WEIGHT_MAX).contains(&after.weight) {
         return Err(FieldError::new("weight", "0 (takes nothing) to 100 are allowed").into());
     }
-    if rule.note.chars().count() > 1_000 {
+    if after.note.chars().count() > NOTE_CHARS_MAX {
         return Err(FieldError::new("note", "at most 1000 characters are allowed").into());
     }
     let scope = Scope { tenant_id: executor.tenant_id, app_id: executor.app_id };
+    let address = &executor.address;
     let now = api.engine.clock.now_ms();
-    let say = |weight: i32, disabled: bool, note: &str| {
-        Some(serde_json::json!({ "weight": weight, "disabled": disabled, "note": note }).to_string())
-    };
-    let change = (say(executor.weight, executor.disabled, ""), say(rule.weight, rule.disabled, &rule.note));
-    let target = Target { kind: "executor", id: executor.address.clone(), name: executor.address.clone() };
-    let note = api.note(&caller, "edit_executor", scope.tenant_id, target, change);
+    let target = Target { kind: "executor", id: address.clone(), name: address.clone() };
+    let note = api.note(&caller, "edit_executor", scope.tenant_id, target, (audited(&before), audited(&after)));
     let store = api.store.noting(vec![note]);
-    store.set_executor_rule(api.engine.ids.next(now), scope, &executor.address, &rule, now).await?;
+    store.set_executor_rule(api.engine.ids.next(now), scope, address, &after, now).await?;
     api.engine.look().await?;
-    let names = names(&api, &Reach::All).await?;
-    let mut answer = output(&executor, &names);
-    (answer.weight, answer.disabled) = (rule.weight, rule.disabled);
-    Ok(HttpResponse::Ok().json(answer))
+    answer(&api, &executor, &ExecutorRule { revision: after.revision + 1, ..after }).await
+}
+
+fn audited(rule: &ExecutorRule) -> Option<String> {
+    let ExecutorRule { weight, disabled, note, .. } = rule;
+    Some(json!({ "weight": weight, "disabled": disabled, "note": note }).to_string())
 }

@@ -5,10 +5,11 @@ use crate::domain::FieldError;
 use actix_web::dev::Payload;
 use actix_web::http::header;
 use actix_web::{FromRequest, HttpRequest, web};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::future::{Ready, ready};
-use utoipa::ToSchema;
+use std::ops::RangeInclusive;
+use utoipa::{IntoParams, ToSchema};
 
 /// Items in one page at most.
 pub const PAGE_MAX: u64 = 500;
@@ -45,10 +46,32 @@ impl<T: ToSchema> Page<T> {
         Self { items, next }
     }
 
-    /// Everything there is.
+    /// As many as were asked for; nothing follows.
     pub fn whole(items: Vec<T>) -> Self {
         Self { items, next: None }
     }
+}
+
+/// How much of a list is wanted, of one that goes by ids and has no filters.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct AfterQuery {
+    /// `next` of the page before.
+    pub after: Option<String>,
+    /// Items in the page, 1 to 500.
+    #[param(minimum = 1, maximum = 500)]
+    pub limit: Option<u64>,
+}
+
+/// The same of a list whose newest come first.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct BeforeQuery {
+    /// `next` of the page before.
+    pub before: Option<String>,
+    /// Items in the page, 1 to 500.
+    #[param(minimum = 1, maximum = 500)]
+    pub limit: Option<u64>,
 }
 
 /// The size of a page. One of no items, or of too many, is a slip that is better told than mended in
@@ -69,6 +92,18 @@ pub fn parse_id(field: &str, text: &str) -> Result<i64, Problem> {
 /// An id out of a query that may lack it.
 pub fn parse_optional_id(field: &str, text: Option<&String>) -> Result<Option<i64>, Problem> {
     text.map(|text| parse_id(field, text)).transpose()
+}
+
+/// A place in a list that goes by several numbers, as the page before gave it.
+pub fn parse_place(field: &str, text: &str, numbers: RangeInclusive<usize>) -> Result<Vec<i64>, Problem> {
+    let place: Result<Vec<i64>, _> = text.split('-').map(str::parse).collect();
+    let place = place.ok().filter(|place| numbers.contains(&place.len()));
+    place.ok_or_else(|| no_place(field))
+}
+
+/// What is no place in a list.
+pub fn no_place(field: &str) -> Problem {
+    Problem::invalid(format!("{field}: use the `next` of the page before"))
 }
 
 /// The revision that `If-Match` names; none when the caller does not care.

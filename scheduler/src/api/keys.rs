@@ -1,14 +1,14 @@
 //! Keys of an app's executors. A secret is in the answer that creates the key, and nowhere else.
 
 use super::apps::find as find_app;
-use super::input::Page;
+use super::input::{AfterQuery, Page, Query, limit, no_place};
 use super::operation::{Operation, delete, get, post};
 use super::problem::Problem;
 use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::{FieldError, Permission};
-use crate::store::{AppView, KeyView, KeyWords, Scope};
+use crate::store::{AppView, KeyPlace, KeyView, KeyWords, Scope};
 use actix_web::{HttpResponse, web};
 use carillon_protocol::sign::{Key, random_hex};
 use serde::{Deserialize, Serialize};
@@ -28,8 +28,9 @@ const NOTE_CHARS_MAX: usize = 160;
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
-        get("/apps/{id}/keys", "list_keys", P::KeysRead, "The newest 100 keys of an app's executors, without secrets")
-            .answers_page::<KeyOutput>("The keys, the newest first")
+        get("/apps/{id}/keys", "list_keys", P::KeysRead, "Keys of an app's executors, without secrets")
+            .query::<AfterQuery>()
+            .answers_page::<KeyOutput>("A page of keys: those that are valid, then the others, each the newest first")
             .to(list),
         post("/apps/{id}/keys", "create_key", P::KeysCreate, "Create a key beside those that there are")
             .says("The secret is in this answer and never shown again. An app has at most ten valid keys.")
@@ -122,10 +123,10 @@ struct KeyOutput {
 impl KeyOutput {
     fn of(key: KeyView, now: i64) -> Self {
         let instant = |at: i64| (at != 0).then_some(at);
-        let state = match &key {
-            KeyView { revoked_at, .. } if *revoked_at != 0 => "revoked",
-            KeyView { expires_at, .. } if *expires_at != 0 && *expires_at <= now => "expired",
-            _ => "valid",
+        let state = match key.revoked_at {
+            0 if key.is_valid(now) => "valid",
+            0 => "expired",
+            _ => "revoked",
         };
         Self {
             id: key.id,
@@ -140,12 +141,35 @@ impl KeyOutput {
     }
 }
 
-async fn list(api: web::Data<Api>, caller: Caller, app: web::Path<String>) -> Result<HttpResponse, Problem> {
+async fn list(
+    api: web::Data<Api>,
+    caller: Caller,
+    app: web::Path<String>,
+    query: Query<AfterQuery>,
+) -> Result<HttpResponse, Problem> {
+    let AfterQuery { after, limit: wanted } = query.0;
+    let limit = limit(wanted)?;
+    let after = after.map(|place| read_place(&place)).transpose()?;
     let app = find_app(&api, &caller, Permission::KeysRead, &app).await?;
     let now = api.engine.clock.now_ms();
-    let keys = api.store.keys(scope(&app)).await?;
+    let keys = api.store.keys(scope(&app), now, after.as_ref(), limit).await?;
+    let next = keys.last().filter(|_| keys.len() as u64 == limit).map(|key| place_text(&key.place(now)));
     let items = keys.into_iter().map(|key| KeyOutput::of(key, now)).collect();
-    Ok(HttpResponse::Ok().json(Page::whole(items)))
+    Ok(HttpResponse::Ok().json(Page { items, next }))
+}
+
+fn place_text(place: &KeyPlace) -> String {
+    format!("{}-{}-{}", u8::from(place.is_valid), place.created_at, place.id)
+}
+
+fn read_place(text: &str) -> Result<KeyPlace, Problem> {
+    let parts: Vec<&str> = text.splitn(3, '-').collect();
+    match (&parts[..], parts.get(1).and_then(|at| at.parse().ok())) {
+        ([valid @ ("0" | "1"), _, id], Some(created_at)) => {
+            Ok(KeyPlace { is_valid: *valid == "1", created_at, id: (*id).to_owned() })
+        }
+        _ => Err(no_place("after")),
+    }
 }
 
 async fn create(

@@ -7,7 +7,7 @@ use super::logs::find;
 use super::operation::{Operation, get};
 use super::problem::Problem;
 use crate::auth::Caller;
-use crate::dispatch::{Reading, RunSource, TailEvent, Wanted, follow};
+use crate::dispatch::{Follower, NoPlace, Reading, RunSource, TailEvent, Wanted, follow};
 use crate::domain::{FieldError, Permission, Reach};
 use crate::store::SqlStore;
 use actix_web::web::Bytes;
@@ -49,7 +49,7 @@ pub fn operations() -> Vec<Operation> {
             )
             .query::<StreamQuery>()
             .header(LAST_EVENT, "The id of the last event that was received: `attempt-offset`; it wins over the query")
-            .answers_as(200, "text/event-stream", "The events")
+            .answers_events("The events")
             .to(stream),
     ]
 }
@@ -155,7 +155,8 @@ async fn stream(
         None => (checked(attempt)?, offset.unwrap_or(0)),
     };
     let log = find(&api, &caller, Permission::TaskLogsOutput, &id).await?;
-    let place = api.tails.enter().ok_or_else(|| Problem::too_many(PLACE_WAIT))?;
+    let by = Follower { user_id: caller.actor.id, tenant_id: log.handed.run.tenant_id };
+    let place = api.tails.enter(by).map_err(no_place)?;
     let source = source(&api.store, caller.reach(Permission::TaskLogsOutput), log.handed.run.id);
     let events = follow(api.engine.output.clone(), place, log.handed.run, source, start);
     let first = Bytes::from(format!("retry: {RETRY_MS}\n\n"));
@@ -166,6 +167,13 @@ async fn stream(
         // A proxy that gathers what comes would make the stream a page.
         .insert_header(("x-accel-buffering", "no"))
         .streaming(bytes))
+}
+
+fn no_place(why: NoPlace) -> Problem {
+    match why {
+        NoPlace::Stops => Problem::unavailable(why.to_string()),
+        NoPlace::User | NoPlace::Tenant | NoPlace::Node => Problem::no_room(PLACE_WAIT, why.to_string()),
+    }
 }
 
 /// Reads the row of a run again, within the caller's reach.

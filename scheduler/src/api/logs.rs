@@ -1,13 +1,13 @@
 //! Task logs.
 
 use super::Api;
-use super::input::{Page, Query, limit, parse_id, parse_optional_id};
+use super::input::{Page, Query, limit, parse_id, parse_optional_id, parse_place};
 use super::operation::{Operation, get, post};
 use super::problem::Problem;
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::reason::REASONS;
-use crate::domain::{Origin, Permission, Reason, Status};
+use crate::domain::{Order, Origin, Permission, Reason, Status};
 use crate::store::{Change, HandStore, LogFilter, LogPage, LogView};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
-        get("/task-logs", "list_task_logs", P::TaskLogsRead, "Task logs, newest first")
+        get("/task-logs", "list_task_logs", P::TaskLogsRead, "Task logs, newest first, or oldest first")
             .says(
                 "A page that is not full, and yet has a `next`, ends where the node stopped looking: go on from there.",
             )
@@ -58,7 +58,10 @@ struct LogQuery {
     from: Option<i64>,
     /// Before this fire time, epoch ms.
     until: Option<i64>,
-    /// `next` of the page before.
+    /// Which come first, by fire time (or due time); `newest` when absent.
+    #[param(inline)]
+    order: Option<Order>,
+    /// `next` of the page before, in the same order.
     before: Option<String>,
     /// Items in the page, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
@@ -136,8 +139,21 @@ pub struct TaskLog {
 }
 
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<LogQuery>) -> Result<HttpResponse, Problem> {
-    let LogQuery { tenant, app, task, parent, executor, status, reason, origin, from, until, before, limit: wanted } =
-        query.0;
+    let LogQuery {
+        tenant,
+        app,
+        task,
+        parent,
+        executor,
+        status,
+        reason,
+        origin,
+        from,
+        until,
+        order,
+        before,
+        limit: wanted,
+    } = query.0;
     let status = status
         .map(|word| {
             Status::parse(&word).ok_or_else(|| {
@@ -164,7 +180,8 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<LogQuery>) -> Re
         id: None,
         from,
         until,
-        before: before.as_deref().map(cursor).transpose()?,
+        order: order.unwrap_or_default(),
+        after: before.map(|place| parse_place("before", &place, 2..=4)).transpose()?,
         limit,
     };
     let LogPage { logs, next } = api.store.list_logs(&reach, &filter).await?;
@@ -183,13 +200,6 @@ fn known_origin(word: &str) -> Result<Origin, Problem> {
         return Ok(origin);
     }
     Err(Problem::invalid(format!("origin: `{word}` is none of schedule, misfire, hand, parent, backfill")))
-}
-
-/// The place in the list, as the page before gave it.
-fn cursor(text: &str) -> Result<Vec<i64>, Problem> {
-    let numbers: Result<Vec<i64>, _> = text.split('-').map(str::parse).collect();
-    let numbers = numbers.ok().filter(|numbers| (2..=4).contains(&numbers.len()));
-    numbers.ok_or_else(|| Problem::invalid("before: use the `next` of the page before"))
 }
 
 async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {

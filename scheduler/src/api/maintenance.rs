@@ -1,7 +1,7 @@
 //! Maintenance windows: times in which a tenant's tasks rest. A node knows of a change within a
 //! second or two.
 
-use super::input::{Page, parse_id};
+use super::input::{AfterQuery, Page, Query, limit, parse_id, parse_place};
 use super::operation::{Operation, delete, get, post};
 use super::problem::Problem;
 use super::{Api, body};
@@ -21,7 +21,8 @@ pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
         get("/tenants/{tenant}/maintenance", "list_windows", P::MaintenanceRead, "Windows that have not ended")
-            .answers_page::<Window>("The windows")
+            .query::<AfterQuery>()
+            .answers_page::<Window>("A page of windows, by their end")
             .to(list),
         post("/tenants/{tenant}/maintenance", "add_window", P::MaintenanceCreate, "Begin or plan a window")
             .body::<WindowInput>()
@@ -112,10 +113,20 @@ async fn add(
     Ok(HttpResponse::Created().json(output))
 }
 
-async fn list(api: web::Data<Api>, caller: Caller, tenant: web::Path<String>) -> Result<HttpResponse, Problem> {
+async fn list(
+    api: web::Data<Api>,
+    caller: Caller,
+    tenant: web::Path<String>,
+    query: Query<AfterQuery>,
+) -> Result<HttpResponse, Problem> {
+    let AfterQuery { after, limit: wanted } = query.0;
+    let limit = limit(wanted)?;
+    let after = after.map(|place| parse_place("after", &place, 2..=2)).transpose()?;
     let tenant = api.tenant(&caller, Permission::MaintenanceRead, &tenant).await?;
-    let windows = api.store.windows(tenant.id, api.engine.clock.now_ms()).await?;
-    Ok(HttpResponse::Ok().json(Page::whole(windows.iter().map(Window::from).collect())))
+    let now = api.engine.clock.now_ms();
+    let windows = api.store.windows(tenant.id, now, after.map(|place| (place[0], place[1])), limit).await?;
+    let items = windows.iter().map(Window::from).collect();
+    Ok(HttpResponse::Ok().json(Page::new(items, limit, |window: &Window| format!("{}-{}", window.ends_at, window.id))))
 }
 
 async fn drop_window(
@@ -125,9 +136,8 @@ async fn drop_window(
 ) -> Result<HttpResponse, Problem> {
     let tenant = api.whole_tenant(&caller, Permission::MaintenanceDelete, &path.0).await?;
     let id = parse_id("id", &path.1)?;
-    let windows = api.store.windows(tenant.id, api.engine.clock.now_ms()).await?;
-    let before = windows.iter().find(|window| window.id == id).map(Window::from);
-    let before = before.and_then(|window| serde_json::to_string(&window).ok());
+    let before = api.store.window(tenant.id, id).await?;
+    let before = before.as_ref().map(Window::from).and_then(|window| serde_json::to_string(&window).ok());
     let note = api.note(&caller, "drop_window", tenant.id, target(id), (before, None));
     api.store.noting(vec![note]).drop_window(tenant.id, id).await?;
     // What was postponed is due now; the other nodes look every second.

@@ -62,6 +62,9 @@ struct ThisNode {
     statements: u64,
     /// Its estimate of the database's clock, epoch ms.
     cluster_time: i64,
+    /// Of the rules (quotas, limits, maintenance windows, calendars, executors' weights) that it goes by;
+    /// grows with each change of one.
+    rule_version: i64,
     /// The IANA time zone database that it goes by.
     time_zones: &'static str,
 }
@@ -95,6 +98,7 @@ async fn nodes(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
         queue_depth: api.engine.queue.len(),
         statements: api.store.statements_sent(),
         cluster_time: api.engine.clock.now_ms(),
+        rule_version: api.engine.rules.now().version,
         time_zones: chrono_tz::IANA_TZDB_VERSION,
     };
     Ok(HttpResponse::Ok().json(Nodes { items, this }))

@@ -140,6 +140,11 @@ impl Problem {
         }
     }
 
+    /// 429: as much of it goes on as may.
+    pub fn no_room(wait: Duration, detail: impl Into<String>) -> Self {
+        Self { detail: detail.into(), ..Self::too_many(wait) }
+    }
+
     /// 503: what is needed outside does not answer.
     pub fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)

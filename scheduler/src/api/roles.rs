@@ -1,6 +1,6 @@
 //! Roles: named sets of permissions.
 
-use super::input::{Page, etag, if_match, parse_id, refuse_stale};
+use super::input::{AfterQuery, Page, Query, etag, if_match, limit, parse_id, parse_optional_id, refuse_stale};
 use super::operation::{Operation, delete, get, post, put};
 use super::problem::Problem;
 use super::tenants::check_description;
@@ -9,7 +9,7 @@ use crate::auth::Caller;
 use crate::domain::access::{BUILT_IN, BUILT_IN_MAX, BuiltIn, Grant, PLATFORM, PermissionSet, built_in};
 use crate::domain::audit::Target;
 use crate::domain::{FieldError, Permission};
-use crate::store::RoleView;
+use crate::store::{RoleFilter, RoleView};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -19,7 +19,8 @@ pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
         get("/roles", "list_roles", P::RolesRead, "Built-in roles, the platform's, and those of one's tenants")
-            .answers_page::<Role>("The roles")
+            .query::<AfterQuery>()
+            .answers_page::<Role>("A page of roles, by id")
             .to(list),
         post("/roles", "create_role", P::RolesCreate, "Make a role, for a tenant or for all")
             .body::<NewRole>()
@@ -124,14 +125,24 @@ pub async fn find_role(api: &Api, caller: &Caller, needs: Permission, id: &str) 
     if let Some(role) = built_in(id) {
         return Ok(view(role));
     }
-    let found = api.store.list_roles(&caller.reach(needs), Some(id)).await?;
+    let filter = RoleFilter { id: Some(id), limit: 1, ..RoleFilter::default() };
+    let found = api.store.list_roles(&caller.reach(needs), &filter).await?;
     found.into_iter().next().ok_or_else(|| Problem::not_found(format!("there is no role {id}")))
 }
 
-async fn list(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, Problem> {
-    let made = api.store.list_roles(&caller.reach(Permission::RolesRead), None).await?;
-    let roles: Vec<RoleView> = BUILT_IN.iter().map(view).chain(made).collect();
-    Ok(HttpResponse::Ok().json(Page::whole(roles.iter().map(Role::from).collect())))
+async fn list(api: web::Data<Api>, caller: Caller, query: Query<AfterQuery>) -> Result<HttpResponse, Problem> {
+    let AfterQuery { after, limit: wanted } = query.0;
+    let limit = limit(wanted)?;
+    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
+    let built_in = BUILT_IN.iter().map(view).filter(|role| role.id > after);
+    let mut roles: Vec<RoleView> = built_in.take(limit as usize).collect();
+    let rest = limit - roles.len() as u64;
+    if rest > 0 {
+        let filter = RoleFilter { after, limit: rest, ..RoleFilter::default() };
+        roles.extend(api.store.list_roles(&caller.reach(Permission::RolesRead), &filter).await?);
+    }
+    let items = roles.iter().map(Role::from).collect();
+    Ok(HttpResponse::Ok().json(Page::new(items, limit, |role: &Role| role.id.clone())))
 }
 
 async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {

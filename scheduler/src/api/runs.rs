@@ -1,6 +1,6 @@
 //! Starting runs that no schedule names.
 
-use super::input::{Page, parse_id};
+use super::input::{BeforeQuery, Page, Query, limit, parse_id, parse_optional_id};
 use super::operation::{Operation, delete, get, post};
 use super::problem::Problem;
 use super::tasks::{find, target};
@@ -27,7 +27,8 @@ pub fn operations() -> Vec<Operation> {
             .answers::<Started>(202, "The run")
             .to(run),
         get("/tasks/{id}/backfills", "list_backfills", P::BackfillsRead, "Backfills of a task, newest first")
-            .answers_page::<BackfillOutput>("The backfills")
+            .query::<BeforeQuery>()
+            .answers_page::<BackfillOutput>("A page of backfills")
             .to(list_backfills),
         post("/tasks/{id}/backfills", "create_backfill", P::BackfillsCreate, "Run a task for fires of the past")
             .body::<BackfillInput>()
@@ -192,10 +193,19 @@ async fn backfill(
     Ok(HttpResponse::Accepted().json(output))
 }
 
-async fn list_backfills(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+async fn list_backfills(
+    api: web::Data<Api>,
+    caller: Caller,
+    id: web::Path<String>,
+    query: Query<BeforeQuery>,
+) -> Result<HttpResponse, Problem> {
+    let BeforeQuery { before, limit: wanted } = query.0;
+    let limit = limit(wanted)?;
+    let before = parse_optional_id("before", before.as_ref())?;
     let task = find(&api, &caller, Permission::BackfillsRead, parse_id("id", &id)?).await?;
-    let items = api.store.backfills_of(task.scope.tenant_id, task.id).await?;
-    Ok(HttpResponse::Ok().json(Page::whole(items.iter().map(BackfillOutput::from).collect())))
+    let backfills = api.store.backfills_of(task.scope.tenant_id, task.id, before, limit).await?;
+    let items = backfills.iter().map(BackfillOutput::from).collect();
+    Ok(HttpResponse::Ok().json(Page::new(items, limit, |backfill: &BackfillOutput| backfill.id.clone())))
 }
 
 async fn cancel_backfill(

@@ -1,7 +1,7 @@
 //! The settings that the node goes by.
 
 use super::Api;
-use super::input::Page;
+use super::input::{AfterQuery, Page, Query, limit};
 use super::operation::{Operation, get};
 use super::problem::Problem;
 use crate::domain::Permission;
@@ -14,6 +14,7 @@ pub fn operations() -> Vec<Operation> {
     vec![
         get("/settings", "list_settings", Permission::SettingsRead, "The settings that this node goes by")
             .says("Of secrets only whether they are set.")
+            .query::<AfterQuery>()
             .answers_page::<Setting>("The settings, by name")
             .to(list),
     ]
@@ -28,7 +29,11 @@ struct Setting {
     value: String,
 }
 
-async fn list(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
-    let setting = |(name, value): &(String, String)| Setting { name: name.clone(), value: value.clone() };
-    Ok(HttpResponse::Ok().json(Page::whole(api.settings.iter().map(setting).collect())))
+async fn list(api: web::Data<Api>, query: Query<AfterQuery>) -> Result<HttpResponse, Problem> {
+    let AfterQuery { after, limit: wanted } = query.0;
+    let limit = limit(wanted)?;
+    let after = after.unwrap_or_default();
+    let rest = api.settings.iter().filter(|(name, _)| *name > after).take(limit as usize);
+    let items = rest.map(|(name, value)| Setting { name: name.clone(), value: value.clone() }).collect();
+    Ok(HttpResponse::Ok().json(Page::new(items, limit, |setting: &Setting| setting.name.clone())))
 }

@@ -5,7 +5,7 @@ use super::gate::{Denied, Gate};
 use crate::domain::Reach;
 use crate::domain::access::{BUILT_IN, BY_GROUP, PLATFORM, is_user_name};
 use crate::domain::audit::{Actor, AuditNote, Target};
-use crate::store::{AppFilter, GrantView, NewGrant, StoreErrorKind, UserFilter, UserRow, UserView};
+use crate::store::{AppFilter, GrantView, NewGrant, RoleFilter, StoreErrorKind, UserFilter, UserRow, UserView};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use url::{Host, Url};
@@ -58,6 +58,12 @@ impl SignOnSettings {
     #[must_use]
     pub fn is_on(&self) -> bool {
         !self.issuer.is_empty()
+    }
+
+    /// Whether browsers come back over TLS, and so reach this node by it.
+    #[must_use]
+    pub fn leads_back_over_tls(&self) -> bool {
+        self.is_on() && self.redirect_url.starts_with("https:")
     }
 
     /// What of the settings cannot be used.
@@ -223,8 +229,9 @@ impl Gate {
 
     /// The role of that name that can be granted there, the tenant's own first.
     async fn role_of(&self, tenant_id: i64, name: &str) -> Result<Option<i64>, Denied> {
-        let mut roles = self.store.list_roles(&Reach::tenant(tenant_id), None).await?;
-        roles.retain(|role| role.name == name && [PLATFORM, tenant_id].contains(&role.tenant_id));
+        // One of the tenant and one of the platform have it at most.
+        let filter = RoleFilter { name: Some(name.to_owned()), limit: 2, ..RoleFilter::default() };
+        let roles = self.store.list_roles(&Reach::tenant(tenant_id), &filter).await?;
         Ok(roles.iter().max_by_key(|role| role.tenant_id == tenant_id).map(|role| role.id))
     }
 

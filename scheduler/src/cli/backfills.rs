@@ -59,7 +59,8 @@ impl Backfills {
         let node = &client.node;
         match self {
             Self::List { task, most } => {
-                client.whole(Ask::get(["tasks", &find::task(node, &task).await?, "backfills"]), &most, COLUMNS).await
+                let ask = Ask::get(["tasks", &find::task(node, &task).await?, "backfills"]);
+                client.pages(ask, "before", &most, COLUMNS).await
             }
             Self::Create { task, from, until, max_concurrent, params } => {
                 let fields = [

@@ -63,7 +63,9 @@ impl Calendars {
     /// Does it.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
-            Self::List { tenant, most } => client.whole(Ask::get(["calendars", &tenant]), &most, COLUMNS).await,
+            Self::List { tenant, most } => {
+                client.pages(Ask::get(["calendars", &tenant]), "after", &most, COLUMNS).await
+            }
             Self::Show { calendar, version } => {
                 let [tenant, name] = parts(&calendar)?;
                 client.show(Ask::get(["calendars", tenant, name]).with("version", version)).await

@@ -1,6 +1,6 @@
 //! `carillon executors`, `carillon nodes`.
 
-use super::client::{Client, Most};
+use super::client::{Client, Most, Unless};
 use super::find;
 use super::node::Ask;
 use super::table::{Column, field, made};
@@ -27,6 +27,7 @@ const COLUMNS: &[Column] = &[
     field("HANDLERS", "handlers"),
     field("TAGS", "tags"),
     field("HEARD", "heartbeat_at"),
+    field("NOTE", "note"),
     field("ID", "id"),
 ];
 
@@ -84,6 +85,9 @@ pub struct EditArgs {
     /// Why.
     #[arg(long)]
     note: Option<String>,
+    /// What the edit relies on.
+    #[command(flatten)]
+    unless: Unless,
 }
 
 impl Executors {
@@ -93,13 +97,13 @@ impl Executors {
         match self {
             Self::List { tenant, app, most } => {
                 let ask = Ask::get(["executors"]).with("tenant", tenant).with("app", app);
-                client.whole(ask, &most, COLUMNS).await
+                client.pages(ask, "after", &most, COLUMNS).await
             }
             Self::Show { executor } => {
                 client.show(Ask::get(["executors", &find::executor(node, &executor).await?])).await
             }
-            Self::Edit(EditArgs { executor, disable, enable, weight, note }) => {
-                let ask = Ask::put(["executors", &find::executor(node, &executor).await?]);
+            Self::Edit(EditArgs { executor, disable, enable, weight, note, unless }) => {
+                let ask = Ask::put(["executors", &find::executor(node, &executor).await?]).if_match(unless.revision);
                 let disabled = (disable || enable).then(|| disable.into());
                 let fields =
                     [("disabled", disabled), ("weight", weight.map(Into::into)), ("note", note.map(Into::into))];
@@ -131,7 +135,7 @@ impl Nodes {
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::List { most } => client.whole(Ask::get(["nodes"]), &most, NODES).await,
-            Self::Settings { most } => client.whole(Ask::get(["settings"]), &most, SETTINGS).await,
+            Self::Settings { most } => client.pages(Ask::get(["settings"]), "after", &most, SETTINGS).await,
         }
     }
 }

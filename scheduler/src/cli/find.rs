@@ -15,7 +15,7 @@ pub async fn task(node: &Node, text: &str) -> anyhow::Result<String> {
     let [tenant, app, name] =
         parts(text).with_context(|| format!("`{text}` is no task; its id or tenant/app/name is"))?;
     let ask = Ask::get(["tasks"]).with("tenant", Some(tenant)).with("app", Some(app)).with("name", Some(name));
-    id_of(node, &format!("task `{text}`"), ask, Some("after"), |task| {
+    id_of(node, &format!("task `{text}`"), ask, |task| {
         [("tenant", tenant), ("app", app), ("name", name)].iter().all(|(field, value)| task[*field] == **value)
     })
     .await
@@ -28,8 +28,7 @@ pub async fn app(node: &Node, text: &str) -> anyhow::Result<String> {
     }
     let [tenant, name] = parts(text).with_context(|| format!("`{text}` is no app; its id or tenant/name is"))?;
     let ask = Ask::get(["apps"]).with("tenant", Some(tenant)).with("name", Some(name));
-    id_of(node, &format!("app `{text}`"), ask, Some("after"), |app| app["tenant"] == tenant && app["name"] == name)
-        .await
+    id_of(node, &format!("app `{text}`"), ask, |app| app["tenant"] == tenant && app["name"] == name).await
 }
 
 /// The id of the user of that name, or the id itself.
@@ -38,7 +37,7 @@ pub async fn user(node: &Node, text: &str) -> anyhow::Result<String> {
         return Ok(text.to_owned());
     }
     let ask = Ask::get(["users"]).with("name", Some(text));
-    id_of(node, &format!("user `{text}`"), ask, Some("after"), |user| user["name"] == text).await
+    id_of(node, &format!("user `{text}`"), ask, |user| user["name"] == text).await
 }
 
 /// The id of the role of that name, or the id itself.
@@ -46,7 +45,7 @@ pub async fn role(node: &Node, text: &str) -> anyhow::Result<String> {
     if is_id(text) {
         return Ok(text.to_owned());
     }
-    id_of(node, &format!("role `{text}`"), Ask::get(["roles"]), None, |role| role["name"] == text).await
+    id_of(node, &format!("role `{text}`"), Ask::get(["roles"]), |role| role["name"] == text).await
 }
 
 /// The id of the executor at that address, or the id itself.
@@ -54,7 +53,7 @@ pub async fn executor(node: &Node, text: &str) -> anyhow::Result<String> {
     if is_id(text) {
         return Ok(text.to_owned());
     }
-    id_of(node, &format!("executor `{text}`"), Ask::get(["executors"]), None, |found| found["address"] == text).await
+    id_of(node, &format!("executor `{text}`"), Ask::get(["executors"]), |found| found["address"] == text).await
 }
 
 /// `tenant/app` and the like, in as many parts.
@@ -67,14 +66,8 @@ fn is_id(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-async fn id_of(
-    node: &Node,
-    what: &str,
-    ask: Ask,
-    cursor: Option<&'static str>,
-    is_it: impl Fn(&Value) -> bool,
-) -> anyhow::Result<String> {
-    let (items, _) = node.list(&ask, cursor, LOOKED_AT_MAX).await?;
+async fn id_of(node: &Node, what: &str, ask: Ask, is_it: impl Fn(&Value) -> bool) -> anyhow::Result<String> {
+    let (items, _) = node.list(&ask, Some("after"), LOOKED_AT_MAX).await?;
     let found: Vec<_> = items.iter().filter(|item| is_it(item)).filter_map(|item| item["id"].as_str()).collect();
     match found[..] {
         [id] => Ok(id.to_owned()),

@@ -19,7 +19,7 @@ const COLUMNS: &[Column] = &[
 /// What can be done with keys.
 #[derive(Debug, Subcommand)]
 pub enum Keys {
-    /// List an app's keys, newest first, without their secrets.
+    /// List an app's keys without their secrets: the valid ones, then the others, each newest first.
     List {
         /// The app's id, or tenant/name.
         app: String,
@@ -59,7 +59,8 @@ impl Keys {
         let node = &client.node;
         match self {
             Self::List { app, most } => {
-                client.whole(Ask::get(["apps", &find::app(node, &app).await?, "keys"]), &most, COLUMNS).await
+                let ask = Ask::get(["apps", &find::app(node, &app).await?, "keys"]);
+                client.pages(ask, "after", &most, COLUMNS).await
             }
             Self::Create { app, note } => {
                 let ask = Ask::post(["apps", &find::app(node, &app).await?, "keys"]);

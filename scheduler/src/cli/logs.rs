@@ -31,7 +31,7 @@ const NAMES_MAX: usize = 100;
 /// What can be done with runs.
 #[derive(Debug, Subcommand)]
 pub enum Logs {
-    /// List runs, latest fire time first.
+    /// List runs, latest fire time first, or earliest.
     List(ListArgs),
     /// Show a run.
     Show {
@@ -80,6 +80,9 @@ pub struct ListArgs {
     /// Before this fire time; with `now` not what is written down for the next three minutes.
     #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true, conflicts_with = "follow")]
     until: Option<i64>,
+    /// Which come first: newest or oldest.
+    #[arg(long, value_name = "ORDER", conflicts_with = "follow")]
+    order: Option<String>,
     /// Show so many at most.
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
@@ -133,7 +136,8 @@ impl ListArgs {
             .with("reason", self.reason)
             .with("origin", self.origin)
             .with("from", self.from)
-            .with("until", self.until);
+            .with("until", self.until)
+            .with("order", self.order);
         if self.follow {
             return follow::follow_list(client, &ask).await;
         }

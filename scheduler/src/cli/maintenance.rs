@@ -17,7 +17,7 @@ const COLUMNS: &[Column] = &[
 /// What can be done with maintenance windows.
 #[derive(Debug, Subcommand)]
 pub enum Maintenance {
-    /// List a tenant's windows that have not ended.
+    /// List a tenant's windows that have not ended, by their end.
     List {
         /// The tenant's name.
         tenant: String,
@@ -56,7 +56,7 @@ impl Maintenance {
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::List { tenant, most } => {
-                client.whole(Ask::get(["tenants", &tenant, "maintenance"]), &most, COLUMNS).await
+                client.pages(Ask::get(["tenants", &tenant, "maintenance"]), "after", &most, COLUMNS).await
             }
             Self::Create { tenant, ends, starts, action, note } => {
                 let fields = [

@@ -71,7 +71,7 @@ impl Roles {
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         let node = &client.node;
         match self {
-            Self::List { most } => client.whole(Ask::get(["roles"]), &most, COLUMNS).await,
+            Self::List { most } => client.pages(Ask::get(["roles"]), "after", &most, COLUMNS).await,
             Self::Show { role } => client.show(Ask::get(["roles", &find::role(node, &role).await?])).await,
             Self::Create { role, permissions, tenant, description } => {
                 let fields = [

@@ -68,7 +68,7 @@ impl Tokens {
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::List { all: false, user: None, most } => {
-                client.whole(Ask::get(["account", "tokens"]), &most, COLUMNS).await
+                client.pages(Ask::get(["account", "tokens"]), "after", &most, COLUMNS).await
             }
             Self::List { user, most, .. } => {
                 let user = match user {
@@ -98,7 +98,7 @@ impl Tokens {
 /// What can be done with one's sessions.
 #[derive(Debug, Subcommand)]
 pub enum Sessions {
-    /// List one's sessions.
+    /// List one's sessions, newest first.
     List {
         /// How many.
         #[command(flatten)]
@@ -115,7 +115,7 @@ impl Sessions {
     /// Does it.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
-            Self::List { most } => client.whole(Ask::get(["account", "sessions"]), &most, SESSIONS).await,
+            Self::List { most } => client.pages(Ask::get(["account", "sessions"]), "before", &most, SESSIONS).await,
             Self::End { session } => {
                 let ask = Ask::delete(["account", "sessions", &session]);
                 client.done(ask, &format!("session {session} has ended")).await

@@ -74,6 +74,11 @@ impl Registry {
         self.online.load().values().flatten().map(|executor| executor.id).collect()
     }
 
+    /// Everyone online.
+    pub fn everyone(&self) -> Vec<Arc<Executor>> {
+        self.online.load().values().flatten().cloned().collect()
+    }
+
     /// Leaves an executor out of routing until `until` (ms) or its next heartbeat.
     pub fn avoid(&self, id: i64, until: i64) {
         self.avoided.insert(id, until);

@@ -24,6 +24,6 @@ pub use dispatcher::{DispatchParts, DispatchSettings, Dispatcher};
 pub use http::HttpTransport;
 pub use output::{OutputReader, Reading, STANDINGS, Standing, Wanted};
 pub use pump::{Pump, PumpSettings};
-pub use tail::{Place, RunSource, TailEnd, TailEvent, Tails, follow};
+pub use tail::{Follower, NoPlace, Place, RunSource, TailEnd, TailEvent, Tails, follow};
 pub use tasks::TaskCache;
 pub use transport::{Probe, SendError, Transport};

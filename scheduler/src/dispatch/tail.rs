@@ -15,8 +15,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Tails of a node at once.
+/// Tails of a node at once …
 const TAILS_MAX: usize = 64;
+
+/// … of these about one tenant's runs, so that there is room for others …
+const TAILS_OF_TENANT_MAX: usize = 32;
+
+/// … and for one user, whatever tokens and sessions he has.
+const TAILS_OF_USER_MAX: usize = 8;
 
 /// A tail ends after this long; a client that wants more begins another where this one ended. So
 /// whoever may read no longer is cut off, too.
@@ -43,8 +49,42 @@ pub struct Tails {
 
 #[derive(Debug, Default)]
 struct Places {
-    taken: HashMap<u64, Instant>,
+    taken: HashMap<u64, Taken>,
     last: u64,
+}
+
+#[derive(Debug)]
+struct Taken {
+    since: Instant,
+    by: Follower,
+}
+
+/// Who follows what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Follower {
+    /// The user's id; 0 is the configured token.
+    pub user_id: i64,
+    /// Whose run it is.
+    pub tenant_id: i64,
+}
+
+/// Why there is no place for one more tail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoPlace {
+    /// The caller has too many.
+    #[error("you follow {TAILS_OF_USER_MAX} outputs at this node, which is the most; end one, or wait until one ends")]
+    User,
+    /// Of the tenant's runs too many are followed.
+    #[error(
+        "{TAILS_OF_TENANT_MAX} outputs of this tenant are followed at this node, which is the most; try again later, or at another node"
+    )]
+    Tenant,
+    /// There are too many.
+    #[error("{TAILS_MAX} outputs are followed at this node, which is the most; try again later, or at another node")]
+    Node,
+    /// The node stops.
+    #[error("this node stops; follow the output at another")]
+    Stops,
 }
 
 /// A place among the tails of a node; free again when this is dropped.
@@ -55,18 +95,30 @@ pub struct Place {
 }
 
 impl Tails {
-    /// A place for one more; `None` when there are as many as may be, or the node stops.
-    pub fn enter(self: &Arc<Self>) -> Option<Place> {
+    /// A place for one more.
+    ///
+    /// # Errors
+    /// There are as many as may be, or the node stops.
+    pub fn enter(self: &Arc<Self>, by: Follower) -> std::result::Result<Place, NoPlace> {
         let mut places = self.lock();
         // A client that takes nothing keeps its connection, but not its place.
-        places.taken.retain(|_, since| since.elapsed() < TAIL_MAX + QUIET);
-        if places.taken.len() >= TAILS_MAX || self.closing.is_cancelled() {
-            return None;
+        places.taken.retain(|_, taken| taken.since.elapsed() < TAIL_MAX + QUIET);
+        if self.closing.is_cancelled() {
+            return Err(NoPlace::Stops);
+        }
+        if places.count(|_| true) >= TAILS_MAX {
+            return Err(NoPlace::Node);
+        }
+        if places.count(|other| other.user_id == by.user_id) >= TAILS_OF_USER_MAX {
+            return Err(NoPlace::User);
+        }
+        if places.count(|other| other.tenant_id == by.tenant_id) >= TAILS_OF_TENANT_MAX {
+            return Err(NoPlace::Tenant);
         }
         places.last += 1;
         let number = places.last;
-        places.taken.insert(number, Instant::now());
-        Some(Place { tails: Arc::clone(self), number })
+        places.taken.insert(number, Taken { since: Instant::now(), by });
+        Ok(Place { tails: Arc::clone(self), number })
     }
 
     /// Ends all of them: the node stops.
@@ -76,6 +128,12 @@ impl Tails {
 
     fn lock(&self) -> MutexGuard<'_, Places> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Places {
+    fn count(&self, is_meant: impl Fn(&Follower) -> bool) -> usize {
+        self.taken.values().filter(|taken| is_meant(&taken.by)).count()
     }
 }
 
@@ -249,19 +307,40 @@ impl<S: ExecutorStore + ?Sized> Tail<S> {
 mod tests {
     use super::*;
 
+    fn by(user_id: i64, tenant_id: i64) -> Follower {
+        Follower { user_id, tenant_id }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn places_are_bounded_and_come_back() {
         let tails = Arc::new(Tails::default());
-        let mut places: Vec<Place> = (0..TAILS_MAX).map_while(|_| tails.enter()).collect();
+        let others = |number: usize| by(number as i64, number as i64);
+        let mut places: Vec<Place> = (0..TAILS_MAX).map_while(|number| tails.enter(others(number)).ok()).collect();
         assert_eq!(places.len(), TAILS_MAX);
-        assert!(tails.enter().is_none());
+        assert_eq!(tails.enter(others(TAILS_MAX)).err(), Some(NoPlace::Node));
         places.pop();
-        let last = tails.enter().expect("a place that has come back");
+        let last = tails.enter(others(TAILS_MAX)).expect("a place that has come back");
         // Whoever takes nothing never hears that its time is up.
         tokio::time::advance(TAIL_MAX + QUIET * 2).await;
-        assert!(tails.enter().is_some());
+        assert!(tails.enter(others(0)).is_ok());
         drop((places, last));
         tails.close();
-        assert!(tails.enter().is_none(), "the node stops");
+        assert_eq!(tails.enter(others(0)).err(), Some(NoPlace::Stops));
+    }
+
+    #[test]
+    fn nobody_and_no_tenant_takes_all_of_them() {
+        let tails = Arc::new(Tails::default());
+        let take = |user, count| -> Vec<Place> { (0..count).map_while(|_| tails.enter(by(user, 1)).ok()).collect() };
+        let mut of_ann = take(1, TAILS_MAX);
+        assert_eq!(of_ann.len(), TAILS_OF_USER_MAX);
+        assert_eq!(tails.enter(by(1, 2)).err(), Some(NoPlace::User), "in whichever tenant");
+        let of_others: Vec<Place> = (2..20).flat_map(|user| take(user, TAILS_OF_USER_MAX)).collect();
+        assert_eq!(of_ann.len() + of_others.len(), TAILS_OF_TENANT_MAX);
+        assert_eq!(tails.enter(by(20, 1)).err(), Some(NoPlace::Tenant));
+        let elsewhere = tails.enter(by(20, 2)).expect("another tenant has room");
+        of_ann.pop();
+        let again = tails.enter(by(1, 1)).expect("her place has come back");
+        drop((elsewhere, again));
     }
 }

@@ -1,5 +1,6 @@
 //! Backfills: runs for the fires of a range that has passed, a few at a time.
 
+use super::conditions::Conditions;
 use super::connect::{Transaction, retrying};
 use super::dialect::Sql;
 use super::planning::bucket;
@@ -186,21 +187,27 @@ impl SqlStore {
         self.execute(ACTION, &sql, values).await.map(drop)
     }
 
-    /// Backfills of a task, newest first.
-    pub async fn backfills_of(&self, tenant_id: i64, task_id: i64) -> Result<Vec<Backfill>> {
-        let sql = Sql::new(
-            self.backend,
-            &format!(
-                "SELECT {COLUMNS} FROM backfill WHERE task_id = {{1}} AND tenant_id = {{2}} ORDER BY id DESC LIMIT 100"
-            ),
-        );
-        self.query(ACTION, &sql, [task_id.into(), tenant_id.into()], backfill).await
+    /// Backfills of a task before the one of that id, newest first.
+    pub async fn backfills_of(
+        &self,
+        tenant_id: i64,
+        task_id: i64,
+        before: Option<i64>,
+        limit: u64,
+    ) -> Result<Vec<Backfill>> {
+        let head = format!("SELECT {COLUMNS} FROM backfill WHERE task_id = {{1}} AND tenant_id = {{2}}");
+        let mut wanted = Conditions::new(head, vec![task_id.into(), tenant_id.into()]);
+        wanted.and("id < ", before);
+        self.query_raw(ACTION, wanted.finish(self, "ORDER BY id DESC", limit), backfill).await
     }
 
     /// Ends a backfill of a task before its time; what it has written runs all the same.
     pub async fn cancel_backfill(&self, tenant_id: i64, task_id: i64, id: i64, now: i64) -> Result<()> {
-        let known = self.backfills_of(tenant_id, task_id).await?;
-        if !known.iter().any(|backfill| backfill.id == id) {
+        let sql =
+            Sql::new(self.backend, "SELECT id FROM backfill WHERE id = {1} AND task_id = {2} AND tenant_id = {3}");
+        let values = [id.into(), task_id.into(), tenant_id.into()];
+        let known = self.query(ACTION, &sql, values, |row| row.try_get_by_index::<i64>(0)).await?;
+        if known.is_empty() {
             let detail = format!("the task has no backfill {id}");
             return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, detail));
         }

@@ -126,8 +126,8 @@ impl SqlStore {
         Ok(calendar)
     }
 
-    /// Writes a calendar's next version; answers it. With `current` only if that is the version
-    /// that is there (0: none is). The tasks that name it must be changed afterwards
+    /// Writes a calendar's next version, if `current` is the version that is there (0: none is);
+    /// answers it. The tasks that name it must be changed afterwards
     /// ([`SqlStore::tasks_of_calendar`]).
     pub async fn put_calendar(
         &self,
@@ -135,7 +135,7 @@ impl SqlStore {
         tenant_id: i64,
         name: &str,
         spec: &CalendarSpec,
-        current: Option<i64>,
+        current: i64,
         now: i64,
     ) -> Result<i64> {
         retrying(|| self.put_calendar_once(id, tenant_id, name, spec, current, now)).await
@@ -148,7 +148,7 @@ impl SqlStore {
         tenant_id: i64,
         name: &str,
         spec: &CalendarSpec,
-        current: Option<i64>,
+        current: i64,
         now: i64,
     ) -> Result<i64> {
         const ACTION: &str = "write a calendar";
@@ -162,7 +162,7 @@ impl SqlStore {
             })
             .await?;
         let present = known.first().map_or(0, |(_, version)| *version);
-        if current.is_some_and(|current| current != present) {
+        if current != present {
             let detail = format!("calendar `{name}` was changed meanwhile; read it again");
             return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
         }
@@ -186,14 +186,23 @@ impl SqlStore {
         Ok(version)
     }
 
-    /// Calendars of a tenant by name; only the one of that name, when given.
-    pub async fn list_calendars(&self, tenant_id: i64, name: Option<&str>) -> Result<Vec<CalendarView>> {
+    /// Calendars of a tenant by name, after `after`.
+    pub async fn list_calendars(&self, tenant_id: i64, after: &str, limit: u64) -> Result<Vec<CalendarView>> {
         let sql = Sql::new(
             self.backend,
-            "SELECT name, version, body, updated_at FROM calendar WHERE tenant_id = {1} AND ({2} = '' OR name = {2}) \
-             ORDER BY name LIMIT 1000",
+            "SELECT name, version, body, updated_at FROM calendar WHERE tenant_id = {1} AND name > {2} ORDER BY name \
+             LIMIT {3}",
         );
-        self.query(ACTION, &sql, [tenant_id.into(), name.unwrap_or_default().into()], view).await
+        self.query(ACTION, &sql, [tenant_id.into(), after.into(), limit.into()], view).await
+    }
+
+    /// The calendar of that name as it is now.
+    pub async fn calendar(&self, tenant_id: i64, name: &str) -> Result<Option<CalendarView>> {
+        let sql = Sql::new(
+            self.backend,
+            "SELECT name, version, body, updated_at FROM calendar WHERE tenant_id = {1} AND name = {2}",
+        );
+        Ok(self.query(ACTION, &sql, [tenant_id.into(), name.into()], view).await?.into_iter().next())
     }
 
     /// An earlier version of a calendar.
@@ -239,8 +248,7 @@ impl SqlStore {
 
     /// The calendar of that name, ready; for a preview.
     pub async fn ready_calendar(&self, tenant_id: i64, name: &str) -> Result<Arc<Calendar>> {
-        let found = self.list_calendars(tenant_id, Some(name)).await?;
-        let view = found.into_iter().next().ok_or_else(|| unknown(name))?;
+        let view = self.calendar(tenant_id, name).await?.ok_or_else(|| unknown(name))?;
         let detail = |errors| StoreError::new(StoreErrorKind::Other, ACTION, format!("{errors:?}"));
         view.spec.compile(&view.name, view.version).map(Arc::new).map_err(detail)
     }

@@ -9,12 +9,13 @@ use super::{Result, Scope, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::Reach;
 use carillon_protocol::sign::{Key, SignMethod};
 use sea_orm::{DbErr, QueryResult};
+use std::cmp::Reverse;
 
 /// Valid keys of an app at most.
 pub const KEYS_MAX: i64 = 10;
 
-/// Keys in a list at most, the newest: revoked ones stay listed.
-const LIST_MAX: i64 = 100;
+/// Valid keys that a list looks at: more than there can be of one app.
+const VALID_LOOKED_AT_MAX: u64 = 100;
 
 /// A key with whose it is, for checking and making signatures.
 #[derive(Debug, Clone)]
@@ -60,6 +61,31 @@ pub struct KeyView {
     pub last_used_at: i64,
 }
 
+impl KeyView {
+    /// Whether it is neither revoked nor has ended at `now` (cluster ms).
+    #[must_use]
+    pub fn is_valid(&self, now: i64) -> bool {
+        self.revoked_at == 0 && (self.expires_at == 0 || self.expires_at > now)
+    }
+
+    /// Where it stands in its app's list at `now` (cluster ms).
+    #[must_use]
+    pub fn place(&self, now: i64) -> KeyPlace {
+        KeyPlace { is_valid: self.is_valid(now), created_at: self.created_at, id: self.id.clone() }
+    }
+}
+
+/// A place in an app's list of keys; a later one is less.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KeyPlace {
+    /// Valid ones come first.
+    pub is_valid: bool,
+    /// Then the newest, ms.
+    pub created_at: i64,
+    /// Id.
+    pub id: String,
+}
+
 /// What people say about a key that they make.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyWords<'a> {
@@ -80,6 +106,8 @@ pub struct KeyUse {
     pub at: i64,
 }
 
+const LIST: &str = "list keys";
+
 /// A key that is valid at `{3}`.
 const VALID: &str = "revoked_at = 0 AND (expires_at = 0 OR expires_at > {3})";
 
@@ -89,15 +117,39 @@ impl SqlStore {
         self.query("read signing keys", &self.sql.signing_keys, [], signing_key).await
     }
 
-    /// The newest keys of an app, valid or not.
-    pub async fn keys(&self, scope: Scope) -> Result<Vec<KeyView>> {
-        let sql = Sql::new(
-            self.backend,
+    /// Keys of an app after a place: those that are valid at `now` (cluster ms), then the others, the
+    /// newest first.
+    pub async fn keys(&self, scope: Scope, now: i64, after: Option<&KeyPlace>, limit: u64) -> Result<Vec<KeyView>> {
+        let mut found = Vec::new();
+        if after.is_none_or(|place| place.is_valid) {
+            // So few that they are put in order here: a database could go by the age of all keys.
+            let valid = Self::keys_that(VALID, scope, now).finish(self, "", VALID_LOOKED_AT_MAX);
+            found = self.query_raw(LIST, valid, key_view).await?;
+            found.retain(|key| after.is_none_or(|after| key.place(now) < *after));
+            found.sort_by_key(|key| Reverse(key.place(now)));
+            found.truncate(limit as usize);
+        }
+        let rest = limit - found.len() as u64;
+        if rest > 0 {
+            let mut ended = Self::keys_that(&format!("NOT ({VALID})"), scope, now);
+            if let Some(KeyPlace { created_at, id, .. }) = after.filter(|place| !place.is_valid) {
+                let (at, id) = (ended.push(*created_at), ended.push(id.as_str()));
+                // The first for the index: databases do not see it in what follows.
+                ended.text =
+                    format!("{} AND created_at <= {{{at}}} AND (created_at < {{{at}}} OR id < {{{id}}})", ended.text);
+            }
+            let ended = ended.finish(self, "ORDER BY created_at DESC, id DESC", rest);
+            found.extend(self.query_raw(LIST, ended, key_view).await?);
+        }
+        Ok(found)
+    }
+
+    fn keys_that(hold: &str, scope: Scope, now: i64) -> Conditions {
+        let text = format!(
             "SELECT id, note, created_by, created_at, expires_at, revoked_at, last_used_at FROM app_key \
-             WHERE tenant_id = {1} AND app_id = {2} ORDER BY created_at DESC, id LIMIT {3}",
+             WHERE tenant_id = {{1}} AND app_id = {{2}} AND {hold}"
         );
-        let values = [scope.tenant_id.into(), scope.app_id.into(), LIST_MAX.into()];
-        self.query("list keys", &sql, values, key_view).await
+        Conditions::new(text, vec![scope.tenant_id.into(), scope.app_id.into(), now.into()])
     }
 
     /// The key of that id, if its app lies within reach, with the app.

@@ -1,5 +1,5 @@
-//! Task logs as the management API lists them: newest first, a page at a time, whatever the number of
-//! rows.
+//! Task logs as the management API lists them: newest or oldest first, a page at a time, whatever the
+//! number of rows.
 //!
 //! Each list goes by the index that fits its filters best ([`Way`]); what this index does not know
 //! is looked for step by step, for a bounded time ([`SCAN_TIME`]). A page that is not full for this
@@ -8,7 +8,7 @@
 use super::conditions::Conditions;
 use super::rows::{self, HANDED_COUNT};
 use super::{HandedRun, Result, SqlStore};
-use crate::domain::{Origin, Reach, Reason, Run, Status};
+use crate::domain::{Order, Origin, Reach, Reason, Run, Status};
 use sea_orm::{DatabaseBackend, DbErr, QueryResult};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ pub struct ShardCounts {
 /// A place in a list: what its last row has in the columns of its order.
 pub type Place = Vec<i64>;
 
-/// Which logs to list, newest first.
+/// Which logs to list.
 #[derive(Debug, Clone, Default)]
 pub struct LogFilter {
     /// Only this tenant.
@@ -82,8 +82,10 @@ pub struct LogFilter {
     pub from: Option<i64>,
     /// Before this instant, ms.
     pub until: Option<i64>,
+    /// Which come first.
+    pub order: Order,
     /// After this place of the list.
-    pub before: Option<Place>,
+    pub after: Option<Place>,
     /// At most so many.
     pub limit: u64,
 }
@@ -133,7 +135,7 @@ impl Way {
     }
 
     /// The columns of its index, which the list is in the order of; the first is a time.
-    fn order(self) -> &'static [&'static str] {
+    fn columns(self) -> &'static [&'static str] {
         match self {
             Self::Status(_) => &["due_time", "tenant_id", "priority", "id"],
             Self::All => &["fire_time", "task_id", "id"],
@@ -142,9 +144,13 @@ impl Way {
         }
     }
 
-    /// As the statement says it.
-    fn order_by(self) -> String {
-        let columns: Vec<String> = self.order().iter().map(|column| format!("l.{column} DESC")).collect();
+    /// As the statement says it. Either way all columns go one way, so that the index serves both.
+    fn order_by(self, order: Order) -> String {
+        let direction = match order {
+            Order::Newest => "DESC",
+            Order::Oldest => "ASC",
+        };
+        let columns: Vec<String> = self.columns().iter().map(|column| format!("l.{column} {direction}")).collect();
         format!("ORDER BY {}", columns.join(", "))
     }
 
@@ -158,7 +164,7 @@ impl Way {
             "priority" => run.priority.into(),
             _ => run.id,
         };
-        self.order().iter().map(of).collect()
+        self.columns().iter().map(of).collect()
     }
 
     fn bound(self, wanted: &mut Conditions, backend: DatabaseBackend) {
@@ -188,7 +194,7 @@ impl SqlStore {
         Ok(self.list_logs(reach, &filter).await?.logs.into_iter().next())
     }
 
-    /// Lists logs within reach, newest first.
+    /// Lists logs within reach.
     pub async fn list_logs(&self, reach: &Reach, filter: &LogFilter) -> Result<LogPage> {
         let way = Way::of(reach, filter);
         let is_narrow = is_narrow(way, reach, filter);
@@ -207,7 +213,7 @@ impl SqlStore {
             if rest.limit == 0 || page.next.is_none() || begun.elapsed() > SCAN_TIME {
                 break;
             }
-            rest.before.clone_from(&page.next);
+            rest.after.clone_from(&page.next);
         }
         self.count_shards(&mut page.logs).await?;
         Ok(page)
@@ -215,7 +221,7 @@ impl SqlStore {
 
     /// Those of the next rows of a way that fit.
     async fn look(&self, way: Way, reach: &Reach, filter: &LogFilter, is_narrow: bool) -> Result<Vec<LogView>> {
-        let order = way.order_by();
+        let order = way.order_by(filter.order);
         let most = if is_narrow { SCAN_STEP } else { filter.limit };
         let (found, values) = self.scan(way, filter).limited(&order, most);
         // First the index, then the rows, then the names: MySQL would begin with the tenants.
@@ -232,20 +238,24 @@ impl SqlStore {
 
     /// The rows that the way's index finds from the filter's place on.
     fn scan(&self, way: Way, filter: &LogFilter) -> Conditions {
-        let time = way.order()[0];
+        let time = way.columns()[0];
         let mut scan = Conditions::new("1 = 1".to_owned(), Vec::new());
         way.bound(&mut scan, self.backend);
         scan.and(&format!("l.{time} >= "), filter.from);
         scan.and(&format!("l.{time} < "), filter.until);
-        if let Some(place) = &filter.before {
+        if let Some(place) = &filter.after {
+            let further = match filter.order {
+                Order::Newest => "<",
+                Order::Oldest => ">",
+            };
             // For the index: databases do not see it in what follows.
-            scan.and(&format!("l.{time} <= "), place.first().copied());
+            scan.and(&format!("l.{time} {further}= "), place.first().copied());
             let mut after = String::new();
-            for (column, value) in way.order().iter().zip(place).rev() {
+            for (column, value) in way.columns().iter().zip(place).rev() {
                 let at = scan.push(*value);
                 after = match after.as_str() {
-                    "" => format!("l.{column} < {{{at}}}"),
-                    more => format!("l.{column} < {{{at}}} OR (l.{column} = {{{at}}} AND ({more}))"),
+                    "" => format!("l.{column} {further} {{{at}}}"),
+                    more => format!("l.{column} {further} {{{at}}} OR (l.{column} = {{{at}}} AND ({more}))"),
                 };
             }
             scan.text = format!("{} AND ({after})", scan.text);
@@ -255,11 +265,12 @@ impl SqlStore {
 
     /// Where a bounded look ended; nothing when it saw everything there is.
     async fn scanned_to(&self, way: Way, filter: &LogFilter) -> Result<Option<Place>> {
-        let columns = way.order();
+        let columns = way.columns();
         let scan = self.scan(way, filter);
         let head = format!("SELECT l.{} FROM task_log l WHERE {}", columns.join(", l."), scan.text);
         let last = Conditions::new(head, scan.into_values());
-        let statement = last.finish_as(self, &format!("{} LIMIT 1 OFFSET {}", way.order_by(), SCAN_STEP - 1));
+        let statement =
+            last.finish_as(self, &format!("{} LIMIT 1 OFFSET {}", way.order_by(filter.order), SCAN_STEP - 1));
         let read = |row: &QueryResult| (0..columns.len()).map(|at| number(row, at, columns[at])).collect();
         Ok(self.query_raw("list task logs", statement, read).await?.into_iter().next())
     }

@@ -51,11 +51,11 @@ pub use audit::AuditFilter;
 pub use calendars::CalendarView;
 pub use connect::{DatabaseSettings, SqlStore, place};
 pub use error::{STORE_ERRORS, StoreError, StoreErrorKind};
-pub use keys::{KeyUse, KeyView, KeyWords, SigningKey};
+pub use keys::{KeyPlace, KeyUse, KeyView, KeyWords, SigningKey};
 pub use logs::{LogFilter, LogPage, LogView, ShardCounts};
 pub use quotas::{DELAYED_MAX, QuotaUse, TaskRoom};
-pub use roles::RoleView;
-pub use rules::ExecutorRule;
+pub use roles::{RoleFilter, RoleView};
+pub use rules::{ExecutorPlace, ExecutorRule};
 pub use sessions::{SessionView, TokenView};
 pub use starting::{NewRun, StartedRun};
 pub use statistics::{Counted, Counting, FiguresFilter, Part, STATISTICS_LEASE_MS, StatisticsStore};
@@ -686,4 +686,7 @@ pub trait HousekeepingStore: Send + Sync {
     async fn purge_of(&self, days: i32, before: i64, limit: u64) -> Result<Purged>;
     /// Deletes executors and nodes gone since before `before` (ms).
     async fn purge_members(&self, before: i64) -> Result<u64>;
+    /// Deletes sessions that were over at `before` (ms), and tokens that had ended or were revoked
+    /// then, at most `limit` of each; answers how many.
+    async fn purge_access(&self, before: i64, limit: u64) -> Result<u64>;
 }

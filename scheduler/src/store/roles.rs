@@ -30,15 +30,28 @@ pub struct RoleView {
     pub updated_at: i64,
 }
 
+/// Which roles to list.
+#[derive(Debug, Clone, Default)]
+pub struct RoleFilter {
+    /// Only this one.
+    pub id: Option<i64>,
+    /// Only of this name.
+    pub name: Option<String>,
+    /// After this id.
+    pub after: i64,
+    /// At most so many.
+    pub limit: u64,
+}
+
 const ACTION: &str = "change a role";
 
 impl SqlStore {
     /// Roles that can be granted within reach, by id: those of its tenants and those of the
-    /// platform; only the one of that id, when given.
-    pub async fn list_roles(&self, reach: &Reach, id: Option<i64>) -> Result<Vec<RoleView>> {
+    /// platform.
+    pub async fn list_roles(&self, reach: &Reach, filter: &RoleFilter) -> Result<Vec<RoleView>> {
         let head = "SELECT r.id, r.tenant_id, r.name, r.description, r.permissions, r.revision, r.created_at, \
              r.updated_at FROM role r WHERE r.id > {1}";
-        let mut wanted = Conditions::new(head.to_owned(), vec![0i64.into()]);
+        let mut wanted = Conditions::new(head.to_owned(), vec![filter.after.into()]);
         let reach = match reach {
             Reach::All => Reach::All,
             Reach::Of(places) => {
@@ -47,9 +60,9 @@ impl SqlStore {
             }
         };
         wanted.touching(&reach, "r.tenant_id");
-        wanted.and("r.id = ", id);
-        let statement = wanted.finish(self, "ORDER BY r.id", 1_000);
-        self.query_raw("list roles", statement, role).await
+        wanted.and("r.id = ", filter.id);
+        wanted.and("r.name = ", filter.name.clone());
+        self.query_raw("list roles", wanted.finish(self, "ORDER BY r.id", filter.limit), role).await
     }
 
     /// Creates a role.

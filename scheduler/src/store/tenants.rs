@@ -2,12 +2,13 @@
 
 use super::conditions::Conditions;
 use super::connect::retrying;
-use super::dialect::{Sql, or_ignore};
-use super::rows::clean;
-use super::{KeyWords, Result, Scope, SqlStore, StoreError, StoreErrorKind};
+use super::dialect::{Kind, Sql, or_ignore, rows};
+use super::rows::{clean, to_json};
+use super::{BATCH_MAX, KeyWords, Result, Scope, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::Reach;
 use carillon_protocol::sign::{Key, SignMethod};
 use sea_orm::{DbErr, QueryResult};
+use std::collections::HashMap;
 
 /// A tenant as the API shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,6 +180,27 @@ impl SqlStore {
         wanted.and("a.name = ", filter.name.clone());
         wanted.and("a.id = ", filter.id);
         self.query_raw("list apps", wanted.finish(self, "ORDER BY a.id", filter.limit), app).await
+    }
+
+    /// Names of tenant and app by the app's id.
+    pub async fn app_names(&self, ids: &[i64]) -> Result<HashMap<i64, (String, String)>> {
+        const ACTION: &str = "read the names of apps";
+        let sql = Sql::new(
+            self.backend,
+            &format!(
+                "SELECT a.id, n.name, a.name FROM {} JOIN app a ON a.id = v.n_id JOIN tenant n ON n.id = a.tenant_id",
+                rows(self.backend, 1, &[("id", Kind::Big)])
+            ),
+        );
+        let mut names = HashMap::new();
+        for batch in ids.chunks(BATCH_MAX) {
+            let ids = to_json(ACTION, &batch.iter().map(|id| [id]).collect::<Vec<_>>())?;
+            let found = self.query(ACTION, &sql, [ids.into()], |row| {
+                Ok((row.try_get_by_index(0)?, (row.try_get_by_index(1)?, row.try_get_by_index(2)?)))
+            });
+            names.extend(found.await?);
+        }
+        Ok(names)
     }
 
     /// Writes what can be said of an app, if nobody else has meanwhile.

@@ -51,6 +51,18 @@ async fn a_list_goes_through_all_pages_up_to_its_limit() {
 }
 
 #[tokio::test]
+async fn a_role_is_found_beyond_the_first_page() {
+    let here = Installation::new().await;
+    for number in 0..60 {
+        let role = json!({ "name": format!("role {number}"), "permissions": ["tasks.read"] });
+        here.post("/roles", &role).await;
+    }
+    assert_eq!(here.json(&["roles", "list"]).as_array().unwrap().len(), 4 + 60);
+    assert_eq!(names(&here.json(&["roles", "list", "--limit", "5"]))[4], "role 0");
+    assert_eq!(here.json(&["roles", "show", "role 59"])["name"], "role 59");
+}
+
+#[tokio::test]
 async fn apps() {
     let here = Installation::new().await;
     let made = here.json(&["apps", "create", "retail/stock", "--description", "d"]);
@@ -98,6 +110,8 @@ async fn tasks_and_runs() {
     let table = here.carillon(&["logs", "list", "--tenant", "retail", "--limit", "1"]);
     assert_eq!(cells(&table, 1)[1..5], [name, "init", "-", "-"], "{table}");
     assert_eq!(here.json(&["logs", "list", "--until", "now"]), json!([]));
+    assert_eq!(here.json(&["logs", "list", "--order", "oldest"])[0]["id"], log);
+    assert!(here.fails(&["logs", "list", "--order", "best"]).err.contains("expected `newest` or `oldest`"));
     assert_eq!(here.carillon(&["kill", log]), format!("run {log} is cancelled\n"));
     let ran = here.fails(&["logs", "cancel", log]);
     assert_eq!((ran.code, ran.err.as_str()), (1, "carillon: the run has ended (cancelled)\n"));

@@ -16,6 +16,7 @@ databases!(
     the_last_use_only_grows,
     an_app_demands_a_sign_method,
     a_key_is_found_within_reach,
+    valid_keys_come_first_page_by_page,
 );
 
 const WORDS: KeyWords<'static> = KeyWords { note: "of the batch cluster", created_by: "ada" };
@@ -38,7 +39,7 @@ async fn view(store: &SqlStore, id: &str) -> KeyView {
 
 async fn rotating_ends_what_was_before_and_nothing_sooner_is_prolonged(world: World, store: SqlStore) {
     let (scope, now) = (world.scope, world.now);
-    let first = store.keys(scope).await.unwrap().remove(0);
+    let first = store.keys(scope, world.now, None, 50).await.unwrap().remove(0);
     assert_eq!((first.expires_at, first.revoked_at, first.last_used_at), (0, 0, 0));
     store.rotate_key(scope, &key("second"), WORDS, 60_000, now).await.unwrap();
     store.rotate_key(scope, &key("third"), WORDS, 3_600_000, now + 1).await.unwrap();
@@ -56,7 +57,7 @@ async fn rotating_ends_what_was_before_and_nothing_sooner_is_prolonged(world: Wo
         last_used_at: 0,
     };
     assert_eq!(third, expected);
-    assert_eq!(store.keys(scope).await.unwrap()[0], third, "the newest first");
+    assert_eq!(store.keys(scope, world.now, None, 50).await.unwrap()[0], third, "the newest first");
     store.rotate_key(scope, &key("fourth"), WORDS, 0, now + 2).await.unwrap();
     let now_valid = store.signing_keys().await.unwrap();
     let now_valid: Vec<_> = now_valid.into_iter().filter(|key| key.is_valid(now + 2)).collect();
@@ -66,7 +67,7 @@ async fn rotating_ends_what_was_before_and_nothing_sooner_is_prolonged(world: Wo
 
 async fn revoking_ends_a_key_of_the_app_at_once(world: World, store: SqlStore) {
     let (scope, now) = (world.scope, world.now);
-    let first = store.keys(scope).await.unwrap().remove(0).id;
+    let first = store.keys(scope, world.now, None, 50).await.unwrap().remove(0).id;
     store.create_key(scope, &key("second"), WORDS, now).await.unwrap();
     store.revoke_key(scope, &first, now + 5).await.unwrap();
     assert_eq!(valid(&store).await, ids(&["second"]));
@@ -87,7 +88,10 @@ async fn an_app_has_so_many_valid_keys_and_no_more(world: World, store: SqlStore
     assert_eq!((valid(&store).await.len(), refused.len()), (10, 5), "at once or one by one");
     let rotated = store.rotate_key(scope, &key("r"), WORDS, 60_000, now).await.unwrap_err();
     assert_eq!(rotated.kind(), StoreErrorKind::Conflict);
-    assert!(store.keys(scope).await.unwrap().iter().all(|key| key.expires_at == 0), "nothing of it was done");
+    assert!(
+        store.keys(scope, world.now, None, 50).await.unwrap().iter().all(|key| key.expires_at == 0),
+        "nothing of it was done"
+    );
     let one = valid(&store).await.pop_first().unwrap();
     store.revoke_key(scope, &one, now).await.unwrap();
     store.rotate_key(scope, &key("r"), WORDS, 60_000, now).await.unwrap();
@@ -97,7 +101,7 @@ async fn an_app_has_so_many_valid_keys_and_no_more(world: World, store: SqlStore
 
 async fn another_tenants_keys_cannot_be_touched(world: World, store: SqlStore) {
     let (scope, now) = (world.scope, world.now);
-    let first = store.keys(scope).await.unwrap().remove(0);
+    let first = store.keys(scope, world.now, None, 50).await.unwrap().remove(0);
     let theirs = world.admin.make_app([world.id(), world.id()], "other", "orders").await;
     let scopes = [
         theirs,
@@ -106,7 +110,10 @@ async fn another_tenants_keys_cannot_be_touched(world: World, store: SqlStore) {
         Scope { app_id: scope.app_id + 999, ..scope },
     ];
     for stranger in scopes {
-        assert!(store.keys(stranger).await.unwrap().iter().all(|key| key.id != first.id), "{stranger:?}");
+        assert!(
+            store.keys(stranger, world.now, None, 50).await.unwrap().iter().all(|key| key.id != first.id),
+            "{stranger:?}"
+        );
         assert_eq!(store.revoke_key(stranger, &first.id, now).await.unwrap_err().kind(), StoreErrorKind::NotFound);
         let used = KeyUse { id: first.id.clone(), scope: stranger, at: now };
         store.note_key_uses(&[used]).await.unwrap();
@@ -119,12 +126,12 @@ async fn another_tenants_keys_cannot_be_touched(world: World, store: SqlStore) {
         assert!(new.into_iter().all(|done| done.unwrap_err().kind() == StoreErrorKind::NotFound), "{nowhere:?}");
     }
     store.rotate_key(theirs, &key("theirs"), WORDS, 0, now).await.unwrap();
-    assert_eq!(store.keys(scope).await.unwrap(), [first], "ours is as it was");
+    assert_eq!(store.keys(scope, world.now, None, 50).await.unwrap(), [first], "ours is as it was");
 }
 
 async fn the_last_use_only_grows(world: World, store: SqlStore) {
     let (scope, now) = (world.scope, world.now);
-    let first = store.keys(scope).await.unwrap().remove(0).id;
+    let first = store.keys(scope, world.now, None, 50).await.unwrap().remove(0).id;
     store.create_key(scope, &key("second"), WORDS, now).await.unwrap();
     let used = |id: &str, at| KeyUse { id: id.to_owned(), scope, at };
     store.note_key_uses(&[used(&first, now + 10), used("second", now + 20), used("gone", now)]).await.unwrap();
@@ -150,7 +157,7 @@ async fn an_app_demands_a_sign_method(world: World, store: SqlStore) {
 
 async fn a_key_is_found_within_reach(world: World, store: SqlStore) {
     let scope = world.scope;
-    let id = store.keys(scope).await.unwrap().remove(0).id;
+    let id = store.keys(scope, world.now, None, 50).await.unwrap().remove(0).id;
     let of = |tenant_id, apps: &[i64]| Reach::Of(vec![Place { tenant_id, apps: apps.to_vec() }]);
     for reach in [Reach::All, of(scope.tenant_id, &[]), of(scope.tenant_id, &[scope.app_id])] {
         assert_eq!(store.key(&reach, &id).await.unwrap().0, scope, "{reach:?}");
@@ -158,5 +165,37 @@ async fn a_key_is_found_within_reach(world: World, store: SqlStore) {
     for reach in [Reach::Of(Vec::new()), of(scope.tenant_id, &[scope.app_id + 1]), of(scope.tenant_id + 1, &[])] {
         let missing = store.key(&reach, &id).await.unwrap_err();
         assert_eq!(missing.kind(), StoreErrorKind::NotFound, "{reach:?}");
+    }
+}
+
+/// What is valid is never hidden by what is not, however much of it there is; page by page nothing
+/// comes twice and nothing is left out.
+async fn valid_keys_come_first_page_by_page(world: World, store: SqlStore) {
+    let (scope, now) = (world.scope, world.now);
+    let first = store.keys(scope, now, None, 50).await.unwrap().remove(0).id;
+    for number in 0..120 {
+        let id = format!("k{number:03}");
+        // Many of one instant.
+        store.create_key(scope, &key(&id), WORDS, now + number / 7).await.unwrap();
+        store.revoke_key(scope, &id, now + number).await.unwrap();
+    }
+    store.rotate_key(scope, &key("new"), WORDS, 1_000, now + 500).await.unwrap();
+    for (at, expected) in [(now + 600, &["new", first.as_str()][..]), (now + 5_000, &["new"])] {
+        let all = store.keys(scope, at, None, 500).await.unwrap();
+        assert_eq!(all.len(), 122);
+        let valid: Vec<&str> = all.iter().filter(|key| key.is_valid(at)).map(|key| key.id.as_str()).collect();
+        assert_eq!(valid, expected);
+        assert!(all.is_sorted_by_key(|key| std::cmp::Reverse(key.place(at))), "{all:?}");
+        for limit in [1, 2, 3, 50] {
+            let (mut found, mut after) = (Vec::new(), None);
+            loop {
+                let page = store.keys(scope, at, after.as_ref(), limit).await.unwrap();
+                assert!(page.len() as u64 <= limit);
+                let Some(last) = page.last() else { break };
+                after = Some(last.place(at));
+                found.extend(page);
+            }
+            assert_eq!(found, all, "{limit} at a time");
+        }
     }
 }

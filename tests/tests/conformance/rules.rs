@@ -11,12 +11,15 @@ use carillon::store::{
     SqlStore, StoreErrorKind,
 };
 use carillon_protocol::Register;
+use std::collections::HashMap;
 
 databases!(
     rules_are_read_when_they_change,
     executors_keep_what_a_person_said_of_their_address,
     calendars_have_versions_and_reach_their_tasks,
     a_backfill_writes_so_many_at_a_time_and_leaves_out_what_exists,
+    a_backfill_is_found_however_many_are_newer,
+    windows_and_calendars_come_page_by_page,
 );
 
 async fn rules_are_read_when_they_change(world: World, store: SqlStore) {
@@ -45,7 +48,7 @@ async fn rules_are_read_when_they_change(world: World, store: SqlStore) {
     assert_eq!(rules.apps.get(&world.scope.app_id), Some(&3));
     let found = rules.window_at(world.scope.tenant_id, world.now + 10).unwrap();
     assert_eq!((found.id, found.action, found.note.as_str()), (open.id, WindowAction::Postpone, "disks"));
-    assert_eq!(store.windows(tenant, world.now).await.unwrap().len(), 1);
+    assert_eq!(store.windows(tenant, world.now, None, 50).await.unwrap().len(), 1);
     store.drop_window(tenant, open.id).await.unwrap();
     assert_eq!(store.drop_window(tenant, open.id).await.unwrap_err().kind(), StoreErrorKind::NotFound);
     store.set_quotas(tenant, None, &Quotas::default(), world.now).await.unwrap();
@@ -77,40 +80,55 @@ async fn executors_keep_what_a_person_said_of_their_address(world: World, store:
         found.iter().map(|executor| (executor.weight, executor.disabled, executor.capacity)).collect::<Vec<_>>()
     };
     assert_eq!(seen().await, [(1, false, 9)]);
-    let rule = |weight, disabled| ExecutorRule { weight, disabled, note: "why".to_owned() };
+    let rule = |weight, disabled, revision| ExecutorRule { weight, disabled, note: "why".to_owned(), revision };
     let address = "http://10.0.0.1:1";
-    store.set_executor_rule(world.id(), world.scope, address, &rule(40, true), world.now).await.unwrap();
+    let set =
+        async |rule: &ExecutorRule| store.set_executor_rule(world.id(), world.scope, address, rule, world.now).await;
+    let place = (world.scope.tenant_id, world.scope.app_id, address.to_owned());
+    let elsewhere = (world.scope.tenant_id + 1, world.scope.app_id, address.to_owned());
+    let said = async || store.executor_rules(&[elsewhere.clone(), place.clone()]).await.unwrap();
+    assert!(said().await.is_empty());
+    assert_eq!(set(&rule(9, true, 3)).await.unwrap_err().kind(), StoreErrorKind::Conflict, "of what is not there");
+    set(&rule(40, true, 0)).await.unwrap();
+    assert_eq!(said().await, HashMap::from([(place.clone(), rule(40, true, 1))]));
+    for stale in [0, 2] {
+        assert_eq!(set(&rule(9, false, stale)).await.unwrap_err().kind(), StoreErrorKind::Conflict);
+    }
     assert_eq!(seen().await, [(40, true, 9)]);
     store.register(&signer(2), &register("two"), &new_id, world.now).await.unwrap();
     assert_eq!(seen().await, [(40, true, 9)], "the next process at the address inherits it");
-    store.set_executor_rule(world.id(), world.scope, address, &rule(2, false), world.now).await.unwrap();
+    set(&rule(2, false, 1)).await.unwrap();
+    assert_eq!(said().await[&place], rule(2, false, 2));
     assert_eq!(seen().await, [(2, false, 9)]);
 }
 
 async fn calendars_have_versions_and_reach_their_tasks(world: World, store: SqlStore) {
     let spec = |weekday: &str| CalendarSpec { excluded_weekdays: vec![weekday.to_owned()], ..CalendarSpec::default() };
     let tenant = world.scope.tenant_id;
-    let put = async |weekday: &str| {
-        store.put_calendar(world.id(), tenant, "work", &spec(weekday), None, world.now).await.unwrap()
+    let put = async |weekday: &str, current: i64| {
+        store.put_calendar(world.id(), tenant, "work", &spec(weekday), current, world.now).await
     };
-    assert_eq!((put("sat").await, put("sun").await), (1, 2));
-    let stale = store.put_calendar(world.id(), tenant, "work", &spec("fri"), Some(1), world.now).await;
-    assert_eq!(stale.unwrap_err().kind(), StoreErrorKind::Conflict, "somebody else has written it meanwhile");
-    let listed = store.list_calendars(tenant, None).await.unwrap();
+    assert_eq!((put("sat", 0).await.unwrap(), put("sun", 1).await.unwrap()), (1, 2));
+    for stale in [0, 1, 3] {
+        let refused = put("fri", stale).await.unwrap_err();
+        assert_eq!(refused.kind(), StoreErrorKind::Conflict, "somebody else has written it meanwhile");
+    }
+    let listed = store.list_calendars(tenant, "", 50).await.unwrap();
     assert_eq!(listed.iter().map(|view| (view.version, view.spec.clone())).collect::<Vec<_>>(), [(2, spec("sun"))]);
     let old = store.calendar_version(tenant, "work", 1).await.unwrap().unwrap();
     assert_eq!(old.spec, spec("sat"));
     let task = world.started(&TaskSpec { calendar: "work".to_owned(), ..World::every_second("planned") }).await;
     let read = store.tasks(&[task.id]).await.unwrap().remove(0);
     assert_eq!(read.schedule.calendar.as_ref().map(|calendar| calendar.version), Some(2));
-    put("mon").await;
+    put("mon", 2).await.unwrap();
     let read = store.tasks(&[task.id]).await.unwrap().remove(0);
     assert_eq!(read.schedule.calendar.as_ref().map(|calendar| calendar.version), Some(3));
     assert_eq!(store.tasks_of_calendar(tenant, "work", 0, 10).await.unwrap().len(), 1);
     assert_eq!(store.delete_calendar(tenant, "work").await.unwrap_err().kind(), StoreErrorKind::Conflict);
     world.change(crate::fixture::edit_to(&task, |spec| spec.calendar.clear()), world.now).await.unwrap();
     store.delete_calendar(tenant, "work").await.unwrap();
-    assert!(store.list_calendars(tenant, None).await.unwrap().is_empty());
+    assert!(store.list_calendars(tenant, "", 50).await.unwrap().is_empty());
+    assert_eq!(store.calendar(tenant, "work").await.unwrap(), None);
     let lost = world.change(
         crate::fixture::edit_to(&world.task(task.id).await, |spec| "work".clone_into(&mut spec.calendar)),
         world.now,
@@ -163,7 +181,93 @@ async fn a_backfill_writes_so_many_at_a_time_and_leaves_out_what_exists(world: W
         advance().await;
     }
     assert_eq!(advance().await, None, "done");
-    let done = store.backfills_of(world.scope.tenant_id, task.id).await.unwrap().remove(0);
+    let done = store.backfills_of(world.scope.tenant_id, task.id, None, 1).await.unwrap().remove(0);
     assert_eq!((done.status.as_str(), done.written, done.existing), ("done", 4, 1));
     assert_eq!(filled(Status::Cancelled).await.len(), 4);
+}
+
+async fn a_backfill_is_found_however_many_are_newer(world: World, store: SqlStore) {
+    let task = world.started(&World::every_second("filled")).await;
+    let tenant = world.scope.tenant_id;
+    let mut made = Vec::new();
+    for _ in 0..110 {
+        let backfill = Backfill {
+            id: world.id(),
+            tenant_id: tenant,
+            task_id: task.id,
+            range_from: 1_000,
+            range_until: 2_000,
+            next_at: 1_000,
+            max_concurrent: 1,
+            params: None,
+            status: "open".to_owned(),
+            written: 0,
+            existing: 0,
+            created_at: world.now,
+            finished_at: 0,
+        };
+        store.create_backfill(&backfill, world.now).await.unwrap();
+        made.insert(0, backfill.id);
+    }
+    let (mut listed, mut before) = (Vec::new(), None);
+    loop {
+        let page = store.backfills_of(tenant, task.id, before, 40).await.unwrap();
+        let Some(last) = page.last() else { break };
+        before = Some(last.id);
+        listed.extend(page.iter().map(|backfill| backfill.id));
+    }
+    assert_eq!(listed, made);
+    let oldest = made[109];
+    let cancel = async |tenant, task| store.cancel_backfill(tenant, task, oldest, world.now).await;
+    for nowhere in [cancel(tenant + 1, task.id).await, cancel(tenant, task.id + 1).await] {
+        assert_eq!(nowhere.unwrap_err().kind(), StoreErrorKind::NotFound);
+    }
+    assert_eq!(store.open_backfills(500).await.unwrap().len(), 110, "others' are left alone");
+    cancel(tenant, task.id).await.unwrap();
+    let open = store.open_backfills(500).await.unwrap();
+    assert!(open.len() == 109 && open.iter().all(|backfill| backfill.id != oldest));
+}
+
+async fn windows_and_calendars_come_page_by_page(world: World, store: SqlStore) {
+    let (tenant, now) = (world.scope.tenant_id, world.now);
+    let mut windows = Vec::new();
+    for number in 0..9 {
+        let ends_at = now + number / 4; // the first four have ended, several end together
+        let id = world.id();
+        let window = MaintenanceWindow {
+            id,
+            tenant_id: tenant,
+            starts_at: now - number,
+            ends_at,
+            action: WindowAction::Skip,
+            note: String::new(),
+        };
+        store.add_window(&window, now).await.unwrap();
+        assert_eq!(store.window(tenant, id).await.unwrap().as_ref(), Some(&window));
+        assert_eq!(store.window(tenant + 1, id).await.unwrap(), None);
+        windows.extend((ends_at > now).then_some(window));
+    }
+    for limit in [1, 2, 5] {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page = store.windows(tenant, now, after, limit).await.unwrap();
+            let Some(last) = page.last() else { break };
+            after = Some((last.ends_at, last.id));
+            found.extend(page);
+        }
+        assert_eq!(found, windows, "{limit} at a time");
+    }
+    let names = ["Z", "a", "a b", "ä", "日"];
+    for name in names {
+        store.put_calendar(world.id(), tenant, name, &CalendarSpec::default(), 0, now).await.unwrap();
+    }
+    let (mut found, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = store.list_calendars(tenant, &after, 2).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after.clone_from(&last.name);
+        found.extend(page.into_iter().map(|calendar| calendar.name));
+    }
+    assert_eq!(found.iter().map(String::as_str).collect::<std::collections::BTreeSet<_>>(), names.into());
+    assert_eq!(found.len(), names.len());
 }

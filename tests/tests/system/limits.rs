@@ -38,8 +38,7 @@ async fn bounds_hold_and_are_reached(kind: Kind) {
     let free = staying(&api, &shop, "free", 1_500, json!({})).await;
     let robots = [staying(&api, &plant, "r1", 700, json!({})).await, staying(&api, &plant, "r2", 700, json!({})).await];
     let office = [staying(&api, &mail, "m", 700, json!({})).await, staying(&api, &post, "p", 700, json!({})).await];
-    // Bounds of apps and tenants are known to every node within a second or two.
-    carillon_tests::pass(2.5).await;
+    world.await_rules().await;
     let nodes: Vec<Api> = world.node_urls().iter().map(|url| Api::new(url)).collect();
     let mut logs = Vec::new();
     for number in 0..RUNS {
@@ -115,7 +114,7 @@ async fn waiting_ends_and_the_urgent_come_first(kind: Kind) {
 
     // The priority of a task within its app, and of a run within its task.
     api.bound_app("retail", "orders", 1).await;
-    carillon_tests::pass(2.5).await;
+    world.await_rules().await;
     let usual = staying(&api, &app, "usual", 50, json!({})).await;
     let urgent = staying(&api, &app, "urgent", 50, json!({ "priority": 9 })).await;
     let lazy = staying(&api, &app, "lazy", 50, json!({ "priority": 1, "max_concurrent": 1 })).await;

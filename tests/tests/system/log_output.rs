@@ -208,8 +208,17 @@ async fn earlier_attempts_and_shards(kind: Kind) {
     world.end_well().await;
 }
 
+async fn assert_refused(api: &Api, log: i64, why: &str) {
+    let refused = api.open(&format!("/task-logs/{log}/output/stream"), None).await;
+    assert_eq!(refused.status().as_u16(), 429);
+    assert!(refused.headers().contains_key("retry-after"));
+    let text = refused.text().await.unwrap();
+    assert!(text.contains(why), "{text}");
+}
+
 async fn followers_are_bounded_and_leave_their_places(kind: Kind) {
-    const PLACES: usize = 64;
+    const OF_ONE: usize = 8;
+    const OF_A_TENANT: usize = 32;
     let world = World::new(kind).await;
     let node = world.node("a", &[]).await;
     let api = world.api();
@@ -217,16 +226,31 @@ async fn followers_are_bounded_and_leave_their_places(kind: Kind) {
     world.executor("e1", &app).await;
     let task = api.make_task(&app, "talks", "talk", json!({})).await;
     let log = api.run(task, Some(&talk(1_000, 1_000))).await;
+    let other = api.make_app("free", "orders").await;
+    world.executor("e2", &other).await;
+    let elsewhere = api.make_task(&other, "talks", "talk", json!({})).await;
+    let elsewhere = api.run(elsewhere, Some(&talk(1_000, 1_000))).await;
     let stream = format!("/task-logs/{log}/output/stream");
-    let mut followers = Vec::new();
-    for _ in 0..PLACES {
-        let mut events = follow(&api, log, None).await;
-        events.next().await.expect("something");
-        followers.push(events);
+    let mut callers = vec![api.clone()];
+    for number in 1..=OF_A_TENANT / OF_ONE {
+        let person = api.make_person(&format!("ann-{number}"), None).await;
+        api.grant(&person, "platform admin", None).await;
+        callers.push(person.api);
     }
-    let refused = api.open(&stream, None).await;
-    assert_eq!(refused.status().as_u16(), 429);
-    assert!(refused.headers().contains_key("retry-after"));
+    let last = callers.pop().expect("one more than fill the tenant's share");
+    let mut followers = Vec::new();
+    for caller in &callers {
+        for _ in 0..OF_ONE {
+            let mut events = follow(caller, log, None).await;
+            events.next().await.expect("something");
+            followers.push(events);
+        }
+        // Of whichever tenant.
+        assert_refused(caller, elsewhere, "you follow 8 outputs").await;
+    }
+    assert_eq!(followers.len(), OF_A_TENANT);
+    assert_refused(&last, log, "32 outputs of this tenant").await;
+    follow(&last, elsewhere, None).await.next().await.expect("something of another tenant");
     drop(followers);
     let mut events = await_until("places are free again", 60, || async {
         let reply = api.open(&stream, None).await;

@@ -82,6 +82,7 @@ mod audit;
 mod escalation;
 mod every_operation;
 mod last_admin;
+mod lists;
 mod proxies;
 mod sessions;
 mod single_sign_on;

@@ -61,7 +61,7 @@ async fn fires_over_the_quota_are_delayed_and_all_run(kind: Kind) {
     let strict = json!({ "misfire_strategy": "skip", "expired_strategy": "discard", "expire_after_ms": 20_000 });
     let strict = api.make_task(&app, "strict", "tick", strict).await;
     let unbounded = api.make_task(&free, "unbounded", "tick", json!({})).await;
-    carillon_tests::pass(2.5).await;
+    world.await_rules().await;
     let mut logs = Vec::new();
     for (number, node) in nodes(&world).iter().cycle().take(BURST).enumerate() {
         logs.push(node.run(by_hand, None).await);
@@ -121,7 +121,7 @@ async fn another_quota_and_impatient_tasks(kind: Kind) {
     let patient = api.make_task(&app, "patient", "tick", json!({})).await;
     let impatient = json!({ "wait_timeout_ms": 2_000, "max_retries": 0 });
     let impatient = api.make_task(&app, "impatient", "tick", impatient).await;
-    carillon_tests::pass(2.5).await;
+    world.await_rules().await;
     let mut logs = Vec::new();
     for node in nodes(&world).iter().cycle().take(6) {
         logs.push(node.run(patient, None).await);
@@ -204,7 +204,7 @@ async fn who_waits_says_for_what(kind: Kind) {
     let mut bounded = staying;
     bounded["max_concurrent"] = json!(1);
     let bounded = api.make_task(&app, "bounded", "overlap", bounded).await;
-    carillon_tests::pass(2.5).await;
+    world.await_rules().await;
     let first = api.run(bounded, None).await;
     world.await_inside(bounded, 1).await;
     let of_task = api.run(bounded, None).await;

@@ -3,8 +3,9 @@
 use crate::options::Kind;
 use crate::stand::{Bench, Stand};
 use crate::{progress, report};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use carillon_tests::now_ms;
+use reqwest::Method;
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 
@@ -78,13 +79,20 @@ fn questions(from: i64, span: i64) -> Vec<(&'static str, String)> {
     vec![
         ("newest of all tenants", "/task-logs?limit=50".to_owned()),
         ("newest, 500 rows", "/task-logs?limit=500".to_owned()),
+        ("oldest of all tenants", "/task-logs?order=oldest".to_owned()),
         ("a deep page of all tenants", format!("/task-logs?limit=50&before={middle}-1-1")),
         ("newest of the large tenant", format!("/task-logs?tenant=t{LARGE}")),
         ("newest of the small tenant", format!("/task-logs?tenant=t{SMALL}")),
+        ("oldest of the large tenant", format!("/task-logs?tenant=t{LARGE}&order=oldest")),
         ("a deep page of the large tenant", format!("/task-logs?tenant=t{LARGE}&before={middle}-1")),
+        (
+            "a deep page of the large tenant, oldest first",
+            format!("/task-logs?tenant=t{LARGE}&order=oldest&before={middle}-1"),
+        ),
         ("a day of the small tenant", format!("/task-logs?tenant=t{SMALL}&from={from}&until={}", from + day)),
         ("failures of all tenants", "/task-logs?status=failed".to_owned()),
         ("failures of the large tenant", format!("/task-logs?tenant=t{LARGE}&status=failed")),
+        ("oldest failures of the large tenant", format!("/task-logs?tenant=t{LARGE}&status=failed&order=oldest")),
         ("failures of the tiny tenant", format!("/task-logs?tenant=t{TINY}&status=failed")),
         ("expired of the small tenant (none)", format!("/task-logs?tenant=t{SMALL}&status=expired")),
         ("successes of the small tenant", format!("/task-logs?tenant=t{SMALL}&status=succeeded")),
@@ -93,6 +101,7 @@ fn questions(from: i64, span: i64) -> Vec<(&'static str, String)> {
         ("failures of a task", format!("/task-logs?task={task}&status=failed")),
         ("an app of the large tenant (none)", format!("/task-logs?tenant=t{LARGE}&app=77")),
         ("a reason among all (none)", "/task-logs?reason=handler_panicked".to_owned()),
+        ("a reason among all, oldest first (none)", "/task-logs?reason=handler_panicked&order=oldest".to_owned()),
         ("what an executor had (none)", "/task-logs?executor=77".to_owned()),
         ("by hand, in the large tenant (none)", format!("/task-logs?tenant=t{LARGE}&origin=hand")),
     ]
@@ -104,7 +113,8 @@ async fn ask(stand: &Stand, path: &str) -> Result<Value> {
     let mut found = 0;
     for _ in 0..ROUNDS {
         let begun = Instant::now();
-        let answer = stand.api.get(path).await;
+        let (status, answer) = stand.api.send(Method::GET, path, None).await;
+        ensure!(status == 200, "{status} {answer}\n{}", stand.node_log());
         times.push(begun.elapsed().as_secs_f64() * 1_000.0);
         found = answer["items"].as_array().context("no items")?.len();
     }
