@@ -85,12 +85,6 @@ impl SqlStore {
         store
     }
 
-    /// Writes notes by themselves: about what is not a change of the database.
-    pub async fn write_notes(&self, notes: Vec<AuditNote>) -> Result<()> {
-        let store = self.noting(notes);
-        super::connect::retrying(|| async { store.begin("write the audit").await?.commit().await }).await
-    }
-
     /// Appends to the chains of the notes' tenants. Their ends are held until the commit, in one
     /// order, so that no two writers wait for each other.
     pub(super) async fn append_notes(&self, tx: &Transaction<'_>, notes: &[AuditNote]) -> Result<()> {

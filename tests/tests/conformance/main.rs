@@ -57,6 +57,7 @@ macro_rules! databases {
 mod admin;
 mod fixture;
 
+mod audit;
 mod cluster;
 mod lease;
 

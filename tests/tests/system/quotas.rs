@@ -185,6 +185,16 @@ async fn tasks_over_the_quota_are_refused(kind: Kind) {
     world.executor("e1", &app).await;
     let tasks = api.tasks().await;
     assert_eq!(tasks.len(), 10, "none of its handlers fits");
+    // The tenant's people see it, once, whoever registers them again.
+    world.executor("e2", &app).await;
+    let told = api.get("/audit?tenant=retail&action=register_handlers").await["items"].clone();
+    assert_eq!(told.as_array().unwrap().len(), 1, "{told}");
+    assert_eq!((&told[0]["actor_kind"], &told[0]["actor"]), (&json!("executor"), &json!(app.key.id)));
+    assert_eq!((&told[0]["target_kind"], &told[0]["target"]), (&json!("app"), &json!("orders")));
+    let after: Value = serde_json::from_str(told[0]["after"].as_str().unwrap()).unwrap();
+    let named = after["left_out"].as_array().unwrap();
+    assert!(named.contains(&json!("tick")) && after["count"] == json!(named.len()), "{after}");
+    assert!(after["why"].as_str().unwrap().contains("may have 10 tasks (its quota max_tasks)"), "{after}");
     let log = api.run(carillon_tests::api::id_of(&tasks[0]["id"]).unwrap(), None).await;
     assert_eq!(world.await_end(log).await.status, Status::Succeeded, "the executor works all the same");
     let said = |node: &Node| node.process.log().matches("no tasks made for new handlers").count();
