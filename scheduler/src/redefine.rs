@@ -8,7 +8,8 @@ use crate::domain::task::{ScheduleKind, TaskSpec};
 use crate::domain::{Reach, Reason, Status};
 use crate::engine::Engine;
 use crate::store::{
-    Activity, HandedRun, NewTask, OutcomeStore, Result, SqlStore, TaskChange, TaskFilter, TaskView, Unsent, audited_task,
+    Activity, HandedRun, NewTask, OutcomeStore, Result, SqlStore, TaskChange, TaskFilter, TaskView, Unsent,
+    audited_task,
 };
 use std::sync::Arc;
 use tokio::sync::Notify;

@@ -5,9 +5,9 @@ use super::input::{Page, Query, limit, parse_optional_id};
 use super::operation::{Operation, get};
 use super::problem::Problem;
 use crate::auth::Caller;
-use crate::domain::{FieldError, Permission};
 use crate::domain::access::PLATFORM;
 use crate::domain::audit::AuditEntry;
+use crate::domain::{FieldError, Permission};
 use crate::store::{AuditFilter, AuditPage, ChainView};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -205,9 +205,7 @@ async fn chain_of(api: &Api, caller: &Caller, tenant: Option<&str>, id: Option<&
             let found = found.first().filter(|chain| chain.tenant_id == id);
             found.map(|chain| chain.tenant_id).ok_or_else(|| Problem::not_found(format!("there is no chain of {id}")))
         }
-        (Some(tenant), None) if tenant != "-" => {
-            Ok(api.whole_tenant(caller, Permission::AuditRead, tenant).await?.id)
-        }
+        (Some(tenant), None) if tenant != "-" => Ok(api.whole_tenant(caller, Permission::AuditRead, tenant).await?.id),
         _ if caller.access.holds(Permission::AuditRead, PLATFORM, 0) => Ok(PLATFORM),
         _ => Err(Problem::forbidden(Permission::AuditRead)),
     }

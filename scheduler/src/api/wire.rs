@@ -6,7 +6,9 @@ use super::body::{self, BodyError};
 use crate::auth::{AddressRule, Refusal, Signed, SignedRequest};
 use crate::domain::task_log::Status;
 use crate::domain::{Reason, Run};
-use crate::store::{Change, HandStore, OutcomeStore, Registration, Scope, Signer, SigningKey, StoreError, StoreErrorKind};
+use crate::store::{
+    Change, HandStore, OutcomeStore, Registration, Scope, Signer, SigningKey, StoreError, StoreErrorKind,
+};
 use crate::tls::ShownCertificate;
 use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderMap;

@@ -91,7 +91,9 @@ impl<'a> Way<'a> {
     fn is_narrow(self, reach: &Reach, filter: &AuditFilter) -> bool {
         let is_whole = match reach {
             Reach::All => true,
-            Reach::Of(places) => matches!((self, &places[..]), (Self::Tenant(tenant), [only]) if only.tenant_id == tenant),
+            Reach::Of(places) => {
+                matches!((self, &places[..]), (Self::Tenant(tenant), [only]) if only.tenant_id == tenant)
+            }
         };
         let tenant = filter.tenant_id.filter(|_| !matches!(self, Self::Tenant(_)));
         let actor = filter.actor_id.filter(|_| !matches!(self, Self::Actor(_)));

@@ -219,18 +219,8 @@ impl SqlStore {
 /// What the audit says of something that a registration brings about.
 fn note(of: &Registering<'_>, action: &'static str, target: Target, after: Option<String>) -> AuditNote {
     let Signer { scope, key_id, .. } = *of.signer;
-    let actor =
-        Actor { kind: "executor", id: 0, name: key_id.to_owned(), address: of.register.address.clone() };
-    AuditNote {
-        id: (of.new_id)(),
-        tenant_id: scope.tenant_id,
-        at: of.now,
-        actor,
-        action,
-        target,
-        before: None,
-        after,
-    }
+    let actor = Actor { kind: "executor", id: 0, name: key_id.to_owned(), address: of.register.address.clone() };
+    AuditNote { id: (of.new_id)(), tenant_id: scope.tenant_id, at: of.now, actor, action, target, before: None, after }
 }
 
 /// The definition that a handler's own defaults make. What this node cannot read, or must not

@@ -103,7 +103,12 @@ async fn every_filter_finds_its_entries_page_by_page(world: World, store: SqlSto
                 AuditFilter { tenant_id: Some(78), ..filter.clone() },
                 AuditFilter { target_id: Some("3".to_owned()), ..filter.clone() },
                 AuditFilter { actor_id: Some(2), ..filter.clone() },
-                AuditFilter { actor_id: Some(2), tenant_id: Some(0), target_id: Some("1".to_owned()), ..filter.clone() },
+                AuditFilter {
+                    actor_id: Some(2),
+                    tenant_id: Some(0),
+                    target_id: Some("1".to_owned()),
+                    ..filter.clone()
+                },
             ]
         })
         .collect();

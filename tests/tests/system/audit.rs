@@ -297,7 +297,8 @@ async fn what_nobody_asked_for_is_noted(kind: Kind) {
     world.executor("e2", &app).await;
     assert_eq!(of_executor().await, made);
 
-    let fields = json!({ "schedule": "fixed_rate", "interval_ms": 3_600_000, "pause_after_failures": 1, "max_retries": 0 });
+    let fields =
+        json!({ "schedule": "fixed_rate", "interval_ms": 3_600_000, "pause_after_failures": 1, "max_retries": 0 });
     let task = admin.make_task(&app, "failing", "fail", fields).await;
     world.await_end(admin.run(task, None).await).await;
     let path = format!("/audit?target={task}&action=pause_task");
@@ -387,7 +388,11 @@ async fn a_deleted_tenant_leaves_its_chain(kind: Kind) {
     assert_eq!((own.as_array().unwrap().len(), &own[0]["tenant"]), (1, &json!("near")), "{own}");
     let id = own[0]["tenant_id"].as_str().unwrap();
     auditor.api.get(&format!("/audit/chain?tenant_id={id}")).await;
-    for path in [format!("/audit/chain?tenant_id={far}"), format!("/audit?tenant_id={far}"), "/audit/chain?tenant_id=0".to_owned()] {
+    for path in [
+        format!("/audit/chain?tenant_id={far}"),
+        format!("/audit?tenant_id={far}"),
+        "/audit/chain?tenant_id=0".to_owned(),
+    ] {
         auditor.api.expect(404, Method::GET, &path, None).await;
     }
 }

@@ -7,7 +7,8 @@ use carillon::domain::executor::WEIGHT_DEFAULT;
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{Executor, Status};
 use carillon::store::{
-    Activity, ExecutorBeat, ExecutorEnd, ExecutorStore, NewTask, Registration, Result, Scope, Signer, StoreError, StoreErrorKind,
+    Activity, ExecutorBeat, ExecutorEnd, ExecutorStore, NewTask, Registration, Result, Scope, Signer, StoreError,
+    StoreErrorKind,
 };
 use carillon_protocol::{HandlerInfo, Register, RunKey};
 use std::collections::HashSet;
