@@ -15,7 +15,11 @@ impl MigrationName for Migration {
 }
 
 /// (name, columns).
-const INDEXES: &[(&str, &[&str])] = &[("task_log_tenant_fire", &["tenant_id", "fire_time", "id"])];
+const INDEXES: &[(&str, &[&str])] = &[
+    ("task_log_tenant_fire", &["tenant_id", "fire_time", "id"]),
+    // The newest of all, and what statistics count by.
+    ("task_log_fire_time", &["fire_time", "task_id"]),
+];
 
 /// The index of what ended, and not well.
 const BAD: &str = "task_log_bad";

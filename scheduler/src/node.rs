@@ -92,7 +92,9 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         gate,
         provider,
         rates: rates(settings.api.requests_per_second),
-        secure_cookie: settings.auth.secure_cookie || settings.server.tls.is_on(),
+        secure_cookie: settings.auth.secure_cookie
+            || settings.server.tls.is_on()
+            || settings.auth.oidc.leads_back_over_tls(),
         tails: tails.clone(),
         poke: poke.clone(),
         executor_settings: executor_settings(&settings),

@@ -202,6 +202,13 @@ impl Settings {
                 .with_list_parse_key("server.trusted_proxies")
                 .with_list_parse_key("auth.oidc.scopes"),
         );
+        // As they are: what looks like a number is one only elsewhere.
+        for name in SECRET_TEXTS {
+            let variable = format!("CARILLON__{}", name.to_uppercase().replace('.', "__"));
+            if let Ok(text) = std::env::var(variable) {
+                sources = sources.set_override(name, text).map_err(|error| SettingsError(error.to_string()))?;
+            }
+        }
         let read = || {
             let config = sources.build()?;
             let shown = shown(&config)?;
@@ -307,6 +314,9 @@ impl Settings {
         format!("{}:{}", host_name(), self.server.port)
     }
 }
+
+/// Settings that are text, whatever they look like.
+const SECRET_TEXTS: [&str; 4] = ["api.token", "auth.admin_password", "auth.oidc.client_secret", "database.url"];
 
 /// Words in names of settings that hold secrets.
 const SECRET_WORDS: [&str; 4] = ["token", "password", "secret", "key"];

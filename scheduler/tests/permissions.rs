@@ -46,10 +46,16 @@ fn operations() -> BTreeMap<String, Vec<String>> {
 fn tables() -> String {
     let mut operations = operations();
     let mut text = String::new();
-    for (word, says) in [("public", "Without a login"), ("signed_in", "With any login, about one's own account")] {
+    for (word, says) in [
+        ("public", "Without a login"),
+        ("signed_in", "With any login"),
+        ("session", "With a session, about one's own account"),
+    ] {
         let free = operations.remove(word).unwrap_or_default();
         writeln!(text, "{says} (`{word}`): {}.\n", free.join(", ")).unwrap();
     }
+    // Not below /api/v1, where the document ends.
+    operations.entry("metrics.read".to_owned()).or_default().push("`GET /metrics`".to_owned());
     let roles = BUILT_IN.map(|role| role.name).join(" | ");
     writeln!(text, "| permission | allows | operations | {roles} |").unwrap();
     writeln!(text, "|{}", " --- |".repeat(3 + BUILT_IN.len())).unwrap();

@@ -14,7 +14,7 @@ pub struct Operation {
     pub method: Method,
     /// Path below `/api/v1`, with `{parameters}`.
     pub path: String,
-    /// `x-permission`: `public`, `signed_in` or the name of a permission.
+    /// `x-permission`: `public`, `signed_in`, `session` or the name of a permission.
     pub permission: String,
     /// Names of its parameters.
     pub parameters: Vec<String>,

@@ -22,7 +22,7 @@ use utoipa::ToSchema;
 
 /// What can be done.
 pub fn operations() -> Vec<Operation> {
-    use Needs::{Anybody, Nothing};
+    use Needs::{Anybody, Nothing, Session};
     vec![
         post("/login", "sign_in", Nothing, "Sign in with name and password")
             .says("Begins a new session; its token is in the cookie, and (for programs) in the answer.")
@@ -37,20 +37,20 @@ pub fn operations() -> Vec<Operation> {
             .body::<PasswordChange>()
             .answers_nothing("It is changed")
             .to(change_password),
-        get("/account/sessions", "list_sessions", Anybody, "My sessions, newest first")
+        get("/account/sessions", "list_sessions", Session, "My sessions, newest first")
             .answers_page::<SessionOutput>("The sessions")
             .to(list_sessions),
-        delete("/account/sessions/{id}", "end_session", Anybody, "End a session of mine")
+        delete("/account/sessions/{id}", "end_session", Session, "End a session of mine")
             .answers_nothing("It has ended")
             .to(end_session),
-        get("/account/tokens", "list_my_tokens", Anybody, "My API tokens")
+        get("/account/tokens", "list_my_tokens", Session, "My API tokens")
             .answers_page::<TokenOutput>("The tokens")
             .to(list_tokens),
-        post("/account/tokens", "create_my_token", Anybody, "Create an API token; it is shown once")
+        post("/account/tokens", "create_my_token", Session, "Create an API token; it is shown once")
             .body::<NewTokenInput>()
             .answers::<CreatedToken>(201, "The token")
             .to(create_token),
-        delete("/account/tokens/{id}", "revoke_my_token", Anybody, "Revoke an API token of mine")
+        delete("/account/tokens/{id}", "revoke_my_token", Session, "Revoke an API token of mine")
             .answers_nothing("It is void")
             .to(revoke_token),
     ]

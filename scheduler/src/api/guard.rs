@@ -66,10 +66,12 @@ pub async fn check(door: Door, request: &HttpRequest) -> Result<Option<Caller>, 
     let caller = identify(api, request, &address).await?;
     api.rates.callers.admit(&format!("{}:{}", caller.actor.kind, caller.actor.name)).map_err(Problem::too_many)?;
     refuse_forged(&caller, request)?;
-    if needs == Needs::Anybody {
-        return Ok(Some(caller));
+    let is_token = caller.session.is_none();
+    if needs == Needs::Session && is_token {
+        return Err(Problem::beyond("a token does nothing to its owner's account; sign in"));
     }
-    if caller.must_change {
+    // Who must change it needs a session to do so.
+    if caller.must_change && (is_token || needs != Needs::Anybody) {
         return Err(Problem::must_change_password());
     }
     match needs {

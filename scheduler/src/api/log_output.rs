@@ -49,7 +49,7 @@ pub fn operations() -> Vec<Operation> {
             )
             .query::<StreamQuery>()
             .header(LAST_EVENT, "The id of the last event that was received: `attempt-offset`; it wins over the query")
-            .answers_as(200, "text/event-stream", "The events")
+            .answers_events("The events")
             .to(stream),
     ]
 }

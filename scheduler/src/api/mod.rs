@@ -22,6 +22,7 @@ mod metrics;
 mod nodes;
 mod openapi;
 mod operation;
+mod parents;
 mod problem;
 mod quotas;
 mod reference;

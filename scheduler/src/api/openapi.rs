@@ -49,7 +49,7 @@ pub fn document(operations: Vec<Operation>) -> OpenApi {
                 .version(env!("CARGO_PKG_VERSION"))
                 .description(Some(
                     "The management API. Each operation names the permission that it needs (`x-permission`): `public` \
-                     for none, `signed_in` for one's own account. Ids are strings, times are epoch milliseconds, \
+                     for none, `signed_in` for any login, `session` for one's own account, out of reach of tokens. Ids are strings, times are epoch milliseconds, \
                      errors are problem details (RFC 9457).",
                 ))
                 .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build())),

@@ -19,18 +19,21 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 pub enum Needs {
     /// Nothing.
     Nothing,
-    /// To be somebody: it is about his own account.
+    /// To be somebody, even if he must choose another password first.
     Anybody,
+    /// A session: it is about his own account, which a token must not get hold of.
+    Session,
     /// This permission, in some tenant or on the platform; where, the handler asks for.
     Permission(Permission),
 }
 
 impl Needs {
-    /// Its word in the document: `public`, `signed_in`, or the permission's.
+    /// Its word in the document: `public`, `signed_in`, `session`, or the permission's.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Nothing => "public",
             Self::Anybody => "signed_in",
+            Self::Session => "session",
             Self::Permission(permission) => permission.as_str(),
         }
     }
@@ -155,6 +158,14 @@ impl Operation {
         let content = ContentBuilder::new().schema(Some(text)).build();
         let response = ResponseBuilder::new().description(description).content(media_type, content);
         self.doc = self.doc.response(status.to_string(), response.build());
+        self
+    }
+
+    /// It answers events, one after the other (`text/event-stream`); what is in them, `description` says.
+    pub fn answers_events(mut self, description: &str) -> Self {
+        let content = ContentBuilder::new().build();
+        let response = ResponseBuilder::new().description(description).content("text/event-stream", content);
+        self.doc = self.doc.response("200", response.build());
         self
     }
 

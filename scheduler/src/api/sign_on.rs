@@ -13,6 +13,7 @@ use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 use carillon_protocol::sign::matches;
 use serde::{Deserialize, Serialize};
+use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 
 /// What the browser keeps between the two steps: state, nonce, verifier and the way back.
@@ -95,6 +96,8 @@ async fn begin(api: web::Data<Api>, request: HttpRequest, query: Query<BeginQuer
     api.gate.admit_sign_on(&client_address(&api, &request))?;
     let (url, pending) = provider.begin().await.map_err(|error| unreachable(&error))?;
     let Pending { state, nonce, verifier } = pending;
+    // Cookies are read with their escapes undone.
+    let return_to: String = form_urlencoded::byte_serialize(return_to.as_bytes()).collect();
     let kept = pending_cookie(&api, format!("{state}~{nonce}~{verifier}~{return_to}"), PENDING_MAX);
     Ok(HttpResponse::SeeOther().cookie(kept).insert_header((header::LOCATION, url)).finish())
 }

@@ -3,6 +3,7 @@
 
 use super::input::{self, PAGE_MAX, Query, parse_optional_id};
 use super::operation::{Operation, get, post};
+use super::parents::Parents;
 use super::problem::Problem;
 use super::tasks::defaults;
 use super::{Api, body};
@@ -138,6 +139,7 @@ async fn apply(
         Planned::Steps(steps) => steps,
         Planned::Refused(errors) => return Err(refusal(errors)),
     };
+    refuse_parents(&api, &caller, &steps).await?;
     let mut left = Vec::new();
     if !dry_run {
         let (new, changes) = changes_of(&steps);
@@ -147,6 +149,20 @@ async fn apply(
         }
     }
     Ok(answer(steps, dry_run, left))
+}
+
+async fn refuse_parents(api: &Api, caller: &Caller, steps: &[Step]) -> Result<(), Problem> {
+    let mut parents = Parents::new(api, caller, Permission::TasksApply);
+    let mut refused = Vec::new();
+    for Step { entry, action, .. } in steps {
+        let before = match action {
+            Action::Create(..) => None,
+            Action::Change(before, _) | Action::Keep(before) => Some(&before.spec),
+        };
+        let wrong = parents.refused((&entry.tenant, &entry.app), before, &entry.spec).await?;
+        refused.extend(wrong.iter().map(|error| entry.refusal(&error.field, &error.message)));
+    }
+    if refused.is_empty() { Ok(()) } else { Err(refusal(refused)) }
 }
 
 /// Each task of a file has an entry of its own in the audit.

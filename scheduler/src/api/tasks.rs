@@ -2,6 +2,7 @@
 
 use super::input::{Page, Query, etag, if_match, limit, parse_id, parse_optional_id, refuse_stale};
 use super::operation::{Operation, delete, get, post, put};
+use super::parents::Parents;
 use super::problem::Problem;
 use super::{Api, body};
 use crate::auth::Caller;
@@ -238,6 +239,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     };
     let scope = api.scope(&caller, Permission::TasksCreate, &tenant, &app).await?;
     refuse_state(&caller, scope, &Activity::default(), &activity)?;
+    refuse_parents(Parents::new(&api, &caller, Permission::TasksCreate), (&tenant, &app), None, &spec).await?;
     let id = api.engine.ids.next(now);
     let after = audited_task(&spec, &activity);
     let note = api.note(&caller, "create_task", scope.tenant_id, Target::task(id, &spec.name), (None, after));
@@ -321,7 +323,19 @@ async fn edit(
     refuse_stale(beside.revision, before.revision)?;
     refuse_stale(if_match(&request)?, before.revision)?;
     refuse_state(&caller, before.scope, &before.activity, &activity)?;
+    let place = (before.tenant.as_str(), before.app.as_str());
+    refuse_parents(Parents::new(&api, &caller, Permission::TasksEdit), place, Some(&before.spec), &spec).await?;
     change(&api, &caller, "edit_task", before, spec, activity).await
+}
+
+async fn refuse_parents(
+    mut parents: Parents<'_>,
+    place: (&str, &str),
+    before: Option<&TaskSpec>,
+    spec: &TaskSpec,
+) -> Result<(), Problem> {
+    let refused = parents.refused(place, before, spec).await?;
+    if refused.is_empty() { Ok(()) } else { Err(Problem::fields(refused)) }
 }
 
 /// Whoever may create or edit a task, but not start or stop it, does not do so in passing.

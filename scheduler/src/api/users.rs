@@ -361,7 +361,7 @@ async fn write(
 
 async fn reset_password(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let before = managed(&api, &caller, Permission::UsersEdit, &id).await?;
-    if !before.subject.is_empty() {
+    if !before.subject.is_empty() && api.provider.is_some() {
         return Err(Problem::conflict("the user signs in by single sign-on; a password would be a way around it"));
     }
     let password = random_password().map_err(Problem::internal)?;
@@ -380,7 +380,7 @@ async fn remove(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> R
         let before = serde_json::to_string(&GrantOutput::from(grant)).ok();
         notes.push(api.note(&caller, "delete_user", grant.tenant_id, target(&user), (before, None)));
     }
-    api.store.noting(notes).delete_user(user.id).await?;
+    api.store.noting(notes).delete_user(user.tenant_id, user.id).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -485,6 +485,6 @@ async fn delete_grant(
     refuse_more(&caller, Permission::GrantsDelete, &given)?;
     let before = serde_json::to_string(&GrantOutput::from(grant)).ok();
     let note = api.note(&caller, "delete_grant", grant.tenant_id, target(&user), (before, None));
-    api.store.noting(vec![note]).delete_grant(user.id, id).await?;
+    api.store.noting(vec![note]).delete_grant(grant.tenant_id, user.id, id).await?;
     Ok(HttpResponse::NoContent().finish())
 }

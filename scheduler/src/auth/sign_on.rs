@@ -60,6 +60,12 @@ impl SignOnSettings {
         !self.issuer.is_empty()
     }
 
+    /// Whether browsers come back over TLS, and so reach this node by it.
+    #[must_use]
+    pub fn leads_back_over_tls(&self) -> bool {
+        self.is_on() && self.redirect_url.starts_with("https:")
+    }
+
     /// What of the settings cannot be used.
     #[must_use]
     pub fn contradiction(&self) -> Option<&'static str> {

@@ -26,6 +26,9 @@ const AGES_MAX: usize = 32;
 
 const DAY_MS: i64 = 86_400_000;
 
+/// Sessions and tokens that have ended are kept so long, for whoever looks into what happened, ms.
+const ENDED_ACCESS_KEPT_MS: i64 = 7 * DAY_MS;
+
 /// What is kept, and how long the lease lives, ms.
 #[derive(Debug, Clone, Copy)]
 pub struct HousekeepingSettings {
@@ -77,6 +80,7 @@ impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
         if deleted > 0 {
             tracing::info!(logs = deleted, "old task logs deleted");
         }
+        self.purge_access().await?;
         Ok(deleted)
     }
 
@@ -109,6 +113,17 @@ impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
             }
         }
         Ok(deleted)
+    }
+
+    /// Deletes sessions and tokens that have been over for a while.
+    async fn purge_access(&self) -> Result<()> {
+        let before = self.clock.now_ms() - ENDED_ACCESS_KEPT_MS;
+        for _ in 0..BATCHES_MAX {
+            if !self.holds_lease().await? || self.store.purge_access(before, BATCH).await? < BATCH {
+                break;
+            }
+        }
+        Ok(())
     }
 
     async fn holds_lease(&self) -> Result<bool> {

@@ -75,4 +75,19 @@ impl HousekeepingStore for SqlStore {
         let gone = self.execute(ACTION, &executors, [before.into()]).await?;
         Ok(gone + self.execute(ACTION, &nodes, [before.into()]).await?)
     }
+
+    async fn purge_access(&self, before: i64, limit: u64) -> Result<u64> {
+        const ACTION: &str = "delete old sessions and tokens";
+        // A derived table, because MariaDB takes no LIMIT below IN.
+        let oldest = |table: &str, ended: &str| {
+            format!(
+                "DELETE FROM {table} WHERE id IN (SELECT o.id FROM (SELECT id FROM {table} WHERE {ended} LIMIT {{2}}) o)"
+            )
+        };
+        let sessions = Sql::new(self.backend, &oldest("session", "expires_at <= {1}"));
+        let ended = "(expires_at > 0 AND expires_at <= {1}) OR (revoked_at > 0 AND revoked_at <= {1})";
+        let tokens = Sql::new(self.backend, &oldest("api_token", ended));
+        let gone = self.execute(ACTION, &sessions, [before.into(), limit.into()]).await?;
+        Ok(gone + self.execute(ACTION, &tokens, [before.into(), limit.into()]).await?)
+    }
 }

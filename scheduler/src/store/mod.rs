@@ -699,4 +699,7 @@ pub trait HousekeepingStore: Send + Sync {
     async fn purge_of(&self, days: i32, before: i64, limit: u64) -> Result<Purged>;
     /// Deletes executors and nodes gone since before `before` (ms).
     async fn purge_members(&self, before: i64) -> Result<u64>;
+    /// Deletes sessions that were over at `before` (ms), and tokens that had ended or were revoked
+    /// then, at most `limit` of each; answers how many.
+    async fn purge_access(&self, before: i64, limit: u64) -> Result<u64>;
 }

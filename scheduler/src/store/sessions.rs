@@ -57,8 +57,8 @@ pub struct TokenView {
 /// Sessions of one user at most; a further one ends the oldest.
 const SESSIONS_MAX: u64 = 50;
 
-/// Tokens of one user at most.
-pub const TOKENS_MAX: usize = 100;
+/// Valid tokens of one user at most.
+const TOKENS_MAX: i64 = 100;
 
 const SESSION_COLUMNS: &str = "s.id, s.user_id, s.number, s.created_at, s.used_at, s.expires_at, s.address, s.agent";
 
@@ -147,26 +147,15 @@ impl SqlStore {
         self.execute("end sessions", &sql, [user_id.into(), number.unwrap_or(0).into()]).await
     }
 
-    /// Deletes sessions that are over, and tokens that have been over for thirty days.
-    pub async fn purge_sessions(&self, now: i64) -> Result<u64> {
-        const KEPT_MS: i64 = 30 * 86_400_000;
-        let sessions = Sql::new(self.backend, "DELETE FROM session WHERE expires_at <= {1}");
-        let tokens = Sql::new(
-            self.backend,
-            "DELETE FROM api_token WHERE (expires_at > 0 AND expires_at <= {1}) OR (revoked_at > 0 AND revoked_at <= {1})",
-        );
-        let ended = self.execute("delete old sessions", &sessions, [now.into()]).await?;
-        Ok(ended + self.execute("delete old tokens", &tokens, [(now - KEPT_MS).into()]).await?)
-    }
-
     /// Creates an API token.
     pub async fn create_token(&self, token: &TokenView, hash: &str) -> Result<()> {
         const ACTION: &str = "create a token";
-        let present = self.list_tokens(&Reach::All, Some(token.user_id), 0, TOKENS_MAX as u64).await?;
-        if present.len() >= TOKENS_MAX {
-            let detail = format!("{TOKENS_MAX} tokens of one user are the most; revoke one first");
-            return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
-        }
+        // Held to the commit: two at once must not both be the last one.
+        let hold = Sql::new(self.backend, "UPDATE user_account SET revision = revision WHERE id = {1}");
+        let count = Sql::new(
+            self.backend,
+            "SELECT COUNT(*) FROM api_token WHERE user_id = {1} AND revoked_at = 0 AND (expires_at = 0 OR expires_at > {2})",
+        );
         let sql = Sql::new(
             self.backend,
             "INSERT INTO api_token (id, hash, user_id, name, tenant_id, permissions, created_at, expires_at, used_at, \
@@ -182,7 +171,21 @@ impl SqlStore {
             token.created_at.into(),
             token.expires_at.into(),
         ];
-        self.execute(ACTION, &sql, values).await.map(drop)
+        super::connect::retrying(|| async {
+            let tx = self.begin(ACTION).await?;
+            if tx.execute(&hold, [token.user_id.into()]).await? == 0 {
+                return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, "the user is gone"));
+            }
+            let valid = [token.user_id.into(), token.created_at.into()];
+            let present: Vec<i64> = tx.query(&count, valid, |row| row.try_get_by_index(0)).await?;
+            if present.first().is_some_and(|present| *present >= TOKENS_MAX) {
+                let detail = format!("{TOKENS_MAX} tokens of one user are the most; revoke one first");
+                return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+            }
+            tx.execute(&sql, values.clone()).await?;
+            tx.commit().await
+        })
+        .await
     }
 
     /// The valid token of that hash with its owner and what he is granted.

@@ -225,7 +225,7 @@ impl SqlStore {
             "UPDATE user_account SET display_name = {3}, must_change = {4}, disabled = {5}, subject = {6}, \
              password_changed_at = CASE WHEN {7} = '' THEN password_changed_at ELSE {8} END, \
              password_hash = CASE WHEN {7} = '' THEN password_hash ELSE {7} END, \
-             revision = revision + 1, updated_at = {8} WHERE id = {1} AND revision = {2}",
+             revision = revision + 1, updated_at = {8} WHERE id = {1} AND tenant_id = {9} AND revision = {2}",
         );
         let values = [
             user.id.into(),
@@ -236,6 +236,7 @@ impl SqlStore {
             user.subject.as_str().into(),
             user.password_hash.as_str().into(),
             now.into(),
+            user.tenant_id.into(),
         ];
         if tx.execute(&sql, values).await? == 0 {
             let detail = format!("user `{}` was changed meanwhile; read it again", user.name);
@@ -249,19 +250,19 @@ impl SqlStore {
         tx.commit().await
     }
 
-    /// Deletes an account with its sessions, grants and tokens.
-    pub async fn delete_user(&self, user_id: i64) -> Result<()> {
+    /// Deletes an account of a tenant (or of the platform) with its sessions, grants and tokens.
+    pub async fn delete_user(&self, tenant_id: i64, user_id: i64) -> Result<()> {
         const ACTION: &str = "delete a user";
         retrying(|| async {
             let tx = self.begin(ACTION).await?;
             self.lock_access(&tx).await?;
+            let sql = Sql::new(self.backend, "DELETE FROM user_account WHERE id = {1} AND tenant_id = {2}");
+            if tx.execute(&sql, [user_id.into(), tenant_id.into()]).await? == 0 {
+                return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, format!("there is no user {user_id}")));
+            }
             for table in ["session", "role_grant", "api_token"] {
                 let sql = Sql::new(self.backend, &format!("DELETE FROM {table} WHERE user_id = {{1}}"));
                 tx.execute(&sql, [user_id.into()]).await?;
-            }
-            let sql = Sql::new(self.backend, "DELETE FROM user_account WHERE id = {1}");
-            if tx.execute(&sql, [user_id.into()]).await? == 0 {
-                return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, format!("there is no user {user_id}")));
             }
             self.refuse_no_admin(&tx, ACTION).await?;
             tx.commit().await
@@ -315,14 +316,15 @@ impl SqlStore {
         tx.execute(&sql, values).await.map(drop)
     }
 
-    /// Takes a grant of a user back.
-    pub async fn delete_grant(&self, user_id: i64, id: i64) -> Result<()> {
+    /// Takes a grant in a tenant (or on the platform) back from a user.
+    pub async fn delete_grant(&self, tenant_id: i64, user_id: i64, id: i64) -> Result<()> {
         const ACTION: &str = "take a role back";
         retrying(|| async {
             let tx = self.begin(ACTION).await?;
             self.lock_access(&tx).await?;
-            let sql = Sql::new(self.backend, "DELETE FROM role_grant WHERE id = {1} AND user_id = {2}");
-            if tx.execute(&sql, [id.into(), user_id.into()]).await? == 0 {
+            let sql =
+                Sql::new(self.backend, "DELETE FROM role_grant WHERE id = {1} AND user_id = {2} AND tenant_id = {3}");
+            if tx.execute(&sql, [id.into(), user_id.into(), tenant_id.into()]).await? == 0 {
                 return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, format!("there is no grant {id}")));
             }
             self.refuse_no_admin(&tx, ACTION).await?;
@@ -377,17 +379,17 @@ impl SqlStore {
         tx.execute(&sql, []).await.map(drop)
     }
 
-    /// Somebody must be left who can let others in.
+    /// Somebody must be left who can let others in, also when the provider of single sign-on is away.
     async fn refuse_no_admin(&self, tx: &Transaction<'_>, action: &'static str) -> Result<()> {
         let sql = Sql::new(
             self.backend,
             "SELECT u.id FROM user_account u JOIN role_grant g ON g.user_id = u.id WHERE g.role_id = {1} AND \
-             g.tenant_id = {2} AND u.disabled = 0 LIMIT 1",
+             g.tenant_id = {2} AND u.disabled = 0 AND u.password_hash <> '' LIMIT 1",
         );
         let left: Vec<i64> =
             tx.query(&sql, [PLATFORM_ADMIN.into(), PLATFORM.into()], |row| row.try_get_by_index(0)).await?;
         if left.is_empty() {
-            let detail = "nobody would be left who is platform admin and can sign in; make another one first";
+            let detail = "nobody would be left who is platform admin and has a password; make another one first";
             return Err(StoreError::new(StoreErrorKind::Conflict, action, detail));
         }
         Ok(())

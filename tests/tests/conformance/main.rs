@@ -54,6 +54,7 @@ macro_rules! databases {
     };
 }
 
+mod access;
 mod admin;
 mod fixture;
 

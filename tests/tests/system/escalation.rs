@@ -5,9 +5,11 @@ use carillon_tests::people::Person;
 use carillon_tests::{Api, Kind, World, now_ms};
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 scenario!(nobody_gives_himself_more: sqlite mariadb postgres);
 scenario!(apps_narrow_what_is_granted: sqlite mariadb postgres);
+scenario!(parents_in_other_apps_must_be_seen: sqlite);
 scenario!(other_tenants_grants_are_nobodys_business: sqlite mariadb postgres);
 
 /// What somebody can do, as the node tells him.
@@ -183,6 +185,71 @@ async fn apps_narrow_what_is_granted(kind: Kind) {
     let id = id_of(&grant["grants"][0]["id"]).unwrap();
     admin.expect(204, Method::DELETE, &format!("{grants}/{id}"), None).await;
     ann.api.expect(403, Method::GET, "/tasks", None).await;
+    world.assert_no_errors();
+}
+
+/// A task that follows another hears when that one ends, and what it answered.
+async fn parents_in_other_apps_must_be_seen(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let admin = world.api();
+    let orders = admin.make_app("near", "orders").await;
+    let ledger = admin.make_app("near", "ledger").await;
+    admin.make_task(&ledger, "prices", "tick", json!({ "started": false })).await;
+    admin.make_task(&orders, "first", "tick", json!({ "started": false })).await;
+    let ids = |name: &'static str| {
+        let admin = admin.clone();
+        async move { admin.get(&format!("/apps?tenant=near&name={name}")).await["items"][0]["id"].clone() }
+    };
+    let (orders_id, ledger_id) = (ids("orders").await, ids("ledger").await);
+    let ann = admin.make_person("ann", Some("near")).await;
+    let path = format!("/users/{}/grants", ann.id);
+    let narrow = |role: String, app: &Value| json!({ "role": role, "tenant": "near", "apps": [app] });
+    let manages = narrow(admin.role("tenant admin").await, &orders_id);
+    admin.expect(201, Method::POST, &path, Some(&manages)).await;
+
+    let task = |name: &str, fields: Value| {
+        let mut task = json!({ "tenant": "near", "app": "orders", "name": name, "handler": "tick", "schedule": "none", "started": false });
+        task.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        task
+    };
+    let file = |task: Value| json!({ "version": 1, "task": [task] });
+    let made = ann.api.expect(201, Method::POST, "/tasks", Some(&task("child", json!({})))).await;
+    let child = format!("/tasks/{}", made["id"].as_str().unwrap());
+    let follow = |of: &str, output: bool| json!({ "parents": [{ "task": of }], "parent_output": output });
+    // Out of reach: as good as not there, whichever way.
+    let mut answers = BTreeSet::new();
+    for of in ["ledger/prices", "ledger/nothing", "nowhere/prices"] {
+        for output in [false, true] {
+            let (_, answer) = ann.api.send(Method::POST, "/tasks", Some(&task("x", follow(of, output)))).await;
+            answers.insert(answer["errors"][0]["message"].to_string().replace(of, "…"));
+            let (status, answer) = ann.api.send(Method::PUT, &child, Some(&follow(of, output))).await;
+            assert_eq!(status, 400, "{answer}");
+            answers.insert(answer["errors"][0]["message"].to_string().replace(of, "…"));
+        }
+        for name in ["child", "x"] {
+            ann.api.expect(400, Method::POST, "/tasks/apply", Some(&file(task(name, follow(of, false))))).await;
+        }
+    }
+    assert_eq!(answers.len(), 1, "what is hidden and what is not there answer alike: {answers:?}");
+    // Her own app's, as before.
+    ann.api.expect(200, Method::PUT, &child, Some(&follow("first", true))).await;
+    ann.api.expect(200, Method::PUT, &child, Some(&follow("orders/first", false))).await;
+
+    // Who sees the task may follow it; for what it answers he must see its runs.
+    let looks = admin.make_role("looks", Some("near"), &["tasks.read"]).await;
+    admin.expect(201, Method::POST, &path, Some(&narrow(looks, &ledger_id))).await;
+    ann.api.expect(400, Method::PUT, &child, Some(&follow("ledger/prices", true))).await;
+    ann.api.expect(200, Method::PUT, &child, Some(&follow("ledger/prices", false))).await;
+    // It stays as it is, and no more than that.
+    ann.api.expect(200, Method::PUT, &child, Some(&json!({ "description": "after the prices" }))).await;
+    ann.api.expect(400, Method::PUT, &child, Some(&json!({ "parent_output": true }))).await;
+    let applied = file(task("child", follow("ledger/prices", true)));
+    ann.api.expect(400, Method::POST, "/tasks/apply", Some(&applied)).await;
+    let reads = admin.make_role("reads", Some("near"), &["task_logs.read"]).await;
+    admin.expect(201, Method::POST, &path, Some(&narrow(reads, &ledger_id))).await;
+    ann.api.expect(200, Method::PUT, &child, Some(&json!({ "parent_output": true }))).await;
+    ann.api.expect(200, Method::POST, "/tasks/apply", Some(&applied)).await;
     world.assert_no_errors();
 }
 

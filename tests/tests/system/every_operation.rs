@@ -9,9 +9,10 @@ use calls::{Call, Elsewhere, Place, call_of, own_calls};
 use carillon_tests::node::Settings;
 use carillon_tests::openapi::{Operation, operations, roles_of_the_docs};
 use carillon_tests::people::PASSWORD;
-use carillon_tests::{Api, Kind, World};
+use carillon_tests::{Api, Kind, World, now_ms};
 use reqwest::Method;
 use sea_orm::{DatabaseConnection, FromQueryResult, JsonValue, Statement};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 scenario!(without_a_login_nothing_is_told: sqlite);
@@ -20,11 +21,23 @@ scenario!(another_tenants_things_are_not_there: sqlite mariadb postgres);
 scenario!(roles_in_a_tenant_allow_what_the_docs_say: sqlite mariadb postgres);
 scenario!(roles_on_the_platform_allow_what_the_docs_say: sqlite);
 scenario!(a_password_that_must_be_changed_comes_first: sqlite);
+scenario!(a_token_does_nothing_to_its_owners_account: sqlite);
 scenario!(what_changes_anything_is_in_the_audit: sqlite);
 
 /// What strangers may ask.
-const PUBLIC: [&str; 5] =
-    ["show_openapi", "show_reference", "show_reference_script", "show_reference_style", "sign_in"];
+const PUBLIC: [&str; 8] = [
+    "begin_single_sign_on",
+    "finish_single_sign_on",
+    "list_logins",
+    "show_openapi",
+    "show_reference",
+    "show_reference_script",
+    "show_reference_style",
+    "sign_in",
+];
+
+/// What somebody needs no permission for.
+const FREE: [&str; 3] = ["public", "signed_in", "session"];
 
 /// What is no GET, and changes nothing.
 const CHANGE_NOTHING: [&str; 1] = ["preview_schedule"];
@@ -55,7 +68,12 @@ impl Walk {
 
     /// Operations that need a permission.
     fn guarded(&self) -> impl Iterator<Item = &Operation> {
-        self.operations.iter().filter(|operation| !["public", "signed_in"].contains(&operation.permission.as_str()))
+        self.operations.iter().filter(|operation| !FREE.contains(&operation.permission.as_str()))
+    }
+
+    /// Operations about one's own account.
+    fn own(&self) -> impl Iterator<Item = &Operation> {
+        self.operations.iter().filter(|operation| operation.permission == "session")
     }
 
     /// A right call of the operation about fresh things in `place`.
@@ -112,14 +130,13 @@ struct Rows {
 }
 
 /// Tables that nobody's request is needed for to change.
-const RESTLESS: [&str; 11] = [
+const RESTLESS: [&str; 10] = [
     "access_lock",
     "executor",
     "lease",
     "migration_lock",
     "node",
     "seaql_migrations",
-    "session",
     "statistic",
     "statistic_state",
     "statistic_work",
@@ -177,9 +194,16 @@ impl Rows {
 fn engines_fields(table: &str) -> &'static [&'static str] {
     match table {
         "app_key" => &["last_used_at"],
+        "api_token" => &["used_at"],
+        "session" => &["used_at", "expires_at"],
         "backfill" => &["next_at", "written", "existing", "finished_at", "status"],
         _ => &[],
     }
+}
+
+/// A call about nothing that is there.
+fn anything(operation: &Operation) -> Call {
+    Call { path: vec!["1".to_owned(); operation.path.matches('{').count()], ..Call::default() }
 }
 
 async fn without_a_login_nothing_is_told(kind: Kind) {
@@ -191,11 +215,9 @@ async fn without_a_login_nothing_is_told(kind: Kind) {
     for operation in &walk.operations {
         match operation.permission.as_str() {
             "public" => public.push(operation.id.as_str()),
-            "signed_in" => {
-                let anything =
-                    Call { path: vec!["1".to_owned(); operation.path.matches('{').count()], ..Call::default() };
+            "signed_in" | "session" => {
                 for api in [&stranger, &liar] {
-                    walk.must_be_refused(&rows, 401, api, operation, &anything).await;
+                    walk.must_be_refused(&rows, 401, api, operation, &anything(operation)).await;
                 }
             }
             _ => {
@@ -237,7 +259,8 @@ async fn without_the_permission_nothing_is_told(kind: Kind) {
         own.push(id);
     }
     assert_eq!(others, self::others(&rows, nobody.id).await, "somebody else's account was touched");
-    let all = walk.operations.iter().filter(|operation| operation.permission == "signed_in");
+    let all =
+        walk.operations.iter().filter(|operation| ["signed_in", "session"].contains(&operation.permission.as_str()));
     for operation in all {
         let id = operation.id.as_str();
         assert!(own.contains(&id), "nobody tested {id}: say in every_operation/calls.rs how one calls it for oneself");
@@ -334,6 +357,9 @@ async fn a_password_that_must_be_changed_comes_first(kind: Kind) {
         let (_, answer) = walk.send(&newcomer.api, operation, &call).await;
         assert_eq!(answer["type"], "urn:carillon:password-change-required", "{}", operation.id);
     }
+    for operation in walk.own() {
+        walk.must_be_refused(&rows, REFUSED, &newcomer.api, operation, &anything(operation)).await;
+    }
     assert_eq!(newcomer.api.get("/session").await["must_change_password"], true);
 }
 
@@ -351,10 +377,32 @@ async fn what_changes_anything_is_in_the_audit(kind: Kind) {
         let operation = walk.operations.iter().find(|operation| operation.id == id);
         walk.must_be_noted(&rows, &ann.api, operation.unwrap_or_else(|| panic!("there is no {id}")), &call).await;
     }
-    let body = serde_json::json!({ "name": "ann", "password": "nine lost coins in grass" });
+    let body = json!({ "name": "ann", "password": "nine lost coins in grass" });
     let sign_in = walk.operations.iter().find(|operation| operation.id == "sign_in").unwrap();
     let call = Call { body: Some(body), ..Call::default() };
     walk.must_be_noted(&rows, &admin.carrying(""), sign_in, &call).await;
+}
+
+/// Whoever finds a token must not get hold of its owner's account.
+async fn a_token_does_nothing_to_its_owners_account(kind: Kind) {
+    let walk = Walk::new(kind).await;
+    let rows = Rows::new(&walk.world).await;
+    let admin = walk.world.api();
+    let ann = admin.make_person("ann", None).await;
+    admin.grant(&ann, "platform admin", None).await;
+    let body = json!({ "name": "ci", "permissions": ["tasks.read"], "expires_at": now_ms() + 3_600_000 });
+    let made = ann.api.expect(201, Method::POST, "/account/tokens", Some(&body)).await;
+    let sessions = ann.api.get("/account/sessions").await;
+    let token = admin.carrying(made["secret"].as_str().unwrap());
+    for operation in walk.own() {
+        let id = match operation.id.as_str() {
+            "revoke_my_token" => made["id"].as_str().unwrap(),
+            _ => sessions["items"][0]["id"].as_str().unwrap(),
+        };
+        let call = Call { path: vec![id.to_owned(); operation.path.matches('{').count()], ..Call::default() };
+        walk.must_be_refused(&rows, REFUSED, &token, operation, &call).await;
+    }
+    assert_eq!(token.get("/session").await["kind"], "token");
 }
 
 /// Routes are made in one place, of the list that the document is made of.

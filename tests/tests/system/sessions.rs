@@ -241,7 +241,10 @@ async fn sessions_end_with_what_they_stand_for(kind: Kind) {
     assert!(!admin.get("/users").await.to_string().contains(reset["password"].as_str().unwrap()));
 
     // One's own sessions are ended one by one, or by leaving; an admin ends all.
-    let (second, _) = bob.sign_in("bob", reset["password"].as_str().unwrap()).await;
+    bob.expect(403, Method::GET, "/account/sessions", None).await;
+    let body = json!({ "current": reset["password"], "new": PASSWORD });
+    bob.expect(204, Method::PUT, "/account/password", Some(&body)).await;
+    let (second, _) = bob.sign_in("bob", PASSWORD).await;
     let sessions = bob.get("/account/sessions").await;
     let other = sessions["items"].as_array().unwrap().iter().find(|session| session["current"] == false).unwrap();
     let path = format!("/account/sessions/{}", other["id"].as_str().unwrap());

@@ -6,6 +6,7 @@ use carillon_tests::{Api, Kind, World, now_ms};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+scenario!(a_configured_token_is_text: sqlite);
 scenario!(tokens_are_narrower_than_their_owner: sqlite mariadb postgres);
 scenario!(tokens_end: sqlite mariadb postgres);
 
@@ -127,4 +128,14 @@ async fn tokens_end(kind: Kind) {
     four.expect(401, Method::GET, "/apps", None).await;
     assert_eq!(world.database.number("SELECT COUNT(*) FROM api_token").await, 0);
     world.assert_no_errors();
+}
+
+/// Secrets out of the environment are not taken for numbers.
+async fn a_configured_token_is_text(kind: Kind) {
+    let world = World::new(kind).await;
+    for token in ["00000000001234567890123456789012345", "1e400000000000000000000000000000000"] {
+        let node = world.node("a", &[("api.token", token)]).await;
+        Api::with_token(&node.url, token).get("/session").await;
+        assert_eq!(node.process.sigterm(30).await, Some(0), "{}", node.process.log_digest());
+    }
 }

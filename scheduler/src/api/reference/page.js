@@ -14,6 +14,11 @@ function make(name, kind, ...children) {
   return element;
 }
 
+/** A text whose words in backquotes are code. */
+function prose(text) {
+  return (text || "").split("`").map((part, at) => (at % 2 ? make("code", "", part) : part));
+}
+
 /** What a `$ref` points to (nothing, when that is not there), or the thing itself. */
 function resolve(api, thing) {
   if (!thing || !thing.$ref) return thing || {};
@@ -72,7 +77,7 @@ function fields(api, schema, depth) {
     const line = [
       make("code", "", name), " ", make("span", "soft", words(api, field)),
       isRequired ? make("span", "required", " required") : "",
-      field.description ? ` ${field.description}` : "",
+      " ", ...prose(field.description),
     ];
     const item = make("li");
     if (depth < DEPTH_MAX && inner(api, field)) {
@@ -102,7 +107,7 @@ function parameters(api, operation) {
     make("tr", "",
       make("td", "", make("code", "", parameter.name), parameter.required ? make("span", "required", " required") : ""),
       make("td", "soft", parameter.in), make("td", "soft", words(api, parameter.schema)),
-      make("td", "", parameter.description || "")));
+      make("td", "", ...prose(parameter.description))));
   const head = make("tr", "", ...["parameter", "in", "type", ""].map((text) => make("th", "", text)));
   return [make("h3", "", "Parameters"), make("table", "", head, ...rows)];
 }
@@ -112,7 +117,7 @@ function answers(api, operation) {
     const whole = resolve(api, answer);
     const isRefusal = Number(status) >= 400;
     return make("tr", "", make("td", "", make("code", "", status)),
-      make("td", "", whole.description, ...(isRefusal ? [] : content(api, whole))));
+      make("td", "", ...prose(whole.description), ...(isRefusal ? [] : content(api, whole))));
   });
   return [make("h3", "", "Answers"), make("table", "", ...rows)];
 }
@@ -126,12 +131,16 @@ function section(api, path, method, operation) {
   whole.id = operation.operationId;
   whole.dataset.text = JSON.stringify([method, path, operation, needs]).toLowerCase();
   whole.addEventListener("toggle", () => {
-    const free = { public: "Needs no login.", signed_in: "Needs a login, and no permission." };
+    const free = {
+      public: "Needs no login.",
+      signed_in: "Needs a login, and no permission.",
+      session: "Needs a session, and no permission.",
+    };
     const body = operation.requestBody;
     whole.append(make("div", "",
       make("p", "", make("code", "", operation.operationId), ". ", free[needs] || "Needs the permission ",
         free[needs] ? "" : make("code", "", needs), free[needs] ? "" : ".",
-        operation.description ? ` ${operation.description}` : ""),
+        " ", ...prose(operation.description)),
       ...parameters(api, operation),
       ...(body ? [make("h3", "", "Body"), ...content(api, resolve(api, body))] : []),
       ...answers(api, operation)));
@@ -157,7 +166,7 @@ function search(text) {
 
 function show(api) {
   document.getElementById("version").textContent = api.info.version;
-  document.getElementById("about").textContent = api.info.description;
+  document.getElementById("about").replaceChildren(...prose(api.info.description));
   const groups = new Map();
   for (const [path, methods] of Object.entries(api.paths)) {
     for (const method of METHODS.filter((method) => methods[method])) {

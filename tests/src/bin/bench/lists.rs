@@ -3,8 +3,9 @@
 use crate::options::Kind;
 use crate::stand::{Bench, Stand};
 use crate::{progress, report};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use carillon_tests::now_ms;
+use reqwest::Method;
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 
@@ -104,7 +105,8 @@ async fn ask(stand: &Stand, path: &str) -> Result<Value> {
     let mut found = 0;
     for _ in 0..ROUNDS {
         let begun = Instant::now();
-        let answer = stand.api.get(path).await;
+        let (status, answer) = stand.api.send(Method::GET, path, None).await;
+        ensure!(status == 200, "{status} {answer}\n{}", stand.node_log());
         times.push(begun.elapsed().as_secs_f64() * 1_000.0);
         found = answer["items"].as_array().context("no items")?.len();
     }

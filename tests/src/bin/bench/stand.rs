@@ -195,6 +195,11 @@ impl Stand {
         self.executor.take().context("the executor was started")?.stop().await
     }
 
+    /// What the node has said last.
+    pub fn node_log(&self) -> String {
+        self.node.log_digest()
+    }
+
     /// Warnings and errors that the node has logged.
     pub fn node_alarms(&self) -> Value {
         let logs: Vec<String> = std::iter::once(&self.node).chain(&self.more_nodes).map(Process::log).collect();

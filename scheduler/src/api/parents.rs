@@ -1,0 +1,68 @@
+//! Parents in other apps. Whoever may define tasks there as he does here may make them parents; others
+//! must see the task, and its runs where what they answered is passed on.
+
+use super::Api;
+use super::problem::Problem;
+use crate::auth::Caller;
+use crate::domain::task::TaskSpec;
+use crate::domain::{FieldError, Permission};
+use crate::store::StoreErrorKind;
+use std::collections::HashMap;
+
+/// Which permissions the caller has shown to hold in which app.
+type Shown = HashMap<(String, String, Permission), bool>;
+
+/// Looks at definitions that one request brings.
+pub struct Parents<'a> {
+    api: &'a Api,
+    caller: &'a Caller,
+    /// What he holds where he defines tasks.
+    defines: Permission,
+    shown: Shown,
+}
+
+impl<'a> Parents<'a> {
+    /// For this caller, who may define tasks by this permission.
+    pub fn new(api: &'a Api, caller: &'a Caller, defines: Permission) -> Self {
+        Self { api, caller, defines, shown: Shown::new() }
+    }
+
+    /// Parents that the caller may not name: as good as not there. What is so already stays.
+    pub async fn refused(
+        &mut self,
+        (tenant, app): (&str, &str),
+        before: Option<&TaskSpec>,
+        spec: &TaskSpec,
+    ) -> Result<Vec<FieldError>, Problem> {
+        let mut refused = Vec::new();
+        let heard = before.is_some_and(|before| before.parent_output);
+        for (at, link) in spec.parents.iter().enumerate() {
+            let Some((of, _)) = link.task.split_once('/').filter(|(of, _)| *of != app) else { continue };
+            let named = before.is_some_and(|before| before.parents.iter().any(|parent| parent.task == link.task));
+            let listens = spec.parent_output && !(named && heard);
+            if (named && !listens) || self.holds(self.defines, tenant, of).await? {
+                continue;
+            }
+            let sees = self.holds(Permission::TasksRead, tenant, of).await?;
+            if !sees || (listens && !self.holds(Permission::TaskLogsRead, tenant, of).await?) {
+                let field = format!("parents[{at}].task");
+                refused.push(FieldError::new(field, format!("there is no task `{}`", link.task)));
+            }
+        }
+        Ok(refused)
+    }
+
+    async fn holds(&mut self, permission: Permission, tenant: &str, app: &str) -> Result<bool, Problem> {
+        let key = (tenant.to_owned(), app.to_owned(), permission);
+        if let Some(known) = self.shown.get(&key) {
+            return Ok(*known);
+        }
+        let holds = match self.api.store.scope(&self.caller.reach(permission), tenant, app).await {
+            Ok(_) => true,
+            Err(error) if error.kind() == StoreErrorKind::NotFound => false,
+            Err(error) => return Err(error.into()),
+        };
+        self.shown.insert(key, holds);
+        Ok(holds)
+    }
+}
