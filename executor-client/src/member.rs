@@ -44,6 +44,8 @@ pub(crate) struct Member {
     /// Held runs that a shutdown has dropped and no node has taken back yet. A heartbeat still
     /// names them, or the nodes would take them for lost.
     pub(crate) giving_back: Mutex<Vec<RunKey>>,
+    /// Handlers without a task, as the last registration told.
+    left_out: Mutex<Vec<String>>,
     /// Set by whoever learns that a node has forgotten this executor.
     pub(crate) register_again: Notify,
 }
@@ -64,6 +66,7 @@ impl Member {
             instance,
             executor_id: AtomicI64::new(0),
             giving_back: Mutex::new(Vec::new()),
+            left_out: Mutex::new(Vec::new()),
             register_again: Notify::new(),
         }
     }
@@ -136,7 +139,25 @@ impl Member {
             );
         }
         self.runs.timer.nudge();
+        self.say_what_was_left_out(registered.left_out);
         Ok(registered.settings)
+    }
+
+    /// Registrations repeat; what they leave out is said when it changes.
+    fn say_what_was_left_out(&self, handlers: Vec<String>) {
+        let mut before = lock(&self.left_out);
+        if *before == handlers {
+            return;
+        }
+        if handlers.is_empty() {
+            tracing::info!("executor.handlers_have_tasks");
+        } else {
+            tracing::warn!(
+                handlers = handlers.join(", "),
+                "executor.handlers_left_out: they have no tasks, because the tenant has as many as it may (its quota max_tasks)"
+            );
+        }
+        *before = handlers;
     }
 
     /// Heart-beats on a fixed grid until a node asks for a new registration.

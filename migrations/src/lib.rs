@@ -16,6 +16,7 @@ mod m0004_keys;
 mod m0005_quotas;
 mod m0006_statistics;
 mod m0007_log_lists;
+mod m0008_left_out_handlers;
 mod m0009_lists;
 mod schema;
 
@@ -33,6 +34,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0005_quotas::Migration),
             Box::new(m0006_statistics::Migration),
             Box::new(m0007_log_lists::Migration),
+            Box::new(m0008_left_out_handlers::Migration),
             Box::new(m0009_lists::Migration),
         ]
     }

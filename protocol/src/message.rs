@@ -102,6 +102,10 @@ pub struct Registered {
     pub cluster_time_us: i64,
     /// Periods that the executor keeps to.
     pub settings: ExecutorSettings,
+    /// Its handlers that have no task, because the tenant has as many tasks as it may (its quota
+    /// `max_tasks`). Each registration tries again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 /// Periods that the node sets for its executors.
@@ -517,6 +521,18 @@ mod tests {
         assert_eq!(item.priority, crate::PRIORITY_DEFAULT);
         let handler: HandlerInfo = serde_json::from_str(r#"{"name": "h"}"#).unwrap();
         assert!(handler.policies.is_empty());
+    }
+
+    #[test]
+    fn an_answer_of_an_older_node_leaves_nothing_out() {
+        let settings = r#"{"heartbeat_interval_ms": 1, "metadata_interval_ms": 2, "offline_after_ms": 3,
+            "abandon_after_ms": 4}"#;
+        let answer = format!(r#"{{"executor_id": 1, "cluster_time_us": 5, "settings": {settings}}}"#);
+        let mut answer: Registered = serde_json::from_str(&answer).unwrap();
+        assert!(answer.left_out.is_empty());
+        assert!(!serde_json::to_string(&answer).unwrap().contains("left_out"));
+        answer.left_out.push("tick".to_owned());
+        assert!(serde_json::to_string(&answer).unwrap().contains(r#""left_out":["tick"]"#));
     }
 
     #[test]

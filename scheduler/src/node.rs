@@ -5,6 +5,7 @@ use crate::api;
 use crate::auth::{AddressRule, Gate, KeyRing, Provider, SessionTimes, Throttle, Verifier};
 use crate::cluster::{Clock, ClusterClock};
 use crate::dispatch::{DispatchSettings, HttpTransport, Pump, PumpSettings, Tails};
+use crate::domain::audit::Actor;
 use crate::domain::statistics::DAY_MS;
 use crate::engine::{Engine, EngineSettings};
 use crate::housekeeping::{HousekeepingSettings, StatisticsSettings};
@@ -70,12 +71,13 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     );
 
     let gate = gate(&store, &settings);
-    make_first_user(&gate, &engine, &settings).await.with_context(unusable)?;
+    let this_node = Actor { kind: "node", id: 0, name: info.name.clone(), address: info.address.clone() };
+    make_first_user(&gate, &engine, &settings, &this_node).await.with_context(unusable)?;
 
     let stop = CancellationToken::new();
     let poke = Arc::new(Notify::new());
     let ended = Arc::new(Ended::default());
-    let redefiner = Arc::new(Redefiner::new(engine.clone(), store.clone(), poke.clone()));
+    let redefiner = Arc::new(Redefiner::new(engine.clone(), store.clone(), poke.clone(), this_node));
     let tails = Arc::new(Tails::default());
     let api = api::Api {
         engine: engine.clone(),
@@ -136,11 +138,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         }
     }
     pump.stop().await;
-    if tokio::time::timeout(FAREWELL_MAX, farewell(&engine, &keys, &store)).await.is_err() {
-        tracing::error!(
-            "gave up handing back runs: the database does not answer; the others take them after the offline time-out"
-        );
-    }
+    say_farewell(&engine, &keys, &store).await;
     tails.close();
     handle.stop(true).await;
     store.close().await;
@@ -159,10 +157,15 @@ fn provider(settings: &Settings) -> anyhow::Result<Option<Provider>> {
 }
 
 /// The cluster's first node makes the user that makes all others.
-async fn make_first_user(gate: &Gate, engine: &Engine<SqlStore>, settings: &Settings) -> crate::store::Result<()> {
+async fn make_first_user(
+    gate: &Gate,
+    engine: &Engine<SqlStore>,
+    settings: &Settings,
+    node: &Actor,
+) -> crate::store::Result<()> {
     let now = engine.clock.now_ms();
-    let ids = (engine.ids.next(now), engine.ids.next(now));
-    if let Some(password) = gate.first_user(settings.auth.admin_password.expose_secret(), ids, now).await? {
+    let new_id = || engine.ids.next(now);
+    if let Some(password) = gate.first_user(settings.auth.admin_password.expose_secret(), node, &new_id, now).await? {
         // Not a log line: those are kept and sent elsewhere.
         println!(
             "First start: sign in as `admin` with the password {password} (shown once, to be changed at the first login)"
@@ -309,6 +312,14 @@ async fn watch(
 }
 
 /// Promise 7: what this node holds goes back before it leaves.
+async fn say_farewell(engine: &Engine<SqlStore>, keys: &KeyRing, store: &SqlStore) {
+    if tokio::time::timeout(FAREWELL_MAX, farewell(engine, keys, store)).await.is_err() {
+        tracing::error!(
+            "gave up handing back runs: the database does not answer; the others take them after the offline time-out"
+        );
+    }
+}
+
 async fn farewell(engine: &Engine<SqlStore>, keys: &KeyRing, store: &SqlStore) {
     let mut tries = 0;
     loop {

@@ -3,12 +3,13 @@
 //! what the answer names.
 
 use crate::dispatch::TookBack;
-use crate::domain::audit::AuditNote;
+use crate::domain::audit::{Actor, AuditNote, Target};
 use crate::domain::task::{ScheduleKind, TaskSpec};
 use crate::domain::{Reach, Reason, Status};
 use crate::engine::Engine;
 use crate::store::{
     Activity, HandedRun, NewTask, OutcomeStore, Result, SqlStore, TaskChange, TaskFilter, TaskView, Unsent,
+    audited_task,
 };
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -45,12 +46,14 @@ pub struct Redefiner {
     store: SqlStore,
     /// Wakes the urgent loader.
     poke: Arc<Notify>,
+    /// This node, as the audit names it.
+    node: Actor,
 }
 
 impl Redefiner {
     /// Over the node's parts.
-    pub fn new(engine: Arc<Engine<SqlStore>>, store: SqlStore, poke: Arc<Notify>) -> Self {
-        Self { engine, store, poke }
+    pub fn new(engine: Arc<Engine<SqlStore>>, store: SqlStore, poke: Arc<Notify>, node: Actor) -> Self {
+        Self { engine, store, poke, node }
     }
 
     /// The same, whose next change writes these notes into the audit.
@@ -86,9 +89,19 @@ impl Redefiner {
         let Some(before) = self.find(id).await?.filter(|task| task.activity.started) else { return Ok(()) };
         let note = format!("paused by itself after {count} failed runs in a row");
         tracing::warn!(task = id, name = before.spec.name, count, "task paused: too many failures in a row");
-        let spec = before.spec.clone();
-        let change = change_of(before, spec, Activity { started: false, pause_note: Some(note) });
-        self.apply(&[], &[change]).await.map(drop)
+        let (spec, activity) = (before.spec.clone(), Activity { started: false, pause_note: Some(note) });
+        let at = self.engine.clock.now_ms();
+        let note = AuditNote {
+            id: self.engine.ids.next(at),
+            tenant_id: before.scope.tenant_id,
+            at,
+            actor: self.node.clone(),
+            action: "pause_task",
+            target: Target::task(id, &spec.name),
+            before: audited_task(&before.spec, &before.activity),
+            after: audited_task(&spec, &activity),
+        };
+        self.noting(vec![note]).apply(&[], &[change_of(before, spec, activity)]).await.map(drop)
     }
 
     /// The task of that id, whosever it is.

@@ -193,7 +193,12 @@ impl TestNode {
             "/openapi/executors/register" => {
                 state.registers.push(serde_json::from_slice(body).unwrap());
                 state.known = true;
-                ok(&Registered { executor_id: EXECUTOR_ID, cluster_time_us: now, settings: state.settings })
+                ok(&Registered {
+                    executor_id: EXECUTOR_ID,
+                    cluster_time_us: now,
+                    settings: state.settings,
+                    left_out: Vec::new(),
+                })
             }
             "/openapi/executors/heartbeat" if !state.known => (Code::RegisterAgain, Value::Null),
             "/openapi/executors/heartbeat" => {

@@ -5,10 +5,10 @@ use super::input::{Page, Query, limit, parse_optional_id};
 use super::operation::{Operation, get};
 use super::problem::Problem;
 use crate::auth::Caller;
-use crate::domain::Permission;
 use crate::domain::access::PLATFORM;
 use crate::domain::audit::AuditEntry;
-use crate::store::AuditFilter;
+use crate::domain::{FieldError, Permission};
+use crate::store::{AuditFilter, AuditPage, ChainView};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -17,9 +17,19 @@ use utoipa::{IntoParams, ToSchema};
 pub fn operations() -> Vec<Operation> {
     vec![
         get("/audit", "search_audit", Permission::AuditRead, "Who changed what, newest first")
+            .says(
+                "A page that is not full, and yet has a `next`, ends where the node stopped looking: go on from there.",
+            )
             .query::<AuditQuery>()
             .answers_page::<Entry>("A page of entries")
             .to(search),
+        get("/audit/chains", "list_audit_chains", Permission::AuditRead, "The chains of entries, and where they end")
+            .says(
+                "One of each tenant, by id, and the platform's. On the platform also those of tenants that were deleted.",
+            )
+            .query::<ChainsQuery>()
+            .answers_page::<ChainEnd>("A page of chains")
+            .to(chains),
         get(
             "/audit/chain",
             "read_audit_chain",
@@ -38,13 +48,15 @@ pub fn operations() -> Vec<Operation> {
 struct AuditQuery {
     /// Only of the tenant of this name; `-` is the platform.
     tenant: Option<String>,
+    /// Only of the tenant of this id, which may have been deleted.
+    tenant_id: Option<String>,
     /// Only about the thing of this id.
     target: Option<String>,
     /// Only about this kind of thing: `task`, `user` …
     kind: Option<String>,
     /// Only what this user (id) did.
     actor: Option<String>,
-    /// Only this operation: `edit_task` …
+    /// Only this operation: `edit_task` … By registrations of executors also `register_handlers`.
     action: Option<String>,
     /// From this instant on, epoch ms.
     from: Option<i64>,
@@ -62,11 +74,37 @@ struct AuditQuery {
 struct ChainQuery {
     /// Name of the tenant; the platform's chain when absent.
     tenant: Option<String>,
+    /// Id of the tenant, which may have been deleted, instead of its name.
+    tenant_id: Option<String>,
     /// After this place in the chain.
     after: Option<i64>,
     /// Items in the page, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct ChainsQuery {
+    /// `next` of the page before.
+    after: Option<String>,
+    /// Items in the page, 1 to 500.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<u64>,
+}
+
+/// A chain, and where it ends.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AuditChain)]
+struct ChainEnd {
+    /// Whose chain (id); null is the platform's.
+    tenant_id: Option<String>,
+    /// Name of the tenant; null is the platform, or a tenant that was deleted.
+    tenant: Option<String>,
+    /// Place of its last entry; 0 when it has none.
+    last_seq: i64,
+    /// Hash of its last entry.
+    last_hash: String,
 }
 
 /// An entry.
@@ -81,13 +119,13 @@ struct Entry {
     seq: i64,
     /// When, epoch ms.
     at: i64,
-    /// `user`, `token`, `setting`, `node` or `oidc`.
+    /// `user`, `token`, `setting` (`api.token`), `oidc`, `node` (by itself) or `executor` (by its registration).
     actor_kind: String,
     /// The user's id.
     actor_id: Option<String>,
-    /// Who, by name.
+    /// Who, by name; of an executor the id of its key.
     actor: String,
-    /// From where.
+    /// From where; of a node or an executor where it listens.
     address: String,
     /// Operation.
     action: String,
@@ -123,7 +161,7 @@ impl From<AuditEntry> for Entry {
     fn from(entry: AuditEntry) -> Self {
         Self {
             id: entry.id.to_string(),
-            tenant_id: (entry.tenant_id != PLATFORM).then(|| entry.tenant_id.to_string()),
+            tenant_id: shown(entry.tenant_id),
             seq: entry.seq,
             at: entry.at,
             actor_kind: entry.actor_kind,
@@ -142,21 +180,43 @@ impl From<AuditEntry> for Entry {
     }
 }
 
-/// The chain that a query names.
-async fn chain_of(api: &Api, caller: &Caller, tenant: Option<&str>) -> Result<i64, Problem> {
-    match tenant {
-        Some(tenant) if tenant != "-" => Ok(api.whole_tenant(caller, Permission::AuditRead, tenant).await?.id),
+impl From<ChainView> for ChainEnd {
+    fn from(chain: ChainView) -> Self {
+        Self {
+            tenant_id: shown(chain.tenant_id),
+            tenant: chain.tenant,
+            last_seq: chain.end.seq,
+            last_hash: chain.end.hash,
+        }
+    }
+}
+
+fn shown(tenant_id: i64) -> Option<String> {
+    (tenant_id != PLATFORM).then(|| tenant_id.to_string())
+}
+
+/// The chain that a query names, by its tenant's name or id.
+async fn chain_of(api: &Api, caller: &Caller, tenant: Option<&str>, id: Option<&String>) -> Result<i64, Problem> {
+    match (tenant, parse_optional_id("tenant_id", id)?) {
+        (Some(_), Some(_)) => Err(FieldError::new("tenant_id", "name the tenant by its name or by its id").into()),
+        (None, Some(id)) => {
+            let reach = caller.reach(Permission::AuditRead);
+            let found = api.store.audit_chains(&reach, id.saturating_sub(1), 1).await?;
+            let found = found.first().filter(|chain| chain.tenant_id == id);
+            found.map(|chain| chain.tenant_id).ok_or_else(|| Problem::not_found(format!("there is no chain of {id}")))
+        }
+        (Some(tenant), None) if tenant != "-" => Ok(api.whole_tenant(caller, Permission::AuditRead, tenant).await?.id),
         _ if caller.access.holds(Permission::AuditRead, PLATFORM, 0) => Ok(PLATFORM),
         _ => Err(Problem::forbidden(Permission::AuditRead)),
     }
 }
 
 async fn search(api: web::Data<Api>, caller: Caller, query: Query<AuditQuery>) -> Result<HttpResponse, Problem> {
-    let AuditQuery { tenant, target, kind, actor, action, from, until, before, limit: wanted } = query.0;
+    let AuditQuery { tenant, tenant_id, target, kind, actor, action, from, until, before, limit: wanted } = query.0;
     let limit = limit(wanted)?;
-    let tenant_id = match &tenant {
-        Some(tenant) => Some(chain_of(&api, &caller, Some(tenant)).await?),
-        None => None,
+    let tenant_id = match (&tenant, &tenant_id) {
+        (None, None) => None,
+        (tenant, id) => Some(chain_of(&api, &caller, tenant.as_deref(), id.as_ref()).await?),
     };
     let filter = AuditFilter {
         tenant_id,
@@ -169,20 +229,31 @@ async fn search(api: web::Data<Api>, caller: Caller, query: Query<AuditQuery>) -
         before: parse_optional_id("before", before.as_ref())?,
         limit,
     };
-    let entries = api.store.list_audit(&caller.reach(Permission::AuditRead), &filter).await?;
+    let AuditPage { entries, next } = api.store.search_audit(&caller.reach(Permission::AuditRead), &filter).await?;
     let items = entries.into_iter().map(Entry::from).collect();
-    Ok(HttpResponse::Ok().json(Page::new(items, limit, |entry: &Entry| entry.id.clone())))
+    Ok(HttpResponse::Ok().json(Page { items, next: next.map(|id| id.to_string()) }))
+}
+
+async fn chains(api: web::Data<Api>, caller: Caller, query: Query<ChainsQuery>) -> Result<HttpResponse, Problem> {
+    let ChainsQuery { after, limit: wanted } = query.0;
+    let limit = limit(wanted)?;
+    // The platform's comes first.
+    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(PLATFORM - 1);
+    let chains = api.store.audit_chains(&caller.reach(Permission::AuditRead), after, limit).await?;
+    let last = chains.last().map_or(PLATFORM, |chain| chain.tenant_id);
+    let items = chains.into_iter().map(ChainEnd::from).collect();
+    Ok(HttpResponse::Ok().json(Page::new(items, limit, |_| last.to_string())))
 }
 
 async fn chain(api: web::Data<Api>, caller: Caller, query: Query<ChainQuery>) -> Result<HttpResponse, Problem> {
-    let ChainQuery { tenant, after, limit: wanted } = query.0;
-    let tenant_id = chain_of(&api, &caller, tenant.as_deref()).await?;
+    let ChainQuery { tenant, tenant_id, after, limit: wanted } = query.0;
+    let tenant_id = chain_of(&api, &caller, tenant.as_deref(), tenant_id.as_ref()).await?;
     // The end first: entries that come in between are seen as well, and never missed.
     let end = api.store.audit_end(tenant_id).await?;
     let entries = api.store.audit_chain(tenant_id, after.unwrap_or(0), limit(wanted)?).await?;
     Ok(HttpResponse::Ok().json(ChainPage {
         items: entries.into_iter().map(Entry::from).collect(),
-        tenant_id: (tenant_id != PLATFORM).then(|| tenant_id.to_string()),
+        tenant_id: shown(tenant_id),
         last_seq: end.seq,
         last_hash: end.hash,
     }))

@@ -5,10 +5,10 @@ use super::input::{Page, Query, limit, parse_id, parse_optional_id, parse_place}
 use super::operation::{Operation, get, post};
 use super::problem::Problem;
 use crate::auth::Caller;
-use crate::domain::audit::Target;
+use crate::domain::audit::{AuditNote, Target};
 use crate::domain::reason::REASONS;
 use crate::domain::{Order, Origin, Permission, Reason, Status};
-use crate::store::{Change, HandStore, LogFilter, LogPage, LogView};
+use crate::store::{Change, HandStore, HandedRun, LogFilter, LogPage, LogView};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -214,26 +214,20 @@ const CANCEL_ROUNDS_MAX: usize = 10;
 /// the executor confirms; that wish outlives this node, and an executor that cannot be reached now.
 /// Of a sharded run all shards stop.
 async fn cancel(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
-    let mut notes = Vec::new();
     for _ in 0..CANCEL_ROUNDS_MAX {
         let log = find(&api, &caller, Permission::TaskLogsCancel, &id).await?;
         let run = &log.handed.run;
         if run.status.is_terminal() {
             return Err(Problem::conflict(format!("the run has ended ({})", run.status.as_str())));
         }
-        if notes.is_empty() {
-            // Written first: the wish is what counts, whatever becomes of it.
-            let target = Target { kind: "task_log", id: run.id.to_string(), name: format!("task {}", run.task_id) };
-            let before = serde_json::json!({ "status": run.status.as_str(), "attempt": run.attempt }).to_string();
-            notes = vec![api.note(&caller, "cancel_run", run.tenant_id, target, (Some(before), None))];
-            api.store.write_notes(notes.clone()).await?;
-        }
+        let store = api.store.noting(vec![cancel_note(&api, &caller, &log)]);
         let is_done = if run.status == Status::Dispatched {
-            api.engine.canceller.stop(vec![log.handed.clone()], Reason::CancelledByHand).await?.noted > 0
+            let runs = vec![log.handed.clone()];
+            api.engine.canceller.stop_by(&store, runs, Reason::CancelledByHand).await?.noted > 0
         } else {
             let now = api.engine.clock.now_ms();
             let change = Change { finished_at: now, ..Change::of(run, Status::Cancelled, Reason::CancelledByHand) };
-            !api.store.change(&[change]).await?.is_empty()
+            !store.change(&[change]).await?.is_empty()
         };
         if is_done {
             api.ended.notify(&api.engine);
@@ -244,6 +238,29 @@ async fn cancel(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> R
         }
     }
     Err(Problem::conflict("the run keeps changing; try again"))
+}
+
+/// What the audit says of a cancel: of a run that an executor has, that it is to stop; when and how
+/// it ended says its log.
+fn cancel_note(api: &Api, caller: &Caller, log: &LogView) -> AuditNote {
+    let run = &log.handed.run;
+    let told = |status: &str| serde_json::json!({ "status": status, "attempt": run.attempt }).to_string();
+    let to = if run.status == Status::Dispatched { STOPPING } else { Status::Cancelled.as_str() };
+    let change = (Some(told(shown_status(&log.handed))), Some(told(to)));
+    let target = Target { kind: "task_log", id: run.id.to_string(), name: format!("task {}", run.task_id) };
+    api.note(caller, "cancel_run", run.tenant_id, target, change)
+}
+
+/// State of a run whose executor was told to stop it, and has not confirmed it yet.
+const STOPPING: &str = "stopping";
+
+fn is_stopping(handed: &HandedRun) -> bool {
+    handed.run.status == Status::Dispatched && handed.stopping != Reason::None
+}
+
+/// A run's state as people see it.
+fn shown_status(handed: &HandedRun) -> &'static str {
+    if is_stopping(handed) { STOPPING } else { handed.run.status.as_str() }
 }
 
 /// The log of that id, where the caller holds the permission.
@@ -259,15 +276,13 @@ impl From<&LogView> for TaskLog {
         let run = &handed.run;
         let name = |id: i64| (id != 0).then(|| id.to_string());
         let time = |ms: i64| (ms != 0).then_some(ms);
-        // Told to stop, and not confirmed yet.
-        let is_stopping = run.status == Status::Dispatched && handed.stopping != Reason::None;
         Self {
             id: run.id.to_string(),
             task: run.task_id.to_string(),
             tenant: log.tenant.clone(),
             revision: run.revision,
-            status: if is_stopping { "stopping" } else { run.status.as_str() },
-            reason: if is_stopping { handed.stopping } else { run.reason }.as_str(),
+            status: shown_status(handed),
+            reason: if is_stopping(handed) { handed.stopping } else { run.reason }.as_str(),
             origin: run.origin.as_str(),
             priority: run.priority,
             fire_time: run.fire_time,

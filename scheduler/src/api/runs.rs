@@ -3,9 +3,10 @@
 use super::input::{BeforeQuery, Page, Query, limit, parse_id, parse_optional_id};
 use super::operation::{Operation, delete, get, post};
 use super::problem::Problem;
-use super::tasks::{find, target};
+use super::tasks::find;
 use super::{Api, body};
 use crate::auth::Caller;
+use crate::domain::audit::Target;
 use crate::domain::task::{SPAN_MS_MAX, ScheduleKind, check_params, params_text};
 use crate::domain::{FieldError, Permission};
 use crate::store::{Backfill, NewRun};
@@ -82,7 +83,7 @@ async fn run(
     let now = api.engine.clock.now_ms();
     let wanted = input.read(api.engine.ids.next(now), now)?;
     let after = json!({ "log": wanted.id.to_string(), "at": wanted.at, "params": wanted.params }).to_string();
-    let target = target(task.id, &task.spec.name);
+    let target = Target::task(task.id, &task.spec.name);
     let note = api.note(&caller, "run_task", task.scope.tenant_id, target, (None, Some(after)));
     let started = api.store.noting(vec![note]).start_run(&task, &wanted).await?;
     api.poke.notify_one();
@@ -187,7 +188,7 @@ async fn backfill(
     };
     let output = BackfillOutput::from(&backfill);
     let after = serde_json::to_string(&output).ok();
-    let target = target(task.id, &task.spec.name);
+    let target = Target::task(task.id, &task.spec.name);
     let note = api.note(&caller, "create_backfill", task.scope.tenant_id, target, (None, after));
     api.store.noting(vec![note]).create_backfill(&backfill, now).await?;
     Ok(HttpResponse::Accepted().json(output))
@@ -216,7 +217,7 @@ async fn cancel_backfill(
     let (task, id) = (parse_id("id", &path.0)?, parse_id("backfill", &path.1)?);
     let task = find(&api, &caller, Permission::BackfillsCancel, task).await?;
     let before = Some(json!({ "backfill": id.to_string() }).to_string());
-    let target = target(task.id, &task.spec.name);
+    let target = Target::task(task.id, &task.spec.name);
     let note = api.note(&caller, "cancel_backfill", task.scope.tenant_id, target, (before, None));
     api.store.noting(vec![note]).cancel_backfill(task.scope.tenant_id, task.id, id, api.engine.clock.now_ms()).await?;
     Ok(HttpResponse::NoContent().finish())

@@ -5,15 +5,15 @@ use super::input::{self, PAGE_MAX, Query, parse_optional_id};
 use super::operation::{Operation, get, post};
 use super::parents::Parents;
 use super::problem::Problem;
-use super::tasks::{audited, defaults, target};
+use super::tasks::defaults;
 use super::{Api, body};
 use crate::auth::Caller;
-use crate::domain::audit::AuditNote;
+use crate::domain::audit::{AuditNote, Target};
 use crate::domain::task::FieldChange;
 use crate::domain::task::file::{Entry, TaskFile, VERSION};
 use crate::domain::{FieldError, Permission, Reach};
 use crate::redefine::Left;
-use crate::store::{AppFilter, NewTask, TaskChange, TaskFilter, TaskView};
+use crate::store::{AppFilter, NewTask, TaskChange, TaskFilter, TaskView, audited_task};
 use crate::task_files::{Action, Planned, Step, changes_of, plan};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -168,13 +168,13 @@ async fn refuse_parents(api: &Api, caller: &Caller, steps: &[Step]) -> Result<()
 /// Each task of a file has an entry of its own in the audit.
 fn notes(api: &Api, caller: &Caller, new: &[NewTask], changes: &[TaskChange]) -> Vec<AuditNote> {
     let created = new.iter().map(|task| {
-        let after = audited(&task.spec, &task.activity);
-        api.note(caller, "apply_tasks", task.scope.tenant_id, target(task.id, &task.spec.name), (None, after))
+        let after = audited_task(&task.spec, &task.activity);
+        api.note(caller, "apply_tasks", task.scope.tenant_id, Target::task(task.id, &task.spec.name), (None, after))
     });
     let edited = changes.iter().map(|change| {
-        let was = audited(&change.before.spec, &change.before.activity);
-        let is = audited(&change.spec, &change.activity);
-        let target = target(change.before.id, &change.spec.name);
+        let was = audited_task(&change.before.spec, &change.before.activity);
+        let is = audited_task(&change.spec, &change.activity);
+        let target = Target::task(change.before.id, &change.spec.name);
         api.note(caller, "apply_tasks", change.before.scope.tenant_id, target, (was, is))
     });
     created.chain(edited).collect()

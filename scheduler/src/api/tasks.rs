@@ -11,7 +11,7 @@ use crate::domain::task::file::NOTE_CHARS_MAX;
 use crate::domain::task::{NEVER, ScheduleKind, TaskSpec};
 use crate::domain::{FieldError, Permission};
 use crate::redefine::{Left, change_of};
-use crate::store::{Activity, NewTask, Scope, TaskFilter, TaskView};
+use crate::store::{Activity, NewTask, Scope, TaskFilter, TaskView, audited_task};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -209,19 +209,6 @@ impl From<&TaskView> for Task {
     }
 }
 
-/// What the audit keeps of a task: what people define, not what the engine counts.
-pub fn audited(spec: &TaskSpec, activity: &Activity) -> Option<String> {
-    let Ok(Value::Object(mut fields)) = serde_json::to_value(spec) else { return None };
-    fields.insert("started".to_owned(), Value::from(activity.started));
-    fields.insert("pause_note".to_owned(), Value::from(activity.pause_note.clone()));
-    Some(Value::Object(fields).to_string())
-}
-
-/// What the audit calls a task.
-pub fn target(id: i64, name: &str) -> Target {
-    Target { kind: "task", id: id.to_string(), name: name.to_owned() }
-}
-
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<TaskQuery>) -> Result<HttpResponse, Problem> {
     let TaskQuery { tenant, app, name, after, limit: wanted } = query.0;
     let limit = limit(wanted)?;
@@ -254,8 +241,8 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     refuse_state(&caller, scope, &Activity::default(), &activity)?;
     refuse_parents(Parents::new(&api, &caller, Permission::TasksCreate), (&tenant, &app), None, &spec).await?;
     let id = api.engine.ids.next(now);
-    let after = audited(&spec, &activity);
-    let note = api.note(&caller, "create_task", scope.tenant_id, target(id, &spec.name), (None, after));
+    let after = audited_task(&spec, &activity);
+    let note = api.note(&caller, "create_task", scope.tenant_id, Target::task(id, &spec.name), (None, after));
     let task = NewTask { id, scope, spec, activity };
     api.redefiner.noting(vec![note]).apply(std::slice::from_ref(&task), &[]).await?;
     let task = find(&api, &caller, Permission::TasksCreate, task.id).await?;
@@ -414,8 +401,8 @@ async fn remove(
 ) -> Result<HttpResponse, Problem> {
     let before = find(&api, &caller, Permission::TasksDelete, parse_id("id", &id)?).await?;
     refuse_stale(if_match(&request)?, before.revision)?;
-    let was = audited(&before.spec, &before.activity);
-    let target = target(before.id, &before.spec.name);
+    let was = audited_task(&before.spec, &before.activity);
+    let target = Target::task(before.id, &before.spec.name);
     let note = api.note(&caller, "delete_task", before.scope.tenant_id, target, (was, None));
     let left = api.redefiner.noting(vec![note]).delete(&before).await?;
     Ok(changed(&before, left))
@@ -430,9 +417,9 @@ async fn change(
     activity: Activity,
 ) -> Result<HttpResponse, Problem> {
     let id = before.id;
-    let was = audited(&before.spec, &before.activity);
-    let note = (was, audited(&spec, &activity));
-    let note = api.note(caller, action, before.scope.tenant_id, target(id, &spec.name), note);
+    let was = audited_task(&before.spec, &before.activity);
+    let note = (was, audited_task(&spec, &activity));
+    let note = api.note(caller, action, before.scope.tenant_id, Target::task(id, &spec.name), note);
     let changes = [change_of(before, spec, activity)];
     let left = api.redefiner.noting(vec![note]).apply(&[], &changes).await?;
     let task = api.redefiner.find(id).await?.ok_or_else(|| gone(id))?;

@@ -8,7 +8,9 @@ use super::strangers::Stranger;
 use crate::auth::{AddressRule, Claims, Lane, Refusal, SignedHead};
 use crate::domain::task_log::Status;
 use crate::domain::{Reason, Run};
-use crate::store::{Change, HandStore, OutcomeStore, Scope, Signer, SigningKey, StoreError, StoreErrorKind};
+use crate::store::{
+    Change, HandStore, OutcomeStore, Registration, Scope, Signer, SigningKey, StoreError, StoreErrorKind,
+};
 use crate::tls::ShownCertificate;
 use actix_web::http::StatusCode;
 use actix_web::http::header::RETRY_AFTER;
@@ -81,8 +83,9 @@ async fn register(request: HttpRequest, payload: web::Payload, api: web::Data<Ap
     answer(&request, payload, &api, Lane::Membership, async |signer, message: Register| {
         check_registration(&message, &api.addresses)?;
         let since = api.engine.executors_alive_since();
-        let executor_id = api.engine.executors.register(&signer, &message, since).await?;
-        Ok(Registered { executor_id, cluster_time_us: api.engine.clock.now_us(), settings: api.executor_settings })
+        let Registration { executor_id, left_out } = api.engine.executors.register(&signer, &message, since).await?;
+        let cluster_time_us = api.engine.clock.now_us();
+        Ok(Registered { executor_id, cluster_time_us, settings: api.executor_settings, left_out })
     })
     .await
 }

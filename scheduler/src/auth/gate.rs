@@ -4,11 +4,12 @@ use super::caller::Caller;
 use super::password::{PasswordError, Passwords, check_password, random_password};
 use super::secret::{SESSION_PREFIX, TOKEN_PREFIX, csrf_of, hash_of, new_secret};
 use super::throttle::Throttle;
-use crate::domain::access::{Access, PLATFORM, PLATFORM_ADMIN, is_user_name};
-use crate::domain::audit::{Actor, AuditNote};
+use crate::domain::access::{Access, PLATFORM, PLATFORM_ADMIN, built_in, is_user_name};
+use crate::domain::audit::{Actor, AuditNote, Target};
 use crate::store::{NewGrant, SessionView, SqlStore, StoreError, StoreErrorKind, TokenView, UserRow, UserView};
 use crate::store::{Result as StoreResult, UserFilter};
 use carillon_protocol::sign::matches;
+use serde_json::json;
 use std::time::Duration;
 
 /// How long sessions last.
@@ -208,8 +209,14 @@ impl Gate {
     }
 
     /// Makes the first account when there is none; answers its password, if that was made up here.
-    /// Of several nodes that start at once one makes it.
-    pub async fn first_user(&self, configured: &str, ids: (i64, i64), now: i64) -> StoreResult<Option<String>> {
+    /// Of several nodes that start at once one makes it; `maker` is this one.
+    pub async fn first_user(
+        &self,
+        configured: &str,
+        maker: &Actor,
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+    ) -> StoreResult<Option<String>> {
         let invalid = |detail: String| StoreError::new(StoreErrorKind::Invalid, "make the first user", detail);
         if self.store.has_users().await? {
             return Ok(None);
@@ -219,7 +226,7 @@ impl Gate {
         check_password(password, FIRST_USER).map_err(|why| invalid(format!("auth.admin_password: {why}")))?;
         let password_hash = self.passwords.hash(password).await.map_err(|error| invalid(error.to_string()))?;
         let user = UserRow {
-            id: ids.0,
+            id: new_id(),
             name: FIRST_USER.to_owned(),
             display_name: "Administrator".to_owned(),
             tenant_id: PLATFORM,
@@ -229,14 +236,29 @@ impl Gate {
             subject: String::new(),
         };
         let grant = NewGrant {
-            id: ids.1,
+            id: new_id(),
             user_id: user.id,
             role_id: PLATFORM_ADMIN,
             tenant_id: PLATFORM,
             apps: Vec::new(),
             created_by: 0,
         };
-        match self.store.create_user(&user, &[grant], now).await {
+        let note = |action, after: serde_json::Value| AuditNote {
+            id: new_id(),
+            tenant_id: PLATFORM,
+            at: now,
+            actor: maker.clone(),
+            action,
+            target: Target { kind: "user", id: user.id.to_string(), name: user.name.clone() },
+            before: None,
+            after: Some(after.to_string()),
+        };
+        let role = built_in(PLATFORM_ADMIN).map(|role| role.name);
+        let notes = vec![
+            note("create_user", json!({ "name": user.name, "display_name": user.display_name })),
+            note("create_grant", json!({ "role": role, "tenant": null, "apps": [] })),
+        ];
+        match self.store.noting(notes).create_user(&user, &[grant], now).await {
             Ok(()) => Ok(configured.is_empty().then_some(random)),
             Err(error) if error.kind() == StoreErrorKind::Duplicate => Ok(None),
             Err(error) => Err(error),

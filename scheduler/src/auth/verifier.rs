@@ -19,7 +19,7 @@ const LANES: usize = 2;
 const BURST_S: u32 = 2;
 
 /// Between two rounds of forgetting keys that have not signed anything for long.
-const CLEAN_INTERVAL: Duration = Duration::from_secs(60);
+const CLEAN_INTERVAL: Duration = Duration::from_mins(1);
 
 /// What is told to wait when no more nonces can be remembered: until some are forgotten.
 const FULL_WAIT: Duration = Duration::from_secs(30);
@@ -198,12 +198,12 @@ impl Verifier {
                 format!("the timestamp is {skew_ms} ms from the cluster clock; allowed are {TIMESTAMP_WINDOW_MS}");
             return Err(proved(Code::ClockSkew, message));
         }
-        self.admit(&key.key.id, head.nonce, *at, lane, now).map_err(|wait| match wait {
-            None => Refusal::unproved(Code::Replayed, "the nonce was used before"),
-            Some(_) => {
-                let message = "too many requests are signed with this key (executors.requests_per_second)";
-                Refusal { wait, ..proved(Code::TooMany, message.to_owned()) }
+        self.admit(&key.key.id, head.nonce, *at, lane, now).map_err(|wait| {
+            if wait.is_none() {
+                return Refusal::unproved(Code::Replayed, "the nonce was used before");
             }
+            let message = "too many requests are signed with this key (executors.requests_per_second)";
+            Refusal { wait, ..proved(Code::TooMany, message.to_owned()) }
         })?;
         self.keys.used(key, now);
         Ok(())

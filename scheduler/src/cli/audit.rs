@@ -39,6 +39,9 @@ pub struct SearchArgs {
     /// Only of this tenant; - is the platform.
     #[arg(long, allow_hyphen_values = true)]
     tenant: Option<String>,
+    /// Only of the tenant of this id, which may have been deleted.
+    #[arg(long, value_name = "ID", conflicts_with = "tenant")]
+    tenant_id: Option<String>,
     /// Only what this user (name or id) did.
     #[arg(long, value_name = "USER")]
     actor: Option<String>,
@@ -80,6 +83,7 @@ impl SearchArgs {
         };
         let ask = Ask::get(["audit"])
             .with("tenant", self.tenant)
+            .with("tenant_id", self.tenant_id)
             .with("actor", actor)
             .with("action", self.action)
             .with("kind", self.kind)

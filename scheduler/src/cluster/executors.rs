@@ -2,7 +2,7 @@
 
 use super::{Clock, Registry, Snapshot};
 use crate::domain::IdSource;
-use crate::store::{ExecutorBeat, ExecutorStore, Result, Signer};
+use crate::store::{ExecutorBeat, ExecutorStore, Registration, Result, Signer};
 use carillon_protocol::{Heartbeat, Register, RunKey};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -30,18 +30,19 @@ impl Executors {
         Self { store, clock, registry, ids }
     }
 
-    /// Registers a process; answers its id.
-    pub async fn register(&self, signer: &Signer<'_>, register: &Register, alive_since: i64) -> Result<i64> {
+    /// Registers a process.
+    pub async fn register(&self, signer: &Signer<'_>, register: &Register, alive_since: i64) -> Result<Registration> {
         let now = self.clock.now_ms();
         let new_id = || self.ids.next(now);
-        let id = self.store.register(signer, register, &new_id, now).await?;
+        let registration = self.store.register(signer, register, &new_id, now).await?;
+        let id = registration.executor_id;
         self.registry.refresh(&*self.store, alive_since).await?;
         if id >= IdSource::first_at(now) {
             // A process seen for the first time holds nothing.
             self.registry.heard(id, Snapshot { taken_at: now, received_at: now, runs: HashSet::new() });
         }
         tracing::info!(executor = id, address = register.address, instance = register.instance, "executor registered");
-        Ok(id)
+        Ok(registration)
     }
 
     /// Commits a heartbeat; answers what the executor must drop, or `None` when it is not known

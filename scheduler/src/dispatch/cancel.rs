@@ -82,9 +82,14 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
     /// so that it outlives this node and an executor that cannot be reached; a run counts as
     /// stopped when its executor says so. Shards are stopped with their parent.
     pub async fn stop(&self, runs: Vec<HandedRun>, reason: Reason) -> Result<TookBack> {
+        self.stop_by(&self.store, runs, reason).await
+    }
+
+    /// The same, where `store` writes the wish down, and with it what it notes in the audit.
+    pub async fn stop_by(&self, store: &S, runs: Vec<HandedRun>, reason: Reason) -> Result<TookBack> {
         let parents: Vec<i64> =
             runs.iter().filter(|handed| handed.run.is_parent()).map(|handed| handed.run.id).collect();
-        let took = self.note_and_take_back(runs, reason).await?;
+        let took = self.note_and_take_back(store, runs, reason).await?;
         if !parents.is_empty() {
             for _ in 0..ROUNDS_MAX {
                 if self.stop_shards().await? == 0 {
@@ -96,9 +101,9 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
         Ok(took)
     }
 
-    async fn note_and_take_back(&self, runs: Vec<HandedRun>, reason: Reason) -> Result<TookBack> {
+    async fn note_and_take_back(&self, store: &S, runs: Vec<HandedRun>, reason: Reason) -> Result<TookBack> {
         let keys: Vec<(i64, i64)> = runs.iter().map(|handed| (handed.run.id, handed.run.version)).collect();
-        let noted = self.store.note_stop(&keys, reason).await?;
+        let noted = store.note_stop(&keys, reason).await?;
         let mut stopping: Vec<HandedRun> = runs.into_iter().filter(|handed| noted.contains(&handed.run.id)).collect();
         for handed in &mut stopping {
             handed.run.version += 1;
@@ -128,7 +133,7 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
             by_reason.entry(shard.stopping).or_default().push(shard);
         }
         for (reason, shards) in by_reason {
-            self.note_and_take_back(shards, reason).await?;
+            self.note_and_take_back(&self.store, shards, reason).await?;
         }
         Ok(count)
     }

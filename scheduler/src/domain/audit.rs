@@ -8,13 +8,14 @@ use std::fmt::Write as _;
 /// Who does something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
-    /// `user`, `token`, `setting` (the configured token), `node`, or `oidc` (the provider of single sign-on).
+    /// `user`, `token`, `setting` (the configured token), `oidc` (the provider of single sign-on), `node` (what the
+    /// engine does by itself), or `executor` (what its registration brings about).
     pub kind: &'static str,
     /// The user's id; 0 when there is none.
     pub id: i64,
-    /// Name, as it was then.
+    /// Name, as it was then; of an executor the id of the key that it signed with.
     pub name: String,
-    /// Address that it came from.
+    /// Address that it came from; of a node or an executor the one that it listens at.
     pub address: String,
 }
 
@@ -27,6 +28,14 @@ pub struct Target {
     pub id: String,
     /// Name, as it was then.
     pub name: String,
+}
+
+impl Target {
+    /// A task.
+    #[must_use]
+    pub fn task(id: i64, name: &str) -> Self {
+        Self { kind: "task", id: id.to_string(), name: name.to_owned() }
+    }
 }
 
 /// A change, to be written in the transaction that makes it.
@@ -61,7 +70,7 @@ pub struct AuditEntry {
     pub seq: i64,
     /// When, ms.
     pub at: i64,
-    /// `user`, `token`, `setting`, `node` or `oidc`.
+    /// `user`, `token`, `setting`, `oidc`, `node` or `executor`.
     pub actor_kind: String,
     /// The user's id, or 0.
     pub actor_id: i64,

@@ -12,6 +12,9 @@ const EPOCH_MS: i64 = 1_735_689_600_000;
 const NODE_BITS: i64 = 10;
 const SEQUENCE_BITS: i64 = 12;
 
+/// Milliseconds that an id has room for.
+const MS_MAX: i64 = (1 << 41) - 1;
+
 /// Largest node number.
 pub const NODE_NUMBER_MAX: i64 = (1 << NODE_BITS) - 1;
 
@@ -45,7 +48,7 @@ impl IdSource {
     /// The smallest id of any node at `time` (epoch ms); everything older is smaller.
     #[must_use]
     pub fn first_at(time: i64) -> i64 {
-        (time - EPOCH_MS).max(0) << (NODE_BITS + SEQUENCE_BITS)
+        time.saturating_sub(EPOCH_MS).clamp(0, MS_MAX) << (NODE_BITS + SEQUENCE_BITS)
     }
 }
 
@@ -66,6 +69,9 @@ mod tests {
         }
         assert!(IdSource::first_at(now) <= source.next(now));
         assert!(IdSource::first_at(now + 10) > source.next(now));
+        for far in [i64::MIN, 0, i64::MAX] {
+            assert!(IdSource::first_at(far) >= 0);
+        }
     }
 
     #[test]

@@ -40,30 +40,19 @@ impl Notes {
     }
 }
 
-/// Which entries to list, newest first.
-#[derive(Debug, Clone, Default)]
-pub struct AuditFilter {
-    /// Only of this tenant; 0 is the platform.
-    pub tenant_id: Option<i64>,
-    /// Only about the thing of this id.
-    pub target_id: Option<String>,
-    /// Only about this kind of thing.
-    pub target_kind: Option<String>,
-    /// Only what this user did.
-    pub actor_id: Option<i64>,
-    /// Only this operation.
-    pub action: Option<String>,
-    /// From this instant on, ms.
-    pub from: Option<i64>,
-    /// Before this instant, ms.
-    pub until: Option<i64>,
-    /// With a smaller id.
-    pub before: Option<i64>,
-    /// At most so many.
-    pub limit: u64,
+/// A chain, and where it ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainView {
+    /// Whose; 0 is the platform's.
+    pub tenant_id: i64,
+    /// Name of the tenant, while it is there.
+    pub tenant: Option<String>,
+    /// Its end.
+    pub end: Chain,
 }
 
-const COLUMNS: &str = "e.id, e.tenant_id, e.seq, e.at, e.actor_kind, e.actor_id, e.actor, e.address, e.action, \
+/// Columns of an entry `e`.
+pub(super) const COLUMNS: &str = "e.id, e.tenant_id, e.seq, e.at, e.actor_kind, e.actor_id, e.actor, e.address, e.action, \
      e.target_kind, e.target_id, e.target, e.before_json, e.after_json, e.previous, e.hash";
 
 /// Columns of a batch of entries, in the order of [`COLUMNS`].
@@ -94,12 +83,6 @@ impl SqlStore {
         let mut store = self.clone();
         store.notes = Notes(Some(Arc::new(pending)));
         store
-    }
-
-    /// Writes notes by themselves: about what is not a change of the database.
-    pub async fn write_notes(&self, notes: Vec<AuditNote>) -> Result<()> {
-        let store = self.noting(notes);
-        super::connect::retrying(|| async { store.begin("write the audit").await?.commit().await }).await
     }
 
     /// Appends to the chains of the notes' tenants. Their ends are held until the commit, in one
@@ -177,22 +160,16 @@ impl SqlStore {
         tx.execute(&sql, [to_json("write the audit", &values)?.into()]).await.map(drop)
     }
 
-    /// Entries within reach, newest first.
-    pub async fn list_audit(&self, reach: &Reach, filter: &AuditFilter) -> Result<Vec<AuditEntry>> {
-        let head = format!("SELECT {COLUMNS} FROM audit_entry e WHERE e.id > {{1}}");
-        let mut wanted = Conditions::new(head, vec![0i64.into()]);
-        // The entries of a tenant are the tenant's, whatever app they are about.
-        wanted.within(reach, "e.tenant_id", None);
-        wanted.and("e.tenant_id = ", filter.tenant_id);
-        wanted.and("e.target_id = ", filter.target_id.clone());
-        wanted.and("e.target_kind = ", filter.target_kind.clone());
-        wanted.and("e.actor_id = ", filter.actor_id);
-        wanted.and("e.action = ", filter.action.clone());
-        wanted.and("e.at >= ", filter.from);
-        wanted.and("e.at < ", filter.until);
-        wanted.and("e.id < ", filter.before);
-        let statement = wanted.finish(self, "ORDER BY e.id DESC", filter.limit);
-        self.query_raw("search the audit", statement, entry).await
+    /// Where the chains within reach end, by tenant, after that of a tenant: the platform's, those
+    /// of all tenants, and those that tenants have left behind which are no more.
+    pub async fn audit_chains(&self, reach: &Reach, after: i64, limit: u64) -> Result<Vec<ChainView>> {
+        let head = "SELECT c.id, n.name, COALESCE(h.seq, 0), COALESCE(h.hash, '') FROM (SELECT id FROM audit_head \
+             WHERE id > {1} UNION SELECT id FROM tenant WHERE id > {1} UNION SELECT 0) c LEFT JOIN tenant n ON n.id = c.id \
+             LEFT JOIN audit_head h ON h.id = c.id WHERE c.id > {1}";
+        let mut wanted = Conditions::new(head.to_owned(), vec![after.into()]);
+        wanted.within(reach, "c.id", None);
+        let statement = wanted.finish(self, "ORDER BY c.id", limit);
+        self.query_raw("list the chains of the audit", statement, chain_view).await
     }
 
     /// Entries of one chain in its order, after a place.
@@ -214,11 +191,16 @@ impl SqlStore {
     }
 }
 
+fn chain_view(row: &QueryResult) -> std::result::Result<ChainView, DbErr> {
+    let end = Chain { seq: row.try_get_by_index(2)?, hash: row.try_get_by_index(3)? };
+    Ok(ChainView { tenant_id: row.try_get_by_index(0)?, tenant: row.try_get_by_index(1)?, end })
+}
+
 fn chain(row: &QueryResult) -> std::result::Result<Chain, DbErr> {
     Ok(Chain { seq: row.try_get_by_index(0)?, hash: row.try_get_by_index(1)? })
 }
 
-fn entry(row: &QueryResult) -> std::result::Result<AuditEntry, DbErr> {
+pub(super) fn entry(row: &QueryResult) -> std::result::Result<AuditEntry, DbErr> {
     Ok(AuditEntry {
         id: row.try_get_by_index(0)?,
         tenant_id: row.try_get_by_index(1)?,

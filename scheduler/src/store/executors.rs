@@ -1,15 +1,15 @@
-//! Executors and their handlers.
+//! Executors.
 
 use super::connect::retrying;
-use super::dialect::{self, Kind, Sql, or_ignore};
-use super::quotas::TaskRoom;
+use super::dialect::Sql;
+use super::handlers::{Handled, Registering};
 use super::rows::{self, clean, to_json};
-use super::tasks::{Activity, IfThere, NewTask};
-use super::{ExecutorBeat, ExecutorEnd, ExecutorStore, Result, Scope, Signer, SqlStore, StoreError, StoreErrorKind};
+use super::{
+    ExecutorBeat, ExecutorEnd, ExecutorStore, Registration, Result, Scope, Signer, SqlStore, StoreError, StoreErrorKind,
+};
 use crate::domain::Executor;
-use crate::domain::task::TaskSpec;
 use async_trait::async_trait;
-use carillon_protocol::{HandlerInfo, Register, RunKey};
+use carillon_protocol::{Register, RunKey};
 use std::collections::HashSet;
 
 /// A signature that is more than this ahead of the cluster clock was made before the clock was set
@@ -24,7 +24,7 @@ impl ExecutorStore for SqlStore {
         register: &Register,
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
-    ) -> Result<i64> {
+    ) -> Result<Registration> {
         retrying(|| self.register_once(signer, register, new_id, now)).await
     }
 
@@ -113,7 +113,7 @@ impl SqlStore {
         register: &Register,
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
-    ) -> Result<i64> {
+    ) -> Result<Registration> {
         const ACTION: &str = "register an executor";
         let Signer { scope, key_id, signed_at } = *signer;
         let Scope { tenant_id, app_id } = scope;
@@ -197,11 +197,11 @@ impl SqlStore {
             )
             .await?;
         }
-        let left_out =
-            if news { self.register_handlers(&tx, scope, &register.handlers, new_id, now).await? } else { Vec::new() };
+        let registering = Registering { signer, register, has_news: news, new_id, now };
+        let Handled { left_out, notes } = self.register_handlers(&tx, &registering).await?;
+        self.append_notes(&tx, &notes).await?;
         tx.commit().await?;
-        say_what_was_left_out(scope, &left_out);
-        Ok(id)
+        Ok(Registration { executor_id: id, left_out })
     }
 
     /// A process of the app that has registered before.
@@ -227,88 +227,6 @@ impl SqlStore {
         });
         Ok(found.await?.pop())
     }
-
-    /// A handler seen for the first time makes a stopped task; one seen before does not, even if
-    /// its task was deleted since. Answers those whose tasks do not fit into the tenant's quota:
-    /// they are as if not seen.
-    async fn register_handlers(
-        &self,
-        tx: &super::connect::Transaction<'_>,
-        scope: Scope,
-        handlers: &[HandlerInfo],
-        new_id: &(dyn Fn() -> i64 + Sync),
-        now: i64,
-    ) -> Result<Vec<String>> {
-        let Scope { tenant_id, app_id } = scope;
-        let known = Sql::new(self.backend, "SELECT name FROM handler WHERE tenant_id = {1} AND app_id = {2}");
-        let known: HashSet<String> = tx
-            .query(&known, [tenant_id.into(), app_id.into()], |row| row.try_get_by_index(0))
-            .await?
-            .into_iter()
-            .collect();
-        let new: Vec<&HandlerInfo> = handlers.iter().filter(|handler| !known.contains(&handler.name)).collect();
-        let mut left_out = Vec::new();
-        if new.is_empty() {
-            return Ok(left_out);
-        }
-        let quota = self.task_room(tx, tenant_id).await?;
-        let mut room = quota.as_ref().map_or(i64::MAX, |TaskRoom { most, used, .. }| most - used);
-        let has_task = if quota.is_some() { self.names_of_tasks(tx, scope, &new).await? } else { HashSet::new() };
-        let insert_handler = Sql::new(
-            self.backend,
-            &format!(
-                "INSERT INTO handler (id, tenant_id, app_id, name, created_at) VALUES ({{1}}, {{2}}, {{3}}, {{4}}, {{5}}) {}",
-                or_ignore(self.backend, "tenant_id, app_id, name")
-            ),
-        );
-        for handler in new {
-            let name = handler.name.clone();
-            if !has_task.contains(&name) {
-                if room <= 0 {
-                    left_out.push(name);
-                    continue;
-                }
-                room -= 1;
-            }
-            let values = [new_id().into(), tenant_id.into(), app_id.into(), name.clone().into(), now.into()];
-            tx.execute(&insert_handler, values).await?;
-            let task = NewTask { id: new_id(), scope, spec: defaults_of(handler), activity: Activity::default() };
-            self.insert_task(tx, &task, now, IfThere::Leave).await?;
-        }
-        Ok(left_out)
-    }
-
-    /// Which of these handlers' names an app has tasks of.
-    async fn names_of_tasks(
-        &self,
-        tx: &super::connect::Transaction<'_>,
-        Scope { tenant_id, app_id }: Scope,
-        handlers: &[&HandlerInfo],
-    ) -> Result<HashSet<String>> {
-        let sql = Sql::new(
-            self.backend,
-            &format!(
-                "SELECT t.name FROM {} JOIN task t ON t.tenant_id = {{2}} AND t.app_id = {{3}} AND t.name = v.n_name",
-                dialect::rows(self.backend, 1, &[("name", Kind::Text)])
-            ),
-        );
-        let names: Vec<[&str; 1]> = handlers.iter().map(|handler| [handler.name.as_str()]).collect();
-        let names = to_json("register an executor", &names)?;
-        let found = tx.query(&sql, [names.into(), tenant_id.into(), app_id.into()], |row| row.try_get_by_index(0));
-        Ok(found.await?.into_iter().collect())
-    }
-}
-
-fn say_what_was_left_out(scope: Scope, handlers: &[String]) {
-    if !handlers.is_empty() {
-        tracing::warn!(
-            tenant = scope.tenant_id,
-            app = scope.app_id,
-            handlers = handlers.join(", "),
-            "no tasks made for new handlers: the tenant has as many as it may (its quota max_tasks); the next process \
-             that registers them asks again"
-        );
-    }
 }
 
 /// A process as it last registered.
@@ -325,36 +243,4 @@ struct Process {
 fn outdated(action: &'static str) -> StoreError {
     let detail = "a newer message of this kind has been heard from this executor before";
     StoreError::new(StoreErrorKind::Outdated, action, detail)
-}
-
-/// The definition that a handler's own defaults make. What this node cannot read, or must not
-/// allow, keeps no executor out: it is left at the product's default.
-fn defaults_of(handler: &HandlerInfo) -> TaskSpec {
-    let plain = TaskSpec {
-        name: handler.name.clone(),
-        handler: handler.name.clone(),
-        description: handler.description.clone(),
-        ..TaskSpec::default()
-    };
-    let mut wanted = handler.policies.clone();
-    for (field, value) in [("cron", &handler.cron), ("time_zone", &handler.time_zone)] {
-        if let Some(value) = value {
-            wanted.insert(field.to_owned(), value.clone().into());
-        }
-    }
-    if handler.timeout_ms != 0 {
-        wanted.insert("timeout_ms".to_owned(), handler.timeout_ms.into());
-    }
-    for fixed in ["name", "handler", "parents"] {
-        wanted.remove(fixed);
-    }
-    let refused = match plain.patched(wanted) {
-        Ok(spec) => match spec.check() {
-            errors if errors.is_empty() => return spec,
-            errors => errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-        },
-        Err(error) => error.to_string(),
-    };
-    tracing::warn!(handler = handler.name, refused, "defaults of a handler refused; its task has the product's");
-    plain
 }

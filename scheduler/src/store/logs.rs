@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 
 /// Rows that one statement looks at for what its index does not know: rows that lie far apart take
 /// a read from disk each.
-const SCAN_STEP: u64 = 500;
+pub(super) const SCAN_STEP: u64 = 500;
 
 /// Such statements for one page at most …
-const SCAN_STEPS_MAX: usize = 40;
+pub(super) const SCAN_STEPS_MAX: usize = 40;
 
 /// … and no further one after this long: the page is not full then, and names where to go on.
-const SCAN_TIME: Duration = Duration::from_millis(50);
+pub(super) const SCAN_TIME: Duration = Duration::from_millis(50);
 
 /// A task log as the API shows it.
 #[derive(Debug, Clone)]

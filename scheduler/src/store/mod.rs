@@ -14,6 +14,7 @@
 //!   leases use the database's own clock, because they are what that clock is for.
 
 mod audit;
+mod audit_search;
 mod backfills;
 mod calendars;
 mod claiming;
@@ -25,6 +26,7 @@ mod error;
 mod executors;
 mod follow;
 mod handing;
+mod handlers;
 mod housekeeping;
 mod keys;
 mod links;
@@ -47,7 +49,8 @@ mod tasks;
 mod tenants;
 mod users;
 
-pub use audit::AuditFilter;
+pub use audit::ChainView;
+pub use audit_search::{AuditFilter, AuditPage};
 pub use calendars::CalendarView;
 pub use connect::{DatabaseSettings, SqlStore, place};
 pub use error::{STORE_ERRORS, StoreError, StoreErrorKind};
@@ -59,7 +62,7 @@ pub use rules::{ExecutorPlace, ExecutorRule};
 pub use sessions::{SessionView, TokenView};
 pub use starting::{NewRun, StartedRun};
 pub use statistics::{Counted, Counting, FiguresFilter, Part, STATISTICS_LEASE_MS, StatisticsStore};
-pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent};
+pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent, audited_task};
 pub use tenants::{AppFilter, AppView, TenantView};
 pub use users::{GrantView, NewGrant, UserFilter, UserRow, UserView};
 
@@ -602,6 +605,15 @@ pub struct Signer<'a> {
     pub signed_at: i64,
 }
 
+/// What a registration came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    /// The process's id.
+    pub executor_id: i64,
+    /// Handlers of the process that have no task, because the tenant has as many as it may.
+    pub left_out: Vec<String>,
+}
+
 /// A heartbeat to commit.
 #[derive(Debug, Clone)]
 pub struct ExecutorBeat {
@@ -622,7 +634,8 @@ pub struct ExecutorBeat {
 pub trait ExecutorStore: Send + Sync {
     /// Registers a process or refreshes its description. A process seen for the first time
     /// replaces whoever was at its address; one that was replaced itself does not come back. Makes
-    /// a stopped task of each handler never seen before. A message that is not newer than the last
+    /// a stopped task of each handler never seen before, as far as the tenant's quota goes; what it
+    /// leaves out is tried again with each registration. A message that is not newer than the last
     /// registration is [`StoreErrorKind::Outdated`]. `new_id` makes ids.
     async fn register(
         &self,
@@ -630,7 +643,7 @@ pub trait ExecutorStore: Send + Sync {
         register: &Register,
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
-    ) -> Result<i64>;
+    ) -> Result<Registration>;
     /// Commits a heartbeat by the database's clock; answers whether the executor is known. One
     /// that is not newer than the last is [`StoreErrorKind::Outdated`].
     async fn beat(&self, signer: &Signer<'_>, beat: &ExecutorBeat) -> Result<bool>;

@@ -63,6 +63,15 @@ pub struct TaskView {
     pub updated_at: i64,
 }
 
+/// What the audit keeps of a task: what people define, not what the engine counts.
+#[must_use]
+pub fn audited_task(spec: &TaskSpec, activity: &Activity) -> Option<String> {
+    let Ok(serde_json::Value::Object(mut fields)) = serde_json::to_value(spec) else { return None };
+    fields.insert("started".to_owned(), activity.started.into());
+    fields.insert("pause_note".to_owned(), activity.pause_note.clone().into());
+    Some(serde_json::Value::Object(fields).to_string())
+}
+
 impl TaskView {
     /// After which instant (ms) the fires of another definition count from an edit at `now` on: an
     /// edit that leaves the schedule alone also owes what nobody had written yet.

@@ -26,7 +26,7 @@ async fn who_did_what() {
     let table = here.carillon(&["audit", "search", "--limit", "1"]);
     assert!(table.lines().nth(1).unwrap().contains("  edit_tenant  tenant retail  "), "{table}");
     assert_eq!(here.json(&["audit", "search", "--until", "-1h"]), json!([]));
-    assert_eq!(here.json(&["audit", "search", "--tenant", "-", "--from", "-1h"]).as_array().unwrap().len(), 1);
+    assert_eq!(here.json(&["audit", "search", "--tenant", "-", "--from", "-1h"]).as_array().unwrap().len(), 3);
 }
 
 #[tokio::test]
@@ -46,7 +46,7 @@ async fn a_whole_audit_holds() {
     );
     assert!(end["last_seq"].as_i64().unwrap() > 500);
     let table = here.carillon(&["audit", "verify", "--platform"]);
-    assert!(table.lines().nth(1).unwrap().starts_with("-      yes    1 "), "{table}");
+    assert!(table.lines().nth(1).unwrap().starts_with("-      yes    3 "), "{table}");
     assert_eq!(here.json(&["audit", "verify", "--tenant", "retail", "--head", "heads.json"])[0], retail);
     // The file keeps what was not asked for this time.
     let heads: Value =
@@ -83,6 +83,38 @@ async fn whatever_is_changed_is_found() {
         let why = row(&rows, "retail")["why"].as_str().unwrap().to_owned();
         assert!(why.contains(expected), "{sql}: {why}");
     }
+}
+
+/// Its chain is verified as before, by the tenant's id; that it is gone is found by whoever knows it.
+#[tokio::test]
+async fn a_deleted_tenant_keeps_its_chain() {
+    let here = Installation::new().await;
+    here.carillon(&["tenants", "create", "gone"]);
+    here.carillon(&["tenants", "edit", "gone", "--description", "x"]);
+    let id = here.get("/tenants/gone").await["id"].as_str().unwrap().to_owned();
+    let with_head = ["audit", "verify", "--head", "heads.json"];
+    let before = row(&here.json(&with_head), "gone");
+    assert_eq!((&before["tenant_id"], &before["holds"], &before["seq"]), (&json!(id), &json!(true), &json!(1)));
+    here.carillon(&["tenants", "delete", "gone"]);
+    assert_eq!(row(&here.json(&with_head), "gone"), before, "the file knows its name");
+    assert_eq!(row(&here.json(&["audit", "verify"]), &id)["hash"], before["hash"]);
+    let one = here.json(&["audit", "verify", "--tenant-id", &id, "--head", "heads.json"]);
+    assert_eq!(one, json!([before]));
+    let found = here.json(&["audit", "search", "--tenant-id", &id]);
+    assert_eq!((found.as_array().unwrap().len(), &found[0]["action"]), (1, &json!("edit_tenant")));
+
+    tamper(&here, &format!("UPDATE audit_entry SET actor = 'nobody' WHERE tenant_id = {id}")).await;
+    assert!(here.fails(&["audit", "verify"]).out.contains("its content is not what was written"));
+    tamper(&here, &format!("DELETE FROM audit_entry WHERE tenant_id = {id}; DELETE FROM audit_head WHERE id = {id}"))
+        .await;
+    here.carillon(&["audit", "verify"]);
+    for _ in 0..2 {
+        let ran = here.fails(&with_head);
+        let why = "it was verified up to entry 1 before, and is not there any more";
+        assert!(ran.code == 1 && ran.out.contains("gone") && ran.out.contains(why), "{}", ran.out);
+        assert!(ran.err.contains("1 of 3 chains are broken"), "{}", ran.err);
+    }
+    here.carillon(&["audit", "verify", "--platform", "--head", "heads.json"]);
 }
 
 /// Whoever can write the database can make a chain that holds in itself; not one that agrees with a

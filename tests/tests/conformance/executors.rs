@@ -44,7 +44,7 @@ fn process(instance: &str, address: &str, handlers: &[&str]) -> Register {
 }
 
 async fn register(world: &World, process: &Register) -> i64 {
-    world.store.register(&signer(world), process, &|| world.id(), world.now).await.unwrap()
+    world.store.register(&signer(world), process, &|| world.id(), world.now).await.unwrap().executor_id
 }
 
 /// Each is newer than the one before.
@@ -208,9 +208,9 @@ async fn a_message_counts_once_and_in_order(world: World) {
     let new_id = || world.id();
     let (first, second, third) = (signer(&world), signer(&world), signer(&world));
     let process = process("one", "a", &["pay"]);
-    let id = world.store.register(&first, &process, &new_id, world.now).await.unwrap();
+    let id = world.store.register(&first, &process, &new_id, world.now).await.unwrap().executor_id;
     let renamed = Register { description: "newer".to_owned(), ..process.clone() };
-    assert_eq!(world.store.register(&second, &renamed, &new_id, world.now).await.unwrap(), id);
+    assert_eq!(world.store.register(&second, &renamed, &new_id, world.now).await.unwrap().executor_id, id);
     for old in [first, second] {
         outdated(world.rival.register(&old, &process, &new_id, world.now).await.map(drop));
     }
@@ -239,9 +239,9 @@ async fn a_clock_that_is_set_back_keeps_nobody_out(world: World) {
     let ahead = Signer { signed_at: world.now + 3_600_000, ..signer(&world) };
     let later = Signer { signed_at: world.now, ..signer(&world) };
     let process = process("one", "a", &["pay"]);
-    let id = world.store.register(&ahead, &process, &|| world.id(), world.now).await.unwrap();
+    let id = world.store.register(&ahead, &process, &|| world.id(), world.now).await.unwrap().executor_id;
     assert!(world.store.beat(&ahead, &beat(id, "one")).await.unwrap());
-    assert_eq!(world.store.register(&later, &process, &|| world.id(), world.now).await.unwrap(), id);
+    assert_eq!(world.store.register(&later, &process, &|| world.id(), world.now).await.unwrap().executor_id, id);
     assert!(world.store.beat(&later, &beat(id, "one")).await.unwrap());
     assert!(world.store.beat(&later, &beat(id, "one")).await.is_err(), "and from then on, order counts again");
 }

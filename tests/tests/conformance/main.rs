@@ -58,6 +58,7 @@ mod access;
 mod admin;
 mod fixture;
 
+mod audit;
 mod cluster;
 mod lease;
 

@@ -5,7 +5,7 @@ use carillon::domain::plan::Plan;
 use carillon::domain::quota::Quotas;
 use carillon::domain::rate::{Ask, Place};
 use carillon::domain::task::TaskSpec;
-use carillon::domain::{Reason, Run, Status};
+use carillon::domain::{Executor, Reason, Run, Status};
 use carillon::store::{NewTask, StoreErrorKind};
 use carillon_protocol::{HandlerInfo, Register};
 
@@ -237,11 +237,19 @@ async fn handlers_beyond_the_quota_get_no_task_and_their_executor_is_registered(
     };
     let first = registered("one").await;
     assert_eq!(made().await, [1, 1, 1, 0], "there was a task `c` already");
+    assert_eq!(first.left_out, ["d"]);
     let online = world.store.executors(0).await.unwrap();
-    assert!(online.iter().any(|executor| executor.id == first && executor.handlers.len() == 4), "{online:?}");
-    registered("one").await;
-    assert_eq!(made().await, [1, 1, 1, 0]);
+    let has_all = |executor: &Executor| executor.id == first.executor_id && executor.handlers.len() == 4;
+    assert!(online.iter().any(has_all), "{online:?}");
+    for instance in ["one", "two", "one"] {
+        assert_eq!(registered(instance).await.left_out, ["d"], "each time it is told");
+        assert_eq!(made().await, [1, 1, 1, 0]);
+    }
     limit(&world, Quotas::default()).await;
+    assert_eq!(registered("two").await.left_out, [""; 0], "without any news");
+    assert_eq!(made().await, [1, 1, 1, 1]);
+    let made_once = world.admin.tasks_named("retail", "d").await.remove(0);
+    world.admin.delete_task(&made_once, world.now).await.unwrap();
     registered("two").await;
-    assert_eq!(made().await, [1, 1, 1, 1], "it was not called known");
+    assert_eq!(made().await, [1, 1, 1, 0], "it is known now");
 }

@@ -4,7 +4,7 @@
 use crate::settings;
 use async_trait::async_trait;
 use carillon::engine::Engine;
-use carillon::store::{ClusterStore, NodeInfo, Result as StoreResult, Scope, Signer, StoreError};
+use carillon::store::{ClusterStore, NodeInfo, Registration, Result as StoreResult, Scope, Signer, StoreError};
 use carillon_protocol::{Heartbeat, HeartbeatAck, Register, Registered, Results, ResultsAck};
 use carillon_tests::model::executor::Refusal;
 use carillon_tests::model::{Gate, ModelStore, NodeDoor, SimClock, SimTransport, Trace};
@@ -304,11 +304,11 @@ impl NodeDoor for SimNode {
         let answer = self.serve(async move |engine: Arc<SimEngine>| {
             let since = engine.executors_alive_since();
             let done = engine.executors.register(&signer, &message, since).await;
-            done.map(|executor_id| (executor_id, engine.clock.now_us()))
+            done.map(|registration| (registration, engine.clock.now_us()))
         });
-        let (executor_id, cluster_time_us) =
+        let (Registration { executor_id, left_out }, cluster_time_us) =
             answer.await.ok_or(Refusal::Unreachable)?.map_err(|error| refused(&error))?;
-        Ok(Registered { executor_id, cluster_time_us, settings: settings::executors() })
+        Ok(Registered { executor_id, cluster_time_us, settings: settings::executors(), left_out })
     }
 
     async fn heartbeat(&self, message: Heartbeat, signed_at: i64) -> Result<HeartbeatAck, Refusal> {

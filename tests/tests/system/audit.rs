@@ -13,6 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 scenario!(each_change_has_one_entry: sqlite mariadb postgres);
 scenario!(without_its_entry_nothing_is_changed: sqlite mariadb postgres);
 scenario!(tampering_is_found: sqlite mariadb postgres);
+scenario!(what_nobody_asked_for_is_noted: sqlite mariadb postgres);
+scenario!(a_cancel_that_fails_is_not_noted: sqlite);
+scenario!(a_deleted_tenant_leaves_its_chain: sqlite mariadb postgres);
 scenario!(a_killed_node_leaves_data_and_chain_in_step: sqlite mariadb postgres);
 
 /// Kills of the node that writes.
@@ -112,7 +115,8 @@ async fn each_change_has_one_entry(kind: Kind) {
     assert_eq!(actions, expected);
     assert_eq!(
         verify(&admin, None).await.unwrap().iter().map(|entry| entry.action.as_str()).collect::<Vec<_>>(),
-        ["create_tenant"]
+        ["create_user", "create_grant", "create_tenant"],
+        "the first user is the node's work"
     );
     // Who, from where, before and after.
     let edit = &entries[7];
@@ -261,6 +265,136 @@ async fn tampering_is_found(kind: Kind) {
         admin.expect(405, method, "/audit", None).await;
     }
     world.assert_no_errors();
+}
+
+/// What a node does by itself, and what a registration brings about.
+async fn what_nobody_asked_for_is_noted(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let admin = world.api();
+    let first = verify(&admin, None).await.unwrap();
+    let admins: Vec<_> = first.iter().map(|e| (e.actor_kind.as_str(), e.action.as_str(), e.target.as_str())).collect();
+    assert_eq!(admins, [("node", "create_user", "admin"), ("node", "create_grant", "admin")]);
+    assert!(!first[0].actor.is_empty() && first[0].address.starts_with("http://"), "{first:?}");
+
+    let app = admin.make_app("near", "orders").await;
+    let executor = world.executor("e1", &app).await;
+    let of_executor = async || {
+        let entries = verify(&admin, Some("near")).await.unwrap();
+        entries.into_iter().filter(|entry| entry.actor_kind == "executor").collect::<Vec<_>>()
+    };
+    let made = of_executor().await;
+    let tasks = admin.tasks().await;
+    assert_eq!(made.len(), tasks.len(), "one of each task");
+    for task in &tasks {
+        let entry = made.iter().find(|entry| json!(entry.target_id) == task["id"]).unwrap();
+        assert_eq!((entry.action.as_str(), &entry.actor), ("create_task", &app.key.id));
+        assert!(entry.address.ends_with(&format!(":{}", executor.port)), "{entry:?}");
+        let after: Value = serde_json::from_str(entry.after.as_ref().unwrap()).unwrap();
+        assert_eq!((&after["handler"], &after["started"]), (&task["handler"], &json!(false)));
+    }
+    // Another process of the same handlers makes no tasks, and no entries.
+    world.executor("e2", &app).await;
+    assert_eq!(of_executor().await, made);
+
+    let fields =
+        json!({ "schedule": "fixed_rate", "interval_ms": 3_600_000, "pause_after_failures": 1, "max_retries": 0 });
+    let task = admin.make_task(&app, "failing", "fail", fields).await;
+    world.await_end(admin.run(task, None).await).await;
+    let path = format!("/audit?target={task}&action=pause_task");
+    let paused = await_until("it pauses by itself", 30, || async {
+        admin.get(&path).await["items"].as_array().unwrap().first().cloned()
+    })
+    .await;
+    assert_eq!((&paused["actor_kind"], &paused["actor"]), (&json!("node"), &json!(first[0].actor)));
+    let note = |text: &Value| serde_json::from_str::<Value>(text.as_str().unwrap()).unwrap()["pause_note"].clone();
+    assert_eq!(note(&paused["before"]), Value::Null);
+    assert_eq!(note(&paused["after"]), "paused by itself after 1 failed runs in a row");
+}
+
+/// Of a run that nobody has, and of one that an executor runs: the entry comes with the change.
+async fn a_cancel_that_fails_is_not_noted(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let admin = world.api();
+    let app = admin.make_app("near", "orders").await;
+    world.executor("e1", &app).await;
+    let task = admin.make_task(&app, "long", "overlap", json!({ "params": r#"{"ms": 60000}"# })).await;
+    let waiting = admin.run_log_with(task, json!({ "delay_ms": 86_400_000 })).await;
+    let running = admin.run(task, None).await;
+    world.await_inside(task, 1).await;
+    let noted = async |log: i64| admin.get(&format!("/audit?target={log}&action=cancel_run")).await["items"].clone();
+    let refuse = "CREATE TRIGGER no_change BEFORE UPDATE ON task_log BEGIN SELECT RAISE(ABORT, 'refused'); END";
+    world.database.execute(refuse).await;
+    for log in [waiting, running] {
+        assert_eq!(admin.kill(log).await.0, 500);
+        assert_eq!(noted(log).await, json!([]));
+    }
+    world.database.execute("DROP TRIGGER no_change").await;
+    let said = |text: &Value| serde_json::from_str::<Value>(text.as_str().unwrap()).unwrap()["status"].clone();
+    for (log, from, to) in [(waiting, "init", "cancelled"), (running, "dispatched", "stopping")] {
+        let status = admin.kill(log).await.0;
+        assert!([200, 202].contains(&status), "{status}");
+        let entries = noted(log).await;
+        assert_eq!(entries.as_array().unwrap().len(), 1, "{entries}");
+        assert_eq!((said(&entries[0]["before"]), said(&entries[0]["after"])), (json!(from), json!(to)));
+        world.await_end(log).await;
+    }
+    // What has ended is not cancelled, and nothing is said.
+    assert_eq!(admin.kill(waiting).await.0, 409);
+    assert_eq!(noted(waiting).await.as_array().unwrap().len(), 1);
+    verify(&admin, Some("near")).await.unwrap();
+}
+
+/// Who may read the audit on the platform reads it, and verifies it, by the tenant's id.
+async fn a_deleted_tenant_leaves_its_chain(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let admin = world.api();
+    admin.make_app("near", "orders").await;
+    let auditor = admin.make_person("auditor", Some("near")).await;
+    admin.grant(&auditor, "tenant admin", Some("near")).await;
+    let far = admin.expect(201, Method::POST, "/tenants", Some(&json!({ "name": "far" }))).await["id"].clone();
+    let far = far.as_str().unwrap();
+    admin.put("/tenants/far", json!({ "description": "soon gone" })).await;
+    admin.expect(204, Method::DELETE, "/tenants/far", None).await;
+    admin.expect(404, Method::GET, "/audit/chain?tenant=far", None).await;
+
+    let chains = admin.get("/audit/chains").await["items"].clone();
+    let chain = chains.as_array().unwrap().iter().find(|chain| chain["tenant_id"] == far).unwrap();
+    assert_eq!((&chain["tenant"], &chain["last_seq"]), (&Value::Null, &json!(1)), "{chains}");
+    assert_eq!(chains[0]["tenant_id"], Value::Null, "the platform's comes first");
+    assert_eq!(chains.as_array().unwrap().len(), 3, "{chains}");
+    let page = admin.get(&format!("/audit/chain?tenant_id={far}")).await;
+    assert_eq!((&page["last_hash"], &page["items"][0]["hash"]), (&chain["last_hash"], &chain["last_hash"]));
+    assert_eq!(page["items"][0]["action"], "edit_tenant");
+    let found = admin.get(&format!("/audit?tenant_id={far}")).await;
+    assert_eq!(found["items"], page["items"]);
+    // By pages.
+    let first = admin.get("/audit/chains?limit=1").await;
+    let rest = admin.get(&format!("/audit/chains?after={}", first["next"].as_str().unwrap())).await;
+    assert_eq!(rest["items"].as_array().unwrap().len(), 2, "{rest}");
+    for (status, path) in [
+        (404, "/audit/chain?tenant_id=12".to_owned()),
+        (400, "/audit/chain?tenant_id=far".to_owned()),
+        (400, format!("/audit/chain?tenant=near&tenant_id={far}")),
+        (400, format!("/audit?tenant=near&tenant_id={far}")),
+    ] {
+        admin.expect(status, Method::GET, &path, None).await;
+    }
+
+    // His own alone.
+    let own = auditor.api.get("/audit/chains").await["items"].clone();
+    assert_eq!((own.as_array().unwrap().len(), &own[0]["tenant"]), (1, &json!("near")), "{own}");
+    let id = own[0]["tenant_id"].as_str().unwrap();
+    auditor.api.get(&format!("/audit/chain?tenant_id={id}")).await;
+    for path in [
+        format!("/audit/chain?tenant_id={far}"),
+        format!("/audit?tenant_id={far}"),
+        "/audit/chain?tenant_id=0".to_owned(),
+    ] {
+        auditor.api.expect(404, Method::GET, &path, None).await;
+    }
 }
 
 async fn a_killed_node_leaves_data_and_chain_in_step(kind: Kind) {

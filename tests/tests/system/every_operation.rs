@@ -10,6 +10,7 @@ use carillon_tests::node::Settings;
 use carillon_tests::openapi::{Operation, operations, roles_of_the_docs};
 use carillon_tests::people::PASSWORD;
 use carillon_tests::{Api, Kind, World, now_ms};
+use reqwest::Method;
 use sea_orm::{DatabaseConnection, FromQueryResult, JsonValue, Statement};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ scenario!(roles_in_a_tenant_allow_what_the_docs_say: sqlite mariadb postgres);
 scenario!(roles_on_the_platform_allow_what_the_docs_say: sqlite);
 scenario!(a_password_that_must_be_changed_comes_first: sqlite);
 scenario!(a_token_does_nothing_to_its_owners_account: sqlite);
+scenario!(what_changes_anything_is_in_the_audit: sqlite);
 
 /// What strangers may ask.
 const PUBLIC: [&str; 8] = [
@@ -36,6 +38,9 @@ const PUBLIC: [&str; 8] = [
 
 /// What somebody needs no permission for.
 const FREE: [&str; 3] = ["public", "signed_in", "session"];
+
+/// What is no GET, and changes nothing.
+const CHANGE_NOTHING: [&str; 1] = ["preview_schedule"];
 
 /// These tests ask quickly.
 const FAST: Settings<'static> = &[("api.requests_per_second", "10000")];
@@ -82,6 +87,16 @@ impl Walk {
 
     async fn send(&self, api: &Api, operation: &Operation, call: &Call) -> (u16, serde_json::Value) {
         api.send(operation.method.clone(), &address(operation, call), call.body.as_ref()).await
+    }
+
+    /// Sends it, and fails when it does not succeed, or is not in the audit though it changes something.
+    async fn must_be_noted(&self, rows: &Rows, api: &Api, operation: &Operation, call: &Call) {
+        let before = rows.entries(&operation.id).await;
+        let (status, answer) = self.send(api, operation, call).await;
+        assert!(operation.successes.contains(&status), "{}: {status} {answer}", operation.id);
+        let is_change = operation.method != Method::GET && !CHANGE_NOTHING.contains(&operation.id.as_str());
+        let added = rows.entries(&operation.id).await - before;
+        assert_eq!(added > 0, is_change, "{} adds {added} entries to the audit", operation.id);
     }
 
     /// Sends it, and fails when it is not answered with `status`, or changes anything though refused.
@@ -137,6 +152,12 @@ impl Rows {
         let statement = Statement::from_string(self.connection.get_database_backend(), sql);
         let rows = JsonValue::find_by_statement(statement).all(&self.connection).await;
         rows.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// How many entries of the audit have this action.
+    async fn entries(&self, action: &str) -> i64 {
+        let found = self.read(&format!("SELECT COUNT(*) AS entries FROM audit_entry WHERE action = '{action}'")).await;
+        found[0]["entries"].as_i64().unwrap()
     }
 
     async fn tables(&self) -> Vec<String> {
@@ -211,7 +232,7 @@ async fn without_a_login_nothing_is_told(kind: Kind) {
     assert_eq!(public, PUBLIC, "who made these public, or no longer so?");
     // What is not there looks the same.
     for path in ["/no-such-thing", "/tasks/1/no-such-thing", "/users/1/password/x"] {
-        assert_eq!(stranger.send(reqwest::Method::GET, path, None).await.0, 401, "{path}");
+        assert_eq!(stranger.send(Method::GET, path, None).await.0, 401, "{path}");
     }
 }
 
@@ -342,6 +363,26 @@ async fn a_password_that_must_be_changed_comes_first(kind: Kind) {
     assert_eq!(newcomer.api.get("/session").await["must_change_password"], true);
 }
 
+/// Each call that is no GET adds an entry whose action is the operation's id.
+async fn what_changes_anything_is_in_the_audit(kind: Kind) {
+    let walk = Walk::new(kind).await;
+    let rows = Rows::new(&walk.world).await;
+    let admin = walk.world.api();
+    for operation in walk.guarded() {
+        let call = walk.call(operation, &walk.near).await;
+        walk.must_be_noted(&rows, &admin, operation, &call).await;
+    }
+    let ann = admin.make_person("ann", Some("near")).await;
+    for (id, call) in own_calls(&ann.api, PASSWORD).await {
+        let operation = walk.operations.iter().find(|operation| operation.id == id);
+        walk.must_be_noted(&rows, &ann.api, operation.unwrap_or_else(|| panic!("there is no {id}")), &call).await;
+    }
+    let body = json!({ "name": "ann", "password": "nine lost coins in grass" });
+    let sign_in = walk.operations.iter().find(|operation| operation.id == "sign_in").unwrap();
+    let call = Call { body: Some(body), ..Call::default() };
+    walk.must_be_noted(&rows, &admin.carrying(""), sign_in, &call).await;
+}
+
 /// Whoever finds a token must not get hold of its owner's account.
 async fn a_token_does_nothing_to_its_owners_account(kind: Kind) {
     let walk = Walk::new(kind).await;
@@ -350,7 +391,7 @@ async fn a_token_does_nothing_to_its_owners_account(kind: Kind) {
     let ann = admin.make_person("ann", None).await;
     admin.grant(&ann, "platform admin", None).await;
     let body = json!({ "name": "ci", "permissions": ["tasks.read"], "expires_at": now_ms() + 3_600_000 });
-    let made = ann.api.expect(201, reqwest::Method::POST, "/account/tokens", Some(&body)).await;
+    let made = ann.api.expect(201, Method::POST, "/account/tokens", Some(&body)).await;
     let sessions = ann.api.get("/account/sessions").await;
     let token = admin.carrying(made["secret"].as_str().unwrap());
     for operation in walk.own() {

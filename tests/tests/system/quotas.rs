@@ -1,6 +1,7 @@
 //! Quotas of tenants: what is over them is refused or delayed, and says so.
 
 use carillon_tests::fires::assert_all;
+use carillon_tests::node::Settings;
 use carillon_tests::wait::{sample, when};
 use carillon_tests::{Api, App, Kind, Node, Start, Status, World, await_until, now_ms};
 use reqwest::Method;
@@ -19,10 +20,10 @@ async fn limit(api: &Api, tenant: &str, quotas: Value) -> Value {
 }
 
 /// Two nodes where the database may be shared.
-async fn both(world: &World) -> Vec<Node> {
-    let mut nodes = vec![world.node("a", &[]).await];
+async fn both(world: &World, settings: Settings<'_>) -> Vec<Node> {
+    let mut nodes = vec![world.node("a", settings).await];
     if world.database.kind != Kind::Sqlite {
-        nodes.push(world.node("b", &[]).await);
+        nodes.push(world.node("b", settings).await);
     }
     nodes
 }
@@ -48,7 +49,7 @@ async fn fires_over_the_quota_are_delayed_and_all_run(kind: Kind) {
     const QUOTA: usize = 60;
     const BURST: usize = 75;
     let world = World::new(kind).await;
-    let started = both(&world).await;
+    let started = both(&world, &[]).await;
     let api = Api::new(&started[0].url);
     let app = api.make_app("retail", "orders").await;
     let free = api.make_app("free", "orders").await;
@@ -150,7 +151,7 @@ fn task(app: &App, name: &str) -> Value {
 /// By the API, twenty at once, by a file, and by an executor that registers its handlers.
 async fn tasks_over_the_quota_are_refused(kind: Kind) {
     let world = World::new(kind).await;
-    let started = both(&world).await;
+    let started = both(&world, &[("executors.metadata_interval", "500ms")]).await;
     let api = world.api();
     let app = api.make_app("retail", "orders").await;
     limit(&api, "retail", json!({ "max_tasks": 10 })).await;
@@ -182,13 +183,37 @@ async fn tasks_over_the_quota_are_refused(kind: Kind) {
     assert_eq!(api.tasks().await.len(), 9, "nothing of the file was created");
     api.expect(200, Method::POST, "/tasks/apply", Some(&file(&["x"]))).await;
 
-    world.executor("e1", &app).await;
+    let executor = world.executor("e1", &app).await;
     let tasks = api.tasks().await;
     assert_eq!(tasks.len(), 10, "none of its handlers fits");
+    // The tenant's people see it, once, whoever registers them again.
+    world.executor("e2", &app).await;
+    let told = api.get("/audit?tenant=retail&action=register_handlers").await["items"].clone();
+    assert_eq!(told.as_array().unwrap().len(), 1, "{told}");
+    assert_eq!((&told[0]["actor_kind"], &told[0]["actor"]), (&json!("executor"), &json!(app.key.id)));
+    assert_eq!((&told[0]["target_kind"], &told[0]["target"]), (&json!("app"), &json!("orders")));
+    let after: Value = serde_json::from_str(told[0]["after"].as_str().unwrap()).unwrap();
+    let named = after["left_out"].as_array().unwrap();
+    assert!(named.contains(&json!("tick")) && after["count"] == json!(named.len()), "{after}");
+    assert!(after["why"].as_str().unwrap().contains("may have 10 tasks (its quota max_tasks)"), "{after}");
     let log = api.run(carillon_tests::api::id_of(&tasks[0]["id"]).unwrap(), None).await;
     assert_eq!(world.await_end(log).await.status, Status::Succeeded, "the executor works all the same");
     let said = |node: &Node| node.process.log().matches("no tasks made for new handlers").count();
+    // Registrations repeat, and ask again; what changes is said, once.
+    carillon_tests::pass(2.0).await;
     assert_eq!(started.iter().map(said).sum::<usize>(), 1, "{}", started[0].process.log_digest());
+    assert_eq!(executor.process.log().matches("executor.handlers_left_out").count(), 1);
+    assert_eq!(api.get("/audit?tenant=retail&action=register_handlers").await["items"], told);
+    limit(&api, "retail", json!({ "max_tasks": 0 })).await;
+    await_until("the handlers have their tasks", 30, || async {
+        let handlers: Vec<Value> = api.tasks().await.iter().map(|task| task["handler"].clone()).collect();
+        when(named.iter().all(|name| handlers.contains(name)))
+    })
+    .await;
+    await_until("the executor knows it", 30, || async {
+        when(executor.process.log().contains("executor.handlers_have_tasks"))
+    })
+    .await;
     world.end_well().await;
 }
 

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 /// Entries in one page.
 const PAGE: u32 = 500;
 
-/// Tenants at most.
-const TENANTS_MAX: usize = 100_000;
+/// Chains at most.
+const CHAINS_MAX: usize = 100_000;
 
 /// A file of heads is not larger than this, in bytes.
 const HEADS_BYTES_MAX: u64 = 64 << 20;
@@ -42,14 +42,18 @@ pub struct VerifyArgs {
     /// The chain of this tenant.
     #[arg(long, group = "which")]
     tenant: Option<String>,
+    /// The chain of the tenant of this id, which may have been deleted.
+    #[arg(long, group = "which", value_name = "ID")]
+    tenant_id: Option<String>,
     /// The platform's chain.
     #[arg(long, group = "which")]
     platform: bool,
-    /// The platform's chain and those of all tenants; so it is, too, if nothing is said.
+    /// All chains that you may read: the platform's and those of all tenants, also of deleted ones; so it is, too, if
+    /// nothing is said.
     #[arg(long, group = "which")]
     all: bool,
-    /// Keep the heads of verified chains in this file, and find what was cut off or written anew since it was last
-    /// used. Keep it where those who can change the database cannot.
+    /// Keep the heads of verified chains in this file, and find what was cut off, written anew or taken away as a whole
+    /// since it was last used. Keep it where those who can change the database cannot.
     #[arg(long, value_name = "FILE", verbatim_doc_comment)]
     head: Option<PathBuf>,
 }
@@ -133,75 +137,115 @@ struct Heads {
     heads: BTreeMap<String, Head>,
 }
 
+/// A chain to verify.
+struct Which {
+    /// How the node is asked for it.
+    ask: Ask,
+    /// Whose, in words; `None` when that is not known any more.
+    name: Option<String>,
+}
+
+impl Which {
+    fn platform() -> Self {
+        Self { ask: ask_chain(), name: Some(PLATFORM_NAME.to_owned()) }
+    }
+
+    /// One of the node's list: by its id, since a name may be another tenant's by now.
+    fn listed(chain: &Value) -> Self {
+        let Some(id) = chain["tenant_id"].as_str() else { return Self::platform() };
+        Self { ask: ask_chain().with("tenant_id", Some(id)), name: chain["tenant"].as_str().map(str::to_owned) }
+    }
+}
+
+fn ask_chain() -> Ask {
+    Ask::get(["audit", "chain"]).with("limit", Some(PAGE))
+}
+
 impl VerifyArgs {
     /// Verifies them; an error when one is broken.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         let node = &client.node;
         let mut heads = self.head.as_deref().map(Heads::read).transpose()?.unwrap_or_default();
-        let (mut rows, mut broken) = (Vec::new(), 0);
-        for name in self.chains(node).await? {
-            let row = verify(node, &name, &mut heads).await?;
-            broken += usize::from(row["holds"] == false);
-            rows.push(row);
+        let mut rows = Vec::new();
+        for which in self.chains(node).await? {
+            rows.push(verify(node, &which, &mut heads).await?);
+        }
+        if self.is_all() {
+            rows.extend(heads.not_among(&rows));
         }
         client.rows(&rows, COLUMNS)?;
         if let Some(file) = &self.head {
             heads.write(file)?;
         }
+        let broken = rows.iter().filter(|row| row["holds"] == false).count();
         if broken > 0 {
             bail!("{broken} of {} chains are broken: the audit was tampered with, or its database damaged", rows.len());
         }
         Ok(())
     }
 
-    async fn chains(&self, node: &Node) -> anyhow::Result<Vec<String>> {
+    fn is_all(&self) -> bool {
+        self.tenant.is_none() && self.tenant_id.is_none() && !self.platform
+    }
+
+    async fn chains(&self, node: &Node) -> anyhow::Result<Vec<Which>> {
         if let Some(tenant) = &self.tenant {
-            return Ok(vec![tenant.clone()]);
+            let name = Some(tenant.clone());
+            return Ok(vec![Which { ask: ask_chain().with("tenant", Some(tenant)), name }]);
         }
-        let mut names = vec![PLATFORM_NAME.to_owned()];
-        if !self.platform {
-            let (tenants, _) = node.list(&Ask::get(["tenants"]), Some("after"), TENANTS_MAX).await?;
-            names.extend(tenants.iter().filter_map(|tenant| Some(tenant["name"].as_str()?.to_owned())));
+        if let Some(id) = &self.tenant_id {
+            return Ok(vec![Which { ask: ask_chain().with("tenant_id", Some(id)), name: None }]);
         }
-        Ok(names)
+        if self.platform {
+            return Ok(vec![Which::platform()]);
+        }
+        let (chains, is_more) = node.list(&Ask::get(["audit", "chains"]), Some("after"), CHAINS_MAX).await?;
+        if is_more {
+            bail!("there are more than {CHAINS_MAX} chains; verify them one by one (--tenant, --tenant-id)");
+        }
+        Ok(chains.iter().map(Which::listed).collect())
     }
 }
 
 /// A chain's row: whether it holds, up to where, and why not.
-async fn verify(node: &Node, name: &str, heads: &mut Heads) -> anyhow::Result<Value> {
+async fn verify(node: &Node, which: &Which, heads: &mut Heads) -> anyhow::Result<Value> {
     let mut chain = Chain::default();
-    let mut key = None;
-    let why = follow(node, name, &mut chain, &mut key, heads).await?;
-    let row = json!({
-        "chain": name,
-        "tenant_id": key.as_deref().filter(|key| *key != PLATFORM_NAME),
-        "holds": why.is_none(),
-        "seq": chain.seq,
-        "hash": chain.hash,
-        "why": why,
-    });
-    if let (None, Some(key)) = (why, key) {
-        heads.heads.insert(key, Head { chain: name.to_owned(), seq: chain.seq, hash: chain.hash });
+    let mut key = String::new();
+    let why = follow(node, which, &mut chain, &mut key, heads).await?;
+    let known = || heads.heads.get(&key).map(|head| head.chain.clone());
+    // Of a tenant that is no more the file of heads may still know the name.
+    let name = which.name.clone().or_else(known).unwrap_or_else(|| key.clone());
+    let row = row(&key, &name, why.as_deref(), &chain);
+    if why.is_none() {
+        heads.heads.insert(key, Head { chain: name, seq: chain.seq, hash: chain.hash });
     }
     Ok(row)
 }
 
-/// Follows a chain to its end; answers where it breaks.
+fn row(key: &str, name: &str, why: Option<&str>, chain: &Chain) -> Value {
+    json!({
+        "chain": name,
+        "tenant_id": Some(key).filter(|key| *key != PLATFORM_NAME),
+        "holds": why.is_none(),
+        "seq": chain.seq,
+        "hash": chain.hash,
+        "why": why,
+    })
+}
+
+/// Follows a chain to its end; answers where it breaks. `key` becomes the id of its tenant.
 async fn follow(
     node: &Node,
-    name: &str,
+    which: &Which,
     chain: &mut Chain,
-    key: &mut Option<String>,
+    key: &mut String,
     heads: &Heads,
 ) -> anyhow::Result<Option<String>> {
     loop {
-        let tenant = (name != PLATFORM_NAME).then_some(name);
-        let ask = Ask::get(["audit", "chain"]).with("tenant", tenant).with("limit", Some(PAGE));
-        let answer = node.answer(ask.with("after", Some(chain.seq))).await?;
+        let answer = node.answer(which.ask.clone().with("after", Some(chain.seq))).await?;
         let page: Page = serde_json::from_value(answer).context("the node's answer is not understood")?;
-        let id = page.tenant_id.clone().unwrap_or_else(|| PLATFORM_NAME.to_owned());
-        let head = heads.heads.get(&id);
-        *key = Some(id);
+        *key = page.tenant_id.unwrap_or_else(|| PLATFORM_NAME.to_owned());
+        let head = heads.heads.get(key);
         let is_end = page.items.is_empty();
         let end = Chain { seq: page.last_seq, hash: page.last_hash };
         for entry in page.items {
@@ -254,6 +298,20 @@ impl Heads {
             bail!("{}: it is of version {}, known is {VERSION}", unusable(), heads.version);
         }
         Ok(heads)
+    }
+
+    /// Rows of the chains that were verified before, and are not among those that there are now.
+    fn not_among(&self, rows: &[Value]) -> Vec<Value> {
+        let seen = |key: &str| rows.iter().any(|row| row["tenant_id"].as_str().unwrap_or(PLATFORM_NAME) == key);
+        let gone = self.heads.iter().filter(|(key, _)| !seen(key));
+        gone.map(|(key, head)| {
+            let why = format!(
+                "it was verified up to entry {} before, and is not there any more (or you may not read it)",
+                head.seq
+            );
+            row(key, &head.chain, Some(&why), &Chain::default())
+        })
+        .collect()
     }
 
     fn write(&mut self, file: &Path) -> anyhow::Result<()> {

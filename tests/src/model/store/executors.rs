@@ -7,7 +7,8 @@ use carillon::domain::executor::WEIGHT_DEFAULT;
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{Executor, Status};
 use carillon::store::{
-    Activity, ExecutorBeat, ExecutorEnd, ExecutorStore, NewTask, Result, Scope, Signer, StoreError, StoreErrorKind,
+    Activity, ExecutorBeat, ExecutorEnd, ExecutorStore, NewTask, Registration, Result, Scope, Signer, StoreError,
+    StoreErrorKind,
 };
 use carillon_protocol::{HandlerInfo, Register, RunKey};
 use std::collections::HashSet;
@@ -20,7 +21,7 @@ impl ExecutorStore for ModelStore {
         register: &Register,
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
-    ) -> Result<i64> {
+    ) -> Result<Registration> {
         self.call("register", |state, at| state.register(signer, register, new_id, now, at)).await
     }
 
@@ -123,7 +124,7 @@ impl State {
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
         at: i64,
-    ) -> Result<i64> {
+    ) -> Result<Registration> {
         let Signer { scope, key_id, signed_at } = *signer;
         let same = |row: &&ExecutorRow| row.executor.instance == register.instance && row.scope() == scope;
         let known = self.executors.values().find(same).map(|row| (row.executor.id, row.gone_at));
@@ -185,10 +186,8 @@ impl State {
             beat_signed_at,
         };
         self.executors.insert(id, row);
-        if news {
-            self.register_handlers(scope, &register.handlers, new_id, now);
-        }
-        Ok(id)
+        let left_out = self.register_handlers(scope, &register.handlers, new_id, now);
+        Ok(Registration { executor_id: id, left_out })
     }
 
     /// A handler seen for the first time makes a stopped task; one seen before does not.
@@ -198,13 +197,18 @@ impl State {
         handlers: &[HandlerInfo],
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
-    ) {
+    ) -> Vec<String> {
+        let mut left_out = Vec::new();
         let mut room = self.task_room(scope.tenant_id).unwrap_or(i64::MAX);
         for handler in handlers {
             let taken = |row: &TaskRow| row.view.scope == scope && row.view.spec.name == handler.name;
             let has_task = self.tasks.values().any(taken);
             let key = (scope.tenant_id, scope.app_id, handler.name.clone());
-            if self.handlers.contains(&key) || (room <= 0 && !has_task) {
+            if self.handlers.contains(&key) {
+                continue;
+            }
+            if room <= 0 && !has_task {
+                left_out.push(handler.name.clone());
                 continue;
             }
             self.handlers.insert(key);
@@ -218,6 +222,7 @@ impl State {
             let task = NewTask { id, scope, spec: defaults_of(handler), activity: Activity::default() };
             self.insert_task(&task, now).expect("checked definitions can be stored");
         }
+        left_out
     }
 }
 

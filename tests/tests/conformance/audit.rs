@@ -1,0 +1,181 @@
+//! Searching the audit: whatever the filters and the reach, paging through finds each entry once,
+//! newest first, and no other; and no page takes longer because what it looks for is rare.
+
+use crate::fixture::World;
+use carillon::domain::access::Place;
+use carillon::domain::audit::{Actor, AuditEntry, AuditNote, Chain, Target};
+use carillon::domain::{IdSource, Reach};
+use carillon::store::{AuditFilter, NewTask, SqlStore};
+use std::collections::BTreeSet;
+
+databases!(
+    every_filter_finds_its_entries_page_by_page,
+    what_is_rare_is_found_step_by_step,
+    chains_are_listed_with_those_of_tenants_that_are_no_more
+);
+
+const MINUTE: i64 = 60_000;
+
+/// Entries of two tenants (and one that is no more) and of the platform, a minute apart.
+fn notes(world: &World) -> Vec<AuditNote> {
+    let ids = IdSource::new(7);
+    let note = |number: i64| {
+        let at = world.now + number * MINUTE;
+        AuditNote {
+            id: ids.next(at),
+            tenant_id: [0, world.scope.tenant_id, 77, 78][(number % 4) as usize],
+            at,
+            actor: Actor { kind: "user", id: number % 3, name: "ann".to_owned(), address: String::new() },
+            action: ["edit_task", "create_user", "stop_task"][(number / 4 % 3) as usize],
+            target: Target {
+                kind: ["task", "user"][(number / 2 % 2) as usize],
+                id: (number % 5).to_string(),
+                name: "x".to_owned(),
+            },
+            before: None,
+            after: Some(number.to_string()),
+        }
+    };
+    (0..90).map(note).collect()
+}
+
+async fn write(store: &SqlStore, world: &World, notes: Vec<AuditNote>) {
+    // With a change, as ever.
+    let spec = World::every_second(&format!("task-{}", world.id()));
+    let task: NewTask = carillon_tests::model::store::admin::new_task(world.id(), world.scope, spec);
+    store.noting(notes).create_task(&task, world.now).await.unwrap();
+}
+
+async fn pages(store: &SqlStore, reach: &Reach, filter: &AuditFilter) -> Vec<AuditEntry> {
+    let (mut found, mut before) = (Vec::new(), None);
+    loop {
+        let page = store.search_audit(reach, &AuditFilter { before, ..filter.clone() }).await.unwrap();
+        assert!(page.entries.len() as u64 <= filter.limit);
+        found.extend(page.entries);
+        before = page.next;
+        if before.is_none() {
+            return found;
+        }
+    }
+}
+
+fn fits(entry: &AuditNote, reach: &Reach, filter: &AuditFilter) -> bool {
+    reach.has(entry.tenant_id, 0)
+        && filter.tenant_id.is_none_or(|id| id == entry.tenant_id)
+        && filter.target_id.as_ref().is_none_or(|id| *id == entry.target.id)
+        && filter.target_kind.as_ref().is_none_or(|kind| kind == entry.target.kind)
+        && filter.actor_id.is_none_or(|id| id == entry.actor.id)
+        && filter.action.as_ref().is_none_or(|action| action == entry.action)
+        && filter.from.is_none_or(|from| entry.at >= from)
+        && filter.until.is_none_or(|until| entry.at < until)
+}
+
+async fn every_filter_finds_its_entries_page_by_page(world: World, store: SqlStore) {
+    let all = notes(&world);
+    write(&store, &world, all.clone()).await;
+    let home = world.scope.tenant_id;
+    let place = |tenant_id: i64, apps: &[i64]| Place { tenant_id, apps: apps.to_vec() };
+    let reaches = [
+        Reach::All,
+        Reach::tenant(home),
+        Reach::Of(vec![place(home, &[]), place(77, &[])]),
+        Reach::Of(vec![place(home, &[world.scope.app_id]), place(77, &[])]),
+        Reach::Of(vec![place(home, &[world.scope.app_id])]),
+        Reach::Of(Vec::new()),
+    ];
+    let plain = AuditFilter { limit: 7, ..AuditFilter::default() };
+    let at = |number: i64| Some(world.now + number * MINUTE);
+    let mut filters = vec![
+        plain.clone(),
+        AuditFilter { target_kind: Some("user".to_owned()), ..plain.clone() },
+        AuditFilter { action: Some("stop_task".to_owned()), ..plain.clone() },
+        AuditFilter { action: Some("nothing".to_owned()), ..plain.clone() },
+        AuditFilter { from: at(20), ..plain.clone() },
+        AuditFilter { until: at(70), ..plain.clone() },
+        AuditFilter { from: at(20), until: at(70), action: Some("edit_task".to_owned()), ..plain.clone() },
+        AuditFilter { from: Some(i64::MAX), until: Some(i64::MIN), ..plain.clone() },
+    ];
+    let narrower: Vec<AuditFilter> = filters
+        .iter()
+        .flat_map(|filter| {
+            [
+                AuditFilter { tenant_id: Some(home), ..filter.clone() },
+                AuditFilter { tenant_id: Some(78), ..filter.clone() },
+                AuditFilter { target_id: Some("3".to_owned()), ..filter.clone() },
+                AuditFilter { actor_id: Some(2), ..filter.clone() },
+                AuditFilter {
+                    actor_id: Some(2),
+                    tenant_id: Some(0),
+                    target_id: Some("1".to_owned()),
+                    ..filter.clone()
+                },
+            ]
+        })
+        .collect();
+    filters.extend(narrower);
+    for filter in &filters {
+        for reach in &reaches {
+            let wanted: Vec<i64> =
+                all.iter().rev().filter(|note| fits(note, reach, filter)).map(|note| note.id).collect();
+            let found: Vec<i64> = pages(&store, reach, filter).await.iter().map(|entry| entry.id).collect();
+            assert_eq!(found, wanted, "{filter:?} {reach:?}");
+        }
+    }
+}
+
+/// More than one page may look at: who asks goes on where it ended.
+async fn what_is_rare_is_found_step_by_step(world: World, store: SqlStore) {
+    const MANY: i64 = 21_000;
+    const LOOKED_AT_MAX: i64 = 20_000;
+    let ids = IdSource::new(7);
+    let note = |number: i64| AuditNote {
+        id: ids.next(world.now + number),
+        tenant_id: world.scope.tenant_id,
+        at: world.now + number,
+        actor: Actor { kind: "user", id: 1, name: "ann".to_owned(), address: String::new() },
+        action: if number == 0 { "rare" } else { "common" },
+        target: Target { kind: "task", id: "1".to_owned(), name: String::new() },
+        before: None,
+        after: None,
+    };
+    let all: Vec<AuditNote> = (0..MANY).map(note).collect();
+    for part in all.chunks(3_000) {
+        write(&store, &world, part.to_vec()).await;
+    }
+    let rare = AuditFilter { action: Some("rare".to_owned()), limit: 10, ..AuditFilter::default() };
+    for reach in [Reach::All, Reach::tenant(world.scope.tenant_id)] {
+        let first = store.search_audit(&reach, &rare).await.unwrap();
+        let next = first.next.expect("there is more to look at");
+        let looked_at = all.iter().filter(|note| note.id >= next).count() as i64;
+        assert!(first.entries.is_empty() && (1..=LOOKED_AT_MAX).contains(&looked_at), "{looked_at}");
+        assert_eq!(pages(&store, &reach, &rare).await.len(), 1);
+    }
+    // Where it is said when, nothing else is looked at.
+    let then = AuditFilter { until: Some(world.now + 5), from: Some(world.now - MINUTE), ..rare };
+    assert_eq!(pages(&store, &Reach::All, &then).await.len(), 1);
+}
+
+async fn chains_are_listed_with_those_of_tenants_that_are_no_more(world: World, store: SqlStore) {
+    write(&store, &world, notes(&world)).await;
+    let home = world.scope.tenant_id;
+    let mut listed = Vec::new();
+    loop {
+        let after = listed.last().map_or(-1, |chain: &carillon::store::ChainView| chain.tenant_id);
+        let page = store.audit_chains(&Reach::All, after, 2).await.unwrap();
+        if page.is_empty() {
+            break;
+        }
+        listed.extend(page);
+    }
+    let ids: BTreeSet<i64> = listed.iter().map(|chain| chain.tenant_id).collect();
+    assert_eq!((ids, listed.len()), (BTreeSet::from([0, home, 77, 78]), 4), "{listed:?}");
+    for chain in &listed {
+        let entries = store.audit_chain(chain.tenant_id, 0, 100).await.unwrap();
+        let mut followed = Chain::default();
+        entries.iter().try_for_each(|entry| followed.take(entry)).unwrap();
+        assert_eq!((&followed, chain.tenant.is_some()), (&chain.end, chain.tenant_id == home));
+    }
+    let own = store.audit_chains(&Reach::tenant(home), -1, 10).await.unwrap();
+    assert_eq!(own.iter().map(|chain| chain.tenant_id).collect::<Vec<_>>(), [home]);
+    assert!(store.audit_chains(&Reach::Of(Vec::new()), -1, 10).await.unwrap().is_empty());
+}
