@@ -212,7 +212,7 @@ async fn handlers_beyond_the_quota_get_no_task_and_their_executor_is_registered(
     world.stopped(&World::every_second("c")).await;
     let register = |instance: &str| Register {
         instance: instance.to_owned(),
-        address: "http://10.0.0.1:1".to_owned(),
+        address: format!("http://{instance}.internal:1"),
         host_name: "h".to_owned(),
         pid: 1,
         version: "1".to_owned(),

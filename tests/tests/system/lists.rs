@@ -62,6 +62,12 @@ async fn fill(world: &World, admin: &Api, me: &Api) -> HashMap<&'static str, Str
     ])
 }
 
+/// What tells an item of a list from the others.
+fn which(item: &Value) -> Value {
+    let told = ["id", "name"].iter().map(|field| &item[*field]).find(|told| !told.is_null());
+    told.unwrap_or(item).clone()
+}
+
 /// All of a list, so many at a time.
 async fn pages(api: &Api, path: &str, cursor: &str, limit: usize) -> Vec<Value> {
     let (mut found, mut place) = (Vec::new(), String::new());
@@ -70,9 +76,7 @@ async fn pages(api: &Api, path: &str, cursor: &str, limit: usize) -> Vec<Value> 
         let page = api.get(&format!("{path}{sign}limit={limit}{place}")).await;
         let items = page["items"].as_array().unwrap();
         assert!(items.len() <= limit, "{path}: {page}");
-        found.extend(
-            items.iter().map(|item| if item["id"].is_null() { item["name"].clone() } else { item["id"].clone() }),
-        );
+        found.extend(items.iter().map(which));
         let Some(next) = page["next"].as_str() else { return found };
         let next = next.replace('%', "%25").replace(' ', "%20").replace('&', "%26");
         place = format!("&{cursor}={next}");
