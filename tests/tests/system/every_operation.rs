@@ -42,6 +42,9 @@ const FREE: [&str; 3] = ["public", "signed_in", "session"];
 /// What is no GET, and changes nothing.
 const CHANGE_NOTHING: [&str; 1] = ["preview_schedule"];
 
+/// What may find nothing left to change: a backfill without fires soon ends by itself.
+const COME_TOO_LATE: [&str; 1] = ["cancel_backfill"];
+
 /// These tests ask quickly.
 const FAST: Settings<'static> = &[("api.requests_per_second", "10000")];
 
@@ -94,9 +97,10 @@ impl Walk {
         let before = rows.entries(&operation.id).await;
         let (status, answer) = self.send(api, operation, call).await;
         assert!(operation.successes.contains(&status), "{}: {status} {answer}", operation.id);
-        let is_change = operation.method != Method::GET && !CHANGE_NOTHING.contains(&operation.id.as_str());
-        let added = rows.entries(&operation.id).await - before;
-        assert_eq!(added > 0, is_change, "{} adds {added} entries to the audit", operation.id);
+        let id = operation.id.as_str();
+        let is_change = operation.method != Method::GET && !CHANGE_NOTHING.contains(&id);
+        let added = rows.entries(id).await - before;
+        assert!((added > 0) == is_change || COME_TOO_LATE.contains(&id), "{id} adds {added} entries to the audit");
     }
 
     /// Sends it, and fails when it is not answered with `status`, or changes anything though refused.

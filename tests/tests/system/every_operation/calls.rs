@@ -1,5 +1,6 @@
 //! A right call of every operation, about things that are made for it and used up by it.
 
+use carillon_tests::people::FIRST_PASSWORD;
 use carillon_tests::{Api, App, Executor, World, api::id_of, now_ms};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -83,12 +84,15 @@ impl Place {
     }
 
     async fn user(&self, api: &Api) -> i64 {
-        made(
-            api,
-            "/users",
-            json!({ "name": fresh("user"), "tenant": self.tenant, "password": "a long first password" }),
-        )
-        .await
+        made(api, "/users", json!({ "name": fresh("user"), "tenant": self.tenant, "password": FIRST_PASSWORD })).await
+    }
+
+    /// A user who is signed in.
+    async fn visitor(&self, api: &Api) -> i64 {
+        let user = self.user(api).await;
+        let name = api.get(&format!("/users/{user}")).await["name"].clone();
+        api.sign_in(name.as_str().unwrap(), FIRST_PASSWORD).await;
+        user
     }
 
     async fn granted(&self, api: &Api) -> (i64, i64) {
@@ -240,7 +244,8 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
         "show_task_log" | "read_log_output" | "cancel_run" => about(&[&place.task_log(api).await]),
 
         "create_user" => with(Call::default(), json!({ "name": fresh("user"), "tenant": tenant })),
-        "show_user" | "delete_user" | "reset_password" | "end_user_sessions" => about(&[&place.user(api).await]),
+        "show_user" | "delete_user" | "reset_password" => about(&[&place.user(api).await]),
+        "end_user_sessions" => about(&[&place.visitor(api).await]),
         "edit_user" => with(about(&[&place.user(api).await]), json!({ "display_name": fresh("Ann") })),
         "create_grant" => {
             let body = json!({ "role": api.role("viewer").await, "tenant": tenant });
