@@ -11,7 +11,7 @@ use carillon_tests::openapi::{Operation, operations, roles_of_the_docs};
 use carillon_tests::people::PASSWORD;
 use carillon_tests::{Api, Kind, World, now_ms};
 use reqwest::Method;
-use sea_orm::{DatabaseConnection, FromQueryResult, JsonValue, Statement};
+use sea_orm::{ConnectionTrait, DatabaseConnection, FromQueryResult, JsonValue, Statement};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -160,8 +160,10 @@ impl Rows {
 
     /// How many entries of the audit have this action.
     async fn entries(&self, action: &str) -> i64 {
-        let found = self.read(&format!("SELECT COUNT(*) AS entries FROM audit_entry WHERE action = '{action}'")).await;
-        found[0]["entries"].as_i64().unwrap()
+        let sql = format!("SELECT COUNT(*) FROM audit_entry WHERE action = '{action}'");
+        let statement = Statement::from_string(self.connection.get_database_backend(), sql);
+        let found = self.connection.query_one_raw(statement).await.unwrap().unwrap();
+        found.try_get_by_index(0).unwrap()
     }
 
     async fn tables(&self) -> Vec<String> {
