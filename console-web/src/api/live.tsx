@@ -1,0 +1,120 @@
+/** Live updates: the node tells what has changed (server-sent events), and what shows it is read again. */
+import { useQueryClient, type QueryClient } from "@tanstack/react-query";
+import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
+import { clusterNow, heardClusterTime } from "../lib/now";
+import { backOff, pathsOf, SILENCE_MS } from "../lib/live";
+
+/** How the stream is. */
+export type LiveState =
+  | { is: "connecting" }
+  | { is: "connected" }
+  /** Lost; the next try is at `until` (cluster time, epoch ms). */
+  | { is: "disconnected"; until: number };
+
+interface Live {
+  state: LiveState;
+  /** Tries at once. */
+  tryNow: () => void;
+  /** The version that the node says it is; another than at first after an upgrade. */
+  version: string | undefined;
+  isOther: boolean;
+}
+
+const LiveContext = createContext<Live>({ state: { is: "connecting" }, tryNow: () => undefined, version: undefined, isOther: false });
+
+/** How the live updates are. */
+export function useLive(): Live {
+  return use(LiveContext);
+}
+
+/** Has everything read again that one of these paths showed. */
+function readAgain(queries: QueryClient, kinds: readonly string[]): void {
+  const paths = pathsOf(kinds);
+  void queries.invalidateQueries({
+    predicate: ({ queryKey }) => typeof queryKey[1] === "string" && paths.some((path) => (queryKey[1] as string).startsWith(path)),
+  });
+}
+
+/** What comes out of the stream. */
+interface Listener {
+  hello: (version: string) => void;
+  changed: (kinds: readonly string[]) => void;
+  lost: () => void;
+}
+
+/** Listens until it is told to stop; says once when the stream is lost. */
+function listen(tenant: string | undefined, on: Listener): () => void {
+  const query = tenant === undefined ? "" : `?tenant=${encodeURIComponent(tenant)}`;
+  const source = new EventSource(`/api/v1/events${query}`);
+  let silence: number | undefined;
+  const stop = () => {
+    window.clearTimeout(silence);
+    source.close();
+  };
+  const lost = () => {
+    stop();
+    on.lost();
+  };
+  // A connection can be dead without an end: nothing heard is an end, too.
+  const heard = () => {
+    window.clearTimeout(silence);
+    silence = window.setTimeout(lost, SILENCE_MS);
+  };
+  heard();
+  source.addEventListener("error", lost);
+  source.addEventListener("hello", (event: MessageEvent<string>) => {
+    heard();
+    const { cluster_time, version } = JSON.parse(event.data) as { cluster_time: number; version: string };
+    heardClusterTime(cluster_time);
+    on.hello(version);
+  });
+  source.addEventListener("changed", (event: MessageEvent<string>) => {
+    heard();
+    on.changed((JSON.parse(event.data) as { kinds: string[] }).kinds);
+  });
+  return stop;
+}
+
+/** Keeps a stream open for its children, of one tenant or of all that one may see. */
+export function LiveProvider({ tenant, children }: { tenant: string | undefined; children: ReactNode }) {
+  const queries = useQueryClient();
+  const [state, setState] = useState<LiveState>({ is: "connecting" });
+  const [versions, setVersions] = useState<{ first: string; last: string }>();
+  // Grows with each try.
+  const [attempt, setAttempt] = useState({ number: 0, failures: 0 });
+
+  useEffect(() => {
+    let wait: number | undefined;
+    const stop = listen(tenant, {
+      hello(version) {
+        setVersions((seen) => ({ first: seen?.first ?? version, last: version }));
+        setState((was) => {
+          // Whatever was missed in between.
+          if (was.is !== "connected" && attempt.number > 0) void queries.invalidateQueries();
+          return { is: "connected" };
+        });
+      },
+      changed: (kinds) => readAgain(queries, kinds),
+      lost() {
+        const pause = backOff(attempt.failures, Math.random());
+        setState({ is: "disconnected", until: clusterNow() + pause });
+        wait = window.setTimeout(() => setAttempt((last) => ({ number: last.number + 1, failures: last.failures + 1 })), pause);
+      },
+    });
+    return () => {
+      stop();
+      window.clearTimeout(wait);
+    };
+  }, [tenant, attempt, queries]);
+
+  const live = useMemo<Live>(
+    () => ({
+      state,
+      tryNow: () => setAttempt((last) => ({ number: last.number + 1, failures: 0 })),
+      version: versions?.last,
+      isOther: versions !== undefined && versions.first !== versions.last,
+    }),
+    [state, versions],
+  );
+  return <LiveContext value={live}>{children}</LiveContext>;
+}

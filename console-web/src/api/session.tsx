@@ -1,0 +1,96 @@
+/** Who is signed in, and what he may do where. */
+import { useQueryClient } from "@tanstack/react-query";
+import { createContext, use, useCallback, useEffect, useMemo, type ReactNode } from "react";
+import { $api, Problem, onSignedOut, setToken, type Schema } from "./client";
+import type { Permission } from "./permissions";
+
+/** The answer of `GET /session`. */
+export type Me = Schema<"Me">;
+
+/** A place that a permission is asked for: the platform, a tenant, or one app of it. */
+export interface Place {
+  /** Tenant's name; absent: anywhere at all. `null`: the platform. */
+  tenant?: string | null;
+  /** App's id; absent: the whole tenant, or any app of it. */
+  app?: string;
+}
+
+/**
+ * Whether somebody who holds `access` may do `permission` in `place`. The node decides; this only
+ * keeps buttons away that it would refuse.
+ */
+export function may(access: Me["access"], permission: Permission, place: Place = {}): boolean {
+  return access.some((held) => {
+    if (!held.permissions.includes(permission)) return false;
+    const everywhere = held.tenant_id == null;
+    if (everywhere) return true;
+    if (place.tenant === null) return false;
+    if (place.tenant !== undefined && held.tenant !== place.tenant) return false;
+    return place.app === undefined || held.apps.length === 0 || held.apps.includes(place.app);
+  });
+}
+
+/** Whether a whole tenant (or, `null`, the platform) is somebody's for `permission`, not some apps of it only. */
+export function mayWhole(access: Me["access"], permission: Permission, tenant: string | null): boolean {
+  return access.some(
+    (held) =>
+      held.permissions.includes(permission) &&
+      (held.tenant_id == null || (held.tenant === tenant && held.apps.length === 0)),
+  );
+}
+
+/** Names of the tenants in which somebody holds something, in order. */
+export function tenantsOf(access: Me["access"]): string[] {
+  return [...new Set(access.flatMap((held) => held.tenant ?? []))].sort((a, b) => a.localeCompare(b));
+}
+
+interface Session {
+  me: Me;
+  /** May I do this there? */
+  may: (permission: Permission, place?: Place) => boolean;
+  /** May I do this in all of that tenant (`null`: on the platform)? */
+  mayWhole: (permission: Permission, tenant: string | null) => boolean;
+}
+
+const SessionContext = createContext<Session | null>(null);
+
+/** The session of whoever is signed in. Only below [`SessionProvider`]. */
+export function useSession(): Session {
+  const session = use(SessionContext);
+  if (session === null) throw new Error("useSession outside of SessionProvider");
+  return session;
+}
+
+/** Asks who is signed in: `undefined` while nobody knows, `null` when nobody is. */
+export function useMe(): { me: Me | null | undefined; error: unknown; again: () => void } {
+  const queries = useQueryClient();
+  const { data, error, refetch } = $api.useQuery("get", "/session", {}, { retry: false, staleTime: 60_000 });
+  const unknown: unknown = error;
+  const isStranger = unknown instanceof Problem && unknown.status === 401;
+  useEffect(() => {
+    onSignedOut(() => {
+      setToken(null);
+      // What the last one saw is not the next one's.
+      queries.removeQueries({ predicate: (query) => query.queryKey[1] !== "/session" });
+      void queries.resetQueries({ queryKey: ["get", "/session"] });
+    });
+    return () => onSignedOut(() => undefined);
+  }, [queries]);
+  // Before the first child asks for anything.
+  if (data !== undefined) setToken(data.csrf);
+  const again = useCallback(() => void refetch(), [refetch]);
+  return { me: isStranger ? null : data, error: isStranger ? null : unknown, again };
+}
+
+/** Tells its children who is signed in. */
+export function SessionProvider({ me, children }: { me: Me; children: ReactNode }) {
+  const session = useMemo<Session>(
+    () => ({
+      me,
+      may: (permission, place) => may(me.access, permission, place),
+      mayWhole: (permission, tenant) => mayWhole(me.access, permission, tenant),
+    }),
+    [me],
+  );
+  return <SessionContext value={session}>{children}</SessionContext>;
+}

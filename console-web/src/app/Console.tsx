@@ -1,0 +1,49 @@
+/** The console of somebody who is signed in: the frame, and the page of the address. */
+import { Flex, Result, Spin } from "antd";
+import { Suspense } from "react";
+import { useTranslation } from "react-i18next";
+import { Link, Route, Routes, useLocation } from "react-router";
+import { LiveProvider } from "../api/live";
+import { useSession } from "../api/session";
+import { useTenant } from "../lib/tenant";
+import { Boundary } from "./Boundary";
+import { Layout } from "./Layout";
+import { PAGES } from "./pages";
+
+/** Something is on its way. */
+export function Waiting() {
+  const { t } = useTranslation();
+  return (
+    <Flex justify="center" className="waiting" role="status" aria-label={t("loading")}>
+      <Spin size="large" />
+    </Flex>
+  );
+}
+
+function NoSuchPage() {
+  const { t } = useTranslation();
+  return <Result status="404" title={t("not_found_title")} subTitle={t("not_found_text")} extra={<Link to="/">{t("to_overview")}</Link>} />;
+}
+
+export function Console() {
+  const { may } = useSession();
+  const { tenant } = useTenant();
+  const { pathname } = useLocation();
+  const allowed = PAGES.filter((page) => page.needs === undefined || may(page.needs));
+  return (
+    <LiveProvider tenant={tenant}>
+      <Layout>
+        <Boundary about={pathname}>
+          <Suspense fallback={<Waiting />}>
+            <Routes>
+              {allowed.map(({ path, Page }) => (
+                <Route key={path} path={path} element={<Page />} />
+              ))}
+              <Route path="*" element={<NoSuchPage />} />
+            </Routes>
+          </Suspense>
+        </Boundary>
+      </Layout>
+    </LiveProvider>
+  );
+}

@@ -1,0 +1,207 @@
+/** What surrounds every page: menu, tenant, language, appearance, account, and how live the page is. */
+import { GlobalOutlined, MenuOutlined, MoonOutlined, SunOutlined, UserOutlined } from "@ant-design/icons";
+import { Badge, Button, Drawer, Dropdown, Flex, Grid, Layout as Frame, Menu, Select, type MenuProps } from "antd";
+import { useState, type ReactNode } from "react";
+import { useTranslation } from "react-i18next";
+import { Link, useLocation } from "react-router";
+import { $api, client } from "../api/client";
+import { useLive } from "../api/live";
+import { tenantsOf, useSession } from "../api/session";
+import { speak } from "../i18n";
+import { useLink, useTenant } from "../lib/tenant";
+import { Banner } from "./Banner";
+import { PAGES, type Group } from "./pages";
+import { useAppearance } from "./theme";
+
+const GROUPS: readonly Group[] = ["group_runs", "group_engine", "group_people"];
+
+function Navigation({ onChosen }: { onChosen?: () => void }) {
+  const { t } = useTranslation();
+  const { may } = useSession();
+  const link = useLink();
+  const { pathname } = useLocation();
+  const allowed = PAGES.filter((page) => page.menu !== undefined && (page.needs === undefined || may(page.needs)));
+  const items: MenuProps["items"] = GROUPS.map((group) => ({
+    key: group,
+    type: "group" as const,
+    label: t(`pages.${group}`),
+    children: allowed
+      .filter((page) => page.menu?.group === group)
+      .map((page) => ({
+        key: page.path,
+        icon: page.menu?.icon,
+        label: (
+          <Link to={link(page.path)} onClick={onChosen}>
+            {t(`pages.${page.name}`)}
+          </Link>
+        ),
+      })),
+  })).filter((group) => group.children.length > 0);
+  const selected = allowed
+    .map((page) => page.path)
+    .filter((path) => (path === "/" ? pathname === "/" : pathname === path || pathname.startsWith(`${path}/`)));
+  return (
+    <nav aria-label={t("menu")}>
+      <Menu mode="inline" selectedKeys={selected} items={items} className="menu" />
+    </nav>
+  );
+}
+
+function TenantChoice() {
+  const { t } = useTranslation();
+  const { me } = useSession();
+  const { tenant, choose } = useTenant();
+  const names = tenantsOf(me.access);
+  const seesAll = me.access.some((held) => held.tenant_id == null);
+  if (!seesAll && names.length <= 1) return tenant === undefined ? null : <strong>{tenant}</strong>;
+  return <TenantSelect names={names} seesAll={seesAll} tenant={tenant} choose={choose} label={t("tenant")} />;
+}
+
+interface TenantSelectProperties {
+  names: string[];
+  seesAll: boolean;
+  tenant: string | undefined;
+  choose: (tenant: string | undefined) => void;
+  label: string;
+}
+
+function TenantSelect({ names, seesAll, tenant, choose, label }: TenantSelectProperties) {
+  const { t } = useTranslation();
+  // Whoever sees the platform may choose any tenant, also one in which he holds nothing himself.
+  const all = $api.useQuery("get", "/tenants", { params: { query: { limit: 500 } } }, { enabled: seesAll });
+  const known = new Set([...names, ...(all.data?.items.map((item) => item.name) ?? []), ...(tenant === undefined ? [] : [tenant])]);
+  const options = [...known].sort((a, b) => a.localeCompare(b)).map((name) => ({ value: name, label: name }));
+  return (
+    <Select
+      aria-label={label}
+      className="tenant-choice"
+      showSearch
+      value={tenant ?? ""}
+      onChange={(value) => choose(value === "" ? undefined : value)}
+      options={[{ value: "", label: t("all_tenants") }, ...options]}
+    />
+  );
+}
+
+function LiveMark() {
+  const { t } = useTranslation();
+  const { state } = useLive();
+  const shown = {
+    connected: { status: "success" as const, text: t("live.connected") },
+    connecting: { status: "processing" as const, text: t("live.connecting") },
+    disconnected: { status: "error" as const, text: t("live.disconnected_short") },
+  }[state.is];
+  return (
+    <span className="live-mark" data-live={state.is}>
+      <Badge status={shown.status} text={shown.text} />
+    </span>
+  );
+}
+
+function Preferences() {
+  const { t, i18n } = useTranslation();
+  const { appearance, isDark, choose } = useAppearance();
+  return (
+    <>
+      <Dropdown
+        trigger={["click"]}
+        menu={{
+          selectedKeys: [i18n.language],
+          items: [
+            { key: "en", label: "English" },
+            { key: "zh", label: "中文" },
+          ],
+          onClick: ({ key }) => void speak(key === "zh" ? "zh" : "en"),
+        }}
+      >
+        <Button type="text" icon={<GlobalOutlined />} aria-label={t("language")} />
+      </Dropdown>
+      <Dropdown
+        trigger={["click"]}
+        menu={{
+          selectedKeys: [appearance],
+          items: [
+            { key: "light", label: t("theme_light") },
+            { key: "dark", label: t("theme_dark") },
+            { key: "system", label: t("theme_system") },
+          ],
+          onClick: ({ key }) => choose(key === "light" || key === "dark" ? key : "system"),
+        }}
+      >
+        <Button type="text" icon={isDark ? <MoonOutlined /> : <SunOutlined />} aria-label={t("theme")} />
+      </Dropdown>
+    </>
+  );
+}
+
+function AccountMenu() {
+  const { t } = useTranslation();
+  const { me } = useSession();
+  const link = useLink();
+  const signOut = async () => {
+    // Whether or not the node heard it: this page forgets all that it has read.
+    await client.POST("/logout").catch(() => undefined);
+    window.location.assign("/");
+  };
+  return (
+    <Dropdown
+      trigger={["click"]}
+      menu={{
+        items: [
+          { key: "account", label: <Link to={link("/account")}>{t("own_account")}</Link> },
+          { key: "out", label: t("sign_out"), onClick: () => void signOut() },
+        ],
+      }}
+    >
+      <Button type="text" icon={<UserOutlined />}>
+        {me.display_name === "" ? me.name : me.display_name}
+      </Button>
+    </Dropdown>
+  );
+}
+
+/** The two controls that stand on the pages before a login, too. */
+export { Preferences };
+
+export function Layout({ children }: { children: ReactNode }) {
+  const { t } = useTranslation();
+  const isWide = Grid.useBreakpoint().lg !== false;
+  const [open, setOpen] = useState(false);
+  const link = useLink();
+  return (
+    <Frame className="frame">
+      <a className="skip" href="#content">
+        {t("skip_to_content")}
+      </a>
+      <Frame.Header className="head">
+        <Flex align="center" gap="small" className="head-row">
+          {!isWide && <Button type="text" icon={<MenuOutlined />} aria-label={t("menu")} onClick={() => setOpen(true)} />}
+          <Link to={link("/")} className="brand">
+            <img src="/bell.svg" alt="" width={22} height={22} />
+            <span>{t("product")}</span>
+          </Link>
+          <TenantChoice />
+          <span className="head-space" />
+          <LiveMark />
+          <Preferences />
+          <AccountMenu />
+        </Flex>
+      </Frame.Header>
+      <Frame>
+        {isWide ? (
+          <Frame.Sider width={208} className="side">
+            <Navigation />
+          </Frame.Sider>
+        ) : (
+          <Drawer open={open} onClose={() => setOpen(false)} placement="left" size={260} title={t("product")} styles={{ body: { padding: 0 } }}>
+            <Navigation onChosen={() => setOpen(false)} />
+          </Drawer>
+        )}
+        <Frame.Content className="content" id="content" tabIndex={-1}>
+          <Banner />
+          {children}
+        </Frame.Content>
+      </Frame>
+    </Frame>
+  );
+}

@@ -1,0 +1,1 @@
+export default { title: "nodes" } as const;

@@ -1,0 +1,32 @@
+export default {
+  sign_in: {
+    title: "Sign in",
+    name: "Name",
+    password: "Password",
+    submit: "Sign in",
+    single: "Sign in with {{name}}",
+    or: "or",
+    first: "On a new installation: the user is admin, and the password was printed at the node's first start.",
+    wrong: "Name or password is wrong.",
+    throttled: "Too many attempts. Try again in {{seconds}} s.",
+    disabled_hint: "If you are sure of both, somebody who manages users can reset the password.",
+    single_failed: {
+      state: "The sign-in took too long or was begun in another window. Please begin again.",
+      expired: "The sign-in took too long. Please begin again.",
+      provider: "The sign-in service did not answer as it should. Try again; if it stays, the node's log says why.",
+      not_allowed: "You are known to the sign-in service, but may not use carillon. Ask somebody who manages users.",
+      other: "The sign-in did not work. Try again; if it stays, the node's log says why.",
+    },
+  },
+  new_password: {
+    title: "Choose a password",
+    why: "The password that you signed in with was given to you. Choose one that only you know.",
+    current: "Current password",
+    next: "New password",
+    again: "New password, again",
+    different: "The two are not the same.",
+    rule: "At least 12 characters, not your name, none of the well-known ones.",
+    submit: "Change the password",
+    done: "The password has been changed",
+  },
+} as const;

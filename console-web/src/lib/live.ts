@@ -1,0 +1,44 @@
+/** What the stream of events means: which answers a kind of change makes old, and how long to wait before another try. */
+
+/** Nothing heard for this long means that the stream is dead, ms; the node says hello every 10 s. */
+export const SILENCE_MS = 25_000;
+
+/** First pause before another try, ms; it doubles with each failure. */
+export const PAUSE_MIN_MS = 1_000;
+
+/** Longest pause, ms. */
+export const PAUSE_MAX_MS = 30_000;
+
+/**
+ * How long to wait after so many failures in a row. `random` (0 to 1) spreads it over its second
+ * half, so that the pages of a whole company do not come back in one instant.
+ */
+export function backOff(failures: number, random: number): number {
+  const pause = Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 2 ** Math.min(failures, 10));
+  return Math.round(pause / 2 + (pause / 2) * random);
+}
+
+/** Beginnings of the paths whose answers a kind of change makes old. */
+const PATHS: Record<string, readonly string[]> = {
+  tasks: ["/tasks", "/fires"],
+  task_logs: ["/task-logs", "/fires/coming", "/tasks/{id}/graph", "/tasks/{id}/backfills"],
+  apps: ["/apps"],
+  keys: ["/apps/{id}/keys"],
+  executors: ["/executors"],
+  nodes: ["/nodes"],
+  tenants: ["/tenants"],
+  users: ["/users", "/session"],
+  roles: ["/roles", "/session"],
+  tokens: ["/tokens", "/account/tokens"],
+  calendars: ["/calendars", "/fires/forecast", "/tasks/{id}/preview"],
+  quotas: ["/tenants/{tenant}/quotas"],
+  maintenance: ["/tenants/{tenant}/maintenance", "/tasks/{id}/preview"],
+  backfills: ["/tasks/{id}/backfills"],
+  statistics: ["/statistics"],
+  audit: ["/audit"],
+};
+
+/** All of them for these kinds; a kind that this page does not know makes nothing old. */
+export function pathsOf(kinds: readonly string[]): string[] {
+  return kinds.flatMap((kind) => PATHS[kind] ?? []);
+}

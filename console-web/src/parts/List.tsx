@@ -1,0 +1,167 @@
+/** A list of any length: pages are read as one scrolls, and only the rows in view are drawn. */
+import { Button, Card, Empty, Flex, Grid, Spin, Table, Typography, type TableProps } from "antd";
+import { useCallback, useEffect, useRef, useState, type ReactNode } from "react";
+import { useTranslation } from "react-i18next";
+import { Failure } from "./Failure";
+
+/** What `$api.useInfiniteQuery` gives of a list. */
+export interface Pages<Item> {
+  data?: { pages: { items: Item[]; next?: string | null }[] };
+  error: unknown;
+  isPending: boolean;
+  isFetchingNextPage: boolean;
+  hasNextPage: boolean;
+  fetchNextPage: () => Promise<unknown>;
+  refetch: () => Promise<unknown>;
+}
+
+/** For `$api.useInfiniteQuery`: how a list of the API goes on. */
+export const BY_AFTER = {
+  pageParamName: "after",
+  initialPageParam: undefined as string | undefined,
+  getNextPageParam: (page: { next?: string | null }) => page.next ?? undefined,
+};
+
+/** The same for lists that go backwards in time. */
+export const BY_BEFORE = { ...BY_AFTER, pageParamName: "before" };
+
+/** All items that have been read. */
+export function itemsOf<Item>(pages: Pick<Pages<Item>, "data">): Item[] {
+  return pages.data?.pages.flatMap((page) => page.items) ?? [];
+}
+
+interface Properties<Item extends object> {
+  /** Says what the list is, to those who hear the page. */
+  label: string;
+  pages: Pages<Item>;
+  rowKey: (item: Item) => string;
+  columns: NonNullable<TableProps<Item>["columns"]>;
+  /** The same item on a narrow screen. */
+  card: (item: Item) => ReactNode;
+  /** Whether filters are set: an empty list then says so. */
+  isFiltered?: boolean;
+  /** What an empty list offers. */
+  whenEmpty?: ReactNode;
+  rowSelection?: TableProps<Item>["rowSelection"];
+  expandable?: TableProps<Item>["expandable"];
+  /** Instead of the items as they were read: with others among them. */
+  items?: Item[];
+}
+
+/** Rows before the end at which more are asked for. */
+const AHEAD = 20;
+const ROW_PX = 47;
+
+export function List<Item extends object>(properties: Properties<Item>) {
+  const { pages, label, isFiltered = false } = properties;
+  const { t } = useTranslation();
+  const isWide = Grid.useBreakpoint().md !== false;
+  const items = properties.items ?? itemsOf(pages);
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = pages;
+  const more = useCallback(() => {
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  // A page may hold nothing that matches and yet go on: the node looks for a bounded time.
+  useEffect(() => {
+    if (items.length < AHEAD) more();
+  }, [items.length, more]);
+
+  if (pages.error !== null && pages.error !== undefined && items.length === 0) {
+    return <Failure error={pages.error} again={() => void pages.refetch()} />;
+  }
+  const empty = (
+    <Empty image={Empty.PRESENTED_IMAGE_SIMPLE} description={t(isFiltered ? "empty_filtered" : "empty")}>
+      {!isFiltered && properties.whenEmpty}
+    </Empty>
+  );
+  return (
+    <section aria-label={label} aria-busy={pages.isPending}>
+      <Failure error={pages.error} again={() => void pages.refetch()} />
+      {isWide ? <Wide {...properties} items={items} more={more} empty={empty} /> : <Narrow {...properties} items={items} empty={empty} />}
+      <Flex justify="center" align="center" gap="small" className="list-foot">
+        {isFetchingNextPage && <Spin size="small" />}
+        <Typography.Text type="secondary">
+          {items.length > 0 && t(hasNextPage ? "loaded_rows" : "end_of_list", { count: items.length })}
+        </Typography.Text>
+        {hasNextPage && !isFetchingNextPage && (
+          <Button size="small" onClick={more}>
+            {t("more")}
+          </Button>
+        )}
+      </Flex>
+    </section>
+  );
+}
+
+/** Height in px that is left below an element, at least 240: the list scrolls, the page does not. */
+function useRoomBelow(): [(element: HTMLElement | null) => void, number] {
+  const element = useRef<HTMLElement | null>(null);
+  const [room, setRoom] = useState(480);
+  const measure = useCallback(() => {
+    if (element.current === null) return;
+    const top = element.current.getBoundingClientRect().top + window.scrollY;
+    setRoom(Math.max(240, Math.floor(window.innerHeight - top - 140)));
+  }, []);
+  useEffect(() => {
+    // What stands above changes its height, too: filters wrap, banners come and go.
+    const observer = new ResizeObserver(measure);
+    observer.observe(document.body);
+    window.addEventListener("resize", measure);
+    return () => {
+      observer.disconnect();
+      window.removeEventListener("resize", measure);
+    };
+  }, [measure]);
+  const hold = useCallback(
+    (found: HTMLElement | null) => {
+      element.current = found;
+      measure();
+    },
+    [measure],
+  );
+  return [hold, room];
+}
+
+type Inner<Item extends object> = Properties<Item> & { items: Item[]; empty: ReactNode };
+
+function Wide<Item extends object>({ items, more, empty, ...properties }: Inner<Item> & { more: () => void }) {
+  const [hold, room] = useRoomBelow();
+  const width = properties.columns.reduce((sum, column) => sum + (typeof column.width === "number" ? column.width : 160), 0);
+  const onScroll = (event: React.UIEvent<HTMLDivElement>) => {
+    const { scrollTop, clientHeight, scrollHeight } = event.currentTarget;
+    if (scrollHeight - scrollTop - clientHeight < AHEAD * ROW_PX) more();
+  };
+  // Few rows need no window of their own.
+  const isLong = items.length * ROW_PX > room;
+  return (
+    <div ref={hold}>
+      <Table<Item>
+        size="middle"
+        virtual={isLong}
+        scroll={isLong ? { x: width, y: room } : { x: width }}
+        onScroll={onScroll}
+        pagination={false}
+        loading={properties.pages.isPending}
+        dataSource={items}
+        rowKey={properties.rowKey}
+        columns={properties.columns}
+        rowSelection={properties.rowSelection}
+        expandable={properties.expandable}
+        locale={{ emptyText: empty }}
+      />
+    </div>
+  );
+}
+
+function Narrow<Item extends object>({ items, empty, card, rowKey, pages }: Inner<Item>) {
+  if (items.length === 0 && !pages.isPending) return empty;
+  return (
+    <Flex vertical gap="small" component="ul" className="cards">
+      {items.map((item) => (
+        <li key={rowKey(item)}>
+          <Card size="small">{card(item)}</Card>
+        </li>
+      ))}
+    </Flex>
+  );
+}

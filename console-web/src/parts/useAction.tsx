@@ -1,0 +1,53 @@
+/** Something that a person does to the node: while it goes on, when it has worked, when it has not. */
+import { App } from "antd";
+import { useQueryClient } from "@tanstack/react-query";
+import { useCallback, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { wordsOf } from "./Failure";
+
+interface Options<Answer> {
+  /** What to say when it has worked; absent: "Done". */
+  done?: string;
+  /** What to do with the answer. */
+  then?: (answer: Answer) => void;
+  /** Shows a failure elsewhere than in a message; gives `true` when it did. */
+  failed?: (error: unknown) => boolean;
+}
+
+/**
+ * `run(call, options)` does `call`, says how it went, and has everything on the page read again.
+ * It never throws; `busy` is true while it goes on, and a second click does nothing.
+ */
+export function useAction(): { busy: boolean; run: <Answer>(call: () => Promise<Answer>, options?: Options<Answer>) => Promise<boolean> } {
+  const { message, notification } = App.useApp();
+  const queries = useQueryClient();
+  const { t } = useTranslation();
+  const [busy, setBusy] = useState(false);
+  const run = useCallback(
+    async <Answer,>(call: () => Promise<Answer>, options: Options<Answer> = {}): Promise<boolean> => {
+      setBusy(true);
+      try {
+        const answer = await call();
+        await queries.invalidateQueries();
+        message.success(options.done ?? t("done"));
+        options.then?.(answer);
+        return true;
+      } catch (error) {
+        if (options.failed?.(error) !== true) {
+          const { title, detail, help } = wordsOf(error, t);
+          notification.error({
+            title,
+            description: [detail, help].filter((text) => text !== "").join("\n"),
+            duration: 0,
+            className: "failure-notification",
+          });
+        }
+        return false;
+      } finally {
+        setBusy(false);
+      }
+    },
+    [message, notification, queries, t],
+  );
+  return { busy, run };
+}
