@@ -31,7 +31,8 @@ fn main() -> Result<()> {
         copy(&dist, &embedded).with_context(|| format!("{} cannot be embedded", dist.display()))?;
     }
     // `rust-embed` looks up variables in paths only with crates that are not licensed as ours are.
-    let code = format!("#[derive(rust_embed::Embed)]\n#[folder = {embedded:?}]\nstruct Embedded;\n");
+    let folder = embedded.to_str().context("cargo's target folder has a name that is not UTF-8")?;
+    let code = format!("#[derive(rust_embed::Embed)]\n#[folder = {folder:?}]\nstruct Embedded;\n");
     fs::write(embedded.with_extension("rs"), code)?;
     Ok(())
 }
