@@ -57,7 +57,7 @@ export function Figures({ task }: { task: string }) {
         <Empty image={Empty.PRESENTED_IMAGE_SIMPLE} description={t("figures.none")} />
       ) : (
         <>
-          <Chart label={t("figures.outcomes")} instants={instants} series={outcomes} write={(value) => String(Math.round(value))} together={task} />
+          <Chart label={t("figures.outcomes")} instants={instants} series={outcomes} write={(value) => String(Math.round(value))} whole together={task} />
           <Chart label={t("figures.lateness")} instants={instants} series={times(points, "lateness")} write={span} together={task} />
           <Chart label={t("figures.duration")} instants={instants} series={times(points, "duration")} write={span} together={task} />
         </>

@@ -1,5 +1,5 @@
 /** The coming fires of a task: those already written with their state, those to come, and what is skipped and why. */
-import { Button, Empty, Flex, List as Rows, Switch, Typography } from "antd";
+import { Button, Empty, Flex, Switch, Typography } from "antd";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
@@ -88,18 +88,15 @@ export function NextFires({ task }: { task: Schema<"Task"> }) {
           {t("common:show_task_zone", { zone: task.time_zone })}
         </label>
       )}
-      <Rows
-        size="small"
-        dataSource={items}
-        rowKey={(item) => `${item.kind} ${item.fire_time}`}
-        renderItem={(item, index) => {
+      <ul className="fires">
+        {items.map((item, index) => {
           const log = written.get(item.fire_time);
           const before = items[index - 1];
           const changesOffset = before !== undefined && offset(before.fire_time, task.time_zone) !== offset(item.fire_time, task.time_zone);
           const mayCancel = log !== undefined && ["init", "queued", "dispatched"].includes(log.status) && may("task_logs.cancel", { tenant: task.tenant });
           return (
-            <Rows.Item extra={mayCancel && <CancelWritten log={log} />} className={item.kind === "skipped" ? "fire fire-skipped" : "fire"}>
-              <Flex vertical>
+            <li key={`${item.kind} ${item.fire_time}`} className={item.kind === "skipped" ? "fire fire-skipped" : "fire"}>
+              <div>
                 <Flex gap="small" align="center" wrap>
                   <Moment at={item.fire_time} zone={zone} taskZone={task.time_zone} />
                   {log !== undefined && (
@@ -110,11 +107,12 @@ export function NextFires({ task }: { task: Schema<"Task"> }) {
                   <Skipped item={item} zone={zone} />
                 </Flex>
                 <Note item={item} changesOffset={changesOffset} zone={task.time_zone} />
-              </Flex>
-            </Rows.Item>
+              </div>
+              {mayCancel && <CancelWritten log={log} />}
+            </li>
           );
-        }}
-      />
+        })}
+      </ul>
       {preview.data.items.length >= count && count < 100 && (
         <Button type="link" onClick={() => setCount(Math.min(100, count + 2 * FIRES))}>
           {t("common:more")}

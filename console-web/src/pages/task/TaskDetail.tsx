@@ -32,7 +32,7 @@ function Subtitle({ task }: { task: Schema<"Task"> }) {
       </span>
       {task.next_fire_at != null && task.state === "started" && (
         <span>
-          {t("next")} <Moment at={task.next_fire_at} taskZone={task.time_zone} /> (<Moment at={task.next_fire_at} relative />)
+          {t("next")} <Moment at={task.next_fire_at} relative />
         </span>
       )}
       {task.failures_in_row > 0 && <Typography.Text type="danger">{t("failures_in_row", { count: task.failures_in_row })}</Typography.Text>}
