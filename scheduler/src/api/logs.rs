@@ -7,8 +7,10 @@ use super::problem::Problem;
 use crate::auth::Caller;
 use crate::domain::audit::{AuditNote, Target};
 use crate::domain::reason::REASONS;
-use crate::domain::{Order, Origin, Permission, Reason, Status};
-use crate::store::{Change, HandStore, HandedRun, LogFilter, LogPage, LogView};
+use crate::domain::{IdSource, Order, Origin, Permission, Reason, Status};
+use crate::store::{
+    Change, ExecutorStore, HandStore, HandedRun, KeptAttempt, LogFilter, LogPage, LogView, cut,
+};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -25,7 +27,8 @@ pub fn operations() -> Vec<Operation> {
             .answers_page::<TaskLog>("A page of task logs")
             .to(list),
         get("/task-logs/{id}", "show_task_log", P::TaskLogsRead, "A task log")
-            .answers::<TaskLog>(200, "The log")
+            .says("With its attempts, oldest first; the latest 101.")
+            .answers::<TaskLogInFull>(200, "The log")
             .to(show),
         post("/task-logs/{id}/cancel", "cancel_run", P::TaskLogsCancel, "Cancel a run, or kill it when it runs")
             .says("Of a sharded run all shards stop. A run that has ended is not changed: 409.")
@@ -120,6 +123,10 @@ pub struct TaskLog {
     executor: Option<String>,
     /// The node that has or had it.
     node: Option<String>,
+    /// When it was written, epoch ms.
+    written_at: i64,
+    /// The node that wrote it.
+    written_by: Option<String>,
     /// When a node claimed it, epoch ms.
     queued_at: Option<i64>,
     /// When it was handed over, epoch ms.
@@ -136,6 +143,88 @@ pub struct TaskLog {
     params: Option<String>,
     /// Grows with every step.
     version: i64,
+}
+
+/// One run of a task, and how it came there.
+#[derive(Serialize, ToSchema)]
+struct TaskLogInFull {
+    #[serde(flatten)]
+    log: TaskLog,
+    /// Every hand-over, oldest first; the last one as the log itself tells of it.
+    attempts: Vec<AttemptOutput>,
+}
+
+/// A hand-over of a run to an executor, and what came of it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Attempt)]
+struct AttemptOutput {
+    /// Counted from 1.
+    attempt: i32,
+    /// What came of it: `retry` when it failed, or was not taken, and the run went on.
+    status: &'static str,
+    /// Why.
+    reason: &'static str,
+    /// For people; its first 1,000 characters.
+    message: String,
+    /// Who had it; nothing for a sharded run, whose shards say so.
+    executor: Option<String>,
+    /// Where that listened.
+    executor_address: Option<String>,
+    /// The node that handed it over.
+    node: Option<String>,
+    /// When it should have started, epoch ms.
+    due_time: i64,
+    /// When it was handed over, epoch ms.
+    dispatched_at: Option<i64>,
+    /// When the handler was entered, epoch ms; unknown until the result comes.
+    started_at: Option<i64>,
+    /// When the handler ended, epoch ms; nothing when it never started, or nobody knows.
+    finished_at: Option<i64>,
+}
+
+impl AttemptOutput {
+    fn kept(kept: KeptAttempt) -> Self {
+        let KeptAttempt { number, executor_id, address, node_id, due_time, .. } = kept;
+        Self {
+            attempt: number,
+            status: kept.status.as_str(),
+            reason: kept.reason.as_str(),
+            message: kept.message,
+            executor: known_id(executor_id),
+            executor_address: (!address.is_empty()).then_some(address),
+            node: known_id(node_id),
+            due_time,
+            dispatched_at: known_time(kept.dispatched_at),
+            started_at: known_time(kept.started_at),
+            finished_at: known_time(kept.finished_at),
+        }
+    }
+
+    /// The last one, of which the log itself tells.
+    fn last(log: &LogView, address: Option<String>) -> Self {
+        let LogView { handed, .. } = log;
+        Self {
+            attempt: handed.run.attempt,
+            status: shown_status(handed),
+            reason: shown_reason(handed).as_str(),
+            message: cut(&log.message),
+            executor: known_id(handed.run.executor_id),
+            executor_address: address,
+            node: known_id(handed.node_id),
+            due_time: handed.run.due_time,
+            dispatched_at: known_time(handed.dispatched_at),
+            started_at: known_time(log.started_at),
+            finished_at: known_time(handed.finished_at),
+        }
+    }
+}
+
+fn known_id(id: i64) -> Option<String> {
+    (id != 0).then(|| id.to_string())
+}
+
+fn known_time(ms: i64) -> Option<i64> {
+    (ms != 0).then_some(ms)
 }
 
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<LogQuery>) -> Result<HttpResponse, Problem> {
@@ -204,7 +293,26 @@ fn known_origin(word: &str) -> Result<Origin, Problem> {
 
 async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let log = find(&api, &caller, Permission::TaskLogsRead, &id).await?;
-    Ok(HttpResponse::Ok().json(TaskLog::from(&log)))
+    let attempts = attempts(&api, &log).await?;
+    Ok(HttpResponse::Ok().json(TaskLogInFull { log: TaskLog::from(&log), attempts }))
+}
+
+/// What each hand-over of a run came to. One that ended and did not end the run is kept beside it; of
+/// the last one the log tells.
+async fn attempts(api: &Api, log: &LogView) -> Result<Vec<AttemptOutput>, Problem> {
+    let run = &log.handed.run;
+    if run.attempt == 0 {
+        return Ok(Vec::new());
+    }
+    let kept = api.store.kept_attempts(run.tenant_id, run.id).await?;
+    let is_kept = kept.last().is_some_and(|last| last.number >= run.attempt);
+    let mut attempts: Vec<AttemptOutput> = kept.into_iter().map(AttemptOutput::kept).collect();
+    if !is_kept {
+        let executor = api.store.executor_ends(&[run.executor_id]).await?.pop();
+        let address = executor.filter(|executor| executor.scope.tenant_id == run.tenant_id).map(|found| found.address);
+        attempts.push(AttemptOutput::last(log, address));
+    }
+    Ok(attempts)
 }
 
 /// A run that changes between the look and the step is looked at again so often.
@@ -263,6 +371,11 @@ fn shown_status(handed: &HandedRun) -> &'static str {
     if is_stopping(handed) { STOPPING } else { handed.run.status.as_str() }
 }
 
+/// Why a run is in the state that people see.
+fn shown_reason(handed: &HandedRun) -> Reason {
+    if is_stopping(handed) { handed.stopping } else { handed.run.reason }
+}
+
 /// The log of that id, where the caller holds the permission.
 pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<LogView, Problem> {
     let id = parse_id("id", id)?;
@@ -274,15 +387,14 @@ impl From<&LogView> for TaskLog {
     fn from(log: &LogView) -> Self {
         let handed = &log.handed;
         let run = &handed.run;
-        let name = |id: i64| (id != 0).then(|| id.to_string());
-        let time = |ms: i64| (ms != 0).then_some(ms);
+        let (name, time) = (known_id, known_time);
         Self {
             id: run.id.to_string(),
             task: run.task_id.to_string(),
             tenant: log.tenant.clone(),
             revision: run.revision,
             status: shown_status(handed),
-            reason: if is_stopping(handed) { handed.stopping } else { run.reason }.as_str(),
+            reason: shown_reason(handed).as_str(),
             origin: run.origin.as_str(),
             priority: run.priority,
             fire_time: run.fire_time,
@@ -300,6 +412,8 @@ impl From<&LogView> for TaskLog {
             parent: name(run.parent_id),
             executor: name(run.executor_id),
             node: name(handed.node_id),
+            written_at: IdSource::made_at(run.id),
+            written_by: name(IdSource::made_by(run.id)),
             queued_at: time(log.queued_at),
             dispatched_at: time(handed.dispatched_at),
             started_at: time(log.started_at),

@@ -90,7 +90,9 @@ impl SqlStore {
         };
         let takeovers = fires_of(&|plan| plan.takes_over);
         if !takeovers.is_empty() {
-            tx.execute(&self.sql.take_over_fires, [to_json(ACTION, &takeovers)?.into()]).await?;
+            let takeovers = to_json(ACTION, &takeovers)?;
+            tx.execute(&self.sql.keep_given_up, [takeovers.clone().into()]).await?;
+            tx.execute(&self.sql.take_over_fires, [takeovers.into()]).await?;
         }
         let fires = fires_of(&|_| true);
         if !fires.is_empty() {

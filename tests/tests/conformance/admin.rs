@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use carillon::domain::Reach;
 use carillon::domain::quota::Quotas;
 use carillon::store::{
-    LogFilter, LogView, NewRun, NewTask, Result, Scope, SqlStore, StartedRun, TaskChange, TaskFilter, TaskView, Unsent,
+    KeptAttempt, LogFilter, LogView, NewRun, NewTask, Result, Scope, SqlStore, StartedRun, TaskChange, TaskFilter, TaskView, Unsent,
 };
 use carillon_tests::Database;
 use carillon_tests::model::ModelStore;
@@ -33,6 +33,10 @@ pub trait Admin: Send + Sync {
     async fn uncount(&self, id: i64, fires: usize);
     /// Every log of a task, by fire time and shard.
     async fn logs(&self, task: i64) -> Vec<LogView>;
+    /// What is kept of the attempts of a log of that tenant, oldest first.
+    async fn attempts(&self, tenant_id: i64, log: i64) -> Vec<KeptAttempt>;
+    /// Attempts kept of logs that are gone.
+    async fn orphans(&self) -> i64;
     /// The logs of a task whose end has consequences, by id.
     async fn watched(&self, task: i64) -> Vec<i64>;
 }
@@ -93,6 +97,15 @@ impl Admin for SqlAdmin {
         logs
     }
 
+    async fn attempts(&self, tenant_id: i64, log: i64) -> Vec<KeptAttempt> {
+        self.store.kept_attempts(tenant_id, log).await.unwrap()
+    }
+
+    async fn orphans(&self) -> i64 {
+        let sql = "SELECT COUNT(*) FROM task_log_attempt a LEFT JOIN task_log l ON l.id = a.log_id WHERE l.id IS NULL";
+        self.database.number(sql).await
+    }
+
     async fn watched(&self, task: i64) -> Vec<i64> {
         let sql = format!("SELECT id FROM follow_up WHERE task_id = {task} ORDER BY id");
         self.database.query(&sql, |row| row.try_get_by_index(0)).await
@@ -143,6 +156,18 @@ impl Admin for ModelStore {
 
     async fn logs(&self, task: i64) -> Vec<LogView> {
         self.logs(task).await.unwrap()
+    }
+
+    async fn attempts(&self, tenant_id: i64, log: i64) -> Vec<KeptAttempt> {
+        let range = (log, i32::MIN)..=(log, i32::MAX);
+        self.inspect(|state| {
+            let is_theirs = state.logs.get(&log).is_some_and(|row| row.run.tenant_id == tenant_id);
+            state.attempts.range(range).filter(|_| is_theirs).map(|(_, kept)| kept.clone()).collect()
+        })
+    }
+
+    async fn orphans(&self) -> i64 {
+        self.inspect(|state| state.attempts.keys().filter(|(log, _)| !state.logs.contains_key(log)).count() as i64)
     }
 
     async fn watched(&self, task: i64) -> Vec<i64> {

@@ -68,6 +68,7 @@ mod planning;
 mod starting;
 mod takeover;
 
+mod attempts;
 mod claiming;
 mod handing;
 mod shards;

@@ -241,6 +241,10 @@ impl Pair {
             assert_eq!(self.model.admin.watched(task).await, self.sqlite.admin.watched(task).await);
             for (one, two) in rows.0.iter().zip(&rows.1) {
                 assert_eq!(format!("{one:?}"), format!("{two:?}"));
+                let (tenant, log) = (one.handed.run.tenant_id, one.handed.run.id);
+                let kept = [&self.model, &self.sqlite].map(|world| world.admin.attempts(tenant, log));
+                let [one, two] = kept;
+                assert_eq!(one.await, two.await, "attempts");
             }
         }
         let claimable = async |world: &World| {

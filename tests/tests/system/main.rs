@@ -75,6 +75,7 @@ mod clocks;
 mod keys;
 mod tls;
 mod waiting;
+mod who_is_there;
 mod wire;
 
 mod abuse;

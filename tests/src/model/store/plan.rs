@@ -145,6 +145,10 @@ impl State {
     }
 
     fn take_over(&mut self, id: i64, plan: &Plan, fire: &Fire, now: i64) {
+        let given_up = self.last_attempt(id);
+        if given_up.number > 0 && given_up.dispatched_at > 0 {
+            self.keep_attempt(id, given_up);
+        }
         let Some(row) = self.step(id, fire.status, fire.reason, now) else { return };
         row.run.revision = plan.revision;
         row.run.origin = fire.origin;
