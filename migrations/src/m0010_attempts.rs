@@ -31,11 +31,8 @@ const TASK_LOG_ATTEMPT: Columns = &[
 
 /// (table, column, kind). Nodes of an earlier version measure nothing, and do not
 /// say whom executors talk to.
-const COLUMNS: &[(&str, &str, Kind)] = &[
-    ("node", "clock_offset_ms", BigNull),
-    ("node", "clock_uncertainty_us", BigNull),
-    ("executor", "node_id", Big),
-];
+const COLUMNS: &[(&str, &str, Kind)] =
+    &[("node", "clock_offset_ms", BigNull), ("node", "clock_uncertainty_us", BigNull), ("executor", "node_id", Big)];
 
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {

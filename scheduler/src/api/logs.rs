@@ -8,9 +8,7 @@ use crate::auth::Caller;
 use crate::domain::audit::{AuditNote, Target};
 use crate::domain::reason::REASONS;
 use crate::domain::{IdSource, Order, Origin, Permission, Reason, Status};
-use crate::store::{
-    Change, ExecutorStore, HandStore, HandedRun, KeptAttempt, LogFilter, LogPage, LogView, cut,
-};
+use crate::store::{Change, ExecutorStore, HandStore, HandedRun, KeptAttempt, LogFilter, LogPage, LogView, cut};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -322,24 +320,44 @@ const CANCEL_ROUNDS_MAX: usize = 10;
 /// the executor confirms; that wish outlives this node, and an executor that cannot be reached now.
 /// Of a sharded run all shards stop.
 async fn cancel(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    cancel_log(&api, &caller, &id, &Cancel { action: "cancel_run", message: "", may_run: true }).await
+}
+
+/// How a run is cancelled.
+pub struct Cancel<'a> {
+    /// What the audit calls it.
+    pub action: &'static str,
+    /// Why, for people; empty says nothing.
+    pub message: &'a str,
+    /// Whether one that is due with its executor is stopped, too.
+    pub may_run: bool,
+}
+
+/// Cancels the run of that id, as [`cancel`] says.
+pub async fn cancel_log(api: &Api, caller: &Caller, id: &str, how: &Cancel<'_>) -> Result<HttpResponse, Problem> {
     for _ in 0..CANCEL_ROUNDS_MAX {
-        let log = find(&api, &caller, Permission::TaskLogsCancel, &id).await?;
+        let log = find(api, caller, Permission::TaskLogsCancel, id).await?;
         let run = &log.handed.run;
+        let now = api.engine.clock.now_ms();
         if run.status.is_terminal() {
             return Err(Problem::conflict(format!("the run has ended ({})", run.status.as_str())));
         }
-        let store = api.store.noting(vec![cancel_note(&api, &caller, &log)]);
+        if !how.may_run && run.status == Status::Dispatched && run.due_time <= now {
+            return Err(Problem::conflict(format!("the run has started; stop it with POST /task-logs/{id}/cancel")));
+        }
+        let store = api.store.noting(vec![cancel_note(api, caller, &log, how.action)]);
         let is_done = if run.status == Status::Dispatched {
             let runs = vec![log.handed.clone()];
             api.engine.canceller.stop_by(&store, runs, Reason::CancelledByHand).await?.noted > 0
         } else {
-            let now = api.engine.clock.now_ms();
-            let change = Change { finished_at: now, ..Change::of(run, Status::Cancelled, Reason::CancelledByHand) };
+            let message = how.message.to_owned();
+            let ended = Change::of(run, Status::Cancelled, Reason::CancelledByHand);
+            let change = Change { finished_at: now, message, ..ended };
             !store.change(&[change]).await?.is_empty()
         };
         if is_done {
             api.ended.notify(&api.engine);
-            let log = find(&api, &caller, Permission::TaskLogsCancel, &id).await?;
+            let log = find(api, caller, Permission::TaskLogsCancel, id).await?;
             let ended = log.handed.run.status.is_terminal();
             let mut answer = if ended { HttpResponse::Ok() } else { HttpResponse::Accepted() };
             return Ok(answer.json(TaskLog::from(&log)));
@@ -350,13 +368,13 @@ async fn cancel(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> R
 
 /// What the audit says of a cancel: of a run that an executor has, that it is to stop; when and how
 /// it ended says its log.
-fn cancel_note(api: &Api, caller: &Caller, log: &LogView) -> AuditNote {
+fn cancel_note(api: &Api, caller: &Caller, log: &LogView, action: &'static str) -> AuditNote {
     let run = &log.handed.run;
     let told = |status: &str| serde_json::json!({ "status": status, "attempt": run.attempt }).to_string();
     let to = if run.status == Status::Dispatched { STOPPING } else { Status::Cancelled.as_str() };
     let change = (Some(told(shown_status(&log.handed))), Some(told(to)));
     let target = Target { kind: "task_log", id: run.id.to_string(), name: format!("task {}", run.task_id) };
-    api.note(caller, "cancel_run", run.tenant_id, target, change)
+    api.note(caller, action, run.tenant_id, target, change)
 }
 
 /// State of a run whose executor was told to stop it, and has not confirmed it yet.

@@ -42,6 +42,7 @@ mod roles;
 mod rows;
 mod rules;
 mod sessions;
+mod skips;
 mod sql;
 mod starting;
 mod statistics;
@@ -62,6 +63,7 @@ pub use quotas::{DELAYED_MAX, QuotaUse, TaskRoom};
 pub use roles::{RoleFilter, RoleView};
 pub use rules::{ExecutorPlace, ExecutorRule};
 pub use sessions::{SessionView, TokenView};
+pub use skips::{SKIPS_MAX, Skip, Skipped};
 pub use starting::{NewRun, StartedRun};
 pub use statistics::{Counted, Counting, FiguresFilter, Part, STATISTICS_LEASE_MS, StatisticsStore};
 pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent, audited_task};
@@ -260,6 +262,9 @@ pub trait PlanStore: Send + Sync {
     /// up unstarted belongs to the definition that is valid now. Moving back is always safe; what
     /// is written already is left alone.
     async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()>;
+    /// Fires at or after the instant beside each task, and before `until` (ms), that a person cancelled
+    /// before anybody had them: (task, fire time), latest first.
+    async fn skipped(&self, since: &[(i64, i64)], until: i64, limit: u64) -> Result<Vec<(i64, i64)>>;
     /// In one transaction: checks the fence, moves each watermark that is still where the plan
     /// found it, writes the logs of exactly those tasks. A log that exists is left alone, save
     /// one that was cancelled by an edit or a stop, which the new definition takes over. A plan

@@ -26,6 +26,8 @@ pub struct Statements {
     pub move_watermarks: Sql,
     pub moved_tasks: Sql,
     pub watermark: Sql,
+    pub skipped: Sql,
+    pub move_skips: Sql,
     pub insert_fires: Sql,
     pub keep_given_up: Sql,
     pub take_over_fires: Sql,
@@ -208,9 +210,11 @@ impl Statements {
                 "UPDATE node SET heartbeat_at = {now}, queue_depth = {3}, left_at = 0, clock_offset_ms = {4}, \
                  clock_uncertainty_us = {5} WHERE id = {1} AND incarnation = {2}",
             ),
-            nodes: sql("SELECT id, name, address, version, started_at, heartbeat_at, left_at, queue_depth, clock_offset_ms, \
+            nodes: sql(
+                "SELECT id, name, address, version, started_at, heartbeat_at, left_at, queue_depth, clock_offset_ms, \
                  clock_uncertainty_us FROM node \
-                 WHERE left_at = 0 OR left_at > {1} ORDER BY id"),
+                 WHERE left_at = 0 OR left_at > {1} ORDER BY id",
+            ),
             lease_take: sql(
                 "UPDATE lease SET fence = fence + 1, holder = {2}, expires_at = {now} + {3} WHERE name = {1} \
                  AND (expires_at < {now} OR expires_at > {now} + 10 * {3})",
@@ -239,6 +243,8 @@ impl Statements {
                 rows(backend, 1, MARK)
             )),
             watermark: sql("SELECT MIN(next_fire_at) FROM task"),
+            skipped: sql(&super::skips::skipped(backend)),
+            move_skips: from("task_log", "shard_index = {2}, shard_total = {3}", ID, "l.id = v.n_id"),
             insert_fires: sql(&format!(
                 "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, \
                  bucket, fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, \

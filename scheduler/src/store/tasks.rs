@@ -295,6 +295,7 @@ impl SqlStore {
         if tx.execute_raw(sql.bind_all(values)).await? == 0 {
             return Err(changed_meanwhile(ACTION, before));
         }
+        self.fit_skips(tx, before, spec, now).await?;
         let taken = Taken {
             task_id: before.id,
             reason: *reason,

@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use carillon::domain::Reach;
 use carillon::domain::quota::Quotas;
 use carillon::store::{
-    KeptAttempt, LogFilter, LogView, NewRun, NewTask, Result, Scope, SqlStore, StartedRun, TaskChange, TaskFilter, TaskView, Unsent,
+    KeptAttempt, LogFilter, LogView, NewRun, NewTask, Result, Scope, Skip, Skipped, SqlStore, StartedRun, TaskChange,
+    TaskFilter, TaskView, Unsent,
 };
 use carillon_tests::Database;
 use carillon_tests::model::ModelStore;
@@ -29,6 +30,10 @@ pub trait Admin: Send + Sync {
     async fn rewind(&self, id: i64, revision: i64, from: i64, now: i64);
     /// Starts a run that no schedule names.
     async fn start_run(&self, task: &TaskView, run: &NewRun) -> Result<StartedRun>;
+    /// Cancels a coming fire.
+    async fn skip_fire(&self, task: &TaskView, skip: &Skip, now: i64) -> Result<Skipped>;
+    /// Lets a cancelled fire come.
+    async fn unskip_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()>;
     /// Takes fires that executors gave up out of the count.
     async fn uncount(&self, id: i64, fires: usize);
     /// Every log of a task, by fire time and shard.
@@ -84,6 +89,14 @@ impl Admin for SqlAdmin {
 
     async fn start_run(&self, task: &TaskView, run: &NewRun) -> Result<StartedRun> {
         self.store.start_run(task, run).await
+    }
+
+    async fn skip_fire(&self, task: &TaskView, skip: &Skip, now: i64) -> Result<Skipped> {
+        self.store.skip_fire(task, skip, now).await
+    }
+
+    async fn unskip_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
+        self.store.unskip_fire(task, fire_time, is_named, now).await
     }
 
     async fn uncount(&self, id: i64, fires: usize) {
@@ -148,6 +161,14 @@ impl Admin for ModelStore {
 
     async fn start_run(&self, task: &TaskView, run: &NewRun) -> Result<StartedRun> {
         self.start_run(task, run).await
+    }
+
+    async fn skip_fire(&self, task: &TaskView, skip: &Skip, now: i64) -> Result<Skipped> {
+        self.skip_fire(task, skip, now).await
+    }
+
+    async fn unskip_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
+        self.unskip_fire(task, fire_time, is_named, now).await
     }
 
     async fn uncount(&self, id: i64, fires: usize) {

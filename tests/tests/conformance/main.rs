@@ -65,6 +65,7 @@ mod lease;
 mod edits;
 mod links;
 mod planning;
+mod skips;
 mod starting;
 mod takeover;
 

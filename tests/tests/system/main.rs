@@ -70,6 +70,7 @@ mod missed;
 mod pausing;
 mod preview;
 mod schedules;
+mod skips;
 
 mod clocks;
 mod keys;
