@@ -144,6 +144,10 @@ async fn the_watermark_passes_a_cancelled_fire(kind: Kind) {
     .await;
     // One comes after all, though the watermark has passed it: at once.
     assert!(id_of(&unskip(&api, single, last).await["log"]).is_some());
+    await_until("all have ended", 60, || async {
+        when(world.database.number("SELECT COUNT(*) FROM task_log WHERE status < 10").await == 0)
+    })
+    .await;
     let (rows, starts) = world.end_well().await;
     for (task, cancelled) in [(single, vec![first]), (sharded, vec![first, last])] {
         let fires: Vec<(i64, bool)> = rows
