@@ -10,6 +10,8 @@ mod audit;
 mod body;
 mod calendars;
 mod client_address;
+mod event_stream;
+mod events;
 mod executors;
 mod guard;
 mod helpers;
@@ -46,6 +48,7 @@ mod wire;
 use crate::auth::{AddressRule, Gate, KeyRing, Provider, Throttle, Verifier};
 use crate::dispatch::Tails;
 use crate::engine::Engine;
+use crate::live::Streams;
 use crate::redefine::Redefiner;
 use crate::store::SqlStore;
 use crate::workers::Ended;
@@ -115,6 +118,10 @@ pub struct Api {
     pub secure_cookie: bool,
     /// Who follows what runs log.
     pub tails: Arc<Tails>,
+    /// Who hears what has changed.
+    pub streams: Arc<Streams>,
+    /// This node's name.
+    pub node_name: String,
     /// Wakes the urgent loader.
     pub poke: Arc<Notify>,
     /// What executors are told to keep to.
@@ -152,6 +159,7 @@ fn operations() -> Vec<Operation> {
         apps::operations(),
         audit::operations(),
         calendars::operations(),
+        events::operations(),
         executors::operations(),
         keys::operations(),
         log_output::operations(),

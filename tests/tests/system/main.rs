@@ -57,6 +57,7 @@ mod edits;
 mod policies;
 mod retention;
 
+mod events;
 mod metrics;
 mod statistics;
 

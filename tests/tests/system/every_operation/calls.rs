@@ -281,6 +281,7 @@ pub async fn own_calls(me: &Api, password: &str) -> Vec<(&'static str, Call)> {
     let with = |body: Value| Call { body: Some(body), ..Call::default() };
     vec![
         ("show_session", Call::default()),
+        ("follow_events", Call::default()),
         ("list_sessions", Call::default()),
         ("end_session", about(id_of(&other["id"]).unwrap())),
         ("list_my_tokens", Call::default()),
