@@ -13,6 +13,8 @@ mod client_address;
 mod event_stream;
 mod events;
 mod executors;
+mod fires;
+mod graph;
 mod guard;
 mod helpers;
 mod input;
@@ -161,6 +163,8 @@ fn operations() -> Vec<Operation> {
         calendars::operations(),
         events::operations(),
         executors::operations(),
+        fires::operations(),
+        graph::operations(),
         keys::operations(),
         log_output::operations(),
         logs::operations(),

@@ -60,6 +60,7 @@ mod retention;
 mod events;
 mod metrics;
 mod statistics;
+mod views;
 
 mod calendars;
 mod children;
