@@ -270,6 +270,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What changes, as it changes
+         * @description Server-sent events for pages that are open. `hello` comes first, and every 10 s: its data is `{"node", "version", "cluster_time"}` (epoch ms); whatever changes after the first one is told. `changed` is a hint to look again: its data is `{"tenant", "kinds"}`, where `tenant` is a name, or null for what belongs to no tenant or perhaps to each, and `kinds` are some of `tasks`, `task_logs`, `apps`, `keys`, `executors`, `nodes`, `tenants`, `users`, `roles`, `tokens`, `calendars`, `quotas`, `maintenance`, `backfills`, `statistics` and `audit`: those that the caller may read there (whoever may read in one app of a tenant hears of all of them). It comes within about two seconds, at most once a second for a kind and tenant; a client that reads slowly misses hints, and is told that anything may have changed. `end` is the last event; its `why` is `time_up` (after an hour), `access_changed` (the session or token has ended, or what the caller may read has changed) or `node_stops`: ask again, or sign in. Its use does not keep a session from ending.
+         */
+        get: operations["follow_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/executors": {
         parameters: {
             query?: never;
@@ -301,6 +321,26 @@ export interface paths {
          * @description It holds for its address: a new process there inherits it. What is not named stays as it is.
          */
         put: operations["edit_executor"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/fires/coming": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Runs of the coming minutes, as a timeline
+         * @description The task logs that are written for the coming time, and those of the last 10 s that have not started. A sharded run counts as one. At most 20,000 logs are looked at: when there are more, `complete` is false, and what fires at `until` or later is counted in part or not at all.
+         */
+        get: operations["list_coming_fires"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -358,7 +398,7 @@ export interface paths {
         };
         /**
          * Go to the provider of single sign-on
-         * @description For browsers: the answer leads to the provider, which leads back.
+         * @description For browsers: the answer leads to the provider, which leads back. A page that cannot go there (`Sec-Fetch-Mode: navigate`, or `Accept` with `text/html`) is led to the console's `/sign-in?error=<word>`, as the second step says.
          */
         get: operations["begin_single_sign_on"];
         put?: never;
@@ -378,7 +418,7 @@ export interface paths {
         };
         /**
          * Come back from the provider of single sign-on
-         * @description Begins a session as `sign_in` does, for whom the provider names, and leads to where he came from.
+         * @description Begins a session as `sign_in` does, for whom the provider names, and leads to where he came from. What goes wrong leads a page to the console's `/sign-in?error=<word>`: `expired` (this browser has not begun, or more than ten minutes ago), `state` (it has begun another sign-in since), `refused` (the provider does not sign him in), `not_allowed` (no group that is granted anything, or the account is disabled or another's), `provider` (it does not work; the node's log says why), `too_many` (tries; wait), `unavailable` (the node or its database). Others get a problem.
          */
         get: operations["finish_single_sign_on"];
         put?: never;
@@ -635,7 +675,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A task log */
+        /**
+         * A task log
+         * @description With its attempts, oldest first; the latest 101.
+         */
         get: operations["show_task_log"];
         put?: never;
         post?: never;
@@ -823,6 +866,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tasks/{id}/graph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a task follows, and what follows it
+         * @description Up to three links each way and 100 tasks; `complete` is false when there is more. Of parents that the caller may not see only the id is told, children that he may not see are left out.
+         */
+        get: operations["show_task_graph"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tasks/{id}/pause": {
         parameters: {
             query?: never;
@@ -877,6 +940,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tasks/{id}/skip": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel one coming fire of a task
+         * @description Also one whose run is not written yet: at most 366 days ahead, and 1,000 of a task. A run that is written is cancelled as `cancel_run` does it; one that has started or ended is not changed: 409.
+         */
+        post: operations["skip_fire"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tasks/{id}/start": {
         parameters: {
             query?: never;
@@ -905,6 +988,26 @@ export interface paths {
         put?: never;
         /** Stop a task; it forgets what it has counted */
         post: operations["stop_task"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tasks/{id}/unskip": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let a cancelled fire come after all
+         * @description One that is still to come, and was cancelled before any executor had it.
+         */
+        post: operations["unskip_fire"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1239,6 +1342,46 @@ export interface components {
             /** @description What is allowed, and still may not be what was meant. */
             warning?: string | null;
         };
+        /** @description A hand-over of a run to an executor, and what came of it. */
+        Attempt: {
+            /**
+             * Format: int32
+             * @description Counted from 1.
+             */
+            attempt: number;
+            /**
+             * Format: int64
+             * @description When it was handed over, epoch ms.
+             */
+            dispatched_at?: number | null;
+            /**
+             * Format: int64
+             * @description When it should have started, epoch ms.
+             */
+            due_time: number;
+            /** @description Who had it; nothing for a sharded run, whose shards say so. */
+            executor?: string | null;
+            /** @description Where that listened. */
+            executor_address?: string | null;
+            /**
+             * Format: int64
+             * @description When the handler ended, epoch ms; nothing when it never started, or nobody knows.
+             */
+            finished_at?: number | null;
+            /** @description For people; its first 1,000 characters. */
+            message: string;
+            /** @description The node that handed it over. */
+            node?: string | null;
+            /** @description Why. */
+            reason: string;
+            /**
+             * Format: int64
+             * @description When the handler was entered, epoch ms; unknown until the result comes.
+             */
+            started_at?: number | null;
+            /** @description What came of it: `retry` when it failed, or was not taken, and the run went on. */
+            status: string;
+        };
         /** @description A chain, and where it ends. */
         AuditChain: {
             /** @description Hash of its last entry. */
@@ -1499,6 +1642,65 @@ export interface components {
             /** @description Logs of runs whose executor could not be asked; they may still start. */
             unreachable: string[];
         };
+        /** @description What fires in the coming time. */
+        Coming: {
+            /**
+             * Format: int64
+             * @description Now, by the cluster's clock, epoch ms.
+             */
+            at: number;
+            /** @description Whether `until` is as far as was asked for. */
+            complete: boolean;
+            /** @description Runs that were counted. */
+            counted: number;
+            /** @description Further tasks that fire, too. */
+            more_tasks: number;
+            /** @description Seconds in which something fires, in their order. */
+            seconds: components["schemas"]["Second"][];
+            /** @description Tasks by their next fire, 50 at most. */
+            tasks: components["schemas"]["ComingTask"][];
+            /**
+             * Format: int64
+             * @description Before this instant none is missing, epoch ms.
+             */
+            until: number;
+        };
+        /** @description A run to come. */
+        ComingFire: {
+            /**
+             * Format: int64
+             * @description When it should start, epoch ms.
+             */
+            due_time: number;
+            /**
+             * Format: int64
+             * @description Epoch ms.
+             */
+            fire_time: number;
+            /** @description Its log. */
+            log: string;
+            /** @description The node that has it. */
+            node?: string | null;
+            /** @description `init`, `queued`, `dispatched` (an executor holds it) or `retry`. */
+            status: string;
+        };
+        /** @description A task that fires. */
+        ComingTask: {
+            /** @description App's id. */
+            app: string;
+            /** @description App's name. */
+            app_name?: string | null;
+            /** @description How often it fires. */
+            fires: number;
+            /** @description Its name; null when it is no more. */
+            name?: string | null;
+            /** @description The next of them, 200 at most. */
+            next: components["schemas"]["ComingFire"][];
+            /** @description Id. */
+            task: string;
+            /** @description Tenant's name. */
+            tenant?: string | null;
+        };
         /** @description An app that was created. */
         CreatedApp: {
             /**
@@ -1658,6 +1860,8 @@ export interface components {
             held: number;
             /** @description Id, one per process start. */
             id: string;
+            /** @description The node that heard it last. */
+            node?: string | null;
             /** @description Why, as a person said. */
             note: string;
             /**
@@ -1676,6 +1880,8 @@ export interface components {
             tenant: string;
             /** @description Tenant's id. */
             tenant_id: string;
+            /** @description Version of its own software, as it says; empty when it says nothing. */
+            version: string;
             /**
              * Format: int32
              * @description Share of the runs compared with the others'.
@@ -1822,6 +2028,33 @@ export interface components {
             /** @description What to send to get the next page; null when this is the last. */
             next?: string | null;
         };
+        /** @description The right to a work that one node at a time does. */
+        Lease: {
+            /**
+             * Format: int64
+             * @description Until when it is held without renewal, epoch ms; in the past when no node holds it.
+             */
+            expires_at?: number | null;
+            /**
+             * Format: int64
+             * @description Grows with every change of hands.
+             */
+            fence: number;
+            /** @description `pregenerate`, `housekeeping` or `statistics`. */
+            name: string;
+            /** @description The node that holds it; nothing when none does. */
+            node?: string | null;
+            /** @description Its name. */
+            node_name?: string | null;
+        };
+        /** @description A child that follows a parent. */
+        Link: {
+            /** @description The parent (id). */
+            from: string;
+            on: ("success" | "failure" | "always") & Record<string, never>;
+            /** @description The child (id). */
+            to: string;
+        };
         /** @description A page of what a run has logged. */
         LogOutput: {
             /**
@@ -1933,6 +2166,26 @@ export interface components {
          * @enum {string}
          */
         MisfireStrategy: "fire_once" | "skip" | "fire_all";
+        /** @description A task of a graph; of one that the caller may not see everything but the id is null. */
+        Neighbour: {
+            /** @description App's name. */
+            app_name?: string | null;
+            /** @description Id. */
+            id: string;
+            /**
+             * Format: int64
+             * @description When that run ended, epoch ms.
+             */
+            last_finished_at?: number | null;
+            /** @description State of the run that was due last, for whoever may see it. */
+            last_status?: string | null;
+            /** @description Its name. */
+            name?: string | null;
+            /** @description `started`, `stopped` or `paused`. */
+            state?: string | null;
+            /** @description Tenant's name. */
+            tenant?: string | null;
+        };
         /** @description An app to be. */
         NewApp: {
             /** @description For people. */
@@ -1996,6 +2249,19 @@ export interface components {
             address: string;
             /**
              * Format: int64
+             * @description How far its machine's own clock is ahead of the cluster clock (negative: behind), ms, as it last
+             *     measured. Nothing fires by that clock.
+             */
+            clock_offset_ms?: number | null;
+            /**
+             * Format: int64
+             * @description How wrong that can be at most, µs: its round trips to the database.
+             */
+            clock_uncertainty_us?: number | null;
+            /** @description Executors online that talked to it last. */
+            executors: number;
+            /**
+             * Format: int64
              * @description Last heartbeat, epoch ms.
              */
             heartbeat_at: number;
@@ -2026,6 +2292,8 @@ export interface components {
         /** @description Nodes. */
         Nodes: {
             items: components["schemas"]["Node"][];
+            /** @description By name. */
+            leases: components["schemas"]["Lease"][];
             this: components["schemas"]["ThisNode"];
         };
         /**
@@ -2599,6 +2867,16 @@ export interface components {
          * @enum {string}
          */
         ScheduleKind: "none" | "cron" | "fixed_rate" | "fixed_delay" | "once";
+        /** @description A second in which something fires. */
+        Second: {
+            /** @description Fires in it. */
+            fires: number;
+            /**
+             * Format: int64
+             * @description When it starts, epoch ms.
+             */
+            second: number;
+        };
         /** @description A session. */
         Session: {
             /** @description Where it was begun. */
@@ -2669,11 +2947,21 @@ export interface components {
              */
             total: number;
         };
+        /** @description A fire to cancel. */
+        SkipInput: {
+            /**
+             * Format: int64
+             * @description The instant that the schedule names, epoch ms.
+             */
+            fire_time: number;
+            /** @description Why. */
+            note?: string;
+        };
         /**
          * @description Why an instant that the trigger names does not fire.
          * @enum {string}
          */
-        SkipReason: "calendar_day" | "calendar_hours" | "moved_by_calendar" | "dst_gap" | "overlap_first_pass" | "overlap_second_pass" | "before_validity" | "after_validity";
+        SkipReason: "calendar_day" | "calendar_hours" | "moved_by_calendar" | "dst_gap" | "overlap_first_pass" | "overlap_second_pass" | "before_validity" | "after_validity" | "cancelled_by_hand";
         /** @description A run that was started. */
         Started: {
             /**
@@ -3036,6 +3324,15 @@ export interface components {
              */
             version: number;
         };
+        /** @description A task and its neighbours. */
+        TaskGraph: {
+            /** @description Whether that is all. */
+            complete: boolean;
+            /** @description Whose end starts what. */
+            links: components["schemas"]["Link"][];
+            /** @description The task and its neighbours, by id. */
+            tasks: components["schemas"]["Neighbour"][];
+        };
         /** @description What a task is made of: a definition, and what stands beside it. */
         TaskInput: {
             /** @description Name of the app. */
@@ -3313,6 +3610,10 @@ export interface components {
         };
         /** @description One run of a task. */
         TaskLog: {
+            /** @description App's id. */
+            app: string;
+            /** @description App's name; null when it is no more. */
+            app_name?: string | null;
             /**
              * Format: int32
              * @description How often it was handed over.
@@ -3396,6 +3697,8 @@ export interface components {
             status: string;
             /** @description Task. */
             task: string;
+            /** @description Its name; null when it is no more. */
+            task_name?: string | null;
             /** @description Tenant's name. */
             tenant: string;
             /**
@@ -3403,6 +3706,121 @@ export interface components {
              * @description Grows with every step.
              */
             version: number;
+            /**
+             * Format: int64
+             * @description When it was written, epoch ms.
+             */
+            written_at: number;
+            /** @description The node that wrote it. */
+            written_by?: string | null;
+        };
+        /** @description One run of a task, and how it came there. */
+        TaskLogInFull: {
+            /** @description App's id. */
+            app: string;
+            /** @description App's name; null when it is no more. */
+            app_name?: string | null;
+            /**
+             * Format: int32
+             * @description How often it was handed over.
+             */
+            attempt: number;
+            /** @description Every hand-over, oldest first; the last one as the log itself tells of it. */
+            attempts: components["schemas"]["Attempt"][];
+            /**
+             * Format: int64
+             * @description When it was handed over, epoch ms.
+             */
+            dispatched_at?: number | null;
+            /**
+             * Format: int64
+             * @description When this attempt should start, epoch ms.
+             */
+            due_time: number;
+            /** @description The executor that has or had it. */
+            executor?: string | null;
+            /**
+             * Format: int32
+             * @description How many attempts failed.
+             */
+            failures: number;
+            /**
+             * Format: int64
+             * @description When it ended, epoch ms.
+             */
+            finished_at?: number | null;
+            /**
+             * Format: int64
+             * @description The instant that the schedule names, epoch ms.
+             */
+            fire_time: number;
+            /** @description Id. */
+            id: string;
+            /** @description For people. */
+            message: string;
+            /** @description The node that has or had it. */
+            node?: string | null;
+            /** @description What made it: `schedule`, `misfire`, `hand`, `parent` or `backfill`. */
+            origin: string;
+            /** @description What the handler returned. */
+            output: string;
+            /** @description Parameters instead of the task's. */
+            params?: string | null;
+            /** @description The sharded run that it belongs to. */
+            parent?: string | null;
+            /**
+             * Format: int32
+             * @description 1 to 9, 9 is the most urgent.
+             */
+            priority: number;
+            /**
+             * Format: int64
+             * @description When a node claimed it, epoch ms.
+             */
+            queued_at?: number | null;
+            /** @description Why it is in this state; docs/concepts.md lists the words. */
+            reason: string;
+            /**
+             * Format: int64
+             * @description Revision of the task that it goes by.
+             */
+            revision: number;
+            /**
+             * Format: int32
+             * @description Which shard, from 0.
+             */
+            shard_index: number;
+            /**
+             * Format: int32
+             * @description Of how many.
+             */
+            shard_total: number;
+            shards?: components["schemas"]["Shards"] | null;
+            /**
+             * Format: int64
+             * @description When the handler was entered, epoch ms.
+             */
+            started_at?: number | null;
+            /** @description Its state; `stopping` when its executor was told to stop it and has not confirmed it yet. */
+            status: string;
+            /** @description Task. */
+            task: string;
+            /** @description Its name; null when it is no more. */
+            task_name?: string | null;
+            /** @description Tenant's name. */
+            tenant: string;
+            /**
+             * Format: int64
+             * @description Grows with every step.
+             */
+            version: number;
+            /**
+             * Format: int64
+             * @description When it was written, epoch ms.
+             */
+            written_at: number;
+            /** @description The node that wrote it. */
+            written_by?: string | null;
         };
         /** @description A page of a list. */
         TaskLogPage: {
@@ -3836,6 +4254,24 @@ export interface components {
             items: components["schemas"]["Token"][];
             /** @description What to send to get the next page; null when this is the last. */
             next?: string | null;
+        };
+        /** @description A cancelled fire that is to come after all. */
+        UnskipInput: {
+            /**
+             * Format: int64
+             * @description The instant that the schedule names, epoch ms.
+             */
+            fire_time: number;
+        };
+        /** @description A fire that comes after all. */
+        Unskipped: {
+            /**
+             * Format: int64
+             * @description The instant, epoch ms.
+             */
+            fire_time: number;
+            /** @description Its log, when it is written already. */
+            log?: string | null;
         };
         /** @description What a tenant uses of its quotas. */
         Used: {
@@ -4738,6 +5174,35 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    follow_events: {
+        parameters: {
+            query?: {
+                /** @description Only of the tenant of this name, and of what belongs to none; of all that the caller may see when absent. */
+                tenant?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     list_executors: {
         parameters: {
             query?: {
@@ -4836,6 +5301,41 @@ export interface operations {
             409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["NoJson"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_coming_fires: {
+        parameters: {
+            query?: {
+                /** @description Only of the tenant of this name. */
+                tenant?: string | null;
+                /** @description Only of this app (id). */
+                app?: string | null;
+                /** @description Only of this task. */
+                task?: string | null;
+                /** @description How far from now on, 1 to 180,000 ms; as far as that when absent. */
+                ms?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The timeline */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Coming"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["TooMany"];
             503: components["responses"]["Unavailable"];
         };
@@ -5426,6 +5926,8 @@ export interface operations {
                 task?: string | null;
                 /** @description Only shards of this run. */
                 parent?: string | null;
+                /** @description `false` leaves out the shards of runs; they are among the others when absent. */
+                shards?: boolean | null;
                 /** @description Only what this executor has or had. */
                 executor?: string | null;
                 /** @description Only in this state. */
@@ -5485,7 +5987,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TaskLog"];
+                    "application/json": components["schemas"]["TaskLogInFull"];
                 };
             };
             400: components["responses"]["Invalid"];
@@ -5617,6 +6119,14 @@ export interface operations {
                 app?: string | null;
                 /** @description Only of this name. */
                 name?: string | null;
+                /** @description Only in this state: `started`, `stopped` or `paused`. */
+                state?: string | null;
+                /** @description Only those that run this handler. */
+                handler?: string | null;
+                /** @description Only those that follow this task (id): its children. */
+                parent?: string | null;
+                /** @description Only those that name this calendar. */
+                calendar?: string | null;
                 /** @description `next` of the page before. */
                 after?: string | null;
                 /** @description Items in the page, 1 to 500. */
@@ -5947,6 +6457,34 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    show_task_graph: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The graph */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskGraph"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     pause_task: {
         parameters: {
             query?: never;
@@ -6052,6 +6590,51 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    skip_fire: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SkipInput"];
+            };
+        };
+        responses: {
+            /** @description Its log, cancelled */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskLog"];
+                };
+            };
+            /** @description Its executor has been told to drop it, and has not confirmed it yet */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskLog"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     start_task: {
         parameters: {
             query?: never;
@@ -6106,6 +6689,42 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    unskip_fire: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UnskipInput"];
+            };
+        };
+        responses: {
+            /** @description It comes, if the task fires then */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Unskipped"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
             429: components["responses"]["TooMany"];
             503: components["responses"]["Unavailable"];
         };

@@ -2,6 +2,7 @@
 import { Empty, Flex, Typography } from "antd";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
+import { OUTCOMES } from "../../lib/definition";
 import { layout } from "../../lib/graph";
 import { useLink } from "../../lib/tenant";
 import { LogStatus, TaskState } from "../../parts/Tags";
@@ -18,13 +19,18 @@ export interface GraphTask {
 export interface GraphLink {
   from: string;
   to: string;
-  on: "success" | "failure" | "always";
+  /** The parent's outcome that starts the child. */
+  on: string;
 }
 
 const WIDTH = 220;
 const HEIGHT = 76;
 const GAP_X = 96;
 const GAP_Y = 20;
+
+function isOutcome(word: string): word is (typeof OUTCOMES)[number] {
+  return OUTCOMES.some((outcome) => outcome === word);
+}
 
 function Box({ task, isSelf, x, y }: { task: GraphTask; isSelf: boolean; x: number; y: number }) {
   const { t } = useTranslation("task");
@@ -56,6 +62,7 @@ export function Graph({ self, tasks, links, complete }: { self: string; tasks: G
   const all = [...places.values()];
   const width = Math.max(...all.map(({ x }) => x)) + WIDTH;
   const height = Math.max(...all.map(({ y }) => y)) + HEIGHT;
+  const onOf = (on: string) => (isOutcome(on) ? t(`graph.on.${on}`) : on);
   const nameOf = (id: string) => tasks.find((task) => task.id === id)?.name ?? t("graph.hidden", { id });
   return (
     <Flex vertical gap="small">
@@ -72,7 +79,7 @@ export function Graph({ self, tasks, links, complete }: { self: string; tasks: G
                 <g key={`${from} ${to}`} className={`graph-link graph-link-${on}`}>
                   <path d={`M${x1},${y1} C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`} />
                   <text x={(x1 + x2) / 2} y={(y1 + y2) / 2 - 6} textAnchor="middle">
-                    {t(`graph.on.${on}`)}
+                    {onOf(on)}
                   </text>
                 </g>
               );
@@ -86,7 +93,7 @@ export function Graph({ self, tasks, links, complete }: { self: string; tasks: G
       </section>
       <ul className="graph-list">
         {links.map(({ from, to, on }) => (
-          <li key={`${from} ${to}`}>{t("graph.sentence", { from: nameOf(from), to: nameOf(to), on: t(`graph.on.${on}`) })}</li>
+          <li key={`${from} ${to}`}>{t("graph.sentence", { from: nameOf(from), to: nameOf(to), on: onOf(on) })}</li>
         ))}
       </ul>
       {!complete && <Typography.Text type="secondary">{t("graph.more")}</Typography.Text>}

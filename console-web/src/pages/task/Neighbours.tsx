@@ -1,9 +1,11 @@
 /** The tasks before and after one, as the node knows them. */
-import type { Schema } from "../../api/client";
+import { $api, type Schema } from "../../api/client";
+import { Waiting } from "../../app/Console";
+import { Failure } from "../../parts/Failure";
 import { Graph } from "./Graph";
 
 export function Neighbours({ task }: { task: Schema<"Task"> }) {
-  const tasks = [...task.parents.map((parent) => ({ id: parent.task })), { id: task.id, name: task.name, app_name: task.app, state: task.state }];
-  const links = task.parents.map((parent) => ({ from: parent.task, to: task.id, on: parent.on ?? "success" }));
-  return <Graph self={task.id} tasks={tasks} links={links} complete />;
+  const { data, error, refetch } = $api.useQuery("get", "/tasks/{id}/graph", { params: { path: { id: task.id } } });
+  if (data === undefined) return error === null ? <Waiting /> : <Failure error={error} again={() => void refetch()} />;
+  return <Graph self={task.id} tasks={data.tasks} links={data.links} complete={data.complete} />;
 }

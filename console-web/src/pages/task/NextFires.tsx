@@ -58,6 +58,42 @@ function CancelWritten({ log }: { log: Schema<"TaskLog"> }) {
   );
 }
 
+/** Skips a fire whose run is not written yet. */
+function SkipAhead({ task, at }: { task: string; at: number }) {
+  const { t } = useTranslation("task");
+  const { run } = useAction();
+  const skip = () => client.POST("/tasks/{id}/skip", { params: { path: { id: task } }, body: { fire_time: at } });
+  return (
+    <Confirm
+      label={t("fires.cancel")}
+      question={t("fires.cancel_question", { at: instant(at, viewerZone()) })}
+      consequence={t("fires.skip_consequence")}
+      danger={false}
+      button={{ size: "small" }}
+      onConfirm={() => run(skip, { done: t("fires.cancelled") })}
+    />
+  );
+}
+
+/** Takes back that a fire is skipped. */
+function TakeBack({ task, at }: { task: string; at: number }) {
+  const { t } = useTranslation("task");
+  const { run, busy } = useAction();
+  const unskip = () => client.POST("/tasks/{id}/unskip", { params: { path: { id: task } }, body: { fire_time: at } });
+  return (
+    <Button size="small" loading={busy} onClick={() => void run(unskip, { done: t("fires.unskipped") })}>
+      {t("fires.unskip")}
+    </Button>
+  );
+}
+
+/** What can be done about one line of the list, by whoever may. */
+function FireAction({ task, item, log }: { task: Schema<"Task">; item: Preview; log: Schema<"TaskLog"> | undefined }) {
+  if (item.kind === "skipped") return item.reason === "cancelled_by_hand" ? <TakeBack task={task.id} at={item.fire_time} /> : null;
+  if (log !== undefined) return ["init", "queued", "dispatched"].includes(log.status) ? <CancelWritten log={log} /> : null;
+  return task.schedule === "fixed_delay" ? null : <SkipAhead task={task.id} at={item.fire_time} />;
+}
+
 /** Runs of the task that are written and not due yet, by fire time. */
 function useWritten(task: string): Map<number, Schema<"TaskLog">> {
   const from = Math.floor(useNow(STEP_MS) / STEP_MS) * STEP_MS;
@@ -93,7 +129,6 @@ export function NextFires({ task }: { task: Schema<"Task"> }) {
           const log = written.get(item.fire_time);
           const before = items[index - 1];
           const changesOffset = before !== undefined && offset(before.fire_time, task.time_zone) !== offset(item.fire_time, task.time_zone);
-          const mayCancel = log !== undefined && ["init", "queued", "dispatched"].includes(log.status) && may("task_logs.cancel", { tenant: task.tenant });
           return (
             <li key={`${item.kind} ${item.fire_time}`} className={item.kind === "skipped" ? "fire fire-skipped" : "fire"}>
               <div>
@@ -108,7 +143,7 @@ export function NextFires({ task }: { task: Schema<"Task"> }) {
                 </Flex>
                 <Note item={item} changesOffset={changesOffset} zone={task.time_zone} />
               </div>
-              {mayCancel && <CancelWritten log={log} />}
+              {may("task_logs.cancel", { tenant: task.tenant }) && <FireAction task={task} item={item} log={log} />}
             </li>
           );
         })}
