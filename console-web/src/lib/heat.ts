@@ -45,3 +45,23 @@ export function shade(fires: number, most: number): number {
   if (most === 1) return SHADES - 1;
   return 1 + Math.round((Math.log(fires) / Math.log(most)) * (SHADES - 2));
 }
+
+/** A minute with many fires, and the tasks that have most of them. */
+export interface Peak {
+  /** Epoch ms. */
+  minute: number;
+  fires: number;
+  tasks: { task: string; name: string; tenant: string; fires: number }[];
+}
+
+/** Fires per minute of the coming day. */
+export interface Forecast {
+  /** Start of the first minute, epoch ms. */
+  from: number;
+  /** Fires in each minute. */
+  minutes: number[];
+  /** Tasks that could not be counted. */
+  left_out: number;
+  /** The minutes with the most fires, the highest first. */
+  peaks: Peak[];
+}
