@@ -75,6 +75,7 @@ function Timeline({ coming, showTenant }: { coming: Coming; showTenant: boolean 
       </ul>
       <Axis />
       <Reading picked={picked} />
+      <Legend />
       <Flex gap="small" align="center" wrap>
         {lanes.length < coming.lanes.length && (
           <Button size="small" onClick={() => setIsAll(true)}>
@@ -117,6 +118,22 @@ function Axis() {
       </span>
       <span className="lane-end" />
     </div>
+  );
+}
+
+const LIKELY = ["init", "queued", "dispatched"] as const;
+
+/** What the colours of marks mean. */
+function Legend() {
+  const { t } = useTranslation();
+  return (
+    <span className="mark-legend" aria-hidden="true">
+      {LIKELY.map((status) => (
+        <span key={status}>
+          <i className={`mark-key mark-key-${status}`} /> {t(`log_status.${status}`)}
+        </span>
+      ))}
+    </span>
   );
 }
 

@@ -5,6 +5,7 @@ import { Link } from "react-router";
 import { millis } from "../../lib/figures";
 import type { Tone } from "../../lib/states";
 import { useLink } from "../../lib/tenant";
+import { LATE_MS } from "../../lib/verdict";
 import type { Row } from "./useFacts";
 
 interface FigureProperties {
@@ -42,7 +43,7 @@ export function FigureRow({ row }: { row: Row }) {
   const { t } = useTranslation("overview");
   const link = useLink();
   const recent = t("figures.recent", { count: row.minutes });
-  const times = `${shown(row.p50, millis)} / ${shown(row.p99, millis)}`;
+  const half = row.p50 == null ? recent : `p50 ${millis(row.p50)}, ${recent}`;
   return (
     <dl className="figures" aria-label={t("figures.label")}>
       <Figure name={t("figures.per_second")} value={shown(row.perSecond, perSecond)} note={recent} />
@@ -52,7 +53,7 @@ export function FigureRow({ row }: { row: Row }) {
         note={t("figures.fires_hour", { count: row.firesHour ?? 0 })}
         tone={row.success != null && row.success < 1 ? "odd" : undefined}
       />
-      <Figure name={t("figures.lateness")} value={times} note={recent} tone={row.p99 != null && row.p99 > 1_000 ? "odd" : undefined} />
+      <Figure name={t("figures.lateness")} value={shown(row.p99, millis)} note={half} tone={row.p99 != null && row.p99 > LATE_MS ? "odd" : undefined} />
       <Figure
         name={t("figures.failed")}
         value={row.failed ? <Link to={link("/logs", { status: "failed" })}>{row.failed}</Link> : shown(row.failed, String)}
