@@ -64,6 +64,7 @@ export default {
   range: "How far back",
   ranges: { "1h": "1 h", "6h": "6 h", "24h": "24 h", "7d": "7 d", "30d": "30 d", "90d": "90 d" },
   charts: {
+    time: "Time",
     title: "On time?",
     fires: "Fires per {{step}}, by how they ended",
     lateness: "Lateness: from due time to start",

@@ -67,6 +67,7 @@ const zh: Like<typeof en> = {
   range: "时间范围",
   ranges: { "1h": "1 小时", "6h": "6 小时", "24h": "24 小时", "7d": "7 天", "30d": "30 天", "90d": "90 天" },
   charts: {
+    time: "时间",
     title: "是否准时",
     fires: "每{{step}}触发数（按结果）",
     lateness: "延迟：从应执行时间到启动",

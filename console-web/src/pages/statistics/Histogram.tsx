@@ -36,7 +36,7 @@ export function Histogram({ label, buckets, bounds }: Properties) {
           <tr key={above}>
             <th scope="row">{upTo === undefined ? t("above", { span: span(above) }) : t("up_to", { span: span(upTo) })}</th>
             <td aria-hidden="true">
-              <div className="histogram-bar" style={{ width: `${(count / most) * 100}%` }} />
+              {count > 0 && <div className="histogram-bar" style={{ width: `max(1px, ${(count / most) * 100}%)` }} />}
             </td>
             <td className="number">{count.toLocaleString("en-US")}</td>
             <td className="number">{percent(share)}</td>
