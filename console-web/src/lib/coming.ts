@@ -4,6 +4,9 @@ import type { Schema } from "../api/client";
 /** Logs are written this far ahead, ms. */
 export const AHEAD_MS = 180_000;
 
+/** What was due so long ago is still shown, ms: it has just fired, or is overdue. */
+export const BEHIND_MS = 10_000;
+
 /** One fire to come. */
 export interface ComingFire {
   log: string;

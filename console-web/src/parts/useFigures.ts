@@ -2,6 +2,7 @@
 import { useMemo } from "react";
 import { $api, type Schema } from "../api/client";
 import { fill, RANGES, sumPoints, windowOf, type Filled, type Range, type Step, type Totals } from "../lib/figures";
+import { useSession } from "../api/session";
 import { clusterNow, useNow } from "../lib/now";
 import { fromWallClock, instant, viewerZone } from "../lib/time";
 
@@ -20,7 +21,8 @@ export interface Figures {
   filled: Filled;
   totals: Totals;
   error: unknown;
-  isPending: boolean;
+  /** Asked for a tenant of which this viewer sees some apps only: there are no figures of a part. */
+  isPartial: boolean;
   again: () => void;
 }
 
@@ -31,15 +33,18 @@ function midnight(zone: string): number {
 }
 
 export function useFigures({ tenant, task, range, step = RANGES[range].step }: Subject): Figures {
+  const { mayWhole } = useSession();
+  const isPartial = task === undefined && tenant !== undefined && !mayWhole("statistics.read", tenant);
   const now = useNow(60_000);
   const { from, until } = windowOf(range, step, now, midnight(viewerZone()));
   // A task has its tenant; naming both would fail for a link from elsewhere.
   const of = task === undefined ? { tenant } : { task };
-  const { data, error, isPending, refetch } = $api.useQuery(
+  const { data, error, refetch } = $api.useQuery(
     "get",
     "/statistics",
     { params: { query: { ...of, from, until, step } } },
     {
+      enabled: !isPartial,
       // The window moves on, now and then; what it showed stays until the new answer is there.
       placeholderData: (last, query) => {
         const asked = query?.queryKey[2].params.query;
@@ -49,5 +54,5 @@ export function useFigures({ tenant, task, range, step = RANGES[range].step }: S
   );
   const filled = useMemo(() => (data === undefined ? NOTHING : fill(data, range)), [data, range]);
   const totals = useMemo(() => sumPoints(filled.points), [filled]);
-  return { answer: data, filled, totals, error, isPending, again: () => void refetch() };
+  return { answer: data, filled, totals, error, isPartial, again: () => void refetch() };
 }

@@ -28,6 +28,8 @@ export default {
   bucket: "Time",
   no_times: "No run has started in this time.",
   window: "{{from}} to {{until}}",
+  choose_task: "Choose a task",
+  choose_task_help: "Figures are of whole tenants, and you may see some apps of {{tenant}}. Those of single tasks are yours to see.",
   none: "No figures for this time",
   none_help:
     "Nothing fired in it, or it is not counted yet: a minute is counted half a minute after its end. Figures of a task by the minute are kept for 7 days unless set otherwise; look at a longer time in steps of 1 h or 1 d.",

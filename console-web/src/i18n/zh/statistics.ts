@@ -31,6 +31,8 @@ const zh: Like<typeof en> = {
   bucket: "时间",
   no_times: "此时间段内没有运行启动。",
   window: "{{from}} 至 {{until}}",
+  choose_task: "请选择任务",
+  choose_task_help: "汇总数据针对整个租户，而您只能查看 {{tenant}} 的部分应用；单个任务的统计可以查看。",
   none: "此时间段没有统计数据",
   none_help:
     "可能没有触发，或尚未统计：每分钟的数据在该分钟结束约半分钟后生成。单个任务的分钟级数据默认只保留 7 天；更长的时间请使用 1 小时或 1 天的粒度。",

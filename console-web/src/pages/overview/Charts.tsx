@@ -28,7 +28,8 @@ export function Charts({ tenant }: { tenant: string | undefined }) {
         />
       }
     >
-      <Failure error={error} again={again} />
+      {/* That the last hour could not be read is said on top. */}
+      {range !== "1h" && <Failure error={error} again={again} />}
       {answer !== undefined && totals.fires === 0 && <NoFires />}
       {totals.fires > 0 && (
         <div className="chart-pair">

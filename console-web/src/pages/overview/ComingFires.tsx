@@ -2,7 +2,7 @@
 import { Button, Flex, Typography } from "antd";
 import { useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { AHEAD_MS, stillToCome, type Coming, type ComingFire } from "../../lib/coming";
+import { AHEAD_MS, BEHIND_MS, stillToCome, type Coming, type ComingFire } from "../../lib/coming";
 import { clusterNow, useNow } from "../../lib/now";
 import { Failure } from "../../parts/Failure";
 import { Moment } from "../../parts/Moment";
@@ -94,13 +94,14 @@ const SECONDS_HIGH = 40;
 function Seconds({ coming, anchor }: { coming: Coming; anchor: number }) {
   const most = coming.seconds.reduce((high, { fires }) => Math.max(high, fires), 1);
   return (
-    <svg className="lane-bar lane-seconds" viewBox={`0 0 ${AHEAD_MS} ${SECONDS_HIGH}`} preserveAspectRatio="none" aria-hidden="true">
+    <svg className="lane-bar lane-seconds" viewBox={`${-BEHIND_MS} 0 ${AHEAD_MS + BEHIND_MS} ${SECONDS_HIGH}`} preserveAspectRatio="none" aria-hidden="true">
       <g className="flow">
         {coming.seconds.map(({ second, fires }) => {
           const height = (fires / most) * SECONDS_HIGH;
           return <rect key={second} x={second - anchor + 100} y={SECONDS_HIGH - height} width={800} height={height} className="second" />;
         })}
       </g>
+      <line x1={0} x2={0} y1={0} y2={SECONDS_HIGH} vectorEffect="non-scaling-stroke" className="now-line" />
     </svg>
   );
 }

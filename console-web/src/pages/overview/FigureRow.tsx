@@ -50,7 +50,7 @@ export function FigureRow({ row }: { row: Row }) {
       <Figure
         name={t("figures.success")}
         value={shown(row.success, percent)}
-        note={t("figures.fires_hour", { count: row.firesHour ?? 0 })}
+        note={row.firesHour === undefined ? t("figures.hour") : t("figures.fires_hour", { count: row.firesHour })}
         tone={row.success != null && row.success < 1 ? "odd" : undefined}
       />
       <Figure name={t("figures.lateness")} value={shown(row.p99, millis)} note={half} tone={row.p99 != null && row.p99 > LATE_MS ? "odd" : undefined} />

@@ -3,7 +3,7 @@ import { Typography } from "antd";
 import { useMemo, useRef, type KeyboardEvent, type PointerEvent } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import { AHEAD_MS, marksOf, nearest, type ComingFire, type Lane } from "../../lib/coming";
+import { AHEAD_MS, BEHIND_MS, marksOf, nearest, type ComingFire, type Lane } from "../../lib/coming";
 import { clusterNow } from "../../lib/now";
 import { toneOfLog } from "../../lib/states";
 import { useLink } from "../../lib/tenant";
@@ -29,7 +29,7 @@ export function LaneRow({ lane, anchor, showTenant, onPick }: Properties) {
   };
   const onMove = (event: PointerEvent<SVGSVGElement>) => {
     const { left, width } = event.currentTarget.getBoundingClientRect();
-    pick(nearest(lane.next, clusterNow() + ((event.clientX - left) / width) * AHEAD_MS));
+    pick(nearest(lane.next, clusterNow() - BEHIND_MS + ((event.clientX - left) / width) * (AHEAD_MS + BEHIND_MS)));
   };
   const onKey = (event: KeyboardEvent) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -42,7 +42,6 @@ export function LaneRow({ lane, anchor, showTenant, onPick }: Properties) {
       <Link
         to={link(`/tasks/${lane.task}`)}
         className="lane"
-        aria-label={t("coming.lane", { name: lane.name, count: lane.fires })}
         onFocus={() => pick(nearest(lane.next, clusterNow()))}
         onBlur={() => onPick(undefined)}
         onKeyDown={onKey}
@@ -52,13 +51,14 @@ export function LaneRow({ lane, anchor, showTenant, onPick }: Properties) {
         </span>
         <svg
           className="lane-bar"
-          viewBox={`0 0 ${AHEAD_MS} ${HIGH}`}
+          viewBox={`${-BEHIND_MS} 0 ${AHEAD_MS + BEHIND_MS} ${HIGH}`}
           preserveAspectRatio="none"
           aria-hidden="true"
           onPointerMove={onMove}
           onPointerLeave={() => onPick(undefined)}
         >
           <Marks lane={lane} anchor={anchor} />
+          <line x1={0} x2={0} y1={0} y2={HIGH} vectorEffect="non-scaling-stroke" className="now-line" />
         </svg>
         <span className="lane-end number">{t("coming.fires", { count: lane.fires })}</span>
       </Link>

@@ -1,9 +1,10 @@
 /** Is everything firing on time, what failed and why, what comes next. */
-import { Flex } from "antd";
+import { Alert } from "antd";
 import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
 import { useSession } from "../../api/session";
 import { instant, viewerZone } from "../../lib/time";
-import { useTenant } from "../../lib/tenant";
+import { useLink, useTenant } from "../../lib/tenant";
 import { Failure } from "../../parts/Failure";
 import { Page } from "../../parts/Page";
 import { Charts } from "./Charts";
@@ -20,6 +21,7 @@ export default function Overview() {
   const common = useTranslation().t;
   const { tenant } = useTenant();
   const { may } = useSession();
+  const link = useLink();
   const { hour, row, facts, engine, error } = useFacts(tenant);
   const counted = hour.answer?.counted_until;
   const subtitle = counted === undefined ? undefined : counted === 0 ? t("not_counted") : t("as_of", { at: instant(counted, viewerZone(), "minute") });
@@ -28,14 +30,21 @@ export default function Overview() {
     <Page title={common("pages.overview")} subtitle={subtitle}>
       <Verdict facts={facts} />
       <Failure error={error} again={hour.again} />
+      {hour.isPartial && (
+        <Alert
+          type="info"
+          showIcon
+          title={t("partial")}
+          description={t("partial_help", { tenant })}
+          action={<Link to={link("/statistics")}>{t("to_statistics")}</Link>}
+        />
+      )}
       <FigureRow row={row} />
       {seesLogs && <Failures tenant={tenant} />}
       {seesLogs && <ComingFires tenant={tenant} />}
-      <Charts tenant={tenant} />
+      {!hour.isPartial && <Charts tenant={tenant} />}
       <ForecastMap />
-      <Flex vertical gap="middle">
-        <Engine engine={engine} />
-      </Flex>
+      <Engine engine={engine} />
     </Page>
   );
 }

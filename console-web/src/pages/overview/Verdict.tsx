@@ -72,6 +72,7 @@ export function Verdict({ facts }: { facts: Facts }) {
       type={TYPES[toneOf(first)]}
       showIcon
       role="status"
+      className="verdict"
       data-verdict={first.says}
       title={<strong>{words(first)}</strong>}
       description={

@@ -1,7 +1,7 @@
 /** What fires in the coming three minutes. */
 import { useMemo } from "react";
 import { $api } from "../../api/client";
-import { AHEAD_MS, comingOf, type Coming } from "../../lib/coming";
+import { AHEAD_MS, BEHIND_MS, comingOf, type Coming } from "../../lib/coming";
 import { useNow } from "../../lib/now";
 import { useTaskNames } from "./useTaskNames";
 
@@ -13,7 +13,7 @@ export function useComing(tenant: string | undefined): { coming: Coming | undefi
   const now = useNow(SLOT_MS);
   const nameOf = useTaskNames(tenant);
   const from = Math.floor(now / SLOT_MS) * SLOT_MS;
-  const query = { tenant, from, until: from + SLOT_MS + AHEAD_MS, order: "oldest" as const, limit: MOST };
+  const query = { tenant, from: from - BEHIND_MS, until: from + AHEAD_MS, order: "oldest" as const, limit: MOST };
   const { data, error, refetch } = $api.useQuery("get", "/task-logs", { params: { query } }, { placeholderData: (last) => last });
   const coming = useMemo(() => (data === undefined ? undefined : comingOf(data.items, from, data.next == null, nameOf)), [data, from, nameOf]);
   return { coming, error, again: () => void refetch() };
