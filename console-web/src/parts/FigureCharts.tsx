@@ -26,7 +26,7 @@ export function OutcomeChart({ filled, step, together }: Properties) {
       kind: name === "succeeded" ? "area" : "line",
     }));
   }, [filled, t]);
-  return <Chart label={t("charts.fires", { step: t(`charts.steps.${step}`) })} instants={filled.instants} series={series} write={count} together={together} />;
+  return <Chart label={t("charts.fires", { step: t(`charts.steps.${step}`) })} instants={filled.instants} series={series} write={count} whole together={together} />;
 }
 
 /** p50, p90 and p99 of lateness or duration. */

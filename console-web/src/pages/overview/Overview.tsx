@@ -35,7 +35,7 @@ export default function Overview() {
           type="info"
           showIcon
           title={t("partial")}
-          description={t("partial_help", { tenant })}
+          description={t("partial_help", { tenant: tenant ?? "" })}
           action={<Link to={link("/statistics")}>{t("to_statistics")}</Link>}
         />
       )}

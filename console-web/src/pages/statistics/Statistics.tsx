@@ -60,7 +60,7 @@ export default function Statistics() {
         <RangeChoice range={range} step={step} />
       </Flex>
       <Failure error={figures.error} again={figures.again} />
-      {figures.isPartial && <Alert type="info" showIcon title={t("choose_task")} description={t("choose_task_help", { tenant })} />}
+      {figures.isPartial && <Alert type="info" showIcon title={t("choose_task")} description={t("choose_task_help", { tenant: tenant ?? "" })} />}
       {answer !== undefined && figures.error === null && <Shown figures={figures} step={step} />}
     </Page>
   );
