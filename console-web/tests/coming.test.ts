@@ -16,6 +16,10 @@ describe("what comes", () => {
       ["task b", 2, ["3", "1"]],
     ]);
   });
+  it("keeps what is overdue, and forgets what has ended", () => {
+    const late = comingOf([log("1", "a", 500), log("2", "a", 600, { status: "succeeded" }), log("3", "a", 2_000), log("4", "c", 700, { status: "cancelled" })], 1_000, true, (task) => task);
+    expect(late.lanes.map(({ task, fires, next }) => [task, fires, next.map(({ log: id }) => id)])).toEqual([["a", 1, ["1", "3"]]]);
+  });
   it("counts each second, without shards", () => {
     expect(coming.seconds).toEqual([{ second: 1_000, fires: 1 }, { second: 5_000, fires: 2 }]);
   });

@@ -1,5 +1,6 @@
 /** The coming three minutes: which task fires when, as the logs that are written already say. */
 import type { Schema } from "../api/client";
+import { hasEnded } from "./states";
 
 /** Logs are written this far ahead, ms. */
 export const AHEAD_MS = 180_000;
@@ -21,7 +22,7 @@ export interface Lane {
   task: string;
   name: string;
   tenant: string;
-  /** How many there are; `next` may hold fewer. */
+  /** How many are still to come; `next` may hold fewer of them, and what is overdue. */
   fires: number;
   /** By due time. */
   next: ComingFire[];
@@ -42,15 +43,15 @@ export interface Coming {
 
 type Log = Pick<Schema<"TaskLog">, "id" | "task" | "tenant" | "status" | "fire_time" | "due_time" | "node" | "parent">;
 
-/** Makes lanes of logs. `nameOf` knows the names of tasks; shards are part of their run, and no fires. */
+/** Makes lanes of logs that have not ended. `nameOf` knows the names of tasks; shards are part of their run, and no fires. */
 export function comingOf(logs: readonly Log[], at: number, isComplete: boolean, nameOf: (task: string) => string): Coming {
   const lanes = new Map<string, Lane>();
   const seconds = new Map<number, number>();
   for (const { id, task, tenant, status, fire_time, due_time, node, parent } of logs) {
-    if (parent != null) continue;
+    if (parent != null || hasEnded(status)) continue;
     const lane = lanes.get(task) ?? { task, name: nameOf(task), tenant, fires: 0, next: [] };
     lanes.set(task, lane);
-    lane.fires += 1;
+    if (due_time >= at) lane.fires += 1;
     lane.next.push({ log: id, fire_time, due_time, status, node });
     const second = Math.floor(due_time / 1_000) * 1_000;
     seconds.set(second, (seconds.get(second) ?? 0) + 1);

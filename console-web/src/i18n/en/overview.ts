@@ -62,6 +62,7 @@ export default {
     none_lost: "of {{count}}",
     capacity: "of {{count}} slots",
     not_taking: "{{count}} take no runs",
+    none_takes: "nothing can run",
     all_take: "all take runs",
   },
   range: "How far back",

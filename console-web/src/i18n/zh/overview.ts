@@ -65,6 +65,7 @@ const zh: Like<typeof en> = {
     none_lost: "共 {{count}} 个",
     capacity: "共 {{count}} 个并发位",
     not_taking: "{{count}} 个不接收运行",
+    none_takes: "无法执行运行",
     all_take: "均可接收运行",
   },
   range: "时间范围",

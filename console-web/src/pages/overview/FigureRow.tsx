@@ -82,7 +82,7 @@ function EngineFigures({ row: { engine } }: { row: Row }) {
           <Figure
             name={t("figures.executors")}
             value={<Link to={link("/executors")}>{`${executors.length}${plus}`}</Link>}
-            note={idle > 0 ? t("figures.not_taking", { count: idle }) : t("figures.all_take")}
+            note={executors.length === 0 ? t("figures.none_takes") : idle > 0 ? t("figures.not_taking", { count: idle }) : t("figures.all_take")}
             tone={executors.length === 0 ? "bad" : undefined}
           />
         </>
