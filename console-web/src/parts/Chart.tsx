@@ -2,6 +2,7 @@
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { useTranslation } from "react-i18next";
 import { useAppearance } from "../app/theme";
 import { instant, viewerZone } from "../lib/time";
 
@@ -37,12 +38,33 @@ const COLOURS = {
   dark: ["#8fa8ff", "#5cc97b", "#ff7875", "#e5a445", "#c3a3f0", "#5cc8dc", "#a3abba"],
 };
 
+const DAY_MS = 86_400_000;
+
+/** Ticks of the time axis in the viewer's zone: the time, with the day below where it changes; days alone where they lie that far apart. */
+function ticks(_: uPlot, instants: number[], __: number, ___: number, apart: number): string[] {
+  let last = "";
+  return instants.map((at) => {
+    const shown = instant(at, viewerZone(), "minute");
+    const [day, time] = [shown.slice(5, 10), shown.slice(11)];
+    if (apart >= DAY_MS) return day;
+    const text = day === last ? time : `${time}\n${day}`;
+    last = day;
+    return text;
+  });
+}
+
+/** A value between two holes is no line: it needs a point to be seen. */
+function alone(plot: uPlot, index: number): number[] {
+  const values = plot.data[index] ?? [];
+  return [...values.keys()].filter((at) => values[at] != null && values[at - 1] == null && values[at + 1] == null);
+}
+
 /** Steps between the marks of an axis of counts. */
 const WHOLE = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
 const bars = uPlot.paths.bars?.({ size: [0.8, 40] });
 
-function options({ series, write, height = 200, together, max, whole = false, isDark }: Properties & { isDark: boolean }, width: number): uPlot.Options {
+function options({ series, write, height = 200, together, max, whole = false, isDark, time }: Properties & { isDark: boolean; time: string }, width: number): uPlot.Options {
   const colours = isDark ? COLOURS.dark : COLOURS.light;
   const ink = isDark ? "#a3abba" : "#5c6474";
   const line = isDark ? "#2b313c" : "#e6e9ef";
@@ -55,16 +77,16 @@ function options({ series, write, height = 200, together, max, whole = false, is
     cursor: { y: false, ...(together === undefined ? {} : { sync: { key: together } }) },
     legend: { live: true },
     scales: { x: { time: true }, y: { range: (_, low, high) => [Math.min(0, low), max ?? (high <= 0 ? 1 : high * 1.08)] } },
-    axes: [axis, { ...axis, size: 64, ...(whole ? { incrs: WHOLE } : {}), values: (_, splits) => splits.map((value) => write(value)) }],
+    axes: [{ ...axis, values: ticks }, { ...axis, size: 64, ...(whole ? { incrs: WHOLE } : {}), values: (_, splits) => splits.map((value) => write(value)) }],
     series: [
-      { label: "", value: (_, at: number | null) => (at === null ? "–" : instant(at, viewerZone(), "minute")) },
+      { label: time, value: (_, at: number | null) => (at === null ? "–" : instant(at, viewerZone(), "minute")) },
       ...series.map(({ label, colour, kind = "line" }): uPlot.Series => {
         const stroke = colours[colour % colours.length];
         return {
           label,
           stroke,
           width: kind === "bars" ? 0 : 1.5,
-          points: { show: false },
+          points: { show: false, ...(kind === "bars" ? {} : { filter: alone }) },
           spanGaps: false,
           value: (_, value: number | null) => (value === null ? "–" : write(value)),
           ...(kind === "bars" ? { fill: stroke, ...(bars === undefined ? {} : { paths: bars }) } : {}),
@@ -77,11 +99,13 @@ function options({ series, write, height = 200, together, max, whole = false, is
 
 export function Chart(properties: Properties) {
   const { isDark } = useAppearance();
+  const { t } = useTranslation("overview");
+  const time = t("charts.time");
   const holder = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const { instants, series, label, write } = properties;
   // A chart is made anew for other lines, and only fed for other figures.
-  const shape = JSON.stringify([series.map(({ label: name, colour, kind }) => [name, colour, kind]), properties.height, properties.max, isDark]);
+  const shape = JSON.stringify([series.map(({ label: name, colour, kind }) => [name, colour, kind]), properties.height, properties.max, isDark, time]);
   const latest = useRef(properties);
   useEffect(() => {
     latest.current = properties;
@@ -90,7 +114,7 @@ export function Chart(properties: Properties) {
     const element = holder.current;
     if (element === null) return;
     const data = () => [latest.current.instants, ...latest.current.series.map((each) => each.values)] as uPlot.AlignedData;
-    const made = new uPlot(options({ ...latest.current, isDark }, Math.max(200, element.clientWidth)), data(), element);
+    const made = new uPlot(options({ ...latest.current, isDark, time }, Math.max(200, element.clientWidth)), data(), element);
     plot.current = made;
     const observer = new ResizeObserver(() => made.setSize({ width: Math.max(200, element.clientWidth), height: latest.current.height ?? 200 }));
     observer.observe(element);
@@ -99,7 +123,7 @@ export function Chart(properties: Properties) {
       made.destroy();
       plot.current = null;
     };
-  }, [shape, isDark]);
+  }, [shape, isDark, time]);
   useEffect(() => {
     plot.current?.setData([instants, ...series.map((each) => each.values)] as uPlot.AlignedData);
   }, [instants, series]);

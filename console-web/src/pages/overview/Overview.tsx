@@ -1,7 +1,50 @@
+/** Is everything firing on time, what failed and why, what comes next. */
+import { Alert } from "antd";
 import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { useSession } from "../../api/session";
+import { instant, viewerZone } from "../../lib/time";
+import { useLink, useTenant } from "../../lib/tenant";
+import { Failure } from "../../parts/Failure";
 import { Page } from "../../parts/Page";
+import { Charts } from "./Charts";
+import { ComingFires } from "./ComingFires";
+import { Engine } from "./Engine";
+import { Failures } from "./Failures";
+import { FigureRow } from "./FigureRow";
+import { ForecastMap } from "./ForecastMap";
+import { useFacts } from "./useFacts";
+import { Verdict } from "./Verdict";
 
 export default function Overview() {
-  const { t } = useTranslation();
-  return <Page title={t("pages.overview")}>{null}</Page>;
+  const { t } = useTranslation("overview");
+  const common = useTranslation().t;
+  const { tenant } = useTenant();
+  const { may } = useSession();
+  const link = useLink();
+  const { hour, row, facts, engine, error } = useFacts(tenant);
+  const counted = hour.answer?.counted_until;
+  const subtitle = counted === undefined ? undefined : counted === 0 ? t("not_counted") : t("as_of", { at: instant(counted, viewerZone(), "minute") });
+  const seesLogs = may("task_logs.read", { tenant });
+  return (
+    <Page title={common("pages.overview")} subtitle={subtitle}>
+      <Verdict facts={facts} />
+      <Failure error={error} again={hour.again} />
+      {hour.isPartial && (
+        <Alert
+          type="info"
+          showIcon
+          title={t("partial")}
+          description={t("partial_help", { tenant: tenant ?? "" })}
+          action={<Link to={link("/statistics")}>{t("to_statistics")}</Link>}
+        />
+      )}
+      <FigureRow row={row} />
+      {seesLogs && <Failures tenant={tenant} />}
+      {seesLogs && <ComingFires tenant={tenant} />}
+      {!hour.isPartial && <Charts tenant={tenant} />}
+      <ForecastMap />
+      <Engine engine={engine} />
+    </Page>
+  );
 }

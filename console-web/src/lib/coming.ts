@@ -1,0 +1,119 @@
+/** The coming three minutes: which task fires when, as the logs that are written already say. */
+import type { Schema } from "../api/client";
+import { hasEnded } from "./states";
+
+/** Logs are written this far ahead, ms. */
+export const AHEAD_MS = 180_000;
+
+/** What was due so long ago is still shown, ms: it has just fired, or is overdue. */
+export const BEHIND_MS = 10_000;
+
+/** One fire to come. */
+export interface ComingFire {
+  log: string;
+  fire_time: number;
+  due_time: number;
+  status: string;
+  node?: string | null;
+}
+
+/** The fires of one task. */
+export interface Lane {
+  task: string;
+  name: string;
+  tenant: string;
+  /** How many are still to come; `next` may hold fewer of them, and what is overdue. */
+  fires: number;
+  /** By due time. */
+  next: ComingFire[];
+}
+
+/** What comes. */
+export interface Coming {
+  /** As of when, epoch ms. */
+  at: number;
+  lanes: Lane[];
+  /** How many come due in each second that has any, by its start, epoch ms. */
+  seconds: { second: number; fires: number }[];
+  /** Tasks that fire, too, and have no lane here. */
+  moreTasks: number;
+  /** Whether these are all. */
+  isComplete: boolean;
+}
+
+type Log = Pick<Schema<"TaskLog">, "id" | "task" | "tenant" | "status" | "fire_time" | "due_time" | "node" | "parent">;
+
+/** Makes lanes of logs that have not ended. `nameOf` knows the names of tasks; shards are part of their run, and no fires. */
+export function comingOf(logs: readonly Log[], at: number, isComplete: boolean, nameOf: (task: string) => string): Coming {
+  const lanes = new Map<string, Lane>();
+  const seconds = new Map<number, number>();
+  for (const { id, task, tenant, status, fire_time, due_time, node, parent } of logs) {
+    if (parent != null || hasEnded(status)) continue;
+    const lane = lanes.get(task) ?? { task, name: nameOf(task), tenant, fires: 0, next: [] };
+    lanes.set(task, lane);
+    if (due_time >= at) lane.fires += 1;
+    lane.next.push({ log: id, fire_time, due_time, status, node });
+    const second = Math.floor(due_time / 1_000) * 1_000;
+    seconds.set(second, (seconds.get(second) ?? 0) + 1);
+  }
+  for (const lane of lanes.values()) lane.next.sort((a, b) => a.due_time - b.due_time);
+  return {
+    at,
+    lanes: inOrder([...lanes.values()]),
+    seconds: [...seconds].map(([second, fires]) => ({ second, fires })).sort((a, b) => a.second - b.second),
+    moreTasks: 0,
+    isComplete,
+  };
+}
+
+/** Lanes stay where they are while time passes: by tenant and name, not by what comes next. */
+export function inOrder(lanes: Lane[]): Lane[] {
+  return lanes.sort((a, b) => a.tenant.localeCompare(b.tenant) || a.name.localeCompare(b.name) || a.task.localeCompare(b.task));
+}
+
+/** From so many fires on, a lane shows seconds instead of fires. */
+export const DENSE = 60;
+
+/** What a lane shows at one place. */
+export interface Mark {
+  at: number;
+  /** Of the first fire there. */
+  status: string;
+  fires: number;
+}
+
+/** The marks of a lane: its fires, or, of many, the seconds that have any. */
+export function marksOf(lane: Pick<Lane, "next">): Mark[] {
+  if (lane.next.length <= DENSE) return lane.next.map(({ due_time: at, status }) => ({ at, status, fires: 1 }));
+  const cells = new Map<number, Mark>();
+  for (const { due_time, status } of lane.next) {
+    const second = Math.floor(due_time / 1_000) * 1_000;
+    const cell = cells.get(second);
+    if (cell === undefined) cells.set(second, { at: second, status, fires: 1 });
+    else cell.fires += 1;
+  }
+  return [...cells.values()];
+}
+
+/** Where in the lane the fire is that comes due closest to an instant; -1 in an empty lane. */
+export function nearest(fires: readonly Pick<ComingFire, "due_time">[], at: number): number {
+  let best = -1;
+  let least = Number.POSITIVE_INFINITY;
+  fires.forEach(({ due_time }, index) => {
+    const distance = Math.abs(due_time - at);
+    if (distance < least) [best, least] = [index, distance];
+  });
+  return best;
+}
+
+/** What is still to come of them, as time passes. */
+export function stillToCome(coming: Coming, now: number): { fires: number; busiest: { second: number; fires: number } | undefined } {
+  let fires = 0;
+  let busiest: { second: number; fires: number } | undefined;
+  for (const each of coming.seconds) {
+    if (each.second + 1_000 <= now) continue;
+    fires += each.fires;
+    if (busiest === undefined || each.fires > busiest.fires) busiest = each;
+  }
+  return { fires, busiest };
+}

@@ -1,0 +1,23 @@
+/** Executors put together by their app. */
+import type { Schema } from "../api/client";
+
+/** How much the executors of an app have to do. */
+export interface AppLoad {
+  key: string;
+  tenant: string;
+  app: string;
+  online: number;
+  running: number;
+  held: number;
+  capacity: number;
+}
+
+/** The apps with the most runs first. */
+export function byApp(executors: readonly Pick<Schema<"Executor">, "app_id" | "tenant" | "app" | "running" | "held" | "capacity">[]): AppLoad[] {
+  const apps = new Map<string, AppLoad>();
+  for (const { app_id: key, tenant, app, running, held, capacity } of executors) {
+    const known = apps.get(key) ?? { key, tenant, app, online: 0, running: 0, held: 0, capacity: 0 };
+    apps.set(key, { ...known, online: known.online + 1, running: known.running + running, held: known.held + held, capacity: known.capacity + capacity });
+  }
+  return [...apps.values()].sort((a, b) => b.running - a.running || a.tenant.localeCompare(b.tenant) || a.app.localeCompare(b.app));
+}

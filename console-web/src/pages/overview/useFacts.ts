@@ -1,0 +1,121 @@
+/** What the overview knows: figures of the last hour, who is online, what waits. */
+import { $api, type Schema } from "../../api/client";
+import { useSession } from "../../api/session";
+import { percentile, successShare, sumPoints } from "../../lib/figures";
+import { useNow } from "../../lib/now";
+import type { Facts } from "../../lib/verdict";
+import { useFigures, type Figures } from "../../parts/useFigures";
+
+/** How many of the last counted minutes count as "now". */
+export const RECENT = 5;
+
+/** Reasons for which a run waits because no executor takes it. */
+const NOT_TAKEN = new Set(["no_executor", "not_accepted", "all_busy"]);
+
+/** So long after its due time a run that waits is overdue, ms: nodes look at it again every 250 ms. */
+const OVERDUE_MS = 5_000;
+
+/** Most rows that are looked at to see what waits. */
+const LOOK = 100;
+
+/** Who is online; `undefined`: not read yet, or not for this viewer. */
+export interface EngineState {
+  nodes?: Schema<"Node">[];
+  executors?: Schema<"Executor">[];
+  /** There are more than were read. */
+  moreExecutors: boolean;
+  errors: unknown[];
+  seesNodes: boolean;
+  seesExecutors: boolean;
+}
+
+/** The figures of the row on top. `null`: there is nothing to tell. */
+export interface Row {
+  minutes: number;
+  perSecond?: number;
+  firesHour?: number;
+  success?: number | null;
+  p50?: number | null;
+  p99?: number | null;
+  failed?: number;
+  engine: EngineState;
+}
+
+function useEngine(tenant: string | undefined): EngineState {
+  const { may } = useSession();
+  const seesNodes = may("nodes.read", { tenant: null });
+  const seesExecutors = may("executors.read", { tenant });
+  const nodes = $api.useQuery("get", "/nodes", {}, { enabled: seesNodes });
+  const executors = $api.useQuery("get", "/executors", { params: { query: { tenant, limit: 500 } } }, { enabled: seesExecutors });
+  return {
+    nodes: nodes.data?.items,
+    executors: executors.data?.items,
+    moreExecutors: executors.data?.next != null,
+    errors: [nodes.error, executors.error].filter((error) => error !== null),
+    seesNodes,
+    seesExecutors,
+  };
+}
+
+/** Runs that wait: how many tasks for an executor, how many runs past their due time. */
+function useWaiting(tenant: string | undefined): Pick<Facts, "waitingTasks" | "overdueRuns"> {
+  const { may } = useSession();
+  const now = useNow(OVERDUE_MS);
+  const enabled = may("task_logs.read", { tenant });
+  const ask = (status: string) => ({ params: { query: { tenant, status, order: "oldest" as const, limit: LOOK } } });
+  const retries = $api.useQuery("get", "/task-logs", ask("retry"), { enabled });
+  const queued = $api.useQuery("get", "/task-logs", ask("queued"), { enabled });
+  const waiting = retries.data?.items.filter((log) => NOT_TAKEN.has(log.reason)).map((log) => log.task);
+  return {
+    waitingTasks: waiting === undefined ? undefined : new Set(waiting).size,
+    overdueRuns: queued.data?.items.filter((log) => log.due_time < now - OVERDUE_MS).length,
+  };
+}
+
+function rowOf({ answer, filled, totals }: Figures, engine: EngineState): Row {
+  if (answer === undefined) return { minutes: RECENT, engine };
+  const recent = sumPoints(filled.points.slice(-RECENT));
+  return {
+    minutes: RECENT,
+    perSecond: recent.fires / (RECENT * 60),
+    firesHour: totals.fires,
+    success: successShare(totals),
+    p50: percentile(recent.lateness, answer.bounds_ms, 0.5),
+    p99: percentile(recent.lateness, answer.bounds_ms, 0.99),
+    failed: totals.failed,
+    engine,
+  };
+}
+
+/** A node that left said so; one that is neither online nor left is lost. */
+function nodesOf(nodes: Schema<"Node">[] | undefined): Facts["nodes"] {
+  if (nodes === undefined) return undefined;
+  return { online: nodes.filter((node) => node.online).length, lost: nodes.filter((node) => !node.online && node.left_at == null).length };
+}
+
+/** The facts for the verdict, and the figures that it goes by. */
+export function useFacts(tenant: string | undefined): { hour: Figures; row: Row; facts: Facts; engine: EngineState; error: unknown } {
+  const now = useNow(60_000);
+  const hour = useFigures({ tenant, range: "1h" });
+  const engine = useEngine(tenant);
+  const waiting = useWaiting(tenant);
+  const row = rowOf(hour, engine);
+  const isKnown = hour.answer !== undefined;
+  const facts: Facts = {
+    now,
+    ...waiting,
+    executorsOnline: engine.executors?.length,
+    nodes: nodesOf(engine.nodes),
+    ...(isKnown
+      ? {
+          countedUntil: hour.answer?.counted_until,
+          fires: hour.totals.fires,
+          failed: hour.totals.failed,
+          discarded: hour.totals.discarded,
+          expired: hour.totals.expired,
+          latenessP99: row.p99,
+        }
+      : {}),
+  };
+  return { hour, row, facts, engine, error: hour.error ?? engine.errors[0] };
+}
