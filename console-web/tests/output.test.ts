@@ -3,11 +3,12 @@ import { append, begin, find, isFull, MAX_CHARS, MAX_ROWS, nothing, partsOf, PIE
 
 const bytes = (text: string) => new TextEncoder().encode(text).length;
 const lines = (held: Held) => {
-  const rows = [...held.blocks.flatMap((block) => block.rows), ...(restOf(held) === undefined ? [] : [restOf(held)])];
+  const rest = restOf(held);
+  const rows = [...held.blocks.flatMap((block) => block.rows), ...(rest === undefined ? [] : [rest])];
   const out: string[] = [];
   for (const row of rows) {
-    if (row?.isMore === true && out.length > 0) out[out.length - 1] += row.text;
-    else out.push(row?.text ?? "");
+    if (row.isMore && out.length > 0) out.push(`${out.pop() ?? ""}${row.text}`);
+    else out.push(row.text);
   }
   return out;
 };
