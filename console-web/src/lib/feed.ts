@@ -1,7 +1,8 @@
 /** Follows the output of one attempt of a run: reads its end, then what comes, and comes back when the connection is lost. */
 import { client, Problem, type Schema } from "../api/client";
 import { append, begin, isFull, nothing, prepend, TAIL_BYTES, type Held } from "./output";
-import { backOff, SILENCE_MS } from "./live";
+import { backOff } from "./live";
+import { clusterNow } from "./now";
 
 type PageOfOutput = Schema<"LogOutput">;
 
@@ -11,7 +12,7 @@ export type FeedState =
   | { is: "following" }
   /** The page is full, and somebody reads further up. */
   | { is: "paused" }
-  /** The next try is at `until`, in this machine's time. */
+  /** The next try is at `until`, cluster time. */
   | { is: "lost"; until: number }
   | { is: "complete" }
   /** The run's log is gone. */
@@ -23,8 +24,8 @@ export type FeedState =
 export interface Output {
   held: Held;
   state: FeedState;
-  /** What the last page said beside its text. */
-  said?: Omit<PageOfOutput, "text">;
+  /** The last page, without its text. */
+  said?: PageOfOutput;
   /** Whether text after the window was dropped: it ends before the output does. */
   isBehind: boolean;
 }
@@ -33,8 +34,11 @@ export interface Output {
 const END = Number.MAX_SAFE_INTEGER;
 const PAGE_BYTES = 262_144;
 
-/** How often a dead connection must have been given up before what the node says counts, by its word at the end. */
-const GOES_ON = new Set(["time_up", "too_much", "node_stops"]);
+/** Nothing new for so long may mean that the connection is dead: what keeps it open is not told to the page, ms. */
+const QUIET_MS = 60_000;
+
+/** Words at the end of a stream that goes on in another. */
+const GOES_ON = new Set(["time_up", "too_much"]);
 
 /** Reads one page. */
 async function pageOf(id: string, attempt: number, offset: number, signal: AbortSignal, bytes = PAGE_BYTES): Promise<PageOfOutput> {
@@ -127,7 +131,7 @@ export class Feed {
     this.halt();
     const pause = backOff(this.failures, Math.random());
     this.failures += 1;
-    this.set({ state: { is: "lost", until: Date.now() + pause } });
+    this.set({ state: { is: "lost", until: clusterNow() + pause } });
     this.timer = window.setTimeout(() => this.resume(), pause);
   }
 
@@ -145,13 +149,12 @@ export class Feed {
     });
   }
 
-  private take({ text, ...said }: PageOfOutput): void {
-    this.set({ said, held: append(this.output.held, text, said.next) });
+  private take(page: PageOfOutput): void {
+    this.set({ said: { ...page, text: "" }, held: append(this.output.held, page.text, page.next) });
   }
 
   private goOn(page: PageOfOutput): void {
-    const { text: _, ...said } = page;
-    this.set({ said });
+    this.set({ said: { ...page, text: "" } });
     if (page.final && !page.more) this.set({ state: { is: "complete" } });
     else this.listen();
   }
@@ -163,7 +166,10 @@ export class Feed {
     const lost = () => this.lost();
     const heard = () => {
       window.clearTimeout(this.silence);
-      this.silence = window.setTimeout(lost, SILENCE_MS);
+      this.silence = window.setTimeout(() => {
+        this.halt();
+        this.resume();
+      }, QUIET_MS);
     };
     heard();
     source.addEventListener("open", () => {
@@ -184,7 +190,8 @@ export class Feed {
       this.halt();
       const { why } = JSON.parse(event.data) as { why: string };
       if (why === "run_gone") this.set({ state: { is: "gone" } });
-      else if (GOES_ON.has(why)) this.lost();
+      else if (GOES_ON.has(why)) this.resume();
+      else if (why === "node_stops") this.lost();
       else this.set({ state: { is: "complete" } });
     });
   }
