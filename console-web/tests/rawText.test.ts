@@ -22,7 +22,7 @@ describe("text of runs", () => {
   it("takes time in proportion, whatever comes", () => {
     const begun = performance.now();
     for (const unit of ["\u001b[", "\u001b]", "\u001b[0;", "\u001b", "\r"]) visible(unit.repeat(300_000));
-    expect(performance.now() - begun).toBeLessThan(2_000);
+    expect(performance.now() - begun).toBeLessThan(5_000);
   });
 
   it("is cut between characters", () => {

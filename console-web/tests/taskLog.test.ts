@@ -16,6 +16,11 @@ describe("the story of a run", () => {
     expect(storyOf(LOG).find((step) => step.kind === "started")?.ms).toBe(4);
   });
 
+  it("ends with the end, also when all happened in one instant", () => {
+    const at = 10_000;
+    expect(kinds({ ...LOG, queued_at: at, dispatched_at: at, started_at: at, finished_at: at })).toEqual(["claimed", "handed 1", "due", "started 1", "ended"]);
+  });
+
   it("names the fire where the run was due later", () => {
     expect(kinds({ ...LOG, fire_time: 4_000 })).toEqual(["fire", "claimed", "handed 1", "due", "started 1", "ended"]);
   });
@@ -37,7 +42,7 @@ describe("spans", () => {
   it("are unknown until they begin", () => {
     expect(lateness({ started_at: null, due_time: 5 })).toBeUndefined();
     expect(duration({ started_at: null, finished_at: 5 })).toBeUndefined();
-    expect(duration({ started_at: 5, finished_at: null }, 9)).toBe(4);
+    expect(duration({ started_at: 5, finished_at: 9 })).toBe(4);
     expect(duration({ started_at: 5, finished_at: null })).toBeUndefined();
     expect(lateness({ started_at: 9, due_time: 5 })).toBe(4);
   });

@@ -30,11 +30,9 @@ export function lateness(log: Pick<Log, "started_at" | "due_time">): number | un
   return log.started_at == null ? undefined : log.started_at - log.due_time;
 }
 
-/** How long the last attempt ran, ms; so far, where it still runs. */
-export function duration(log: Pick<Log, "started_at" | "finished_at">, now?: number): number | undefined {
-  if (log.started_at == null) return undefined;
-  const end = log.finished_at ?? now;
-  return end === undefined ? undefined : Math.max(0, end - log.started_at);
+/** How long the last attempt ran, ms; unknown before it has ended. */
+export function duration(log: Pick<Log, "started_at" | "finished_at">): number | undefined {
+  return log.started_at == null || log.finished_at == null ? undefined : Math.max(0, log.finished_at - log.started_at);
 }
 
 /** Whether a run has shards: it is their parent. */
@@ -95,6 +93,12 @@ function lastAttempt(log: Log): Attempt {
   return { ...log, finished_at: null };
 }
 
+/** Which of two steps of one instant came first: by attempt, and the end of the run last. */
+function numberOf({ kind, attempt }: Step): number {
+  if (kind === "ended") return Number.MAX_SAFE_INTEGER;
+  return kind === "written" || kind === "fire" ? 0 : (attempt ?? 1);
+}
+
 /** The steps in the order in which they happened. */
 export function storyOf(log: Log): Step[] {
   const attempts = log.attempts === undefined || log.attempts.length === 0 ? [lastAttempt(log)] : log.attempts;
@@ -112,5 +116,5 @@ export function storyOf(log: Log): Step[] {
     const { status, reason, message } = log;
     steps.push({ kind: "ended", at: log.finished_at, ms: duration(log), status, reason, message });
   }
-  return steps.sort((a, b) => a.at - b.at || (a.attempt ?? 0) - (b.attempt ?? 0) || RANKS[a.kind] - RANKS[b.kind]);
+  return steps.sort((a, b) => a.at - b.at || numberOf(a) - numberOf(b) || RANKS[a.kind] - RANKS[b.kind]);
 }

@@ -10,7 +10,7 @@ export default {
   lateness_help: "From the due time of the last attempt to its start",
   duration: "Ran for",
   attempts: "Attempts",
-  attempts_of: "{{attempts}}, {{failures}} failed",
+  attempts_of: "{{attempts}} · failed {{failures}}×",
   shards: "Shards",
   shards_done: "{{ended}} of {{total}} shards ended",
   shard_of: "Shard {{index}} of {{total}}",

@@ -13,7 +13,7 @@ const zh: Like<typeof en> = {
   lateness_help: "最近一次尝试从到期到开始的时间",
   duration: "耗时",
   attempts: "尝试次数",
-  attempts_of: "{{attempts}} 次，失败 {{failures}} 次",
+  attempts_of: "{{attempts}} · 失败 {{failures}} 次",
   shards: "分片",
   shards_done: "{{total}} 个分片中 {{ended}} 个已结束",
   shard_of: "分片 {{index}} / {{total}}",

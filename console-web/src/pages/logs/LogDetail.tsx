@@ -90,7 +90,12 @@ function Found({ log }: { log: Log }) {
       <Part title={t("happened")}>
         <Timeline log={log} names={names} zone={zone} />
       </Part>
-      {isParent(log) ? <AllShards parent={log} /> : may("task_logs.output", { tenant: log.tenant }) && <OutputPanel key={log.id} log={log} />}
+      {isParent(log) && (
+        <Part title={t("shards")}>
+          <AllShards parent={log} />
+        </Part>
+      )}
+      {!isParent(log) && may("task_logs.output", { tenant: log.tenant }) && <OutputPanel key={log.id} log={log} />}
       <Texts log={log} taskParams={task.data?.revision === log.revision ? task.data.params : undefined} />
     </Page>
   );

@@ -89,6 +89,7 @@ function TimeChoice({ filters, set }: { filters: LogFilters; set: Change }) {
       />
       <DatePicker.RangePicker
         showTime
+        className="log-span"
         allowEmpty={[true, true]}
         aria-label={t("span_of_time", { zone: viewerZone() })}
         title={t("span_of_time", { zone: viewerZone() })}
@@ -132,16 +133,16 @@ export function LogFilterBar({ tenant, filters, set, clear, isFiltered }: Proper
         {may("tasks.read") && <TaskChoice tenant={tenant} value={filters.task} onChange={(task) => set({ task })} />}
         {may("apps.read") && <AppChoice tenant={tenant} value={filters.app} onChange={(app) => set({ app })} />}
         {may("executors.read") && <ExecutorChoice tenant={tenant} value={filters.executor} onChange={(executor) => set({ executor })} />}
-        {isFiltered && <Button onClick={clear}>{common("clear_filters")}</Button>}
-      </Flex>
-      <Flex gap="small" wrap align="center">
-        <TimeChoice filters={filters} set={set} />
         <Select
           aria-label={t("order")}
           value={orderOf(filters)}
           options={(["newest", "oldest"] as const).map((value) => ({ value, label: t(value) }))}
           onChange={(order) => set({ order })}
         />
+        {isFiltered && <Button onClick={clear}>{common("clear_filters")}</Button>}
+      </Flex>
+      <Flex gap="small" wrap align="center">
+        <TimeChoice filters={filters} set={set} />
         {filters.executor === undefined && filters.reason === undefined && (
           <Checkbox checked={filters.shards !== undefined} onChange={(event) => set({ shards: event.target.checked ? "1" : undefined })}>
             {t("as_rows")}

@@ -88,6 +88,7 @@ export function OutputView({ output, label, follows, setFollows, earlier, toEnd,
     setFollows(true);
     if (output.isBehind) toEnd();
   };
+  if (output.held.next === 0 && output.state.is !== "following") return <OutputState output={output} again={toEnd} />;
   return (
     <>
       <Flex gap="middle" wrap align="center">

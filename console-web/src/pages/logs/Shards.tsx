@@ -71,7 +71,6 @@ export function AllShards({ parent }: { parent: Log }) {
   const percent = (count: number) => (total === 0 ? 0 : Math.floor((100 * count) / total));
   return (
     <Flex vertical gap="small">
-      <Typography.Title level={2}>{t("shards")}</Typography.Title>
       <Progress
         percent={percent(ended)}
         success={{ percent: percent(succeeded) }}

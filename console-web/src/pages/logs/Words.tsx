@@ -1,12 +1,10 @@
 /** Small parts of a task log that the list, the shards and the page of a log share. */
-import { Typography } from "antd";
 import { useTranslation } from "react-i18next";
 import logs from "../../i18n/en/logs";
 import common from "../../i18n/en/common";
 import { useNow } from "../../lib/now";
 import { duration, lateness, type Log } from "../../lib/taskLog";
 import { span } from "../../lib/time";
-import { hasEnded } from "../../lib/states";
 
 type Short = keyof typeof logs.reason_short;
 type OriginWord = keyof typeof common.origin;
@@ -37,15 +35,17 @@ export function Lateness({ log }: { log: Log }) {
 
 /** How long it ran, or runs. */
 export function Duration({ log }: { log: Log }) {
-  const isRunning = log.started_at != null && !hasEnded(log.status);
-  if (isRunning) return <RunningFor log={log} />;
+  // When it started comes with its result; until then it counts from when it was due.
+  if (log.status === "dispatched" || log.status === "stopping") return <RunningFor since={log.started_at ?? log.due_time} />;
   const ms = duration(log);
   return <span className="number">{ms === undefined ? "–" : span(ms)}</span>;
 }
 
-function RunningFor({ log }: { log: Log }) {
+function RunningFor({ since }: { since: number }) {
   const { t } = useTranslation("logs");
-  const ms = duration(log, useNow(1_000)) ?? 0;
+  const ms = useNow(1_000) - since;
+  // An executor has it already, and it is not due yet.
+  if (ms < 0) return <>–</>;
   return (
     <span className="number">
       {span(Math.floor(ms / 1_000) * 1_000)} {t("runs_still")}
@@ -62,8 +62,8 @@ export function Attempts({ log }: { log: Log }) {
 /** A name that somebody chose: it cannot turn the text around it, and what is too long is cut. */
 export function Name({ children }: { children: string }) {
   return (
-    <Typography.Text ellipsis={{ tooltip: children }} className="log-name">
-      <bdi>{children}</bdi>
-    </Typography.Text>
+    <bdi className="log-name" title={children}>
+      {children}
+    </bdi>
   );
 }
