@@ -47,7 +47,7 @@ function Newer({ count, isApart, readAt, show }: { count: number; isApart: boole
     <Alert
       type="info"
       role="status"
-      title={`${isApart ? t("newer_many") : t("newer", { count })}. ${t("as_of", { at: instant(readAt, viewerZone()) })}`}
+      title={`${isApart ? t("newer_many") : t("newer", { count })} ${t("as_of", { at: instant(readAt, viewerZone()) })}`}
       action={
         <Button size="small" type="primary" onClick={show}>
           {t("show_newer")}

@@ -44,7 +44,7 @@ export function useColumns(names: Names): Columns {
       {
         title: t("fire_time"),
         key: "fire_time",
-        width: 210,
+        width: 195,
         render: (_, log) => (
           <Link to={link(`/logs/${log.id}`)}>
             <Moment at={log.fire_time} exactness="millisecond" />
@@ -54,7 +54,7 @@ export function useColumns(names: Names): Columns {
       {
         title: common("task"),
         key: "task",
-        width: 200,
+        width: 180,
         render: (_, log) => (
           <Flex vertical>
             <Link to={link(`/tasks/${log.task}`)}>
@@ -64,24 +64,24 @@ export function useColumns(names: Names): Columns {
           </Flex>
         ),
       },
-      { title: common("status"), key: "status", width: 230, render: (_, log) => <State log={log} /> },
-      { title: t("origin"), key: "origin", width: 110, render: (_, log) => <Origin origin={log.origin} /> },
+      { title: common("status"), key: "status", width: 200, render: (_, log) => <State log={log} /> },
+      { title: t("origin"), key: "origin", width: 100, render: (_, log) => <Origin origin={log.origin} /> },
       {
         title: <Tooltip title={t("lateness_help")}>{t("lateness")}</Tooltip>,
         key: "lateness",
-        width: 90,
+        width: 80,
         align: "end",
         render: (_, log) => <Lateness log={log} />,
       },
-      { title: t("duration"), key: "duration", width: 100, align: "end", render: (_, log) => <Duration log={log} /> },
+      { title: t("duration"), key: "duration", width: 90, align: "end", render: (_, log) => <Duration log={log} /> },
       { title: t("attempts"), key: "attempts", width: 110, align: "end", render: (_, log) => <Attempts log={log} /> },
       {
         title: common("executor"),
         key: "executor",
-        width: 160,
+        width: 150,
         render: (_, log) => (log.executor == null ? "–" : <Name>{names.executor(log.executor)}</Name>),
       },
-      { title: common("node"), key: "node", width: 120, render: (_, log) => (log.node == null ? "–" : <Name>{names.node(log.node)}</Name>) },
+      { title: common("node"), key: "node", width: 100, render: (_, log) => (log.node == null ? "–" : <Name>{names.node(log.node)}</Name>) },
     ],
     [t, common, link, names],
   );
