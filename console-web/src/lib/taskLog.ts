@@ -6,6 +6,8 @@ import { hasEnded } from "./states";
 export interface Attempt {
   attempt: number;
   executor?: string | null;
+  /** Where that executor is, or was. */
+  executor_address?: string | null;
   node?: string | null;
   due_time?: number | null;
   dispatched_at?: number | null;
@@ -59,6 +61,7 @@ export interface Step {
   /** Id of the node that did it. */
   node?: string | null;
   executor?: string | null;
+  executor_address?: string | null;
   /** Of a start: how late it was, ms. Of an end: how long the attempt ran. */
   ms?: number;
   /** Of an end. */
@@ -71,10 +74,9 @@ const RANKS: Record<StepKind, number> = { written: 0, fire: 1, claimed: 2, hande
 
 function stepsOfAttempt(attempt: Attempt, isLast: boolean, isOver: boolean): Step[] {
   const steps: Step[] = [];
-  const { executor, node } = attempt;
-  const number = attempt.attempt;
+  const { attempt: number, executor, executor_address, node } = attempt;
   if (attempt.due_time != null && number > 1) steps.push({ kind: "due", at: attempt.due_time, attempt: number });
-  if (attempt.dispatched_at != null) steps.push({ kind: "handed", at: attempt.dispatched_at, attempt: number, executor, node });
+  if (attempt.dispatched_at != null) steps.push({ kind: "handed", at: attempt.dispatched_at, attempt: number, executor, executor_address, node });
   if (attempt.started_at != null) {
     const late = attempt.due_time == null ? undefined : attempt.started_at - attempt.due_time;
     steps.push({ kind: "started", at: attempt.started_at, attempt: number, ms: late });

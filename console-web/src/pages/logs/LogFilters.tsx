@@ -77,7 +77,7 @@ function TimeChoice({ filters, set }: { filters: LogFilters; set: Change }) {
   const { t } = useTranslation("logs");
   const range = rangeOf(filters);
   return (
-    <Flex gap="small" wrap align="center">
+    <Flex gap="small" wrap align="center" className="log-times">
       <Segmented<string>
         aria-label={t("span_of_time", { zone: viewerZone() })}
         className="log-ranges"

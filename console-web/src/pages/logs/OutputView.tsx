@@ -71,7 +71,14 @@ interface Properties {
   children?: ReactNode;
 }
 
-export function OutputView({ output, label, follows, setFollows, earlier, toEnd, children }: Properties) {
+/** Says why there is no text, or shows it. */
+export function OutputView(properties: Properties) {
+  const { output, toEnd } = properties;
+  if (output.held.next === 0 && output.state.is !== "following") return <OutputState output={output} again={toEnd} />;
+  return <Opened {...properties} />;
+}
+
+function Opened({ output, label, follows, setFollows, earlier, toEnd, children }: Properties) {
   const { t } = useTranslation("logs");
   const [wraps, setWraps] = useState(true);
   const { box, text, onScroll } = useFollowing(follows, setFollows);
@@ -88,7 +95,6 @@ export function OutputView({ output, label, follows, setFollows, earlier, toEnd,
     setFollows(true);
     if (output.isBehind) toEnd();
   };
-  if (output.held.next === 0 && output.state.is !== "following") return <OutputState output={output} again={toEnd} />;
   return (
     <>
       <Flex gap="middle" wrap align="center">

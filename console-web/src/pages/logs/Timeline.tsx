@@ -30,7 +30,7 @@ function words(step: Step, t: TFunction<"logs">, names: Names): string {
     case "claimed":
       return node === undefined ? t("step.claimed") : t("step.claimed_by", { node });
     case "handed":
-      return step.executor == null ? t("step.handed", { attempt }) : t("step.handed_to", { attempt, executor: names.executor(step.executor) });
+      return step.executor == null ? t("step.handed", { attempt }) : t("step.handed_to", { attempt, executor: step.executor_address ?? names.executor(step.executor) });
     case "started":
       return step.ms === undefined || step.ms < 1 ? t("step.started") : t("step.started_late", { span: span(step.ms) });
     case "failed":
