@@ -54,7 +54,7 @@ export function useColumns(names: Names): Columns {
       {
         title: common("task"),
         key: "task",
-        width: 180,
+        width: 165,
         render: (_, log) => (
           <Flex vertical>
             <Link to={link(`/tasks/${log.task}`)}>
@@ -64,7 +64,7 @@ export function useColumns(names: Names): Columns {
           </Flex>
         ),
       },
-      { title: common("status"), key: "status", width: 200, render: (_, log) => <State log={log} /> },
+      { title: common("status"), key: "status", width: 215, render: (_, log) => <State log={log} /> },
       { title: t("origin"), key: "origin", width: 100, render: (_, log) => <Origin origin={log.origin} /> },
       {
         title: <Tooltip title={t("lateness_help")}>{t("lateness")}</Tooltip>,
