@@ -18,7 +18,8 @@ export interface Pages<Item> {
 /** For `$api.useInfiniteQuery`: how a list of the API goes on. */
 export const BY_AFTER = {
   pageParamName: "after",
-  initialPageParam: undefined as string | undefined,
+  // Not undefined: openapi-react-query would send 0 for that, which keys, calendars and lists by `before` do not take.
+  initialPageParam: null as string | null,
   getNextPageParam: (page: { next?: string | null }) => page.next ?? undefined,
 };
 
@@ -51,6 +52,8 @@ interface Properties<Item extends object> {
 /** Rows before the end at which more are asked for. */
 const AHEAD = 20;
 const ROW_PX = 47;
+/** Width of the column that unfolds rows. */
+const UNFOLD_PX = 48;
 
 export function List<Item extends object>(properties: Properties<Item>) {
   const { pages, label, isFiltered = false } = properties;
@@ -126,7 +129,7 @@ type Inner<Item extends object> = Properties<Item> & { items: Item[]; empty: Rea
 
 function Wide<Item extends object>({ items, more, empty, ...properties }: Inner<Item> & { more: () => void }) {
   const [hold, room] = useRoomBelow();
-  const width = properties.columns.reduce((sum, column) => sum + (typeof column.width === "number" ? column.width : 160), 0);
+  const width = properties.columns.reduce((sum, column) => sum + (typeof column.width === "number" ? column.width : 160), properties.expandable === undefined ? 0 : UNFOLD_PX);
   const onScroll = (event: React.UIEvent<HTMLDivElement>) => {
     const { scrollTop, clientHeight, scrollHeight } = event.currentTarget;
     if (scrollHeight - scrollTop - clientHeight < AHEAD * ROW_PX) more();

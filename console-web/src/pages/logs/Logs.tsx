@@ -1,7 +1,130 @@
+/** All task logs, newest first: filtered by the address, live while one looks at their beginning. */
+import { LinkOutlined } from "@ant-design/icons";
+import { Alert, App, Button, Flex } from "antd";
+import { useEffect, useState, type UIEvent } from "react";
 import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { frozen, goOn, LOG_FILTERS, MAX_ROWS, orderOf, showsShards, type LogFilters } from "../../lib/logList";
+import { clusterNow } from "../../lib/now";
+import { useFilters, withFilters } from "../../lib/search";
+import { useLink, useTenant } from "../../lib/tenant";
+import { isParent, type Log } from "../../lib/taskLog";
+import { instant, viewerZone } from "../../lib/time";
+import { List } from "../../parts/List";
 import { Page } from "../../parts/Page";
+import { LogCard, useColumns } from "./columns";
+import { LogFilterBar } from "./LogFilters";
+import { useNames } from "./names";
+import { FirstShards } from "./Shards";
+import { useLogList } from "./useLogList";
+
+/** Further down than this one reads, and does not watch, px. */
+const WATCHES_PX = 40;
+
+/** Copies an address that shows tomorrow what this one shows now. */
+function CopyLink({ filters, tenant }: { filters: LogFilters; tenant: string | undefined }) {
+  const { t } = useTranslation("logs");
+  const { message } = App.useApp();
+  const copy = async () => {
+    const search = withFilters(new URLSearchParams(), { tenant, ...frozen(filters, clusterNow()) });
+    try {
+      await navigator.clipboard.writeText(`${window.location.origin}${window.location.pathname}?${search.toString()}`);
+      message.success(t("link_copied"));
+    } catch {
+      message.warning(t("copy_failed"));
+    }
+  };
+  return (
+    <Button icon={<LinkOutlined />} onClick={() => void copy()}>
+      {t("copy_link")}
+    </Button>
+  );
+}
+
+function Newer({ count, isApart, readAt, show }: { count: number; isApart: boolean; readAt: number; show: () => void }) {
+  const { t } = useTranslation("logs");
+  return (
+    <Alert
+      type="info"
+      role="status"
+      title={`${isApart ? t("newer_many") : t("newer", { count })} ${t("as_of", { at: instant(readAt, viewerZone()) })}`}
+      action={
+        <Button size="small" type="primary" onClick={show}>
+          {t("show_newer")}
+        </Button>
+      }
+    />
+  );
+}
+
+/** Whether somebody reads further down, in the list's own window or, on a narrow screen, in the page's. */
+function useScrolled() {
+  const [inList, setInList] = useState(false);
+  const [inPage, setInPage] = useState(false);
+  useEffect(() => {
+    const listener = () => setInPage(window.scrollY > WATCHES_PX);
+    window.addEventListener("scroll", listener, { passive: true });
+    return () => window.removeEventListener("scroll", listener);
+  }, []);
+  const onScrollCapture = (event: UIEvent<HTMLElement>) => {
+    if (event.target instanceof HTMLElement) setInList(event.target.scrollTop > WATCHES_PX);
+  };
+  const toTop = () => {
+    setInList(false);
+    window.scrollTo({ top: 0 });
+  };
+  return { isScrolled: inList || inPage, onScrollCapture, toTop };
+}
 
 export default function Logs() {
-  const { t } = useTranslation();
-  return <Page title={t("pages.logs")}>{null}</Page>;
+  const { t } = useTranslation("logs");
+  const { t: common } = useTranslation();
+  const { tenant } = useTenant();
+  const link = useLink();
+  const { filters, set, clear, isFiltered } = useFilters(LOG_FILTERS);
+  const { isScrolled, onScrollCapture, toTop } = useScrolled();
+  // Grows when somebody asks for what is newer.
+  const [round, setRound] = useState(0);
+  const { pages, items, newer, isApart, isTooLong, readAt, showNewer } = useLogList(tenant, filters, isScrolled);
+  const names = useNames(tenant);
+  const columns = useColumns(names);
+  const last = items.at(-1);
+  const show = () => {
+    showNewer();
+    toTop();
+    setRound((now) => now + 1);
+  };
+  return (
+    <Page title={common("pages.logs")} actions={<CopyLink filters={filters} tenant={tenant} />}>
+      <LogFilterBar tenant={tenant} filters={filters} set={set} clear={clear} isFiltered={isFiltered} />
+      {isScrolled && (newer > 0 || isApart) && <Newer count={newer} isApart={isApart} readAt={readAt} show={show} />}
+      <div onScrollCapture={onScrollCapture}>
+        <List<Log>
+          // Another list begins at its top.
+          key={`${round} ${JSON.stringify(filters)}`}
+          label={t("list")}
+          pages={pages}
+          items={items}
+          rowKey={(log) => log.id}
+          columns={columns}
+          card={(log) => <LogCard log={log} names={names} />}
+          isFiltered={isFiltered}
+          whenEmpty={
+            <Flex vertical gap="small" align="center">
+              {t("new_hint")}
+              <Link to={link("/tasks")}>{t("to_tasks")}</Link>
+            </Flex>
+          }
+          expandable={showsShards(filters) ? undefined : { rowExpandable: isParent, expandedRowRender: (log) => <FirstShards parent={log} /> }}
+        />
+      </div>
+      {isTooLong && last !== undefined && (
+        <Alert
+          type="info"
+          title={t(orderOf(filters) === "oldest" ? "too_many_later" : "too_many", { count: MAX_ROWS })}
+          action={<Button onClick={() => set(goOn(filters, last))}>{t("go_on")}</Button>}
+        />
+      )}
+    </Page>
+  );
 }

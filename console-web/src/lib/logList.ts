@@ -1,0 +1,103 @@
+/** The list of task logs: what its filters ask for, and how what is new joins what was read. */
+import type { Log } from "./taskLog";
+
+/** Names of the filters, as they stand in the address. */
+export const LOG_FILTERS = ["status", "reason", "origin", "task", "app", "executor", "range", "from", "until", "order", "shards"] as const;
+type Name = (typeof LOG_FILTERS)[number];
+export type LogFilters = Partial<Record<Name, string>>;
+
+/** Spans of time that are a click away. `past` is everything up to now, `all` also what is still to come. */
+export const RANGES = ["past", "15m", "1h", "24h", "coming", "all"] as const;
+export type Range = (typeof RANGES)[number];
+
+const LENGTHS: Partial<Record<Range, number>> = { "15m": 15 * 60_000, "1h": 3_600_000, "24h": 86_400_000 };
+
+/** States of runs that wait: most of them lie in the time to come. */
+const WAITING = new Set(["init", "queued", "retry"]);
+
+/** The chosen range; without one, what makes sense for the state that is looked for. `undefined`: from and until are given. */
+export function rangeOf(filters: LogFilters): Range | undefined {
+  if (filters.from !== undefined || filters.until !== undefined) return undefined;
+  const named = RANGES.find((range) => range === filters.range);
+  return named ?? (filters.status !== undefined && WAITING.has(filters.status) ? "all" : "past");
+}
+
+/** Which come first; of what is to come, the next. */
+export function orderOf(filters: LogFilters): "newest" | "oldest" {
+  if (filters.order === "newest" || filters.order === "oldest") return filters.order;
+  return rangeOf(filters) === "coming" ? "oldest" : "newest";
+}
+
+function whole(text: string | undefined): number | undefined {
+  const number = Number(text);
+  return text === undefined || !Number.isSafeInteger(number) ? undefined : number;
+}
+
+/** The limits in time that the filters mean at `now`, epoch ms: from inclusive, until exclusive. */
+export function limitsOf(filters: LogFilters, now: number): { from?: number; until?: number } {
+  const range = rangeOf(filters);
+  if (range === undefined) return { from: whole(filters.from), until: whole(filters.until) };
+  if (range === "all") return {};
+  if (range === "coming") return { from: now };
+  const length = LENGTHS[range];
+  return { from: length === undefined ? undefined : now - length, until: now + 1 };
+}
+
+/** The filters with the span of time that they mean now: a link with them shows tomorrow what it shows today. */
+export function frozen(filters: LogFilters, now: number): LogFilters {
+  const { from, until } = limitsOf(filters, now);
+  const rest = { ...filters, order: orderOf(filters), from: from?.toString(), until: until?.toString() };
+  if (from !== undefined || until !== undefined) delete rest.range;
+  return rest;
+}
+
+/**
+ * Whether shards stand in the list as rows of their own. An executor and a reason are those of shards, not of the run
+ * that sums them up.
+ */
+export function showsShards(filters: LogFilters): boolean {
+  return filters.shards !== undefined || filters.executor !== undefined || filters.reason !== undefined;
+}
+
+/** Rows that the page keeps at most. */
+export const MAX_ROWS = 20_000;
+
+/** Filters with which a list goes on where one of `MAX_ROWS` has ended. Rows of the same instant come again. */
+export function goOn(filters: LogFilters, last: Pick<Log, "fire_time" | "due_time">): LogFilters {
+  const at = filters.status === undefined || filters.status === "succeeded" ? last.fire_time : last.due_time;
+  const given = frozen(filters, at);
+  if (orderOf(filters) === "oldest") return { ...given, from: String(at), until: filters.until };
+  return { ...given, from: rangeOf(filters) === undefined ? filters.from : given.from, until: String(at + 1) };
+}
+
+/** What was read once, and its beginning as it is now. */
+export interface Joined {
+  /** The rows to show. */
+  items: Log[];
+  /** How many of the beginning are not in what was read. */
+  newer: number;
+  /** Whether there is a hole between both: more is new than a page holds. */
+  isApart: boolean;
+}
+
+/**
+ * Joins the beginning of a list, read just now, with what was read before. The beginning counts for the span that it
+ * covers: what is not in it any more is gone. Unless the list stays put because somebody reads further down: then known
+ * rows are shown as they are now, and new ones are counted. `isAll`: the list has no more than this beginning.
+ */
+export function join(read: readonly Log[], head: readonly Log[], isAll: boolean, staysPut: boolean): Joined {
+  const known = new Set(read.map((log) => log.id));
+  const newer = head.filter((log) => !known.has(log.id)).length;
+  const isApart = read.length > 0 && head.length > 0 && newer === head.length;
+  if (!staysPut && isAll) return { items: [...head], newer: 0, isApart: false };
+  const now = new Map(head.map((log) => [log.id, log]));
+  if (!staysPut && !isApart) {
+    const covered = read.findLastIndex((log) => now.has(log.id));
+    return { items: [...head, ...read.slice(covered + 1)], newer: 0, isApart: false };
+  }
+  const items = read.map((log) => {
+    const renewed = now.get(log.id);
+    return renewed !== undefined && renewed.version >= log.version ? renewed : log;
+  });
+  return { items, newer, isApart };
+}

@@ -1,0 +1,85 @@
+/** What is known of a run: its state in plain words, what to do, and its figures. */
+import { Alert, Descriptions, Flex, Typography, type DescriptionsProps } from "antd";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { visible } from "../../lib/rawText";
+import { toneOfLog } from "../../lib/states";
+import { useLink } from "../../lib/tenant";
+import type { Log } from "../../lib/taskLog";
+import { Moment } from "../../parts/Moment";
+import { Reason } from "../../parts/Reason";
+import { LogStatus } from "../../parts/Tags";
+import type { useNames } from "./names";
+import { Attempts, Duration, Lateness, Origin, REASONS } from "./Words";
+
+/** Why the run is where it is, what the node says, and what to do. Nothing when there is no more to say than the state. */
+export function Why({ log }: { log: Log }) {
+  const { t } = useTranslation("logs");
+  if (log.reason === "" && log.message === "") return null;
+  const known = REASONS.find((word) => word === log.reason);
+  const tone = toneOfLog(log.status);
+  return (
+    <Alert
+      type={tone === "bad" ? "error" : tone === "odd" ? "warning" : "info"}
+      showIcon
+      title={<Reason reason={log.reason} />}
+      description={
+        <Flex vertical gap={4}>
+          {log.message !== "" && (
+            <bdi className="log-message mono" aria-label={t("message")}>
+              {visible(log.message)}
+            </bdi>
+          )}
+          {known !== undefined && (
+            <span>
+              <strong>{t("todo")}:</strong> {t(`advice.${known}`)}
+            </span>
+          )}
+        </Flex>
+      }
+    />
+  );
+}
+
+function Id({ id, name }: { id: string | null | undefined; name?: string }) {
+  if (id == null) return <>–</>;
+  return (
+    <Typography.Text copyable={{ text: id }}>
+      <bdi>{name ?? id}</bdi>
+    </Typography.Text>
+  );
+}
+
+export function Facts({ log, names, zone, taskZone }: { log: Log; names: ReturnType<typeof useNames>; zone: string | undefined; taskZone: string | undefined }) {
+  const { t } = useTranslation("logs");
+  const { t: common } = useTranslation();
+  const link = useLink();
+  const when = (at: number | null | undefined) => <Moment at={at} zone={zone} taskZone={taskZone} exactness="millisecond" />;
+  const items: DescriptionsProps["items"] = [
+    { key: "status", label: common("status"), children: <LogStatus status={log.status} /> },
+    { key: "fire", label: t("fire_time"), children: when(log.fire_time) },
+    { key: "due", label: t("due_time"), children: when(log.due_time) },
+    { key: "late", label: t("lateness"), children: <Lateness log={log} /> },
+    { key: "ran", label: t("duration"), children: <Duration log={log} /> },
+    { key: "attempts", label: t("attempts"), children: <Attempts log={log} /> },
+    { key: "origin", label: t("origin"), children: <Origin origin={log.origin} /> },
+    { key: "executor", label: common("executor"), children: <Id id={log.executor} name={log.executor == null ? undefined : names.executor(log.executor)} /> },
+    { key: "node", label: common("node"), children: log.node == null ? "–" : <bdi>{names.node(log.node)}</bdi> },
+    { key: "priority", label: t("priority"), children: log.priority },
+    { key: "revision", label: t("revision"), children: log.revision },
+    { key: "id", label: common("id"), children: <Id id={log.id} /> },
+    { key: "tenant", label: common("tenant"), children: <bdi>{log.tenant}</bdi> },
+  ];
+  if (log.parent != null) {
+    items.push({
+      key: "parent",
+      label: t("part_of"),
+      children: (
+        <span>
+          {t("shard_of", { index: log.shard_index, total: log.shard_total })} · <Link to={link(`/logs/${log.parent}`)}>{t("parent_run", { id: log.parent })}</Link>
+        </span>
+      ),
+    });
+  }
+  return <Descriptions size="small" bordered column={{ xs: 1, sm: 1, md: 2, xl: 3 }} items={items} />;
+}

@@ -1,0 +1,67 @@
+/** Reads the list of task logs: once, page by page, and its beginning again whenever something changes. */
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { $api, client } from "../../api/client";
+import { join, limitsOf, MAX_ROWS, orderOf, showsShards, type LogFilters } from "../../lib/logList";
+import { clusterNow } from "../../lib/now";
+import type { Log } from "../../lib/taskLog";
+import { BY_BEFORE, itemsOf } from "../../parts/List";
+
+const PAGE = 100;
+
+function queryOf(tenant: string | undefined, filters: LogFilters, now: number) {
+  const { status, reason, origin, task, app, executor } = filters;
+  const order: "newest" | "oldest" = orderOf(filters);
+  return { tenant, status, reason, origin, task, app, executor, order, limit: PAGE, ...limitsOf(filters, now) };
+}
+
+/** Leaves the shards to their parents, unless they are looked for. */
+function shown(items: readonly Log[], filters: LogFilters): Log[] {
+  return showsShards(filters) ? [...items] : items.filter((log) => log.parent == null);
+}
+
+/**
+ * The list, and what is new since. `staysPut` keeps rows where they are: somebody reads further down. What was read once
+ * is not read again by itself, however long it has become; only its first page is.
+ */
+export function useLogList(tenant: string | undefined, filters: LogFilters, staysPut: boolean) {
+  const about = JSON.stringify([tenant, filters]);
+  const [read, setRead] = useState(() => ({ about, at: clusterNow(), isAgain: false }));
+  if (read.about !== about) setRead({ about, at: clusterNow(), isAgain: false });
+  const pages = $api.useInfiniteQuery("get", "/task-logs", { params: { query: queryOf(tenant, filters, read.at) } }, {
+    ...BY_BEFORE,
+    // Neither a live update nor an action reads a hundred pages again.
+    staleTime: "static",
+    gcTime: 10_000,
+    // The same list read again does not go away meanwhile; another one does.
+    placeholderData: read.isAgain ? keepPreviousData : undefined,
+  });
+  const head = useQuery({
+    queryKey: ["get", "/task-logs", "beginning", tenant, filters],
+    queryFn: async ({ signal }) => {
+      const at = clusterNow();
+      const { data } = await client.GET("/task-logs", { params: { query: queryOf(tenant, filters, at) }, signal });
+      return { at, items: data?.items ?? [], isAll: data?.next == null };
+    },
+  });
+  const { data } = pages;
+  const joined = useMemo(() => {
+    const items = shown(itemsOf({ data }), filters);
+    if (head.data === undefined || data === undefined) return { items, newer: 0, isApart: false };
+    return join(items, shown(head.data.items, filters), head.data.isAll, staysPut);
+  }, [data, head.data, filters, staysPut]);
+
+  const again = (at: number) => setRead({ about, at, isAgain: true });
+  // More is new than a page holds: begin anew, unless that would take away what somebody reads.
+  const latest = head.data?.at ?? 0;
+  if (joined.isApart && !staysPut && !pages.isFetching && latest > read.at) again(latest);
+
+  const isTooLong = joined.items.length >= MAX_ROWS;
+  return {
+    pages: { ...pages, hasNextPage: pages.hasNextPage && !isTooLong },
+    ...joined,
+    isTooLong: isTooLong && pages.hasNextPage,
+    readAt: read.at,
+    showNewer: () => again(clusterNow()),
+  };
+}

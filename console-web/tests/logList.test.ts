@@ -1,0 +1,102 @@
+import { describe, expect, it } from "vitest";
+import { frozen, goOn, join, limitsOf, orderOf, rangeOf, showsShards } from "../src/lib/logList";
+import type { Log } from "../src/lib/taskLog";
+
+const NOW = 1_000_000_000;
+
+function row(id: number, version = 1): Log {
+  return {
+    id: String(id), task: "1", tenant: "demo", revision: 1, status: "init", reason: "", origin: "schedule", priority: 5, fire_time: id, due_time: id + 5,
+    attempt: 0, failures: 0, shard_index: 0, shard_total: 1, message: "", output: "", version,
+  };
+}
+const ids = (items: readonly Log[]) => items.map((log) => Number(log.id));
+
+describe("ranges", () => {
+  it("end now, unless one looks for what waits", () => {
+    expect(rangeOf({})).toBe("past");
+    expect(rangeOf({ status: "failed" })).toBe("past");
+    expect(rangeOf({ status: "retry" })).toBe("all");
+    expect(rangeOf({ status: "retry", range: "1h" })).toBe("1h");
+    expect(rangeOf({ range: "nonsense" })).toBe("past");
+    expect(rangeOf({ range: "1h", from: "5" })).toBeUndefined();
+  });
+
+  it("are instants", () => {
+    expect(limitsOf({}, NOW)).toEqual({ from: undefined, until: NOW + 1 });
+    expect(limitsOf({ range: "15m" }, NOW)).toEqual({ from: NOW - 900_000, until: NOW + 1 });
+    expect(limitsOf({ range: "coming" }, NOW)).toEqual({ from: NOW });
+    expect(limitsOf({ range: "all" }, NOW)).toEqual({});
+    expect(limitsOf({ from: "12", until: "x" }, NOW)).toEqual({ from: 12, until: undefined });
+  });
+
+  it("show what comes next first", () => {
+    expect(orderOf({ range: "coming" })).toBe("oldest");
+    expect(orderOf({ range: "coming", order: "newest" })).toBe("newest");
+    expect(orderOf({})).toBe("newest");
+  });
+
+  it("stand still in a link that is given away", () => {
+    expect(frozen({ range: "1h", status: "failed" }, NOW)).toEqual({ status: "failed", order: "newest", from: String(NOW - 3_600_000), until: String(NOW + 1) });
+    expect(frozen({ range: "all" }, NOW)).toMatchObject({ range: "all" });
+  });
+});
+
+describe("a list that is too long", () => {
+  it("goes on where it ended", () => {
+    expect(goOn({ range: "all" }, row(50))).toMatchObject({ until: "51", from: undefined, order: "newest" });
+    expect(goOn({ from: "3", until: "90" }, row(50))).toMatchObject({ from: "3", until: "51" });
+    expect(goOn({ from: "3", until: "90", order: "oldest" }, row(50))).toMatchObject({ from: "50", until: "90", order: "oldest" });
+    expect(goOn({ status: "failed" }, row(50))).toMatchObject({ until: "56" });
+    expect(limitsOf(goOn({}, row(50)), NOW)).toEqual({ from: undefined, until: 51 });
+  });
+});
+
+describe("shards", () => {
+  it("are rows of their own where one looks for what only they have", () => {
+    expect(showsShards({})).toBe(false);
+    expect(showsShards({ status: "failed" })).toBe(false);
+    expect(showsShards({ executor: "5" })).toBe(true);
+    expect(showsShards({ reason: "timed_out" })).toBe(true);
+    expect(showsShards({ shards: "1" })).toBe(true);
+  });
+});
+
+describe("what is new", () => {
+  const read = [row(3), row(2), row(1)];
+
+  it("comes first, and what is known is shown as it is now", () => {
+    const joined = join(read, [row(5), row(4), row(3, 2)], false, false);
+    expect(ids(joined.items)).toEqual([5, 4, 3, 2, 1]);
+    expect(joined.items[2]?.version).toBe(2);
+    expect(joined).toMatchObject({ newer: 0, isApart: false });
+  });
+
+  it("takes away what does not belong to the list any more", () => {
+    expect(ids(join(read, [row(4), row(2)], false, false).items)).toEqual([4, 2, 1]);
+    expect(ids(join(read, [row(4)], true, false).items)).toEqual([4]);
+    expect(ids(join(read, [], true, false).items)).toEqual([]);
+  });
+
+  it("is only counted while somebody reads further down", () => {
+    const joined = join(read, [row(5), row(4), row(3, 2)], false, true);
+    expect(ids(joined.items)).toEqual([3, 2, 1]);
+    expect(joined.items[0]?.version).toBe(2);
+    expect(joined.newer).toBe(2);
+    expect(ids(join(read, [row(4)], true, true).items)).toEqual([3, 2, 1]);
+  });
+
+  it("is apart when a page does not reach what was read", () => {
+    const joined = join(read, [row(9), row(8)], false, false);
+    expect(joined).toMatchObject({ newer: 2, isApart: true });
+    expect(ids(joined.items)).toEqual([3, 2, 1]);
+  });
+
+  it("never makes a row older than it was", () => {
+    expect(join([row(3, 7)], [row(3, 6)], false, true).items[0]?.version).toBe(7);
+  });
+
+  it("fills a list that was empty", () => {
+    expect(ids(join([], [row(2), row(1)], false, false).items)).toEqual([2, 1]);
+  });
+});
