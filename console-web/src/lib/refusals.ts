@@ -16,6 +16,7 @@ const KNOWN: readonly [pattern: RegExp, key: Refusal["key"]][] = [
   [/it still has (apps|users|roles|grants)/, "tenant_in_use"],
   [/it is granted to (.+); take it back first/, "role_granted"],
   [/built-in roles cannot be changed/, "built_in"],
+  [/the name is already taken/, "name_taken"],
 ];
 
 /** The refusal, if it is one of those; anything else is shown as the node says it. */

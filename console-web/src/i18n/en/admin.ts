@@ -34,7 +34,7 @@ export default {
     retain_days_help: "Ended task logs that are older are deleted.",
     used_of: "{{used}} of {{bound}}",
     used_unbounded: "{{used}}, no bound",
-    not_counted: "no bound; counted only where there is one",
+    not_counted: "no bound, not counted",
     default_days: "the node's own time",
     days: "{{days}} days",
     full: "Used up",

@@ -37,7 +37,7 @@ const zh: Like<typeof en> = {
     retain_days_help: "超过该天数的已结束任务日志将被删除。",
     used_of: "{{used}} / {{bound}}",
     used_unbounded: "{{used}}，不限",
-    not_counted: "不限（设有限额时才计数）",
+    not_counted: "不限，不计数",
     default_days: "使用节点设置",
     days: "{{days}} 天",
     full: "已用尽",
