@@ -35,10 +35,10 @@ export function PermissionPicker({ value = [], onChange, refused = () => undefin
       <Flex gap="small" align="center" wrap>
         <Input.Search allowClear className="picker-search" placeholder={t("picker.search")} aria-label={t("picker.search")} value={search} onChange={(event) => setSearch(event.target.value)} />
         <Typography.Text type="secondary" aria-live="polite">
-          {t("picker.chosen", { chosen: value.length, all: all.length })}
+          {t(readOnly ? "roles.count" : "picker.chosen", { chosen: value.length, count: value.length, all: all.length })}
         </Typography.Text>
       </Flex>
-      <div className="picker">
+      <div className={readOnly ? "picker" : "picker picker-choice"}>
         {groups.map((group) => (
           <Group key={group.resource} group={group} value={value} set={set} refused={refused} readOnly={readOnly} />
         ))}

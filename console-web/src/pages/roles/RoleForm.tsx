@@ -67,7 +67,7 @@ function Permissions({ draft }: { draft: RoleDraft }) {
   const { t } = useTranslation("people");
   const { me } = useSession();
   const { idOf } = useTenantNames();
-  const form = Form.useFormInstance<Values>();
+  const form = Form.useFormInstance<Partial<Values>>();
   const place = Form.useWatch("tenant", form) ?? PLATFORM;
   const chosen = place === PLATFORM ? null : (idOf(place) ?? place);
   const tenantId = draft.id === undefined ? chosen : (draft.tenant_id ?? null);

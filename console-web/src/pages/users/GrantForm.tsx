@@ -60,7 +60,7 @@ function Fields() {
   const { t } = useTranslation("people");
   const { me } = useSession();
   const { idOf } = useTenantNames();
-  const form = Form.useFormInstance<Values>();
+  const form = Form.useFormInstance<Partial<Values>>();
   const place = Form.useWatch("tenant", form) ?? PLATFORM;
   const chosen = Form.useWatch("role", form);
   const apps = Form.useWatch("apps", form) ?? [];

@@ -32,11 +32,11 @@ function useColumns(): NonNullable<TableProps<User>["columns"]> {
   const common = useTranslation();
   const placeName = usePlaceName();
   return [
-    { title: t("users.name"), key: "name", width: 220, render: (_, user) => <NameOf user={user} /> },
-    { title: common.t("status"), key: "states", width: 220, render: (_, user) => <UserStates user={user} /> },
-    { title: t("users.grants"), key: "grants", width: 320, render: (_, user) => <GrantTags grants={user.grants} /> },
-    { title: t("users.managed_by"), key: "tenant", width: 140, render: (_, user) => placeName(user.tenant_id) },
-    { title: t("users.last_login"), key: "login", width: 180, render: (_, user) => <Moment at={user.last_login_at} otherwise={common.t("never")} /> },
+    { title: t("users.name"), key: "name", width: 200, render: (_, user) => <NameOf user={user} /> },
+    { title: common.t("status"), key: "states", width: 190, render: (_, user) => <UserStates user={user} /> },
+    { title: t("users.grants"), key: "grants", width: 290, render: (_, user) => <GrantTags grants={user.grants} /> },
+    { title: t("users.managed_by"), key: "tenant", width: 130, render: (_, user) => placeName(user.tenant_id) },
+    { title: t("users.last_login"), key: "login", width: 175, render: (_, user) => <Moment at={user.last_login_at} otherwise={common.t("never")} /> },
   ];
 }
 
