@@ -4,6 +4,7 @@ import { Button, Flex, Form, Modal, type FormInstance } from "antd";
 import { useState, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { Problem } from "../api/client";
+import { refusalOf } from "../lib/refusals";
 import { useAction } from "./useAction";
 import { Refused } from "./useExplained";
 
@@ -61,7 +62,7 @@ function Body<Values extends object, Answer>({ submitLabel, initial, submit, the
     };
     if (await run(() => submit(values), { failed, ...(then === undefined ? {} : { then }) })) onClose();
   };
-  const isStale = error instanceof Problem && error.status === 409;
+  const isStale = error instanceof Problem && error.status === 409 && refusalOf(error) === undefined;
   const reload = () => {
     void queries.invalidateQueries();
     onClose();

@@ -16,7 +16,7 @@ interface Properties {
 
 export function Secret({ title, value, onClose, children }: Properties) {
   return (
-    <Modal open={value !== undefined} title={title} footer={null} closable={false} keyboard={false} mask={{ closable: false }} destroyOnHidden>
+    <Modal open={value !== undefined} title={title} width={640} footer={null} closable={false} keyboard={false} mask={{ closable: false }} destroyOnHidden>
       {value !== undefined && (
         <Shown title={title} value={value} onClose={onClose}>
           {children}

@@ -22,11 +22,11 @@ export function Entries() {
   const query = { limit: 100, ...auditQuery(filters, tenant) };
   const pages = $api.useInfiniteQuery("get", "/audit", { params: { query } }, BY_BEFORE);
   const columns: NonNullable<TableProps<AuditEntry>["columns"]> = [
-    { title: t("at"), key: "at", width: 180, render: (_, { at }) => <Moment at={at} /> },
-    { title: t("who"), key: "who", width: 160, ellipsis: true, render: (_, { actor }) => <span title={actor}>{actor}</span> },
+    { title: t("at"), key: "at", width: 170, render: (_, { at }) => <Moment at={at} /> },
+    { title: t("who"), key: "who", width: 130, ellipsis: true, render: (_, { actor }) => <span title={actor}>{actor}</span> },
     { title: t("action"), key: "action", width: 210, render: (_, { action }) => words.action(action) },
-    { title: t("target"), key: "target", width: 260, render: (_, entry) => <TargetLink entry={entry} /> },
-    { title: t("address"), key: "address", width: 170, ellipsis: true, render: (_, { address }) => <span className="mono">{address}</span> },
+    { title: t("target"), key: "target", width: 270, render: (_, entry) => <TargetLink entry={entry} /> },
+    { title: t("address"), key: "address", width: 150, ellipsis: true, render: (_, { address }) => <span className="mono">{address}</span> },
   ];
   return (
     <>

@@ -27,7 +27,7 @@ function Kind({ title, help, children }: { title: string; help: string; children
 function Delayed({ tenant, used }: { tenant: string; used: Quotas["used"] }) {
   const { t } = useTranslation("admin");
   const link = useLink();
-  if (used.delayed === 0) return <Alert type="success" showIcon title={t("quotas.none_delayed")} />;
+  if (used.delayed === 0) return <Typography.Text type="secondary">{t("quotas.none_delayed")}</Typography.Text>;
   return (
     <Alert
       type="warning"

@@ -76,14 +76,14 @@ export function TokenList({ pages, label, whenEmpty, isFiltered = false, withOwn
     );
   const used = (token: Token) => <Moment at={token.used_at} exactness="minute" otherwise={t("tokens.never_used")} />;
   const columns: NonNullable<TableProps<Token>["columns"]> = [
-    { title: t("tokens.name"), key: "name", width: 200, render: (_, token) => token.name },
-    ...(withOwner ? [{ title: t("tokens.user"), key: "user", width: 140, render: (_: unknown, token: Token) => <Owner token={token} /> }] : []),
-    { title: t("tokens.tenant"), key: "tenant", width: 160, render: (_, token) => place(token) },
-    { title: t("tokens.permissions"), key: "permissions", width: 110, render: (_, token) => <Allowed permissions={token.permissions} /> },
-    { title: t("tokens.expires"), key: "expires", width: 200, render: (_, token) => <Expires at={token.expires_at} /> },
-    { title: t("tokens.used"), key: "used", width: 160, render: (_, token) => used(token) },
-    { title: common.t("created_at"), key: "created", width: 160, render: (_, token) => <Moment at={token.created_at} exactness="minute" /> },
-    { title: common.t("actions"), key: "revoke", width: 110, render: (_, token) => revoker(token) },
+    { title: t("tokens.name"), key: "name", width: 170, render: (_, token) => token.name },
+    ...(withOwner ? [{ title: t("tokens.user"), key: "user", width: 110, render: (_: unknown, token: Token) => <Owner token={token} /> }] : []),
+    { title: t("tokens.tenant"), key: "tenant", width: 140, render: (_, token) => place(token) },
+    { title: t("tokens.permissions"), key: "permissions", width: 105, render: (_, token) => <Allowed permissions={token.permissions} /> },
+    { title: t("tokens.expires"), key: "expires", width: 150, render: (_, token) => <Expires at={token.expires_at} /> },
+    { title: t("tokens.used"), key: "used", width: 140, render: (_, token) => used(token) },
+    { title: common.t("created_at"), key: "created", width: 140, render: (_, token) => <Moment at={token.created_at} exactness="minute" /> },
+    { title: common.t("actions"), key: "revoke", width: 95, render: (_, token) => revoker(token) },
   ];
   return (
     <List<Token>
