@@ -35,8 +35,11 @@ function Delayed({ tenant, used }: { tenant: string; used: Quotas["used"] }) {
       title={t("quotas.delayed", { count: used.delayed })}
       description={
         <>
-          {t("quotas.delayed_text")}
-          <Moment at={used.delayed_until} />. {t("quotas.delayed_help")}
+          <div>
+            {t("quotas.delayed_text")}
+            <Moment at={used.delayed_until} />
+          </div>
+          <div>{t("quotas.delayed_help")}</div>
         </>
       }
       action={<Link to={link("/logs", { tenant, status: "init" })}>{t("quotas.show_runs")}</Link>}

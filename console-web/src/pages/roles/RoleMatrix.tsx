@@ -1,6 +1,6 @@
 /** Roles side by side: which allows what, beside what one holds oneself. */
 import { CheckOutlined } from "@ant-design/icons";
-import { Input, Table, Typography, type TableProps } from "antd";
+import { Grid, Input, Table, Typography, type TableProps } from "antd";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { Schema } from "../../api/client";
@@ -21,6 +21,8 @@ export function RoleMatrix({ roles }: { roles: readonly Role[] }) {
   const { me } = useSession();
   const described = useDescribed();
   const [search, setSearch] = useState("");
+  // It stays while one scrolls to the roles at the right: they need room beside it.
+  const permissionPx = Grid.useBreakpoint().md === false ? 170 : 300;
   const mine = heldAnywhere(me.access);
   const wanted = search.trim().toLowerCase();
   const rows = me.permissions.map(described).filter(({ name, description }) => `${name} ${description}`.toLowerCase().includes(wanted));
@@ -35,7 +37,7 @@ export function RoleMatrix({ roles }: { roles: readonly Role[] }) {
     {
       key: "permission",
       title: t("roles.permission"),
-      width: 300,
+      width: permissionPx,
       fixed: "left",
       render: (_, { name, description }) => (
         <>
@@ -51,7 +53,7 @@ export function RoleMatrix({ roles }: { roles: readonly Role[] }) {
     <section aria-label={t("roles.matrix")}>
       <Typography.Paragraph type="secondary">{t("roles.matrix_about")}</Typography.Paragraph>
       <Input.Search className="filter matrix-search" allowClear aria-label={t("picker.search")} placeholder={t("picker.search")} value={search} onChange={(event) => setSearch(event.target.value)} />
-      <Table<Described> size="small" rowKey={({ name }) => name} columns={columns} dataSource={rows} pagination={false} scroll={{ x: 410 + roles.length * 110, y: "60vh" }} />
+      <Table<Described> size="small" rowKey={({ name }) => name} columns={columns} dataSource={rows} pagination={false} scroll={{ x: permissionPx + 110 + roles.length * 110, y: "60vh" }} />
     </section>
   );
 }
