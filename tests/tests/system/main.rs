@@ -70,15 +70,18 @@ mod missed;
 mod pausing;
 mod preview;
 mod schedules;
+mod skips;
 
 mod clocks;
 mod keys;
 mod tls;
 mod waiting;
+mod who_is_there;
 mod wire;
 
 mod abuse;
 mod audit;
+mod console;
 mod escalation;
 mod every_operation;
 mod last_admin;
