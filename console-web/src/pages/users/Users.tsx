@@ -1,7 +1,95 @@
+import { Button, Flex, Input, Typography, type TableProps } from "antd";
+import { useState } from "react";
 import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { $api, type Schema } from "../../api/client";
+import { useSession } from "../../api/session";
+import { useFilters } from "../../lib/search";
+import { useLink, useTenant } from "../../lib/tenant";
+import { useTenantNames } from "../../lib/tenantNames";
+import { matchesUser } from "../../lib/users";
+import { BY_AFTER, itemsOf, List } from "../../parts/List";
+import { Moment } from "../../parts/Moment";
 import { Page } from "../../parts/Page";
+import { CreateUser } from "./CreateUser";
+import { GrantTags, usePlaceName } from "./Grants";
+import { UserStates } from "./UserStates";
+
+type User = Schema<"User">;
+
+function NameOf({ user }: { user: User }) {
+  const link = useLink();
+  return (
+    <>
+      <Link to={link(`/users/${user.id}`)}>{user.name}</Link>
+      {user.display_name !== "" && <Typography.Text type="secondary"> {user.display_name}</Typography.Text>}
+    </>
+  );
+}
+
+function useColumns(): NonNullable<TableProps<User>["columns"]> {
+  const { t } = useTranslation("people");
+  const common = useTranslation();
+  const placeName = usePlaceName();
+  return [
+    { title: t("users.name"), key: "name", width: 200, render: (_, user) => <NameOf user={user} /> },
+    { title: common.t("status"), key: "states", width: 190, render: (_, user) => <UserStates user={user} /> },
+    { title: t("users.grants"), key: "grants", width: 290, render: (_, user) => <GrantTags grants={user.grants} /> },
+    { title: t("users.managed_by"), key: "tenant", width: 130, render: (_, user) => placeName(user.tenant_id) },
+    { title: t("users.last_login"), key: "login", width: 175, render: (_, user) => <Moment at={user.last_login_at} otherwise={common.t("never")} /> },
+  ];
+}
 
 export default function Users() {
-  const { t } = useTranslation();
-  return <Page title={t("pages.users")}>{null}</Page>;
+  const { t } = useTranslation("people");
+  const common = useTranslation();
+  const { may } = useSession();
+  const { tenant } = useTenant();
+  const { idOf } = useTenantNames();
+  const { filters, set } = useFilters(["q"]);
+  const [creating, setCreating] = useState(false);
+  const columns = useColumns();
+  const pages = $api.useInfiniteQuery("get", "/users", { params: { query: { limit: 200 } } }, BY_AFTER);
+  // The API finds exact names only: what has been read is looked through, and more is read until there is enough.
+  const tenantId = tenant === undefined ? undefined : idOf(tenant);
+  const users = itemsOf(pages).filter((user) => matchesUser(user, filters.q ?? "", tenantId));
+  const create = may("users.create", tenant === undefined ? {} : { tenant }) && (
+    <Button type="primary" onClick={() => setCreating(true)}>
+      {t("users.create")}
+    </Button>
+  );
+  return (
+    <Page title={common.t("pages.users")} subtitle={tenant === undefined ? t("users.about") : t("users.about_tenant", { tenant })} actions={create}>
+      <Input.Search
+        className="filter"
+        allowClear
+        aria-label={t("users.search")}
+        placeholder={t("users.search")}
+        value={filters.q ?? ""}
+        onChange={(event) => set({ q: event.target.value })}
+      />
+      <List<User>
+        label={common.t("pages.users")}
+        pages={pages}
+        items={users}
+        isFiltered={filters.q !== undefined}
+        rowKey={({ id }) => id}
+        columns={columns}
+        whenEmpty={t("users.empty")}
+        card={(user) => (
+          <Flex vertical gap="small">
+            <strong>
+              <NameOf user={user} />
+            </strong>
+            <UserStates user={user} />
+            <GrantTags grants={user.grants} />
+            <span>
+              {t("users.last_login")}: <Moment at={user.last_login_at} otherwise={common.t("never")} />
+            </span>
+          </Flex>
+        )}
+      />
+      <CreateUser open={creating} onClose={() => setCreating(false)} />
+    </Page>
+  );
 }

@@ -1,0 +1,99 @@
+/** The form of a grant: where, which role, in which apps; what one cannot give is not to be chosen. */
+import { Alert, Form, Select } from "antd";
+import { useTranslation } from "react-i18next";
+import { $api, client, type Schema } from "../../api/client";
+import { useSession } from "../../api/session";
+import { lacking } from "../../lib/access";
+import { PLATFORM, tenantOf, usePlaces } from "../../lib/places";
+import { useAppNames, useTenantNames } from "../../lib/tenantNames";
+import { FormModal } from "../../parts/FormModal";
+import { PermissionPicker } from "../../parts/PermissionPicker";
+import { PlaceField } from "../../parts/PlaceField";
+
+interface Values {
+  tenant: string;
+  role?: string;
+  apps: string[];
+}
+
+interface Properties {
+  open: boolean;
+  user: Schema<"User">;
+  onClose: () => void;
+}
+
+export function GrantForm({ open, user, onClose }: Properties) {
+  const { t } = useTranslation("people");
+  const common = useTranslation();
+  const { may } = useSession();
+  const places = usePlaces("grants.create", false);
+  const grant = ({ tenant, role = "", apps }: Values) =>
+    client.POST("/users/{id}/grants", { params: { path: { id: user.id } }, body: { role, tenant: tenantOf(tenant), apps: tenant === PLATFORM ? [] : apps } });
+  return (
+    <FormModal<Values, unknown>
+      open={open}
+      title={t("users.grant_title", { name: user.name })}
+      submitLabel={t("users.grant_submit")}
+      initial={{ tenant: places.first, apps: [] }}
+      submit={grant}
+      onClose={onClose}
+      width={720}
+    >
+      {(form) => (
+        <>
+          <PlaceField
+            name="tenant"
+            label={t("users.grant_where")}
+            help={t("users.grant_where_help")}
+            tenants={places.tenants}
+            platform={places.platform ? common.t("the_platform") : undefined}
+            onChange={() => form.setFieldsValue({ apps: [] })}
+          />
+          {may("roles.read") ? <Fields /> : <Alert type="info" showIcon title={t("users.no_roles")} />}
+        </>
+      )}
+    </FormModal>
+  );
+}
+
+function Fields() {
+  const { t } = useTranslation("people");
+  const { me } = useSession();
+  const { idOf } = useTenantNames();
+  const form = Form.useFormInstance<Partial<Values>>();
+  const place = Form.useWatch("tenant", form) ?? PLATFORM;
+  const chosen = Form.useWatch("role", form);
+  const apps = Form.useWatch("apps", form) ?? [];
+  const roles = $api.useQuery("get", "/roles", { params: { query: { limit: 500 } } });
+  const tenantId = place === PLATFORM ? null : (idOf(place) ?? place);
+  const options = (roles.data?.items ?? [])
+    .filter((role) => role.tenant_id == null || role.tenant_id === tenantId)
+    .map((role) => {
+      const count = lacking(me.access, role.permissions, { tenantId, apps }).length;
+      return { value: role.id, label: count === 0 ? role.name : t("users.grant_role_lacking", { role: role.name, count }), disabled: count > 0 };
+    });
+  const role = roles.data?.items.find(({ id }) => id === chosen);
+  return (
+    <>
+      {place !== PLATFORM && <AppsField tenant={place} />}
+      <Form.Item name="role" label={t("users.grant_role")} extra={role?.description} rules={[{ required: true }]}>
+        <Select showSearch={{ optionFilterProp: "label" }} loading={roles.isPending} options={options} />
+      </Form.Item>
+      {role !== undefined && (
+        <Form.Item label={t("users.grant_allows")}>
+          <PermissionPicker readOnly value={role.permissions} />
+        </Form.Item>
+      )}
+    </>
+  );
+}
+
+function AppsField({ tenant }: { tenant: string }) {
+  const { t } = useTranslation("people");
+  const { apps } = useAppNames(tenant);
+  return (
+    <Form.Item name="apps" label={t("users.grant_apps")} extra={t("users.grant_apps_help")}>
+      <Select mode="multiple" placeholder={t("users.grant_apps_any")} showSearch={{ optionFilterProp: "label" }} options={apps.map(({ id, name }) => ({ value: id, label: name }))} />
+    </Form.Item>
+  );
+}
