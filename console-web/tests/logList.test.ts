@@ -6,7 +6,7 @@ const NOW = 1_000_000_000;
 
 function row(id: number, version = 1): Log {
   return {
-    id: String(id), task: "1", tenant: "demo", revision: 1, status: "init", reason: "", origin: "schedule", priority: 5, fire_time: id, due_time: id + 5,
+    id: String(id), task: "1", app: "3", written_at: 0, tenant: "demo", revision: 1, status: "init", reason: "", origin: "schedule", priority: 5, fire_time: id, due_time: id + 5,
     attempt: 0, failures: 0, shard_index: 0, shard_total: 1, message: "", output: "", version,
   };
 }

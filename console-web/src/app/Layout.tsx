@@ -153,7 +153,7 @@ function AccountMenu() {
         ],
       }}
     >
-      <Button type="text" icon={<UserOutlined />} className="account" aria-label={t("own_account")}>
+      <Button type="text" icon={<UserOutlined />} className="account" aria-label={`${t("own_account")}: ${me.display_name === "" ? me.name : me.display_name}`}>
         <span className="account-name">{me.display_name === "" ? me.name : me.display_name}</span>
       </Button>
     </Dropdown>

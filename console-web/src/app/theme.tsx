@@ -79,6 +79,7 @@ function design(isDark: boolean): ThemeConfig {
     token: { ...shared, ...(isDark ? dark : light) },
     components: {
       Menu: { itemHeight: 34, itemMarginBlock: 2, itemSelectedColor: isDark ? "#b9c8ff" : "#2443c4" },
+      Tabs: { itemSelectedColor: isDark ? "#b9c8ff" : "#2443c4" },
       Table: { headerBg: isDark ? "#1b2029" : "#f4f6fa" },
     },
   };

@@ -1,4 +1,5 @@
 /** The languages of the console. English is the measure: Chinese has the same keys, or it does not compile. */
+import dayjs from "dayjs";
 import i18next from "i18next";
 import { initReactI18next } from "react-i18next";
 import type en from "./en";
@@ -29,12 +30,15 @@ export function preferredLanguage(): Language {
 async function load(language: Language): Promise<void> {
   if (i18next.hasResourceBundle(language, "common")) return;
   const texts: Record<string, object> = language === "zh" ? (await import("./zh")).default : (await import("./en")).default;
+  // Calendars in forms name months; English comes with the library.
+  if (language === "zh") await import("dayjs/locale/zh-cn");
   for (const [namespace, bundle] of Object.entries(texts)) i18next.addResourceBundle(language, namespace, bundle);
 }
 
 /** Speaks this language from now on, and remembers it. */
 export async function speak(language: Language): Promise<void> {
   await load(language);
+  dayjs.locale(language === "zh" ? "zh-cn" : "en");
   await i18next.changeLanguage(language);
   document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
   localStorage.setItem(KEPT, language);

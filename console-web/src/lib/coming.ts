@@ -1,7 +1,4 @@
 /** The coming three minutes: which task fires when, as the logs that are written already say. */
-import type { Schema } from "../api/client";
-import { hasEnded } from "./states";
-
 /** Logs are written this far ahead, ms. */
 export const AHEAD_MS = 180_000;
 
@@ -39,31 +36,6 @@ export interface Coming {
   moreTasks: number;
   /** Whether these are all. */
   isComplete: boolean;
-}
-
-type Log = Pick<Schema<"TaskLog">, "id" | "task" | "tenant" | "status" | "fire_time" | "due_time" | "node" | "parent">;
-
-/** Makes lanes of logs that have not ended. `nameOf` knows the names of tasks; shards are part of their run, and no fires. */
-export function comingOf(logs: readonly Log[], at: number, isComplete: boolean, nameOf: (task: string) => string): Coming {
-  const lanes = new Map<string, Lane>();
-  const seconds = new Map<number, number>();
-  for (const { id, task, tenant, status, fire_time, due_time, node, parent } of logs) {
-    if (parent != null || hasEnded(status)) continue;
-    const lane = lanes.get(task) ?? { task, name: nameOf(task), tenant, fires: 0, next: [] };
-    lanes.set(task, lane);
-    if (due_time >= at) lane.fires += 1;
-    lane.next.push({ log: id, fire_time, due_time, status, node });
-    const second = Math.floor(due_time / 1_000) * 1_000;
-    seconds.set(second, (seconds.get(second) ?? 0) + 1);
-  }
-  for (const lane of lanes.values()) lane.next.sort((a, b) => a.due_time - b.due_time);
-  return {
-    at,
-    lanes: inOrder([...lanes.values()]),
-    seconds: [...seconds].map(([second, fires]) => ({ second, fires })).sort((a, b) => a.second - b.second),
-    moreTasks: 0,
-    isComplete,
-  };
 }
 
 /** Lanes stay where they are while time passes: by tenant and name, not by what comes next. */

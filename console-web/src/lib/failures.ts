@@ -2,12 +2,14 @@
 import type { Schema } from "../api/client";
 
 /** What one line needs to know of a run. */
-export type BadRun = Pick<Schema<"TaskLog">, "id" | "task" | "tenant" | "status" | "reason" | "message" | "due_time" | "finished_at">;
+export type BadRun = Pick<Schema<"TaskLog">, "id" | "task" | "task_name" | "tenant" | "status" | "reason" | "message" | "due_time" | "finished_at">;
 
 /** Runs of one task that ended badly for one reason. */
 export interface Group {
   key: string;
   task: string;
+  /** The task's name; its id when it is gone. */
+  name: string;
   tenant: string;
   status: string;
   reason: string;
@@ -31,8 +33,8 @@ export function groupFailures(runs: readonly BadRun[]): Group[] {
     const last = endOf(run);
     const known = groups.get(key);
     if (known === undefined || known.last < last) {
-      const { task, tenant, status, reason, message } = run;
-      groups.set(key, { key, task, tenant, status, reason, message, last, log: run.id, count: (known?.count ?? 0) + 1 });
+      const { task, task_name, tenant, status, reason, message } = run;
+      groups.set(key, { key, task, name: task_name ?? task, tenant, status, reason, message, last, log: run.id, count: (known?.count ?? 0) + 1 });
     } else {
       known.count += 1;
     }

@@ -3,29 +3,10 @@ import type { Schema } from "../api/client";
 import { hasEnded } from "./states";
 
 /** One hand-over of a run to an executor. */
-export interface Attempt {
-  attempt: number;
-  executor?: string | null;
-  /** Where that executor is, or was. */
-  executor_address?: string | null;
-  node?: string | null;
-  due_time?: number | null;
-  dispatched_at?: number | null;
-  started_at?: number | null;
-  finished_at?: number | null;
-  status: string;
-  reason: string;
-  message: string;
-}
+export type Attempt = Schema<"Attempt">;
 
-/** A task log, with what only newer nodes tell. */
-export type Log = Schema<"TaskLog"> & {
-  task_name?: string;
-  app_name?: string;
-  written_at?: number | null;
-  written_by?: string | null;
-  attempts?: Attempt[];
-};
+/** A task log; only that of one run by itself tells its attempts. */
+export type Log = Schema<"TaskLog"> & { attempts?: Attempt[] };
 
 /** How late the last attempt started, ms; unknown before it did. */
 export function lateness(log: Pick<Log, "started_at" | "due_time">): number | undefined {
@@ -75,7 +56,7 @@ const RANKS: Record<StepKind, number> = { written: 0, fire: 1, claimed: 2, hande
 function stepsOfAttempt(attempt: Attempt, isLast: boolean, isOver: boolean): Step[] {
   const steps: Step[] = [];
   const { attempt: number, executor, executor_address, node } = attempt;
-  if (attempt.due_time != null && number > 1) steps.push({ kind: "due", at: attempt.due_time, attempt: number });
+  if (number > 1) steps.push({ kind: "due", at: attempt.due_time, attempt: number });
   if (attempt.dispatched_at != null) steps.push({ kind: "handed", at: attempt.dispatched_at, attempt: number, executor, executor_address, node });
   if (attempt.started_at != null) {
     const late = attempt.due_time == null ? undefined : attempt.started_at - attempt.due_time;
@@ -107,7 +88,7 @@ export function storyOf(log: Log): Step[] {
   const isOver = hasEnded(log.status);
   const firstDue = attempts[0]?.due_time ?? log.due_time;
   const steps: Step[] = [];
-  if (log.written_at != null) steps.push({ kind: "written", at: log.written_at, node: log.written_by });
+  steps.push({ kind: "written", at: log.written_at, node: log.written_by });
   if (log.fire_time !== firstDue) steps.push({ kind: "fire", at: log.fire_time });
   steps.push({ kind: "due", at: firstDue });
   if (log.queued_at != null) steps.push({ kind: "claimed", at: log.queued_at, node: log.node });

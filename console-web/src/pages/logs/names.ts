@@ -19,17 +19,15 @@ const KEPT = { staleTime: 60_000 };
 export function useNames(tenant: string | undefined): Names {
   const { may } = useSession();
   const { t } = useTranslation("logs");
-  const tasks = $api.useQuery("get", "/tasks", { params: { query: { tenant, limit: LIMIT } } }, { ...KEPT, enabled: may("tasks.read") });
   const executors = $api.useQuery("get", "/executors", { params: { query: { tenant, limit: LIMIT } } }, { ...KEPT, enabled: may("executors.read") });
   const nodes = $api.useQuery("get", "/nodes", {}, { ...KEPT, enabled: may("nodes.read") });
   return useMemo(() => {
-    const ofTask = new Map(tasks.data?.items.map((task) => [task.id, task.name]));
     const ofExecutor = new Map(executors.data?.items.map((executor) => [executor.id, executor.address]));
     const ofNode = new Map(nodes.data?.items.map((node) => [node.id, node.name]));
     return {
-      task: (log) => log.task_name ?? ofTask.get(log.task) ?? log.task,
+      task: (log) => log.task_name ?? log.task,
       executor: (id) => ofExecutor.get(id)?.replace(/^https?:\/\//, "") ?? t("unknown_executor", { id }),
       node: (id) => ofNode.get(id) ?? t("unknown_node", { id }),
     };
-  }, [tasks.data, executors.data, nodes.data, t]);
+  }, [executors.data, nodes.data, t]);
 }

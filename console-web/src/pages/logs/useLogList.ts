@@ -4,20 +4,16 @@ import { useMemo, useState } from "react";
 import { $api, client } from "../../api/client";
 import { join, limitsOf, MAX_ROWS, orderOf, showsShards, type LogFilters } from "../../lib/logList";
 import { clusterNow } from "../../lib/now";
-import type { Log } from "../../lib/taskLog";
 import { BY_BEFORE, itemsOf } from "../../parts/List";
 
 const PAGE = 100;
 
 function queryOf(tenant: string | undefined, filters: LogFilters, now: number) {
   const { status, reason, origin, task, app, executor } = filters;
+  // Shards are left to their parents, unless they are looked for.
+  const shards = showsShards(filters);
   const order: "newest" | "oldest" = orderOf(filters);
-  return { tenant, status, reason, origin, task, app, executor, order, limit: PAGE, ...limitsOf(filters, now) };
-}
-
-/** Leaves the shards to their parents, unless they are looked for. */
-function shown(items: readonly Log[], filters: LogFilters): Log[] {
-  return showsShards(filters) ? [...items] : items.filter((log) => log.parent == null);
+  return { tenant, shards, status, reason, origin, task, app, executor, order, limit: PAGE, ...limitsOf(filters, now) };
 }
 
 /**
@@ -46,10 +42,10 @@ export function useLogList(tenant: string | undefined, filters: LogFilters, stay
   });
   const { data } = pages;
   const joined = useMemo(() => {
-    const items = shown(itemsOf({ data }), filters);
+    const items = itemsOf({ data });
     if (head.data === undefined || data === undefined) return { items, newer: 0, isApart: false };
-    return join(items, shown(head.data.items, filters), head.data.isAll, staysPut);
-  }, [data, head.data, filters, staysPut]);
+    return join(items, head.data.items, head.data.isAll, staysPut);
+  }, [data, head.data, staysPut]);
 
   const again = (at: number) => setRead({ about, at, isAgain: true });
   // More is new than a page holds: begin anew, unless that would take away what somebody reads.

@@ -12,7 +12,6 @@ import { Moment } from "../../parts/Moment";
 import { Reason } from "../../parts/Reason";
 import { Section } from "../../parts/Section";
 import { LogStatus } from "../../parts/Tags";
-import { useTaskNames } from "./useTaskNames";
 
 /** Newest logs of each state that are looked at. */
 const LOOK = 200;
@@ -31,7 +30,6 @@ function useBadLogs(tenant: string | undefined, status: string) {
 
 export function Failures({ tenant }: { tenant: string | undefined }) {
   const { t } = useTranslation("overview");
-  const nameOf = useTaskNames(tenant);
   const [isAll, setIsAll] = useState(false);
   const lists = [useBadLogs(tenant, "failed"), useBadLogs(tenant, "discarded"), useBadLogs(tenant, "expired")];
   const error = lists.find((list) => list.error !== null)?.error;
@@ -46,7 +44,7 @@ export function Failures({ tenant }: { tenant: string | undefined }) {
       {isKnown && groups.length === 0 && <Typography.Text type="secondary">{t("failures.none")}</Typography.Text>}
       <ul className="failures">
         {shown.map((group) => (
-          <FailureGroup key={group.key} group={group} name={nameOf(group.task)} isLeast={full.has(group.status)} showTenant={tenant === undefined} />
+          <FailureGroup key={group.key} group={group} name={group.name} isLeast={full.has(group.status)} showTenant={tenant === undefined} />
         ))}
       </ul>
       {shown.length < groups.length && (
