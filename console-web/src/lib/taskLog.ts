@@ -59,8 +59,7 @@ function stepsOfAttempt(attempt: Attempt, isLast: boolean, isOver: boolean): Ste
   if (number > 1) steps.push({ kind: "due", at: attempt.due_time, attempt: number });
   if (attempt.dispatched_at != null) steps.push({ kind: "handed", at: attempt.dispatched_at, attempt: number, executor, executor_address, node });
   if (attempt.started_at != null) {
-    const late = attempt.due_time == null ? undefined : attempt.started_at - attempt.due_time;
-    steps.push({ kind: "started", at: attempt.started_at, attempt: number, ms: late });
+    steps.push({ kind: "started", at: attempt.started_at, attempt: number, ms: attempt.started_at - attempt.due_time });
   }
   // The end of the last attempt is the end of the run, which the log tells.
   if (attempt.finished_at != null && !(isLast && isOver)) {
