@@ -18,7 +18,7 @@ const CASES: [cron: string, en: string, zh: string][] = [
   ["0 0 9 ? * MON-FRI", "Monday to Friday at 09:00", "周一至周五 09:00"],
   ["0 0 6 25 * ?", "on day 25 of the month at 06:00", "每月 25 日 06:00"],
   ["0 0 18 L * ?", "on the last day of the month at 18:00", "每月最后一天 18:00"],
-  ["0 0 18 L-2 * ?", "on the day 2 before the last of the month at 18:00", "每月倒数第 3 天 18:00"],
+  ["0 0 18 L-2 * ?", "2 days before the last of the month at 18:00", "每月倒数第 3 天 18:00"],
   ["0 0 18 LW * ?", "on the weekday nearest to the last day of the month at 18:00", "最接近每月最后一天的周一至周五 18:00"],
   ["0 15 10 ? * 6L", "on the last Friday of the month at 10:15", "每月最后一个周五 10:15"],
   ["0 15 10 ? * FRI#3", "on the third Friday of the month at 10:15", "每月第 3 个周五 10:15"],

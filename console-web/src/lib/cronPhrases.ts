@@ -53,8 +53,9 @@ const en: Phrases = {
   monthDays: (values) => `on day ${listEn(values.map(String))} of the month`,
   monthDayRange: (from, to) => `on days ${from} to ${to} of the month`,
   lastDay: (before, isWorkday) => {
-    const day = before === 0 ? "last day of the month" : `day ${before} before the last of the month`;
-    return isWorkday ? `on the weekday nearest to the ${day}` : `on the ${day}`;
+    const day = before === 0 ? "the last day of the month" : `${before} days before the last of the month`;
+    if (isWorkday) return `on the weekday nearest to ${day}`;
+    return before === 0 ? `on ${day}` : day;
   },
   nearWorkday: (day) => `on the weekday nearest to day ${day} of the month`,
   months: (values) => `in ${listEn(values.map((month) => MONTHS_EN[month - 1] ?? ""))}`,

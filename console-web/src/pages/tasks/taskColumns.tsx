@@ -4,7 +4,9 @@ import type { TFunction } from "i18next";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Schema } from "../../api/client";
+import { useNow } from "../../lib/now";
 import { useLink } from "../../lib/tenant";
+import { span } from "../../lib/time";
 import { Moment } from "../../parts/Moment";
 import { TaskState } from "../../parts/Tags";
 import { ScheduleWords } from "./ScheduleWords";
@@ -38,10 +40,17 @@ function State({ task }: { task: Task }) {
   );
 }
 
+/** Up to this far ahead the logs are written already: the next fire may be one of those. */
+const WRITTEN_AHEAD_MS = 240_000;
+
 function NextFire({ task }: { task: Task }) {
   const { t } = useTranslation("tasks");
-  const fires = task.state === "started";
-  return <Moment at={fires ? task.next_fire_at : undefined} relative taskZone={task.time_zone} otherwise={fires ? t("list.no_fire") : "–"} />;
+  const now = useNow(1_000);
+  const at = task.next_fire_at ?? 0;
+  if (task.state !== "started" || task.schedule === "none") return <>–</>;
+  if (at === 0) return <>{t("list.no_fire")}</>;
+  if (at - now < WRITTEN_AHEAD_MS) return <span className="number">{t("list.within", { span: span(Math.max(1_000, Math.round((at - now) / 1_000) * 1_000)) })}</span>;
+  return <Moment at={at} relative taskZone={task.time_zone} />;
 }
 
 function Failures({ task }: { task: Task }) {
@@ -61,13 +70,13 @@ function appOf(task: Task, withTenant: boolean): string {
 
 export function taskColumns({ t, common, withTenant }: Words): NonNullable<TableProps<Task>["columns"]> {
   return [
-    { title: common("name"), key: "name", width: 240, render: (_, task) => <Name task={task} /> },
-    { title: common("app"), key: "app", width: 150, render: (_, task) => appOf(task, withTenant) },
-    { title: t("list.fires"), key: "schedule", width: 260, render: (_, task) => <ScheduleWords task={task} /> },
-    { title: common("status"), key: "state", width: 150, render: (_, task) => <State task={task} /> },
-    { title: t("list.next_fire"), key: "next", width: 140, render: (_, task) => <NextFire task={task} /> },
-    { title: t("list.failures"), key: "failures", width: 110, align: "right", render: (_, task) => <Failures task={task} /> },
-    { title: common("actions"), key: "actions", width: 80, align: "center", render: (_, task) => <TaskActions task={task} compact /> },
+    { title: common("name"), key: "name", width: 190, render: (_, task) => <Name task={task} /> },
+    { title: common("app"), key: "app", width: 120, render: (_, task) => appOf(task, withTenant) },
+    { title: t("list.fires"), key: "schedule", width: 230, render: (_, task) => <ScheduleWords task={task} /> },
+    { title: common("status"), key: "state", width: 130, render: (_, task) => <State task={task} /> },
+    { title: t("list.next_fire"), key: "next", width: 130, render: (_, task) => <NextFire task={task} /> },
+    { title: t("list.failures"), key: "failures", width: 90, align: "right", render: (_, task) => <Failures task={task} /> },
+    { title: common("actions"), key: "actions", width: 76, align: "center", fixed: "right", render: (_, task) => <TaskActions task={task} compact /> },
   ];
 }
 
