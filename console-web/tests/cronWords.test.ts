@@ -16,6 +16,7 @@ const CASES: [cron: string, en: string, zh: string][] = [
   ["0 0 9,17 * * ?", "every day at 09:00 and 17:00", "每天 09:00、17:00"],
   ["0 0 9 ? * MON,WED,FRI", "on Monday, Wednesday and Friday at 09:00", "每周一、周三、周五 09:00"],
   ["0 0 9 ? * MON-FRI", "Monday to Friday at 09:00", "周一至周五 09:00"],
+  ["0 0 9 ? * MON,TUE,WED,THU,FRI", "Monday to Friday at 09:00", "周一至周五 09:00"],
   ["0 0 6 25 * ?", "on day 25 of the month at 06:00", "每月 25 日 06:00"],
   ["0 0 18 L * ?", "on the last day of the month at 18:00", "每月最后一天 18:00"],
   ["0 0 18 L-2 * ?", "2 days before the last of the month at 18:00", "每月倒数第 3 天 18:00"],

@@ -52,7 +52,10 @@ function days({ day, weekday }: Cron, say: Phrases): string | undefined {
   if (day.is === "any") {
     if (weekday.is === "nth_weekday") return say.nthWeekday(weekday.nth, weekday.weekday);
     if (weekday.is === "range") return say.weekdayRange(weekday.from, weekday.to);
-    return weekday.is === "values" ? say.weekdays(weekday.values) : undefined;
+    if (weekday.is !== "values") return undefined;
+    const [first = 0, last = 0] = [weekday.values[0], weekday.values.at(-1)];
+    const isRun = weekday.values.length > 2 && last - first === weekday.values.length - 1;
+    return isRun ? say.weekdayRange(first, last) : say.weekdays(weekday.values);
   }
   if (weekday.is !== "any") return undefined;
   if (day.is === "last_day") return say.lastDay(day.before, day.isWorkday);

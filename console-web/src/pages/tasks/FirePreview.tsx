@@ -14,8 +14,8 @@ const COUNT = 10;
 
 /** What the node's answer depends on, in one text: nothing is asked again for a new name. */
 function questionOf(values: Definition, tenant: string): Schema<"Question"> {
-  // Names and parameters say nothing about when; the node would judge them.
-  const about = { name: "", handler: "", description: "", params: "", parents: [], tags: [], tags_any: [], tags_none: [] };
+  // Names and parameters say nothing about when, and the node would judge them.
+  const about = { name: "preview", handler: "preview", description: "", params: "", parents: [], tags: [], tags_any: [], tags_none: [] };
   return { ...values, ...about, tenant: tenant === "" ? null : tenant, count: COUNT };
 }
 
