@@ -1,6 +1,7 @@
 //! Definitions of tasks, as the management API changes them. Each change is one transaction that
 //! also takes back what was written ahead for the old definition.
 
+use super::attempts::delete_logs;
 use super::conditions::Conditions;
 use super::connect::{Transaction, retrying};
 use super::dialect::{Sql, or_ignore};
@@ -27,6 +28,45 @@ impl Activity {
     #[must_use]
     pub fn of(started: bool) -> Self {
         Self { started, pause_note: None }
+    }
+
+    /// In a word.
+    #[must_use]
+    pub fn state(&self) -> TaskState {
+        match (self.started, &self.pause_note) {
+            (true, _) => TaskState::Started,
+            (false, Some(_)) => TaskState::Paused,
+            (false, None) => TaskState::Stopped,
+        }
+    }
+}
+
+/// What a task's activity is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskState {
+    /// It fires by itself.
+    Started,
+    /// It does not.
+    Stopped,
+    /// It does not, and somebody said why.
+    Paused,
+}
+
+/// Every state with its word in the API.
+const STATES: [(TaskState, &str); 3] =
+    [(TaskState::Started, "started"), (TaskState::Stopped, "stopped"), (TaskState::Paused, "paused")];
+
+impl TaskState {
+    /// The word in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        STATES[self as usize].1
+    }
+
+    /// The state of that word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        STATES.iter().find(|(_, known)| *known == word).map(|(state, _)| *state)
     }
 }
 
@@ -128,6 +168,12 @@ pub struct TaskFilter {
     pub name: Option<String>,
     /// Only those that name this calendar.
     pub calendar: Option<String>,
+    /// Only those that run this handler.
+    pub handler: Option<String>,
+    /// Only in this state.
+    pub state: Option<TaskState>,
+    /// Only those that follow this task.
+    pub parent_id: Option<i64>,
     /// Only this task.
     pub id: Option<i64>,
     /// After this id.
@@ -294,6 +340,7 @@ impl SqlStore {
         if tx.execute_raw(sql.bind_all(values)).await? == 0 {
             return Err(changed_meanwhile(ACTION, before));
         }
+        self.fit_skips(tx, before, spec, now).await?;
         let taken = Taken {
             task_id: before.id,
             reason: *reason,
@@ -391,15 +438,19 @@ impl SqlStore {
     /// of one instant stand in each other's way when the routing changes. Runs that somebody asked
     /// for stay, so that he can see what became of them.
     pub async fn clear_cancelled(&self, id: i64, from: i64) -> Result<()> {
-        let sql = Sql::new(
-            self.backend,
-            &format!(
-                "DELETE FROM task_log WHERE task_id = {{1}} AND fire_time >= {{2}} AND status = {} AND reason IN \
-                 ('task_edited', 'task_stopped', 'task_paused') AND origin IN ('schedule', 'misfire')",
-                Status::Cancelled as i16
-            ),
+        let which = format!(
+            "task_id = {{1}} AND fire_time >= {{2}} AND status = {} AND reason IN ('task_edited', 'task_stopped', \
+             'task_paused') AND origin IN ('schedule', 'misfire')",
+            Status::Cancelled as i16
         );
-        self.execute("clear cancelled runs", &sql, [id.into(), from.into()]).await.map(drop)
+        retrying(|| async {
+            let tx = self.begin("clear cancelled runs").await?;
+            for sql in delete_logs(self.backend, &which) {
+                tx.execute(&sql, [id.into(), from.into()]).await?;
+            }
+            tx.commit().await
+        })
+        .await
     }
 
     /// Deletes a task; its logs stay until retention takes them.
@@ -501,7 +552,21 @@ impl SqlStore {
         wanted.and("a.name = ", filter.app.clone());
         wanted.and("t.name = ", filter.name.clone());
         wanted.and("t.calendar = ", filter.calendar.clone());
+        wanted.and("t.handler = ", filter.handler.clone());
         wanted.and("t.id = ", filter.id);
+        if let Some(state) = filter.state {
+            wanted.and("t.started = ", Some(i32::from(state == TaskState::Started)));
+            wanted.text.push_str(match state {
+                TaskState::Started => "",
+                TaskState::Stopped => " AND t.pause_note IS NULL",
+                TaskState::Paused => " AND t.pause_note IS NOT NULL",
+            });
+        }
+        if let Some(parent) = filter.parent_id {
+            let at = wanted.push(parent);
+            let follows = format!(" AND t.id IN (SELECT p.child_id FROM task_parent p WHERE p.parent_id = {{{at}}})");
+            wanted.text.push_str(&follows);
+        }
         let statement = wanted.finish(self, "ORDER BY t.id", filter.limit);
         let mut tasks = self.query_raw("list tasks", statement, task_view).await?;
         self.fill_parents(&mut tasks).await?;

@@ -57,8 +57,10 @@ mod edits;
 mod policies;
 mod retention;
 
+mod events;
 mod metrics;
 mod statistics;
+mod views;
 
 mod calendars;
 mod children;
@@ -70,11 +72,13 @@ mod missed;
 mod pausing;
 mod preview;
 mod schedules;
+mod skips;
 
 mod clocks;
 mod keys;
 mod tls;
 mod waiting;
+mod who_is_there;
 mod wire;
 
 mod abuse;

@@ -148,6 +148,15 @@ impl Place {
         (task, id_of(&answer["id"]).unwrap())
     }
 
+    /// A task that fires once a day, and its fire after the next.
+    async fn daily(&self, api: &Api) -> (i64, i64) {
+        let mut body = self.new_task();
+        body["cron"] = json!("0 0 3 * * ?");
+        let task = made(api, "/tasks", body).await;
+        let coming = api.get(&format!("/tasks/{task}/preview?count=2")).await;
+        (task, coming["items"][1]["fire_time"].as_i64().unwrap())
+    }
+
     fn new_task(&self) -> Value {
         json!({ "tenant": self.tenant, "app": self.app.name, "name": fresh("task"), "handler": "tick" })
     }
@@ -182,7 +191,9 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
     Some(match id {
         "list_executors" | "list_roles" | "list_apps" | "list_users" | "list_tokens" | "list_tasks"
         | "list_tenants" | "list_task_logs" | "search_audit" | "list_audit_chains" => listing("limit=500"),
-        "export_tasks" | "read_audit_chain" => Call { query: format!("tenant={tenant}"), ..Call::default() },
+        "export_tasks" | "read_audit_chain" | "list_coming_fires" => {
+            Call { query: format!("tenant={tenant}"), ..Call::default() }
+        }
         "list_nodes" | "list_settings" => Call::default(),
 
         "create_tenant" => with(Call::default(), json!({ "name": fresh("tenant") })),
@@ -218,6 +229,16 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
         "edit_task" => with(about(&[&place.task(api).await]), json!({ "description": fresh("about") })),
         "pause_task" => with(about(&[&place.task(api).await]), json!({ "note": "moving house" })),
         "run_task" => with(about(&[&place.task(api).await]), json!({ "delay_ms": 86_400_000 })),
+        "skip_fire" => {
+            let (task, fire_time) = place.daily(api).await;
+            with(about(&[&task]), json!({ "fire_time": fire_time, "note": "stocktaking" }))
+        }
+        "unskip_fire" => {
+            let (task, fire_time) = place.daily(api).await;
+            let body = json!({ "fire_time": fire_time });
+            api.expect(200, Method::POST, &format!("/tasks/{task}/skip"), Some(&body)).await;
+            with(about(&[&task]), body)
+        }
         "apply_tasks" => {
             let call = with(Call::default(), json!({ "version": 1, "task": [place.new_task()] }));
             Call { elsewhere: Elsewhere::Refused, ..call }
@@ -241,6 +262,7 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
             let query = format!("tenant={tenant}&from=1795000000000&until=1795003600000&step=1h");
             Call { query, ..Call::default() }
         }
+        "show_task_graph" => about(&[&place.task(api).await]),
         "show_task_log" | "read_log_output" | "cancel_run" => about(&[&place.task_log(api).await]),
 
         "create_user" => with(Call::default(), json!({ "name": fresh("user"), "tenant": tenant })),
@@ -281,6 +303,7 @@ pub async fn own_calls(me: &Api, password: &str) -> Vec<(&'static str, Call)> {
     let with = |body: Value| Call { body: Some(body), ..Call::default() };
     vec![
         ("show_session", Call::default()),
+        ("follow_events", Call::default()),
         ("list_sessions", Call::default()),
         ("end_session", about(id_of(&other["id"]).unwrap())),
         ("list_my_tokens", Call::default()),
