@@ -3,14 +3,12 @@
 export interface TaskFilter {
   /** A part of the name, in any case. */
   name?: string;
-  state?: string;
   /** A part of the handler's name. */
   handler?: string;
 }
 
 interface Named {
   name: string;
-  state: string;
   handler: string;
 }
 
@@ -18,6 +16,6 @@ function holds(text: string, part: string | undefined): boolean {
   return part === undefined || text.toLowerCase().includes(part.trim().toLowerCase());
 }
 
-export function matches(task: Named, { name, state, handler }: TaskFilter): boolean {
-  return holds(task.name, name) && holds(task.handler, handler) && (state === undefined || task.state === state);
+export function matches(task: Named, { name, handler }: TaskFilter): boolean {
+  return holds(task.name, name) && holds(task.handler, handler);
 }

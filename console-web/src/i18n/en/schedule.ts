@@ -68,6 +68,7 @@ export default {
     dst_gap: "This local time does not exist on this day: the clock skips it.",
     overlap_first_pass: "This local time comes twice; its first pass is left out.",
     overlap_second_pass: "This local time comes twice; its second pass is left out.",
+    cancelled_by_hand: "A person left this fire out.",
     before_validity: "Before the task is valid.",
     after_validity: "After the task is valid.",
   },

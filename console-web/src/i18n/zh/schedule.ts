@@ -71,6 +71,7 @@ const zh: Like<typeof en> = {
     dst_gap: "当天时钟跳过了这一本地时间。",
     overlap_first_pass: "这一本地时间出现两次，不取第一次。",
     overlap_second_pass: "这一本地时间出现两次，不取第二次。",
+    cancelled_by_hand: "由人跳过了这一次。",
     before_validity: "任务尚未生效。",
     after_validity: "任务已失效。",
   },

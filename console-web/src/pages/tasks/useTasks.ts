@@ -7,16 +7,17 @@ import { BY_AFTER, itemsOf } from "../../parts/List";
 export interface TaskFilters extends TaskFilter {
   tenant?: string;
   app?: string;
+  state?: string;
 }
 
 /** A page; a large one where most of it may not match. */
 const PAGE = 100;
 const PAGE_FILTERED = 500;
 
-/** The node narrows by tenant and app; the rest is looked for here, and more is read until the list is filled. */
-export function useTasks({ tenant, app, ...rest }: TaskFilters) {
+/** The node narrows by tenant, app and state; parts of names are looked for here, and more is read until the list is filled. */
+export function useTasks({ tenant, app, state, ...rest }: TaskFilters) {
   const isLooking = Object.keys(rest).length > 0;
-  const query = { tenant, app, limit: isLooking ? PAGE_FILTERED : PAGE };
+  const query = { tenant, app, state, limit: isLooking ? PAGE_FILTERED : PAGE };
   const pages = $api.useInfiniteQuery("get", "/tasks", { params: { query } }, BY_AFTER);
   const read = itemsOf(pages);
   const items: Schema<"Task">[] = isLooking ? read.filter((task) => matches(task, rest)) : read;
