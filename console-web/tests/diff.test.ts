@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { diff, isSame, lines, MAX_LINES } from "../src/lib/diff";
-import { DEFAULTS, definitionOf, FIELDS, readDefinition } from "../src/lib/definition";
+import { DEFAULTS, definitionOf, FIELDS, readDefinition, withValue } from "../src/lib/definition";
 
 describe("diff", () => {
   it("names what differs, in the given order, the rest by name after it", () => {
@@ -57,6 +57,10 @@ describe("readDefinition", () => {
     expect(readDefinition('{"at":1,"log":"2"}')).toBeUndefined();
     expect(readDefinition(kept.replace('"concurrent"', '"of a newer node"'))).toBeUndefined();
     expect(readDefinition(kept.replace('"max_retries":5', '"max_retries":"5"'))).toBeUndefined();
+  });
+  it("takes no word that is none of a choice", () => {
+    expect(withValue(DEFAULTS, "routing", "failover")).toEqual({ ...DEFAULTS, routing: "failover" });
+    expect(withValue(DEFAULTS, "routing", "guess")).toEqual(DEFAULTS);
   });
   it("gives of a task what can be written", () => {
     expect(Object.keys(definitionOf({ ...DEFAULTS, name: "b" })).sort()).toEqual([...FIELDS].sort());

@@ -83,6 +83,13 @@ function put(to: Definition, name: Field, value: unknown): boolean {
   return true;
 }
 
+/** The definition with another value in a field; as it was, if the value may not stand there. */
+export function withValue(definition: Definition, name: Field, value: unknown): Definition {
+  const changed = { ...definition };
+  put(changed, name, value);
+  return changed;
+}
+
 /** A task's definition, without what else is known of the task. */
 export function definitionOf(task: Definition): Definition {
   const definition = { ...DEFAULTS };

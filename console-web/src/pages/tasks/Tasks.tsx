@@ -1,7 +1,77 @@
+/** All tasks: find one, see when it fires next and whether it is well, act on one or on many. */
+import { Button, Flex } from "antd";
+import { useMemo, useState, type Key } from "react";
 import { useTranslation } from "react-i18next";
+import { useNavigate } from "react-router";
+import { useSession } from "../../api/session";
+import { useFilters } from "../../lib/search";
+import { useLink, useTenant } from "../../lib/tenant";
+import { List } from "../../parts/List";
 import { Page } from "../../parts/Page";
+import { BulkActions } from "./BulkActions";
+import { ExportButton } from "./ExportButton";
+import { ImportButton } from "./ImportDrawer";
+import { TaskCard, taskColumns } from "./taskColumns";
+import { TaskFilterBar } from "./TaskFilterBar";
+import { useTasks } from "./useTasks";
+
+const FILTERS = ["app", "name", "state", "handler"] as const;
 
 export default function Tasks() {
-  const { t } = useTranslation();
-  return <Page title={t("pages.tasks")}>{null}</Page>;
+  const { t: common } = useTranslation();
+  const { t } = useTranslation("tasks");
+  const { may } = useSession();
+  const { tenant } = useTenant();
+  const { filters, set, clear, isFiltered } = useFilters(FILTERS);
+  const { pages, items } = useTasks({ tenant, ...filters });
+  const [chosen, setChosen] = useState<Key[]>([]);
+  const place = tenant === undefined ? {} : { tenant };
+  const columns = useMemo(() => taskColumns({ t, common, withTenant: tenant === undefined }), [t, common, tenant]);
+  const canBulk = may("tasks.start", place) || may("tasks.stop", place);
+  const selected = items.filter(({ id }) => chosen.includes(id));
+  return (
+    <Page title={common("pages.tasks")} actions={<PageActions tenant={tenant} app={filters.app} />}>
+      <TaskFilterBar tenant={tenant} filters={filters} set={set} clear={clear} isFiltered={isFiltered} />
+      {selected.length > 0 && <BulkActions tasks={selected} onClear={() => setChosen([])} />}
+      <List
+        label={common("pages.tasks")}
+        pages={pages}
+        items={items}
+        rowKey={(task) => task.id}
+        columns={columns}
+        card={(task) => <TaskCard task={task} withTenant={tenant === undefined} />}
+        isFiltered={isFiltered}
+        whenEmpty={<span>{t(may("tasks.create", place) ? "list.empty_create" : "list.empty")}</span>}
+        rowSelection={
+          canBulk
+            ? {
+                selectedRowKeys: chosen,
+                onChange: setChosen,
+                columnWidth: 40,
+                getCheckboxProps: (task) => ({ "aria-label": t("list.select", { name: task.name }) }),
+              }
+            : undefined
+        }
+      />
+    </Page>
+  );
+}
+
+function PageActions({ tenant, app }: { tenant: string | undefined; app: string | undefined }) {
+  const { t } = useTranslation("tasks");
+  const { may } = useSession();
+  const link = useLink();
+  const navigate = useNavigate();
+  const place = tenant === undefined ? {} : { tenant };
+  return (
+    <Flex gap="small" wrap>
+      <ExportButton tenant={tenant} app={app} />
+      {may("tasks.apply", place) && <ImportButton />}
+      {may("tasks.create", place) && (
+        <Button type="primary" onClick={() => void navigate(link("/tasks/new", { app }))}>
+          {t("list.create")}
+        </Button>
+      )}
+    </Flex>
+  );
 }
