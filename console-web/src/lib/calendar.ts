@@ -22,7 +22,7 @@ export const WEEKENDS_OFF: CalendarSpec = {
 
 /** The spec in an answer of the API. */
 export function specOf(version: Schema<"CalendarVersion">): CalendarSpec {
-  const { description = "", excluded_weekdays = [], excluded_days = [], workdays = [], excluded_hours = [] } = version;
+  const { description, excluded_weekdays, excluded_days, workdays, excluded_hours } = version;
   return { description, excluded_weekdays, excluded_days, workdays, excluded_hours };
 }
 
