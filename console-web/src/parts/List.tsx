@@ -18,7 +18,8 @@ export interface Pages<Item> {
 /** For `$api.useInfiniteQuery`: how a list of the API goes on. */
 export const BY_AFTER = {
   pageParamName: "after",
-  initialPageParam: undefined as string | undefined,
+  // Not undefined: openapi-react-query would send 0 for that, which keys, calendars and lists by `before` do not take.
+  initialPageParam: null as string | null,
   getNextPageParam: (page: { next?: string | null }) => page.next ?? undefined,
 };
 
