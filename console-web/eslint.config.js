@@ -28,4 +28,5 @@ export default ts.config(
       "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
     },
   },
+  { files: ["e2e/**"], rules: { "no-restricted-globals": "off" } },
 );

@@ -64,13 +64,15 @@ struct Talk {
     ms: u64,
     /// Length of each line besides its number.
     width: usize,
+    /// What each line says besides.
+    text: String,
     /// Whether it fails in the end.
     fail: bool,
 }
 
 impl Default for Talk {
     fn default() -> Self {
-        Self { lines: 3, ms: 0, width: 0, fail: false }
+        Self { lines: 3, ms: 0, width: 0, text: String::new(), fail: false }
     }
 }
 
@@ -126,9 +128,9 @@ async fn sleep(ctx: TaskContext, _: Arc<Visit>) -> Result<Output, TaskError> {
 
 /// Every other line through `tracing`.
 async fn talk(ctx: TaskContext, _: Arc<Visit>) -> Result<Output, TaskError> {
-    let Talk { lines, ms, width, fail } = ctx.params_as()?;
+    let Talk { lines, ms, width, text, fail } = ctx.params_as()?;
     for line in 1..=lines {
-        let padding = "~".repeat(width);
+        let padding = format!("{text}{}", "~".repeat(width));
         if line % 2 == 1 {
             ctx.log_info(format_args!("attempt {} line {line} of {lines} äöü€😀 {padding}", ctx.attempt()));
         } else {

@@ -1,5 +1,5 @@
 //! HTTP in: executors under `/openapi` (signed), people and programs under `/api/v1` (session or
-//! token, permissions), health for orchestrators.
+//! token, permissions), health for orchestrators, and the web console for all else.
 //!
 //! Each room of `/api/v1` lists its operations ([`operation`]); routes, permissions and the OpenAPI
 //! document are made of these lists.
@@ -10,6 +10,7 @@ mod audit;
 mod body;
 mod calendars;
 mod client_address;
+mod console;
 mod executors;
 mod guard;
 mod helpers;
@@ -53,6 +54,7 @@ use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use carillon_protocol::{ExecutorSettings, NODE_BASE_PATH};
+use console::Console;
 use ipnet::IpNet;
 use operation::Operation;
 use problem::Problem;
@@ -206,10 +208,15 @@ pub fn server(
 ) -> std::io::Result<(Server, ServerHandle)> {
     let api = web::Data::new(api);
     let document = web::Data::new(Document(openapi_json()?));
+    let console = web::Data::new(Console::embedded());
+    if !console.is_there() {
+        tracing::info!("this binary was built without the web console; its start page says how to build it");
+    }
     let server = HttpServer::new(move || {
         App::new()
             .app_data(api.clone())
             .app_data(document.clone())
+            .app_data(console.clone())
             .wrap(from_fn(security_headers::add))
             .wrap(from_fn(metrics::count_requests))
             .wrap(from_fn(unread::keep))
@@ -221,7 +228,7 @@ pub fn server(
             )
             .configure(nodes::health_routes)
             .configure(metrics::routes)
-            .default_service(web::to(nowhere))
+            .default_service(web::to(console::answer))
     })
     .workers(2)
     .max_connections(CONNECTIONS_MAX)
@@ -237,10 +244,6 @@ pub fn server(
     let server = server.run();
     let handle = server.handle();
     Ok((server, handle))
-}
-
-async fn nowhere() -> Result<HttpResponse, Problem> {
-    Err(Problem::not_found("there is no such route"))
 }
 
 /// Strangers do not learn what exists.

@@ -1,16 +1,18 @@
-//! Signing in by single sign-on: to the provider, and back.
+//! Signing in by single sign-on: to the provider, and back. What goes wrong is told to a browser that shows a page by the
+//! console's page for signing in, and to all others as a problem.
 
 use super::account::{cookie, own_note};
 use super::client_address::client_address;
+use super::console::Console;
 use super::input::Query;
 use super::operation::{Needs, Operation, get};
 use super::problem::Problem;
 use super::{Api, account};
-use crate::auth::{Occasion, Pending, Provider, Visit};
+use crate::auth::{Denied, Occasion, Pending, Provider, Visit};
 use actix_web::cookie::time::Duration;
 use actix_web::cookie::{Cookie, SameSite};
 use actix_web::http::header;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
 use carillon_protocol::sign::matches;
 use serde::{Deserialize, Serialize};
 use url::form_urlencoded;
@@ -34,12 +36,23 @@ pub fn operations() -> Vec<Operation> {
     vec![
         get("/login", "list_logins", Nothing, "How one can sign in here").answers::<Logins>(200, "The ways").to(list),
         get("/login/oidc", "begin_single_sign_on", Nothing, "Go to the provider of single sign-on")
-            .says("For browsers: the answer leads to the provider, which leads back.")
+            .says(
+                "For browsers: the answer leads to the provider, which leads back. A page that cannot go there \
+                 (`Sec-Fetch-Mode: navigate`, or `Accept` with `text/html`) is led to the console's \
+                 `/sign-in?error=<word>`, as the second step says.",
+            )
             .query::<BeginQuery>()
             .answers_nothing_as(303, "The provider's address")
             .to(begin),
         get("/login/oidc/callback", "finish_single_sign_on", Nothing, "Come back from the provider of single sign-on")
-            .says("Begins a session as `sign_in` does, for whom the provider names, and leads to where he came from.")
+            .says(
+                "Begins a session as `sign_in` does, for whom the provider names, and leads to where he came from. What \
+                 goes wrong leads a page to the console's `/sign-in?error=<word>`: `expired` (this browser has not begun, \
+                 or more than ten minutes ago), `state` (it has begun another sign-in since), `refused` (the provider does \
+                 not sign him in), `not_allowed` (no group that is granted anything, or the account is disabled or \
+                 another's), `provider` (it does not work; the node's log says why), `too_many` (tries; wait), \
+                 `unavailable` (the node or its database). Others get a problem.",
+            )
             .query::<Callback>()
             .answers_nothing_as(303, "The page to go on with; the session is in the cookie")
             .to(finish),
@@ -83,22 +96,80 @@ struct Callback {
     error_description: Option<String>,
 }
 
-fn provider(api: &Api) -> Result<&Provider, Problem> {
-    api.provider.as_ref().ok_or_else(|| Problem::not_found("there is no single sign-on here (auth.oidc)"))
+/// Why somebody is not signed in: the word in `/sign-in?error=…` (they are in the document; pages know them), and the
+/// problem for everybody else.
+struct Failure {
+    word: &'static str,
+    problem: Problem,
 }
 
-async fn begin(api: web::Data<Api>, request: HttpRequest, query: Query<BeginQuery>) -> Result<HttpResponse, Problem> {
-    let provider = provider(&api)?;
+impl Failure {
+    fn new(word: &'static str, problem: Problem) -> Self {
+        Self { word, problem }
+    }
+
+    /// Where a browser that shows a page goes, if there is a page to show it.
+    fn answer(self, console: &Console, request: &HttpRequest, address: &str) -> HttpResponse {
+        let Self { word, problem } = self;
+        if !console.is_there() || !shows_a_page(request) {
+            return problem.error_response();
+        }
+        if word != TOO_MANY {
+            tracing::info!(address, word, detail = %problem, "single sign-on signs nobody in");
+        }
+        HttpResponse::SeeOther().insert_header((header::LOCATION, format!("/sign-in?error={word}"))).finish()
+    }
+}
+
+const TOO_MANY: &str = "too_many";
+
+impl From<Denied> for Failure {
+    fn from(denied: Denied) -> Self {
+        let word = match denied {
+            Denied::TooMany(_) => TOO_MANY,
+            Denied::Unknown | Denied::WrongPassword | Denied::NoAccount(_) => "not_allowed",
+            Denied::Store(_) | Denied::Password(_) | Denied::Random(_) => "unavailable",
+        };
+        Self::new(word, denied.into())
+    }
+}
+
+/// Whether the answer becomes what a person sees.
+fn shows_a_page(request: &HttpRequest) -> bool {
+    let says = |name: &str, words: &str| {
+        request.headers().get(name).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains(words))
+    };
+    says("sec-fetch-mode", "navigate") || says(header::ACCEPT.as_str(), "text/html")
+}
+
+fn provider(api: &Api) -> Result<&Provider, Failure> {
+    let nothing = || Problem::not_found("there is no single sign-on here (auth.oidc)");
+    api.provider.as_ref().ok_or_else(|| Failure::new("provider", nothing()))
+}
+
+async fn begin(
+    api: web::Data<Api>,
+    console: web::Data<Console>,
+    request: HttpRequest,
+    query: Query<BeginQuery>,
+) -> Result<HttpResponse, Problem> {
     let return_to = query.0.return_to.unwrap_or_else(|| "/".to_owned());
-    if !is_here(&return_to) {
+    if api.provider.is_some() && !is_here(&return_to) {
         return Err(Problem::invalid("return_to: a path of this node is allowed, such as /tasks"));
     }
-    api.gate.admit_sign_on(&client_address(&api, &request))?;
+    let address = client_address(&api, &request);
+    let begun = to_provider(&api, &address, &return_to).await;
+    Ok(begun.unwrap_or_else(|failure| failure.answer(&console, &request, &address)))
+}
+
+async fn to_provider(api: &Api, address: &str, return_to: &str) -> Result<HttpResponse, Failure> {
+    let provider = provider(api)?;
+    api.gate.admit_sign_on(address)?;
     let (url, pending) = provider.begin().await.map_err(|error| unreachable(&error))?;
     let Pending { state, nonce, verifier } = pending;
     // Cookies are read with their escapes undone.
     let return_to: String = form_urlencoded::byte_serialize(return_to.as_bytes()).collect();
-    let kept = pending_cookie(&api, format!("{state}~{nonce}~{verifier}~{return_to}"), PENDING_MAX);
+    let kept = pending_cookie(api, format!("{state}~{nonce}~{verifier}~{return_to}"), PENDING_MAX);
     Ok(HttpResponse::SeeOther().cookie(kept).insert_header((header::LOCATION, url)).finish())
 }
 
@@ -122,25 +193,42 @@ fn pending_cookie(api: &Api, value: String, age: Duration) -> Cookie<'static> {
         .finish()
 }
 
-async fn finish(api: web::Data<Api>, request: HttpRequest, query: Query<Callback>) -> Result<HttpResponse, Problem> {
-    let provider = provider(&api)?;
+async fn finish(
+    api: web::Data<Api>,
+    console: web::Data<Console>,
+    request: HttpRequest,
+    query: Result<Query<Callback>, Problem>,
+) -> HttpResponse {
     let address = client_address(&api, &request);
-    api.gate.admit_sign_on(&address)?;
-    let Callback { code, state, iss, error, error_description } = query.0;
-    let (pending, return_to) = pending_of(&request, state.as_deref())?;
+    let finished = from_provider(&api, &request, &address, query).await;
+    finished.unwrap_or_else(|failure| failure.answer(&console, &request, &address))
+}
+
+async fn from_provider(
+    api: &Api,
+    request: &HttpRequest,
+    address: &str,
+    query: Result<Query<Callback>, Problem>,
+) -> Result<HttpResponse, Failure> {
+    let provider = provider(api)?;
+    api.gate.admit_sign_on(address)?;
+    let unusable = |problem| Failure::new("provider", problem);
+    let Callback { code, state, iss, error, error_description } = query.map_err(unusable)?.0;
+    let (pending, return_to) = pending_of(request, state.as_deref())?;
     if let Some(error) = error {
         let why = error_description.unwrap_or_default();
         tracing::warn!(address, error, why, "single sign-on refused by the provider");
-        return Err(Problem::beyond(format!("the provider does not sign you in: {error} {why}").trim_end()));
+        let detail = format!("the provider does not sign you in: {error} {why}");
+        return Err(Failure::new("refused", Problem::beyond(detail.trim_end())));
     }
     if iss.is_some_and(|issuer| issuer != provider.settings().issuer) {
-        return Err(Problem::beyond("the answer comes from another provider"));
+        return Err(unusable(Problem::beyond("the answer comes from another provider")));
     }
-    let code = code.ok_or_else(|| Problem::invalid("code: the provider must send it"))?;
+    let code = code.ok_or_else(|| unusable(Problem::invalid("code: the provider must send it")))?;
     let identity = provider.finish(code, pending).await.map_err(|error| unreachable(&error))?;
     let now = api.engine.clock.now_ms();
     let next_id = || api.engine.ids.next(now);
-    let occasion = Occasion { address: &address, now, next_id: &next_id };
+    let occasion = Occasion { address, now, next_id: &next_id };
     let user = match api.gate.by_identity(&identity, provider.settings(), &occasion).await {
         Ok(user) => user,
         Err(denied) => {
@@ -149,34 +237,38 @@ async fn finish(api: web::Data<Api>, request: HttpRequest, query: Query<Callback
         }
     };
     let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
-    let visit = Visit { address: &address, agent, number: next_id() };
-    let note = own_note(&api, &account::caller(&user, &address), "finish_single_sign_on");
+    let visit = Visit { address, agent, number: next_id() };
+    let note = own_note(api, &account::caller(&user, address), "finish_single_sign_on");
     let signed_in = api.gate.begin(user, &visit, note, now).await?;
     Ok(HttpResponse::SeeOther()
-        .cookie(cookie(&api, signed_in.token))
-        .cookie(pending_cookie(&api, String::new(), Duration::ZERO))
+        .cookie(cookie(api, signed_in.token))
+        .cookie(pending_cookie(api, String::new(), Duration::ZERO))
         .insert_header((header::LOCATION, return_to))
         .finish())
 }
 
 /// What this browser was sent to the provider with: an answer to somebody else's question counts
 /// for nothing, so that nobody is signed in as another without noticing.
-fn pending_of(request: &HttpRequest, state: Option<&str>) -> Result<(Pending, String), Problem> {
-    let gone = || Problem::beyond("this browser has not begun to sign in, or ten minutes ago; begin again");
-    let kept = request.cookie(PENDING_COOKIE).ok_or_else(gone)?;
+fn pending_of(request: &HttpRequest, state: Option<&str>) -> Result<(Pending, String), Failure> {
+    let gone = |word| {
+        let detail = "this browser has not begun to sign in, or ten minutes ago; begin again";
+        move || Failure::new(word, Problem::beyond(detail))
+    };
+    let kept = request.cookie(PENDING_COOKIE).ok_or_else(gone("expired"))?;
+    let another = gone("state");
     let parts: Vec<&str> = kept.value().splitn(4, '~').collect();
-    let [sent, nonce, verifier, return_to] = parts[..] else { return Err(gone()) };
+    let [sent, nonce, verifier, return_to] = parts[..] else { return Err(another()) };
     if sent.is_empty() || !matches(sent, state.unwrap_or_default()) || !is_here(return_to) {
-        return Err(gone());
+        return Err(another());
     }
     let pending = Pending { state: sent.to_owned(), nonce: nonce.to_owned(), verifier: verifier.to_owned() };
     Ok((pending, return_to.to_owned()))
 }
 
 /// What the provider did wrong is for the log: it may name what is not everybody's business.
-fn unreachable(error: &anyhow::Error) -> Problem {
+fn unreachable(error: &anyhow::Error) -> Failure {
     tracing::error!(error = format!("{error:#}"), "single sign-on failed");
-    Problem::unavailable("single sign-on does not work right now; the node's log says why")
+    Failure::new("provider", Problem::unavailable("single sign-on does not work right now; the node's log says why"))
 }
 
 #[cfg(test)]

@@ -79,6 +79,7 @@ mod wire;
 
 mod abuse;
 mod audit;
+mod console;
 mod escalation;
 mod every_operation;
 mod last_admin;

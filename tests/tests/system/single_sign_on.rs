@@ -1,5 +1,6 @@
 //! Single sign-on: who is let in, what he may do as his groups change, and what is not believed.
 
+use crate::console;
 use carillon_tests::folder;
 use carillon_tests::identity_provider::{IdentityProvider, Lie, Somebody};
 use carillon_tests::{Api, Kind, Node, World, port};
@@ -12,6 +13,7 @@ scenario!(groups_say_what_somebody_may_do: sqlite mariadb postgres);
 scenario!(what_cannot_be_believed_lets_nobody_in: sqlite);
 scenario!(an_answer_counts_in_the_browser_that_asked: sqlite);
 scenario!(accounts_are_not_taken_over: sqlite);
+scenario!(pages_are_led_back_to_sign_in: sqlite);
 scenario!(several_nodes_and_first_logins_at_once: sqlite mariadb postgres);
 
 const GRANTS: &str = r#"
@@ -45,17 +47,31 @@ tenant = "no such tenant"
 struct Browser {
     client: Client,
     cookies: BTreeMap<String, String>,
+    /// A header that it sends beside its cookies.
+    says: (&'static str, &'static str),
 }
 
 impl Browser {
     fn new() -> Self {
         let client = Client::builder().redirect(redirect::Policy::none()).build().unwrap();
-        Self { client, cookies: BTreeMap::new() }
+        Self { client, cookies: BTreeMap::new(), says: ("accept", "*/*") }
+    }
+
+    /// One whose person sees what it gets.
+    fn saying(name: &'static str, value: &'static str) -> Self {
+        Self { says: (name, value), ..Self::new() }
     }
 
     async fn get(&mut self, url: &str) -> Response {
         let cookies: Vec<String> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let answer = self.client.get(url).header(COOKIE, cookies.join("; ")).send().await.unwrap();
+        let answer = self
+            .client
+            .get(url)
+            .header(self.says.0, self.says.1)
+            .header(COOKIE, cookies.join("; "))
+            .send()
+            .await
+            .unwrap();
         for cookie in answer.headers().get_all(SET_COOKIE) {
             let cookie = cookie.to_str().unwrap();
             assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"), "{cookie}");
@@ -360,6 +376,73 @@ async fn accounts_are_not_taken_over(kind: Kind) {
     let answer = browser.sign_on(&node, &provider, &somebody("ann", &["admins"])).await;
     refused(&browser, answer, 403, "disabled").await;
     world.assert_no_errors();
+}
+
+/// A person sees a page that says what to do, not a problem document; what is behind it stays in the log.
+async fn pages_are_led_back_to_sign_in(kind: Kind) {
+    let world = World::new(kind).await;
+    let provider = IdentityProvider::start().await;
+    let node = node_with(&world, "a", &provider).await;
+    if !console::is_there(&node).await {
+        // No page there would say anything.
+        let mut browser = Browser::saying("accept", "text/html");
+        let answer = browser.get(&format!("{}/api/v1/login/oidc/callback?code=x&state=y", node.url)).await;
+        return refused(&browser, answer, 403, "begin again").await;
+    }
+    let page = || Browser::saying("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
+    let led = |browser: &Browser, answer: &Response, word: &str| {
+        assert_eq!((answer.status().as_u16(), location(answer)), (303, format!("/sign-in?error={word}")));
+        assert!(!browser.cookies.contains_key("carillon_session"), "{:?}", browser.cookies);
+    };
+    let callback = format!("{}/api/v1/login/oidc/callback", node.url);
+
+    for mut browser in [page(), Browser::saying("sec-fetch-mode", "navigate")] {
+        let answer = browser.get(&format!("{callback}?code=x&state=y")).await;
+        led(&browser, &answer, "expired");
+    }
+    let mut browser = page();
+    let there = browser.begin(&node).await;
+    let answer = browser.get(&format!("{callback}?code=x&state=another")).await;
+    led(&browser, &answer, "state");
+    let state = there.split("state=").nth(1).unwrap().split('&').next().unwrap();
+    for (query, word) in [
+        ("error=access_denied&error_description=not%20today", "refused"),
+        ("code=x&iss=https%3A%2F%2Fevil.example", "provider"),
+        ("nothing=1", "provider"),
+        ("code=x&code=y", "provider"),
+    ] {
+        let answer = browser.get(&format!("{callback}?{query}&state={state}")).await;
+        led(&browser, &answer, word);
+    }
+    let mut browser = page();
+    let answer = browser.sign_on(&node, &provider, &somebody("ann", &["strangers"])).await;
+    led(&browser, &answer, "not_allowed");
+    provider.lie(Lie::Nonce);
+    let mut browser = page();
+    let answer = browser.sign_on(&node, &provider, &somebody("ann", &["admins"])).await;
+    led(&browser, &answer, "provider");
+    provider.lie(Lie::None);
+    let log = node.process.log();
+    for detail in ["not today", "another provider", "none of your groups", "begin again"] {
+        assert!(log.contains(detail), "the log says nothing of: {detail}");
+    }
+
+    // Who is let in goes where he wanted to.
+    let mut browser = page();
+    let answer = browser.sign_on(&node, &provider, &somebody("ann", &["admins"])).await;
+    assert_eq!((answer.status().as_u16(), location(&answer).as_str()), (303, "/tasks?name=a%20b&day=%E6%9C%88+1"));
+
+    // The provider is away at the first step; too many tries.
+    drop(provider);
+    let mut browser = page();
+    let answer = browser.get(&format!("{}/api/v1/login/oidc", node.url)).await;
+    led(&browser, &answer, "provider");
+    let mut tries = 0;
+    while location(&browser.get(&format!("{callback}?code=x&state=y")).await) != "/sign-in?error=too_many" {
+        tries += 1;
+        assert!(tries < 500, "one address may try as much as it likes");
+    }
+    world.assert_quiet(&["single sign-on failed", "auth.oidc.grants names"]);
 }
 
 async fn several_nodes_and_first_logins_at_once(kind: Kind) {

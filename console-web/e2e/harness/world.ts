@@ -1,0 +1,173 @@
+/** A node, its database, tenants, people and executors: what the console of a test is about. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import createFetchClient, { type Client } from "openapi-fetch";
+import type { components, paths } from "../../src/api/schema";
+import { freePort, Running, until } from "./process";
+
+const TARGET = resolve(import.meta.dirname, "../../../target/debug");
+const CARILLON = process.env.CARILLON_BIN ?? join(TARGET, "carillon");
+const DEMO = process.env.CARILLON_DEMO ?? join(TARGET, "examples/demo");
+
+/** What the API gives, or the test ends: set-up must not fail unseen. */
+export function got<Data>(answer: { data?: Data; error?: unknown; response: Response }): Data {
+  if (answer.data === undefined) throw new Error(`${answer.response.url}: ${answer.response.status} ${JSON.stringify(answer.error)}`);
+  return answer.data;
+}
+
+/** Who signs in. */
+export interface Person {
+  name: string;
+  password: string;
+}
+
+/** What an executor signs with. */
+export interface AppKey {
+  tenant: string;
+  app: string;
+  appId: string;
+  keyId: string;
+  secret: string;
+}
+
+/** A scheduler process over SQLite in a folder of its own. */
+export class World {
+  /** The password that an operator gave `admin` before the first start; it must be changed at the first login. */
+  static readonly FIRST_PASSWORD = "Given-By-Operator-1";
+  readonly folder = mkdtempSync(join(tmpdir(), "carillon-e2e-"));
+  readonly api: Client<paths>;
+  private readonly token = `e2e-${crypto.randomUUID()}${crypto.randomUUID()}`;
+  private node: Running | undefined;
+  private readonly executors: Running[] = [];
+
+  private constructor(readonly port: number) {
+    this.api = createFetchClient<paths>({ baseUrl: `${this.url}/api/v1`, headers: { authorization: `Bearer ${this.token}` } });
+  }
+
+  /** Where the console is. */
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  static async start(): Promise<World> {
+    const world = new World(await freePort());
+    await world.startNode();
+    return world;
+  }
+
+  /** Starts the node, at the same port and over the same database as before. */
+  async startNode(): Promise<void> {
+    const environment = {
+      CARILLON__SERVER__PORT: String(this.port),
+      CARILLON__API__TOKEN: this.token,
+      CARILLON__AUTH__ADMIN_PASSWORD: World.FIRST_PASSWORD,
+      CARILLON__DATABASE__URL: `sqlite://${join(this.folder, "carillon.db")}?mode=rwc`,
+    };
+    const node = new Running(CARILLON, ["serve"], environment, join(this.folder, "node.log"), this.folder);
+    this.node = node;
+    await until("the node to be ready", async () => {
+      if (node.hasEnded()) throw new Error(`the node ended: ${node.printed()}`);
+      return fetch(`${this.url}/readyz`).then(
+        (answer) => answer.ok,
+        () => false,
+      );
+    });
+  }
+
+  /** Takes the node away. */
+  async endNode(signal: "SIGTERM" | "SIGKILL" = "SIGKILL"): Promise<void> {
+    await this.node?.end(signal);
+  }
+
+  /** What the node has logged. */
+  nodeLog(): string {
+    return this.node?.printed() ?? "";
+  }
+
+  /** Makes a tenant, and an app in it. */
+  async app(tenant: string, app: string): Promise<AppKey> {
+    const known = await this.api.GET("/tenants/{tenant}", { params: { path: { tenant } } });
+    if (known.data === undefined) got(await this.api.POST("/tenants", { body: { name: tenant } }));
+    const made = got(await this.api.POST("/apps", { body: { tenant, name: app } }));
+    return { tenant, app, appId: made.id, keyId: made.key.id, secret: made.key.secret };
+  }
+
+  /** Starts the demo executor of that app, and waits until the node has it online. */
+  async executor(key: AppKey, environment: Record<string, string> = {}): Promise<Running> {
+    const number = this.executors.length + 1;
+    const before = got(await this.api.GET("/executors", { params: { query: { app: key.appId } } })).items.length;
+    const executor = new Running(
+      DEMO,
+      [],
+      {
+        CARILLON_SCHEDULERS: this.url,
+        CARILLON_TENANT: key.tenant,
+        CARILLON_APP: key.app,
+        CARILLON_KEY_ID: key.keyId,
+        CARILLON_KEY_SECRET: key.secret,
+        CARILLON_JOURNAL_DIR: join(this.folder, `journal-${number}`),
+        CARILLON_BIND: "127.0.0.1",
+        CARILLON_PORT: "0",
+        ...environment,
+      },
+      join(this.folder, `executor-${number}.log`),
+      this.folder,
+    );
+    this.executors.push(executor);
+    await until("the executor to be online", async () => {
+      if (executor.hasEnded()) throw new Error(`the executor ended: ${executor.printed()}`);
+      return got(await this.api.GET("/executors", { params: { query: { app: key.appId } } })).items.length > before;
+    });
+    return executor;
+  }
+
+  /** Makes tasks of an app out of a task file's entries. */
+  async tasks(key: AppKey, tasks: Record<string, unknown>[]): Promise<Map<string, string>> {
+    const task = tasks.map((each) => ({ tenant: key.tenant, app: key.app, ...each }));
+    const applied = got(await this.api.POST("/tasks/apply", { body: { version: 1, task } }));
+    return new Map(applied.tasks.map((each) => [each.name, each.id ?? ""]));
+  }
+
+  /** The first log of a task that `wanted` likes. */
+  async log(task: string, wanted: (log: components["schemas"]["TaskLog"]) => boolean): Promise<components["schemas"]["TaskLog"]> {
+    return until(`a log of task ${task}`, async () => {
+      const page = got(await this.api.GET("/task-logs", { params: { query: { task, limit: 100 } } }));
+      return page.items.find(wanted);
+    });
+  }
+
+  /** Makes somebody with a role in a tenant (`null`: on the platform), who has chosen his password. */
+  async person(name: string, role: string, tenant: string | null, apps: string[] = []): Promise<Person> {
+    const given = "Given-For-Once-1";
+    const user = got(await this.api.POST("/users", { body: { name, password: given, tenant } }));
+    const roles = got(await this.api.GET("/roles", { params: { query: { limit: 500 } } })).items;
+    const id = roles.find((each) => each.name === role)?.id;
+    if (id === undefined) throw new Error(`there is no role ${role}`);
+    got(await this.api.POST("/users/{id}/grants", { params: { path: { id: user.id } }, body: { role: id, tenant, apps } }));
+    return this.choosePassword({ name, password: given }, `Chosen-By-Himself-${name.length}`);
+  }
+
+  /** `admin`, who has chosen a password. */
+  async admin(): Promise<Person> {
+    return this.choosePassword({ name: "admin", password: World.FIRST_PASSWORD }, "Nine-Bells-Ring-1");
+  }
+
+  private async choosePassword(person: Person, password: string): Promise<Person> {
+    const plain = createFetchClient<paths>({ baseUrl: `${this.url}/api/v1` });
+    const session = got(await plain.POST("/login", { body: person }));
+    const answer = await plain.PUT("/account/password", {
+      body: { current: person.password, new: password },
+      headers: { authorization: `Bearer ${session.token}` },
+    });
+    if (!answer.response.ok) throw new Error(`the password was refused: ${JSON.stringify(answer.error)}`);
+    return { name: person.name, password };
+  }
+
+  /** Ends everything, and removes its folder. */
+  async end(): Promise<void> {
+    await Promise.all(this.executors.map((executor) => executor.end("SIGKILL")));
+    await this.endNode();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,80 @@
+/** Every page, light and dark, wide and narrow, in both languages: pictures, axe-core, and nothing that must not be. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ARTEFACTS, openWindow, startBrowser, windowOf, type Look } from "./harness/browser";
+import { got, World, type Person } from "./harness/world";
+import { makeScene, places } from "./places";
+import { PAGES } from "./routes";
+
+let world: World;
+let browser: Browser;
+let admin: Person;
+let all: Record<string, string>;
+
+beforeAll(async () => {
+  [world, browser] = await Promise.all([World.start(), startBrowser()]);
+  admin = await world.admin();
+  await world.person("vera", "viewer", "demo");
+  const scene = await makeScene(world);
+  const users = got(await world.api.GET("/users")).items;
+  all = places(scene, users.find((user) => user.name === "vera")?.id ?? "");
+});
+
+afterAll(async () => {
+  await browser.close();
+  await world.end();
+});
+
+const LOOKS: Look[] = [
+  { theme: "light", language: "en" },
+  { theme: "dark", language: "zh" },
+  { theme: "light", language: "zh", width: 390, height: 844 },
+  { theme: "dark", language: "en", width: 390, height: 844 },
+];
+
+it("knows every page there is", () => {
+  const shown = Object.values(all).map((address) => address.split("?")[0] ?? "");
+  for (const path of PAGES) {
+    const pattern = new RegExp(`^${path.replace(/:[a-z]+/g, "[^/]+")}$`);
+    expect(shown.some((address) => pattern.test(address)), path).toBe(true);
+  }
+});
+
+describe.each(LOOKS)("%o", (look) => {
+  const { theme = "light", language = "en", width = 1280 } = look;
+
+  it("the sign-in", async () => {
+    const window = await openWindow(browser, world, look);
+    const page = await window.open("/");
+    await page.locator("button[type=submit]").waitFor();
+    await window.picture(`sign-in-${theme}-${language}-${width}`);
+    expect(await window.axe()).toEqual([]);
+    expect(window.faults).toEqual([]);
+    await window.context.close();
+  });
+
+  it("every page", async () => {
+    const window = await windowOf(browser, world, admin, look);
+    const findings: string[] = [];
+    for (const [name, address] of Object.entries(all)) {
+      const page = await window.open(address);
+      await window.settled();
+      await window.picture(`${name}-${theme}-${language}-${width}`);
+      findings.push(...(await window.axe()).map((finding) => `${name}: ${finding}`));
+      const text = await page.locator("body").innerText();
+      // A key instead of its text, an object, a value that is none.
+      for (const wrong of text.match(/\b(undefined|NaN|\[object Object\]|Invalid Date)\b/g) ?? []) findings.push(`${name}: shows ${wrong}`);
+      if (language === "zh" && !/[\u4e00-\u9fff]/.test((await page.locator("#content h1").innerText()) + text.slice(0, 400))) {
+        findings.push(`${name}: no Chinese`);
+      }
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      if (overflow > 0) findings.push(`${name}: ${overflow} px wider than the window`);
+      findings.push(...window.faults.splice(0).map((fault) => `${name}: ${fault}`));
+    }
+    writeFileSync(join(ARTEFACTS, `findings-${theme}-${language}-${width}.txt`), findings.join("\n"));
+    expect(findings).toEqual([]);
+    await window.context.close();
+  });
+});
