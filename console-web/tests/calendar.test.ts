@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { excludedParts, hoursOf, isSame, namedInYear, reader, WEEKENDS_OFF, withDays, withoutDays, withWeekday, type CalendarSpec } from "../src/lib/calendar";
+import { excludedParts, hoursOf, isSame, namedInYear, reader, readHours, WEEKENDS_OFF, withDays, withSteps, withoutDays, withWeekday, type CalendarSpec } from "../src/lib/calendar";
 import { dayOf, daysBetween, daysOfMonth, plusDays, rangesOf, weekdayOf, yearlyOf } from "../src/lib/days";
 import { readDays } from "../src/lib/pasted-days";
 
@@ -73,12 +73,30 @@ describe("a calendar", () => {
     expect(withoutDays(changed, ["12-25"])).toEqual(WEEKENDS_OFF);
   });
 
+  it("goes step by step: the later decides", () => {
+    const { spec: done, stuck } = withSteps(WEEKENDS_OFF, [
+      { days: ["2026-10-01", "2026-10-10"], works: false },
+      { days: ["2026-10-10", "2026-10-01"], works: true },
+      { days: ["2026-10-02"], works: false },
+    ]);
+    expect(done).toEqual(spec({ excluded_days: ["2026-10-02"], workdays: ["2026-10-10"] }));
+    expect(stuck).toEqual([]);
+  });
+
   it("changes weekdays, counts, compares", () => {
     expect(withWeekday(WEEKENDS_OFF, "sat", false).excluded_weekdays).toEqual(["sun"]);
     expect(withWeekday(WEEKENDS_OFF, "sat", true).excluded_weekdays).toEqual(["sun", "sat"]);
     expect(namedInYear(spec({ excluded_days: ["2026-10-01", "10-02", "2027-01-01"], workdays: ["2026-10-10"] }), 2026)).toEqual({ excluded: 1, workdays: 1 });
     expect(isSame(WEEKENDS_OFF, spec({ excluded_weekdays: ["sun", "sat"] }))).toBe(true);
     expect(isSame(WEEKENDS_OFF, spec({ workdays: ["2026-10-10"] }))).toBe(false);
+  });
+
+  it("reads hours as people type them", () => {
+    expect(readHours("9:00 - 12:00，22：00~6:00")).toEqual(["09:00-12:00", "22:00-06:00"]);
+    expect(readHours(" 12:00-13:30 ")).toEqual(["12:00-13:30"]);
+    expect(readHours("12:00-13:30 18:00至19:00")).toEqual(["12:00-13:30", "18:00-19:00"]);
+    expect(readHours("lunch")).toEqual(["lunch"]);
+    expect(readHours("")).toEqual([]);
   });
 
   it("knows which hours the node takes", () => {

@@ -77,6 +77,23 @@ export function withDays(spec: CalendarSpec, days: readonly string[], works: boo
   return { spec: { ...spec, excluded_days: [...excluded].sort(), workdays: [...workdays].sort() }, stuck };
 }
 
+/** Days that shall be working days, or days off. */
+export interface DayStep {
+  days: readonly string[];
+  works: boolean;
+}
+
+/** One step after the other; a later one decides. */
+export function withSteps(spec: CalendarSpec, steps: readonly DayStep[]): { spec: CalendarSpec; stuck: string[] } {
+  const stuck: string[] = [];
+  for (const { days, works } of steps) {
+    const done = withDays(spec, days, works);
+    spec = done.spec;
+    stuck.push(...done.stuck);
+  }
+  return { spec, stuck };
+}
+
 /** The calendar without these entries, whichever list has them. */
 export function withoutDays(spec: CalendarSpec, days: readonly string[]): CalendarSpec {
   const gone = new Set(days);
@@ -105,6 +122,16 @@ export function hoursOf(text: string): { from: number; until: number } | undefin
   const isTime = fromMinute < 60 && untilMinute < 60 && from < 1_440 && until <= 1_440;
   const isWholeDay = from === 0 && until === 1_440;
   return isTime && from !== until && !isWholeDay ? { from, until } : undefined;
+}
+
+/** Ranges of hours as people type them (`9:00 - 12:00，22：00~6:00`), as the node wants them; what it would refuse stays as it is. */
+export function readHours(text: string): string[] {
+  return text
+    .replaceAll("：", ":")
+    .replaceAll(/\s*[-~～–—至]\s*/g, "-")
+    .replaceAll(/(?<!\d)(\d):/g, "0$1:")
+    .split(/[,，;；、\s]+/)
+    .filter((range) => range !== "");
 }
 
 /** The parts of a day that ranges of hours leave out, in minutes, in order; a range past midnight has two. */
