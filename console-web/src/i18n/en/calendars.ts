@@ -67,6 +67,7 @@ export default {
     stale_text: "Your changes are still here. Load the current version to see theirs (yours are lost then), or copy what you need first.",
     stale_new: "There is a calendar of this name already. Choose another name, or open that one.",
     load_current: "Load the current version",
+    loaded: "The current version is loaded",
     versions: "Versions",
     versions_help: "The last {{n}} versions are kept.",
     current: "current",

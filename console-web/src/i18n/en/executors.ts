@@ -98,6 +98,7 @@ export default {
     state: "State",
     states: { valid: "Valid", expired: "Expired", revoked: "Revoked" },
     ends: "Ends",
+    endless: "no end",
     created_by: "by",
     last_used: "Last used",
     last_used_help: "When an executor last signed with it, to a minute or so.",

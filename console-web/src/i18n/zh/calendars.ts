@@ -68,6 +68,7 @@ const zh: Like<typeof en> = {
     stale_text: "您的修改仍在此处。加载当前版本可查看他人的修改（您的修改会丢失），请先复制需要的内容。",
     stale_new: "已存在同名日历。请更换名称，或打开该日历。",
     load_current: "加载当前版本",
+    loaded: "已加载当前版本",
     versions: "版本",
     versions_help: "保留最近 {{n}} 个版本。",
     current: "当前",

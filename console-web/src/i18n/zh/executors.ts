@@ -95,6 +95,7 @@ const zh: Like<typeof en> = {
     state: "状态",
     states: { valid: "有效", expired: "已过期", revoked: "已吊销" },
     ends: "失效时间",
+    endless: "长期有效",
     created_by: "创建人",
     last_used: "最近使用",
     last_used_help: "执行器最近一次使用它签名的时间，精确到一分钟左右。",

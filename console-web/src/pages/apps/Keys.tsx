@@ -25,8 +25,8 @@ function KeyState({ state }: { state: string }) {
 
 /** When it stopped or will stop working. */
 function Ends({ of }: { of: Key }) {
-  const { t } = useTranslation();
-  return <Moment at={of.revoked_at ?? of.expires_at} exactness="minute" otherwise={t("never")} />;
+  const { t: own } = useTranslation("executors");
+  return <Moment at={of.revoked_at ?? of.expires_at} exactness="minute" otherwise={own("keys.endless")} />;
 }
 
 export function Keys({ app }: { app: Schema<"App"> }) {
@@ -40,19 +40,19 @@ export function Keys({ app }: { app: Schema<"App"> }) {
   const valid = itemsOf(pages).filter((key) => key.state === "valid");
   const revoke = (key: Key) => key.state === "valid" && may("keys.revoke", place) && <RevokeKey of={key} isLast={valid.length === 1} />;
   const columns: TableProps<Key>["columns"] = [
-    { title: own("keys.id"), key: "id", width: 200, render: (_, key) => <span className="mono">{key.id}</span> },
-    { title: own("keys.state"), key: "state", width: 100, render: (_, key) => <KeyState state={key.state} /> },
+    { title: own("keys.id"), key: "id", width: 185, render: (_, key) => <span className="mono">{key.id}</span> },
+    { title: own("keys.state"), key: "state", width: 90, render: (_, key) => <KeyState state={key.state} /> },
     {
       title: <Tooltip title={own("keys.last_used_help")}>{own("keys.last_used")}</Tooltip>,
       key: "used",
-      width: 140,
+      width: 120,
       render: (_, key) => <Moment at={key.last_used_at} relative otherwise={t("never")} />,
     },
     { title: own("keys.ends"), key: "ends", width: 150, render: (_, key) => <Ends of={key} /> },
     {
       title: t("created_at"),
       key: "created",
-      width: 220,
+      width: 170,
       render: (_, key) => (
         <>
           <Moment at={key.created_at} exactness="minute" />
@@ -60,8 +60,8 @@ export function Keys({ app }: { app: Schema<"App"> }) {
         </>
       ),
     },
-    { title: own("keys.note"), dataIndex: "note", width: 180 },
-    { title: t("actions"), key: "actions", width: 110, render: (_, key) => revoke(key) },
+    { title: own("keys.note"), dataIndex: "note", width: 160 },
+    { title: t("actions"), key: "actions", width: 100, render: (_, key) => revoke(key) },
   ];
   return (
     <Card

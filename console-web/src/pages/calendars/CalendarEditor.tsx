@@ -43,10 +43,6 @@ export function CalendarEditor({ tenant, name, base, version, start, onSaved }: 
   if (!mayWhole("calendars.edit", tenant)) return <SpecView spec={base} />;
   const isNew = name === undefined;
   const save = () => void saving.save(name ?? newName.trim());
-  const loadCurrent = () => {
-    draft.discard();
-    saving.forget();
-  };
   return (
     <Form layout="vertical" onFinish={save}>
       <Flex vertical gap="middle">
@@ -79,7 +75,7 @@ export function CalendarEditor({ tenant, name, base, version, start, onSaved }: 
             </Form.Item>
           </Form.Item>
         </Card>
-        <Refused error={saving.error} isNew={isNew} onLoad={loadCurrent} />
+        <Refused error={saving.error} isNew={isNew} onLoad={() => void saving.loadCurrent(name ?? newName.trim())} />
         <Flex gap="small" wrap align="center" className="save-bar">
           <Button type="primary" htmlType="submit" loading={saving.busy} disabled={isNew ? newName.trim() === "" : !draft.isChanged}>
             {isNew ? t("create") : t("save")}

@@ -13,8 +13,8 @@ export function useDraft(base: CalendarSpec, version: number, start: CalendarSpe
   const { message } = App.useApp();
   const [held, setHeld] = useState<{ spec: CalendarSpec; base: CalendarSpec; version: number }>({ spec: start ?? base, base, version });
   const isChanged = !isSame(held.spec, held.base);
-  // Nothing of one's own: one goes with the others.
-  if (!isChanged && held.version !== version) setHeld({ spec: base, base, version });
+  // Nothing of one's own: one goes with the others. (What one has just saved may be newer than what was read.)
+  if (!isChanged && held.version < version) setHeld({ spec: base, base, version });
   const change = useCallback((step: (spec: CalendarSpec) => CalendarSpec) => setHeld((last) => ({ ...last, spec: step(last.spec) })), []);
   const setDays = (steps: readonly DayStep[]) => {
     const { spec, stuck } = withSteps(held.spec, steps);
@@ -22,7 +22,7 @@ export function useDraft(base: CalendarSpec, version: number, start: CalendarSpe
     if (stuck.length > 0) message.warning(own("editor.stuck", { days: stuck.join(", ") }));
   };
   const adopt = (spec: CalendarSpec, of: number) => setHeld({ spec, base: spec, version: of });
-  return { spec: held.spec, version: held.version, isChanged, change, setDays, adopt, discard: () => adopt(base, version) };
+  return { spec: held.spec, version: held.version, isChanged, change, setDays, adopt, discard: () => adopt(held.base, held.version) };
 }
 
 /** A draft, and how to change it. */

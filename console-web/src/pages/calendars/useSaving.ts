@@ -40,5 +40,13 @@ export function useSaving(tenant: string, draft: Draft, onSaved: ((name: string)
     forget();
     return run(() => put(name), { failed, done, then: () => onSaved?.(name) });
   };
-  return { busy, errors, error, forget, save };
+  /** Gives one's own changes up for what the node has now. */
+  const loadCurrent = (name: string) => {
+    const get = async () => {
+      const { data } = await client.GET("/calendars/{tenant}/{name}", { params: { path: { tenant, name } } });
+      if (data !== undefined) draft.adopt(specOf(data), data.version);
+    };
+    return run(get, { then: forget, done: own("editor.loaded") });
+  };
+  return { busy, errors, error, save, loadCurrent };
 }

@@ -70,13 +70,13 @@ function Windows({ tenant }: { tenant: string }) {
   const { t: own } = useTranslation("calendars");
   const pages = $api.useInfiniteQuery("get", "/tenants/{tenant}/maintenance", { params: { path: { tenant } } }, BY_AFTER);
   const columns: TableProps<Window>["columns"] = [
-    { title: own("maintenance.state"), key: "state", width: 110, render: (_, window) => <State window={window} /> },
-    { title: own("maintenance.from"), key: "from", width: 170, render: (_, window) => <Moment at={window.starts_at} /> },
-    { title: own("maintenance.until"), key: "until", width: 170, render: (_, window) => <Moment at={window.ends_at} /> },
-    { title: "", key: "next", width: 170, render: (_, window) => <Next window={window} /> },
-    { title: own("maintenance.action"), key: "action", width: 130, render: (_, window) => own(`maintenance.actions.${window.action}`) },
-    { title: own("maintenance.note"), dataIndex: "note", width: 240 },
-    { title: t("actions"), key: "actions", width: 120, render: (_, window) => <EndWindow tenant={tenant} window={window} /> },
+    { title: own("maintenance.state"), key: "state", width: 90, render: (_, window) => <State window={window} /> },
+    { title: own("maintenance.from"), key: "from", width: 165, render: (_, window) => <Moment at={window.starts_at} /> },
+    { title: own("maintenance.until"), key: "until", width: 165, render: (_, window) => <Moment at={window.ends_at} /> },
+    { title: "", key: "next", width: 150, render: (_, window) => <Next window={window} /> },
+    { title: own("maintenance.action"), key: "action", width: 120, render: (_, window) => own(`maintenance.actions.${window.action}`) },
+    { title: own("maintenance.note"), dataIndex: "note", width: 190 },
+    { title: t("actions"), key: "actions", width: 110, render: (_, window) => <EndWindow tenant={tenant} window={window} /> },
   ];
   return (
     <List<Window>

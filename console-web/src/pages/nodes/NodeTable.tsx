@@ -33,16 +33,16 @@ export function NodeTable({ nodes, self }: { nodes: Node[]; self: string }) {
   const isWide = Grid.useBreakpoint().md !== false;
   const heard = (node: Node) => (node.left_at == null ? <Moment at={node.heartbeat_at} relative /> : <Moment at={node.left_at} relative />);
   const columns: TableProps<Node>["columns"] = [
-    { title: t("name"), key: "name", width: 220, render: (_, node) => <Name node={node} self={self} /> },
+    { title: t("name"), key: "name", width: 190, render: (_, node) => <Name node={node} self={self} /> },
     { title: own("nodes.state"), key: "state", width: 90, render: (_, node) => <State node={node} /> },
-    { title: own("nodes.address"), dataIndex: "address", width: 200 },
+    { title: own("nodes.address"), dataIndex: "address", width: 190 },
     { title: own("nodes.version"), dataIndex: "version", width: 90 },
     { title: own("nodes.started"), key: "started", width: 160, render: (_, node) => <Moment at={node.started_at} exactness="minute" /> },
     { title: own("nodes.heartbeat"), key: "heartbeat", width: 130, render: (_, node) => heard(node) },
     { title: <Tooltip title={own("nodes.queue_help")}>{own("nodes.queue")}</Tooltip>, dataIndex: "queue_depth", width: 100, className: "number" },
     { title: t("id"), dataIndex: "id", width: 60 },
   ];
-  if (isWide) return <Table<Node> size="middle" rowKey={(node) => node.id} columns={columns} dataSource={nodes} pagination={false} scroll={{ x: 1_050 }} aria-label={t("pages.nodes")} />;
+  if (isWide) return <Table<Node> size="middle" rowKey={(node) => node.id} columns={columns} dataSource={nodes} pagination={false} scroll={{ x: 960 }} aria-label={t("pages.nodes")} />;
   return (
     <Flex vertical gap="small" component="ul" className="cards">
       {nodes.map((node) => (
