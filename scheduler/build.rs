@@ -7,6 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 use std::{env, fs};
 
 /// A compressed file is kept when it takes at most this share of the plain one, percent: pictures and fonts are compressed.
@@ -17,9 +18,9 @@ const PAGE: &str = "index.html";
 
 fn main() -> Result<()> {
     let dist = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../console-web/dist");
-    // Cargo takes a folder that is not there for changed, and would build the crate anew each time.
-    // Where none can be made, that is all that happens.
-    let _ = fs::create_dir_all(&dist);
+    if !dist.exists() {
+        make_watched(&dist);
+    }
     println!("cargo:rerun-if-changed={}", dist.display());
     let embedded = PathBuf::from(env::var("OUT_DIR")?).join("console");
     if embedded.exists() {
@@ -35,6 +36,15 @@ fn main() -> Result<()> {
     let code = format!("#[derive(rust_embed::Embed)]\n#[folder = {folder:?}]\nstruct Embedded;\n");
     fs::write(embedded.with_extension("rs"), code)?;
     Ok(())
+}
+
+/// Makes the folder that cargo watches: it takes one that is not there, or is newer than this run, for changed, and would build
+/// the crate anew the next time. Where none can be made, that is all that happens.
+fn make_watched(dist: &Path) {
+    let made = fs::create_dir_all(dist).and_then(|()| fs::File::open(dist));
+    if let Err(error) = made.and_then(|folder| folder.set_modified(SystemTime::UNIX_EPOCH)) {
+        println!("cargo:warning={} cannot be made, so that each build begins anew: {error}", dist.display());
+    }
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {

@@ -16,8 +16,8 @@ let all: Record<string, string>;
 beforeAll(async () => {
   [world, browser] = await Promise.all([World.start(), startBrowser()]);
   admin = await world.admin();
-  await world.person("vera", "viewer", "demo");
   const scene = await makeScene(world);
+  await world.person("vera", "viewer", "demo");
   const users = got(await world.api.GET("/users")).items;
   all = places(scene, users.find((user) => user.name === "vera")?.id ?? "");
 });

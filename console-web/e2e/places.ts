@@ -36,8 +36,8 @@ export async function makeScene(world: World): Promise<Scene> {
     body: { starts_at: Date.now() + 86_400_000, ends_at: Date.now() + 90_000_000, note: "database upgrade" },
   });
   const id = (name: string) => tasks.get(name) ?? "";
-  const failed = (await world.log(id("always fails"), (log) => log.status === "failed")).id;
-  const succeeded = (await world.log(id("every second"), (log) => log.status === "succeeded")).id;
+  const failed = (await world.log(id("always fails"), "failed")).id;
+  const succeeded = (await world.log(id("every second"), "succeeded")).id;
   return { world, key, tasks, failed, succeeded };
 }
 

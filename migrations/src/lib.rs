@@ -18,6 +18,7 @@ mod m0006_statistics;
 mod m0007_log_lists;
 mod m0008_left_out_handlers;
 mod m0009_lists;
+mod m0010_attempts;
 mod schema;
 
 /// Every step, oldest first.
@@ -36,6 +37,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0007_log_lists::Migration),
             Box::new(m0008_left_out_handlers::Migration),
             Box::new(m0009_lists::Migration),
+            Box::new(m0010_attempts::Migration),
         ]
     }
 }

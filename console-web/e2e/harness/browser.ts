@@ -83,7 +83,7 @@ export class Watched {
       });
       return found.violations
         .filter((violation) => violation.impact === "serious" || violation.impact === "critical")
-        .flatMap((violation) => violation.nodes.map((node) => `${violation.id}: ${node.target.join(" ")} ${node.failureSummary ?? ""}`));
+        .flatMap((violation) => violation.nodes.map((node) => `${violation.id}: ${node.target.join(" ")} ${node.any.concat(node.all, node.none).map((check) => check.message).join("; ")}`));
     });
     return results;
   }

@@ -96,7 +96,7 @@ export class World {
   /** Starts the demo executor of that app, and waits until the node has it online. */
   async executor(key: AppKey, environment: Record<string, string> = {}): Promise<Running> {
     const number = this.executors.length + 1;
-    const before = got(await this.api.GET("/executors", { params: { query: { app: key.appId } } })).items.length;
+    const before = await this.online(key);
     const executor = new Running(
       DEMO,
       [],
@@ -117,9 +117,14 @@ export class World {
     this.executors.push(executor);
     await until("the executor to be online", async () => {
       if (executor.hasEnded()) throw new Error(`the executor ended: ${executor.printed()}`);
-      return got(await this.api.GET("/executors", { params: { query: { app: key.appId } } })).items.length > before;
+      return (await this.online(key)) > before;
     });
     return executor;
+  }
+
+  private async online(key: AppKey): Promise<number> {
+    const query = { tenant: key.tenant, app: key.app };
+    return got(await this.api.GET("/executors", { params: { query } })).items.length;
   }
 
   /** Makes tasks of an app out of a task file's entries. */
@@ -129,11 +134,11 @@ export class World {
     return new Map(applied.tasks.map((each) => [each.name, each.id ?? ""]));
   }
 
-  /** The first log of a task that `wanted` likes. */
-  async log(task: string, wanted: (log: components["schemas"]["TaskLog"]) => boolean): Promise<components["schemas"]["TaskLog"]> {
-    return until(`a log of task ${task}`, async () => {
-      const page = got(await this.api.GET("/task-logs", { params: { query: { task, limit: 100 } } }));
-      return page.items.find(wanted);
+  /** A log of a task in that state; waits until there is one. */
+  async log(task: string, status: string): Promise<components["schemas"]["TaskLog"]> {
+    return until(`a log of task ${task} that is ${status}`, async () => {
+      const page = got(await this.api.GET("/task-logs", { params: { query: { task, status, limit: 1 } } }));
+      return page.items[0];
     });
   }
 

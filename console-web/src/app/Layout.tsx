@@ -153,8 +153,8 @@ function AccountMenu() {
         ],
       }}
     >
-      <Button type="text" icon={<UserOutlined />}>
-        {me.display_name === "" ? me.name : me.display_name}
+      <Button type="text" icon={<UserOutlined />} className="account" aria-label={t("own_account")}>
+        <span className="account-name">{me.display_name === "" ? me.name : me.display_name}</span>
       </Button>
     </Dropdown>
   );
@@ -176,7 +176,7 @@ export function Layout({ children }: { children: ReactNode }) {
       <Frame.Header className="head">
         <Flex align="center" gap="small" className="head-row">
           {!isWide && <Button type="text" icon={<MenuOutlined />} aria-label={t("menu")} onClick={() => setOpen(true)} />}
-          <Link to={link("/")} className="brand">
+          <Link to={link("/")} className="brand" aria-label={t("product")}>
             <img src="/bell.svg" alt="" width={22} height={22} />
             <span>{t("product")}</span>
           </Link>

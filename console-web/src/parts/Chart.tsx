@@ -26,6 +26,8 @@ interface Properties {
   height?: number;
   /** Charts of one name move their cross hairs together. */
   together?: string;
+  /** The values are counts: the axis names no halves. */
+  whole?: boolean;
   /** Upper end of the vertical axis; absent: what the values ask for. */
   max?: number;
 }
@@ -35,9 +37,12 @@ const COLOURS = {
   dark: ["#8fa8ff", "#5cc97b", "#ff7875", "#e5a445", "#c3a3f0", "#5cc8dc", "#a3abba"],
 };
 
+/** Steps between the marks of an axis of counts. */
+const WHOLE = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
+
 const bars = uPlot.paths.bars?.({ size: [0.8, 40] });
 
-function options({ series, write, height = 200, together, max, isDark }: Properties & { isDark: boolean }, width: number): uPlot.Options {
+function options({ series, write, height = 200, together, max, whole = false, isDark }: Properties & { isDark: boolean }, width: number): uPlot.Options {
   const colours = isDark ? COLOURS.dark : COLOURS.light;
   const ink = isDark ? "#a3abba" : "#5c6474";
   const line = isDark ? "#2b313c" : "#e6e9ef";
@@ -50,7 +55,7 @@ function options({ series, write, height = 200, together, max, isDark }: Propert
     cursor: { y: false, ...(together === undefined ? {} : { sync: { key: together } }) },
     legend: { live: true },
     scales: { x: { time: true }, y: { range: (_, low, high) => [Math.min(0, low), max ?? (high <= 0 ? 1 : high * 1.08)] } },
-    axes: [axis, { ...axis, size: 64, values: (_, splits) => splits.map((value) => write(value)) }],
+    axes: [axis, { ...axis, size: 64, ...(whole ? { incrs: WHOLE } : {}), values: (_, splits) => splits.map((value) => write(value)) }],
     series: [
       { label: "", value: (_, at: number | null) => (at === null ? "–" : instant(at, viewerZone(), "minute")) },
       ...series.map(({ label, colour, kind = "line" }): uPlot.Series => {

@@ -86,6 +86,10 @@ struct ExecutorOutput {
     app: String,
     /// Where it listens.
     address: String,
+    /// Version of its own software, as it says; empty when it says nothing.
+    version: String,
+    /// The node that heard it last.
+    node: Option<String>,
     /// Tags.
     tags: BTreeSet<String>,
     /// Handlers.
@@ -120,6 +124,8 @@ fn output(executor: &Executor, name: Option<&(String, String)>, rule: &ExecutorR
         tenant,
         app,
         address: executor.address.clone(),
+        version: executor.version.clone(),
+        node: (executor.node_id != 0).then(|| executor.node_id.to_string()),
         tags: executor.tags.iter().cloned().collect(),
         handlers: executor.handlers.iter().cloned().collect(),
         heartbeat_at: executor.heartbeat_at,

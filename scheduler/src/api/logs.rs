@@ -7,8 +7,8 @@ use super::problem::Problem;
 use crate::auth::Caller;
 use crate::domain::audit::{AuditNote, Target};
 use crate::domain::reason::REASONS;
-use crate::domain::{Order, Origin, Permission, Reason, Status};
-use crate::store::{Change, HandStore, HandedRun, LogFilter, LogPage, LogView};
+use crate::domain::{IdSource, Order, Origin, Permission, Reason, Status};
+use crate::store::{Change, ExecutorStore, HandStore, HandedRun, KeptAttempt, LogFilter, LogPage, LogView, cut};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -25,7 +25,8 @@ pub fn operations() -> Vec<Operation> {
             .answers_page::<TaskLog>("A page of task logs")
             .to(list),
         get("/task-logs/{id}", "show_task_log", P::TaskLogsRead, "A task log")
-            .answers::<TaskLog>(200, "The log")
+            .says("With its attempts, oldest first; the latest 101.")
+            .answers::<TaskLogInFull>(200, "The log")
             .to(show),
         post("/task-logs/{id}/cancel", "cancel_run", P::TaskLogsCancel, "Cancel a run, or kill it when it runs")
             .says("Of a sharded run all shards stop. A run that has ended is not changed: 409.")
@@ -120,6 +121,10 @@ pub struct TaskLog {
     executor: Option<String>,
     /// The node that has or had it.
     node: Option<String>,
+    /// When it was written, epoch ms.
+    written_at: i64,
+    /// The node that wrote it.
+    written_by: Option<String>,
     /// When a node claimed it, epoch ms.
     queued_at: Option<i64>,
     /// When it was handed over, epoch ms.
@@ -136,6 +141,88 @@ pub struct TaskLog {
     params: Option<String>,
     /// Grows with every step.
     version: i64,
+}
+
+/// One run of a task, and how it came there.
+#[derive(Serialize, ToSchema)]
+struct TaskLogInFull {
+    #[serde(flatten)]
+    log: TaskLog,
+    /// Every hand-over, oldest first; the last one as the log itself tells of it.
+    attempts: Vec<AttemptOutput>,
+}
+
+/// A hand-over of a run to an executor, and what came of it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Attempt)]
+struct AttemptOutput {
+    /// Counted from 1.
+    attempt: i32,
+    /// What came of it: `retry` when it failed, or was not taken, and the run went on.
+    status: &'static str,
+    /// Why.
+    reason: &'static str,
+    /// For people; its first 1,000 characters.
+    message: String,
+    /// Who had it; nothing for a sharded run, whose shards say so.
+    executor: Option<String>,
+    /// Where that listened.
+    executor_address: Option<String>,
+    /// The node that handed it over.
+    node: Option<String>,
+    /// When it should have started, epoch ms.
+    due_time: i64,
+    /// When it was handed over, epoch ms.
+    dispatched_at: Option<i64>,
+    /// When the handler was entered, epoch ms; unknown until the result comes.
+    started_at: Option<i64>,
+    /// When the handler ended, epoch ms; nothing when it never started, or nobody knows.
+    finished_at: Option<i64>,
+}
+
+impl AttemptOutput {
+    fn kept(kept: KeptAttempt) -> Self {
+        let KeptAttempt { number, executor_id, address, node_id, due_time, .. } = kept;
+        Self {
+            attempt: number,
+            status: kept.status.as_str(),
+            reason: kept.reason.as_str(),
+            message: kept.message,
+            executor: known_id(executor_id),
+            executor_address: (!address.is_empty()).then_some(address),
+            node: known_id(node_id),
+            due_time,
+            dispatched_at: known_time(kept.dispatched_at),
+            started_at: known_time(kept.started_at),
+            finished_at: known_time(kept.finished_at),
+        }
+    }
+
+    /// The last one, of which the log itself tells.
+    fn last(log: &LogView, address: Option<String>) -> Self {
+        let LogView { handed, .. } = log;
+        Self {
+            attempt: handed.run.attempt,
+            status: shown_status(handed),
+            reason: shown_reason(handed).as_str(),
+            message: cut(&log.message),
+            executor: known_id(handed.run.executor_id),
+            executor_address: address,
+            node: known_id(handed.node_id),
+            due_time: handed.run.due_time,
+            dispatched_at: known_time(handed.dispatched_at),
+            started_at: known_time(log.started_at),
+            finished_at: known_time(handed.finished_at),
+        }
+    }
+}
+
+fn known_id(id: i64) -> Option<String> {
+    (id != 0).then(|| id.to_string())
+}
+
+fn known_time(ms: i64) -> Option<i64> {
+    (ms != 0).then_some(ms)
 }
 
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<LogQuery>) -> Result<HttpResponse, Problem> {
@@ -204,7 +291,26 @@ fn known_origin(word: &str) -> Result<Origin, Problem> {
 
 async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let log = find(&api, &caller, Permission::TaskLogsRead, &id).await?;
-    Ok(HttpResponse::Ok().json(TaskLog::from(&log)))
+    let attempts = attempts(&api, &log).await?;
+    Ok(HttpResponse::Ok().json(TaskLogInFull { log: TaskLog::from(&log), attempts }))
+}
+
+/// What each hand-over of a run came to. One that ended and did not end the run is kept beside it; of
+/// the last one the log tells.
+async fn attempts(api: &Api, log: &LogView) -> Result<Vec<AttemptOutput>, Problem> {
+    let run = &log.handed.run;
+    if run.attempt == 0 {
+        return Ok(Vec::new());
+    }
+    let kept = api.store.kept_attempts(run.tenant_id, run.id).await?;
+    let is_kept = kept.last().is_some_and(|last| last.number >= run.attempt);
+    let mut attempts: Vec<AttemptOutput> = kept.into_iter().map(AttemptOutput::kept).collect();
+    if !is_kept {
+        let executor = api.store.executor_ends(&[run.executor_id]).await?.pop();
+        let address = executor.filter(|executor| executor.scope.tenant_id == run.tenant_id).map(|found| found.address);
+        attempts.push(AttemptOutput::last(log, address));
+    }
+    Ok(attempts)
 }
 
 /// A run that changes between the look and the step is looked at again so often.
@@ -214,24 +320,44 @@ const CANCEL_ROUNDS_MAX: usize = 10;
 /// the executor confirms; that wish outlives this node, and an executor that cannot be reached now.
 /// Of a sharded run all shards stop.
 async fn cancel(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    cancel_log(&api, &caller, &id, &Cancel { action: "cancel_run", message: "", may_run: true }).await
+}
+
+/// How a run is cancelled.
+pub struct Cancel<'a> {
+    /// What the audit calls it.
+    pub action: &'static str,
+    /// Why, for people; empty says nothing.
+    pub message: &'a str,
+    /// Whether one that is due with its executor is stopped, too.
+    pub may_run: bool,
+}
+
+/// Cancels the run of that id, as [`cancel`] says.
+pub async fn cancel_log(api: &Api, caller: &Caller, id: &str, how: &Cancel<'_>) -> Result<HttpResponse, Problem> {
     for _ in 0..CANCEL_ROUNDS_MAX {
-        let log = find(&api, &caller, Permission::TaskLogsCancel, &id).await?;
+        let log = find(api, caller, Permission::TaskLogsCancel, id).await?;
         let run = &log.handed.run;
+        let now = api.engine.clock.now_ms();
         if run.status.is_terminal() {
             return Err(Problem::conflict(format!("the run has ended ({})", run.status.as_str())));
         }
-        let store = api.store.noting(vec![cancel_note(&api, &caller, &log)]);
+        if !how.may_run && run.status == Status::Dispatched && run.due_time <= now {
+            return Err(Problem::conflict(format!("the run has started; stop it with POST /task-logs/{id}/cancel")));
+        }
+        let store = api.store.noting(vec![cancel_note(api, caller, &log, how.action)]);
         let is_done = if run.status == Status::Dispatched {
             let runs = vec![log.handed.clone()];
             api.engine.canceller.stop_by(&store, runs, Reason::CancelledByHand).await?.noted > 0
         } else {
-            let now = api.engine.clock.now_ms();
-            let change = Change { finished_at: now, ..Change::of(run, Status::Cancelled, Reason::CancelledByHand) };
+            let message = how.message.to_owned();
+            let ended = Change::of(run, Status::Cancelled, Reason::CancelledByHand);
+            let change = Change { finished_at: now, message, ..ended };
             !store.change(&[change]).await?.is_empty()
         };
         if is_done {
             api.ended.notify(&api.engine);
-            let log = find(&api, &caller, Permission::TaskLogsCancel, &id).await?;
+            let log = find(api, caller, Permission::TaskLogsCancel, id).await?;
             let ended = log.handed.run.status.is_terminal();
             let mut answer = if ended { HttpResponse::Ok() } else { HttpResponse::Accepted() };
             return Ok(answer.json(TaskLog::from(&log)));
@@ -242,13 +368,13 @@ async fn cancel(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> R
 
 /// What the audit says of a cancel: of a run that an executor has, that it is to stop; when and how
 /// it ended says its log.
-fn cancel_note(api: &Api, caller: &Caller, log: &LogView) -> AuditNote {
+fn cancel_note(api: &Api, caller: &Caller, log: &LogView, action: &'static str) -> AuditNote {
     let run = &log.handed.run;
     let told = |status: &str| serde_json::json!({ "status": status, "attempt": run.attempt }).to_string();
     let to = if run.status == Status::Dispatched { STOPPING } else { Status::Cancelled.as_str() };
     let change = (Some(told(shown_status(&log.handed))), Some(told(to)));
     let target = Target { kind: "task_log", id: run.id.to_string(), name: format!("task {}", run.task_id) };
-    api.note(caller, "cancel_run", run.tenant_id, target, change)
+    api.note(caller, action, run.tenant_id, target, change)
 }
 
 /// State of a run whose executor was told to stop it, and has not confirmed it yet.
@@ -263,6 +389,11 @@ fn shown_status(handed: &HandedRun) -> &'static str {
     if is_stopping(handed) { STOPPING } else { handed.run.status.as_str() }
 }
 
+/// Why a run is in the state that people see.
+fn shown_reason(handed: &HandedRun) -> Reason {
+    if is_stopping(handed) { handed.stopping } else { handed.run.reason }
+}
+
 /// The log of that id, where the caller holds the permission.
 pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<LogView, Problem> {
     let id = parse_id("id", id)?;
@@ -274,15 +405,14 @@ impl From<&LogView> for TaskLog {
     fn from(log: &LogView) -> Self {
         let handed = &log.handed;
         let run = &handed.run;
-        let name = |id: i64| (id != 0).then(|| id.to_string());
-        let time = |ms: i64| (ms != 0).then_some(ms);
+        let (name, time) = (known_id, known_time);
         Self {
             id: run.id.to_string(),
             task: run.task_id.to_string(),
             tenant: log.tenant.clone(),
             revision: run.revision,
             status: shown_status(handed),
-            reason: if is_stopping(handed) { handed.stopping } else { run.reason }.as_str(),
+            reason: shown_reason(handed).as_str(),
             origin: run.origin.as_str(),
             priority: run.priority,
             fire_time: run.fire_time,
@@ -300,6 +430,8 @@ impl From<&LogView> for TaskLog {
             parent: name(run.parent_id),
             executor: name(run.executor_id),
             node: name(handed.node_id),
+            written_at: IdSource::made_at(run.id),
+            written_by: name(IdSource::made_by(run.id)),
             queued_at: time(log.queued_at),
             dispatched_at: time(handed.dispatched_at),
             started_at: time(log.started_at),

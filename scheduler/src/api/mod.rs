@@ -34,6 +34,7 @@ mod schedules;
 mod security_headers;
 mod settings;
 mod sign_on;
+mod skips;
 mod statistics;
 mod strangers;
 mod task_files;
@@ -165,6 +166,7 @@ fn operations() -> Vec<Operation> {
         roles::operations(),
         runs::operations(),
         schedules::operations(),
+        skips::operations(),
         settings::operations(),
         sign_on::operations(),
         statistics::operations(),

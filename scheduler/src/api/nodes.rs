@@ -4,7 +4,7 @@ use super::Api;
 use super::operation::{Operation, get};
 use super::problem::Problem;
 use crate::domain::Permission;
-use crate::store::ClusterStore;
+use crate::store::{ClusterStore, LeaseState, NodeState};
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
 use serde_json::json;
@@ -49,6 +49,28 @@ struct Node {
     left_at: Option<i64>,
     /// Runs in its memory.
     queue_depth: i64,
+    /// How far its machine's own clock is ahead of the cluster clock (negative: behind), ms, as it last
+    /// measured. Nothing fires by that clock.
+    clock_offset_ms: Option<i64>,
+    /// How wrong that can be at most, µs: its round trips to the database.
+    clock_uncertainty_us: Option<i64>,
+    /// Executors online that talked to it last.
+    executors: usize,
+}
+
+/// The right to a work that one node at a time does.
+#[derive(Serialize, ToSchema)]
+struct Lease {
+    /// `pregenerate`, `housekeeping` or `statistics`.
+    name: String,
+    /// The node that holds it; nothing when none does.
+    node: Option<String>,
+    /// Its name.
+    node_name: Option<String>,
+    /// Grows with every change of hands.
+    fence: i64,
+    /// Until when it is held without renewal, epoch ms; in the past when no node holds it.
+    expires_at: Option<i64>,
 }
 
 /// The node that answers.
@@ -73,12 +95,16 @@ struct ThisNode {
 #[derive(Serialize, ToSchema)]
 struct Nodes {
     items: Vec<Node>,
+    /// By name.
+    leases: Vec<Lease>,
     this: ThisNode,
 }
 
 async fn nodes(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
     let view = api.engine.membership.view();
     let nodes = api.store.nodes().await?;
+    let leases = leases(&api, &nodes).await?;
+    let executors = api.engine.registry.everyone();
     let items = nodes
         .into_iter()
         .map(|node| Node {
@@ -91,6 +117,9 @@ async fn nodes(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
             heartbeat_at: node.heartbeat_at,
             left_at: (node.left_at != 0).then_some(node.left_at),
             queue_depth: node.queue_depth,
+            clock_offset_ms: node.clock.map(|clock| clock.offset_ms),
+            clock_uncertainty_us: node.clock.map(|clock| clock.uncertainty_us),
+            executors: executors.iter().filter(|executor| executor.node_id == node.id).count(),
         })
         .collect();
     let this = ThisNode {
@@ -101,7 +130,24 @@ async fn nodes(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
         rule_version: api.engine.rules.now().version,
         time_zones: chrono_tz::IANA_TZDB_VERSION,
     };
-    Ok(HttpResponse::Ok().json(Nodes { items, this }))
+    Ok(HttpResponse::Ok().json(Nodes { items, leases, this }))
+}
+
+async fn leases(api: &Api, nodes: &[NodeState]) -> Result<Vec<Lease>, Problem> {
+    let now = api.engine.clock.now_ms();
+    let found = api.store.leases().await?;
+    let lease = |lease: LeaseState| {
+        let is_held = lease.expires_at >= now;
+        let holder = nodes.iter().find(|node| node.id == lease.holder).filter(|_| is_held);
+        Lease {
+            name: lease.name,
+            node: is_held.then(|| lease.holder.to_string()),
+            node_name: holder.map(|node| node.name.clone()),
+            fence: lease.fence,
+            expires_at: (lease.expires_at != 0).then_some(lease.expires_at),
+        }
+    };
+    Ok(found.into_iter().map(lease).collect())
 }
 
 async fn alive() -> HttpResponse {

@@ -6,9 +6,10 @@ use super::problem::Problem;
 use super::tasks::{defaults, find};
 use super::{Api, body};
 use crate::auth::Caller;
-use crate::domain::schedule::{Preview, Schedule};
+use crate::domain::schedule::{Kind, Preview, Schedule, SkipReason};
 use crate::domain::task::TaskSpec;
 use crate::domain::{FieldError, Permission};
+use crate::store::TaskView;
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -78,10 +79,31 @@ async fn of_task(
     let Wanted { count, after } = wanted.0;
     let task = find(&api, &caller, Permission::TasksRead, parse_id("id", &id)?).await?;
     let now = api.engine.clock.now_ms();
-    let anchor = if task.activity.started { task.anchor_at } else { now };
-    let schedule = ready(&api, task.scope.tenant_id, &task.spec, anchor, task.id).await?;
+    let schedule = schedule_of(&api, &task, now).await?;
     let left = if task.spec.max_fires > 0 { task.spec.max_fires - task.fires } else { i64::MAX };
-    Ok(answer(&schedule, after.unwrap_or(now), checked(count)?, left))
+    let mut lines = lines(&schedule, after.unwrap_or(now), checked(count)?, left);
+    mark_cancelled(&api, &task, &mut lines).await?;
+    Ok(HttpResponse::Ok().json(Page::whole(lines)))
+}
+
+/// A task's schedule; of one that is not started, as if it were started now.
+pub async fn schedule_of(api: &Api, task: &TaskView, now: i64) -> Result<Schedule, Problem> {
+    let anchor = if task.activity.started { task.anchor_at } else { now };
+    ready(api, task.scope.tenant_id, &task.spec, anchor, task.id).await
+}
+
+/// Fires that people cancelled before anybody had them are none.
+async fn mark_cancelled(api: &Api, task: &TaskView, lines: &mut [Preview]) -> Result<(), Problem> {
+    let fires = lines.iter().filter(|line| line.kind == Kind::Fires).map(|line| line.fire_time);
+    let (Some(first), Some(last)) = (fires.clone().min(), fires.max()) else { return Ok(()) };
+    let (tenant, until) = (task.scope.tenant_id, last.saturating_add(1));
+    let cancelled = api.store.skipped_fires(tenant, task.id, first, until, COUNT_MAX as u64).await?;
+    for line in lines.iter_mut().filter(|line| line.kind == Kind::Fires) {
+        if cancelled.binary_search(&line.fire_time).is_ok() {
+            line.kind = Kind::Skipped(SkipReason::CancelledByHand);
+        }
+    }
+    Ok(())
 }
 
 /// Body: the fields of a task that say when, and `tenant` for its calendars, `count`, `after`.
@@ -117,7 +139,7 @@ async fn of_spec(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> 
     let now = api.engine.clock.now_ms();
     let schedule = ready(&api, tenant, &spec, now, 0).await?;
     let left = if spec.max_fires > 0 { spec.max_fires } else { i64::MAX };
-    Ok(answer(&schedule, after.unwrap_or(now), count, left))
+    Ok(HttpResponse::Ok().json(Page::whole(lines(&schedule, after.unwrap_or(now), count, left))))
 }
 
 /// How many fires are wanted.
@@ -134,8 +156,7 @@ async fn ready(api: &Api, tenant: i64, spec: &TaskSpec, anchor: i64, seed: i64) 
     Ok(schedule)
 }
 
-fn answer(schedule: &Schedule, after: i64, count: usize, left: i64) -> HttpResponse {
+fn lines(schedule: &Schedule, after: i64, count: usize, left: i64) -> Vec<Preview> {
     let count = count.min(usize::try_from(left).unwrap_or(0));
-    let items = if count == 0 { Vec::new() } else { schedule.preview(after, count) };
-    HttpResponse::Ok().json(Page::whole(items))
+    if count == 0 { Vec::new() } else { schedule.preview(after, count) }
 }

@@ -1,11 +1,11 @@
 //! The cluster clock: the database's, estimated from round trips and carried on by this
 //! process's monotonic clock, so that nobody's wall clock decides when something fires.
 
-use crate::store::{ClusterStore, Result};
+use crate::store::{ClockReading, ClusterStore, Result};
 use carillon_protocol::OffsetEstimator;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Cluster time, handed in wherever time matters.
 pub trait Clock: Send + Sync {
@@ -15,6 +15,11 @@ pub trait Clock: Send + Sync {
     /// Cluster time, epoch ms.
     fn now_ms(&self) -> i64 {
         self.now_us().div_euclid(1_000)
+    }
+
+    /// How this machine's own clock stands to it, if that is measured. For people: nothing goes by it.
+    fn reading(&self) -> Option<ClockReading> {
+        None
     }
 }
 
@@ -56,5 +61,14 @@ impl ClusterClock {
 impl Clock for ClusterClock {
     fn now_us(&self) -> i64 {
         self.monotonic_us() + self.offset_us.load(Ordering::Relaxed)
+    }
+
+    fn reading(&self) -> Option<ClockReading> {
+        let estimator = self.estimator.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let uncertainty_us = estimator.error_us()?;
+        drop(estimator);
+        let own = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+        let own_us = i64::try_from(own.as_micros()).ok()?;
+        Some(ClockReading { offset_ms: (own_us - self.now_us()) / 1_000, uncertainty_us })
     }
 }

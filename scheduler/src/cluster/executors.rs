@@ -50,7 +50,8 @@ impl Executors {
     /// by this promise.
     pub async fn heartbeat(&self, signer: &Signer<'_>, beat: Heartbeat) -> Result<Option<Vec<RunKey>>> {
         let Heartbeat { executor_id, instance, snapshot_at, held, running, unacknowledged, draining, .. } = beat;
-        let row = ExecutorBeat { executor_id, instance, held: held.len(), running: running.len(), draining };
+        let (held_count, running_count, node_id) = (held.len(), running.len(), self.ids.node());
+        let row = ExecutorBeat { executor_id, instance, held: held_count, running: running_count, draining, node_id };
         if !self.store.beat(signer, &row).await? {
             return Ok(None);
         }

@@ -252,7 +252,12 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
         let now = self.clock.now_ms();
         let items: Vec<HandOver> = open
             .iter()
-            .map(|a| HandOver { id: a.parcel.run.id, version: a.parcel.run.version, executor_id: a.executor.id })
+            .map(|Addressed { parcel, executor }| HandOver {
+                id: parcel.run.id,
+                version: parcel.run.version,
+                executor_id: executor.id,
+                refused: parcel.refused_attempt(),
+            })
             .collect();
         // The acceptance window begins with the first try to mark: it may have been committed,
         // and others count from there.
@@ -268,6 +273,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                     a.parcel.run.version += 1;
                     a.parcel.run.attempt += 1;
                     a.parcel.run.status = Status::Dispatched;
+                    a.parcel.run.executor_id = a.executor.id;
                     a.parcel.marked_at = Some(first_try);
                     a
                 }));

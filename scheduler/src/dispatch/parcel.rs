@@ -2,7 +2,8 @@
 
 use crate::domain::routing::{Nobody, Routing};
 use crate::domain::task::{self, BlockScope, Delivery};
-use crate::domain::{Executor, Reason, Run, Task};
+use crate::domain::{Executor, Reason, Run, Status, Task};
+use crate::store::RefusedAttempt;
 use carillon_protocol::{BlockStrategy, DispatchItem};
 use std::sync::Arc;
 
@@ -13,13 +14,22 @@ pub struct Parcel {
     pub refused_by: Vec<i64>,
     /// When it was marked for the executor it goes to, ms; a shard is, in its parent's transaction.
     pub marked_at: Option<i64>,
+    /// When it was marked for the one that has just refused it, ms; 0 when that is forgotten.
+    pub refused_mark: i64,
     /// Whether it has a permit, which goes back when it does not go out.
     pub has_permit: bool,
 }
 
 impl Parcel {
     pub fn new(run: Run, task: Arc<Task>) -> Self {
-        Self { run, task, refused_by: Vec::new(), marked_at: None, has_permit: false }
+        Self { run, task, refused_by: Vec::new(), marked_at: None, refused_mark: 0, has_permit: false }
+    }
+
+    /// The hand-over that its executor did not take, if it has been handed over.
+    pub fn refused_attempt(&self) -> Option<RefusedAttempt> {
+        let Run { status, attempt, executor_id, .. } = self.run;
+        let (number, dispatched_at) = (attempt, self.refused_mark);
+        (status == Status::Dispatched).then_some(RefusedAttempt { number, executor_id, dispatched_at })
     }
 
     /// Whether executors are asked before one is chosen.
@@ -71,7 +81,7 @@ pub fn refused(parcels: Vec<Parcel>, executor: i64) -> Vec<Parcel> {
         .into_iter()
         .map(|mut parcel| {
             parcel.refused_by.push(executor);
-            parcel.marked_at = None;
+            parcel.refused_mark = parcel.marked_at.take().unwrap_or(0);
             parcel
         })
         .collect()

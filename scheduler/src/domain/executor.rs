@@ -44,6 +44,10 @@ pub struct Executor {
     pub running: i32,
     /// Grows when the description changes.
     pub described_at: i64,
+    /// Of its own software, as it says; empty when it says nothing.
+    pub version: String,
+    /// The node that heard it last, 0 when that is not known.
+    pub node_id: i64,
 }
 
 impl Executor {

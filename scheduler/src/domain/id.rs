@@ -45,6 +45,24 @@ impl IdSource {
         (ms << (NODE_BITS + SEQUENCE_BITS)) | (self.node << SEQUENCE_BITS) | sequence
     }
 
+    /// The node of this source.
+    #[must_use]
+    pub fn node(&self) -> i64 {
+        self.node
+    }
+
+    /// When `id` was made, epoch ms; in a burst up to some milliseconds later than it was asked for.
+    #[must_use]
+    pub fn made_at(id: i64) -> i64 {
+        EPOCH_MS + (id >> (NODE_BITS + SEQUENCE_BITS))
+    }
+
+    /// The number of the node that made `id`; 0 when none of ours did.
+    #[must_use]
+    pub fn made_by(id: i64) -> i64 {
+        (id >> SEQUENCE_BITS) & NODE_NUMBER_MAX
+    }
+
     /// The smallest id of any node at `time` (epoch ms); everything older is smaller.
     #[must_use]
     pub fn first_at(time: i64) -> i64 {
@@ -64,9 +82,11 @@ mod tests {
         for i in 0..10_000 {
             let id = source.next(if i % 3 == 0 { now - 500 } else { now });
             assert!(id > last);
-            assert_eq!((id >> SEQUENCE_BITS) & NODE_NUMBER_MAX, 7);
+            assert_eq!(IdSource::made_by(id), 7);
             last = id;
         }
+        let fresh = IdSource::new(9).next(now);
+        assert_eq!((IdSource::made_at(fresh), IdSource::made_by(fresh)), (now, 9));
         assert!(IdSource::first_at(now) <= source.next(now));
         assert!(IdSource::first_at(now + 10) > source.next(now));
         for far in [i64::MIN, 0, i64::MAX] {

@@ -84,10 +84,18 @@ pub struct Window {
 /// logs.
 #[must_use]
 pub fn plan(task: &Task, window: Window, new_id: impl FnMut() -> i64) -> Option<Plan> {
+    plan_besides(task, window, &[], new_id)
+}
+
+/// The same where a person has cancelled the fires of these instants before they were written. Their logs
+/// are there, and the store leaves them alone; but none of them stands for others that were missed.
+#[must_use]
+pub fn plan_besides(task: &Task, window: Window, skipped: &[i64], new_id: impl FnMut() -> i64) -> Option<Plan> {
     if task.next_fire_at == NEVER || task.next_fire_at > window.until {
         return None;
     }
-    let mut pass = Pass { task, window, new_id, fires: Vec::new(), left: task.fires_left(), turn: task.turn };
+    let (fires, left, turn) = (Vec::new(), task.fires_left(), task.turn);
+    let mut pass = Pass { task, window, skipped, new_id, fires, left, turn };
     let mut at = task.next_fire_at;
     if at < window.now - window.misfire_after_ms {
         at = pass.missed();
@@ -119,6 +127,7 @@ pub fn plan(task: &Task, window: Window, new_id: impl FnMut() -> i64) -> Option<
 struct Pass<'a, F> {
     task: &'a Task,
     window: Window,
+    skipped: &'a [i64],
     new_id: F,
     fires: Vec<Fire>,
     /// Fires that the task may still have.
@@ -150,7 +159,7 @@ impl<F: FnMut() -> i64> Pass<'_, F> {
     /// Rows for the fires that were missed, oldest first; answers where the watermark goes: the
     /// first fire that is not written, missed or not.
     fn missed(&mut self) -> i64 {
-        let missed = Missed::of(self.task, self.window);
+        let missed = Missed::of(self.task, self.window, self.skipped);
         let spec = &self.task.spec;
         let now = self.window.now;
         // Counted from the latest.
@@ -204,7 +213,7 @@ struct Missed {
 }
 
 impl Missed {
-    fn of(task: &Task, window: Window) -> Self {
+    fn of(task: &Task, window: Window, skipped: &[i64]) -> Self {
         let bound = window.now - window.misfire_after_ms;
         let keep = match task.spec.misfire_strategy {
             MisfireStrategy::FireAll => usize::try_from(task.spec.misfire_max).unwrap_or(0).max(MISSED_ROWS_MAX),
@@ -213,15 +222,18 @@ impl Missed {
         let first = task.next_fire_at;
         let (mut kept, mut next, mut count) = (VecDeque::with_capacity(keep), first, 0);
         while next < bound && count < MISSED_COUNT_MAX {
-            if kept.len() == keep {
-                kept.pop_front();
+            if !skipped.contains(&next) {
+                if kept.len() == keep {
+                    kept.pop_front();
+                }
+                kept.push_back(next);
             }
-            kept.push_back(next);
             count += 1;
             next = task.schedule.next_after(next);
         }
         if next < bound {
             (kept, next) = Self::latest(task, bound, keep);
+            kept.retain(|at| !skipped.contains(at));
         }
         Self { kept, count, first, next }
     }
@@ -366,6 +378,20 @@ mod tests {
         assert!(plan.fires[0].message.contains("at least 99900"), "{}", plan.fires[0].message);
         assert_eq!(plan.fires[99].fire_time, year - 31_000);
         assert_eq!(plan.fires[100].fire_time, year - 30_000);
+    }
+
+    /// What a person cancelled is not the run that stands for the others, and has its row already.
+    #[test]
+    fn a_cancelled_fire_stands_for_no_missed_one() {
+        let hourly = task("0 0 * * * ?", 3_600_000, MisfireStrategy::FireOnce);
+        let mut id = 0;
+        let now = 4 * 3_600_000 + 60_000;
+        let plan = plan_besides(&hourly, window(now), &[3_600_000, 4 * 3_600_000], || {
+            id += 1;
+            id
+        });
+        let fires: Vec<_> = plan.unwrap().fires.into_iter().map(|fire| (fire.fire_time, fire.status)).collect();
+        assert_eq!(fires, [(2 * 3_600_000, Status::Expired), (3 * 3_600_000, Status::Init)]);
     }
 
     #[test]

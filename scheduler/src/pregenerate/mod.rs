@@ -9,9 +9,10 @@ mod backfill;
 pub use backfill::Backfiller;
 
 use crate::cluster::{Clock, Membership};
-use crate::domain::plan::{Window, plan};
+use crate::domain::plan::{Window, plan_besides};
 use crate::domain::{IdSource, Task};
 use crate::store::{ClusterStore, Fence, LeaseName, PlanStore, Result};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Distances of pre-generation, ms.
@@ -30,6 +31,9 @@ const TASKS_MAX: u64 = 500;
 
 /// Logs written in one transaction, about.
 const LOGS_TARGET: usize = 2_000;
+
+/// Cancelled fires that one look reads; of those before them the unique index takes care alone.
+const SKIPPED_MAX: u64 = 10_000;
 
 /// Transactions in one tick at most; the next tick goes on.
 const ROUNDS_MAX: usize = 200;
@@ -122,9 +126,28 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
             misfire_after_ms: self.settings.misfire_after_ms,
             fires_max: (LOGS_TARGET / tasks.len().max(1)).max(1),
         };
-        let plans: Vec<_> = tasks.iter().filter_map(|task| plan(task, window, || self.ids.next(now))).collect();
+        let skipped = self.skipped(tasks, window).await?;
+        let besides = |task: &Task| skipped.get(&task.id).map_or(&[][..], Vec::as_slice);
+        let plan = |task| plan_besides(task, window, besides(task), || self.ids.next(now));
+        let plans: Vec<_> = tasks.iter().filter_map(plan).collect();
         let logs = plans.iter().map(|plan| plan.fires.len()).sum();
         Ok(self.store.write_ahead(fence, &plans, now).await?.map(|_| logs))
+    }
+
+    /// Fires that people cancelled among those that nobody wrote in time, by task. It matters only where
+    /// some were missed.
+    async fn skipped(&self, tasks: &[Task], window: Window) -> Result<HashMap<i64, Vec<i64>>> {
+        let missed_before = window.now - window.misfire_after_ms;
+        let late = tasks.iter().filter(|task| task.next_fire_at < missed_before);
+        let late: Vec<(i64, i64)> = late.map(|task| (task.id, task.next_fire_at)).collect();
+        let mut skipped: HashMap<i64, Vec<i64>> = HashMap::new();
+        if late.is_empty() {
+            return Ok(skipped);
+        }
+        for (task, fire_time) in self.store.skipped(&late, missed_before, SKIPPED_MAX).await? {
+            skipped.entry(task).or_default().push(fire_time);
+        }
+        Ok(skipped)
     }
 
     fn until(&self) -> i64 {

@@ -3,7 +3,8 @@
 use super::connect::retrying;
 use super::dialect::Sql;
 use super::{
-    ClusterStore, Fence, LeaseName, Member, NodeInfo, NodeState, Result, SqlStore, StoreError, StoreErrorKind,
+    ClockReading, ClusterStore, Fence, LeaseName, LeaseState, Member, NodeBeat, NodeInfo, NodeState, Result, SqlStore,
+    StoreError, StoreErrorKind,
 };
 use crate::domain::id::NODE_NUMBER_MAX;
 use async_trait::async_trait;
@@ -35,16 +36,26 @@ impl ClusterStore for SqlStore {
         Err(StoreError::new(StoreErrorKind::Conflict, "join the cluster", "no free node number found in 20 tries"))
     }
 
-    async fn heartbeat(&self, me: &Member, queue_depth: u64) -> Result<bool> {
-        let depth = i64::try_from(queue_depth).unwrap_or(i64::MAX);
-        let values = [me.id.into(), me.incarnation.clone().into(), depth.into()];
+    async fn heartbeat(&self, me: &Member, beat: &NodeBeat) -> Result<bool> {
+        let depth = i64::try_from(beat.queue_depth).unwrap_or(i64::MAX);
+        let values = [
+            me.id.into(),
+            me.incarnation.clone().into(),
+            depth.into(),
+            beat.clock.map(|clock| clock.offset_ms).into(),
+            beat.clock.map(|clock| clock.uncertainty_us).into(),
+        ];
         Ok(self.execute("renew the node's heartbeat", &self.sql.node_beat, values).await? == 1)
     }
 
     async fn nodes(&self) -> Result<Vec<NodeState>> {
         let since = self.now_us().await? / 1_000 - NUMBER_REST_MS;
         self.query("list the nodes", &self.sql.nodes, [since.into()], |row| {
+            let (offset_ms, uncertainty_us): (Option<i64>, Option<i64>) =
+                (row.try_get_by_index(8)?, row.try_get_by_index(9)?);
+            let clock = offset_ms.zip(uncertainty_us);
             Ok(NodeState {
+                clock: clock.map(|(offset_ms, uncertainty_us)| ClockReading { offset_ms, uncertainty_us }),
                 id: row.try_get_by_index(0)?,
                 name: row.try_get_by_index(1)?,
                 address: row.try_get_by_index(2)?,
@@ -92,6 +103,20 @@ impl ClusterStore for SqlStore {
 }
 
 impl SqlStore {
+    /// Every lease, held or not, by name.
+    pub async fn leases(&self) -> Result<Vec<LeaseState>> {
+        let sql = Sql::new(self.backend, "SELECT name, holder, fence, expires_at FROM lease ORDER BY name");
+        self.query("list the leases", &sql, [], |row| {
+            Ok(LeaseState {
+                name: row.try_get_by_index(0)?,
+                holder: row.try_get_by_index(1)?,
+                fence: row.try_get_by_index(2)?,
+                expires_at: row.try_get_by_index(3)?,
+            })
+        })
+        .await
+    }
+
     async fn join_once(&self, node: &NodeInfo, incarnation: &str) -> Result<Member> {
         let now = self.now_us().await? / 1_000;
         let tx = self.begin("join the cluster").await?;
@@ -118,7 +143,8 @@ impl SqlStore {
         let exists = known.iter().any(|(taken, ..)| *taken == id);
         let template = if exists {
             "UPDATE node SET name = {2}, address = {3}, incarnation = {4}, version = {5}, started_at = {now}, \
-             heartbeat_at = {now}, left_at = 0, queue_depth = 0 WHERE id = {1}"
+             heartbeat_at = {now}, left_at = 0, queue_depth = 0, clock_offset_ms = NULL, clock_uncertainty_us = NULL \
+             WHERE id = {1}"
         } else {
             "INSERT INTO node (id, name, address, incarnation, version, started_at, heartbeat_at, left_at, queue_depth) \
              VALUES ({1}, {2}, {3}, {4}, {5}, {now}, {now}, 0, 0)"

@@ -7,7 +7,7 @@ use super::rows::{self, clean, to_json};
 use super::{
     ExecutorBeat, ExecutorEnd, ExecutorStore, Registration, Result, Scope, Signer, SqlStore, StoreError, StoreErrorKind,
 };
-use crate::domain::Executor;
+use crate::domain::{Executor, IdSource};
 use async_trait::async_trait;
 use carillon_protocol::{Register, RunKey};
 use std::collections::HashSet;
@@ -43,6 +43,7 @@ impl ExecutorStore for SqlStore {
             count(beat.running),
             i32::from(beat.draining).into(),
             signer.signed_at.into(),
+            beat.node_id.into(),
         ];
         if self.execute(ACTION, &self.sql.executor_beat, values).await? > 0 {
             return Ok(true);
@@ -149,8 +150,8 @@ impl SqlStore {
                 self.backend,
                 "INSERT INTO executor (id, tenant_id, app_id, instance, address, host_name, pid, version, description, \
                  tags, handlers, capacity, held, running, draining, registered_at, described_at, heartbeat_at, gone_at, key_id, \
-                 register_signed_at) VALUES ({1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, 0, 0, 0, {13}, {13}, {now}, 0, {14}, \
-                 {15})",
+                 register_signed_at, node_id) VALUES ({1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, 0, 0, 0, {13}, {13}, {now}, 0, {14}, \
+                 {15}, {16})",
             );
             tx.execute(
                 &insert,
@@ -170,6 +171,8 @@ impl SqlStore {
                     now.into(),
                     key_id.into(),
                     signed_at.into(),
+                    // Whoever made the id was asked to register it.
+                    IdSource::made_by(id).into(),
                 ],
             )
             .await?;

@@ -1,7 +1,7 @@
 //! QUEUED rows → executors, and guarded steps out of the hot path.
 
+use super::attempts::delete_logs;
 use super::connect::retrying;
-use super::dialect::Sql;
 use super::planning::bucket;
 use super::rows::{clean, to_json};
 use super::{Change, HandOver, HandStore, Result, SqlStore};
@@ -18,7 +18,11 @@ impl HandStore for SqlStore {
         }
         let keys: Vec<_> = items.iter().map(|item| (item.id, item.version, item.executor_id)).collect();
         let keys = to_json(ACTION, &keys)?;
-        let moved = self.execute(ACTION, &self.sql.hand_over, [keys.clone().into(), node.into(), now.into()]).await?;
+        let moved = if items.iter().any(|item| item.refused.is_some()) {
+            self.hand_over_keeping(ACTION, &keys, (node, now), items).await?
+        } else {
+            self.execute(ACTION, &self.sql.hand_over, [keys.clone().into(), node.into(), now.into()]).await?
+        };
         if moved == items.len() as u64 {
             return Ok(items.iter().map(|item| item.id).collect());
         }
@@ -50,7 +54,11 @@ impl HandStore for SqlStore {
             return Ok(HashSet::new());
         }
         let keys = to_json(ACTION, &changes.iter().map(change_row).collect::<Vec<_>>())?;
-        let moved = self.execute(ACTION, &self.sql.change, [keys.clone().into()]).await?;
+        let moved = if changes.iter().any(|change| change.ended.is_some()) {
+            self.change_keeping(ACTION, &keys, changes).await?
+        } else {
+            self.execute(ACTION, &self.sql.change, [keys.clone().into()]).await?
+        };
         if moved == changes.len() as u64 {
             return Ok(changes.iter().map(|change| change.id).collect());
         }
@@ -88,12 +96,12 @@ impl SqlStore {
         if parent.attempt > 0 {
             // A new definition took this fire over: the shards that the old one gave up unstarted
             // make room.
-            let sql = Sql::new(
-                self.backend,
-                "DELETE FROM task_log WHERE task_id = {1} AND fire_time = {2} AND parent_id = {3} AND status = {4}",
-            );
-            let cancelled = (Status::Cancelled as i32).into();
-            tx.execute(&sql, [parent.task_id.into(), parent.fire_time.into(), parent.id.into(), cancelled]).await?;
+            let which = "task_id = {1} AND fire_time = {2} AND parent_id = {3} AND status = {4}";
+            let cancelled = Status::Cancelled as i32;
+            let values = || [parent.task_id.into(), parent.fire_time.into(), parent.id.into(), cancelled.into()];
+            for sql in delete_logs(self.backend, which) {
+                tx.execute(&sql, values()).await?;
+            }
         }
         let rows: Vec<_> =
             shards.iter().map(|run| (run.id, parent.id, run.shard_index, bucket(run.id), run.executor_id)).collect();

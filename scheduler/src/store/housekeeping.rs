@@ -18,7 +18,8 @@ impl HousekeepingStore for SqlStore {
             .await?;
         if !ids.is_empty() {
             let list = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
-            self.execute(ACTION, &self.sql.purge_delete, [list.into()]).await?;
+            self.execute(ACTION, &self.sql.purge_delete, [list.clone().into()]).await?;
+            self.execute(ACTION, &self.sql.attempts.purge, [list.into()]).await?;
         }
         if (ids.len() as u64) < limit {
             self.execute(ACTION, &self.sql.purge_stale, [first_kept.into(), limit.into()]).await?;
@@ -53,7 +54,7 @@ impl HousekeepingStore for SqlStore {
         if !old.is_empty() {
             let ids = to_json(ACTION, &old)?;
             self.execute(ACTION, &self.sql.purge_delete, [ids.clone().into()]).await?;
-            for beside in &self.sql.purge_beside_these {
+            for beside in self.sql.purge_beside_these.iter().chain([&self.sql.attempts.purge]) {
                 self.execute(ACTION, beside, [ids.clone().into()]).await?;
             }
         }

@@ -13,6 +13,7 @@
 //! - Times are epoch milliseconds on the cluster clock, given by the caller; only heartbeats and
 //!   leases use the database's own clock, because they are what that clock is for.
 
+mod attempts;
 mod audit;
 mod audit_search;
 mod backfills;
@@ -41,6 +42,7 @@ mod roles;
 mod rows;
 mod rules;
 mod sessions;
+mod skips;
 mod sql;
 mod starting;
 mod statistics;
@@ -49,6 +51,7 @@ mod tasks;
 mod tenants;
 mod users;
 
+pub use attempts::{ATTEMPTS_KEPT_MAX, KeptAttempt, MESSAGE_CHARS_MAX, cut};
 pub use audit::ChainView;
 pub use audit_search::{AuditFilter, AuditPage};
 pub use calendars::CalendarView;
@@ -60,6 +63,7 @@ pub use quotas::{DELAYED_MAX, QuotaUse, TaskRoom};
 pub use roles::{RoleFilter, RoleView};
 pub use rules::{ExecutorPlace, ExecutorRule};
 pub use sessions::{SessionView, TokenView};
+pub use skips::{SKIPS_MAX, Skip, Skipped};
 pub use starting::{NewRun, StartedRun};
 pub use statistics::{Counted, Counting, FiguresFilter, Part, STATISTICS_LEASE_MS, StatisticsStore};
 pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskView, Unsent, audited_task};
@@ -155,6 +159,39 @@ pub struct NodeState {
     pub left_at: i64,
     /// Runs in its memory at the last heartbeat.
     pub queue_depth: i64,
+    /// Its machine's clock as it last measured; nothing when it is of a version that does not.
+    pub clock: Option<ClockReading>,
+}
+
+/// How a machine's own clock stands to the cluster clock. For people: it decides nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockReading {
+    /// How far it is ahead, ms; negative when it is behind.
+    pub offset_ms: i64,
+    /// How wrong that can be at most, µs.
+    pub uncertainty_us: i64,
+}
+
+/// What a node says with each heartbeat.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NodeBeat {
+    /// Runs in its memory.
+    pub queue_depth: u64,
+    /// Its machine's clock, if it has measured it.
+    pub clock: Option<ClockReading>,
+}
+
+/// A lease as it stands in the database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseState {
+    /// What it is the right to.
+    pub name: String,
+    /// The node that holds it, or held it last; 0 when none ever did.
+    pub holder: i64,
+    /// Its fencing number.
+    pub fence: i64,
+    /// Until when it lives without renewal, ms; 0 when it was given up.
+    pub expires_at: i64,
 }
 
 /// The rights that one node at a time can hold.
@@ -201,7 +238,7 @@ pub trait ClusterStore: Send + Sync {
     async fn join(&self, node: &NodeInfo) -> Result<Member>;
     /// Renews the heartbeat by the database's clock; `false` when another process has taken the
     /// name or the number.
-    async fn heartbeat(&self, me: &Member, queue_depth: u64) -> Result<bool>;
+    async fn heartbeat(&self, me: &Member, beat: &NodeBeat) -> Result<bool>;
     /// Every node that has not left, or left less than an hour ago.
     async fn nodes(&self) -> Result<Vec<NodeState>>;
     /// Says good-bye.
@@ -225,6 +262,9 @@ pub trait PlanStore: Send + Sync {
     /// up unstarted belongs to the definition that is valid now. Moving back is always safe; what
     /// is written already is left alone.
     async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()>;
+    /// Fires at or after the instant beside each task, and before `until` (ms), that a person cancelled
+    /// before anybody had them: (task, fire time), latest first.
+    async fn skipped(&self, since: &[(i64, i64)], until: i64, limit: u64) -> Result<Vec<(i64, i64)>>;
     /// In one transaction: checks the fence, moves each watermark that is still where the plan
     /// found it, writes the logs of exactly those tasks. A log that exists is left alone, save
     /// one that was cancelled by an edit or a stop, which the new definition takes over. A plan
@@ -314,6 +354,23 @@ pub trait ClaimStore: Send + Sync {
     async fn queued_of_others(&self, live: &[i64], limit: u64) -> Result<Vec<Run>>;
 }
 
+/// The attempt that a step ends without ending its run: it is kept beside the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastAttempt {
+    /// Its number.
+    pub number: i32,
+    /// When it should have started, ms: the row tells of the next one then.
+    pub due_time: i64,
+}
+
+impl LastAttempt {
+    /// That of `run`, if a step to `to` ends it so.
+    fn ended_by(run: &Run, to: Status) -> Option<Self> {
+        let is_over = run.status == Status::Dispatched && to == Status::Retry;
+        is_over.then_some(Self { number: run.attempt, due_time: run.due_time })
+    }
+}
+
 /// One guarded step to a state in which nobody runs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
@@ -335,6 +392,8 @@ pub struct Change {
     pub started_at: i64,
     /// When it ended, 0 when it has not.
     pub finished_at: i64,
+    /// What it ends of a run that goes on.
+    pub ended: Option<LastAttempt>,
 }
 
 impl Change {
@@ -351,6 +410,7 @@ impl Change {
             message: String::new(),
             started_at: 0,
             finished_at: 0,
+            ended: LastAttempt::ended_by(run, to),
         }
     }
 
@@ -383,6 +443,7 @@ impl Change {
             ),
             started_at: 0,
             finished_at: 0,
+            ended: None,
         }
     }
 
@@ -399,6 +460,7 @@ impl Change {
             message: "a more urgent run of the tenant took its place (quota max_fires_per_minute)".to_owned(),
             started_at: 0,
             finished_at: 0,
+            ended: None,
         }
     }
 }
@@ -412,19 +474,33 @@ pub struct HandOver {
     pub version: i64,
     /// Executor that gets it.
     pub executor_id: i64,
+    /// The attempt before, when another executor did not take it: it is kept beside the log.
+    pub refused: Option<RefusedAttempt>,
+}
+
+/// A hand-over that its executor refused, or that never reached it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusedAttempt {
+    /// Its number.
+    pub number: i32,
+    /// Who did not take it.
+    pub executor_id: i64,
+    /// When it was marked, ms.
+    pub dispatched_at: i64,
 }
 
 /// Asked by `dispatch/`.
 #[async_trait]
 pub trait HandStore: Send + Sync {
     /// QUEUED or DISPATCHED → DISPATCHED to the executor, attempt + 1. Answers the ids that are
-    /// so now; the others were changed by somebody else.
+    /// so now; the others were changed by somebody else. Attempts that were refused are kept.
     async fn hand_over(&self, node: i64, items: &[HandOver], now: i64) -> Result<HashSet<i64>>;
     /// In one transaction: the parent QUEUED → DISPATCHED with that many shards, and each shard
     /// inserted as DISPATCHED to its executor, attempt 1. `false` when the parent was changed by
     /// somebody else.
     async fn hand_over_shards(&self, node: i64, parent: &Run, shards: &[Run], now: i64) -> Result<bool>;
-    /// Guarded steps out of the hot path. Answers the ids that moved.
+    /// Guarded steps out of the hot path. Answers the ids that moved. Attempts that they end without
+    /// ending the run are kept, in the same transaction.
     async fn change(&self, changes: &[Change]) -> Result<HashSet<i64>>;
     /// Notes on DISPATCHED runs (id, version) why their executors must stop them; the version
     /// grows, so that whoever judges them by an older look loses the race. Answers those noted.
@@ -627,6 +703,8 @@ pub struct ExecutorBeat {
     pub running: usize,
     /// Takes no new runs.
     pub draining: bool,
+    /// The node that heard it.
+    pub node_id: i64,
 }
 
 /// Asked by `cluster/` and `api/` for executors.

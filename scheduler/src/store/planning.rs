@@ -31,6 +31,13 @@ impl PlanStore for SqlStore {
         self.move_back(task.id, task.revision, task.schedule.next_owed(from), now).await
     }
 
+    async fn skipped(&self, since: &[(i64, i64)], until: i64, limit: u64) -> Result<Vec<(i64, i64)>> {
+        const ACTION: &str = "list cancelled fires";
+        let values = [to_json(ACTION, since)?.into(), until.into(), limit.into()];
+        let read = |row: &sea_orm::QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
+        self.query(ACTION, &self.sql.skipped, values, read).await
+    }
+
     async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<i64>>> {
         retrying(|| self.write_ahead_once(fence, plans, now)).await
     }
@@ -46,8 +53,14 @@ impl SqlStore {
 
     /// Moves a watermark back to `first`, if it lies beyond.
     pub(super) async fn move_back(&self, id: i64, revision: i64, first: i64, now: i64) -> Result<()> {
+        let values = [id.into(), revision.into(), first.into(), now.into()];
+        self.execute("move a watermark back", &self.move_back_sql(), values).await.map(drop)
+    }
+
+    /// Of task `{1}` under revision `{2}`, to the instant `{3}`, at `{4}`.
+    pub(super) fn move_back_sql(&self) -> Sql {
         // Both take the watermark before that is set: MySQL assigns left to right.
-        let sql = Sql::new(
+        Sql::new(
             self.backend,
             &format!(
                 "UPDATE task SET written_until = CASE WHEN next_fire_at = {NEVER} THEN {{4}} + 86400000 WHEN next_fire_at > \
@@ -55,9 +68,7 @@ impl SqlStore {
                  WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND next_fire_at > {{3}}",
                 fires_before("{3}")
             ),
-        );
-        let values = [id.into(), revision.into(), first.into(), now.into()];
-        self.execute("move a watermark back", &sql, values).await.map(drop)
+        )
     }
 
     async fn write_ahead_once(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<i64>>> {
@@ -90,7 +101,9 @@ impl SqlStore {
         };
         let takeovers = fires_of(&|plan| plan.takes_over);
         if !takeovers.is_empty() {
-            tx.execute(&self.sql.take_over_fires, [to_json(ACTION, &takeovers)?.into()]).await?;
+            let takeovers = to_json(ACTION, &takeovers)?;
+            tx.execute(&self.sql.keep_given_up, [takeovers.clone().into()]).await?;
+            tx.execute(&self.sql.take_over_fires, [takeovers.into()]).await?;
         }
         let fires = fires_of(&|_| true);
         if !fires.is_empty() {

@@ -31,7 +31,7 @@ const TASK_COUNT: usize = 11;
 /// Columns of [`executor`].
 pub const EXECUTOR_COLUMNS: &str = "e.id, e.tenant_id, e.app_id, e.instance, e.address, e.tags, e.handlers, \
      e.heartbeat_at, e.draining, e.described_at, e.key_id, e.capacity, e.held, e.running, COALESCE(r.weight, 1), \
-     COALESCE(r.disabled, 0)";
+     COALESCE(r.disabled, 0), e.version, e.node_id";
 
 pub fn run(row: &QueryResult) -> std::result::Result<Run, DbErr> {
     let status: i32 = row.try_get_by_index(13)?;
@@ -121,6 +121,8 @@ pub fn executor(row: &QueryResult) -> std::result::Result<Executor, DbErr> {
         running: row.try_get_by_index(13)?,
         weight: row.try_get_by_index(14)?,
         disabled: row.try_get_by_index::<i32>(15)? != 0,
+        version: row.try_get_by_index(16)?,
+        node_id: row.try_get_by_index(17)?,
     })
 }
 

@@ -26,7 +26,10 @@ pub struct Statements {
     pub move_watermarks: Sql,
     pub moved_tasks: Sql,
     pub watermark: Sql,
+    pub skipped: Sql,
+    pub move_skips: Sql,
     pub insert_fires: Sql,
+    pub keep_given_up: Sql,
     pub take_over_fires: Sql,
     pub watch_fires: Sql,
     // claim
@@ -105,10 +108,11 @@ pub struct Statements {
     pub purge_select: Sql,
     pub purge_delete: Sql,
     pub purge_stale: Sql,
-    pub purge_beside: [Sql; 4],
+    pub purge_beside: [Sql; 5],
     pub statistics: super::statistics::Statements,
     pub purge_look: Sql,
     pub purge_beside_these: [Sql; 4],
+    pub attempts: super::attempts::Statements,
     // tasks
     pub parents_of_tasks: Sql,
     pub names_of_tasks: Sql,
@@ -203,10 +207,14 @@ impl Statements {
         Self {
             now_us: sql("SELECT {now_us} AS now_us"),
             node_beat: sql(
-                "UPDATE node SET heartbeat_at = {now}, queue_depth = {3}, left_at = 0 WHERE id = {1} AND incarnation = {2}",
+                "UPDATE node SET heartbeat_at = {now}, queue_depth = {3}, left_at = 0, clock_offset_ms = {4}, \
+                 clock_uncertainty_us = {5} WHERE id = {1} AND incarnation = {2}",
             ),
-            nodes: sql("SELECT id, name, address, version, started_at, heartbeat_at, left_at, queue_depth FROM node \
-                 WHERE left_at = 0 OR left_at > {1} ORDER BY id"),
+            nodes: sql(
+                "SELECT id, name, address, version, started_at, heartbeat_at, left_at, queue_depth, clock_offset_ms, \
+                 clock_uncertainty_us FROM node \
+                 WHERE left_at = 0 OR left_at > {1} ORDER BY id",
+            ),
             lease_take: sql(
                 "UPDATE lease SET fence = fence + 1, holder = {2}, expires_at = {now} + {3} WHERE name = {1} \
                  AND (expires_at < {now} OR expires_at > {now} + 10 * {3})",
@@ -235,6 +243,8 @@ impl Statements {
                 rows(backend, 1, MARK)
             )),
             watermark: sql("SELECT MIN(next_fire_at) FROM task"),
+            skipped: sql(&super::skips::skipped(backend)),
+            move_skips: from("task_log", "shard_index = {2}, shard_total = {3}", ID, "l.id = v.n_id"),
             insert_fires: sql(&format!(
                 "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, \
                  bucket, fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, \
@@ -248,6 +258,7 @@ impl Statements {
                 or_ignore(backend, "task_id, fire_time, shard_index")
                     .replace("UPDATE task_id = task_id", "UPDATE task_id = task_log.task_id")
             )),
+            keep_given_up: sql(&super::attempts::keep_given_up(backend, &rows(backend, 1, FIRE), &may_take_over())),
             take_over_fires: from(
                 "task_log",
                 "status = v.n_status, revision = v.n_revision, due_time = v.n_due_time, reason = v.n_reason, \
@@ -255,11 +266,7 @@ impl Statements {
                      priority = v.n_priority, node_id = 0, executor_id = 0, \
                      finished_at = 0, shard_total = CASE WHEN l.shard_index = -1 THEN 0 ELSE l.shard_total END",
                 FIRE,
-                &format!(
-                    "l.task_id = v.n_task_id AND l.fire_time = v.n_fire_time AND l.shard_index = v.n_shard_index \
-                     AND l.parent_id = 0 AND +l.status = {CANCELLED} AND l.revision < v.n_revision \
-                     AND l.reason IN ('task_edited', 'task_stopped', 'task_paused')"
-                ),
+                &may_take_over(),
             ),
             watch_fires: sql(&format!(
                 "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON \
@@ -584,7 +591,7 @@ impl Statements {
             ),
             executor_beat: sql(&format!(
                 "UPDATE executor SET heartbeat_at = {{now}}, held = {{5}}, running = {{6}}, draining = {{7}}, \
-                 beat_signed_at = {{8}} WHERE {BEAT_OF} AND (beat_signed_at < {{8}} OR beat_signed_at > {{now}} + 1000)"
+                 beat_signed_at = {{8}}, node_id = {{9}} WHERE {BEAT_OF} AND (beat_signed_at < {{8}} OR beat_signed_at > {{now}} + 1000)"
             )),
             executor_known: sql(&format!("SELECT id FROM executor WHERE {BEAT_OF}")),
             reconfirm: from("task_log", "version = l.version + 1", RUN_KEY, STILL_HELD),
@@ -628,7 +635,12 @@ impl Statements {
                 sql(
                     "DELETE FROM run_key WHERE log_id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = run_key.log_id)",
                 ),
+                // Those that no batch took with their logs: a node died in between.
+                sql(
+                    "DELETE FROM task_log_attempt WHERE log_id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = task_log_attempt.log_id)",
+                ),
             ],
+            attempts: super::attempts::Statements::new(backend),
             statistics: super::statistics::Statements::new(backend),
             // By the logs' own order, whatever a tenant has among them.
             purge_look: sql(&format!(
@@ -708,6 +720,15 @@ const CHANGE: &[(&str, Kind)] = &[
 const RUN_KEY: &[(&str, Kind)] = &[("id", Kind::Big), ("attempt", Kind::Int)];
 const STILL_HELD: &str = "l.id = v.n_id AND l.attempt = v.n_attempt AND +l.status = 2 AND l.executor_id = {2} \
      AND l.tenant_id = {3} AND l.app_id = {4}";
+
+/// Whether the fire `v` takes over the log `l`, which an earlier definition gave up.
+fn may_take_over() -> String {
+    format!(
+        "l.task_id = v.n_task_id AND l.fire_time = v.n_fire_time AND l.shard_index = v.n_shard_index AND \
+         l.parent_id = 0 AND +l.status = {CANCELLED} AND l.revision < v.n_revision AND \
+         l.reason IN ('task_edited', 'task_stopped', 'task_paused')"
+    )
+}
 
 /// The executor that a heartbeat is of.
 const BEAT_OF: &str = "id = {1} AND instance = {2} AND tenant_id = {3} AND app_id = {4} AND gone_at = 0";

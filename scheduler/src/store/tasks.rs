@@ -1,6 +1,7 @@
 //! Definitions of tasks, as the management API changes them. Each change is one transaction that
 //! also takes back what was written ahead for the old definition.
 
+use super::attempts::delete_logs;
 use super::conditions::Conditions;
 use super::connect::{Transaction, retrying};
 use super::dialect::{Sql, or_ignore};
@@ -294,6 +295,7 @@ impl SqlStore {
         if tx.execute_raw(sql.bind_all(values)).await? == 0 {
             return Err(changed_meanwhile(ACTION, before));
         }
+        self.fit_skips(tx, before, spec, now).await?;
         let taken = Taken {
             task_id: before.id,
             reason: *reason,
@@ -391,15 +393,19 @@ impl SqlStore {
     /// of one instant stand in each other's way when the routing changes. Runs that somebody asked
     /// for stay, so that he can see what became of them.
     pub async fn clear_cancelled(&self, id: i64, from: i64) -> Result<()> {
-        let sql = Sql::new(
-            self.backend,
-            &format!(
-                "DELETE FROM task_log WHERE task_id = {{1}} AND fire_time >= {{2}} AND status = {} AND reason IN \
-                 ('task_edited', 'task_stopped', 'task_paused') AND origin IN ('schedule', 'misfire')",
-                Status::Cancelled as i16
-            ),
+        let which = format!(
+            "task_id = {{1}} AND fire_time >= {{2}} AND status = {} AND reason IN ('task_edited', 'task_stopped', \
+             'task_paused') AND origin IN ('schedule', 'misfire')",
+            Status::Cancelled as i16
         );
-        self.execute("clear cancelled runs", &sql, [id.into(), from.into()]).await.map(drop)
+        retrying(|| async {
+            let tx = self.begin("clear cancelled runs").await?;
+            for sql in delete_logs(self.backend, &which) {
+                tx.execute(&sql, [id.into(), from.into()]).await?;
+            }
+            tx.commit().await
+        })
+        .await
     }
 
     /// Deletes a task; its logs stay until retention takes them.

@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use carillon::domain::Reach;
 use carillon::domain::quota::Quotas;
 use carillon::store::{
-    LogFilter, LogView, NewRun, NewTask, Result, Scope, SqlStore, StartedRun, TaskChange, TaskFilter, TaskView, Unsent,
+    KeptAttempt, LogFilter, LogView, NewRun, NewTask, Result, Scope, Skip, Skipped, SqlStore, StartedRun, TaskChange,
+    TaskFilter, TaskView, Unsent,
 };
 use carillon_tests::Database;
 use carillon_tests::model::ModelStore;
@@ -29,10 +30,18 @@ pub trait Admin: Send + Sync {
     async fn rewind(&self, id: i64, revision: i64, from: i64, now: i64);
     /// Starts a run that no schedule names.
     async fn start_run(&self, task: &TaskView, run: &NewRun) -> Result<StartedRun>;
+    /// Cancels a coming fire.
+    async fn skip_fire(&self, task: &TaskView, skip: &Skip, now: i64) -> Result<Skipped>;
+    /// Lets a cancelled fire come.
+    async fn unskip_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()>;
     /// Takes fires that executors gave up out of the count.
     async fn uncount(&self, id: i64, fires: usize);
     /// Every log of a task, by fire time and shard.
     async fn logs(&self, task: i64) -> Vec<LogView>;
+    /// What is kept of the attempts of a log of that tenant, oldest first.
+    async fn attempts(&self, tenant_id: i64, log: i64) -> Vec<KeptAttempt>;
+    /// Attempts kept of logs that are gone.
+    async fn orphans(&self) -> i64;
     /// The logs of a task whose end has consequences, by id.
     async fn watched(&self, task: i64) -> Vec<i64>;
 }
@@ -82,6 +91,14 @@ impl Admin for SqlAdmin {
         self.store.start_run(task, run).await
     }
 
+    async fn skip_fire(&self, task: &TaskView, skip: &Skip, now: i64) -> Result<Skipped> {
+        self.store.skip_fire(task, skip, now).await
+    }
+
+    async fn unskip_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
+        self.store.unskip_fire(task, fire_time, is_named, now).await
+    }
+
     async fn uncount(&self, id: i64, fires: usize) {
         self.store.uncount(id, fires).await.unwrap();
     }
@@ -91,6 +108,15 @@ impl Admin for SqlAdmin {
         let mut logs = self.store.list_logs(&Reach::All, &filter).await.unwrap().logs;
         logs.sort_by_key(|log| (log.handed.run.fire_time, log.handed.run.shard_index));
         logs
+    }
+
+    async fn attempts(&self, tenant_id: i64, log: i64) -> Vec<KeptAttempt> {
+        self.store.kept_attempts(tenant_id, log).await.unwrap()
+    }
+
+    async fn orphans(&self) -> i64 {
+        let sql = "SELECT COUNT(*) FROM task_log_attempt a LEFT JOIN task_log l ON l.id = a.log_id WHERE l.id IS NULL";
+        self.database.number(sql).await
     }
 
     async fn watched(&self, task: i64) -> Vec<i64> {
@@ -137,12 +163,32 @@ impl Admin for ModelStore {
         self.start_run(task, run).await
     }
 
+    async fn skip_fire(&self, task: &TaskView, skip: &Skip, now: i64) -> Result<Skipped> {
+        self.skip_fire(task, skip, now).await
+    }
+
+    async fn unskip_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
+        self.unskip_fire(task, fire_time, is_named, now).await
+    }
+
     async fn uncount(&self, id: i64, fires: usize) {
         self.uncount(id, fires).await.unwrap();
     }
 
     async fn logs(&self, task: i64) -> Vec<LogView> {
         self.logs(task).await.unwrap()
+    }
+
+    async fn attempts(&self, tenant_id: i64, log: i64) -> Vec<KeptAttempt> {
+        let range = (log, i32::MIN)..=(log, i32::MAX);
+        self.inspect(|state| {
+            let is_theirs = state.logs.get(&log).is_some_and(|row| row.run.tenant_id == tenant_id);
+            state.attempts.range(range).filter(|_| is_theirs).map(|(_, kept)| kept.clone()).collect()
+        })
+    }
+
+    async fn orphans(&self) -> i64 {
+        self.inspect(|state| state.attempts.keys().filter(|(log, _)| !state.logs.contains_key(log)).count() as i64)
     }
 
     async fn watched(&self, task: i64) -> Vec<i64> {

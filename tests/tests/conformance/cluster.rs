@@ -1,7 +1,7 @@
 //! Nodes, heartbeats, the clock.
 
 use crate::fixture::World;
-use carillon::store::NodeInfo;
+use carillon::store::{ClockReading, NodeBeat, NodeInfo};
 use futures_util::future::join_all;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 cases!(
     each_name_has_one_number_and_a_new_process_replaces_the_old,
     a_node_that_left_is_listed_as_such_until_it_beats,
+    a_node_says_how_its_clock_stands,
     nodes_that_join_at_once_get_numbers_of_their_own,
     the_clock_is_the_time_and_moves_on,
 );
@@ -17,19 +18,23 @@ fn node(name: &str) -> NodeInfo {
     NodeInfo { name: name.to_owned(), address: format!("http://{name}:1"), version: "1".to_owned() }
 }
 
+fn beat(queue_depth: u64) -> NodeBeat {
+    NodeBeat { queue_depth, clock: None }
+}
+
 async fn each_name_has_one_number_and_a_new_process_replaces_the_old(world: World) {
     let store = &world.store;
     let a = store.join(&node("a")).await.unwrap();
     let b = store.join(&node("b")).await.unwrap();
     assert_ne!(a.id, b.id);
-    assert!(store.heartbeat(&a, 3).await.unwrap());
+    assert!(store.heartbeat(&a, &beat(3)).await.unwrap());
 
     let again = store.join(&node("a")).await.unwrap();
     assert_eq!(again.id, a.id);
     assert_ne!(again.incarnation, a.incarnation);
-    assert!(!store.heartbeat(&a, 3).await.unwrap(), "the old process was replaced");
-    assert!(store.heartbeat(&again, 7).await.unwrap());
-    assert!(store.heartbeat(&b, 0).await.unwrap(), "the other node was not");
+    assert!(!store.heartbeat(&a, &beat(3)).await.unwrap(), "the old process was replaced");
+    assert!(store.heartbeat(&again, &beat(7)).await.unwrap());
+    assert!(store.heartbeat(&b, &beat(0)).await.unwrap(), "the other node was not");
 
     store.leave(&a).await.unwrap();
     let listed = store.nodes().await.unwrap();
@@ -42,9 +47,23 @@ async fn a_node_that_left_is_listed_as_such_until_it_beats(world: World) {
     let a = store.join(&node("a")).await.unwrap();
     store.leave(&a).await.unwrap();
     assert!(store.nodes().await.unwrap()[0].left_at > 0);
-    assert!(store.heartbeat(&a, 0).await.unwrap());
+    assert!(store.heartbeat(&a, &beat(0)).await.unwrap());
     let listed = store.nodes().await.unwrap();
     assert_eq!((listed.len(), listed[0].left_at), (1, 0));
+}
+
+async fn a_node_says_how_its_clock_stands(world: World) {
+    let store = &world.store;
+    let a = store.join(&node("a")).await.unwrap();
+    let clock = async || store.nodes().await.unwrap()[0].clock;
+    assert_eq!(clock().await, None, "not measured yet");
+    let behind = Some(ClockReading { offset_ms: -70, uncertainty_us: 900 });
+    for said in [behind, None, behind] {
+        assert!(store.heartbeat(&a, &NodeBeat { queue_depth: 1, clock: said }).await.unwrap());
+        assert_eq!(clock().await, said);
+    }
+    store.join(&node("a")).await.unwrap();
+    assert_eq!(clock().await, None, "that was another process");
 }
 
 async fn nodes_that_join_at_once_get_numbers_of_their_own(world: World) {

@@ -54,7 +54,7 @@ pub fn signer(world: &World) -> Signer<'static> {
 }
 
 fn beat(executor_id: i64, instance: &str) -> ExecutorBeat {
-    ExecutorBeat { executor_id, instance: instance.to_owned(), held: 1, running: 2, draining: false }
+    ExecutorBeat { executor_id, instance: instance.to_owned(), held: 1, running: 2, draining: false, node_id: 1 }
 }
 
 async fn online(world: &World) -> Vec<i64> {
@@ -180,9 +180,10 @@ async fn a_beat_counts_for_its_own_instance_and_scope(world: World) {
         assert!(!world.store.beat(&signer, &beat).await.unwrap(), "{signer:?} {beat:?}");
     }
     assert_eq!(world.store.executors(0).await.unwrap()[0].heartbeat_at, since);
-    let draining = ExecutorBeat { draining: true, ..beat(id, "one") };
+    let draining = ExecutorBeat { draining: true, node_id: 7, ..beat(id, "one") };
     assert!(world.store.beat(&ours(), &draining).await.unwrap());
     let executor = world.store.executors(since + 1).await.unwrap().remove(0);
+    assert_eq!((executor.version.as_str(), executor.node_id), ("1", 7));
     assert!(executor.heartbeat_at > since && executor.draining);
     assert!(world.store.executors(executor.heartbeat_at + 1).await.unwrap().is_empty());
 }

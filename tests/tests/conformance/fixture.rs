@@ -247,7 +247,7 @@ pub fn start(task: &TaskView) -> TaskChange {
 
 /// A hand-over of a run.
 pub fn hand(run: &Run, executor_id: i64) -> HandOver {
-    HandOver { id: run.id, version: run.version, executor_id }
+    HandOver { id: run.id, version: run.version, executor_id, refused: None }
 }
 
 /// A success of that attempt of a run.

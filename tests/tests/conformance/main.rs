@@ -65,9 +65,11 @@ mod lease;
 mod edits;
 mod links;
 mod planning;
+mod skips;
 mod starting;
 mod takeover;
 
+mod attempts;
 mod claiming;
 mod handing;
 mod shards;

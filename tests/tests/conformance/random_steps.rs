@@ -6,7 +6,7 @@ use carillon::domain::plan::{Plan, Window, plan};
 use carillon::domain::task::{Routing, TaskSpec};
 use carillon::domain::task_log::STATUSES;
 use carillon::domain::{Origin, Reason, Run, Status};
-use carillon::store::{Activity, Change, HandOver, NewRun, NewTask, Scope};
+use carillon::store::{Activity, Change, HandOver, NewRun, NewTask, Scope, Skip};
 use carillon_tests::Kind;
 use carillon_tests::model::store::admin::new_task;
 use proptest::prelude::*;
@@ -31,6 +31,8 @@ enum Step {
     Settle,
     StartRun { task: usize, second: i64, origin: usize, key: Option<u8> },
     Rewind { second: i64 },
+    Skip { second: i64 },
+    Unskip { second: i64 },
     Redefine { to: Activity },
 }
 
@@ -59,6 +61,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (0..2usize, 0i64..8, 0..ORIGINS.len(), prop::option::of(0u8..3))
             .prop_map(|(task, second, origin, key)| Step::StartRun { task, second, origin, key }),
         1 => (0i64..8).prop_map(|second| Step::Rewind { second }),
+        2 => (0i64..8).prop_map(|second| Step::Skip { second }),
+        1 => (0i64..8).prop_map(|second| Step::Unskip { second }),
         2 => activity().prop_map(|to| Step::Redefine { to }),
     ];
     prop::collection::vec(step, 5..40)
@@ -133,6 +137,8 @@ impl Pair {
                 self.start_run(self.tasks[*task], *second, ORIGINS[*origin].0, *key).await;
             }
             Step::Rewind { second } => self.rewind(*second).await,
+            Step::Skip { second } => self.skip(*second).await,
+            Step::Unskip { second } => self.unskip(*second).await,
             Step::Redefine { to } => self.redefine(to).await,
         }
     }
@@ -216,6 +222,27 @@ impl Pair {
         }
     }
 
+    async fn skip(&self, second: i64) {
+        for task in self.tasks {
+            let seen = self.model.task(task).await;
+            let fire_time = NOW + second * 1_000;
+            let skip = Skip { id: self.model.id(), fire_time, message: "by hand".to_owned() };
+            let one = self.model.admin.skip_fire(&seen, &skip, NOW).await;
+            let two = self.sqlite.admin.skip_fire(&seen, &skip, NOW).await;
+            assert_eq!(one.map_err(|error| error.kind()), two.map_err(|error| error.kind()), "skipped");
+        }
+    }
+
+    async fn unskip(&self, second: i64) {
+        for task in self.tasks {
+            let seen = self.model.task(task).await;
+            let fire_time = NOW + second * 1_000;
+            let one = self.model.admin.unskip_fire(&seen, fire_time, true, NOW).await;
+            let two = self.sqlite.admin.unskip_fire(&seen, fire_time, true, NOW).await;
+            assert_eq!(one.map_err(|error| error.kind()), two.map_err(|error| error.kind()), "let come");
+        }
+    }
+
     async fn redefine(&self, to: &Activity) {
         for task in self.tasks {
             let before = self.model.task(task).await;
@@ -241,6 +268,10 @@ impl Pair {
             assert_eq!(self.model.admin.watched(task).await, self.sqlite.admin.watched(task).await);
             for (one, two) in rows.0.iter().zip(&rows.1) {
                 assert_eq!(format!("{one:?}"), format!("{two:?}"));
+                let (tenant, log) = (one.handed.run.tenant_id, one.handed.run.id);
+                let kept = [&self.model, &self.sqlite].map(|world| world.admin.attempts(tenant, log));
+                let [one, two] = kept;
+                assert_eq!(one.await, two.await, "attempts");
             }
         }
         let claimable = async |world: &World| {

@@ -4,6 +4,7 @@ use crate::settings::MISFIRE_AFTER_MS;
 use crate::world::World;
 use carillon::domain::task::{Delivery, NEVER, ScheduleKind, TaskSpec};
 use carillon::domain::{Reason, Status};
+use carillon::store::ATTEMPTS_KEPT_MAX;
 use carillon_protocol::{RunKey, RunStatus, Verdict};
 use carillon_tests::model::executor::{Start, Stop};
 use carillon_tests::model::store::{End, Redefinition, State};
@@ -46,6 +47,7 @@ pub fn check(world: &World) -> Vec<Broken> {
         evidence.no_row_is_stuck(world);
         evidence.nothing_starts_early_or_twice();
         evidence.attempts_follow_each_other();
+        evidence.every_attempt_is_told_of();
         evidence.what_is_called_unstarted_never_starts();
         evidence.at_most_once_is_once();
         evidence.acknowledged_results_stay(world);
@@ -105,6 +107,24 @@ impl Evidence<'_> {
                 }
             }
             fire = schedule.next_after(fire);
+        }
+    }
+
+    /// Every hand-over but the last one, of which the row itself tells, is kept; and none that never was.
+    fn every_attempt_is_told_of(&mut self) {
+        for ((log, attempt), kept) in &self.state.attempts.clone() {
+            let was = self.state.hands.get(&(*log, *attempt)).map(|hand| hand.executor_id);
+            let is_parent = self.state.logs.get(log).is_some_and(|row| row.run.is_parent());
+            if !is_parent && was != Some(kept.executor_id) {
+                self.breaks("attempts are kept as they were", Some(*log), format!("{kept:?}, but {was:?} had it"));
+            }
+        }
+        for ((log, attempt), hand) in self.state.hands.clone() {
+            let last = self.state.logs.get(&log).map_or(0, |row| row.run.attempt);
+            let is_due = attempt < last && attempt > last - ATTEMPTS_KEPT_MAX;
+            if is_due && !self.state.attempts.contains_key(&(log, attempt)) {
+                self.breaks("every attempt is kept", Some(log), format!("attempt {attempt} of {last}: {hand:?}"));
+            }
         }
     }
 

@@ -70,11 +70,13 @@ mod missed;
 mod pausing;
 mod preview;
 mod schedules;
+mod skips;
 
 mod clocks;
 mod keys;
 mod tls;
 mod waiting;
+mod who_is_there;
 mod wire;
 
 mod abuse;

@@ -121,11 +121,39 @@ async fn failures_are_retried_by_policy(kind: Kind) {
         let tried: Vec<&String> = attempts(&starts, task).into_iter().map(|start| &start.executor).collect();
         assert_eq!(tried, path);
     }
+    for row in rows.iter().filter(|row| row.attempt > 0) {
+        assert_told(&api, row, &starts).await;
+    }
     for row in rows.iter().filter(|row| row.reason == "timed_out") {
         assert!(row.message.contains("300 ms"), "it says how long it was allowed: {row:?}");
     }
     // The demo panics on purpose.
     world.assert_quiet(&["demo/handlers.rs"]);
+}
+
+/// A run tells of each of its attempts: those that really started did at that executor, in their order.
+async fn assert_told(api: &Api, row: &LogRow, starts: &[Start]) {
+    let shown = api.log(row.id).await;
+    let told = shown["attempts"].as_array().unwrap();
+    let numbers: Vec<i64> = told.iter().map(|attempt| attempt["attempt"].as_i64().unwrap()).collect();
+    assert_eq!(numbers, (1..=i64::from(row.attempt)).collect::<Vec<_>>(), "{shown}");
+    let (last, before) = told.split_last().unwrap();
+    assert_eq!((&last["status"], &last["reason"]), (&shown["status"], &shown["reason"]));
+    assert_eq!(last["started_at"], shown["started_at"]);
+    for attempt in before {
+        assert_eq!(attempt["status"], "retry", "{shown}");
+        assert!(!attempt["reason"].as_str().unwrap().is_empty(), "{shown}");
+    }
+    for (at, attempt) in told.iter().enumerate() {
+        assert!(attempt["executor"].is_string() && attempt["executor_address"].is_string(), "{shown}");
+        assert!(attempt["node"].is_string() && attempt["dispatched_at"].is_i64(), "{shown}");
+        if let Some(start) = starts.iter().find(|start| (start.log, start.attempt) == (row.id, at as i32 + 1)) {
+            assert_eq!(attempt["due_time"].as_i64(), Some(start.due_time), "{shown}");
+            assert!(attempt["started_at"].is_i64(), "{shown}");
+        }
+    }
+    let listed = api.get(&format!("/task-logs?task={}", row.task)).await;
+    assert!(listed["items"][0].get("attempts").is_none(), "lists do without: {listed}");
 }
 
 /// A task's starts in the order of attempts.

@@ -11,7 +11,7 @@ interface Credentials {
   password: string;
 }
 
-const SINGLE_FAILED = ["state", "expired", "provider", "not_allowed"] as const;
+const SINGLE_FAILED = ["expired", "state", "refused", "not_allowed", "provider", "too_many", "unavailable"] as const;
 
 /** What the node said of a single sign-on that failed, in words; it sends browsers back here with `?error=`. */
 function singleSignOnFailure(t: TFunction<"people">): string | undefined {

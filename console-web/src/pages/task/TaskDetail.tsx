@@ -1,7 +1,110 @@
+/** One task: how it does, what comes next, what it is. */
+import { Alert, Card, Flex, Tabs, Typography } from "antd";
+import { lazy, Suspense } from "react";
 import { useTranslation } from "react-i18next";
+import { Link, useParams } from "react-router";
+import { $api, type Schema } from "../../api/client";
+import { useSession } from "../../api/session";
+import { Waiting } from "../../app/Console";
+import { useFilters } from "../../lib/search";
+import { useLink } from "../../lib/tenant";
+import { Failure } from "../../parts/Failure";
+import { Moment } from "../../parts/Moment";
 import { Page } from "../../parts/Page";
+import { TaskState } from "../../parts/Tags";
+import { Backfills } from "../tasks/Backfills";
+import { TaskActions } from "../tasks/TaskActions";
+import { Definition } from "./Definition";
+import { NextFires } from "./NextFires";
+import { RunStrip } from "./RunStrip";
+import { Neighbours } from "./Neighbours";
+
+const Figures = lazy(() => import("./Figures").then((module) => ({ default: module.Figures })));
+const History = lazy(() => import("../tasks/History").then((module) => ({ default: module.History })));
+
+function Subtitle({ task }: { task: Schema<"Task"> }) {
+  const { t } = useTranslation(["task", "common"]);
+  return (
+    <Flex gap="small" wrap align="center" component="span">
+      <TaskState state={task.state} />
+      <span>
+        {task.tenant} / {task.app}
+      </span>
+      {task.next_fire_at != null && task.state === "started" && (
+        <span>
+          {t("next")} <Moment at={task.next_fire_at} relative />
+        </span>
+      )}
+      {task.failures_in_row > 0 && <Typography.Text type="danger">{t("failures_in_row", { count: task.failures_in_row })}</Typography.Text>}
+    </Flex>
+  );
+}
+
+function Parts({ task }: { task: Schema<"Task"> }) {
+  const { t } = useTranslation("task");
+  const { may, mayWhole } = useSession();
+  const { filters, set } = useFilters(["part"]);
+  const place = { tenant: task.tenant };
+  const parts = [
+    ...(may("statistics.read", place) ? [{ key: "figures", label: t("parts.figures"), children: <Figures task={task.id} /> }] : []),
+    { key: "definition", label: t("parts.definition"), children: <Definition task={task} /> },
+    { key: "graph", label: t("parts.graph"), children: <Neighbours task={task} /> },
+    ...(may("backfills.read", place)
+      ? [{ key: "backfills", label: t("parts.backfills"), children: <Backfills task={task} mayCancel={may("backfills.cancel", place)} /> }]
+      : []),
+    ...(mayWhole("audit.read", task.tenant) ? [{ key: "history", label: t("parts.history"), children: <History task={task} /> }] : []),
+  ];
+  return (
+    <Card size="small">
+      <Suspense fallback={<Waiting />}>
+        <Tabs
+          activeKey={parts.find((part) => part.key === filters.part)?.key ?? parts[0]?.key ?? ""}
+          onChange={(part) => set({ part })}
+          items={parts}
+          destroyOnHidden
+        />
+      </Suspense>
+    </Card>
+  );
+}
 
 export default function TaskDetail() {
-  const { t } = useTranslation();
-  return <Page title={t("pages.tasks")}>{null}</Page>;
+  const { t } = useTranslation(["task", "common"]);
+  const { id = "" } = useParams();
+  const { may } = useSession();
+  const link = useLink();
+  const { data: task, error, refetch, isPending } = $api.useQuery("get", "/tasks/{id}", { params: { path: { id } } });
+  if (task === undefined) {
+    return (
+      <Page title={t("common:task")}>
+        {isPending && <Waiting />}
+        <Failure error={error} again={() => void refetch()} />
+      </Page>
+    );
+  }
+  return (
+    <Page title={task.name} subtitle={<Subtitle task={task} />} actions={<TaskActions task={task} />}>
+      {task.description !== "" && <Typography.Paragraph className="task-description">{task.description}</Typography.Paragraph>}
+      {task.state === "paused" && <Alert type="warning" showIcon title={t("paused")} description={<Paused task={task} />} />}
+      <div className="task-top">
+        {may("task_logs.read", { tenant: task.tenant }) && (
+          <Card size="small" title={<h2 className="card-title">{t("strip.title")}</h2>} extra={<Link to={link("/logs", { tenant: task.tenant, task: task.id })}>{t("strip.all")}</Link>}>
+            <RunStrip task={task.id} />
+          </Card>
+        )}
+        <Card size="small" title={<h2 className="card-title">{t("fires.title")}</h2>} className="task-fires">
+          <NextFires task={task} />
+        </Card>
+      </div>
+      <Parts task={task} />
+    </Page>
+  );
+}
+
+function Paused({ task }: { task: Schema<"Task"> }) {
+  return (
+    <>
+      <span className="failure-detail">{task.pause_note}</span> <Moment at={task.paused_at} />
+    </>
+  );
 }

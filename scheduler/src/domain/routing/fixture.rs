@@ -22,6 +22,8 @@ pub fn executor(id: i64, address: &str) -> Executor {
         held: 0,
         running: 0,
         described_at: 0,
+        version: String::new(),
+        node_id: 0,
     }
 }
 

@@ -81,6 +81,8 @@ pub enum SkipReason {
     BeforeValidity,
     /// It is after the validity window.
     AfterValidity,
+    /// A person cancelled it.
+    CancelledByHand,
 }
 
 /// What else there is to know about a line.

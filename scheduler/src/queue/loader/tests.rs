@@ -1,6 +1,6 @@
 use super::*;
 use crate::queue::run;
-use crate::store::{ClusterStore, Fence, HandOver, LeaseName, Member, NodeInfo, NodeState};
+use crate::store::{ClusterStore, Fence, HandOver, LeaseName, Member, NodeBeat, NodeInfo, NodeState};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
@@ -99,7 +99,7 @@ impl ClusterStore for Rows {
     async fn join(&self, _: &NodeInfo) -> Result<Member> {
         Ok(Member { id: 1, incarnation: String::new() })
     }
-    async fn heartbeat(&self, _: &Member, _: u64) -> Result<bool> {
+    async fn heartbeat(&self, _: &Member, _: &NodeBeat) -> Result<bool> {
         Ok(true)
     }
     async fn nodes(&self) -> Result<Vec<NodeState>> {

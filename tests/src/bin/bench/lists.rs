@@ -34,11 +34,34 @@ const TASKS: i64 = 200;
 
 /// Writes `count` ended logs and asks for lists of them.
 pub async fn measure(bench: &Bench, count: u32) -> Result<Value> {
+    let span = DAYS * 86_400_000;
+    let from = now_ms() - span;
+    let stand = filled(bench, count, from, span).await?;
+    let mut lists = Map::new();
+    for (name, path) in questions(from, span) {
+        lists.insert(name.to_owned(), ask(&stand, &path).await.with_context(|| path.clone())?);
+    }
+    let database = stand.kill_node().await;
+    bench.server.remove(database).await?;
+    Ok(json!({ "logs": count, "rounds": ROUNDS, "lists_ms": lists, "machine": report::machine() }))
+}
+
+/// Writes `count` ended logs, says where the node is, and keeps it until standard input ends.
+pub async fn hold(bench: &Bench, count: u32) -> Result<Value> {
+    let span = DAYS * 86_400_000;
+    let stand = filled(bench, count, now_ms() - span, span).await?;
+    println!("{}", stand.door());
+    tokio::io::copy(&mut tokio::io::stdin(), &mut tokio::io::sink()).await?;
+    let database = stand.kill_node().await;
+    bench.server.remove(database).await?;
+    Ok(json!({ "logs": count }))
+}
+
+/// A node over `count` ended logs with fire times from `from` on for `span` ms.
+async fn filled(bench: &Bench, count: u32, from: i64, span: i64) -> Result<Stand> {
     let stand = Stand::raise(bench, 180).await?;
     progress(&format!("{count} logs"));
     let begun = Instant::now();
-    let span = DAYS * 86_400_000;
-    let from = now_ms() - span;
     for tenant in LARGE..=TINY {
         let insert = format!(
             "INSERT INTO tenant (id, name, created_at, revision, max_concurrent) VALUES ({tenant}, 't{tenant}', 1, 1, 0)"
@@ -59,13 +82,7 @@ pub async fn measure(bench: &Bench, count: u32) -> Result<Value> {
     if bench.server.kind != Kind::Sqlite {
         stand.database.execute(&format!("ANALYZE {}task_log", table_word(bench.server.kind))).await?;
     }
-    let mut lists = Map::new();
-    for (name, path) in questions(from, span) {
-        lists.insert(name.to_owned(), ask(&stand, &path).await.with_context(|| path.clone())?);
-    }
-    let database = stand.kill_node().await;
-    bench.server.remove(database).await?;
-    Ok(json!({ "logs": count, "rounds": ROUNDS, "lists_ms": lists, "machine": report::machine() }))
+    Ok(stand)
 }
 
 fn table_word(kind: Kind) -> &'static str {

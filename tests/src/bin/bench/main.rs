@@ -45,6 +45,7 @@ async fn main() -> ExitCode {
 async fn measure(options: &Options) -> Result<Value> {
     let bench = Bench { server: Server::start(options.database).await?, programs: options.programs.clone() };
     let mut figures = match (options.burst, options.idle_tasks, options.rate) {
+        _ if options.hold => lists::hold(&bench, options.lists.unwrap_or_default()).await?,
         _ if options.lists.is_some() => lists::measure(&bench, options.lists.unwrap_or_default()).await?,
         (Some(runs), ..) => {
             let (variant, nodes, seconds) = (options.variant, options.nodes, options.seconds);

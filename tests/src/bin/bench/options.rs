@@ -26,6 +26,10 @@ pub struct Options {
     /// Instead of a rate: lists of task logs among so many.
     #[arg(long, value_name = "N", conflicts_with_all = ["rate", "idle_tasks", "burst"])]
     pub lists: Option<u32>,
+    /// Asks for no list, but keeps the node with its logs until standard input ends: to look at them with the console.
+    /// Its address and its API token are printed as JSON.
+    #[arg(long, requires = "lists")]
+    pub hold: bool,
     /// Where the burst comes from.
     #[arg(long, default_value = "overdue", requires = "burst")]
     pub variant: Variant,

@@ -102,6 +102,11 @@ impl Stand {
         })
     }
 
+    /// Where the first node is, and what opens it.
+    pub fn door(&self) -> Value {
+        json!({ "url": self.urls[0], "token": TOKEN })
+    }
+
     /// Starts another node on the same database.
     pub async fn add_node(&mut self, bench: &Bench) -> Result<()> {
         let (node, url) = start_node(bench, &self.database, self.ahead_s).await?;

@@ -208,6 +208,8 @@ impl State {
             first_fire(spec, before.id, activity.started, anchor_at, before.fires_after(spec, activity, now))?;
         self.current(before)?;
         self.uncount_from(before.id, next_fire_at);
+        self.current(before)?;
+        self.fit_skips(before, spec, now);
         let row = self.current(before)?;
         row.written_until = row.end_of_written(now);
         let view = &mut row.view;

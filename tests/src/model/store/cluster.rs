@@ -4,7 +4,7 @@ use super::rows::NodeRow;
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
 use carillon::domain::id::NODE_NUMBER_MAX;
-use carillon::store::{ClusterStore, Fence, LeaseName, Member, NodeInfo, NodeState, Result, StoreErrorKind};
+use carillon::store::{ClusterStore, Fence, LeaseName, Member, NodeBeat, NodeInfo, NodeState, Result, StoreErrorKind};
 
 /// A node that left stays listed for this long, ms.
 const LISTED_MS: i64 = 3_600_000;
@@ -34,6 +34,7 @@ impl ClusterStore for ModelStore {
                 heartbeat_at: now,
                 left_at: 0,
                 queue_depth: 0,
+                clock: None,
             };
             state.nodes.insert(id, NodeRow { state: row, incarnation: incarnation.clone() });
             Ok(Member { id, incarnation })
@@ -41,13 +42,14 @@ impl ClusterStore for ModelStore {
         .await
     }
 
-    async fn heartbeat(&self, me: &Member, queue_depth: u64) -> Result<bool> {
+    async fn heartbeat(&self, me: &Member, beat: &NodeBeat) -> Result<bool> {
         self.call("beat", |state, now| {
             let mine = state.nodes.get_mut(&me.id).filter(|row| row.incarnation == me.incarnation);
             let Some(row) = mine else { return Ok(false) };
             row.state.heartbeat_at = now;
             row.state.left_at = 0;
-            row.state.queue_depth = queue_depth as i64;
+            row.state.queue_depth = beat.queue_depth as i64;
+            row.state.clock = beat.clock;
             Ok(true)
         })
         .await

@@ -5,7 +5,7 @@ use super::rows::{ExecutorRow, State, TaskRow};
 use async_trait::async_trait;
 use carillon::domain::executor::WEIGHT_DEFAULT;
 use carillon::domain::task::TaskSpec;
-use carillon::domain::{Executor, Status};
+use carillon::domain::{Executor, IdSource, Status};
 use carillon::store::{
     Activity, ExecutorBeat, ExecutorEnd, ExecutorStore, NewTask, Registration, Result, Scope, Signer, StoreError,
     StoreErrorKind,
@@ -40,6 +40,7 @@ impl ExecutorStore for ModelStore {
             row.executor.draining = beat.draining;
             row.executor.held = i32::try_from(beat.held).unwrap_or(i32::MAX);
             row.executor.running = i32::try_from(beat.running).unwrap_or(i32::MAX);
+            row.executor.node_id = beat.node_id;
             Ok(true)
         })
         .await
@@ -174,6 +175,8 @@ impl State {
             held: 0,
             running: 0,
             described_at: before.filter(|_| !news).map_or(now, |row| row.executor.described_at),
+            version: register.version.clone(),
+            node_id: before.map_or(IdSource::made_by(id), |row| row.executor.node_id),
         };
         let (tags, description) = (register.tags.clone(), register.description.clone());
         let row = ExecutorRow {

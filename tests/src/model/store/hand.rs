@@ -4,7 +4,7 @@ use super::rows::{Hand, LogRow, State};
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
 use carillon::domain::{Reason, Run, Status};
-use carillon::store::{Change, HandOver, HandStore, Result, StoreErrorKind};
+use carillon::store::{ATTEMPTS_KEPT_MAX, Change, HandOver, HandStore, KeptAttempt, Result, StoreErrorKind, cut};
 use std::collections::{BTreeSet, HashSet};
 
 #[async_trait]
@@ -71,6 +71,23 @@ impl State {
         let Some(row) = self.logs.get(&item.id) else { return false };
         let movable = matches!(row.run.status, Status::Queued | Status::Dispatched);
         if row.run.version == item.version && movable {
+            if let Some(refused) = item.refused {
+                let before = self.last_attempt(item.id);
+                let kept = KeptAttempt {
+                    number: refused.number,
+                    executor_id: refused.executor_id,
+                    address: self.address_of(refused.executor_id),
+                    node_id: node,
+                    dispatched_at: refused.dispatched_at,
+                    started_at: 0,
+                    finished_at: 0,
+                    status: Status::Retry,
+                    reason: Reason::NotAccepted,
+                    message: String::new(),
+                    ..before
+                };
+                self.keep_attempt(item.id, kept);
+            }
             let Some(row) = self.step(item.id, Status::Dispatched, Reason::None, at) else { return false };
             row.node_id = node;
             row.stopping = Reason::None;
@@ -106,6 +123,7 @@ impl State {
             if let Some(row) = self.logs.remove(&id) {
                 self.by_fire.remove(&(row.run.task_id, row.run.fire_time, row.run.shard_index));
             }
+            self.attempts.retain(|(log, _), _| *log != id);
         }
     }
 
@@ -140,6 +158,7 @@ impl State {
                 && row.run.status == change.to
                 && row.run.reason == change.reason;
         }
+        let due_time = row.run.due_time;
         let Some(row) = self.step(change.id, change.to, change.reason, at) else { return false };
         row.run.due_time = change.due_time;
         row.run.failures = change.failures;
@@ -150,6 +169,40 @@ impl State {
             row.started_at = change.started_at;
         }
         row.finished_at = change.finished_at;
+        if change.ended.is_some() {
+            let kept = KeptAttempt { due_time, message: cut(&change.message), ..self.last_attempt(change.id) };
+            self.keep_attempt(change.id, kept);
+        }
         true
+    }
+
+    /// The last attempt of a run, as its row tells of it.
+    pub(super) fn last_attempt(&self, log: i64) -> KeptAttempt {
+        let row = &self.logs[&log];
+        let run = &row.run;
+        KeptAttempt {
+            number: run.attempt,
+            executor_id: run.executor_id,
+            address: self.address_of(run.executor_id),
+            node_id: row.node_id,
+            due_time: run.due_time,
+            dispatched_at: row.dispatched_at,
+            started_at: row.started_at,
+            finished_at: row.finished_at,
+            status: run.status,
+            reason: run.reason,
+            message: String::new(),
+        }
+    }
+
+    /// Once, and the latest of each run.
+    pub(super) fn keep_attempt(&mut self, log: i64, kept: KeptAttempt) {
+        let last = kept.number;
+        self.attempts.entry((log, last)).or_insert(kept);
+        self.attempts.retain(|(of, number), _| *of != log || *number > last - ATTEMPTS_KEPT_MAX);
+    }
+
+    fn address_of(&self, executor: i64) -> String {
+        self.executors.get(&executor).map(|row| row.executor.address.clone()).unwrap_or_default()
     }
 }

@@ -81,5 +81,6 @@ impl State {
         }
         self.follow_ups.remove(&id);
         self.permits.remove(&id);
+        self.attempts.retain(|(log, _), _| *log != id);
     }
 }

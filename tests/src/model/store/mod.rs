@@ -16,6 +16,7 @@ mod permits;
 mod plan;
 mod rows;
 mod rules;
+mod skips;
 mod start;
 mod statistics;
 

@@ -2,6 +2,7 @@
 
 use super::ModelStore;
 use super::rows::{LogRow, State, bucket};
+use super::skips::is_skip;
 use async_trait::async_trait;
 use carillon::domain::plan::{Fire, Plan};
 use carillon::domain::task_log::PARENT_SHARD;
@@ -37,6 +38,18 @@ impl PlanStore for ModelStore {
         self.call("read tasks", |state, _| {
             let wanted = state.tasks.values().filter(|row| ids.contains(&row.view.id));
             Ok(wanted.map(|row| state.task(row)).collect())
+        })
+        .await
+    }
+
+    async fn skipped(&self, since: &[(i64, i64)], until: i64, limit: u64) -> Result<Vec<(i64, i64)>> {
+        self.call("list cancelled fires", |state, _| {
+            let wanted = |run: &&Run| since.iter().any(|(task, from)| *task == run.task_id && run.fire_time >= *from);
+            let runs = state.logs.values().map(|row| &row.run).filter(|run| is_skip(run) && run.fire_time < until);
+            let mut found: Vec<(i64, i64)> = runs.filter(wanted).map(|run| (run.task_id, run.fire_time)).collect();
+            found.sort_by_key(|(_, fire_time)| std::cmp::Reverse(*fire_time));
+            found.truncate(limit as usize);
+            Ok(found)
         })
         .await
     }
@@ -145,6 +158,10 @@ impl State {
     }
 
     fn take_over(&mut self, id: i64, plan: &Plan, fire: &Fire, now: i64) {
+        let given_up = self.last_attempt(id);
+        if given_up.number > 0 && given_up.dispatched_at > 0 {
+            self.keep_attempt(id, given_up);
+        }
         let Some(row) = self.step(id, fire.status, fire.reason, now) else { return };
         row.run.revision = plan.revision;
         row.run.origin = fire.origin;

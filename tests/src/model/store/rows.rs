@@ -6,7 +6,7 @@ use carillon::domain::rate::Rate;
 use carillon::domain::routing::{Tags, Use};
 use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
 use carillon::domain::{Reason, Run, Status, Task};
-use carillon::store::{HandedRun, LogView, NodeState, Scope, TaskView};
+use carillon::store::{HandedRun, KeptAttempt, LogView, NodeState, Scope, TaskView};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every table.
@@ -45,6 +45,8 @@ pub struct State {
     pub(super) met: BTreeMap<(i64, i64), i64>,
     /// Results that came too late: (id, log, attempt).
     pub stale: Vec<(i64, i64, i32)>,
+    /// Attempts that did not end their run: (log, attempt).
+    pub attempts: BTreeMap<(i64, i32), KeptAttempt>,
     pub(super) executors: BTreeMap<i64, ExecutorRow>,
     pub(super) joined: u64,
     /// Every hand-over: (log, attempt).

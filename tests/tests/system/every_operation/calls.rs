@@ -148,6 +148,15 @@ impl Place {
         (task, id_of(&answer["id"]).unwrap())
     }
 
+    /// A task that fires once a day, and its fire after the next.
+    async fn daily(&self, api: &Api) -> (i64, i64) {
+        let mut body = self.new_task();
+        body["cron"] = json!("0 0 3 * * ?");
+        let task = made(api, "/tasks", body).await;
+        let coming = api.get(&format!("/tasks/{task}/preview?count=2")).await;
+        (task, coming["items"][1]["fire_time"].as_i64().unwrap())
+    }
+
     fn new_task(&self) -> Value {
         json!({ "tenant": self.tenant, "app": self.app.name, "name": fresh("task"), "handler": "tick" })
     }
@@ -218,6 +227,16 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
         "edit_task" => with(about(&[&place.task(api).await]), json!({ "description": fresh("about") })),
         "pause_task" => with(about(&[&place.task(api).await]), json!({ "note": "moving house" })),
         "run_task" => with(about(&[&place.task(api).await]), json!({ "delay_ms": 86_400_000 })),
+        "skip_fire" => {
+            let (task, fire_time) = place.daily(api).await;
+            with(about(&[&task]), json!({ "fire_time": fire_time, "note": "stocktaking" }))
+        }
+        "unskip_fire" => {
+            let (task, fire_time) = place.daily(api).await;
+            let body = json!({ "fire_time": fire_time });
+            api.expect(200, Method::POST, &format!("/tasks/{task}/skip"), Some(&body)).await;
+            with(about(&[&task]), body)
+        }
         "apply_tasks" => {
             let call = with(Call::default(), json!({ "version": 1, "task": [place.new_task()] }));
             Call { elsewhere: Elsewhere::Refused, ..call }

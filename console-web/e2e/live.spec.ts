@@ -1,0 +1,82 @@
+/** What one sees without loading anything again: changes of others, output as it comes, a node that dies. */
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import en from "../src/i18n/en";
+import { startBrowser, windowOf, type Watched } from "./harness/browser";
+import { until } from "./harness/process";
+import { got, World, type AppKey, type Person } from "./harness/world";
+
+let world: World;
+let browser: Browser;
+let admin: Person;
+let key: AppKey;
+
+beforeAll(async () => {
+  [world, browser] = await Promise.all([World.start(), startBrowser()]);
+  admin = await world.admin();
+  key = await world.app("demo", "bells");
+  await world.executor(key);
+});
+
+afterAll(async () => {
+  await browser.close();
+  await world.end();
+});
+
+function mark({ page }: Watched, state: string) {
+  return page.locator(`[data-live="${state}"]`);
+}
+
+it("shows a task that somebody else makes", async () => {
+  const window = await windowOf(browser, world, admin);
+  const page = await window.open("/tasks?tenant=demo");
+  await window.settled();
+  await mark(window, "connected").waitFor();
+  expect(await page.getByRole("link", { name: "made elsewhere" }).count()).toBe(0);
+  await world.tasks(key, [{ name: "made elsewhere", handler: "echo", schedule: "none" }]);
+  await page.getByRole("link", { name: "made elsewhere" }).waitFor();
+  expect(window.faults).toEqual([]);
+  await window.context.close();
+});
+
+it("follows the output of a run while it runs, and says how it ended", async () => {
+  const tasks = await world.tasks(key, [{ name: "talks", handler: "talk", schedule: "none", started: true, params: '{"lines":60,"ms":150}' }]);
+  const id = tasks.get("talks") ?? "";
+  const { log } = got(await world.api.POST("/tasks/{id}/run", { params: { path: { id } }, body: { at: null, delay_ms: null, idempotency_key: null, priority: null } }));
+  const window = await windowOf(browser, world, admin);
+  const page = await window.open(`/logs/${log}`);
+  await page.getByText(/line 5 of 60/).waitFor();
+  // It came while the run went on: not all of it at its end.
+  expect(await page.getByText(/line 60 of 60/).count()).toBe(0);
+  await page.getByText(/line 60 of 60/).waitFor();
+  await page.locator("#content").getByText(en.common.log_status.succeeded).first().waitFor();
+  expect(window.faults).toEqual([]);
+  await window.context.close();
+});
+
+it("says that the node is gone, and comes back with it", async () => {
+  const window = await windowOf(browser, world, admin);
+  const { page } = window;
+  await mark(window, "connected").waitFor();
+  await world.endNode("SIGKILL");
+  await mark(window, "disconnected").waitFor();
+  await page.getByRole("alert").filter({ hasText: "Disconnected" }).waitFor();
+  await window.picture("disconnected");
+  expect(await window.axe()).toEqual([]);
+  await world.startNode();
+  await page.getByRole("button", { name: en.common.live.try_now }).click();
+  await mark(window, "connected").waitFor();
+  await until("the banner to go", async () => (await page.getByRole("alert").filter({ hasText: "Disconnected" }).count()) === 0);
+  await window.context.close();
+});
+
+it("asks who one is when the session was ended elsewhere", async () => {
+  const otto = await world.person("otto", "operator", "demo");
+  const window = await windowOf(browser, world, otto);
+  await mark(window, "connected").waitFor();
+  const users = got(await world.api.GET("/users")).items;
+  const id = users.find((user) => user.name === "otto")?.id ?? "";
+  await world.api.DELETE("/users/{id}/sessions", { params: { path: { id } } });
+  await window.page.locator("input[autocomplete=current-password]").waitFor();
+  await window.context.close();
+});

@@ -1,0 +1,197 @@
+//! Single coming fires of a task that people cancel, and let come after all.
+
+use super::input::parse_id;
+use super::logs::{self, Cancel, TaskLog};
+use super::operation::{Operation, post};
+use super::problem::Problem;
+use super::tasks::find;
+use super::{Api, body, schedules};
+use crate::auth::Caller;
+use crate::domain::audit::Target;
+use crate::domain::schedule::Schedule;
+use crate::domain::task::ScheduleKind;
+use crate::domain::{FieldError, Order, Permission};
+use crate::store::{LogFilter, LogView, Skip, Skipped, TaskView};
+use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+/// How far ahead a fire can be cancelled, ms: a leap year.
+const AHEAD_MS_MAX: i64 = 366 * 86_400_000;
+
+/// Longest note, characters.
+const NOTE_CHARS_MAX: usize = 1_000;
+
+/// Fires that are counted to see whether `max_fires` leaves one for the instant; where it leaves more than
+/// these, it is taken to.
+const COUNTED_MAX: i64 = 10_000;
+
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    use Permission as P;
+    vec![
+        post("/tasks/{id}/skip", "skip_fire", P::TaskLogsCancel, "Cancel one coming fire of a task")
+            .says(
+                "Also one whose run is not written yet: at most 366 days ahead, and 1,000 of a task. A run that is \
+                 written is cancelled as `cancel_run` does it; one that has started or ended is not changed: 409.",
+            )
+            .body::<SkipInput>()
+            .answers::<TaskLog>(200, "Its log, cancelled")
+            .answers::<TaskLog>(202, "Its executor has been told to drop it, and has not confirmed it yet")
+            .to(skip),
+        post("/tasks/{id}/unskip", "unskip_fire", P::TaskLogsCancel, "Let a cancelled fire come after all")
+            .says("One that is still to come, and was cancelled before any executor had it.")
+            .body::<UnskipInput>()
+            .answers::<Unskipped>(200, "It comes, if the task fires then")
+            .to(unskip),
+    ]
+}
+
+/// A fire to cancel.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct SkipInput {
+    /// The instant that the schedule names, epoch ms.
+    fire_time: i64,
+    /// Why.
+    #[serde(default)]
+    #[schema(max_length = 1000)]
+    note: String,
+}
+
+/// A cancelled fire that is to come after all.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct UnskipInput {
+    /// The instant that the schedule names, epoch ms.
+    fire_time: i64,
+}
+
+/// A fire that comes after all.
+#[derive(Serialize, ToSchema)]
+struct Unskipped {
+    /// The instant, epoch ms.
+    fire_time: i64,
+    /// Its log, when it is written already.
+    log: Option<String>,
+}
+
+async fn skip(
+    api: web::Data<Api>,
+    caller: Caller,
+    id: web::Path<String>,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let SkipInput { fire_time, note } = body::json(payload).await?;
+    if note.chars().count() > NOTE_CHARS_MAX {
+        return Err(FieldError::new("note", "at most 1000 characters are allowed").into());
+    }
+    let task = find(&api, &caller, Permission::TaskLogsCancel, parse_id("id", &id)?).await?;
+    let now = api.engine.clock.now_ms();
+    if !(0..=now + AHEAD_MS_MAX).contains(&fire_time) {
+        return Err(FieldError::new("fire_time", "an instant at most 366 days ahead is allowed").into());
+    }
+    let cancel = Cancel { action: "skip_fire", message: &note, may_run: false };
+    if let Some(log) = log_of(&api, &caller, &task, fire_time).await? {
+        return logs::cancel_log(&api, &caller, &log.handed.run.id.to_string(), &cancel).await;
+    }
+    let schedule = schedules::schedule_of(&api, &task, now).await?;
+    refuse_no_fire(&task, &schedule, fire_time, now)?;
+    let log = api.engine.ids.next(now);
+    let after = json!({ "fire_time": fire_time, "note": note, "log": log.to_string() }).to_string();
+    let target = Target::task(task.id, &task.spec.name);
+    let noted = api.note(&caller, "skip_fire", task.scope.tenant_id, target, (None, Some(after)));
+    let wanted = Skip { id: log, fire_time, message: note.clone() };
+    match api.store.noting(vec![noted]).skip_fire(&task, &wanted, now).await? {
+        Skipped::Written => {
+            let log = logs::find(&api, &caller, Permission::TaskLogsCancel, &log.to_string()).await?;
+            Ok(HttpResponse::Ok().json(TaskLog::from(&log)))
+        }
+        // It was written in between.
+        Skipped::There(log) => logs::cancel_log(&api, &caller, &log.to_string(), &cancel).await,
+    }
+}
+
+/// The log of a fire, not one of its shards: the earliest one of its instant.
+async fn log_of(api: &Api, caller: &Caller, task: &TaskView, fire_time: i64) -> Result<Option<LogView>, Problem> {
+    let (from, until) = (Some(fire_time), Some(fire_time.saturating_add(1)));
+    let filter =
+        LogFilter { task_id: Some(task.id), from, until, order: Order::Oldest, limit: 1, ..LogFilter::default() };
+    let page = api.store.list_logs(&caller.reach(Permission::TaskLogsCancel), &filter).await?;
+    Ok(page.logs.into_iter().find(|log| log.handed.run.parent_id == 0))
+}
+
+/// Refuses what will be no fire of the task, as far as that is known.
+fn refuse_no_fire(task: &TaskView, schedule: &Schedule, fire_time: i64, now: i64) -> Result<(), Problem> {
+    let spec = &task.spec;
+    let refused = |message: String| Err(FieldError::new("fire_time", message).into());
+    match spec.schedule {
+        ScheduleKind::None => return refused("the task has no schedule; nothing is to come".to_owned()),
+        ScheduleKind::FixedDelay => {
+            return refused(
+                "each fire of a fixed delay follows the end of the run before it: none is known beforehand, and \
+                 without one the others would not follow; cancel the run once it is written, or pause the task"
+                    .to_owned(),
+            );
+        }
+        ScheduleKind::FixedRate if !task.activity.started => {
+            return refused("a fixed rate counts from its start: the task is not started".to_owned());
+        }
+        ScheduleKind::Cron | ScheduleKind::FixedRate | ScheduleKind::Once => {}
+    }
+    if fire_time <= now {
+        return refused("only an instant that is still to come is allowed".to_owned());
+    }
+    let next = schedule.next_after(fire_time - 1);
+    if next == crate::domain::schedule::NEVER {
+        return refused("the task's schedule has no fire at this instant, and none after it".to_owned());
+    }
+    if next != fire_time {
+        return refused(format!("the task's schedule has no fire at this instant; the next one is at {next}"));
+    }
+    if !reaches(task, schedule, fire_time, now) {
+        return refused("the task will have had its max_fires by then".to_owned());
+    }
+    Ok(())
+}
+
+/// Whether `max_fires` leaves a fire for that instant, which the schedule names.
+fn reaches(task: &TaskView, schedule: &Schedule, fire_time: i64, now: i64) -> bool {
+    if task.spec.max_fires <= 0 {
+        return true;
+    }
+    let left = if task.activity.started { task.spec.max_fires - task.fires } else { task.spec.max_fires };
+    let mut at = if task.activity.started { task.next_fire_at } else { schedule.next_after(now) };
+    for _ in 0..left.min(COUNTED_MAX) {
+        if at >= fire_time {
+            return true;
+        }
+        at = schedule.next_after(at);
+    }
+    left > COUNTED_MAX
+}
+
+async fn unskip(
+    api: web::Data<Api>,
+    caller: Caller,
+    id: web::Path<String>,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let UnskipInput { fire_time } = body::json(payload).await?;
+    let task = find(&api, &caller, Permission::TaskLogsCancel, parse_id("id", &id)?).await?;
+    let now = api.engine.clock.now_ms();
+    let schedule = schedules::schedule_of(&api, &task, now).await?;
+    let is_named = schedule.next_after(fire_time.saturating_sub(1)) == fire_time;
+    let before = json!({ "fire_time": fire_time }).to_string();
+    let target = Target::task(task.id, &task.spec.name);
+    let note = api.note(&caller, "unskip_fire", task.scope.tenant_id, target, (Some(before), None));
+    api.store.noting(vec![note]).unskip_fire(&task, fire_time, is_named, now).await?;
+    if task.activity.started {
+        // Its window may have been written already.
+        api.engine.pregenerator.write_task(task.id).await?;
+        api.poke.notify_one();
+    }
+    let log = log_of(&api, &caller, &task, fire_time).await?.map(|log| log.handed.run.id.to_string());
+    Ok(HttpResponse::Ok().json(Unskipped { fire_time, log }))
+}

@@ -1,0 +1,263 @@
+//! Attempts that ended and did not end their run: the log tells of the last one only.
+//!
+//! They are written in the transaction of the step that ends them, after it, so that only what the
+//! step moved is kept; a batch without such a step sends nothing for them.
+
+use super::connect::{Transaction, retrying};
+use super::dialect::{Kind, Sql, delete_from, or_ignore, rows};
+use super::rows::{clean, to_json};
+use super::{Change, HandOver, Result, SqlStore};
+use crate::domain::{Reason, Status};
+use sea_orm::DatabaseBackend;
+
+/// Attempts kept of one run; older ones make room.
+pub const ATTEMPTS_KEPT_MAX: i32 = 100;
+
+/// Longest message that is kept, characters.
+pub const MESSAGE_CHARS_MAX: usize = 1_000;
+
+/// An attempt that is over, as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptAttempt {
+    /// Its number.
+    pub number: i32,
+    /// Who had it.
+    pub executor_id: i64,
+    /// Where that listened; empty when its row was gone.
+    pub address: String,
+    /// Node that handed it over.
+    pub node_id: i64,
+    /// When it should have started, ms.
+    pub due_time: i64,
+    /// When it was handed over, ms.
+    pub dispatched_at: i64,
+    /// When the handler was entered, ms; 0 when unknown or never.
+    pub started_at: i64,
+    /// When the handler ended, ms; 0 when unknown or never.
+    pub finished_at: i64,
+    /// What the run became by it: RETRY, or CANCELLED where a new definition took the run over.
+    pub status: Status,
+    /// Why.
+    pub reason: Reason,
+    /// For people.
+    pub message: String,
+}
+
+/// What is kept of a message, characters counted.
+#[must_use]
+pub fn cut(message: &str) -> String {
+    message.chars().take(MESSAGE_CHARS_MAX).collect()
+}
+
+/// Ended by a guarded step (`Change`).
+const ENDED: &[(&str, Kind)] = &[
+    ("id", Kind::Big),
+    ("version", Kind::Big),
+    ("attempt", Kind::Int),
+    ("due_time", Kind::Big),
+    ("reason", Kind::Text),
+    ("message", Kind::Text),
+];
+
+/// Refused, so that another executor gets the run (`HandOver`).
+const REFUSED: &[(&str, Kind)] = &[
+    ("id", Kind::Big),
+    ("version", Kind::Big),
+    ("attempt", Kind::Int),
+    ("executor_id", Kind::Big),
+    ("dispatched_at", Kind::Big),
+];
+
+const LAST_KEPT: &[(&str, Kind)] = &[("id", Kind::Big), ("attempt", Kind::Int)];
+
+const INSERT: &str = "INSERT INTO task_log_attempt (log_id, attempt, executor_id, address, node_id, due_time, \
+     dispatched_at, started_at, finished_at, status, reason, message)";
+
+const EXECUTOR: &str = "LEFT JOIN executor e ON e.id =";
+
+/// The statements.
+#[derive(Debug)]
+pub(super) struct Statements {
+    keep_ended: Sql,
+    keep_refused: Sql,
+    trim: Sql,
+    /// Of logs that retention takes.
+    pub(super) purge: Sql,
+    pub(super) of_log: Sql,
+}
+
+impl Statements {
+    pub(super) fn new(backend: DatabaseBackend) -> Self {
+        let (retry, dispatched) = (Status::Retry as i16, Status::Dispatched as i16);
+        Self {
+            keep_ended: Sql::new(
+                backend,
+                &format!(
+                    "{INSERT} SELECT l.id, l.attempt, l.executor_id, COALESCE(e.address, ''), l.node_id, v.n_due_time, \
+                     l.dispatched_at, l.started_at, l.finished_at, l.status, l.reason, v.n_message FROM {} \
+                     JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 AND l.attempt = v.n_attempt \
+                     {EXECUTOR} l.executor_id WHERE +l.status = {retry} AND l.reason = v.n_reason {}",
+                    rows(backend, 1, ENDED),
+                    kept_already(backend)
+                ),
+            ),
+            keep_refused: Sql::new(
+                backend,
+                &format!(
+                    "{INSERT} SELECT l.id, v.n_attempt, v.n_executor_id, COALESCE(e.address, ''), l.node_id, l.due_time, \
+                     v.n_dispatched_at, 0, 0, {retry}, '{}', '' FROM {} JOIN task_log l ON l.id = v.n_id AND \
+                     l.version = v.n_version + 1 AND l.attempt = v.n_attempt + 1 {EXECUTOR} v.n_executor_id \
+                     WHERE +l.status = {dispatched} {}",
+                    Reason::NotAccepted.as_str(),
+                    rows(backend, 1, REFUSED),
+                    kept_already(backend)
+                ),
+            ),
+            trim: Sql::new(backend, &trim(backend)),
+            purge: Sql::new(
+                backend,
+                &format!(
+                    "DELETE FROM task_log_attempt WHERE log_id IN (SELECT n_id FROM {})",
+                    rows(backend, 1, &[("id", Kind::Big)])
+                ),
+            ),
+            of_log: Sql::new(
+                backend,
+                "SELECT a.attempt, a.executor_id, a.address, a.node_id, a.due_time, a.dispatched_at, a.started_at, \
+                 a.finished_at, a.status, a.reason, a.message FROM task_log_attempt a JOIN task_log l ON l.id = a.log_id \
+                 WHERE a.log_id = {1} AND l.tenant_id = {2} ORDER BY a.attempt DESC LIMIT {3}",
+            ),
+        }
+    }
+}
+
+/// A step that is repeated keeps nothing twice.
+fn kept_already(backend: DatabaseBackend) -> String {
+    or_ignore(backend, "log_id, attempt").replace("UPDATE log_id = log_id", "UPDATE log_id = task_log_attempt.log_id")
+}
+
+/// Keeps the last attempts of runs that a new definition takes over: `fires` finds them, as the statement
+/// of the take-over does.
+pub(super) fn keep_given_up(backend: DatabaseBackend, fires: &str, on: &str) -> String {
+    format!(
+        "{INSERT} SELECT l.id, l.attempt, l.executor_id, COALESCE(e.address, ''), l.node_id, l.due_time, l.dispatched_at, \
+         l.started_at, l.finished_at, l.status, l.reason, '' FROM {fires} JOIN task_log l ON {on} {EXECUTOR} l.executor_id \
+         WHERE l.attempt > 0 AND l.dispatched_at > 0 {}",
+        kept_already(backend)
+    )
+}
+
+/// Deletes the logs for which `which` holds (columns without an alias), and the attempts kept of them.
+pub(super) fn delete_logs(backend: DatabaseBackend, which: &str) -> [Sql; 2] {
+    let attempts = format!("DELETE FROM task_log_attempt WHERE log_id IN (SELECT id FROM task_log WHERE {which})");
+    [attempts, format!("DELETE FROM task_log WHERE {which}")].map(|text| Sql::new(backend, &text))
+}
+
+/// Deletes what is older than the last kept one of each log.
+fn trim(backend: DatabaseBackend) -> String {
+    let last = rows(backend, 1, LAST_KEPT);
+    let on = "l.log_id = v.n_id AND l.attempt <= v.n_attempt";
+    match backend {
+        // By the rows' own places: it joins nothing in a DELETE.
+        DatabaseBackend::Sqlite => format!(
+            "DELETE FROM task_log_attempt WHERE rowid IN (SELECT l.rowid FROM {last} CROSS JOIN task_log_attempt l ON {on})"
+        ),
+        _ => delete_from(backend, "task_log_attempt", &last, on),
+    }
+}
+
+type EndedRow = (i64, i64, i32, i64, &'static str, String);
+type RefusedRow = (i64, i64, i32, i64, i64);
+
+impl SqlStore {
+    /// Steps that end attempts and not their runs; answers how many rows moved.
+    pub(super) async fn change_keeping(&self, action: &'static str, keys: &str, changes: &[Change]) -> Result<u64> {
+        let of = |change: &Change| -> Option<EndedRow> {
+            let last = change.ended?;
+            let (reason, message) = (change.reason.as_str(), clean(&cut(&change.message)));
+            Some((change.id, change.version, last.number, last.due_time, reason, message))
+        };
+        let ended: Vec<EndedRow> = changes.iter().filter_map(of).collect();
+        let last = ended.iter().map(|row| (row.0, row.2)).collect::<Vec<_>>();
+        let ended = to_json(action, &ended)?;
+        retrying(|| async {
+            let tx = self.begin(action).await?;
+            let moved = tx.execute(&self.sql.change, [keys.into()]).await?;
+            if moved == 0 {
+                // What an earlier try did, it kept, too.
+                tx.rollback().await?;
+                return Ok(0);
+            }
+            tx.execute(&self.sql.attempts.keep_ended, [ended.clone().into()]).await?;
+            self.trim_attempts(&tx, action, &last).await?;
+            tx.commit().await?;
+            Ok(moved)
+        })
+        .await
+    }
+
+    /// Hands runs over of which some were refused by another executor; answers how many rows moved.
+    pub(super) async fn hand_over_keeping(
+        &self,
+        action: &'static str,
+        keys: &str,
+        (node, now): (i64, i64),
+        items: &[HandOver],
+    ) -> Result<u64> {
+        let of = |item: &HandOver| -> Option<RefusedRow> {
+            let refused = item.refused?;
+            Some((item.id, item.version, refused.number, refused.executor_id, refused.dispatched_at))
+        };
+        let refused: Vec<RefusedRow> = items.iter().filter_map(of).collect();
+        let last = refused.iter().map(|row| (row.0, row.2)).collect::<Vec<_>>();
+        let refused = to_json(action, &refused)?;
+        retrying(|| async {
+            let tx = self.begin(action).await?;
+            let moved = tx.execute(&self.sql.hand_over, [keys.into(), node.into(), now.into()]).await?;
+            if moved == 0 {
+                tx.rollback().await?;
+                return Ok(0);
+            }
+            tx.execute(&self.sql.attempts.keep_refused, [refused.clone().into()]).await?;
+            self.trim_attempts(&tx, action, &last).await?;
+            tx.commit().await?;
+            Ok(moved)
+        })
+        .await
+    }
+
+    /// Makes room where a run has more than [`ATTEMPTS_KEPT_MAX`].
+    async fn trim_attempts(&self, tx: &Transaction<'_>, action: &'static str, last: &[(i64, i32)]) -> Result<()> {
+        let old = last.iter().map(|(id, number)| (*id, number - ATTEMPTS_KEPT_MAX)).filter(|(_, number)| *number > 0);
+        let old: Vec<(i64, i32)> = old.collect();
+        if !old.is_empty() {
+            tx.execute(&self.sql.attempts.trim, [to_json(action, &old)?.into()]).await?;
+        }
+        Ok(())
+    }
+
+    /// Attempts of a log of this tenant that did not end it, oldest first.
+    pub async fn kept_attempts(&self, tenant_id: i64, log: i64) -> Result<Vec<KeptAttempt>> {
+        let values = [log.into(), tenant_id.into(), i64::from(ATTEMPTS_KEPT_MAX).into()];
+        let mut kept = self
+            .query("list the attempts of a run", &self.sql.attempts.of_log, values, |row| {
+                let status: i32 = row.try_get_by_index(8)?;
+                Ok(KeptAttempt {
+                    number: row.try_get_by_index(0)?,
+                    executor_id: row.try_get_by_index(1)?,
+                    address: row.try_get_by_index(2)?,
+                    node_id: row.try_get_by_index(3)?,
+                    due_time: row.try_get_by_index(4)?,
+                    dispatched_at: row.try_get_by_index(5)?,
+                    started_at: row.try_get_by_index(6)?,
+                    finished_at: row.try_get_by_index(7)?,
+                    status: i16::try_from(status).ok().and_then(Status::from_number).unwrap_or(Status::Retry),
+                    reason: Reason::parse(&row.try_get_by_index::<String>(9)?),
+                    message: row.try_get_by_index(10)?,
+                })
+            })
+            .await?;
+        kept.reverse();
+        Ok(kept)
+    }
+}

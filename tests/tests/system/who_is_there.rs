@@ -1,0 +1,74 @@
+//! What people see of nodes, of the rights that they hold, and of executors.
+
+use carillon_tests::api::id_of;
+use carillon_tests::wait::{await_until, when};
+use carillon_tests::{Kind, World, now_ms};
+use serde_json::{Value, json};
+
+scenario!(nodes_leases_clocks_and_executors_are_shown: sqlite mariadb postgres);
+
+async fn nodes_leases_clocks_and_executors_are_shown(kind: Kind) {
+    let world = World::new(kind).await;
+    world.nodes(&[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    world.executor("e1", &app).await;
+
+    let is_held = |lease: &Value| lease["node"].is_string();
+    let seen = await_until("each node has measured its clock, and all work has a holder", 60, || async {
+        let seen = api.get("/nodes").await;
+        let nodes = seen["items"].as_array().unwrap();
+        let executors: u64 = nodes.iter().filter_map(|node| node["executors"].as_u64()).sum();
+        let is_known = nodes.iter().all(|node| node["clock_offset_ms"].is_i64()) && executors == 1;
+        let leases = seen["leases"].as_array().unwrap();
+        (is_known && leases.iter().all(is_held)).then_some(seen.clone())
+    })
+    .await;
+    let nodes = seen["items"].as_array().unwrap();
+    assert_eq!(nodes.len(), world.running_nodes().len());
+    for node in nodes {
+        let offset = node["clock_offset_ms"].as_i64().unwrap();
+        assert!(offset.abs() < 1_000, "the database is on this machine: {node}");
+        let uncertainty = node["clock_uncertainty_us"].as_i64().unwrap();
+        assert!((0..1_000_000).contains(&uncertainty), "{node}");
+    }
+    let leases = seen["leases"].as_array().unwrap();
+    let names: Vec<&str> = leases.iter().map(|lease| lease["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["housekeeping", "pregenerate", "statistics"]);
+    for lease in leases {
+        let holder = nodes.iter().find(|node| node["id"] == lease["node"]).unwrap();
+        assert_eq!(holder["name"], lease["node_name"]);
+        assert!(lease["fence"].as_i64().unwrap() > 0, "{lease}");
+        assert!(lease["expires_at"].as_i64().unwrap() > now_ms() - 20_000, "{lease}");
+    }
+
+    let executor = api.get("/executors").await["items"][0].clone();
+    assert!(!executor["version"].as_str().unwrap().is_empty(), "{executor}");
+    assert!(nodes.iter().any(|node| node["id"] == executor["node"]), "{executor}");
+
+    // A run says when, and which node, it was written by.
+    let task = api.make_task(&app, "by hand", "tick", json!({})).await;
+    let before = now_ms();
+    let log = api.run(task, None).await;
+    let shown = api.log(log).await;
+    let written = shown["written_at"].as_i64().unwrap();
+    assert!((before - 1_000..=now_ms() + 1_000).contains(&written), "{shown}");
+    assert!(nodes.iter().any(|node| node["id"] == shown["written_by"]), "{shown}");
+    assert_eq!(id_of(&shown["id"]), Some(log));
+    world.await_end(log).await;
+
+    // A node that leaves in good order leaves its leases; of the others nobody needs to be in a hurry.
+    if nodes.len() > 1 {
+        let node = world.running_nodes().remove(0);
+        assert_eq!(node.process.sigterm(30).await, Some(0));
+        let left = world.api();
+        await_until("the other node writes ahead", 60, || async {
+            let seen = left.get("/nodes").await;
+            let leases = seen["leases"].as_array().unwrap();
+            let lease = leases.iter().find(|lease| lease["name"] == "pregenerate").unwrap();
+            when(is_held(lease) && lease["node_name"] != json!(node.name))
+        })
+        .await;
+    }
+    world.end_well().await;
+}
