@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findSettings, isClockOff, mixedVersions, nodeState } from "../src/lib/nodes";
+import { findSettings, isClockOff, isHeld, mixedVersions, nodeState } from "../src/lib/nodes";
 
 describe("nodes", () => {
   it("tells who left from who is away", () => {
@@ -12,6 +12,13 @@ describe("nodes", () => {
     expect([100, -100, 0, null, undefined].some(isClockOff)).toBe(false);
     expect(isClockOff(101)).toBe(true);
     expect(isClockOff(-101)).toBe(true);
+  });
+
+  it("takes a lease for held until its time is over", () => {
+    expect(isHeld({ node: "1", expires_at: 11 }, 10)).toBe(true);
+    expect(isHeld({ node: "1", expires_at: 10 }, 10)).toBe(false);
+    expect(isHeld({ node: null, expires_at: 11 }, 10)).toBe(false);
+    expect(isHeld({ node: "1", expires_at: null }, 10)).toBe(false);
   });
 
   it("names versions only where several run", () => {

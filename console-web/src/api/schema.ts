@@ -358,7 +358,7 @@ export interface paths {
         };
         /**
          * Go to the provider of single sign-on
-         * @description For browsers: the answer leads to the provider, which leads back.
+         * @description For browsers: the answer leads to the provider, which leads back. A page that cannot go there (`Sec-Fetch-Mode: navigate`, or `Accept` with `text/html`) is led to the console's `/sign-in?error=<word>`, as the second step says.
          */
         get: operations["begin_single_sign_on"];
         put?: never;
@@ -378,7 +378,7 @@ export interface paths {
         };
         /**
          * Come back from the provider of single sign-on
-         * @description Begins a session as `sign_in` does, for whom the provider names, and leads to where he came from.
+         * @description Begins a session as `sign_in` does, for whom the provider names, and leads to where he came from. What goes wrong leads a page to the console's `/sign-in?error=<word>`: `expired` (this browser has not begun, or more than ten minutes ago), `state` (it has begun another sign-in since), `refused` (the provider does not sign him in), `not_allowed` (no group that is granted anything, or the account is disabled or another's), `provider` (it does not work; the node's log says why), `too_many` (tries; wait), `unavailable` (the node or its database). Others get a problem.
          */
         get: operations["finish_single_sign_on"];
         put?: never;
@@ -635,7 +635,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A task log */
+        /**
+         * A task log
+         * @description With its attempts, oldest first; the latest 101.
+         */
         get: operations["show_task_log"];
         put?: never;
         post?: never;
@@ -877,6 +880,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tasks/{id}/skip": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel one coming fire of a task
+         * @description Also one whose run is not written yet: at most 366 days ahead, and 1,000 of a task. A run that is written is cancelled as `cancel_run` does it; one that has started or ended is not changed: 409.
+         */
+        post: operations["skip_fire"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tasks/{id}/start": {
         parameters: {
             query?: never;
@@ -905,6 +928,26 @@ export interface paths {
         put?: never;
         /** Stop a task; it forgets what it has counted */
         post: operations["stop_task"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tasks/{id}/unskip": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let a cancelled fire come after all
+         * @description One that is still to come, and was cancelled before any executor had it.
+         */
+        post: operations["unskip_fire"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1238,6 +1281,46 @@ export interface components {
             unreachable: string[];
             /** @description What is allowed, and still may not be what was meant. */
             warning?: string | null;
+        };
+        /** @description A hand-over of a run to an executor, and what came of it. */
+        Attempt: {
+            /**
+             * Format: int32
+             * @description Counted from 1.
+             */
+            attempt: number;
+            /**
+             * Format: int64
+             * @description When it was handed over, epoch ms.
+             */
+            dispatched_at?: number | null;
+            /**
+             * Format: int64
+             * @description When it should have started, epoch ms.
+             */
+            due_time: number;
+            /** @description Who had it; nothing for a sharded run, whose shards say so. */
+            executor?: string | null;
+            /** @description Where that listened. */
+            executor_address?: string | null;
+            /**
+             * Format: int64
+             * @description When the handler ended, epoch ms; nothing when it never started, or nobody knows.
+             */
+            finished_at?: number | null;
+            /** @description For people; its first 1,000 characters. */
+            message: string;
+            /** @description The node that handed it over. */
+            node?: string | null;
+            /** @description Why. */
+            reason: string;
+            /**
+             * Format: int64
+             * @description When the handler was entered, epoch ms; unknown until the result comes.
+             */
+            started_at?: number | null;
+            /** @description What came of it: `retry` when it failed, or was not taken, and the run went on. */
+            status: string;
         };
         /** @description A chain, and where it ends. */
         AuditChain: {
@@ -1658,6 +1741,8 @@ export interface components {
             held: number;
             /** @description Id, one per process start. */
             id: string;
+            /** @description The node that heard it last. */
+            node?: string | null;
             /** @description Why, as a person said. */
             note: string;
             /**
@@ -1676,6 +1761,8 @@ export interface components {
             tenant: string;
             /** @description Tenant's id. */
             tenant_id: string;
+            /** @description Version of its own software, as it says; empty when it says nothing. */
+            version: string;
             /**
              * Format: int32
              * @description Share of the runs compared with the others'.
@@ -1821,6 +1908,25 @@ export interface components {
             items: components["schemas"]["Key"][];
             /** @description What to send to get the next page; null when this is the last. */
             next?: string | null;
+        };
+        /** @description The right to a work that one node at a time does. */
+        Lease: {
+            /**
+             * Format: int64
+             * @description Until when it is held without renewal, epoch ms; in the past when no node holds it.
+             */
+            expires_at?: number | null;
+            /**
+             * Format: int64
+             * @description Grows with every change of hands.
+             */
+            fence: number;
+            /** @description `pregenerate`, `housekeeping` or `statistics`. */
+            name: string;
+            /** @description The node that holds it; nothing when none does. */
+            node?: string | null;
+            /** @description Its name. */
+            node_name?: string | null;
         };
         /** @description A page of what a run has logged. */
         LogOutput: {
@@ -1996,6 +2102,19 @@ export interface components {
             address: string;
             /**
              * Format: int64
+             * @description How far its machine's own clock is ahead of the cluster clock (negative: behind), ms, as it last
+             *     measured. Nothing fires by that clock.
+             */
+            clock_offset_ms?: number | null;
+            /**
+             * Format: int64
+             * @description How wrong that can be at most, µs: its round trips to the database.
+             */
+            clock_uncertainty_us?: number | null;
+            /** @description Executors online that talked to it last. */
+            executors: number;
+            /**
+             * Format: int64
              * @description Last heartbeat, epoch ms.
              */
             heartbeat_at: number;
@@ -2026,6 +2145,8 @@ export interface components {
         /** @description Nodes. */
         Nodes: {
             items: components["schemas"]["Node"][];
+            /** @description By name. */
+            leases: components["schemas"]["Lease"][];
             this: components["schemas"]["ThisNode"];
         };
         /**
@@ -2669,11 +2790,21 @@ export interface components {
              */
             total: number;
         };
+        /** @description A fire to cancel. */
+        SkipInput: {
+            /**
+             * Format: int64
+             * @description The instant that the schedule names, epoch ms.
+             */
+            fire_time: number;
+            /** @description Why. */
+            note?: string;
+        };
         /**
          * @description Why an instant that the trigger names does not fire.
          * @enum {string}
          */
-        SkipReason: "calendar_day" | "calendar_hours" | "moved_by_calendar" | "dst_gap" | "overlap_first_pass" | "overlap_second_pass" | "before_validity" | "after_validity";
+        SkipReason: "calendar_day" | "calendar_hours" | "moved_by_calendar" | "dst_gap" | "overlap_first_pass" | "overlap_second_pass" | "before_validity" | "after_validity" | "cancelled_by_hand";
         /** @description A run that was started. */
         Started: {
             /**
@@ -3403,6 +3534,115 @@ export interface components {
              * @description Grows with every step.
              */
             version: number;
+            /**
+             * Format: int64
+             * @description When it was written, epoch ms.
+             */
+            written_at: number;
+            /** @description The node that wrote it. */
+            written_by?: string | null;
+        };
+        /** @description One run of a task, and how it came there. */
+        TaskLogInFull: {
+            /**
+             * Format: int32
+             * @description How often it was handed over.
+             */
+            attempt: number;
+            /** @description Every hand-over, oldest first; the last one as the log itself tells of it. */
+            attempts: components["schemas"]["Attempt"][];
+            /**
+             * Format: int64
+             * @description When it was handed over, epoch ms.
+             */
+            dispatched_at?: number | null;
+            /**
+             * Format: int64
+             * @description When this attempt should start, epoch ms.
+             */
+            due_time: number;
+            /** @description The executor that has or had it. */
+            executor?: string | null;
+            /**
+             * Format: int32
+             * @description How many attempts failed.
+             */
+            failures: number;
+            /**
+             * Format: int64
+             * @description When it ended, epoch ms.
+             */
+            finished_at?: number | null;
+            /**
+             * Format: int64
+             * @description The instant that the schedule names, epoch ms.
+             */
+            fire_time: number;
+            /** @description Id. */
+            id: string;
+            /** @description For people. */
+            message: string;
+            /** @description The node that has or had it. */
+            node?: string | null;
+            /** @description What made it: `schedule`, `misfire`, `hand`, `parent` or `backfill`. */
+            origin: string;
+            /** @description What the handler returned. */
+            output: string;
+            /** @description Parameters instead of the task's. */
+            params?: string | null;
+            /** @description The sharded run that it belongs to. */
+            parent?: string | null;
+            /**
+             * Format: int32
+             * @description 1 to 9, 9 is the most urgent.
+             */
+            priority: number;
+            /**
+             * Format: int64
+             * @description When a node claimed it, epoch ms.
+             */
+            queued_at?: number | null;
+            /** @description Why it is in this state; docs/concepts.md lists the words. */
+            reason: string;
+            /**
+             * Format: int64
+             * @description Revision of the task that it goes by.
+             */
+            revision: number;
+            /**
+             * Format: int32
+             * @description Which shard, from 0.
+             */
+            shard_index: number;
+            /**
+             * Format: int32
+             * @description Of how many.
+             */
+            shard_total: number;
+            shards?: components["schemas"]["Shards"] | null;
+            /**
+             * Format: int64
+             * @description When the handler was entered, epoch ms.
+             */
+            started_at?: number | null;
+            /** @description Its state; `stopping` when its executor was told to stop it and has not confirmed it yet. */
+            status: string;
+            /** @description Task. */
+            task: string;
+            /** @description Tenant's name. */
+            tenant: string;
+            /**
+             * Format: int64
+             * @description Grows with every step.
+             */
+            version: number;
+            /**
+             * Format: int64
+             * @description When it was written, epoch ms.
+             */
+            written_at: number;
+            /** @description The node that wrote it. */
+            written_by?: string | null;
         };
         /** @description A page of a list. */
         TaskLogPage: {
@@ -3836,6 +4076,24 @@ export interface components {
             items: components["schemas"]["Token"][];
             /** @description What to send to get the next page; null when this is the last. */
             next?: string | null;
+        };
+        /** @description A cancelled fire that is to come after all. */
+        UnskipInput: {
+            /**
+             * Format: int64
+             * @description The instant that the schedule names, epoch ms.
+             */
+            fire_time: number;
+        };
+        /** @description A fire that comes after all. */
+        Unskipped: {
+            /**
+             * Format: int64
+             * @description The instant, epoch ms.
+             */
+            fire_time: number;
+            /** @description Its log, when it is written already. */
+            log?: string | null;
         };
         /** @description What a tenant uses of its quotas. */
         Used: {
@@ -5485,7 +5743,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TaskLog"];
+                    "application/json": components["schemas"]["TaskLogInFull"];
                 };
             };
             400: components["responses"]["Invalid"];
@@ -6052,6 +6310,51 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    skip_fire: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SkipInput"];
+            };
+        };
+        responses: {
+            /** @description Its log, cancelled */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskLog"];
+                };
+            };
+            /** @description Its executor has been told to drop it, and has not confirmed it yet */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskLog"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     start_task: {
         parameters: {
             query?: never;
@@ -6106,6 +6409,42 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    unskip_fire: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UnskipInput"];
+            };
+        };
+        responses: {
+            /** @description It comes, if the task fires then */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Unskipped"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
             429: components["responses"]["TooMany"];
             503: components["responses"]["Unavailable"];
         };

@@ -20,6 +20,11 @@ export function isClockOff(offset: number | null | undefined): boolean {
   return offset != null && Math.abs(offset) > CLOCK_OFF_MS;
 }
 
+/** Whether a node holds a lease: somebody renews it before it ends. */
+export function isHeld(lease: Pick<Schema<"Lease">, "node" | "expires_at">, now: number): boolean {
+  return lease.node != null && lease.expires_at != null && lease.expires_at > now;
+}
+
 /** The versions that run, in order, where there are several; else none. */
 export function mixedVersions(nodes: readonly Pick<Node, "online" | "version">[]): string[] {
   const versions = [...new Set(nodes.filter((node) => node.online).map((node) => node.version))].sort();

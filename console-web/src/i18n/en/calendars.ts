@@ -17,7 +17,6 @@ export default {
     new_title: "New calendar",
     name: "Name",
     name_help: "Tasks name it. It cannot be changed later.",
-    name_rule: "1 to 128 characters",
     description: "Description",
     weekdays: "Days off each week",
     weekdays_help: "These weekdays are no working days, unless a day is made one below.",
@@ -35,7 +34,6 @@ export default {
     year_help:
       "Click a day to switch it between working day and day off. Shift-click (or Shift+Enter) takes all days from the last one to this. The arrow keys move.",
     year_counts: "{{year}}: days off {{excluded}}, make-up working days {{workdays}} (besides weekdays and days of every year)",
-    read_only: "You may look at calendars here, not change them.",
     mark: { off: "–", works: "+" },
     legend: { plain: "Working day", weekday: "Off by weekday", excluded: "Day off", excluded_yearly: "Day off, every year", workday: "Make-up working day", workday_yearly: "Working day, every year" },
     stuck: "A working day of every year keeps these from being off: {{days}}. Take that away from the list first.",
@@ -74,7 +72,6 @@ export default {
     old_title: "Version {{version}}, an earlier one",
     old_text: "It is shown as it was and counts for nothing. Take it over to make it the next version.",
     take_over: "Take over into the editor",
-    to_current: "To the current version",
     gone_version: "This version is not kept any more.",
     delete: "Delete calendar",
     delete_question: "Delete the calendar {{name}}?",

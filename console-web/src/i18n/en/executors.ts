@@ -9,7 +9,6 @@ export default {
     load_short: "{{running}} + {{held}} of {{capacity}}",
     load_help: "Running, plus held: handed over a little before their time. More than the capacity wait in their order.",
     handlers: "Handlers",
-    handlers_help: "Functions that this process can run. A task names one of them.",
     tags: "Tags",
     version: "Version",
     weight: "Weight",
@@ -42,7 +41,6 @@ export default {
       "Its share compared with the app's other executors: 2 gets twice as many runs as 1, 0 gets none. Routings that always choose one executor (first, consistent hash …) only look whether it is 0.",
     gone: "This executor is not online any more",
     gone_help: "It was stopped, or has not been heard of for a while. After a restart it is back in the list with another id.",
-    empty_title: "No executor is online",
     empty_steps: "An executor is your own program with the carillon SDK (executor-client) inside. To start one:",
     empty_step_key: "Create an app, or open the one that it belongs to, and make a key for it.",
     empty_step_env: "Give the process the key as environment variables; the page of a new key shows them ready to paste.",
@@ -53,7 +51,6 @@ export default {
     subtitle: "One app for each kind of executor process; its keys let executors sign in",
     create: "New app",
     create_title: "New app",
-    tenant: "Tenant",
     name: "Name",
     name_help: "Letters, digits, dot, dash and underscore. It cannot be changed later.",
     name_pattern: "Begin with a letter or digit; then letters, digits, . _ -",
@@ -88,8 +85,6 @@ export default {
     delete_consequence:
       "Its keys stop working at once, so its executors go offline. An app that still has tasks cannot be deleted: delete its tasks first.",
     deleted: "The app is deleted",
-    changed_elsewhere: "Somebody else has changed this app since you opened it. Close this, look at what it is now, and edit again.",
-    created: "App {{name}} is created",
   },
   keys: {
     title: "Keys",

@@ -81,6 +81,8 @@ function Detail({ executor }: { executor: Schema<"Executor"> }) {
           <Load of={executor} />
           <div className="soft">{own("executors.load_numbers", executor)}</div>
         </dd>
+        <dt>{own("executors.version")}</dt>
+        <dd>{executor.version === "" ? "–" : executor.version}</dd>
         <dt>{own("executors.heartbeat")}</dt>
         <dd>
           <Moment at={executor.heartbeat_at} relative />

@@ -46,6 +46,7 @@ export default function Executors() {
     { title: own("executors.load"), key: "load", width: 140, render: (_, executor) => <Load of={executor} /> },
     { title: own("executors.handlers"), key: "handlers", width: 220, render: (_, executor) => <Some of={executor.handlers} /> },
     { title: own("executors.tags"), key: "tags", width: 140, render: (_, executor) => <Some of={executor.tags} /> },
+    { title: own("executors.version"), key: "version", width: 100, render: (_, executor) => executor.version || "–" },
     { title: own("executors.weight"), dataIndex: "weight", width: 80, className: "number" },
     { title: own("executors.heartbeat"), key: "heartbeat", width: 130, render: (_, executor) => <Moment at={executor.heartbeat_at} relative /> },
   ];

@@ -2,8 +2,9 @@
 import { Card, Flex, Grid, Table, Tag, Tooltip, type TableProps } from "antd";
 import { useTranslation } from "react-i18next";
 import type { Schema } from "../../api/client";
-import { nodeState, type NodeState } from "../../lib/nodes";
+import { isClockOff, nodeState, type NodeState } from "../../lib/nodes";
 import type { Tone } from "../../lib/states";
+import { span } from "../../lib/time";
 import { Moment } from "../../parts/Moment";
 import { Word } from "../../parts/Tags";
 
@@ -27,6 +28,16 @@ function Name({ node, self }: { node: Node; self: string }) {
   );
 }
 
+/** How far its machine's clock is from the cluster's. */
+function Clock({ node }: { node: Node }) {
+  const { t: own } = useTranslation("nodes");
+  const { clock_offset_ms: offset, clock_uncertainty_us: uncertain } = node;
+  if (offset == null) return <>–</>;
+  const text = `${offset > 0 ? "+" : ""}${span(offset)}`;
+  const help = uncertain == null ? own("nodes.clock_help") : `${own("nodes.clock_help")} ± ${span(Math.ceil(uncertain / 1_000))}`;
+  return <Tooltip title={help}>{isClockOff(offset) ? <span><Word tone="odd">{text}</Word></span> : <span className="number">{text}</span>}</Tooltip>;
+}
+
 export function NodeTable({ nodes, self }: { nodes: Node[]; self: string }) {
   const { t } = useTranslation();
   const { t: own } = useTranslation("nodes");
@@ -40,9 +51,11 @@ export function NodeTable({ nodes, self }: { nodes: Node[]; self: string }) {
     { title: own("nodes.started"), key: "started", width: 160, render: (_, node) => <Moment at={node.started_at} exactness="minute" /> },
     { title: own("nodes.heartbeat"), key: "heartbeat", width: 130, render: (_, node) => heard(node) },
     { title: <Tooltip title={own("nodes.queue_help")}>{own("nodes.queue")}</Tooltip>, dataIndex: "queue_depth", width: 100, className: "number" },
+    { title: own("nodes.clock"), key: "clock", width: 90, render: (_, node) => <Clock node={node} /> },
+    { title: t("pages.executors"), dataIndex: "executors", width: 90, className: "number" },
     { title: t("id"), dataIndex: "id", width: 60 },
   ];
-  if (isWide) return <Table<Node> size="middle" rowKey={(node) => node.id} columns={columns} dataSource={nodes} pagination={false} scroll={{ x: 960 }} aria-label={t("pages.nodes")} />;
+  if (isWide) return <Table<Node> size="middle" rowKey={(node) => node.id} columns={columns} dataSource={nodes} pagination={false} scroll={{ x: 1_140 }} aria-label={t("pages.nodes")} />;
   return (
     <Flex vertical gap="small" component="ul" className="cards">
       {nodes.map((node) => (
@@ -61,6 +74,10 @@ export function NodeTable({ nodes, self }: { nodes: Node[]; self: string }) {
               <dd>{heard(node)}</dd>
               <dt>{own("nodes.queue")}</dt>
               <dd>{node.queue_depth}</dd>
+              <dt>{own("nodes.clock")}</dt>
+              <dd>
+                <Clock node={node} />
+              </dd>
             </dl>
           </Card>
         </li>

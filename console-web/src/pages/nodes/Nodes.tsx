@@ -5,6 +5,7 @@ import { Waiting } from "../../app/Console";
 import { Failure } from "../../parts/Failure";
 import { Page } from "../../parts/Page";
 import { Advice } from "./Advice";
+import { Leases } from "./Leases";
 import { NodeTable } from "./NodeTable";
 import { ThisNode } from "./ThisNode";
 
@@ -23,6 +24,7 @@ function Shown({ nodes }: { nodes: Schema<"Nodes"> }) {
     <Page title={t("pages.nodes")} subtitle={own("nodes.subtitle", { name })}>
       <Advice nodes={nodes.items} />
       <NodeTable nodes={nodes.items} self={nodes.this.id} />
+      <Leases leases={nodes.leases} />
       <ThisNode node={nodes.this} name={name} />
     </Page>
   );
