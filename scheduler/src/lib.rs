@@ -15,6 +15,7 @@ pub mod housekeeping;
 pub mod outcome;
 
 pub mod engine;
+pub mod live;
 pub mod redefine;
 pub mod settings;
 pub mod task_files;

@@ -9,6 +9,7 @@ use crate::domain::audit::Actor;
 use crate::domain::statistics::DAY_MS;
 use crate::engine::{Engine, EngineSettings};
 use crate::housekeeping::{HousekeepingSettings, StatisticsSettings};
+use crate::live::{Streams, Watcher};
 use crate::outcome::ReaperSettings;
 use crate::pregenerate::PregenerateSettings;
 use crate::queue::LoaderSettings;
@@ -79,6 +80,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     let ended = Arc::new(Ended::default());
     let redefiner = Arc::new(Redefiner::new(engine.clone(), store.clone(), poke.clone(), this_node));
     let tails = Arc::new(Tails::default());
+    let streams = Arc::new(Streams::new(stop.clone()));
     let api = api::Api {
         engine: engine.clone(),
         store: store.clone(),
@@ -97,6 +99,8 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
             || settings.server.tls.is_on()
             || settings.auth.oidc.leads_back_over_tls(),
         tails: tails.clone(),
+        streams: streams.clone(),
+        node_name: info.name.clone(),
         poke: poke.clone(),
         executor_settings: executor_settings(&settings),
         stop: stop.clone(),
@@ -126,6 +130,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         reap: Arc::default(),
         ended,
         redefiner,
+        watcher: Watcher::new(engine.clone(), store.clone(), streams),
     };
     let mut workers = workers::start(parts, &settings, &stop);
     let failure = watch(&mut workers, &pump, &server, shutdown).await;

@@ -3,6 +3,7 @@
 use crate::auth::KeyRing;
 use crate::cluster::ClusterClock;
 use crate::engine::Engine;
+use crate::live::Watcher;
 use crate::metrics::{Family, family};
 use crate::redefine::Redefiner;
 use crate::settings::Settings;
@@ -59,6 +60,8 @@ pub struct Parts {
     pub ended: Arc<Ended>,
     /// Pauses what fails too often.
     pub redefiner: Arc<Redefiner>,
+    /// Tells open pages what has changed.
+    pub watcher: Watcher,
 }
 
 /// Told when runs have ended.
@@ -101,10 +104,11 @@ enum Worker {
     Backfill,
     Housekeeping,
     Statistics,
+    Watch,
 }
 
 /// Rounds that failed, by worker.
-pub static ROUNDS_FAILED: Family<14> = family!(Worker {
+pub static ROUNDS_FAILED: Family<15> = family!(Worker {
     Heartbeat "heartbeat",
     Look "look",
     Keys "keys",
@@ -119,6 +123,7 @@ pub static ROUNDS_FAILED: Family<14> = family!(Worker {
     Backfill "backfill",
     Housekeeping "housekeeping",
     Statistics "statistics",
+    Watch "watch",
 });
 
 /// What a round may end in.
@@ -153,6 +158,7 @@ pub fn start(parts: Parts, settings: &Settings, stop: &CancellationToken) -> Wor
         (Worker::Backfill, LOOK_INTERVAL),
         (Worker::Housekeeping, settings.data.purge_interval),
         (Worker::Statistics, STATISTICS_INTERVAL),
+        (Worker::Watch, LOOK_INTERVAL),
     ];
     let parts = Arc::new(parts);
     let mut workers = JoinSet::new();
@@ -172,6 +178,7 @@ impl Worker {
             Self::Waiting => parts.ended.waiting.clone(),
             Self::Follow => parts.ended.follow.clone(),
             Self::Backfill => parts.ended.backfill.clone(),
+            Self::Watch => parts.watcher.poke(),
             _ => Arc::default(),
         };
         let mut interval = tokio::time::interval(period);
@@ -247,6 +254,7 @@ impl Worker {
             }
             Self::Housekeeping => drop(engine.housekeeper.tick().await?),
             Self::Statistics => drop(engine.statistician.tick().await?),
+            Self::Watch => parts.watcher.tick().await?,
         }
         Ok(())
     }

@@ -69,7 +69,7 @@ impl Api {
         format!("{}{path}", self.url)
     }
 
-    /// Any request: status and body (null when it is not JSON).
+    /// Any request: status and body (null when it is not JSON, or a stream).
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
         let mut request = self.client.request(method.clone(), format!("{}{path}", self.url)).bearer_auth(&self.token);
         if let Some(body) = body {
@@ -77,13 +77,19 @@ impl Api {
         }
         let reply = request.send().await.unwrap_or_else(|error| panic!("{method} {path}: {error:?}"));
         let status = reply.status().as_u16();
+        if reply.headers().get("content-type").is_some_and(|kind| kind == "text/event-stream") {
+            // It may have no end.
+            return (status, Value::Null);
+        }
         let text = reply.text().await.unwrap_or_default();
         (status, serde_json::from_str(&text).unwrap_or(Value::Null))
     }
 
     /// `GET` of a stream; `last` is the id of the event after which it is to go on.
     pub async fn open(&self, path: &str, last: Option<&str>) -> reqwest::Response {
-        let mut request = self.client.get(format!("{}{path}", self.url)).bearer_auth(&self.token);
+        // It may last longer than a request.
+        let request = self.client.get(format!("{}{path}", self.url)).timeout(Duration::from_mins(5));
+        let mut request = request.bearer_auth(&self.token);
         if let Some(last) = last {
             request = request.header("Last-Event-ID", last);
         }

@@ -86,13 +86,16 @@ pub async fn check(door: Door, request: &HttpRequest) -> Result<Option<Caller>, 
 /// Who carries the request's token or cookie.
 pub async fn identify(api: &Api, request: &HttpRequest, address: &str) -> Result<Caller, Problem> {
     let now = api.engine.clock.now_ms();
+    let (secret, is_cookie) = shown(request).ok_or_else(Problem::unauthorised)?;
+    Ok(api.gate.identify(&secret, is_cookie, address, now).await?)
+}
+
+/// The token that a request carries, and whether it came as a cookie; nothing when it carries none.
+pub fn shown(request: &HttpRequest) -> Option<(String, bool)> {
     let bearer = text(request.headers(), header::AUTHORIZATION.as_str()).and_then(|text| text.strip_prefix("Bearer "));
-    if let Some(secret) = bearer {
-        return Ok(api.gate.identify(secret.trim(), false, address, now).await?);
-    }
-    match request.cookie(SESSION_COOKIE) {
-        Some(cookie) => Ok(api.gate.identify(cookie.value(), true, address, now).await?),
-        None => Err(Problem::unauthorised()),
+    match bearer {
+        Some(secret) => Some((secret.trim().to_owned(), false)),
+        None => request.cookie(SESSION_COOKIE).map(|cookie| (cookie.value().to_owned(), true)),
     }
 }
 

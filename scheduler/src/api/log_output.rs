@@ -2,6 +2,7 @@
 //! when somebody asks; the node keeps nothing of it.
 
 use super::Api;
+use super::event_stream;
 use super::input::Query;
 use super::logs::find;
 use super::operation::{Operation, get};
@@ -15,15 +16,11 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use carillon_protocol::OUTPUT_PAGE_BYTES;
 use futures_util::StreamExt as _;
 use serde::{Deserialize, Serialize};
-use std::convert::Infallible;
 use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 
 /// When as many outputs are followed as may be, this is how long to wait before another try.
 const PLACE_WAIT: Duration = Duration::from_secs(5);
-
-/// After so long a browser whose stream was cut asks for the rest, ms.
-const RETRY_MS: u64 = 1_000;
 
 /// The header in which a client says which event was its last.
 const LAST_EVENT: &str = "Last-Event-ID";
@@ -159,14 +156,7 @@ async fn stream(
     let place = api.tails.enter(by).map_err(no_place)?;
     let source = source(&api.store, caller.reach(Permission::TaskLogsOutput), log.handed.run.id);
     let events = follow(api.engine.output.clone(), place, log.handed.run, source, start);
-    let first = Bytes::from(format!("retry: {RETRY_MS}\n\n"));
-    let bytes = futures_util::stream::iter([first]).chain(events.map(event)).map(Ok::<_, Infallible>);
-    Ok(HttpResponse::Ok()
-        .content_type("text/event-stream")
-        .insert_header(("cache-control", "no-store"))
-        // A proxy that gathers what comes would make the stream a page.
-        .insert_header(("x-accel-buffering", "no"))
-        .streaming(bytes))
+    Ok(event_stream::answer(events.map(event)))
 }
 
 fn no_place(why: NoPlace) -> Problem {

@@ -47,6 +47,8 @@ struct LogQuery {
     task: Option<String>,
     /// Only shards of this run.
     parent: Option<String>,
+    /// `false` leaves out the shards of runs; they are among the others when absent.
+    shards: Option<bool>,
     /// Only what this executor has or had.
     executor: Option<String>,
     /// Only in this state.
@@ -89,6 +91,12 @@ pub struct TaskLog {
     pub id: String,
     /// Task.
     task: String,
+    /// Its name; null when it is no more.
+    task_name: Option<String>,
+    /// App's id.
+    app: String,
+    /// App's name; null when it is no more.
+    app_name: Option<String>,
     /// Tenant's name.
     tenant: String,
     /// Revision of the task that it goes by.
@@ -231,6 +239,7 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<LogQuery>) -> Re
         app,
         task,
         parent,
+        shards,
         executor,
         status,
         reason,
@@ -264,6 +273,7 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<LogQuery>) -> Re
         origin: origin.map(|word| known_origin(&word)).transpose()?,
         executor_id: parse_optional_id("executor", executor.as_ref())?,
         parent_id: parse_optional_id("parent", parent.as_ref())?,
+        has_no_shards: shards == Some(false),
         id: None,
         from,
         until,
@@ -409,6 +419,9 @@ impl From<&LogView> for TaskLog {
         Self {
             id: run.id.to_string(),
             task: run.task_id.to_string(),
+            task_name: log.task_name.clone(),
+            app: run.app_id.to_string(),
+            app_name: log.app_name.clone(),
             tenant: log.tenant.clone(),
             revision: run.revision,
             status: shown_status(handed),

@@ -11,7 +11,11 @@ mod body;
 mod calendars;
 mod client_address;
 mod console;
+mod event_stream;
+mod events;
 mod executors;
+mod fires;
+mod graph;
 mod guard;
 mod helpers;
 mod input;
@@ -48,6 +52,7 @@ mod wire;
 use crate::auth::{AddressRule, Gate, KeyRing, Provider, Throttle, Verifier};
 use crate::dispatch::Tails;
 use crate::engine::Engine;
+use crate::live::Streams;
 use crate::redefine::Redefiner;
 use crate::store::SqlStore;
 use crate::workers::Ended;
@@ -118,6 +123,10 @@ pub struct Api {
     pub secure_cookie: bool,
     /// Who follows what runs log.
     pub tails: Arc<Tails>,
+    /// Who hears what has changed.
+    pub streams: Arc<Streams>,
+    /// This node's name.
+    pub node_name: String,
     /// Wakes the urgent loader.
     pub poke: Arc<Notify>,
     /// What executors are told to keep to.
@@ -155,7 +164,10 @@ fn operations() -> Vec<Operation> {
         apps::operations(),
         audit::operations(),
         calendars::operations(),
+        events::operations(),
         executors::operations(),
+        fires::operations(),
+        graph::operations(),
         keys::operations(),
         log_output::operations(),
         logs::operations(),

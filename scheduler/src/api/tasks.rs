@@ -11,7 +11,7 @@ use crate::domain::task::file::NOTE_CHARS_MAX;
 use crate::domain::task::{NEVER, ScheduleKind, TaskSpec};
 use crate::domain::{FieldError, Permission};
 use crate::redefine::{Left, change_of};
-use crate::store::{Activity, NewTask, Scope, TaskFilter, TaskView, audited_task};
+use crate::store::{Activity, NewTask, Scope, TaskFilter, TaskState, TaskView, audited_task};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -63,6 +63,14 @@ struct TaskQuery {
     app: Option<String>,
     /// Only of this name.
     name: Option<String>,
+    /// Only in this state: `started`, `stopped` or `paused`.
+    state: Option<String>,
+    /// Only those that run this handler.
+    handler: Option<String>,
+    /// Only those that follow this task (id): its children.
+    parent: Option<String>,
+    /// Only those that name this calendar.
+    calendar: Option<String>,
     /// `next` of the page before.
     after: Option<String>,
     /// Items in the page, 1 to 500.
@@ -185,17 +193,12 @@ struct Changed {
 
 impl From<&TaskView> for Task {
     fn from(task: &TaskView) -> Self {
-        let state = match (task.activity.started, &task.activity.pause_note) {
-            (true, _) => "started",
-            (false, Some(_)) => "paused",
-            (false, None) => "stopped",
-        };
         Self {
             id: task.id.to_string(),
             tenant: task.tenant.clone(),
             app: task.app.clone(),
             spec: task.spec.clone(),
-            state,
+            state: task.activity.state().as_str(),
             started: task.activity.started,
             pause_note: task.activity.pause_note.clone(),
             paused_at: (task.paused_at != 0).then_some(task.paused_at),
@@ -210,13 +213,20 @@ impl From<&TaskView> for Task {
 }
 
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<TaskQuery>) -> Result<HttpResponse, Problem> {
-    let TaskQuery { tenant, app, name, after, limit: wanted } = query.0;
+    let TaskQuery { tenant, app, name, state, handler, parent, calendar, after, limit: wanted } = query.0;
     let limit = limit(wanted)?;
+    let state = state.map(|word| known_state(&word)).transpose()?;
+    let parent_id = parse_optional_id("parent", parent.as_ref())?;
     let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
-    let filter = TaskFilter { tenant, app, name, after, limit, ..TaskFilter::default() };
+    let filter = TaskFilter { tenant, app, name, calendar, handler, state, parent_id, id: None, after, limit };
     let tasks = api.store.list_tasks(&caller.reach(Permission::TasksRead), &filter).await?;
     let items: Vec<Task> = tasks.iter().map(Task::from).collect();
     Ok(HttpResponse::Ok().json(Page::new(items, limit, |task| task.id.clone())))
+}
+
+fn known_state(word: &str) -> Result<TaskState, Problem> {
+    let state = TaskState::parse(word);
+    state.ok_or_else(|| Problem::invalid(format!("state: `{word}` is none of started, stopped, paused")))
 }
 
 async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> Result<HttpResponse, Problem> {

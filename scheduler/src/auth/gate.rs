@@ -106,11 +106,33 @@ impl Gate {
         }
     }
 
-    /// Who carries this token; `is_cookie`: it came by itself, as browsers send cookies.
+    /// Who carries this token; `is_cookie`: it came by itself, as browsers send cookies. That it is
+    /// used is noted.
     pub async fn identify(&self, secret: &str, is_cookie: bool, address: &str, now: i64) -> Result<Caller, Denied> {
+        self.find_caller(secret, is_cookie, address, now, true).await
+    }
+
+    /// The same of somebody who has been let in and does nothing: it does not count as a use.
+    pub async fn look_again(&self, secret: &str, is_cookie: bool, address: &str, now: i64) -> Result<Caller, Denied> {
+        self.find_caller(secret, is_cookie, address, now, false).await
+    }
+
+    async fn find_caller(
+        &self,
+        secret: &str,
+        is_cookie: bool,
+        address: &str,
+        now: i64,
+        is_use: bool,
+    ) -> Result<Caller, Denied> {
         let hash = hash_of(secret);
         if secret.starts_with(SESSION_PREFIX) {
-            return self.by_session(&hash, secret, is_cookie, address, now).await;
+            let (session, caller) = self.by_session(&hash, secret, is_cookie, address, now).await?;
+            if is_use && now - session.used_at >= TOUCH_MS {
+                let until = (now + self.times.idle_ms).min(session.created_at + self.times.max_ms);
+                self.store.touch_session(&hash, now, until).await?;
+            }
+            return Ok(caller);
         }
         if is_cookie {
             return Err(Denied::Unknown);
@@ -121,7 +143,7 @@ impl Gate {
             return Ok(Caller { actor, access, home_id: PLATFORM, session: None, must_change: false, csrf: None });
         }
         if secret.starts_with(TOKEN_PREFIX) {
-            return self.by_token(&hash, address, now).await;
+            return self.by_token(&hash, address, now, is_use).await;
         }
         Err(Denied::Unknown)
     }
@@ -133,26 +155,23 @@ impl Gate {
         is_cookie: bool,
         address: &str,
         now: i64,
-    ) -> Result<Caller, Denied> {
+    ) -> Result<(SessionView, Caller), Denied> {
         let (session, user) = self.store.session(hash, now).await?.ok_or(Denied::Unknown)?;
-        if now - session.used_at >= TOUCH_MS {
-            let until = (now + self.times.idle_ms).min(session.created_at + self.times.max_ms);
-            self.store.touch_session(hash, now, until).await?;
-        }
         let actor = Actor { kind: "user", id: user.id, name: user.name.clone(), address: address.to_owned() };
-        Ok(Caller {
+        let caller = Caller {
             actor,
             access: user.access(),
             home_id: user.tenant_id,
-            session: Some(session.hash),
+            session: Some(session.hash.clone()),
             must_change: user.must_change,
             csrf: is_cookie.then(|| csrf_of(secret)),
-        })
+        };
+        Ok((session, caller))
     }
 
-    async fn by_token(&self, hash: &str, address: &str, now: i64) -> Result<Caller, Denied> {
+    async fn by_token(&self, hash: &str, address: &str, now: i64, is_use: bool) -> Result<Caller, Denied> {
         let (token, user) = self.store.token(hash, now).await?.ok_or(Denied::Unknown)?;
-        if now - token.used_at >= TOUCH_MS {
+        if is_use && now - token.used_at >= TOUCH_MS {
             self.store.touch_token(token.id, now).await?;
         }
         let TokenView { name, tenant_id, permissions, .. } = token;

@@ -15,6 +15,7 @@ pub mod field_error;
 pub mod follow;
 pub mod id;
 pub mod links;
+pub mod news;
 pub mod order;
 pub mod origin;
 pub mod permit;

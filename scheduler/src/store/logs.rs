@@ -30,6 +30,10 @@ pub struct LogView {
     pub handed: HandedRun,
     /// Tenant's name.
     pub tenant: String,
+    /// Task's name; nothing when it is no more.
+    pub task_name: Option<String>,
+    /// App's name.
+    pub app_name: Option<String>,
     /// When the handler was entered, ms, or 0.
     pub started_at: i64,
     /// When it was claimed last, ms, or 0.
@@ -76,6 +80,8 @@ pub struct LogFilter {
     pub executor_id: Option<i64>,
     /// Only shards of this parent.
     pub parent_id: Option<i64>,
+    /// No shards of runs.
+    pub has_no_shards: bool,
     /// Only this log.
     pub id: Option<i64>,
     /// From this instant on, ms.
@@ -101,7 +107,7 @@ pub struct LogPage {
 
 /// The index that a list goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     /// One row.
     Id(i64),
     /// A task's, by fire time.
@@ -117,7 +123,7 @@ enum Way {
 }
 
 impl Way {
-    fn of(reach: &Reach, filter: &LogFilter) -> Self {
+    pub(super) fn of(reach: &Reach, filter: &LogFilter) -> Self {
         let only = match reach {
             Reach::Of(places) if places.len() == 1 => Some(places[0].tenant_id),
             _ => None,
@@ -145,7 +151,7 @@ impl Way {
     }
 
     /// As the statement says it. Either way all columns go one way, so that the index serves both.
-    fn order_by(self, order: Order) -> String {
+    pub(super) fn order_by(self, order: Order) -> String {
         let direction = match order {
             Order::Newest => "DESC",
             Order::Oldest => "ASC",
@@ -216,6 +222,7 @@ impl SqlStore {
             rest.after.clone_from(&page.next);
         }
         self.count_shards(&mut page.logs).await?;
+        self.name_tasks(&mut page.logs).await?;
         Ok(page)
     }
 
@@ -237,7 +244,7 @@ impl SqlStore {
     }
 
     /// The rows that the way's index finds from the filter's place on.
-    fn scan(&self, way: Way, filter: &LogFilter) -> Conditions {
+    pub(super) fn scan(&self, way: Way, filter: &LogFilter) -> Conditions {
         let time = way.columns()[0];
         let mut scan = Conditions::new("1 = 1".to_owned(), Vec::new());
         way.bound(&mut scan, self.backend);
@@ -273,6 +280,19 @@ impl SqlStore {
             last.finish_as(self, &format!("{} LIMIT 1 OFFSET {}", way.order_by(filter.order), SCAN_STEP - 1));
         let read = |row: &QueryResult| (0..columns.len()).map(|at| number(row, at, columns[at])).collect();
         Ok(self.query_raw("list task logs", statement, read).await?.into_iter().next())
+    }
+
+    /// What the tasks of these logs, and their apps, are called.
+    async fn name_tasks(&self, logs: &mut [LogView]) -> Result<()> {
+        let tasks = logs.iter().map(|log| (log.handed.run.task_id, log.handed.run.app_id)).collect();
+        let names = self.names_of(&tasks).await?;
+        for log in logs {
+            if let Some(names) = names.get(&log.handed.run.task_id) {
+                log.task_name.clone_from(&names.task);
+                log.app_name.clone_from(&names.app);
+            }
+        }
+        Ok(())
     }
 
     /// How far sharded runs have come.
@@ -319,10 +339,11 @@ fn is_narrow(way: Way, reach: &Reach, filter: &LogFilter) -> bool {
         || others.iter().any(Option::is_some)
         || filter.reason.is_some()
         || filter.origin.is_some()
+        || filter.has_no_shards
 }
 
 /// Adds every condition; those of the way's index cost nothing more.
-fn narrow(wanted: &mut Conditions, reach: &Reach, filter: &LogFilter) {
+pub(super) fn narrow(wanted: &mut Conditions, reach: &Reach, filter: &LogFilter) {
     wanted.within(reach, "l.tenant_id", Some("l.app_id"));
     wanted.and("l.tenant_id = ", filter.tenant_id);
     wanted.and("l.app_id = ", filter.app_id);
@@ -332,6 +353,7 @@ fn narrow(wanted: &mut Conditions, reach: &Reach, filter: &LogFilter) {
     wanted.and("l.origin = ", filter.origin.map(Origin::as_str));
     wanted.and("l.executor_id = ", filter.executor_id);
     wanted.and("l.parent_id = ", filter.parent_id);
+    wanted.and("l.parent_id = ", filter.has_no_shards.then_some(0i64));
 }
 
 fn log_view(row: &QueryResult) -> std::result::Result<LogView, DbErr> {
@@ -339,6 +361,8 @@ fn log_view(row: &QueryResult) -> std::result::Result<LogView, DbErr> {
     Ok(LogView {
         handed: rows::handed_run(row)?,
         tenant: row.try_get_by_index(HANDED_COUNT)?,
+        task_name: None,
+        app_name: None,
         started_at: row.try_get_by_index(HANDED_COUNT + 1)?,
         queued_at: row.try_get_by_index(HANDED_COUNT + 2)?,
         message: text(HANDED_COUNT + 3)?,

@@ -29,6 +29,45 @@ impl Activity {
     pub fn of(started: bool) -> Self {
         Self { started, pause_note: None }
     }
+
+    /// In a word.
+    #[must_use]
+    pub fn state(&self) -> TaskState {
+        match (self.started, &self.pause_note) {
+            (true, _) => TaskState::Started,
+            (false, Some(_)) => TaskState::Paused,
+            (false, None) => TaskState::Stopped,
+        }
+    }
+}
+
+/// What a task's activity is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskState {
+    /// It fires by itself.
+    Started,
+    /// It does not.
+    Stopped,
+    /// It does not, and somebody said why.
+    Paused,
+}
+
+/// Every state with its word in the API.
+const STATES: [(TaskState, &str); 3] =
+    [(TaskState::Started, "started"), (TaskState::Stopped, "stopped"), (TaskState::Paused, "paused")];
+
+impl TaskState {
+    /// The word in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        STATES[self as usize].1
+    }
+
+    /// The state of that word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        STATES.iter().find(|(_, known)| *known == word).map(|(state, _)| *state)
+    }
 }
 
 /// A task as the API shows it.
@@ -129,6 +168,12 @@ pub struct TaskFilter {
     pub name: Option<String>,
     /// Only those that name this calendar.
     pub calendar: Option<String>,
+    /// Only those that run this handler.
+    pub handler: Option<String>,
+    /// Only in this state.
+    pub state: Option<TaskState>,
+    /// Only those that follow this task.
+    pub parent_id: Option<i64>,
     /// Only this task.
     pub id: Option<i64>,
     /// After this id.
@@ -507,7 +552,21 @@ impl SqlStore {
         wanted.and("a.name = ", filter.app.clone());
         wanted.and("t.name = ", filter.name.clone());
         wanted.and("t.calendar = ", filter.calendar.clone());
+        wanted.and("t.handler = ", filter.handler.clone());
         wanted.and("t.id = ", filter.id);
+        if let Some(state) = filter.state {
+            wanted.and("t.started = ", Some(i32::from(state == TaskState::Started)));
+            wanted.text.push_str(match state {
+                TaskState::Started => "",
+                TaskState::Stopped => " AND t.pause_note IS NULL",
+                TaskState::Paused => " AND t.pause_note IS NOT NULL",
+            });
+        }
+        if let Some(parent) = filter.parent_id {
+            let at = wanted.push(parent);
+            let follows = format!(" AND t.id IN (SELECT p.child_id FROM task_parent p WHERE p.parent_id = {{{at}}})");
+            wanted.text.push_str(&follows);
+        }
         let statement = wanted.finish(self, "ORDER BY t.id", filter.limit);
         let mut tasks = self.query_raw("list tasks", statement, task_view).await?;
         self.fill_parents(&mut tasks).await?;

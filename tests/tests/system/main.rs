@@ -57,8 +57,10 @@ mod edits;
 mod policies;
 mod retention;
 
+mod events;
 mod metrics;
 mod statistics;
+mod views;
 
 mod calendars;
 mod children;

@@ -154,6 +154,16 @@ impl Access {
         if places.is_empty() { None } else { Some(Reach::Of(places)) }
     }
 
+    /// Where anything at all is held.
+    #[must_use]
+    pub fn anywhere(&self) -> Reach {
+        if self.grants.iter().any(|grant| grant.tenant_id == PLATFORM && !grant.permissions.is_empty()) {
+            return Reach::All;
+        }
+        let held = self.grants.iter().filter(|grant| grant.tenant_id != PLATFORM && !grant.permissions.is_empty());
+        Reach::Of(held.map(|grant| Place { tenant_id: grant.tenant_id, apps: grant.apps.clone() }).collect())
+    }
+
     /// Whether the permission is held for this app of this tenant (0: the tenant itself), or
     /// ([`PLATFORM`]) on the platform.
     #[must_use]

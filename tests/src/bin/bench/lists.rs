@@ -51,7 +51,7 @@ pub async fn hold(bench: &Bench, count: u32) -> Result<Value> {
     let span = DAYS * 86_400_000;
     let stand = filled(bench, count, now_ms() - span, span).await?;
     println!("{}", stand.door());
-    tokio::io::copy(&mut tokio::io::stdin(), &mut tokio::io::sink()).await?;
+    tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await??;
     let database = stand.kill_node().await;
     bench.server.remove(database).await?;
     Ok(json!({ "logs": count }))

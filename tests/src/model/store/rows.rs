@@ -239,6 +239,8 @@ impl LogRow {
     pub(super) fn view(&self, tenant: &str) -> LogView {
         LogView {
             handed: self.handed(),
+            task_name: None,
+            app_name: None,
             tenant: tenant.to_owned(),
             started_at: self.started_at,
             queued_at: self.queued_at,

@@ -191,7 +191,9 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
     Some(match id {
         "list_executors" | "list_roles" | "list_apps" | "list_users" | "list_tokens" | "list_tasks"
         | "list_tenants" | "list_task_logs" | "search_audit" | "list_audit_chains" => listing("limit=500"),
-        "export_tasks" | "read_audit_chain" => Call { query: format!("tenant={tenant}"), ..Call::default() },
+        "export_tasks" | "read_audit_chain" | "list_coming_fires" => {
+            Call { query: format!("tenant={tenant}"), ..Call::default() }
+        }
         "list_nodes" | "list_settings" => Call::default(),
 
         "create_tenant" => with(Call::default(), json!({ "name": fresh("tenant") })),
@@ -260,6 +262,7 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
             let query = format!("tenant={tenant}&from=1795000000000&until=1795003600000&step=1h");
             Call { query, ..Call::default() }
         }
+        "show_task_graph" => about(&[&place.task(api).await]),
         "show_task_log" | "read_log_output" | "cancel_run" => about(&[&place.task_log(api).await]),
 
         "create_user" => with(Call::default(), json!({ "name": fresh("user"), "tenant": tenant })),
@@ -300,6 +303,7 @@ pub async fn own_calls(me: &Api, password: &str) -> Vec<(&'static str, Call)> {
     let with = |body: Value| Call { body: Some(body), ..Call::default() };
     vec![
         ("show_session", Call::default()),
+        ("follow_events", Call::default()),
         ("list_sessions", Call::default()),
         ("end_session", about(id_of(&other["id"]).unwrap())),
         ("list_my_tokens", Call::default()),

@@ -1,0 +1,121 @@
+//! What has changed, told to pages that are open.
+
+use super::Api;
+use super::event_stream;
+use super::guard;
+use super::input::Query;
+use super::operation::{Needs, Operation, get};
+use super::problem::Problem;
+use crate::auth::{Caller, Denied};
+use crate::domain::news::Hearing;
+use crate::live::{LiveEvent, NoStream, Recheck, follow};
+use actix_web::{HttpRequest, HttpResponse, web};
+use futures_util::StreamExt as _;
+use serde::Deserialize;
+use serde_json::json;
+use std::time::Duration;
+use utoipa::IntoParams;
+
+/// When as many streams are open as may be, this is how long to wait before another try.
+const PLACE_WAIT: Duration = Duration::from_secs(15);
+
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    vec![
+        get("/events", "follow_events", Needs::Anybody, "What changes, as it changes")
+            .says(
+                "Server-sent events for pages that are open. `hello` comes first, and every 10 s: its data is \
+                 `{\"node\", \"version\", \"cluster_time\"}` (epoch ms); whatever changes after the first one is told. \
+                 `changed` is a hint to look again: its data is `{\"tenant\", \"kinds\"}`, where `tenant` is a name, or null \
+                 for what belongs to no tenant or perhaps to each, and `kinds` are some of `tasks`, `task_logs`, `apps`, \
+                 `keys`, `executors`, `nodes`, `tenants`, `users`, `roles`, `tokens`, `calendars`, `quotas`, \
+                 `maintenance`, `backfills`, `statistics` and `audit`: those that the caller may read there (whoever may \
+                 read in one app of a tenant hears of all of them). It comes within about two seconds, at most once a \
+                 second for a kind and tenant; a client that reads slowly misses hints, and is told that anything may \
+                 have changed. `end` is the last event; its `why` is `time_up` (after an hour), `access_changed` (the \
+                 session or token has ended, or what the caller may read has changed) or `node_stops`: ask again, or \
+                 sign in. Its use does not keep a session from ending.",
+            )
+            .query::<EventsQuery>()
+            .answers_events("The events")
+            .to(stream),
+    ]
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct EventsQuery {
+    /// Only of the tenant of this name, and of what belongs to none; of all that the caller may see when absent.
+    tenant: Option<String>,
+}
+
+async fn stream(
+    api: web::Data<Api>,
+    caller: Caller,
+    query: Query<EventsQuery>,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    if caller.must_change {
+        return Err(Problem::must_change_password());
+    }
+    let only = match query.0.tenant {
+        Some(name) => Some(tenant(&api, &caller, &name).await?),
+        None => None,
+    };
+    let hearing = Hearing::of(&caller.access, only);
+    let place = api.streams.enter(caller.actor.id, &hearing).map_err(no_place)?;
+    let recheck = recheck(&api, &request, caller)?;
+    let (node, version) = (api.node_name.clone(), env!("CARGO_PKG_VERSION"));
+    let events = follow(place, hearing, recheck).map(move |events| {
+        let cluster_time = api.engine.clock.now_ms();
+        let hello = json!({ "node": node, "version": version, "cluster_time": cluster_time });
+        events.iter().map(|event| written(event, &hello)).collect::<String>().into_bytes().into()
+    });
+    Ok(event_stream::answer(events))
+}
+
+/// The tenant of that name, if the caller holds anything there.
+async fn tenant(api: &Api, caller: &Caller, name: &str) -> Result<i64, Problem> {
+    let found = api.store.list_tenants(&caller.access.anywhere(), Some(name), "", 1).await?;
+    let found = found.first().map(|tenant| tenant.id);
+    found.ok_or_else(|| Problem::not_found(format!("there is no tenant `{name}`")))
+}
+
+fn no_place(why: NoStream) -> Problem {
+    match why {
+        NoStream::Stops => Problem::unavailable(why.to_string()),
+        NoStream::User | NoStream::Node => Problem::no_room(PLACE_WAIT, why.to_string()),
+    }
+}
+
+/// Whether what the caller has shown is still worth what it was; while the database is away, it is.
+fn recheck(api: &web::Data<Api>, request: &HttpRequest, caller: Caller) -> Result<Recheck, Problem> {
+    let (secret, is_cookie) = guard::shown(request).ok_or_else(Problem::unauthorised)?;
+    let api = api.clone();
+    Ok(Box::new(move || {
+        let (api, secret, caller) = (api.clone(), secret.clone(), caller.clone());
+        Box::pin(async move {
+            let now = api.engine.clock.now_ms();
+            match api.gate.look_again(&secret, is_cookie, &caller.actor.address, now).await {
+                Ok(again) => again.access == caller.access && !again.must_change,
+                Err(Denied::Store(error)) => {
+                    tracing::debug!(%error, "a listener's rights could not be read");
+                    true
+                }
+                Err(_) => false,
+            }
+        })
+    }))
+}
+
+/// An event as it is sent.
+fn written(event: &LiveEvent, hello: &serde_json::Value) -> String {
+    match event {
+        LiveEvent::Hello => format!("event: hello\ndata: {hello}\n\n"),
+        LiveEvent::Changed { tenant, kinds } => {
+            let data = json!({ "tenant": tenant.as_deref(), "kinds": kinds.words() });
+            format!("event: changed\ndata: {data}\n\n")
+        }
+        LiveEvent::End(why) => format!("event: end\ndata: {}\n\n", json!({ "why": why.as_str() })),
+    }
+}

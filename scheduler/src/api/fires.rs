@@ -1,0 +1,204 @@
+//! Fires to come: those that are written already.
+
+use super::Api;
+use super::input::{Query, parse_optional_id};
+use super::operation::{Operation, get};
+use super::problem::Problem;
+use crate::auth::Caller;
+use crate::domain::{FieldError, Permission, Status};
+use crate::store::{ComingFilter, ComingRun, TaskNames};
+use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use utoipa::{IntoParams, ToSchema};
+
+/// How far a timeline reaches, ms: as far as logs are written ahead by default.
+const COMING_MAX_MS: i64 = 180_000;
+
+/// What was due so long before is shown as long as it has not started, ms.
+const OVERDUE_MS: i64 = 10_000;
+
+/// Tasks in a timeline …
+const TASKS_MAX: usize = 50;
+
+/// … and runs of each.
+const NEXT_MAX: usize = 200;
+
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    vec![
+        get(
+            "/fires/coming",
+            "list_coming_fires",
+            Permission::TaskLogsRead,
+            "Runs of the coming minutes, as a timeline",
+        )
+        .says(
+            "The task logs that are written for the coming time, and those of the last 10 s that have not started. \
+                 A sharded run counts as one. At most 20,000 logs are looked at: when there are more, `complete` is \
+                 false, and what fires at `until` or later is counted in part or not at all.",
+        )
+        .query::<ComingQuery>()
+        .answers::<Coming>(200, "The timeline")
+        .to(coming),
+    ]
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct ComingQuery {
+    /// Only of the tenant of this name.
+    tenant: Option<String>,
+    /// Only of this app (id).
+    app: Option<String>,
+    /// Only of this task.
+    task: Option<String>,
+    /// How far from now on, 1 to 180,000 ms; as far as that when absent.
+    #[param(minimum = 1, maximum = 180_000)]
+    ms: Option<i64>,
+}
+
+/// What fires in the coming time.
+#[derive(Serialize, ToSchema)]
+struct Coming {
+    /// Now, by the cluster's clock, epoch ms.
+    at: i64,
+    /// Before this instant none is missing, epoch ms.
+    until: i64,
+    /// Runs that were counted.
+    counted: usize,
+    /// Whether `until` is as far as was asked for.
+    complete: bool,
+    /// Seconds in which something fires, in their order.
+    seconds: Vec<Second>,
+    /// Tasks by their next fire, 50 at most.
+    tasks: Vec<ComingTask>,
+    /// Further tasks that fire, too.
+    more_tasks: usize,
+}
+
+/// A second in which something fires.
+#[derive(Serialize, ToSchema)]
+struct Second {
+    /// When it starts, epoch ms.
+    second: i64,
+    /// Fires in it.
+    fires: usize,
+}
+
+/// A task that fires.
+#[derive(Serialize, ToSchema)]
+struct ComingTask {
+    /// Id.
+    task: String,
+    /// Its name; null when it is no more.
+    name: Option<String>,
+    /// App's id.
+    app: String,
+    /// App's name.
+    app_name: Option<String>,
+    /// Tenant's name.
+    tenant: Option<String>,
+    /// How often it fires.
+    fires: usize,
+    /// The next of them, 200 at most.
+    next: Vec<ComingFire>,
+}
+
+/// A run to come.
+#[derive(Serialize, ToSchema)]
+struct ComingFire {
+    /// Its log.
+    log: String,
+    /// Epoch ms.
+    fire_time: i64,
+    /// When it should start, epoch ms.
+    due_time: i64,
+    /// `init`, `queued`, `dispatched` (an executor holds it) or `retry`.
+    status: &'static str,
+    /// The node that has it.
+    node: Option<String>,
+}
+
+async fn coming(api: web::Data<Api>, caller: Caller, query: Query<ComingQuery>) -> Result<HttpResponse, Problem> {
+    const NEEDS: Permission = Permission::TaskLogsRead;
+    let ComingQuery { tenant, app, task, ms } = query.0;
+    let ms = ms.unwrap_or(COMING_MAX_MS);
+    if !(1..=COMING_MAX_MS).contains(&ms) {
+        return Err(FieldError::new("ms", format!("1 to {COMING_MAX_MS} are allowed")).into());
+    }
+    let tenant_id = match tenant {
+        Some(tenant) => Some(api.tenant(&caller, NEEDS, &tenant).await?.id),
+        None => None,
+    };
+    let at = api.engine.clock.now_ms();
+    let filter = ComingFilter {
+        tenant_id,
+        app_id: parse_optional_id("app", app.as_ref())?,
+        task_id: parse_optional_id("task", task.as_ref())?,
+        from: at - OVERDUE_MS,
+        until: at + ms,
+    };
+    let mut found = api.store.coming_runs(&caller.reach(NEEDS), &filter).await?;
+    // Such a one has started, as far as a node can know before its result.
+    found.runs.retain(|run| !(run.status == Status::Dispatched && run.due_time <= at));
+    let mut seconds: BTreeMap<i64, usize> = BTreeMap::new();
+    for run in &found.runs {
+        *seconds.entry(run.fire_time - run.fire_time.rem_euclid(1_000)).or_default() += 1;
+    }
+    let (tasks, more_tasks) = by_task(&found.runs);
+    let these: BTreeSet<(i64, i64)> = tasks.iter().map(|(first, ..)| (first.task_id, first.app_id)).collect();
+    let names = api.store.names_of(&these).await?;
+    Ok(HttpResponse::Ok().json(Coming {
+        at,
+        until: found.until,
+        counted: found.runs.len(),
+        complete: found.is_complete,
+        seconds: seconds.into_iter().map(|(second, fires)| Second { second, fires }).collect(),
+        tasks: tasks
+            .into_iter()
+            .map(|(first, fires, next)| shown(first, fires, &next, names.get(&first.task_id)))
+            .collect(),
+        more_tasks,
+    }))
+}
+
+/// Of each task: its first run, how many it has, the next of them. And how many tasks are left out.
+fn by_task(runs: &[ComingRun]) -> (Vec<(&ComingRun, usize, Vec<&ComingRun>)>, usize) {
+    let mut places: HashMap<i64, usize> = HashMap::new();
+    let mut tasks: Vec<(&ComingRun, usize, Vec<&ComingRun>)> = Vec::new();
+    for run in runs {
+        let next = places.len();
+        let place = *places.entry(run.task_id).or_insert(next);
+        if place == tasks.len() && place < TASKS_MAX {
+            tasks.push((run, 0, Vec::new()));
+        }
+        if let Some((_, fires, next)) = tasks.get_mut(place) {
+            *fires += 1;
+            if next.len() < NEXT_MAX {
+                next.push(run);
+            }
+        }
+    }
+    let left_out = places.len() - tasks.len();
+    (tasks, left_out)
+}
+
+fn shown(first: &ComingRun, fires: usize, next: &[&ComingRun], names: Option<&TaskNames>) -> ComingTask {
+    let fire = |run: &&ComingRun| ComingFire {
+        log: run.id.to_string(),
+        fire_time: run.fire_time,
+        due_time: run.due_time,
+        status: run.status.as_str(),
+        node: (run.node_id != 0).then(|| run.node_id.to_string()),
+    };
+    ComingTask {
+        task: first.task_id.to_string(),
+        name: names.and_then(|names| names.task.clone()),
+        app: first.app_id.to_string(),
+        app_name: names.and_then(|names| names.app.clone()),
+        tenant: names.and_then(|names| names.tenant.clone()),
+        fires,
+        next: next.iter().map(fire).collect(),
+    }
+}

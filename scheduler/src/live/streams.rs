@@ -1,0 +1,247 @@
+//! The streams of a node: how many there are, who listens to what, and the way to them.
+
+use crate::domain::news::{Ear, Hearing, NewsKinds, Spot};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, broadcast, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Streams of a node at once …
+const STREAMS_MAX: usize = 1_000;
+
+/// … and of one user, whatever tokens and sessions he has.
+const STREAMS_OF_USER_MAX: usize = 16;
+
+/// A stream ends after this long; a page that is still open begins another.
+pub(super) const STREAM_MAX: Duration = Duration::from_hours(1);
+
+/// Rounds that are kept for streams that have not taken them yet.
+const ROUNDS_KEPT: usize = 16;
+
+/// A stream waits so long for the first look that covers it; when the database does not answer, it
+/// begins all the same.
+const COVER_MAX: Duration = Duration::from_secs(3);
+
+/// Tenants that are watched one by one; when more are listened to, all are.
+const TENANTS_MAX: usize = 1_000;
+
+/// What has changed somewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Change {
+    pub spot: Spot,
+    /// The tenant's name.
+    pub tenant: Option<Arc<str>>,
+    pub kinds: NewsKinds,
+}
+
+/// What one look has found.
+pub(super) type Round = Arc<Vec<Change>>;
+
+/// The streams of a node.
+#[derive(Debug)]
+pub struct Streams {
+    places: Mutex<Places>,
+    rounds: broadcast::Sender<Round>,
+    /// Number of the latest stream that the last look covered.
+    covered: watch::Sender<u64>,
+    /// Told when there is a first one.
+    pub opened: Arc<Notify>,
+    /// Cancelled when the node stops.
+    pub(super) stop: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct Places {
+    taken: HashMap<u64, Taken>,
+    last: u64,
+    /// Whose changes the last look looked for; whatever changes after it is found by the next.
+    looked_for: Option<Ear>,
+}
+
+#[derive(Debug)]
+struct Taken {
+    since: Instant,
+    user_id: i64,
+    ear: Ear,
+}
+
+/// Why there is no place for one more stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoStream {
+    /// The caller has too many.
+    #[error("you have {STREAMS_OF_USER_MAX} streams of events at this node, which is the most; close one")]
+    User,
+    /// There are too many.
+    #[error(
+        "there are {STREAMS_MAX} streams of events at this node, which is the most; try again later, or at another node"
+    )]
+    Node,
+    /// The node stops.
+    #[error("this node stops; listen to another")]
+    Stops,
+}
+
+/// A place among the streams of a node; free again when this is dropped.
+#[derive(Debug)]
+pub struct StreamPlace {
+    pub(super) streams: Arc<Streams>,
+    pub(super) rounds: broadcast::Receiver<Round>,
+    number: u64,
+    is_covered: bool,
+}
+
+impl Streams {
+    /// None yet; they end when `stop` is cancelled.
+    #[must_use]
+    pub fn new(stop: CancellationToken) -> Self {
+        let (rounds, covered) = (broadcast::Sender::new(ROUNDS_KEPT), watch::Sender::new(0));
+        Self { places: Mutex::default(), rounds, covered, opened: Arc::default(), stop }
+    }
+
+    /// A place for one more.
+    ///
+    /// # Errors
+    /// There are as many as may be, or the node stops.
+    pub fn enter(self: &Arc<Self>, user_id: i64, hearing: &Hearing) -> Result<StreamPlace, NoStream> {
+        let rounds = self.rounds.subscribe();
+        let mut places = self.lock();
+        // A client that takes nothing keeps its connection, but not its place.
+        places.taken.retain(|_, taken| taken.since.elapsed() < STREAM_MAX + COVER_MAX);
+        if self.stop.is_cancelled() {
+            return Err(NoStream::Stops);
+        }
+        if places.taken.len() >= STREAMS_MAX {
+            return Err(NoStream::Node);
+        }
+        if places.taken.values().filter(|taken| taken.user_id == user_id).count() >= STREAMS_OF_USER_MAX {
+            return Err(NoStream::User);
+        }
+        places.last += 1;
+        let number = places.last;
+        let ear = hearing.ear();
+        let is_covered = places.looked_for.as_ref().is_some_and(|looked_for| looked_for.covers(&ear));
+        places.taken.insert(number, Taken { since: Instant::now(), user_id, ear });
+        if places.taken.len() == 1 {
+            self.opened.notify_one();
+        }
+        Ok(StreamPlace { streams: Arc::clone(self), rounds, number, is_covered })
+    }
+
+    /// Whose changes are listened to, and the number of the latest stream; nothing when there is none.
+    pub(super) fn watched(&self) -> Option<(u64, Ear)> {
+        let mut places = self.lock();
+        if places.taken.is_empty() {
+            places.looked_for = None;
+            return None;
+        }
+        let mut tenants = BTreeSet::new();
+        for taken in places.taken.values() {
+            match &taken.ear {
+                Ear::Of(some) if tenants.len() <= TENANTS_MAX => tenants.extend(some.iter().copied()),
+                _ => return Some((places.last, Ear::All)),
+            }
+        }
+        Some((places.last, Ear::Of(tenants)))
+    }
+
+    /// Tenants that some stream asked for by themselves.
+    pub(super) fn named(&self) -> BTreeSet<i64> {
+        let places = self.lock();
+        let mut named = BTreeSet::new();
+        for taken in places.taken.values() {
+            if let Ear::Of(some) = &taken.ear {
+                named.extend(some.iter().copied().take(TENANTS_MAX.saturating_sub(named.len())));
+            }
+        }
+        named
+    }
+
+    /// Tells all streams.
+    pub(super) fn tell(&self, changes: Vec<Change>) {
+        if !changes.is_empty() {
+            // When nobody is there to take it, nobody misses it.
+            let _ = self.rounds.send(Arc::new(changes));
+        }
+    }
+
+    /// A look for these changes has ended: whatever changes from then on is told to the streams up to
+    /// this one.
+    pub(super) fn cover(&self, number: u64, looked_for: Ear) {
+        self.lock().looked_for = Some(looked_for);
+        self.covered.send_replace(number);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl StreamPlace {
+    /// Waits until whatever changes is told to this stream.
+    pub(super) async fn covered(&self) {
+        if self.is_covered {
+            return;
+        }
+        let mut covered = self.streams.covered.subscribe();
+        // Too late is answered by the next hello; the sender lives as long as the streams do.
+        let _ = tokio::time::timeout(COVER_MAX, covered.wait_for(|number| *number >= self.number)).await;
+    }
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        self.streams.lock().taken.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::access::Access;
+
+    fn everything() -> Hearing {
+        Hearing::of(&Access::everything(), None)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn places_are_bounded_and_come_back() {
+        let streams = Arc::new(Streams::new(CancellationToken::new()));
+        let mut places: Vec<_> =
+            (0..STREAMS_MAX).map_while(|user| streams.enter(user as i64, &everything()).ok()).collect();
+        assert_eq!(places.len(), STREAMS_MAX);
+        assert_eq!(streams.enter(-1, &everything()).err(), Some(NoStream::Node));
+        places.pop();
+        let last = streams.enter(-1, &everything()).expect("a place that has come back");
+        tokio::time::advance(STREAM_MAX + COVER_MAX * 2).await;
+        let late = streams.enter(-2, &everything()).expect("those that take nothing have lost theirs");
+        drop((places, last, late));
+        assert_eq!(streams.watched(), None);
+        streams.stop.cancel();
+        assert_eq!(streams.enter(0, &everything()).err(), Some(NoStream::Stops));
+    }
+
+    #[test]
+    fn nobody_takes_all_of_them() {
+        let streams = Arc::new(Streams::new(CancellationToken::new()));
+        let of_ann: Vec<_> = (0..STREAMS_MAX).map_while(|_| streams.enter(1, &everything()).ok()).collect();
+        assert_eq!(of_ann.len(), STREAMS_OF_USER_MAX);
+        assert_eq!(streams.enter(1, &everything()).err(), Some(NoStream::User));
+        assert!(streams.enter(2, &everything()).is_ok());
+    }
+
+    #[test]
+    fn what_is_watched_is_what_is_listened_to() {
+        let streams = Arc::new(Streams::new(CancellationToken::new()));
+        let of = |tenant| Hearing::of(&Access::everything(), Some(tenant));
+        let one = streams.enter(1, &of(5)).unwrap();
+        let two = streams.enter(1, &of(7)).unwrap();
+        assert_eq!(streams.watched(), Some((2, Ear::Of([5, 7].into()))));
+        drop(one);
+        let all = streams.enter(1, &everything()).unwrap();
+        assert_eq!(streams.watched(), Some((3, Ear::All)));
+        assert_eq!(streams.named(), [7].into());
+        drop((two, all));
+    }
+}

@@ -1,0 +1,291 @@
+//! Looks what has changed, while anybody listens: a constant number of statements, however many do.
+
+use super::streams::{Change, Streams};
+use crate::domain::access::PLATFORM;
+use crate::domain::news::{Ear, NewsKind, NewsKinds, Spot};
+use crate::engine::Engine;
+use crate::store::{ClusterStore as _, DIGEST_TENANTS, Digest, Result, SqlStore};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Between two looks at executors and nodes, whose load changes all the time.
+const CLUSTER_EVERY: Duration = Duration::from_millis(1_900);
+
+/// Between two looks at how far statistics have come.
+const STATISTICS_EVERY: Duration = Duration::from_millis(4_900);
+
+/// Tenants that one round tells of; the others are told of in the next.
+const CHANGES_MAX: usize = 1_000;
+
+/// Names of tenants that are remembered.
+const NAMES_MAX: usize = 10_000;
+
+/// Looks at the database for all streams of a node.
+pub struct Watcher {
+    engine: Arc<Engine<SqlStore>>,
+    store: SqlStore,
+    streams: Arc<Streams>,
+    /// Taken out for the time of a look.
+    seen: Mutex<Seen>,
+}
+
+/// What the looks before have seen.
+#[derive(Default)]
+struct Seen {
+    /// Whose changes the last look looked for; nothing before the first.
+    ear: Option<Ear>,
+    /// Where each chain of the audit ended.
+    chains: HashMap<i64, i64>,
+    /// The newest logs of tenants that are asked for by themselves.
+    logs: HashMap<i64, Digest>,
+    /// The next of these to look at comes after this one.
+    logs_after: i64,
+    /// The newest logs of all, when somebody listens to all.
+    logs_of_all: Option<HashMap<i64, Digest>>,
+    /// What executors have.
+    out: Option<HashMap<i64, Digest>>,
+    executors: Option<HashMap<i64, u64>>,
+    nodes: Option<u64>,
+    cluster_at: Option<Instant>,
+    /// ms
+    statistics_until: Option<i64>,
+    statistics_at: Option<Instant>,
+    names: HashMap<i64, Arc<str>>,
+    /// What is still to be told.
+    changes: BTreeMap<Spot, NewsKinds>,
+}
+
+impl Seen {
+    fn changed(&mut self, spot: Spot, kinds: NewsKinds) {
+        let all = self.changes.entry(spot).or_default();
+        *all = all.either(kinds);
+    }
+
+    fn changed_one(&mut self, spot: Spot, kind: NewsKind) {
+        self.changed(spot, [kind].into_iter().collect());
+    }
+}
+
+impl Watcher {
+    /// For these streams.
+    #[must_use]
+    pub fn new(engine: Arc<Engine<SqlStore>>, store: SqlStore, streams: Arc<Streams>) -> Self {
+        Self { engine, store, streams, seen: Mutex::default() }
+    }
+
+    /// Told when there is a first stream.
+    #[must_use]
+    pub fn poke(&self) -> Arc<tokio::sync::Notify> {
+        self.streams.opened.clone()
+    }
+
+    /// Looks, and tells; does nothing while nobody listens.
+    pub async fn tick(&self) -> Result<()> {
+        let mut seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        let Some((number, ear)) = self.streams.watched() else { return Ok(()) };
+        let looked = self.look(&mut seen, &ear).await;
+        // What was found before the database went away is told as well.
+        let told = self.tell(&mut seen).await;
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+        looked?;
+        told?;
+        self.streams.cover(number, ear);
+        Ok(())
+    }
+
+    async fn look(&self, seen: &mut Seen, ear: &Ear) -> Result<()> {
+        let now = self.engine.clock.now_ms();
+        self.look_at_the_audit(seen, ear).await?;
+        self.look_at_logs(seen, ear, now).await?;
+        if is_time(&mut seen.cluster_at, CLUSTER_EVERY) {
+            self.look_at_executors(seen);
+            self.look_at_nodes(seen).await?;
+        }
+        if is_time(&mut seen.statistics_at, STATISTICS_EVERY) {
+            let until = self.store.statistics_until().await?;
+            if seen.statistics_until.replace(until).is_some_and(|before| before != until) {
+                seen.changed_one(Spot::Everywhere, NewsKind::Statistics);
+            }
+        }
+        seen.ear = Some(ear.clone());
+        Ok(())
+    }
+
+    /// Every change of what people manage is in the audit, committed with it.
+    async fn look_at_the_audit(&self, seen: &mut Seen, ear: &Ear) -> Result<()> {
+        let ends = match ear {
+            Ear::All => self.store.chain_ends(None).await?,
+            Ear::Of(tenants) => {
+                let chains: Vec<i64> = tenants.iter().copied().chain([PLATFORM]).collect();
+                self.store.chain_ends(Some(&chains)).await?
+            }
+        };
+        let was_watched = |tenant: &i64| match &seen.ear {
+            None => false,
+            Some(Ear::All) => true,
+            Some(Ear::Of(tenants)) => *tenant == PLATFORM || tenants.contains(tenant),
+        };
+        let longer = |(tenant, end): (&i64, &i64)| {
+            let before = seen.chains.get(tenant).copied().unwrap_or(0);
+            (was_watched(tenant) && *end > before).then_some((*tenant, before))
+        };
+        let longer: Vec<(i64, i64)> = ends.iter().filter_map(longer).collect();
+        let changed = self.store.audited_since(&longer).await?;
+        seen.chains = ends;
+        for (tenant, kinds) in changed {
+            seen.changed(Spot::of(tenant), kinds);
+        }
+        Ok(())
+    }
+
+    async fn look_at_logs(&self, seen: &mut Seen, ear: &Ear, now: i64) -> Result<()> {
+        let named = self.streams.named();
+        let mut changed: BTreeSet<i64> = BTreeSet::new();
+        seen.logs.retain(|tenant, _| named.contains(tenant));
+        let next = turn(&named, seen.logs_after);
+        if let Some(last) = next.last() {
+            let mut found = self.store.log_digests(&next, now).await?;
+            seen.logs_after = *last;
+            for tenant in next {
+                let digest = found.remove(&tenant).unwrap_or_default();
+                let before = seen.logs.insert(tenant, digest);
+                if before.is_some_and(|before| before != digest) {
+                    changed.insert(tenant);
+                }
+            }
+        }
+        seen.logs_of_all = match ear {
+            Ear::Of(_) => None,
+            Ear::All => {
+                let found = self.store.log_digests_of_all(now).await?;
+                if let Some(before) = &seen.logs_of_all {
+                    changed
+                        .extend(found.iter().filter(|(id, digest)| before.get(id) != Some(digest)).map(|(id, _)| id));
+                }
+                Some(found)
+            }
+        };
+        let out = self.store.digests_out(now).await?;
+        if let Some(before) = seen.out.replace(out.clone()) {
+            changed.extend(differ(&before, &out));
+        }
+        for tenant in changed {
+            seen.changed_one(Spot::of(tenant), NewsKind::TaskLogs);
+        }
+        Ok(())
+    }
+
+    /// As this node last read them.
+    fn look_at_executors(&self, seen: &mut Seen) {
+        let mut now: HashMap<i64, u64> = HashMap::new();
+        for e in self.engine.registry.everyone() {
+            let load = (e.capacity, e.held, e.running);
+            let hash = hash_of(&(e.id, e.draining, e.disabled, e.weight, e.described_at, load));
+            // In whichever order.
+            *now.entry(e.tenant_id).or_default() ^= hash;
+        }
+        if let Some(before) = seen.executors.replace(now.clone()) {
+            for tenant in differ(&before, &now) {
+                seen.changed_one(Spot::of(tenant), NewsKind::Executors);
+            }
+        }
+    }
+
+    async fn look_at_nodes(&self, seen: &mut Seen) -> Result<()> {
+        let live = self.engine.membership.view().live.clone();
+        let mut now = hash_of(&live);
+        for node in self.store.nodes().await? {
+            now ^= hash_of(&(node.id, node.name, node.version, node.started_at, node.left_at, node.queue_depth));
+        }
+        if seen.nodes.replace(now).is_some_and(|before| before != now) {
+            seen.changed_one(Spot::Platform, NewsKind::Nodes);
+        }
+        Ok(())
+    }
+
+    async fn tell(&self, seen: &mut Seen) -> Result<()> {
+        let tenant = |spot: &Spot| match spot {
+            Spot::Tenant(id) => Some(*id),
+            Spot::Platform | Spot::Everywhere => None,
+        };
+        let spots: Vec<Spot> = seen.changes.keys().take(CHANGES_MAX).copied().collect();
+        let unknown: Vec<i64> = spots.iter().filter_map(tenant).filter(|id| !seen.names.contains_key(id)).collect();
+        if !unknown.is_empty() {
+            if seen.names.len() > NAMES_MAX {
+                seen.names.clear();
+            }
+            let names = self.store.tenant_names(&spots.iter().filter_map(tenant).collect::<Vec<_>>()).await?;
+            seen.names.extend(names.into_iter().map(|(id, name)| (id, name.into())));
+        }
+        let mut changes = Vec::with_capacity(spots.len());
+        for spot in spots {
+            if let Some(kinds) = seen.changes.remove(&spot) {
+                let tenant = tenant(&spot).and_then(|id| seen.names.get(&id).cloned());
+                changes.push(Change { spot, tenant, kinds });
+            }
+        }
+        self.streams.tell(changes);
+        Ok(())
+    }
+}
+
+/// Those whose turn it is: the next ones after `after`, round and round.
+fn turn(of: &BTreeSet<i64>, after: i64) -> Vec<i64> {
+    let beginning = of.range(..=after);
+    let rest = after.checked_add(1).map(|next| of.range(next..));
+    rest.into_iter().flatten().chain(beginning).take(DIGEST_TENANTS).copied().collect()
+}
+
+/// Tenants of which two looks do not say the same.
+fn differ<T: PartialEq>(before: &HashMap<i64, T>, now: &HashMap<i64, T>) -> Vec<i64> {
+    let gone = before.keys().filter(|tenant| !now.contains_key(tenant));
+    let other = now.iter().filter(|(tenant, value)| before.get(tenant) != Some(value)).map(|(tenant, _)| tenant);
+    gone.chain(other).copied().collect()
+}
+
+/// Whether it is time again; notes when it was.
+fn is_time(last: &mut Option<Instant>, period: Duration) -> bool {
+    let is_time = last.is_none_or(|last| last.elapsed() >= period);
+    if is_time {
+        *last = Some(Instant::now());
+    }
+    is_time
+}
+
+fn hash_of(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tenant_has_its_turn() {
+        let few: BTreeSet<i64> = (1..=3).collect();
+        assert_eq!(turn(&few, 0), [1, 2, 3]);
+        assert_eq!(turn(&few, 2), [3, 1, 2]);
+        let many: BTreeSet<i64> = (1..=40).collect();
+        let (mut after, mut seen) = (0, BTreeSet::new());
+        for _ in 0..3 {
+            let next = turn(&many, after);
+            assert_eq!(next.len(), DIGEST_TENANTS);
+            after = *next.last().unwrap();
+            seen.extend(next);
+        }
+        assert_eq!(seen, many);
+        assert_eq!(turn(&BTreeSet::new(), 7), [0; 0]);
+    }
+
+    #[test]
+    fn what_comes_goes_or_changes_differs() {
+        let mut tenants = differ(&[(1, 1), (2, 1), (3, 1)].into(), &[(1, 1), (3, 2), (4, 1)].into());
+        tenants.sort_unstable();
+        assert_eq!(tenants, [2, 3, 4]);
+    }
+}

@@ -1,0 +1,179 @@
+//! The neighbours of a task: what it follows, what follows it.
+
+use super::dialect::{Kind, Sql, rows};
+use super::rows::{to_json, word};
+use super::{Activity, Result, SqlStore, TaskState};
+use crate::domain::task::ParentOutcome;
+use crate::domain::{Reach, Status};
+use sea_orm::{DbErr, QueryResult};
+use std::collections::{BTreeMap, BTreeSet};
+
+const ACTION: &str = "read the graph of a task";
+
+/// Links away from the task, each way.
+const LEVELS: usize = 3;
+
+/// Tasks in a graph.
+pub const GRAPH_TASKS_MAX: usize = 100;
+
+/// Links that one level reads.
+const LINKS_MAX: usize = 500;
+
+/// A task in a graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GraphTask {
+    /// Id.
+    pub id: i64,
+    /// Its tenant.
+    pub tenant_id: i64,
+    /// Its app.
+    pub app_id: i64,
+    /// Its name.
+    pub name: String,
+    /// Tenant's name.
+    pub tenant: String,
+    /// App's name.
+    pub app: String,
+    /// Whether it fires by itself.
+    pub state: TaskState,
+    /// The run that was due last: its state, and when it ended (ms, or 0).
+    pub last: Option<(Status, i64)>,
+}
+
+/// Whose end starts what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GraphLink {
+    /// The parent.
+    pub from: i64,
+    /// The child.
+    pub to: i64,
+}
+
+/// A task and its neighbours.
+#[derive(Debug, Clone, Default)]
+pub struct Graph {
+    /// Tasks within reach, by id.
+    pub tasks: BTreeMap<i64, GraphTask>,
+    /// Parents out of reach, of which nothing is told.
+    pub unseen: BTreeSet<i64>,
+    /// By their ends, and the outcome of the parent that they wait for.
+    pub links: BTreeMap<GraphLink, ParentOutcome>,
+    /// Whether that is all.
+    pub is_complete: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Parents,
+    Children,
+}
+
+impl SqlStore {
+    /// The neighbours of a task of this tenant within reach, up to three links each way and 100 tasks, as of `now`
+    /// (ms). Nothing when the task itself is out of reach.
+    pub async fn task_graph(&self, reach: &Reach, task: i64, now: i64) -> Result<Option<Graph>> {
+        let mut graph = Graph { is_complete: true, ..Graph::default() };
+        let Some(of) = self.graph_tasks(&[task], now).await?.into_iter().find(|of| reach.has(of.tenant_id, of.app_id))
+        else {
+            return Ok(None);
+        };
+        let tenant_id = of.tenant_id;
+        graph.tasks.insert(task, of);
+        for way in [Way::Parents, Way::Children] {
+            let mut edge: BTreeSet<i64> = [task].into();
+            for _ in 0..LEVELS {
+                edge = self.walk(&mut graph, way, &edge, (reach, tenant_id, now)).await?;
+            }
+            // What is still there to walk on from may have further neighbours.
+            let beyond = self.links(way, &edge, tenant_id).await?;
+            graph.is_complete &= beyond.iter().all(|(link, _)| graph.links.contains_key(link));
+        }
+        Ok(Some(graph))
+    }
+
+    /// Takes one more level into the graph; the tasks that are new.
+    async fn walk(
+        &self,
+        graph: &mut Graph,
+        way: Way,
+        edge: &BTreeSet<i64>,
+        (reach, tenant_id, now): (&Reach, i64, i64),
+    ) -> Result<BTreeSet<i64>> {
+        let links = self.links(way, edge, tenant_id).await?;
+        graph.is_complete &= links.len() < LINKS_MAX;
+        let further = |link: &GraphLink| if way == Way::Parents { link.from } else { link.to };
+        let is_new = |id: &i64| !graph.tasks.contains_key(id) && !graph.unseen.contains(id);
+        let new: BTreeSet<i64> = links.iter().map(|(link, _)| further(link)).filter(is_new).collect();
+        let room = GRAPH_TASKS_MAX.saturating_sub(graph.tasks.len() + graph.unseen.len());
+        graph.is_complete &= new.len() <= room;
+        let new: Vec<i64> = new.into_iter().take(room).collect();
+        let mut found = BTreeSet::new();
+        for task in self.graph_tasks(&new, now).await? {
+            if reach.has(task.tenant_id, task.app_id) {
+                found.insert(task.id);
+                graph.tasks.insert(task.id, task);
+            } else if way == Way::Parents {
+                graph.unseen.insert(task.id);
+            }
+        }
+        for (link, on) in links {
+            let id = further(&link);
+            if graph.tasks.contains_key(&id) || graph.unseen.contains(&id) {
+                graph.links.insert(link, on);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Links of a tenant that lead on from these tasks.
+    async fn links(&self, way: Way, from: &BTreeSet<i64>, tenant_id: i64) -> Result<Vec<(GraphLink, ParentOutcome)>> {
+        if from.is_empty() {
+            return Ok(Vec::new());
+        }
+        let batch = rows(self.backend, 1, &[("id", Kind::Big)]);
+        let near = if way == Way::Parents { "child_id" } else { "parent_id" };
+        let text = format!(
+            "SELECT p.parent_id, p.child_id, p.on_outcome FROM {batch} JOIN task_parent p ON p.{near} = v.n_id WHERE \
+             p.tenant_id = {{2}} ORDER BY p.id LIMIT {LINKS_MAX}"
+        );
+        let from = to_json(ACTION, &from.iter().map(|id| [id]).collect::<Vec<_>>())?;
+        let read = |row: &QueryResult| {
+            let link = GraphLink { from: row.try_get_by_index(0)?, to: row.try_get_by_index(1)? };
+            Ok((link, word(row, 2)?))
+        };
+        self.query(ACTION, &Sql::new(self.backend, &text), [from.into(), tenant_id.into()], read).await
+    }
+
+    async fn graph_tasks(&self, ids: &[i64], now: i64) -> Result<Vec<GraphTask>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let batch = rows(self.backend, 1, &[("id", Kind::Big)]);
+        // The last run by the index of a task's fires, whatever became of it.
+        let text = format!(
+            "SELECT t.id, t.tenant_id, t.app_id, t.name, n.name, a.name, t.started, t.pause_note, l.status, l.finished_at FROM {batch} JOIN task t ON t.id = v.n_id JOIN tenant n ON \
+             n.id = t.tenant_id JOIN app a ON a.id = t.app_id LEFT JOIN task_log l ON l.id = (SELECT x.id FROM task_log x \
+             WHERE x.task_id = t.id AND x.fire_time <= {{2}} AND x.parent_id = 0 ORDER BY x.fire_time DESC, x.id DESC LIMIT 1)"
+        );
+        let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
+        self.query(ACTION, &Sql::new(self.backend, &text), [ids.into(), now.into()], graph_task).await
+    }
+}
+
+fn graph_task(row: &QueryResult) -> std::result::Result<GraphTask, DbErr> {
+    let flag = |at| row.try_get_by_index::<i32>(at).map(|flag| flag != 0);
+    let status: Option<i32> = row.try_get_by_index(8)?;
+    let status = status.and_then(|status| i16::try_from(status).ok()).and_then(Status::from_number);
+    let finished_at = row.try_get_by_index::<Option<i64>>(9)?.unwrap_or(0);
+    let activity = Activity { started: flag(6)?, pause_note: row.try_get_by_index(7)? };
+    Ok(GraphTask {
+        id: row.try_get_by_index(0)?,
+        tenant_id: row.try_get_by_index(1)?,
+        app_id: row.try_get_by_index(2)?,
+        name: row.try_get_by_index(3)?,
+        tenant: row.try_get_by_index(4)?,
+        app: row.try_get_by_index(5)?,
+        state: activity.state(),
+        last: status.map(|status| (status, finished_at)),
+    })
+}

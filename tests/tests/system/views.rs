@@ -1,0 +1,170 @@
+//! What pages show beside plain lists: coming fires, names in lists, neighbours of tasks.
+
+use carillon_tests::{Api, Kind, World, api::ids_of, now_ms};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+scenario!(coming_fires_are_counted_once_and_for_those_who_may: sqlite mariadb postgres);
+scenario!(lists_by_state_handler_parent_and_calendar: sqlite mariadb postgres);
+scenario!(neighbours_are_shown_as_far_as_one_may_see: sqlite mariadb postgres);
+
+async fn viewer(api: &Api, name: &str, tenant: &str) -> Api {
+    let person = api.make_person(name, Some(tenant)).await;
+    api.grant(&person, "viewer", Some(tenant)).await;
+    person.api
+}
+
+fn fires(seconds: &Value) -> i64 {
+    seconds.as_array().into_iter().flatten().filter_map(|second| second["fires"].as_i64()).sum()
+}
+
+async fn coming_fires_are_counted_once_and_for_those_who_may(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let api = world.api();
+    let (near, far) = (api.make_app("near", "orders").await, api.make_app("far", "orders").await);
+    world.executor("e1", &near).await;
+    world.executor("e2", &near).await;
+    let often = json!({ "schedule": "fixed_rate", "interval_ms": 10_000 });
+    let often = api.make_task(&near, "often", "tick", often).await;
+    let theirs = api.make_task(&far, "theirs", "tick", json!({})).await;
+    let soon = api.run_log_with(theirs, json!({ "delay_ms": 60_000 })).await;
+    let later = api.make_task(&near, "later", "tick", json!({})).await;
+    let log = api.run_log_with(later, json!({ "delay_ms": 100_000 })).await;
+    api.run_log_with(later, json!({ "delay_ms": 600_000 })).await;
+
+    let all = api.get("/fires/coming?ms=150000").await;
+    assert_eq!(all["complete"], true, "{all}");
+    assert_eq!(all["until"].as_i64(), all["at"].as_i64().map(|at| at + 150_000), "{all}");
+    let counted = all["counted"].as_i64().unwrap();
+    assert_eq!(fires(&all["seconds"]), counted, "{all}");
+    assert!((16..=18).contains(&counted), "two by hand, and one each ten seconds: {all}");
+    let tasks = all["tasks"].as_array().unwrap();
+    assert_eq!(
+        tasks.iter().map(|task| task["name"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["often", "theirs", "later"]
+    );
+    assert_eq!((tasks[0]["task"].as_str(), &tasks[0]["app_name"]), (Some(&*often.to_string()), &json!("orders")));
+    assert_eq!((&tasks[1]["tenant"], &tasks[1]["next"][0]["log"]), (&json!("far"), &json!(soon.to_string())));
+    let fire = &tasks[2]["next"][0];
+    assert_eq!(
+        (&tasks[2]["fires"], &fire["log"], &fire["status"]),
+        (&json!(1), &json!(log.to_string()), &json!("init"))
+    );
+
+    let ours = viewer(&api, "ann", "near").await;
+    let seen = ours.get("/fires/coming").await;
+    assert_eq!(seen["tasks"].as_array().map(Vec::len), Some(2), "{seen}");
+    assert!(!seen.to_string().contains("theirs"), "{seen}");
+    ours.expect(404, Method::GET, "/fires/coming?tenant=far", None).await;
+    let one = ours.get(&format!("/fires/coming?tenant=near&task={later}&ms=110000")).await;
+    assert_eq!((&one["counted"], fires(&one["seconds"])), (&json!(1), 1), "{one}");
+    for wrong in ["ms=0", "ms=180001", "task=x", "from=1"] {
+        api.expect(400, Method::GET, &format!("/fires/coming?{wrong}"), None).await;
+    }
+
+    // A sharded run is one, and its shards can be left out of lists.
+    let shards = api.make_task(&near, "shards", "tick", json!({ "routing": "sharding" })).await;
+    let parent = api.run(shards, None).await;
+    world.await_end(parent).await;
+    let every = api.get(&format!("/task-logs?task={shards}")).await;
+    assert_eq!(every["items"].as_array().map(Vec::len), Some(3), "{every}");
+    let runs = api.get(&format!("/task-logs?task={shards}&shards=false")).await;
+    let runs = runs["items"].as_array().unwrap();
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    let told = (&runs[0]["id"], &runs[0]["task_name"], &runs[0]["app_name"]);
+    assert_eq!(told, (&json!(parent.to_string()), &json!("shards"), &json!("orders")));
+    assert_eq!(runs[0]["app"], tasks[0]["app"]);
+    api.delete(shards).await;
+    assert_eq!(api.log(parent).await["task_name"], Value::Null, "its task is no more");
+    world.assert_no_errors();
+}
+
+fn found(page: &Value) -> Vec<i64> {
+    let items = page["items"].as_array().cloned().unwrap_or_default();
+    ids_of(&items.iter().map(|item| item["id"].clone()).collect())
+}
+
+async fn lists_by_state_handler_parent_and_calendar(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("near", "orders").await;
+    api.put("/calendars/near/closed", json!({ "excluded_weekdays": ["sun"] })).await;
+    let first = api.make_task(&app, "first", "tick", json!({})).await;
+    let by = json!({ "calendar": "closed", "cron": "0 0 9 * * ?", "started": false });
+    let second = api.make_task(&app, "second", "tock", by).await;
+    let third = api.make_task(&app, "third", "tick", json!({ "parents": [{ "task": "first" }] })).await;
+    let fourth = api.make_task(&app, "fourth", "tick", json!({ "parents": [{ "task": "first" }] })).await;
+    api.pause(fourth, "for the test").await;
+    let cases: [(String, Vec<i64>); 8] = [
+        ("state=started".to_owned(), vec![first, third]),
+        ("state=stopped".to_owned(), vec![second]),
+        ("state=paused".to_owned(), vec![fourth]),
+        ("handler=tick".to_owned(), vec![first, third, fourth]),
+        ("calendar=closed".to_owned(), vec![second]),
+        (format!("parent={first}"), vec![third, fourth]),
+        (format!("parent={first}&state=paused&handler=tick"), vec![fourth]),
+        ("handler=tick&calendar=closed".to_owned(), vec![]),
+    ];
+    for (query, wanted) in cases {
+        assert_eq!(found(&api.get(&format!("/tasks?{query}")).await), wanted, "{query}");
+    }
+    let page = api.get("/tasks?handler=tick&limit=2").await;
+    let next = page["next"].as_str().unwrap();
+    assert_eq!(found(&api.get(&format!("/tasks?handler=tick&limit=2&after={next}")).await), [fourth]);
+    for wrong in ["state=resting", "parent=x"] {
+        api.expect(400, Method::GET, &format!("/tasks?{wrong}"), None).await;
+    }
+    world.assert_no_errors();
+}
+
+fn task(graph: &Value, id: i64) -> Value {
+    let all = graph["tasks"].as_array().cloned().unwrap_or_default();
+    all.into_iter().find(|task| task["id"] == json!(id.to_string())).unwrap_or_else(|| panic!("no {id} in {graph}"))
+}
+
+async fn neighbours_are_shown_as_far_as_one_may_see(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let api = world.api();
+    let (orders, ledger) = (api.make_app("near", "orders").await, api.make_app("near", "ledger").await);
+    world.executor("e1", &orders).await;
+    let mut chain = vec![api.make_task(&orders, "t0", "tick", json!({})).await];
+    for number in 1..6 {
+        let parent = format!("orders/t{}", number - 1);
+        let fields = json!({ "parents": [{ "task": parent, "on": "always" }], "started": false });
+        chain.push(api.make_task(&orders, &format!("t{number}"), "tick", fields).await);
+    }
+    let books = json!({ "parents": [{ "task": "orders/t1" }], "started": false });
+    let books = api.make_task(&ledger, "books", "tick", books).await;
+    let log = api.run(chain[0], None).await;
+    world.await_end(log).await;
+
+    let graph = api.get(&format!("/tasks/{}/graph", chain[1])).await;
+    assert_eq!(graph["complete"], false, "four links away there is one more: {graph}");
+    assert_eq!(graph["tasks"].as_array().map(Vec::len), Some(6), "{graph}");
+    assert_eq!(graph["links"].as_array().map(Vec::len), Some(5), "{graph}");
+    let first = json!({ "from": chain[0].to_string(), "to": chain[1].to_string(), "on": "always" });
+    assert!(graph["links"].as_array().unwrap().contains(&first), "{graph}");
+    let parent = task(&graph, chain[0]);
+    assert_eq!(
+        (&parent["name"], &parent["state"], &parent["last_status"]),
+        (&json!("t0"), &json!("started"), &json!("succeeded"))
+    );
+    assert!(parent["last_finished_at"].as_i64().is_some_and(|at| at <= now_ms()), "{parent}");
+    assert_eq!(task(&graph, books)["app_name"], "ledger");
+    let whole = api.get(&format!("/tasks/{}/graph", chain[2])).await;
+    assert_eq!(whole["complete"], true, "{whole}");
+
+    // Whoever may see the ledger's tasks only learns of the others that they are there.
+    let apps = api.get("/apps?tenant=near&name=ledger").await;
+    let person = api.make_person("lea", Some("near")).await;
+    let body = json!({ "role": api.role("viewer").await, "tenant": "near", "apps": [apps["items"][0]["id"]] });
+    api.expect(201, Method::POST, &format!("/users/{}/grants", person.id), Some(&body)).await;
+    let part = person.api.get(&format!("/tasks/{books}/graph")).await;
+    assert_eq!(part["tasks"].as_array().map(Vec::len), Some(2), "{part}");
+    assert_eq!(task(&part, chain[1])["name"], Value::Null, "{part}");
+    person.api.expect(404, Method::GET, &format!("/tasks/{}/graph", chain[1]), None).await;
+    world.assert_no_errors();
+}
