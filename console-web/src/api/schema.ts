@@ -270,6 +270,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What changes, as it changes
+         * @description Server-sent events for pages that are open. `hello` comes first, and every 10 s: its data is `{"node", "version", "cluster_time"}` (epoch ms); whatever changes after the first one is told. `changed` is a hint to look again: its data is `{"tenant", "kinds"}`, where `tenant` is a name, or null for what belongs to no tenant or perhaps to each, and `kinds` are some of `tasks`, `task_logs`, `apps`, `keys`, `executors`, `nodes`, `tenants`, `users`, `roles`, `tokens`, `calendars`, `quotas`, `maintenance`, `backfills`, `statistics` and `audit`: those that the caller may read there (whoever may read in one app of a tenant hears of all of them). It comes within about two seconds, at most once a second for a kind and tenant; a client that reads slowly misses hints, and is told that anything may have changed. `end` is the last event; its `why` is `time_up` (after an hour), `access_changed` (the session or token has ended, or what the caller may read has changed) or `node_stops`: ask again, or sign in. Its use does not keep a session from ending.
+         */
+        get: operations["follow_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/executors": {
         parameters: {
             query?: never;
@@ -301,6 +321,26 @@ export interface paths {
          * @description It holds for its address: a new process there inherits it. What is not named stays as it is.
          */
         put: operations["edit_executor"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/fires/coming": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Runs of the coming minutes, as a timeline
+         * @description The task logs that are written for the coming time, and those of the last 10 s that have not started. A sharded run counts as one. At most 20,000 logs are looked at: when there are more, `complete` is false, and what fires at `until` or later is counted in part or not at all.
+         */
+        get: operations["list_coming_fires"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -821,6 +861,26 @@ export interface paths {
          * @description Runs that are written already go on; cancel them one by one.
          */
         delete: operations["cancel_backfill"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tasks/{id}/graph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a task follows, and what follows it
+         * @description Up to three links each way and 100 tasks; `complete` is false when there is more. Of parents that the caller may not see only the id is told, children that he may not see are left out.
+         */
+        get: operations["show_task_graph"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1582,6 +1642,65 @@ export interface components {
             /** @description Logs of runs whose executor could not be asked; they may still start. */
             unreachable: string[];
         };
+        /** @description What fires in the coming time. */
+        Coming: {
+            /**
+             * Format: int64
+             * @description Now, by the cluster's clock, epoch ms.
+             */
+            at: number;
+            /** @description Whether `until` is as far as was asked for. */
+            complete: boolean;
+            /** @description Runs that were counted. */
+            counted: number;
+            /** @description Further tasks that fire, too. */
+            more_tasks: number;
+            /** @description Seconds in which something fires, in their order. */
+            seconds: components["schemas"]["Second"][];
+            /** @description Tasks by their next fire, 50 at most. */
+            tasks: components["schemas"]["ComingTask"][];
+            /**
+             * Format: int64
+             * @description Before this instant none is missing, epoch ms.
+             */
+            until: number;
+        };
+        /** @description A run to come. */
+        ComingFire: {
+            /**
+             * Format: int64
+             * @description When it should start, epoch ms.
+             */
+            due_time: number;
+            /**
+             * Format: int64
+             * @description Epoch ms.
+             */
+            fire_time: number;
+            /** @description Its log. */
+            log: string;
+            /** @description The node that has it. */
+            node?: string | null;
+            /** @description `init`, `queued`, `dispatched` (an executor holds it) or `retry`. */
+            status: string;
+        };
+        /** @description A task that fires. */
+        ComingTask: {
+            /** @description App's id. */
+            app: string;
+            /** @description App's name. */
+            app_name?: string | null;
+            /** @description How often it fires. */
+            fires: number;
+            /** @description Its name; null when it is no more. */
+            name?: string | null;
+            /** @description The next of them, 200 at most. */
+            next: components["schemas"]["ComingFire"][];
+            /** @description Id. */
+            task: string;
+            /** @description Tenant's name. */
+            tenant?: string | null;
+        };
         /** @description An app that was created. */
         CreatedApp: {
             /**
@@ -1928,6 +2047,14 @@ export interface components {
             /** @description Its name. */
             node_name?: string | null;
         };
+        /** @description A child that follows a parent. */
+        Link: {
+            /** @description The parent (id). */
+            from: string;
+            on: ("success" | "failure" | "always") & Record<string, never>;
+            /** @description The child (id). */
+            to: string;
+        };
         /** @description A page of what a run has logged. */
         LogOutput: {
             /**
@@ -2039,6 +2166,26 @@ export interface components {
          * @enum {string}
          */
         MisfireStrategy: "fire_once" | "skip" | "fire_all";
+        /** @description A task of a graph; of one that the caller may not see everything but the id is null. */
+        Neighbour: {
+            /** @description App's name. */
+            app_name?: string | null;
+            /** @description Id. */
+            id: string;
+            /**
+             * Format: int64
+             * @description When that run ended, epoch ms.
+             */
+            last_finished_at?: number | null;
+            /** @description State of the run that was due last, for whoever may see it. */
+            last_status?: string | null;
+            /** @description Its name. */
+            name?: string | null;
+            /** @description `started`, `stopped` or `paused`. */
+            state?: string | null;
+            /** @description Tenant's name. */
+            tenant?: string | null;
+        };
         /** @description An app to be. */
         NewApp: {
             /** @description For people. */
@@ -2720,6 +2867,16 @@ export interface components {
          * @enum {string}
          */
         ScheduleKind: "none" | "cron" | "fixed_rate" | "fixed_delay" | "once";
+        /** @description A second in which something fires. */
+        Second: {
+            /** @description Fires in it. */
+            fires: number;
+            /**
+             * Format: int64
+             * @description When it starts, epoch ms.
+             */
+            second: number;
+        };
         /** @description A session. */
         Session: {
             /** @description Where it was begun. */
@@ -3167,6 +3324,15 @@ export interface components {
              */
             version: number;
         };
+        /** @description A task and its neighbours. */
+        TaskGraph: {
+            /** @description Whether that is all. */
+            complete: boolean;
+            /** @description Whose end starts what. */
+            links: components["schemas"]["Link"][];
+            /** @description The task and its neighbours, by id. */
+            tasks: components["schemas"]["Neighbour"][];
+        };
         /** @description What a task is made of: a definition, and what stands beside it. */
         TaskInput: {
             /** @description Name of the app. */
@@ -3444,6 +3610,10 @@ export interface components {
         };
         /** @description One run of a task. */
         TaskLog: {
+            /** @description App's id. */
+            app: string;
+            /** @description App's name; null when it is no more. */
+            app_name?: string | null;
             /**
              * Format: int32
              * @description How often it was handed over.
@@ -3527,6 +3697,8 @@ export interface components {
             status: string;
             /** @description Task. */
             task: string;
+            /** @description Its name; null when it is no more. */
+            task_name?: string | null;
             /** @description Tenant's name. */
             tenant: string;
             /**
@@ -3544,6 +3716,10 @@ export interface components {
         };
         /** @description One run of a task, and how it came there. */
         TaskLogInFull: {
+            /** @description App's id. */
+            app: string;
+            /** @description App's name; null when it is no more. */
+            app_name?: string | null;
             /**
              * Format: int32
              * @description How often it was handed over.
@@ -3629,6 +3805,8 @@ export interface components {
             status: string;
             /** @description Task. */
             task: string;
+            /** @description Its name; null when it is no more. */
+            task_name?: string | null;
             /** @description Tenant's name. */
             tenant: string;
             /**
@@ -4996,6 +5174,35 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    follow_events: {
+        parameters: {
+            query?: {
+                /** @description Only of the tenant of this name, and of what belongs to none; of all that the caller may see when absent. */
+                tenant?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     list_executors: {
         parameters: {
             query?: {
@@ -5094,6 +5301,41 @@ export interface operations {
             409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["NoJson"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_coming_fires: {
+        parameters: {
+            query?: {
+                /** @description Only of the tenant of this name. */
+                tenant?: string | null;
+                /** @description Only of this app (id). */
+                app?: string | null;
+                /** @description Only of this task. */
+                task?: string | null;
+                /** @description How far from now on, 1 to 180,000 ms; as far as that when absent. */
+                ms?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The timeline */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Coming"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["TooMany"];
             503: components["responses"]["Unavailable"];
         };
@@ -5684,6 +5926,8 @@ export interface operations {
                 task?: string | null;
                 /** @description Only shards of this run. */
                 parent?: string | null;
+                /** @description `false` leaves out the shards of runs; they are among the others when absent. */
+                shards?: boolean | null;
                 /** @description Only what this executor has or had. */
                 executor?: string | null;
                 /** @description Only in this state. */
@@ -5875,6 +6119,14 @@ export interface operations {
                 app?: string | null;
                 /** @description Only of this name. */
                 name?: string | null;
+                /** @description Only in this state: `started`, `stopped` or `paused`. */
+                state?: string | null;
+                /** @description Only those that run this handler. */
+                handler?: string | null;
+                /** @description Only those that follow this task (id): its children. */
+                parent?: string | null;
+                /** @description Only those that name this calendar. */
+                calendar?: string | null;
                 /** @description `next` of the page before. */
                 after?: string | null;
                 /** @description Items in the page, 1 to 500. */
@@ -6201,6 +6453,34 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    show_task_graph: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The graph */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskGraph"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["TooMany"];
             503: components["responses"]["Unavailable"];
         };

@@ -16,6 +16,7 @@ import { Page } from "../../parts/Page";
 import { useAction } from "../../parts/useAction";
 import { CalendarEditor } from "./CalendarEditor";
 import { SpecView } from "./SpecView";
+import { UsedBy, useTasksOf } from "./UsedBy";
 
 interface Properties {
   tenant: string;
@@ -27,7 +28,11 @@ interface Properties {
 export function OneCalendar({ tenant, name, version }: Properties) {
   const { t: own } = useTranslation("calendars");
   const link = useLink();
-  const { mayWhole } = useSession();
+  const { may, mayWhole } = useSession();
+  const seesTasks = may("tasks.read", { tenant });
+  const users = useTasksOf(tenant, name, seesTasks);
+  // The node refuses it then; the list below says which tasks are in the way.
+  const isUsed = (users.data?.items.length ?? 0) > 0;
   const { data, error, isPending, refetch } = $api.useQuery("get", "/calendars/{tenant}/{name}", { params: { path: { tenant, name } } });
   const wanted = Number(version);
   const isOld = data !== undefined && Number.isInteger(wanted) && wanted > 0 && wanted !== data.version;
@@ -42,7 +47,7 @@ export function OneCalendar({ tenant, name, version }: Properties) {
         data !== undefined && (
           <>
             <Versions current={data.version} shown={isOld ? wanted : data.version} onChoose={(chosen) => set({ version: chosen === data.version ? undefined : String(chosen) })} />
-            {mayWhole("calendars.delete", tenant) && <DeleteCalendar tenant={tenant} name={name} />}
+            {!isUsed && mayWhole("calendars.delete", tenant) && <DeleteCalendar tenant={tenant} name={name} />}
           </>
         )
       }
@@ -63,6 +68,7 @@ export function OneCalendar({ tenant, name, version }: Properties) {
       {data !== undefined && !isOld && (
         <CalendarEditor key={taken?.count} tenant={tenant} name={name} base={specOf(data)} version={data.version} start={taken?.spec} />
       )}
+      {data !== undefined && seesTasks && <UsedBy page={users.data} error={users.error} />}
     </Page>
   );
 }
