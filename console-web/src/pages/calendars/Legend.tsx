@@ -8,7 +8,7 @@ const REASONS: readonly DayReason[] = ["plain", "weekday", "excluded", "excluded
 export function Legend() {
   const { t: own } = useTranslation("calendars");
   return (
-    <Flex gap="small" wrap component="ul" className="legend">
+    <Flex gap="small" wrap component="ul" className="day-legend">
       {REASONS.map((reason) => (
         <li key={reason} className={`legend-item day-${reason}`}>
           {own(`editor.legend.${reason}`)}
