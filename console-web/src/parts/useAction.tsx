@@ -7,7 +7,7 @@ import { wordsOf } from "./Failure";
 
 interface Options<Answer> {
   /** What to say when it has worked; absent: "Done". */
-  done?: string;
+  done?: string | ((answer: Answer) => string);
   /** What to do with the answer. */
   then?: (answer: Answer) => void;
   /** Shows a failure elsewhere than in a message; gives `true` when it did. */
@@ -29,7 +29,7 @@ export function useAction(): { busy: boolean; run: <Answer>(call: () => Promise<
       try {
         const answer = await call();
         await queries.invalidateQueries();
-        message.success(options.done ?? t("done"));
+        message.success(typeof options.done === "function" ? options.done(answer) : (options.done ?? t("done")));
         options.then?.(answer);
         return true;
       } catch (error) {

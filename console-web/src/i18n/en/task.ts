@@ -53,6 +53,7 @@ export default {
       moved_by_calendar: "the calendar moves it to another day",
       dst_gap: "the clock skips this local time that day",
       overlap_first_pass: "this local time comes twice, and the task takes the second",
+      cancelled_by_hand: "a person skips it",
       overlap_second_pass: "this local time comes twice, and the task takes the first",
       before_validity: "the task is not valid yet",
       after_validity: "the task is no longer valid",

@@ -56,6 +56,7 @@ const zh: Like<typeof en> = {
       moved_by_calendar: "日历将其移至另一天",
       dst_gap: "当天时钟跳过了该本地时间",
       overlap_first_pass: "该本地时间出现两次，任务取第二次",
+      cancelled_by_hand: "已被人工跳过",
       overlap_second_pass: "该本地时间出现两次，任务取第一次",
       before_validity: "任务尚未生效",
       after_validity: "任务已失效",

@@ -1,0 +1,29 @@
+/** What the node refused of a form, at the fields of the form. */
+import { Problem } from "../api/client";
+
+/** Errors of one field. */
+export interface OfField {
+  name: string;
+  errors: string[];
+}
+
+/**
+ * Sorts what was refused by the form's fields; `workdays[3]` is of the field `workdays`.
+ * `rest` is true where something is left that no field shows: it must be shown elsewhere.
+ */
+export function errorsOf(error: unknown, fields: readonly string[]): { shown: OfField[]; rest: boolean } {
+  if (!(error instanceof Problem)) return { shown: [], rest: true };
+  const shown = new Map<string, string[]>();
+  let rest = error.errors.length === 0;
+  for (const { field, message } of error.errors) {
+    const name = field.split(/[.[]/)[0] ?? field;
+    if (fields.includes(name)) shown.set(name, [...(shown.get(name) ?? []), message]);
+    else rest = true;
+  }
+  return { shown: [...shown].map(([name, errors]) => ({ name, errors })), rest };
+}
+
+/** Whether somebody else was faster. */
+export function isStale(error: unknown): boolean {
+  return error instanceof Problem && error.status === 409;
+}

@@ -1,0 +1,44 @@
+/** The form of a key beside those that there are. */
+import { Form, Input, Typography } from "antd";
+import { useTranslation } from "react-i18next";
+import { client, type Schema } from "../../api/client";
+import { DialogForm } from "../../parts/DialogForm";
+
+interface Properties {
+  app: Schema<"App">;
+  onCreated: (key: Schema<"CreatedKey">) => void;
+  onClose: () => void;
+}
+
+const FIELDS = ["note"] as const;
+
+export function NewKey({ app, onCreated, onClose }: Properties) {
+  const { t } = useTranslation();
+  const { t: own } = useTranslation("executors");
+  const create = async (body: { note: string }) => {
+    const { data } = await client.POST("/apps/{id}/keys", { params: { path: { id: app.id } }, body });
+    return data;
+  };
+  return (
+    <DialogForm
+      title={own("keys.create_title")}
+      submitLabel={t("create")}
+      initial={{ note: "" }}
+      fields={FIELDS}
+      onSubmit={create}
+      onDone={(key) => {
+        if (key !== undefined) onCreated(key);
+      }}
+      onClose={onClose}
+    >
+      {() => (
+        <>
+          <Typography.Paragraph>{own("keys.create_help")}</Typography.Paragraph>
+          <Form.Item name="note" label={`${own("keys.note_label")} (${t("optional")})`} rules={[{ max: 160 }]}>
+            <Input />
+          </Form.Item>
+        </>
+      )}
+    </DialogForm>
+  );
+}

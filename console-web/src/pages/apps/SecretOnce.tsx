@@ -1,0 +1,64 @@
+/** A new key with its secret, this once, and what an executor needs to use it. */
+import { Alert, Button, Flex, Modal, Typography } from "antd";
+import { useTranslation } from "react-i18next";
+import { $api, type Schema } from "../../api/client";
+import { useSession } from "../../api/session";
+import { environmentOf } from "../../lib/environment";
+
+interface Properties {
+  app: Pick<Schema<"App">, "tenant" | "name" | "sign_method">;
+  secret: Schema<"CreatedKey">;
+  onClose: () => void;
+}
+
+export function SecretOnce({ app, secret, onClose }: Properties) {
+  const { t } = useTranslation("executors");
+  const { may } = useSession();
+  const { data } = $api.useQuery("get", "/nodes", {}, { enabled: may("nodes.read") });
+  const nodes = data?.items.filter((node) => node.online).map((node) => node.address) ?? [];
+  // Whoever may not see the nodes is told the address at which he found this one.
+  const schedulers = nodes.length > 0 ? nodes : [window.location.origin];
+  const environment = environmentOf({ schedulers, tenant: app.tenant, app: app.name, key: secret, signMethod: app.sign_method });
+  return (
+    <Modal
+      open
+      title={t("keys.secret_title")}
+      width={640}
+      closable={false}
+      keyboard={false}
+      mask={{ closable: false }}
+      footer={
+        <Button type="primary" onClick={onClose}>
+          {t("keys.stored")}
+        </Button>
+      }
+    >
+      <Flex vertical gap="middle">
+        <Alert type="warning" showIcon title={t("keys.secret_warning")} />
+        <dl className="facts">
+          <dt>{t("keys.id")}</dt>
+          <dd>
+            <Typography.Text className="mono" copyable>
+              {secret.id}
+            </Typography.Text>
+          </dd>
+          <dt>{t("keys.secret")}</dt>
+          <dd>
+            <Typography.Text className="mono" copyable>
+              {secret.secret}
+            </Typography.Text>
+          </dd>
+        </dl>
+        <div>
+          <Typography.Title level={2} className="section-title">
+            {t("keys.environment")}
+          </Typography.Title>
+          <Typography.Paragraph type="secondary">{t("keys.environment_help")}</Typography.Paragraph>
+          <pre className="raw">{environment}</pre>
+          <Typography.Text copyable={{ text: environment }}>{t("keys.copy_environment")}</Typography.Text>
+        </div>
+        <Typography.Text type="secondary">{t("keys.environment_nodes")}</Typography.Text>
+      </Flex>
+    </Modal>
+  );
+}

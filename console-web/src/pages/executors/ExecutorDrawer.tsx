@@ -1,0 +1,119 @@
+/** Everything that is known of one executor, and what a person may say of it. */
+import { Alert, Drawer, Flex, Tag, Typography } from "antd";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { $api, Problem, type Schema } from "../../api/client";
+import { useSession } from "../../api/session";
+import { useLink } from "../../lib/tenant";
+import { Failure } from "../../parts/Failure";
+import { Moment } from "../../parts/Moment";
+import { Waiting } from "../../app/Console";
+import { Load } from "./Load";
+import { RoutingForm } from "./RoutingForm";
+import { State } from "./State";
+
+export function ExecutorDrawer({ id, onClose }: { id: string; onClose: () => void }) {
+  const { t } = useTranslation();
+  const { t: own } = useTranslation("executors");
+  const { data, error, isPending, refetch } = $api.useQuery("get", "/executors/{id}", { params: { path: { id } } });
+  const unknown: unknown = error;
+  const isGone = unknown instanceof Problem && unknown.status === 404;
+  const title = data === undefined ? t("executor") : own("executors.details", { address: data.address });
+  return (
+    <Drawer open title={title} size="large" onClose={onClose}>
+      {isPending && <Waiting />}
+      {isGone ? (
+        <Flex vertical gap="middle">
+          <Alert type="info" showIcon title={own("executors.gone")} description={own("executors.gone_help")} />
+          <LogsOf id={id} />
+        </Flex>
+      ) : (
+        <Failure error={unknown} again={() => void refetch()} />
+      )}
+      {data !== undefined && !isGone && <Detail executor={data} />}
+    </Drawer>
+  );
+}
+
+function LogsOf({ id, tenant }: { id: string; tenant?: string }) {
+  const { t: own } = useTranslation("executors");
+  const { may } = useSession();
+  const link = useLink();
+  if (!may("task_logs.read", { tenant })) return null;
+  return <Link to={link("/logs", { executor: id, ...(tenant === undefined ? {} : { tenant }) })}>{own("executors.show_logs")}</Link>;
+}
+
+function Words({ of }: { of: string[] }) {
+  const { t } = useTranslation();
+  if (of.length === 0) return <>{t("none")}</>;
+  return (
+    <Flex gap={4} wrap>
+      {of.map((word) => (
+        <Tag key={word}>{word}</Tag>
+      ))}
+    </Flex>
+  );
+}
+
+function Detail({ executor }: { executor: Schema<"Executor"> }) {
+  const { t } = useTranslation();
+  const { t: own } = useTranslation("executors");
+  const { may } = useSession();
+  const link = useLink();
+  const place = { tenant: executor.tenant, app: executor.app_id };
+  return (
+    <Flex vertical gap="large">
+      <Flex gap="middle" wrap>
+        <LogsOf id={executor.id} tenant={executor.tenant} />
+        {may("apps.read", place) && <Link to={link(`/apps/${executor.app_id}`)}>{own("executors.show_app")}</Link>}
+      </Flex>
+      <dl className="facts">
+        <dt>{t("status")}</dt>
+        <dd>
+          <State of={executor} />
+        </dd>
+        <dt>{t("tenant")}</dt>
+        <dd>{executor.tenant}</dd>
+        <dt>{t("app")}</dt>
+        <dd>{executor.app}</dd>
+        <dt>{own("executors.load")}</dt>
+        <dd>
+          <Load of={executor} />
+          <div className="soft">{own("executors.load_numbers", executor)}</div>
+        </dd>
+        <dt>{own("executors.version")}</dt>
+        <dd>{executor.version === "" ? "–" : executor.version}</dd>
+        <dt>{own("executors.heartbeat")}</dt>
+        <dd>
+          <Moment at={executor.heartbeat_at} relative />
+        </dd>
+        <dt>{own("executors.handlers")}</dt>
+        <dd>
+          <Words of={executor.handlers} />
+        </dd>
+        <dt>{own("executors.tags")}</dt>
+        <dd>
+          <Words of={executor.tags} />
+        </dd>
+        <dt>{own("executors.weight")}</dt>
+        <dd>{executor.weight}</dd>
+        <dt>{own("executors.note")}</dt>
+        <dd>{executor.note === "" ? "–" : executor.note}</dd>
+        <dt>{t("id")}</dt>
+        <dd>
+          <span className="mono">{executor.id}</span>
+          <div className="soft">{own("executors.id_help")}</div>
+        </dd>
+      </dl>
+      {may("executors.edit", place) && (
+        <section>
+          <Typography.Title level={2} className="section-title">
+            {own("executors.change")}
+          </Typography.Title>
+          <Typography.Paragraph type="secondary">{own("executors.change_help")}</Typography.Paragraph>
+          <RoutingForm key={executor.revision} executor={executor} />
+        </section>
+      )}
+    </Flex>
+  );
+}
