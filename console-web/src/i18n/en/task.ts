@@ -57,7 +57,6 @@ export default {
       overlap_second_pass: "this local time comes twice, and the task takes the first",
       before_validity: "the task is not valid yet",
       after_validity: "the task is no longer valid",
-      cancelled_by_hand: "a person cancelled this fire",
     },
   },
   definition: { all: "Show {{count}} more fields, which are as they come", fewer: "Show only what was decided" },

@@ -60,7 +60,6 @@ const zh: Like<typeof en> = {
       overlap_second_pass: "该本地时间出现两次，任务取第一次",
       before_validity: "任务尚未生效",
       after_validity: "任务已失效",
-      cancelled_by_hand: "有人取消了此次触发",
     },
   },
   definition: { all: "再显示 {{count}} 个采用默认值的字段", fewer: "仅显示已设定的字段" },
