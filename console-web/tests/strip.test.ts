@@ -10,7 +10,7 @@ it("shows the oldest first, short runs beside long ones, and what has not ended"
   const bars = barsOf([log("3", "dispatched", 3_000, null), log("2", "failed", 1_010, 61_010), log("1", "succeeded", 1_002, 1_007)]);
   expect(bars.map((bar) => bar.log.id)).toEqual(["1", "2", "3"]);
   expect(bars.map((bar) => bar.tone)).toEqual(["good", "bad", "open"]);
-  expect(bars.map((bar) => bar.duration)).toEqual([5, 60_000, null]);
+  expect(bars.map((bar) => bar.duration)).toEqual([5, 60_000, undefined]);
   expect(bars.map((bar) => bar.lateness)).toEqual([2, 10, 2_000]);
   expect(bars[1]?.height).toBeCloseTo(1);
   expect(bars[0]?.height).toBeGreaterThan(LEAST_HEIGHT);

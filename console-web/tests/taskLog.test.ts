@@ -40,11 +40,11 @@ describe("the story of a run", () => {
 
 describe("spans", () => {
   it("are unknown until they begin", () => {
-    expect(lateness({ started_at: null, due_time: 5 })).toBeUndefined();
+    expect(lateness({ status: "dispatched", started_at: null, due_time: 5 })).toBeUndefined();
     expect(duration({ started_at: null, finished_at: 5 })).toBeUndefined();
     expect(duration({ started_at: 5, finished_at: 9 })).toBe(4);
     expect(duration({ started_at: 5, finished_at: null })).toBeUndefined();
-    expect(lateness({ started_at: 9, due_time: 5 })).toBe(4);
+    expect(lateness({ status: "succeeded", started_at: 9, due_time: 5 })).toBe(4);
   });
 });
 

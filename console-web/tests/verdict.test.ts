@@ -31,6 +31,7 @@ describe("the verdict", () => {
   it("tells a newcomer from an idle cluster", () => {
     expect(words({ ...WELL, fires: 0, latenessP99: null, executorsOnline: 0 })).toEqual(["nothing_yet"]);
     expect(words({ ...WELL, fires: 0, latenessP99: null })).toEqual(["nothing_fires"]);
+    expect(words({ ...WELL, fires: 0, latenessP99: null, comingFires: 3 })).toEqual(["not_counted_yet"]);
   });
   it("judges without what the viewer may not see", () => {
     expect(words({ now: WELL.now, countedUntil: WELL.countedUntil, fires: 3, failed: 0 })).toEqual(["all_well"]);

@@ -1,6 +1,7 @@
 /** The last runs of a task as a strip of bars. */
 import type { Schema } from "../api/client";
 import { toneOfLog, type Tone } from "./states";
+import { duration, lateness } from "./taskLog";
 
 type TaskLog = Schema<"TaskLog">;
 
@@ -8,10 +9,10 @@ type TaskLog = Schema<"TaskLog">;
 export interface Bar {
   log: TaskLog;
   tone: Tone;
-  /** From the start of its last attempt to its end, ms; `null` when it has not started or not ended. */
-  duration: number | null;
+  /** From the start of its last attempt to its end, ms; unknown when it has not started or not ended. */
+  duration: number | undefined;
   /** From when the last attempt was due to its start, ms. */
-  lateness: number | null;
+  lateness: number | undefined;
   /** 0 to 1. */
   height: number;
 }
@@ -19,28 +20,18 @@ export interface Bar {
 /** Height of a bar that says nothing of a duration. */
 export const LEAST_HEIGHT = 0.15;
 
-/** How long a run's last attempt took. */
-export function durationOf({ started_at, finished_at }: Pick<TaskLog, "started_at" | "finished_at">): number | null {
-  return started_at == null || finished_at == null ? null : Math.max(0, finished_at - started_at);
-}
-
-/** How late a run's last attempt started. */
-export function latenessOf({ started_at, due_time }: Pick<TaskLog, "started_at" | "due_time">): number | null {
-  return started_at == null ? null : started_at - due_time;
-}
-
 /**
  * The runs, oldest first, as bars. Heights are logarithmic: a run of a minute among runs of
  * milliseconds must not make those disappear.
  */
 export function barsOf(newestFirst: readonly TaskLog[]): Bar[] {
-  const durations = newestFirst.map(durationOf);
-  const longest = Math.max(1, ...durations.map((duration) => duration ?? 0));
-  const scale = (duration: number) => LEAST_HEIGHT + (1 - LEAST_HEIGHT) * (Math.log1p(duration) / Math.log1p(longest));
+  const durations = newestFirst.map(duration);
+  const longest = Math.max(1, ...durations.map((took) => took ?? 0));
+  const scale = (took: number) => LEAST_HEIGHT + (1 - LEAST_HEIGHT) * (Math.log1p(took) / Math.log1p(longest));
   return newestFirst
     .map((log, index) => {
-      const duration = durations[index] ?? null;
-      return { log, tone: toneOfLog(log.status), duration, lateness: latenessOf(log), height: duration === null ? LEAST_HEIGHT : scale(duration) };
+      const took = durations[index];
+      return { log, tone: toneOfLog(log.status), duration: took, lateness: lateness(log), height: took === undefined ? LEAST_HEIGHT : scale(took) };
     })
     .reverse();
 }

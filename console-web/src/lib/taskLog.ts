@@ -8,9 +8,10 @@ export type Attempt = Schema<"Attempt">;
 /** A task log; only that of one run by itself tells its attempts. */
 export type Log = Schema<"TaskLog"> & { attempts?: Attempt[] };
 
-/** How late the last attempt started, ms; unknown before it did. */
-export function lateness(log: Pick<Log, "started_at" | "due_time">): number | undefined {
-  return log.started_at == null ? undefined : log.started_at - log.due_time;
+/** How late the last attempt started, ms; unknown before it did, and when its run is due again. */
+export function lateness(log: Pick<Log, "started_at" | "due_time" | "status">): number | undefined {
+  const isDueAgain = ["init", "queued", "retry"].includes(log.status);
+  return log.started_at == null || isDueAgain ? undefined : log.started_at - log.due_time;
 }
 
 /** How long the last attempt ran, ms; unknown before it has ended. */

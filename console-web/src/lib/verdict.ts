@@ -20,6 +20,8 @@ export interface Facts {
   waitingTasks?: number;
   /** Runs that are past their due time, and wait. */
   overdueRuns?: number;
+  /** Fires that are written for the coming minutes. */
+  comingFires?: number;
 }
 
 /** Something that is said of them; the texts have the same names. */
@@ -34,6 +36,7 @@ export type Finding =
   | { says: "runs_expired"; count: number }
   | { says: "figures_old"; since: number }
   | { says: "nothing_fires" }
+  | { says: "not_counted_yet" }
   | { says: "nothing_yet" }
   | { says: "all_well" };
 
@@ -54,6 +57,7 @@ const TONES: Record<Finding["says"], Tone> = {
   runs_expired: "odd",
   figures_old: "odd",
   nothing_fires: "idle",
+  not_counted_yet: "open",
   nothing_yet: "idle",
   all_well: "good",
 };
@@ -85,5 +89,6 @@ export function verdict(facts: Facts): Finding[] {
   ];
   if (troubles.length > 0) return troubles;
   if (fires === undefined) return [];
-  return [{ says: fires === 0 ? "nothing_fires" : "all_well" }];
+  if (fires > 0) return [{ says: "all_well" }];
+  return [{ says: (facts.comingFires ?? 0) > 0 ? "not_counted_yet" : "nothing_fires" }];
 }

@@ -3,6 +3,7 @@ export default {
   not_counted: "Nothing has been counted yet",
   verdict: {
     all_well: "Everything fires on time",
+    not_counted_yet: "Fires are coming; no figures yet",
     nothing_fires: "Nothing has fired in the last hour",
     nothing_yet: "Nothing fires yet",
     no_executor: "No executor is online",
@@ -23,6 +24,7 @@ export default {
   },
   help: {
     all_well: "Of the last hour: no failures, nothing late, nothing waiting.",
+    not_counted_yet: "A minute is counted half a minute after its end. The timeline below shows what comes, task logs what ran.",
     nothing_fires: "That may be right. If not: is the task started, and when is its next fire?",
     nothing_yet: "Start an executor with the key of an app; its handlers become tasks. Then give one of them a schedule and start it.",
     no_executor: "Runs wait or fail until one is there. Look at the service that embeds the executor, and at its key.",

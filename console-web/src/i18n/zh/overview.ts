@@ -6,6 +6,7 @@ const zh: Like<typeof en> = {
   not_counted: "尚无统计数据",
   verdict: {
     all_well: "所有任务均准时触发",
+    not_counted_yet: "即将有触发，尚无统计",
     nothing_fires: "最近一小时没有触发",
     nothing_yet: "尚无任务触发",
     no_executor: "没有在线的执行器",
@@ -26,6 +27,7 @@ const zh: Like<typeof en> = {
   },
   help: {
     all_well: "最近一小时：无失败、无延迟、无等待。",
+    not_counted_yet: "每分钟的数据在该分钟结束约半分钟后统计。下方时间线显示即将触发的任务，任务日志显示已运行的内容。",
     nothing_fires: "这可能是正常的。若非如此，请检查任务是否已启动，以及下次触发时间。",
     nothing_yet: "使用应用的密钥启动一个执行器，其处理器会自动成为任务；然后为任务设置调度并启动。",
     no_executor: "在执行器上线之前，运行会等待或失败。请检查嵌入执行器的服务及其密钥。",

@@ -5,6 +5,7 @@ import { percentile, successShare, sumPoints } from "../../lib/figures";
 import { useNow } from "../../lib/now";
 import type { Facts } from "../../lib/verdict";
 import { useFigures, type Figures } from "../../parts/useFigures";
+import { useComing } from "./useComing";
 
 /** How many of the last counted minutes count as "now". */
 export const RECENT = 5;
@@ -99,11 +100,13 @@ export function useFacts(tenant: string | undefined): { hour: Figures; row: Row;
   const hour = useFigures({ tenant, range: "1h" });
   const engine = useEngine(tenant);
   const waiting = useWaiting(tenant);
+  const { coming } = useComing(tenant);
   const row = rowOf(hour, engine);
   const isKnown = hour.answer !== undefined;
   const facts: Facts = {
     now,
     ...waiting,
+    comingFires: coming?.lanes.reduce((sum, lane) => sum + lane.fires, 0),
     executorsOnline: engine.executors?.length,
     nodes: nodesOf(engine.nodes),
     ...(isKnown

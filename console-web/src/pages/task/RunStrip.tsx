@@ -28,8 +28,8 @@ function About({ bar: { log, duration, lateness } }: { bar: Bar }) {
           <Reason reason={log.reason} />
         </div>
       )}
-      {lateness !== null && <div>{t("strip.lateness", { span: span(lateness) })}</div>}
-      {duration !== null && <div>{t("strip.duration", { span: span(duration) })}</div>}
+      {lateness !== undefined && <div>{t("strip.lateness", { span: span(lateness) })}</div>}
+      {duration !== undefined && <div>{t("strip.duration", { span: span(duration) })}</div>}
     </>
   );
 }
