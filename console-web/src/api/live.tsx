@@ -39,10 +39,12 @@ function readAgain(queries: QueryClient, kinds: readonly string[]): void {
 interface Listener {
   hello: (version: string) => void;
   changed: (kinds: readonly string[]) => void;
+  /** The node ended it, in good order: after an hour, or because it stops, or because rights have changed. */
+  ended: () => void;
   lost: () => void;
 }
 
-/** Listens until it is told to stop; says once when the stream is lost. */
+/** Listens until it is told to stop; says once when the stream has ended or is lost. */
 function listen(tenant: string | undefined, on: Listener): () => void {
   const query = tenant === undefined ? "" : `?tenant=${encodeURIComponent(tenant)}`;
   const source = new EventSource(`/api/v1/events${query}`);
@@ -55,6 +57,10 @@ function listen(tenant: string | undefined, on: Listener): () => void {
     stop();
     on.lost();
   };
+  source.addEventListener("end", () => {
+    stop();
+    on.ended();
+  });
   // A connection can be dead without an end: nothing heard is an end, too.
   const heard = () => {
     window.clearTimeout(silence);
@@ -85,6 +91,11 @@ export function LiveProvider({ tenant, children }: { tenant: string | undefined;
 
   useEffect(() => {
     let wait: number | undefined;
+    const again = (pause: number, failures: number) => {
+      // Perhaps nobody is signed in any more, or may do other things: a stream cannot tell.
+      void queries.invalidateQueries({ queryKey: ["get", "/session"] });
+      wait = window.setTimeout(() => setAttempt((last) => ({ number: last.number + 1, failures })), pause);
+    };
     const stop = listen(tenant, {
       hello(version) {
         setVersions((seen) => ({ first: seen?.first ?? version, last: version }));
@@ -95,10 +106,14 @@ export function LiveProvider({ tenant, children }: { tenant: string | undefined;
         });
       },
       changed: (kinds) => readAgain(queries, kinds),
+      ended() {
+        setState({ is: "connecting" });
+        again(backOff(0, Math.random()), 0);
+      },
       lost() {
         const pause = backOff(attempt.failures, Math.random());
         setState({ is: "disconnected", until: clusterNow() + pause });
-        wait = window.setTimeout(() => setAttempt((last) => ({ number: last.number + 1, failures: last.failures + 1 })), pause);
+        again(pause, attempt.failures + 1);
       },
     });
     return () => {
