@@ -2,8 +2,11 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import axe from "axe-core";
-import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
+import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from "playwright-core";
 import type { Person, World } from "./world";
+
+/** Where a console is. */
+type Place = Pick<World, "url">;
 
 /** Where screenshots and figures are left. */
 export const ARTEFACTS = join(import.meta.dirname, "../../artefacts");
@@ -35,7 +38,7 @@ export class Watched {
   constructor(
     readonly page: Page,
     readonly context: BrowserContext,
-    private readonly world: World,
+    private readonly world: Place,
   ) {
     page.on("pageerror", (error) => this.faults.push(`error: ${String(error)}`));
     page.on("console", (message) => {
@@ -95,9 +98,9 @@ export class Watched {
 }
 
 /** A window with a fresh profile. */
-export async function openWindow(browser: Browser, world: World, look: Look = {}): Promise<Watched> {
+export async function openWindow(browser: Browser, world: Place, look: Look = {}, storageState?: BrowserContextOptions["storageState"]): Promise<Watched> {
   const { theme = "light", language = "en", width = 1280, height = 860, zone = "Europe/Berlin" } = look;
-  const context = await browser.newContext({ viewport: { width, height }, timezoneId: zone, acceptDownloads: true, reducedMotion: "reduce" });
+  const context = await browser.newContext({ viewport: { width, height }, timezoneId: zone, acceptDownloads: true, reducedMotion: "reduce", storageState });
   await context.addInitScript(
     ([appearance, spoken]) => {
       localStorage.setItem("carillon.appearance", appearance);
@@ -110,7 +113,7 @@ export async function openWindow(browser: Browser, world: World, look: Look = {}
 }
 
 /** A window in which this person is signed in. */
-export async function windowOf(browser: Browser, world: World, person: Person, look: Look = {}): Promise<Watched> {
+export async function windowOf(browser: Browser, world: Place, person: Person, look: Look = {}): Promise<Watched> {
   const watched = await openWindow(browser, world, look);
   await watched.open("/");
   await watched.signIn(person);

@@ -144,29 +144,23 @@ export class World {
 
   /** Makes somebody with a role in a tenant (`null`: on the platform), who has chosen his password. */
   async person(name: string, role: string, tenant: string | null, apps: string[] = []): Promise<Person> {
+    return World.personOf(this.url, this.api, name, role, tenant, apps);
+  }
+
+  /** The same at any node. */
+  static async personOf(url: string, api: Client<paths>, name: string, role: string, tenant: string | null, apps: string[] = []): Promise<Person> {
     const given = "Given-For-Once-1";
-    const user = got(await this.api.POST("/users", { body: { name, password: given, tenant } }));
-    const roles = got(await this.api.GET("/roles", { params: { query: { limit: 500 } } })).items;
+    const user = got(await api.POST("/users", { body: { name, password: given, tenant } }));
+    const roles = got(await api.GET("/roles", { params: { query: { limit: 500 } } })).items;
     const id = roles.find((each) => each.name === role)?.id;
     if (id === undefined) throw new Error(`there is no role ${role}`);
-    got(await this.api.POST("/users/{id}/grants", { params: { path: { id: user.id } }, body: { role: id, tenant, apps } }));
-    return this.choosePassword({ name, password: given }, `Chosen-By-Himself-${name.length}`);
+    got(await api.POST("/users/{id}/grants", { params: { path: { id: user.id } }, body: { role: id, tenant, apps } }));
+    return choosePassword(url, { name, password: given }, `Chosen-By-Himself-${name.length}`);
   }
 
   /** `admin`, who has chosen a password. */
   async admin(): Promise<Person> {
-    return this.choosePassword({ name: "admin", password: World.FIRST_PASSWORD }, "Nine-Bells-Ring-1");
-  }
-
-  private async choosePassword(person: Person, password: string): Promise<Person> {
-    const plain = createFetchClient<paths>({ baseUrl: `${this.url}/api/v1` });
-    const session = got(await plain.POST("/login", { body: person }));
-    const answer = await plain.PUT("/account/password", {
-      body: { current: person.password, new: password },
-      headers: { authorization: `Bearer ${session.token}` },
-    });
-    if (!answer.response.ok) throw new Error(`the password was refused: ${JSON.stringify(answer.error)}`);
-    return { name: person.name, password };
+    return choosePassword(this.url, { name: "admin", password: World.FIRST_PASSWORD }, "Nine-Bells-Ring-1");
   }
 
   /** Ends everything, and removes its folder. */
@@ -175,4 +169,15 @@ export class World {
     await this.endNode();
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+async function choosePassword(url: string, person: Person, password: string): Promise<Person> {
+  const plain = createFetchClient<paths>({ baseUrl: `${url}/api/v1` });
+  const session = got(await plain.POST("/login", { body: person }));
+  const answer = await plain.PUT("/account/password", {
+    body: { current: person.password, new: password },
+    headers: { authorization: `Bearer ${session.token}` },
+  });
+  if (!answer.response.ok) throw new Error(`the password was refused: ${JSON.stringify(answer.error)}`);
+  return { name: person.name, password };
 }

@@ -1,5 +1,5 @@
 /** Who is online: nodes, and executors by app. */
-import { Typography, type TableProps } from "antd";
+import { Typography } from "antd";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Schema } from "../../api/client";
@@ -7,9 +7,9 @@ import { byApp, type AppLoad } from "../../lib/load";
 import { useLink } from "../../lib/tenant";
 import { Moment } from "../../parts/Moment";
 import { Section } from "../../parts/Section";
+import { SmallTable } from "../../parts/SmallTable";
 import { Word } from "../../parts/Tags";
 import type { EngineState } from "./useFacts";
-import { DataTable } from "../../parts/DataTable";
 
 /** Rows of each table; the pages have all. */
 const FEW = 10;
@@ -26,27 +26,27 @@ export function Engine({ engine }: { engine: EngineState }) {
 function Executors({ executors }: { executors: Schema<"Executor">[] }) {
   const { t } = useTranslation("overview");
   const link = useLink();
-  const columns: TableProps<AppLoad>["columns"] = [
-    {
-      title: t("engine.app"),
-      key: "app",
-      render: (_, row) => (
-        <>
-          <Link to={link("/executors", { tenant: row.tenant, app: row.app })}>{row.app}</Link> <Typography.Text type="secondary">{row.tenant}</Typography.Text>
-        </>
-      ),
-    },
-    { title: t("engine.count"), dataIndex: "online", align: "right", className: "number" },
-    { title: t("engine.running"), dataIndex: "running", align: "right", className: "number" },
-    { title: t("engine.held"), dataIndex: "held", align: "right", className: "number" },
-    { title: t("engine.capacity"), dataIndex: "capacity", align: "right", className: "number" },
+  const columns = [
+    { title: t("engine.app") },
+    { title: t("engine.count"), isNumber: true },
+    { title: t("engine.running"), isNumber: true },
+    { title: t("engine.held"), isNumber: true },
+    { title: t("engine.capacity"), isNumber: true },
   ];
+  const name = ({ app, tenant }: AppLoad) => (
+    <>
+      <Link to={link("/executors", { tenant, app })}>{app}</Link> <Typography.Text type="secondary">{tenant}</Typography.Text>
+    </>
+  );
+  const rows = byApp(executors)
+    .slice(0, FEW)
+    .map((load) => ({ key: load.key, cells: [name(load), load.online, load.running, load.held, load.capacity] }));
   return (
     <Section title={t("engine.executors")} extra={<Link to={link("/executors")}>{t("engine.all_executors")}</Link>}>
       {executors.length === 0 ? (
         <Typography.Text type="secondary">{`${t("engine.none")} ${t("engine.none_help")}`}</Typography.Text>
       ) : (
-        <DataTable<AppLoad> size="small" pagination={false} rowKey="key" columns={columns} dataSource={byApp(executors).slice(0, FEW)} scroll={{ x: "max-content" }} />
+        <SmallTable columns={columns} rows={rows} />
       )}
     </Section>
   );
@@ -57,15 +57,19 @@ function Nodes({ nodes }: { nodes: Schema<"Node">[] }) {
   const link = useLink();
   // Who left is history; who was lost is not.
   const shown = nodes.filter((node) => node.online || node.left_at == null).sort((a, b) => Number(a.online) - Number(b.online) || a.name.localeCompare(b.name));
-  const columns: TableProps<Schema<"Node">>["columns"] = [
-    { title: t("engine.node"), dataIndex: "name", render: (name: string) => <Link to={link("/nodes")}>{name}</Link> },
-    { title: t("engine.state"), dataIndex: "online", render: (online: boolean) => <Word tone={online ? "good" : "bad"}>{t(online ? "engine.online" : "engine.lost")}</Word> },
-    { title: t("engine.queue"), dataIndex: "queue_depth", align: "right", className: "number" },
-    { title: t("engine.heartbeat"), dataIndex: "heartbeat_at", render: (at: number) => <Moment at={at} relative /> },
-  ];
+  const columns = [{ title: t("engine.node") }, { title: t("engine.state") }, { title: t("engine.queue"), isNumber: true }, { title: t("engine.heartbeat") }];
+  const rows = shown.slice(0, FEW).map(({ id, name, online, queue_depth, heartbeat_at }) => ({
+    key: id,
+    cells: [
+      <Link key="name" to={link("/nodes")}>{name}</Link>,
+      <Word key="state" tone={online ? "good" : "bad"}>{t(online ? "engine.online" : "engine.lost")}</Word>,
+      queue_depth,
+      <Moment key="heartbeat" at={heartbeat_at} relative />,
+    ],
+  }));
   return (
     <Section title={t("engine.nodes")} extra={<Link to={link("/nodes")}>{t("engine.all_nodes")}</Link>}>
-      <DataTable<Schema<"Node">> size="small" pagination={false} rowKey="id" columns={columns} dataSource={shown.slice(0, FEW)} scroll={{ x: "max-content" }} />
+      <SmallTable columns={columns} rows={rows} />
     </Section>
   );
 }

@@ -1,0 +1,115 @@
+/** How much is loaded at first, how soon it can be used, and a list of a million task logs. Times are figures, not conditions. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import createFetchClient from "openapi-fetch";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { paths } from "../src/api/schema";
+import { ARTEFACTS, openWindow, startBrowser, windowOf } from "./harness/browser";
+import { got, World } from "./harness/world";
+
+const LOGS = 1_000_000;
+/** Gzip, before the overview can be used. */
+const FIRST_LOAD_MAX = 450_000;
+
+let browser: Browser;
+const figures: Record<string, number> = {};
+
+beforeAll(async () => {
+  browser = await startBrowser();
+});
+
+afterAll(async () => {
+  writeFileSync(join(ARTEFACTS, "figures.json"), JSON.stringify(figures, null, 2));
+  console.log(figures);
+  await browser.close();
+});
+
+it("loads little at first, and that only once", async () => {
+  const world = await World.start();
+  const admin = await world.admin();
+  const window = await windowOf(browser, world, admin);
+  await window.settled();
+  const state = await window.context.storageState();
+  await window.context.close();
+
+  // A browser that has nothing yet, of somebody who is signed in.
+  const fresh = await openWindow(browser, world, {}, state);
+  const load = async () => {
+    await fresh.open("/");
+    await fresh.settled();
+    return fresh.page.evaluate(() => {
+      const scripts = (performance.getEntriesByType("resource") as PerformanceResourceTiming[]).filter(({ name }) => name.endsWith(".js"));
+      return {
+        bytes: scripts.reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0),
+        sent: scripts.reduce((sum, { transferSize }) => sum + transferSize, 0),
+        ms: performance.now(),
+      };
+    });
+  };
+  const first = await load();
+  const second = await load();
+  figures.first_load_js_gzip_bytes = first.bytes;
+  figures.first_load_interactive_ms = Math.round(first.ms);
+  figures.second_load_interactive_ms = Math.round(second.ms);
+  expect(first.bytes).toBeGreaterThan(100_000);
+  expect(first.bytes).toBeLessThanOrEqual(FIRST_LOAD_MAX);
+  expect(second.sent).toBe(0);
+  await fresh.context.close();
+  await world.end();
+});
+
+/** A node over a million logs, as the benchmark makes it. */
+async function million() {
+  const target = resolve(import.meta.dirname, "../../target/debug");
+  const args = ["--database", "sqlite", "--lists", String(LOGS), "--hold", "--programs", target];
+  const bench = spawn(join(target, "carillon-bench"), args, { stdio: ["pipe", "pipe", "inherit"] });
+  const lines = createInterface({ input: bench.stdout });
+  const ended = once(bench, "exit").then(() => {
+    throw new Error("the benchmark ended before its node was there");
+  });
+  const [line] = (await Promise.race([once(lines, "line"), ended])) as [string];
+  ended.catch(() => undefined);
+  return { ...(JSON.parse(line) as { url: string; token: string }), end: () => bench.stdin.end() };
+}
+
+it("scrolls and filters a million task logs without loading them", async () => {
+  const { url, token, end } = await million();
+  const api = createFetchClient<paths>({ baseUrl: `${url}/api/v1`, headers: { authorization: `Bearer ${token}` } });
+  const person = await World.personOf(url, api, "vera", "platform admin", null);
+  const window = await windowOf(browser, { url }, person);
+  const { page } = window;
+  const sizes: number[] = [];
+  page.on("response", (response) => {
+    if (!response.url().includes("/api/v1/task-logs?")) return;
+    void response.json().then((body: { items: unknown[] }) => sizes.push(body.items.length));
+  });
+  const begun = Date.now();
+  await window.open("/logs");
+  await window.settled();
+  await page.locator("[data-row-key]").first().waitFor();
+  figures.million_first_rows_ms = Date.now() - begun;
+  const table = page.locator(".ant-table-tbody-virtual-holder");
+  // To the end of what was read, again and again: each time more is read.
+  for (let pages = 1; pages < 8; pages++) {
+    const before = sizes.length;
+    await table.evaluate((element) => element.scrollTo({ top: element.scrollHeight }));
+    await expect.poll(() => sizes.length, { timeout: 30_000 }).toBeGreaterThan(before);
+    expect(await page.locator("[data-row-key]").count()).toBeLessThan(120);
+  }
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(500);
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(LOGS / 100);
+  const filtered = Date.now();
+  await page.goto(`${url}/logs?status=failed`);
+  await window.settled();
+  await page.locator("[data-row-key]").first().waitFor();
+  figures.million_filtered_rows_ms = Date.now() - filtered;
+  expect(got(await api.GET("/task-logs", { params: { query: { status: "failed", limit: 1 } } })).items).toHaveLength(1);
+  await window.picture("million-logs");
+  expect(window.faults).toEqual([]);
+  await window.context.close();
+  end();
+});
