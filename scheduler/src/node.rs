@@ -63,13 +63,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         .with_context(unusable)?;
     let engine = Arc::new(engine);
     engine.look().await?;
-    tracing::info!(
-        node = engine.membership.id(),
-        name = info.name,
-        address = info.address,
-        database = store.backend_name(),
-        "node joined"
-    );
+    say_joined(&engine, &info, &store);
 
     let gate = gate(&store, &settings);
     let this_node = Actor { kind: "node", id: 0, name: info.name.clone(), address: info.address.clone() };
@@ -149,6 +143,16 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     store.close().await;
     tracing::info!("stopped");
     failure.map_or(Ok(()), Err)
+}
+
+fn say_joined(engine: &Engine<SqlStore>, info: &NodeInfo, store: &SqlStore) {
+    tracing::info!(
+        node = engine.membership.id(),
+        name = info.name,
+        address = info.address,
+        database = store.backend_name(),
+        "node joined"
+    );
 }
 
 fn gate(store: &SqlStore, settings: &Settings) -> Gate {

@@ -163,10 +163,13 @@ async fn coming(api: web::Data<Api>, caller: Caller, query: Query<ComingQuery>) 
     }))
 }
 
-/// Of each task: its first run, how many it has, the next of them. And how many tasks are left out.
-fn by_task(runs: &[ComingRun]) -> (Vec<(&ComingRun, usize, Vec<&ComingRun>)>, usize) {
+/// Of a task: its first run, how many it has, the next of them.
+type RunsOfTask<'a> = (&'a ComingRun, usize, Vec<&'a ComingRun>);
+
+/// The runs of each task; and how many tasks are left out.
+fn by_task(runs: &[ComingRun]) -> (Vec<RunsOfTask<'_>>, usize) {
     let mut places: HashMap<i64, usize> = HashMap::new();
-    let mut tasks: Vec<(&ComingRun, usize, Vec<&ComingRun>)> = Vec::new();
+    let mut tasks: Vec<RunsOfTask<'_>> = Vec::new();
     for run in runs {
         let next = places.len();
         let place = *places.entry(run.task_id).or_insert(next);
