@@ -99,6 +99,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         executor_settings: executor_settings(&settings),
         stop: stop.clone(),
         looks: api::Looks::default(),
+        forecasts: api::Forecasts::default(),
         metrics_public: settings.metrics.public,
         ahead_ms: engine_settings.pregenerate.ahead_ms,
         default_zone: settings.schedulers.time_zone,

@@ -36,7 +36,7 @@ pub fn operations() -> Vec<Operation> {
         .says(
             "The task logs that are written for the coming time, and those of the last 10 s that have not started. \
                  A sharded run counts as one. At most 20,000 logs are looked at: when there are more, `complete` is \
-                 false, and what fires at `until` or later is counted in part or not at all.",
+                 false, and nothing is told of what fires at `until` or later.",
         )
         .query::<ComingQuery>()
         .answers::<Coming>(200, "The timeline")

@@ -191,7 +191,7 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
     Some(match id {
         "list_executors" | "list_roles" | "list_apps" | "list_users" | "list_tokens" | "list_tasks"
         | "list_tenants" | "list_task_logs" | "search_audit" | "list_audit_chains" => listing("limit=500"),
-        "export_tasks" | "read_audit_chain" | "list_coming_fires" => {
+        "export_tasks" | "read_audit_chain" | "list_coming_fires" | "forecast_fires" => {
             Call { query: format!("tenant={tenant}"), ..Call::default() }
         }
         "list_nodes" | "list_settings" => Call::default(),
