@@ -63,13 +63,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         .with_context(unusable)?;
     let engine = Arc::new(engine);
     engine.look().await?;
-    tracing::info!(
-        node = engine.membership.id(),
-        name = info.name,
-        address = info.address,
-        database = store.backend_name(),
-        "node joined"
-    );
+    say_joined(&engine, &info, &store);
 
     let gate = gate(&store, &settings);
     let this_node = Actor { kind: "node", id: 0, name: info.name.clone(), address: info.address.clone() };
@@ -105,6 +99,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         executor_settings: executor_settings(&settings),
         stop: stop.clone(),
         looks: api::Looks::default(),
+        forecasts: api::Forecasts::default(),
         metrics_public: settings.metrics.public,
         ahead_ms: engine_settings.pregenerate.ahead_ms,
         default_zone: settings.schedulers.time_zone,
@@ -149,6 +144,16 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     store.close().await;
     tracing::info!("stopped");
     failure.map_or(Ok(()), Err)
+}
+
+fn say_joined(engine: &Engine<SqlStore>, info: &NodeInfo, store: &SqlStore) {
+    tracing::info!(
+        node = engine.membership.id(),
+        name = info.name,
+        address = info.address,
+        database = store.backend_name(),
+        "node joined"
+    );
 }
 
 fn gate(store: &SqlStore, settings: &Settings) -> Gate {

@@ -5,6 +5,8 @@
 
 #[path = "schedule/calendars.rs"]
 mod calendars;
+#[path = "schedule/counts.rs"]
+mod counts;
 #[path = "schedule/daylight_saving.rs"]
 mod daylight_saving;
 #[path = "cron/naive.rs"]

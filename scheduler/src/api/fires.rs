@@ -36,7 +36,7 @@ pub fn operations() -> Vec<Operation> {
         .says(
             "The task logs that are written for the coming time, and those of the last 10 s that have not started. \
                  A sharded run counts as one. At most 20,000 logs are looked at: when there are more, `complete` is \
-                 false, and what fires at `until` or later is counted in part or not at all.",
+                 false, and nothing is told of what fires at `until` or later.",
         )
         .query::<ComingQuery>()
         .answers::<Coming>(200, "The timeline")
@@ -163,10 +163,13 @@ async fn coming(api: web::Data<Api>, caller: Caller, query: Query<ComingQuery>) 
     }))
 }
 
-/// Of each task: its first run, how many it has, the next of them. And how many tasks are left out.
-fn by_task(runs: &[ComingRun]) -> (Vec<(&ComingRun, usize, Vec<&ComingRun>)>, usize) {
+/// Of a task: its first run, how many it has, the next of them.
+type RunsOfTask<'a> = (&'a ComingRun, usize, Vec<&'a ComingRun>);
+
+/// The runs of each task; and how many tasks are left out.
+fn by_task(runs: &[ComingRun]) -> (Vec<RunsOfTask<'_>>, usize) {
     let mut places: HashMap<i64, usize> = HashMap::new();
-    let mut tasks: Vec<(&ComingRun, usize, Vec<&ComingRun>)> = Vec::new();
+    let mut tasks: Vec<RunsOfTask<'_>> = Vec::new();
     for run in runs {
         let next = places.len();
         let place = *places.entry(run.task_id).or_insert(next);

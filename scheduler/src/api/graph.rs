@@ -63,7 +63,6 @@ struct Link {
     /// The child (id).
     to: String,
     /// Which end of the parent counts.
-    #[schema(inline)]
     on: ParentOutcome,
 }
 

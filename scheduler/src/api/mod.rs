@@ -15,6 +15,7 @@ mod event_stream;
 mod events;
 mod executors;
 mod fires;
+mod forecast;
 mod graph;
 mod guard;
 mod helpers;
@@ -61,6 +62,7 @@ use actix_web::middleware::from_fn;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use carillon_protocol::{ExecutorSettings, NODE_BASE_PATH};
 use console::Console;
+pub use forecast::Forecasts;
 use ipnet::IpNet;
 use operation::Operation;
 use problem::Problem;
@@ -135,6 +137,8 @@ pub struct Api {
     pub stop: CancellationToken,
     /// What probes and scrapes ask the database.
     pub looks: Looks,
+    /// The coming day, as it was counted last.
+    pub forecasts: Forecasts,
     /// Whether `/metrics` answers without a token.
     pub metrics_public: bool,
     /// How far ahead task logs are written, ms.
@@ -167,6 +171,7 @@ fn operations() -> Vec<Operation> {
         events::operations(),
         executors::operations(),
         fires::operations(),
+        forecast::operations(),
         graph::operations(),
         keys::operations(),
         log_output::operations(),

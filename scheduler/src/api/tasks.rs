@@ -169,8 +169,12 @@ pub struct Task {
     paused_at: Option<i64>,
     /// Grows with every change.
     revision: i64,
-    /// Logs are written up to this instant, epoch ms; null when it will not fire by itself.
+    /// Its next fire by the schedule, epoch ms, also when its log is written already; null when it will not fire by
+    /// itself (any more), and while the instant is not known, as that of a fixed delay during a run. A fire that was
+    /// cancelled beforehand counts.
     next_fire_at: Option<i64>,
+    /// Logs are written for fires before this instant, epoch ms; null when none will be written (any more).
+    written_until: Option<i64>,
     /// Fires of the schedule since it was started.
     fires: i64,
     /// Runs that failed since the last success.
@@ -191,8 +195,9 @@ struct Changed {
     unreachable: Vec<String>,
 }
 
-impl From<&TaskView> for Task {
-    fn from(task: &TaskView) -> Self {
+impl Task {
+    /// The task with its next fire, or [`NEVER`].
+    fn new(task: &TaskView, next_fire_at: i64) -> Self {
         Self {
             id: task.id.to_string(),
             tenant: task.tenant.clone(),
@@ -203,7 +208,8 @@ impl From<&TaskView> for Task {
             pause_note: task.activity.pause_note.clone(),
             paused_at: (task.paused_at != 0).then_some(task.paused_at),
             revision: task.revision,
-            next_fire_at: (task.next_fire_at != NEVER).then_some(task.next_fire_at),
+            next_fire_at: (next_fire_at != NEVER).then_some(next_fire_at),
+            written_until: (task.next_fire_at != NEVER).then_some(task.next_fire_at),
             fires: task.fires,
             failures_in_row: task.failures_in_row,
             created_at: task.created_at,
@@ -212,15 +218,22 @@ impl From<&TaskView> for Task {
     }
 }
 
+async fn shown(api: &Api, task: &TaskView) -> Result<Task, Problem> {
+    let next = api.store.next_fires(std::slice::from_ref(task), api.engine.clock.now_ms()).await?;
+    Ok(Task::new(task, next.first().copied().unwrap_or(NEVER)))
+}
+
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<TaskQuery>) -> Result<HttpResponse, Problem> {
     let TaskQuery { tenant, app, name, state, handler, parent, calendar, after, limit: wanted } = query.0;
     let limit = limit(wanted)?;
     let state = state.map(|word| known_state(&word)).transpose()?;
     let parent_id = parse_optional_id("parent", parent.as_ref())?;
     let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
-    let filter = TaskFilter { tenant, app, name, calendar, handler, state, parent_id, id: None, after, limit };
+    let filter =
+        TaskFilter { tenant, app, name, calendar, handler, state, parent_id, after, limit, ..TaskFilter::default() };
     let tasks = api.store.list_tasks(&caller.reach(Permission::TasksRead), &filter).await?;
-    let items: Vec<Task> = tasks.iter().map(Task::from).collect();
+    let next = api.store.next_fires(&tasks, api.engine.clock.now_ms()).await?;
+    let items: Vec<Task> = tasks.iter().zip(next).map(|(task, next)| Task::new(task, next)).collect();
     Ok(HttpResponse::Ok().json(Page::new(items, limit, |task| task.id.clone())))
 }
 
@@ -256,7 +269,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     let task = NewTask { id, scope, spec, activity };
     api.redefiner.noting(vec![note]).apply(std::slice::from_ref(&task), &[]).await?;
     let task = find(&api, &caller, Permission::TasksCreate, task.id).await?;
-    Ok(HttpResponse::Created().insert_header(etag(task.revision)).json(Task::from(&task)))
+    Ok(HttpResponse::Created().insert_header(etag(task.revision)).json(shown(&api, &task).await?))
 }
 
 /// What a body without the field means.
@@ -308,7 +321,7 @@ fn refuse_past(spec: &TaskSpec, activity: &Activity, now: i64) -> Result<(), Fie
 
 async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let task = find(&api, &caller, Permission::TasksRead, parse_id("id", &id)?).await?;
-    Ok(HttpResponse::Ok().insert_header(etag(task.revision)).json(Task::from(&task)))
+    Ok(HttpResponse::Ok().insert_header(etag(task.revision)).json(shown(&api, &task).await?))
 }
 
 async fn edit(
@@ -365,7 +378,7 @@ fn refuse_state(caller: &Caller, scope: Scope, before: &Activity, after: &Activi
 async fn start(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let before = find(&api, &caller, Permission::TasksStart, parse_id("id", &id)?).await?;
     if before.activity.started {
-        return Ok(changed(&before, Left::default()));
+        return changed(&api, &before, Left::default()).await;
     }
     refuse_past(&before.spec, &Activity::of(true), api.engine.clock.now_ms())?;
     let spec = before.spec.clone();
@@ -415,7 +428,7 @@ async fn remove(
     let target = Target::task(before.id, &before.spec.name);
     let note = api.note(&caller, "delete_task", before.scope.tenant_id, target, (was, None));
     let left = api.redefiner.noting(vec![note]).delete(&before).await?;
-    Ok(changed(&before, left))
+    changed(&api, &before, left).await
 }
 
 async fn change(
@@ -433,13 +446,13 @@ async fn change(
     let changes = [change_of(before, spec, activity)];
     let left = api.redefiner.noting(vec![note]).apply(&[], &changes).await?;
     let task = api.redefiner.find(id).await?.ok_or_else(|| gone(id))?;
-    Ok(changed(&task, left.into_iter().next().unwrap_or_default()))
+    changed(api, &task, left.into_iter().next().unwrap_or_default()).await
 }
 
-fn changed(task: &TaskView, left: Left) -> HttpResponse {
+async fn changed(api: &Api, task: &TaskView, left: Left) -> Result<HttpResponse, Problem> {
     let Left { running, unreachable, .. } = left;
-    let answer = Changed { task: Task::from(task), running, unreachable };
-    HttpResponse::Ok().insert_header(etag(task.revision)).json(answer)
+    let answer = Changed { task: shown(api, task).await?, running, unreachable };
+    Ok(HttpResponse::Ok().insert_header(etag(task.revision)).json(answer))
 }
 
 /// The task of that id, where the caller holds the permission.

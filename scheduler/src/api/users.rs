@@ -19,6 +19,9 @@ use utoipa::{IntoParams, ToSchema};
 /// Longest name for people, characters.
 const DISPLAY_NAME_CHARS_MAX: usize = 100;
 
+/// Longest part of a name that is looked for, characters.
+const SEARCH_CHARS_MAX: usize = 100;
+
 /// Apps of one grant at most.
 const APPS_MAX: usize = 100;
 
@@ -66,6 +69,9 @@ pub fn operations() -> Vec<Operation> {
 struct UserQuery {
     /// Only of this name.
     name: Option<String>,
+    /// Only those whose name or name for people has this in it, whatever the case; 1 to 100 characters.
+    #[param(min_length = 1, max_length = 100)]
+    search: Option<String>,
     /// `next` of the page before.
     after: Option<String>,
     /// Items in the page, 1 to 500.
@@ -252,10 +258,13 @@ async fn managed(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Res
 }
 
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<UserQuery>) -> Result<HttpResponse, Problem> {
-    let UserQuery { name, after, limit: wanted } = query.0;
+    let UserQuery { name, search, after, limit: wanted } = query.0;
     let limit = limit(wanted)?;
+    if search.as_ref().is_some_and(|part| !(1..=SEARCH_CHARS_MAX).contains(&part.chars().count())) {
+        return Err(FieldError::new("search", format!("1 to {SEARCH_CHARS_MAX} characters are allowed")).into());
+    }
     let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
-    let filter = UserFilter { name, after, limit, ..UserFilter::default() };
+    let filter = UserFilter { name, search, after, limit, ..UserFilter::default() };
     let reach = caller.reach(Permission::UsersRead);
     let users = api.store.list_users(&reach, &filter).await?;
     let items = users.iter().map(|user| seen(user, &reach)).collect();

@@ -3,7 +3,7 @@
 //! `task_log` holds the states of a run and which may follow which; `task` what an admin
 //! defines; `plan` turns a schedule into runs; `failure` decides what follows a failed attempt;
 //! `routing` chooses executors; `cron` knows Quartz; `access` says who may do what; `statistics` adds up
-//! what happened.
+//! what happened, `forecast` what will.
 
 pub mod access;
 pub mod audit;
@@ -13,6 +13,7 @@ pub mod executor;
 pub mod failure;
 pub mod field_error;
 pub mod follow;
+pub mod forecast;
 pub mod id;
 pub mod links;
 pub mod news;

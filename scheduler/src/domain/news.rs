@@ -9,7 +9,7 @@ macro_rules! kinds {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
         pub enum NewsKind {
-            $(#[doc = $word] $name,)*
+            $(#[doc = concat!("`", $word, "`")] $name,)*
         }
 
         /// Every kind: its word, what one needs to look at it, whose it is.

@@ -84,23 +84,20 @@ impl SqlStore {
 
     /// Gives tasks the calendars that they name.
     pub(super) async fn fill_calendars(&self, tasks: &mut [Task]) -> Result<()> {
-        let Some(places) = places_of(tasks)? else { return Ok(()) };
+        let Some(places) = places_of(tasks.iter().map(named))? else { return Ok(()) };
         let rows = self.query(ACTION, &self.sql.calendars, [places.into()], row).await?;
         self.fill(tasks, rows)
     }
 
     /// The same in a transaction.
     pub(super) async fn fill_calendars_in(&self, tx: &Transaction<'_>, tasks: &mut [Task]) -> Result<()> {
-        let Some(places) = places_of(tasks)? else { return Ok(()) };
+        let Some(places) = places_of(tasks.iter().map(named))? else { return Ok(()) };
         let rows = tx.query(&self.sql.calendars, [places.into()], row).await?;
         self.fill(tasks, rows)
     }
 
     fn fill(&self, tasks: &mut [Task], rows: Vec<Row>) -> Result<()> {
-        let mut found = HashMap::new();
-        for row in rows {
-            found.insert(row.place.clone(), self.ready(row)?);
-        }
+        let found = self.ready_all(rows)?;
         for task in tasks.iter_mut().filter(|task| !task.spec.calendar.is_empty()) {
             if let Some(calendar) = found.get(&(task.tenant_id, task.spec.calendar.clone())) {
                 task.schedule.calendar = Some(Arc::clone(calendar));
@@ -112,6 +109,28 @@ impl SqlStore {
             }
         }
         Ok(())
+    }
+
+    /// The schedules of these tasks, with the calendars that they name; what cannot be read never fires, as in the
+    /// engine, which says so in its log.
+    pub async fn schedules_of(&self, tasks: &[TaskView]) -> Result<Vec<Schedule>> {
+        let calendar = |task: &TaskView| (task.scope.tenant_id, task.spec.calendar.clone());
+        let found = match places_of(tasks.iter().map(|task| (task.scope.tenant_id, task.spec.calendar.as_str())))? {
+            Some(places) => self.ready_all(self.query(ACTION, &self.sql.calendars, [places.into()], row).await?)?,
+            None => HashMap::new(),
+        };
+        let schedule = |task: &TaskView| {
+            let mut schedule = task.spec.to_schedule(task.anchor_at, task.id).ok()?;
+            if !task.spec.calendar.is_empty() {
+                schedule.calendar = Some(Arc::clone(found.get(&calendar(task))?));
+            }
+            Some(schedule)
+        };
+        Ok(tasks.iter().map(|task| schedule(task).unwrap_or_else(Schedule::none)).collect())
+    }
+
+    fn ready_all(&self, rows: Vec<Row>) -> Result<HashMap<Place, Arc<Calendar>>> {
+        rows.into_iter().map(|row| Ok((row.place.clone(), self.ready(row)?))).collect()
     }
 
     fn ready(&self, row: Row) -> Result<Arc<Calendar>> {
@@ -259,9 +278,13 @@ fn unknown(name: &str) -> StoreError {
     StoreError::refused("read a calendar", FieldError::new("calendar", message))
 }
 
-fn places_of(tasks: &[Task]) -> Result<Option<String>> {
-    let named = tasks.iter().filter(|task| !task.spec.calendar.is_empty());
-    let places: BTreeSet<(i64, &str)> = named.map(|task| (task.tenant_id, task.spec.calendar.as_str())).collect();
+/// The tenant and the calendar that a task names; the name is empty where it names none.
+fn named(task: &Task) -> (i64, &str) {
+    (task.tenant_id, &task.spec.calendar)
+}
+
+fn places_of<'a>(named: impl Iterator<Item = (i64, &'a str)>) -> Result<Option<String>> {
+    let places: BTreeSet<(i64, &str)> = named.filter(|(_, calendar)| !calendar.is_empty()).collect();
     if places.is_empty() { Ok(None) } else { to_json(ACTION, &places).map(Some) }
 }
 

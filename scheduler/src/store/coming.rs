@@ -95,11 +95,13 @@ impl SqlStore {
         );
         let mut wanted = Conditions::new(text, values);
         narrow(&mut wanted, reach, &filter);
-        let runs = self.query_raw(ACTION, wanted.finish_as(self, &order), coming_run).await?;
+        let mut runs = self.query_raw(ACTION, wanted.finish_as(self, &order), coming_run).await?;
         let first_unseen = Conditions::new(head, self.scan(way, &filter).into_values());
         let first_unseen = first_unseen.finish_as(self, &format!("{order} LIMIT 1 OFFSET {COMING_ROWS}"));
         let unseen: Vec<i64> = self.query_raw(ACTION, first_unseen, |row| row.try_get_by_index(0)).await?;
         let until = unseen.first().copied();
+        // Of that instant some may lie beyond.
+        runs.retain(|run| until.is_none_or(|until| run.fire_time < until));
         Ok(ComingRuns { runs, until: until.or(filter.until).unwrap_or_default(), is_complete: until.is_none() })
     }
 

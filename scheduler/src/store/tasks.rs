@@ -162,6 +162,8 @@ pub(super) enum IfThere {
 pub struct TaskFilter {
     /// Only this tenant.
     pub tenant: Option<String>,
+    /// Only of the tenant of this id.
+    pub tenant_id: Option<i64>,
     /// Only this app.
     pub app: Option<String>,
     /// Only of this name.
@@ -190,6 +192,9 @@ const VIEW_COLUMNS: &str = "t.id, t.tenant_id, t.app_id, n.name, a.name, t.start
 
 /// How many those are.
 const VIEW_COUNT: usize = 15;
+
+/// Tasks that are counted at most.
+const COUNTED_MAX: u32 = 100_000;
 
 /// Names that one statement looks for.
 const NAMES_AT_ONCE: usize = 100;
@@ -546,31 +551,21 @@ impl SqlStore {
 
     /// Lists tasks within reach, by id.
     pub async fn list_tasks(&self, reach: &Reach, filter: &TaskFilter) -> Result<Vec<TaskView>> {
-        let mut wanted = Conditions::new(format!("{} WHERE t.id > {{1}}", views()), vec![filter.after.into()]);
-        wanted.within(reach, "t.tenant_id", Some("t.app_id"));
-        wanted.and("n.name = ", filter.tenant.clone());
-        wanted.and("a.name = ", filter.app.clone());
-        wanted.and("t.name = ", filter.name.clone());
-        wanted.and("t.calendar = ", filter.calendar.clone());
-        wanted.and("t.handler = ", filter.handler.clone());
-        wanted.and("t.id = ", filter.id);
-        if let Some(state) = filter.state {
-            wanted.and("t.started = ", Some(i32::from(state == TaskState::Started)));
-            wanted.text.push_str(match state {
-                TaskState::Started => "",
-                TaskState::Stopped => " AND t.pause_note IS NULL",
-                TaskState::Paused => " AND t.pause_note IS NOT NULL",
-            });
-        }
-        if let Some(parent) = filter.parent_id {
-            let at = wanted.push(parent);
-            let follows = format!(" AND t.id IN (SELECT p.child_id FROM task_parent p WHERE p.parent_id = {{{at}}})");
-            wanted.text.push_str(&follows);
-        }
-        let statement = wanted.finish(self, "ORDER BY t.id", filter.limit);
+        let statement = listed(views(), reach, filter).finish(self, "ORDER BY t.id", filter.limit);
         let mut tasks = self.query_raw("list tasks", statement, task_view).await?;
         self.fill_parents(&mut tasks).await?;
         Ok(tasks)
+    }
+
+    /// How many tasks such a list has, whatever its limit; counted up to [`COUNTED_MAX`].
+    pub async fn number_of_tasks(&self, reach: &Reach, filter: &TaskFilter) -> Result<u64> {
+        let head =
+            "SELECT COUNT(*) FROM (SELECT t.id FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a ON a.id = \
+                    t.app_id"
+                .to_owned();
+        let statement = listed(head, reach, filter).finish_as(self, &format!("LIMIT {COUNTED_MAX}) s"));
+        let found = self.query_raw("count tasks", statement, |row| row.try_get_by_index::<i64>(0)).await?;
+        Ok(found.first().map_or(0, |count| count.unsigned_abs()))
     }
 
     /// The tasks of an app that have one of these names.
@@ -616,6 +611,33 @@ impl SqlStore {
         self.add_calendar(tx, tenant_id, spec, &mut schedule).await?;
         Ok(schedule.next_after(now))
     }
+}
+
+/// The conditions of a list, after the `head` of its statement.
+fn listed(head: String, reach: &Reach, filter: &TaskFilter) -> Conditions {
+    let mut wanted = Conditions::new(format!("{head} WHERE t.id > {{1}}"), vec![filter.after.into()]);
+    wanted.within(reach, "t.tenant_id", Some("t.app_id"));
+    wanted.and("t.tenant_id = ", filter.tenant_id);
+    wanted.and("n.name = ", filter.tenant.clone());
+    wanted.and("a.name = ", filter.app.clone());
+    wanted.and("t.name = ", filter.name.clone());
+    wanted.and("t.calendar = ", filter.calendar.clone());
+    wanted.and("t.handler = ", filter.handler.clone());
+    wanted.and("t.id = ", filter.id);
+    if let Some(state) = filter.state {
+        wanted.and("t.started = ", Some(i32::from(state == TaskState::Started)));
+        wanted.text.push_str(match state {
+            TaskState::Started => "",
+            TaskState::Stopped => " AND t.pause_note IS NULL",
+            TaskState::Paused => " AND t.pause_note IS NOT NULL",
+        });
+    }
+    if let Some(parent) = filter.parent_id {
+        let at = wanted.push(parent);
+        let follows = format!(" AND t.id IN (SELECT p.child_id FROM task_parent p WHERE p.parent_id = {{{at}}})");
+        wanted.text.push_str(&follows);
+    }
+    wanted
 }
 
 /// The head of a statement that reads [`TaskView`]s.

@@ -121,6 +121,9 @@ pub struct UserFilter {
     pub id: Option<i64>,
     /// Only of this name.
     pub name: Option<String>,
+    /// Only those whose name, or name for people, has this in it; case does not count, as far as the database
+    /// knows letters.
+    pub search: Option<String>,
     /// Only of this single sign-on.
     pub subject: Option<String>,
     /// After this id.
@@ -186,6 +189,11 @@ impl SqlStore {
         wanted.and("u.id = ", filter.id);
         wanted.and("u.name = ", filter.name.clone());
         wanted.and("u.subject = ", filter.subject.clone());
+        if let Some(part) = &filter.search {
+            let at = wanted.push(format!("%{}%", without_wildcards(part)));
+            let like = |column: &str| format!("LOWER({column}) LIKE LOWER({{{at}}}) ESCAPE '!'");
+            wanted.text = format!("{} AND ({} OR {})", wanted.text, like("u.name"), like("u.display_name"));
+        }
         let statement = wanted.finish(self, "ORDER BY u.id", filter.limit);
         let mut users = self.query_raw("list users", statement, user).await?;
         let ids: Vec<i64> = users.iter().map(|user| user.id).collect();
@@ -430,4 +438,9 @@ fn grant(row: &QueryResult) -> std::result::Result<GrantView, DbErr> {
         role: built_in.map_or(row.try_get_by_index(5), |role| Ok(role.name.to_owned()))?,
         permissions: built_in.map_or_else(stored, BuiltIn::permissions),
     })
+}
+
+/// Text that `LIKE … ESCAPE '!'` takes as it stands; PostgreSQL refuses NUL.
+fn without_wildcards(text: &str) -> String {
+    super::rows::clean(text).replace('!', "!!").replace('%', "!%").replace('_', "!_")
 }

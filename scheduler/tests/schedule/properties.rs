@@ -42,7 +42,7 @@ fn window() -> impl Strategy<Value = (i64, i64)> {
     (bound(), bound())
 }
 
-fn schedule() -> impl Strategy<Value = Schedule> {
+pub fn schedule() -> impl Strategy<Value = Schedule> {
     let calendar = prop_oneof![1 => Just(None), 2 => specs(2026).prop_map(|spec| Some(compiled(&spec)))];
     let lengths = || prop_oneof![1 => Just(0), 1 => 0..100_000_000i64];
     let zone = (select(ZONES.to_vec()), policies());

@@ -54,7 +54,7 @@ async fn a_failure_that_is_retried_is_kept_once(world: World) {
         message: "ä".repeat(MESSAGE_CHARS_MAX),
     };
     let tenant = world.scope.tenant_id;
-    assert_eq!(world.admin.attempts(tenant, run.id).await, [first.clone()]);
+    assert_eq!(world.admin.attempts(tenant, run.id).await, std::slice::from_ref(&first));
     assert!(world.admin.attempts(tenant + 1, run.id).await.is_empty(), "they are the tenant's");
 
     // The next one leaves it as it is, and comes after it.

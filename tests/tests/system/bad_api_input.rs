@@ -231,7 +231,7 @@ fn wrong_fields_of_a_task() -> Vec<(Value, &'static str, &'static [&'static str]
 }
 
 /// What a task shows beside its definition.
-const NOT_DEFINED: [&str; 14] = [
+const NOT_DEFINED: [&str; 15] = [
     "id",
     "tenant",
     "app",
@@ -241,6 +241,7 @@ const NOT_DEFINED: [&str; 14] = [
     "paused_at",
     "revision",
     "next_fire_at",
+    "written_until",
     "fires",
     "failures_in_row",
     "created_at",

@@ -48,7 +48,7 @@ async fn exactly_so_many(kind: Kind) {
             now_ms() + 300_000
         );
         await_until(&format!("task {task} has no fire left"), 60, || async {
-            when(api.task(task).await["next_fire_at"].is_null() && world.database.number(&open).await == 0)
+            when(api.task(task).await["written_until"].is_null() && world.database.number(&open).await == 0)
         })
         .await;
     }

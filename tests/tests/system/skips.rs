@@ -139,7 +139,7 @@ async fn the_watermark_passes_a_cancelled_fire(kind: Kind) {
     }
     await_until("all is written", 60, || async {
         let next = [api.task(single).await, api.task(sharded).await];
-        when(next.iter().all(|task| task["next_fire_at"].is_null()))
+        when(next.iter().all(|task| task["written_until"].is_null()))
     })
     .await;
     // One comes after all, though the watermark has passed it: at once.

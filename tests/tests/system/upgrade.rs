@@ -186,7 +186,7 @@ async fn assert_definitions_kept_their_meaning(api: &Api) {
 
 /// What every task has of its own.
 fn kept_fields() -> Vec<&'static str> {
-    let of_each = "id name schedule cron state started revision next_fire_at created_at updated_at fires";
+    let of_each = "id name schedule cron state started revision next_fire_at written_until created_at updated_at fires";
     let kept = "handler description time_zone params tags max_retries retry_interval_ms expire_after_ms \
          misfire_strategy timeout_ms delivery";
     of_each.split_whitespace().chain(kept.split_whitespace()).collect()

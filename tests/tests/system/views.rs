@@ -5,6 +5,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 scenario!(coming_fires_are_counted_once_and_for_those_who_may: sqlite mariadb postgres);
+scenario!(the_next_fire_is_told_though_its_run_is_written: sqlite mariadb postgres);
+scenario!(the_coming_day_is_counted_for_those_who_may: sqlite mariadb postgres);
+scenario!(people_are_found_by_a_part_of_a_name: sqlite mariadb postgres);
 scenario!(lists_by_state_handler_parent_and_calendar: sqlite mariadb postgres);
 scenario!(neighbours_are_shown_as_far_as_one_may_see: sqlite mariadb postgres);
 
@@ -77,6 +80,122 @@ async fn coming_fires_are_counted_once_and_for_those_who_may(kind: Kind) {
     assert_eq!(runs[0]["app"], tasks[0]["app"]);
     api.delete(shards).await;
     assert_eq!(api.log(parent).await["task_name"], Value::Null, "its task is no more");
+    world.assert_no_errors();
+}
+
+async fn the_next_fire_is_told_though_its_run_is_written(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("near", "orders").await;
+    api.put("/calendars/near/closed", json!({ "excluded_weekdays": ["sun"] })).await;
+    let of = |schedule: &str, more: Value| {
+        let mut fields = json!({ "schedule": schedule, "interval_ms": 100_000 });
+        fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        fields
+    };
+    let often = api.make_task(&app, "often", "tick", of("fixed_rate", json!({ "interval_ms": 10_000 }))).await;
+    let single = api.make_task(&app, "single", "tick", of("fixed_rate", json!({ "max_fires": 1 }))).await;
+    let chain = api.make_task(&app, "chain", "tick", of("fixed_delay", json!({}))).await;
+    let daily = json!({ "cron": "0 0 9 * * ?", "calendar": "closed" });
+    let daily = api.make_task(&app, "daily", "tick", daily).await;
+    let stopped = api.make_task(&app, "stopped", "tick", of("fixed_rate", json!({ "started": false }))).await;
+    let by_hand = api.make_task(&app, "by hand", "tick", json!({})).await;
+
+    let page = api.get("/tasks").await;
+    let listed = |task: i64, field: &str| -> Option<i64> {
+        let items = page["items"].as_array().unwrap();
+        items.iter().find(|item| item["id"] == json!(task.to_string())).unwrap()[field].as_i64()
+    };
+    let now = now_ms();
+    let (next, written) = (listed(often, "next_fire_at").unwrap(), listed(often, "written_until").unwrap());
+    assert!((now - 5_000..=now + 10_000).contains(&next), "{next} {now}");
+    assert!(written > now + 150_000, "{written} {now}: three minutes are written");
+    for task in [single, chain] {
+        let shown = api.task(task).await;
+        assert_eq!(shown["next_fire_at"].as_i64(), shown["created_at"].as_i64().map(|at| at + 100_000), "{shown}");
+        assert_eq!(shown["written_until"], Value::Null, "its only known fire is written: {shown}");
+        assert_eq!(listed(task, "next_fire_at"), shown["next_fire_at"].as_i64());
+    }
+    let preview = api.get(&format!("/tasks/{daily}/preview?count=1")).await;
+    let fires = preview["items"].as_array().unwrap().iter().find(|line| line["kind"] == "fires").cloned().unwrap();
+    assert_eq!(listed(daily, "next_fire_at"), fires["fire_time"].as_i64(), "{preview}");
+    for task in [stopped, by_hand] {
+        assert_eq!((listed(task, "next_fire_at"), listed(task, "written_until")), (None, None));
+    }
+    api.pause(often, "for the test").await;
+    assert_eq!(api.task(often).await["next_fire_at"], Value::Null);
+    world.assert_no_errors();
+}
+
+async fn the_coming_day_is_counted_for_those_who_may(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let api = world.api();
+    let (near, far) = (api.make_app("near", "orders").await, api.make_app("far", "orders").await);
+    let every = |cron: &str| json!({ "cron": cron });
+    let second = api.make_task(&near, "second", "tick", every("* * * * * ?")).await;
+    api.make_task(&far, "minute", "tick", every("0 * * * * ?")).await;
+    let bounded = json!({ "cron": "30 * * * * ?", "max_fires": 100 });
+    api.make_task(&far, "bounded", "tick", bounded).await;
+    let written = json!({ "schedule": "fixed_rate", "interval_ms": 20_000, "max_fires": 3 });
+    api.make_task(&far, "written", "tick", written).await;
+    api.make_task(&far, "chain", "tick", json!({ "schedule": "fixed_delay", "interval_ms": 60_000 })).await;
+    api.make_task(&far, "by hand", "tick", json!({})).await;
+    api.make_task(&far, "stopped", "tick", json!({ "cron": "* * * * * ?", "started": false })).await;
+
+    let sum = |told: &Value| -> i64 { told["minutes"].as_array().unwrap().iter().filter_map(Value::as_i64).sum() };
+    let at = now_ms();
+    let all = api.get("/fires/forecast").await;
+    assert_eq!(all["minutes"].as_array().map(Vec::len), Some(1_440));
+    assert_eq!((&all["tasks"], &all["left_out"]), (&json!(4), &json!(2)), "{}", all["peaks"]);
+    assert!(
+        (at - 65_000..at + 65_000).contains(&all["from"].as_i64().unwrap())
+            && all["from"].as_i64().unwrap() % 60_000 == 0
+    );
+    let most = 86_400 + 1_440 + 100 + 3;
+    assert!((most - 62..=most).contains(&sum(&all)), "{}", sum(&all));
+    let peak = &all["peaks"][0];
+    let first = json!({ "task": second.to_string(), "name": "second", "tenant": "near", "fires": 60 });
+    assert_eq!(peak["tasks"][0], first, "{peak}");
+    assert_eq!(all["peaks"].as_array().map(Vec::len), Some(10));
+
+    // What is kept for one is not told to another.
+    let ours = viewer(&api, "ann", "near").await;
+    let seen = ours.get("/fires/forecast").await;
+    assert_eq!((&seen["tasks"], &seen["left_out"]), (&json!(1), &json!(0)), "{}", seen["peaks"]);
+    assert!(!seen.to_string().contains("minute\",\"tenant") && (86_339..=86_400).contains(&sum(&seen)));
+    ours.expect(404, Method::GET, "/fires/forecast?tenant=far", None).await;
+    assert_eq!(api.get("/fires/forecast?tenant=far").await["tasks"], 3);
+    api.stop(second).await;
+    assert_eq!(ours.get("/fires/forecast").await, seen, "kept for a while");
+    api.expect(400, Method::GET, "/fires/forecast?app=1", None).await;
+    world.assert_no_errors();
+}
+
+async fn people_are_found_by_a_part_of_a_name(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let api = world.api();
+    api.make_app("near", "orders").await;
+    for (name, display_name) in [("ann_lee", "Ann Lee"), ("annxlee", "100 % Bo"), ("carl", "Carl ANNisfield!")] {
+        let body = json!({ "name": name, "display_name": display_name, "tenant": "near" });
+        api.expect(201, Method::POST, "/users", Some(&body)).await;
+    }
+    for (part, wanted) in [
+        ("ANN", vec!["ann_lee", "annxlee", "carl"]),
+        ("n_l", vec!["ann_lee"]),
+        ("0%20%25", vec!["annxlee"]),
+        ("field!", vec!["carl"]),
+        ("%25%25", vec![]),
+    ] {
+        let found = api.get(&format!("/users?search={part}")).await;
+        let names = found["items"].as_array().unwrap().iter().map(|user| user["name"].as_str().unwrap());
+        assert_eq!(names.collect::<Vec<_>>(), wanted, "{part}");
+    }
+    for wrong in [String::new(), "x".repeat(101)] {
+        api.expect(400, Method::GET, &format!("/users?search={wrong}"), None).await;
+    }
     world.assert_no_errors();
 }
 

@@ -108,6 +108,11 @@ impl CronSchedule {
     pub fn is_fixed(&self) -> bool {
         self.fixed
     }
+
+    /// The seconds of every minute in which it fires; bit n stands for second n.
+    pub(in crate::domain) fn seconds(&self) -> u64 {
+        self.seconds
+    }
 }
 
 /// What to do with local times that a change of the zone's clock leaves out or repeats.

@@ -4,7 +4,7 @@
 //! daylight-saving policy, validity window, calendar, spread and jitter. It answers three questions, all pure
 //! and without allocating: which fire comes next ([`Schedule::next_after`]), which follows a run that has ended
 //! ([`Schedule::next_after_end`]), and when a fire is due ([`Schedule::due_time`]). [`Schedule::preview`] says
-//! for people what will fire, what will not, and why.
+//! for people what will fire, what will not, and why; [`Schedule::count`] how much in each minute.
 //!
 //! All instants are milliseconds since the epoch, UTC. In the order in which they act:
 //!
@@ -16,6 +16,7 @@
 //! 5. The **spread** shifts the whole row by one offset: the row of **fire times** is complete.
 //! 6. The **jitter** delays each fire's **due time**; the fire time stays.
 
+mod count;
 mod preview;
 mod rate;
 mod spread;

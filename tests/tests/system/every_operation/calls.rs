@@ -191,7 +191,7 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
     Some(match id {
         "list_executors" | "list_roles" | "list_apps" | "list_users" | "list_tokens" | "list_tasks"
         | "list_tenants" | "list_task_logs" | "search_audit" | "list_audit_chains" => listing("limit=500"),
-        "export_tasks" | "read_audit_chain" | "list_coming_fires" => {
+        "export_tasks" | "read_audit_chain" | "list_coming_fires" | "forecast_fires" => {
             Call { query: format!("tenant={tenant}"), ..Call::default() }
         }
         "list_nodes" | "list_settings" => Call::default(),
@@ -222,10 +222,8 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
         "put_calendar" => with(about(&[&tenant, &fresh("calendar")]), json!({ "excluded_weekdays": ["sun"] })),
 
         "create_task" => with(Call::default(), place.new_task()),
-        "show_task" | "delete_task" | "stop_task" | "preview_task" | "list_backfills" => {
-            about(&[&place.task(api).await])
-        }
-        "start_task" => about(&[&place.task(api).await]),
+        "show_task" | "delete_task" | "start_task" | "stop_task" | "preview_task" | "show_task_graph"
+        | "list_backfills" => about(&[&place.task(api).await]),
         "edit_task" => with(about(&[&place.task(api).await]), json!({ "description": fresh("about") })),
         "pause_task" => with(about(&[&place.task(api).await]), json!({ "note": "moving house" })),
         "run_task" => with(about(&[&place.task(api).await]), json!({ "delay_ms": 86_400_000 })),
@@ -262,7 +260,6 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
             let query = format!("tenant={tenant}&from=1795000000000&until=1795003600000&step=1h");
             Call { query, ..Call::default() }
         }
-        "show_task_graph" => about(&[&place.task(api).await]),
         "show_task_log" | "read_log_output" | "cancel_run" => about(&[&place.task_log(api).await]),
 
         "create_user" => with(Call::default(), json!({ "name": fresh("user"), "tenant": tenant })),
