@@ -337,9 +337,29 @@ export interface paths {
         };
         /**
          * Runs of the coming minutes, as a timeline
-         * @description The task logs that are written for the coming time, and those of the last 10 s that have not started. A sharded run counts as one. At most 20,000 logs are looked at: when there are more, `complete` is false, and what fires at `until` or later is counted in part or not at all.
+         * @description The task logs that are written for the coming time, and those of the last 10 s that have not started. A sharded run counts as one. At most 20,000 logs are looked at: when there are more, `complete` is false, and nothing is told of what fires at `until` or later.
          */
         get: operations["list_coming_fires"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/fires/forecast": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How much fires in each minute of the coming 24 hours
+         * @description Counted from the schedules of started tasks, calendars, validity and `max_fires` included; fires that were cancelled beforehand count, runs by hand, children, retries and backfills do not. At most 20,000 tasks are counted. An answer may be 30 s old.
+         */
+        get: operations["forecast_fires"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1950,6 +1970,55 @@ export interface components {
             /** @description For people. */
             message: string;
         };
+        /** @description How much fires when. */
+        FireForecast: {
+            /**
+             * Format: int64
+             * @description Where the first minute starts, epoch ms: the running one, of which only what is still to come counts.
+             */
+            from: number;
+            /**
+             * Format: u-int64
+             * @description Started tasks that were not: beyond the bounds (up to 100,000 are told), or those of which nobody knows when
+             *     they fire: with a fixed delay, or without a schedule.
+             */
+            left_out: number;
+            /** @description Fires of each of 1440 minutes. */
+            minutes: number[];
+            /** @description The fullest minutes, the fullest first, 10 at most. */
+            peaks: components["schemas"]["ForecastPeak"][];
+            /** @description Tasks that were counted. */
+            tasks: number;
+        };
+        /** @description A minute in which much fires. */
+        ForecastPeak: {
+            /**
+             * Format: u-int64
+             * @description Fires in it.
+             */
+            fires: number;
+            /**
+             * Format: int64
+             * @description Where it starts, epoch ms.
+             */
+            minute: number;
+            /** @description The tasks that fire most in it, 5 at most. */
+            tasks: components["schemas"]["ForecastTask"][];
+        };
+        /** @description A task that fires in such a minute. */
+        ForecastTask: {
+            /**
+             * Format: u-int64
+             * @description How often it fires in the minute.
+             */
+            fires: number;
+            /** @description Its name. */
+            name: string;
+            /** @description Id. */
+            task: string;
+            /** @description Tenant's name. */
+            tenant: string;
+        };
         /**
          * @description What a schedule does whose local time does not exist, because the clock was put forward over it.
          * @enum {string}
@@ -2051,7 +2120,8 @@ export interface components {
         Link: {
             /** @description The parent (id). */
             from: string;
-            on: ("success" | "failure" | "always") & Record<string, never>;
+            /** @description Which end of the parent counts. */
+            on: components["schemas"]["ParentOutcome"];
             /** @description The child (id). */
             to: string;
         };
@@ -3155,7 +3225,9 @@ export interface components {
             name: string;
             /**
              * Format: int64
-             * @description Logs are written up to this instant, epoch ms; null when it will not fire by itself.
+             * @description Its next fire by the schedule, epoch ms, also when its log is written already; null when it will not fire by
+             *     itself (any more), and while the instant is not known, as that of a fixed delay during a run. A fire that was
+             *     cancelled beforehand counts.
              */
             next_fire_at?: number | null;
             /**
@@ -3311,6 +3383,11 @@ export interface components {
              * @default 0
              */
             wait_timeout_ms: number;
+            /**
+             * Format: int64
+             * @description Logs are written for fires before this instant, epoch ms; null when none will be written (any more).
+             */
+            written_until?: number | null;
         };
         /** @description A task file. */
         TaskFile: {
@@ -5340,6 +5417,35 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    forecast_fires: {
+        parameters: {
+            query?: {
+                /** @description Only of the tenant of this name. */
+                tenant?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The forecast */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FireForecast"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     revoke_key: {
         parameters: {
             query?: never;
@@ -7117,6 +7223,8 @@ export interface operations {
             query?: {
                 /** @description Only of this name. */
                 name?: string | null;
+                /** @description Only those whose name or name for people has this in it, whatever the case; 1 to 100 characters. */
+                search?: string | null;
                 /** @description `next` of the page before. */
                 after?: string | null;
                 /** @description Items in the page, 1 to 500. */

@@ -44,7 +44,7 @@ export default {
     search: "Search by name",
     select: "Select {{name}}",
     fires: "Fires",
-    within: "within {{span}}",
+    about_now: "about now",
     next_fire: "Next fire",
     no_fire: "no more",
     failures: "Failures in a row",

@@ -46,7 +46,7 @@ const zh: Like<typeof en> = {
     search: "按名称搜索",
     select: "选择 {{name}}",
     fires: "触发时间",
-    within: "{{span}}内",
+    about_now: "即将触发",
     next_fire: "下次触发",
     no_fire: "不再触发",
     failures: "连续失败",

@@ -15,9 +15,9 @@ const COLUMNS = 60;
 /** Units of the drawing: a cell is 10 by 10, with a gap of 1. */
 const CELL = 10;
 
-export function ForecastMap() {
+export function ForecastMap({ tenant }: { tenant: string | undefined }) {
   const { t } = useTranslation("overview");
-  const { forecast, error, again } = useForecast();
+  const { forecast, error, again } = useForecast(tenant);
   if (forecast === undefined && error === null) return null;
   const total = forecast?.minutes.reduce((sum, fires) => sum + fires, 0) ?? 0;
   return (

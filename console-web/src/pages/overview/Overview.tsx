@@ -43,7 +43,7 @@ export default function Overview() {
       {seesLogs && <Failures tenant={tenant} />}
       {seesLogs && <ComingFires tenant={tenant} />}
       {!hour.isPartial && <Charts tenant={tenant} />}
-      <ForecastMap />
+      <ForecastMap tenant={tenant} />
       <Engine engine={engine} />
     </Page>
   );

@@ -7,5 +7,5 @@ import { Graph } from "./Graph";
 export function Neighbours({ task }: { task: Schema<"Task"> }) {
   const { data, error, refetch } = $api.useQuery("get", "/tasks/{id}/graph", { params: { path: { id: task.id } } });
   if (data === undefined) return error === null ? <Waiting /> : <Failure error={error} again={() => void refetch()} />;
-  return <Graph self={task.id} tasks={data.tasks} links={data.links.map(({ from, to, on }) => ({ from, to, on: String(on) }))} complete={data.complete} />;
+  return <Graph self={task.id} tasks={data.tasks} links={data.links} complete={data.complete} />;
 }

@@ -6,7 +6,6 @@ import { Link } from "react-router";
 import type { Schema } from "../../api/client";
 import { useNow } from "../../lib/now";
 import { useLink } from "../../lib/tenant";
-import { span } from "../../lib/time";
 import { Moment } from "../../parts/Moment";
 import { TaskState } from "../../parts/Tags";
 import { ScheduleWords } from "./ScheduleWords";
@@ -40,16 +39,13 @@ function State({ task }: { task: Task }) {
   );
 }
 
-/** Up to this far ahead the logs are written already: the next fire may be one of those. */
-const WRITTEN_AHEAD_MS = 240_000;
-
 function NextFire({ task }: { task: Task }) {
   const { t } = useTranslation("tasks");
   const now = useNow(1_000);
   const at = task.next_fire_at ?? 0;
   if (task.state !== "started" || task.schedule === "none") return <>–</>;
   if (at === 0) return <>{t("list.no_fire")}</>;
-  if (at - now < WRITTEN_AHEAD_MS) return <span className="number">{t("list.within", { span: span(Math.max(1_000, Math.round((at - now) / 1_000) * 1_000)) })}</span>;
+  if (at <= now) return <>{t("list.about_now")}</>;
   return <Moment at={at} relative taskZone={task.time_zone} />;
 }
 
