@@ -4,6 +4,7 @@ import en_US from "antd/locale/en_US";
 import zh_CN from "antd/locale/zh_CN";
 import { createContext, use, useEffect, useMemo, useState, useSyncExternalStore, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
+import { nonce } from "./policy";
 
 /** What a person chose. */
 export type Appearance = "light" | "dark" | "system";
@@ -83,12 +84,6 @@ function design(isDark: boolean): ThemeConfig {
       Table: { headerBg: isDark ? "#1b2029" : "#f4f6fa" },
     },
   };
-}
-
-/** The nonce that the node wrote into the page: style elements without it are not obeyed. */
-function nonce(): string | undefined {
-  const given = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content;
-  return given === undefined || given.startsWith("%") ? undefined : given;
 }
 
 export function ThemeProvider({ children }: { children: ReactNode }) {
