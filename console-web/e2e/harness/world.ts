@@ -37,7 +37,8 @@ export class World {
   static readonly FIRST_PASSWORD = "Given-By-Operator-1";
   readonly folder = mkdtempSync(join(tmpdir(), "carillon-e2e-"));
   readonly api: Client<paths>;
-  private readonly token = `e2e-${crypto.randomUUID()}${crypto.randomUUID()}`;
+  /** An API token of the node's settings. */
+  readonly token = `e2e-${crypto.randomUUID()}${crypto.randomUUID()}`;
   private node: Running | undefined;
   private readonly executors: Running[] = [];
 

@@ -58,6 +58,7 @@ function Day({ day, state, column, isAt, isToday, isFixed }: DayProperties) {
   const { t: own } = useTranslation("calendars");
   const { works, reason } = state;
   const isNamed = reason !== "plain" && reason !== "weekday";
+  const number = Number(day.slice(8));
   const label = `${day}, ${own(`editor.legend.${reason}`)}`;
   return (
     <button
@@ -66,12 +67,13 @@ function Day({ day, state, column, isAt, isToday, isFixed }: DayProperties) {
       className={`day day-${reason}${isToday ? " day-today" : ""}`}
       style={column === undefined ? undefined : { gridColumnStart: column }}
       tabIndex={isAt ? 0 : -1}
-      aria-label={label}
+      // Whoever speaks to the page says what stands there.
+      aria-label={`${number}: ${label}`}
       aria-pressed={isFixed ? undefined : !works}
       aria-disabled={isFixed}
       title={label}
     >
-      {Number(day.slice(8))}
+      {number}
       {isNamed && <sup aria-hidden>{own(works ? "editor.mark.works" : "editor.mark.off")}</sup>}
     </button>
   );

@@ -1,0 +1,165 @@
+/** The overview and the statistics: what fired, what failed, what comes, who is online. */
+import { readFile } from "node:fs/promises";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import en from "../src/i18n/en";
+import { startBrowser, windowOf } from "./harness/browser";
+import { until } from "./harness/process";
+import { got, World, type Person } from "./harness/world";
+import { like, say } from "./words";
+
+const words = en.overview;
+
+let world: World;
+let browser: Browser;
+let admin: Person;
+let tasks: Map<string, string>;
+
+beforeAll(async () => {
+  [world, browser] = await Promise.all([World.start(), startBrowser()]);
+  admin = await world.admin();
+  const key = await world.app("demo", "bells");
+  const other = await world.app("retail", "orders");
+  await Promise.all([world.executor(key)]);
+  await world.executor(other);
+  tasks = await world.tasks(key, [
+    { name: "every second", handler: "tick", cron: "* * * * * ?", started: true },
+    { name: "always fails", handler: "fail", cron: "0/5 * * * * ?", max_retries: 0, started: true },
+  ]);
+  for (const [name, id] of await world.tasks(other, [{ name: "sells", handler: "tick", cron: "0/2 * * * * ?", started: true }])) tasks.set(name, id);
+});
+
+afterAll(async () => {
+  await browser.close();
+  await world.end();
+});
+
+function id(name: string): string {
+  return tasks.get(name) ?? "";
+}
+
+/** A part of the page, by its heading. */
+function section(page: Page, title: string) {
+  return page.locator("#content section").filter({ has: page.getByRole("heading", { name: title, exact: true }) });
+}
+
+/** The figure of that name, with its note. */
+function figure(page: Page, name: string) {
+  return page.locator("dl.figures > div").filter({ has: page.getByText(name, { exact: true }) });
+}
+
+it("shows what failed, and leads to its log", async () => {
+  const window = await windowOf(browser, world, admin);
+  const page = await window.open("/?tenant=demo");
+  const failures = section(page, words.failures.title);
+  const group = failures.getByRole("listitem").filter({ hasText: "always fails" });
+  await group.getByText(en.reasons.handler_failed).waitFor();
+  expect(await failures.getByRole("listitem").count()).toBe(1);
+  await group.getByText("the demo fails on purpose").waitFor();
+  // Another failure joins the group by itself.
+  const times = async () => Number(/\d+/.exec(await group.locator(".number").innerText())?.[0]);
+  const before = await times();
+  await until("one more failure", async () => (await times()) > before);
+  await group.getByRole("link", { name: words.failures.newest }).click();
+  await page.getByRole("heading", { level: 1, name: like(en.logs.title) }).waitFor();
+  const { task, status } = got(await world.api.GET("/task-logs/{id}", { params: { path: { id: new URL(page.url()).pathname.split("/").at(-1) ?? "" } } }));
+  expect({ task, status }).toEqual({ task: id("always fails"), status: "failed" });
+  await page.goBack();
+  await group.getByRole("link", { name: say(words.failures.list_of, { task: "always fails" }) }).click();
+  await page.getByRole("region", { name: en.logs.list }).waitFor();
+  expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual({ tenant: "demo", task: id("always fails"), status: "failed", reason: "handler_failed" });
+  expect(window.faults).toEqual([]);
+  await window.context.close();
+});
+
+it("shows the coming three minutes in lanes, by pointer and by keyboard", async () => {
+  const window = await windowOf(browser, world, admin);
+  const page = await window.open("/?tenant=demo");
+  const coming = section(page, words.coming.title);
+  const lane = coming.getByRole("link", { name: /^every second/ });
+  await lane.waitFor();
+  await coming.getByRole("link", { name: /^always fails/ }).waitFor();
+  expect(await coming.getByRole("link", { name: /^sells/ }).count()).toBe(0);
+  // Three minutes of seconds are written ahead.
+  await until("marks", async () => (await lane.locator(".mark").count()) > 100);
+  await lane.focus();
+  const reading = coming.locator("[aria-live]");
+  await reading.getByText("every second").waitFor();
+  const first = await reading.locator("time").getAttribute("datetime");
+  await page.keyboard.press("ArrowRight");
+  await until("the next fire", async () => (await reading.locator("time").getAttribute("datetime")) !== first);
+  expect(Date.parse((await reading.locator("time").getAttribute("datetime")) ?? "") - Date.parse(first ?? "")).toBe(1_000);
+  await window.picture("overview-coming");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: "every second" }).waitFor();
+  expect(new URL(page.url()).pathname).toBe(`/tasks/${id("every second")}`);
+  expect(window.faults).toEqual([]);
+  await window.context.close();
+});
+
+it("tells who is online, of one tenant and of all", async () => {
+  const window = await windowOf(browser, world, admin);
+  const page = await window.open("/");
+  await window.settled();
+  await until("both executors", async () => (await figure(page, words.figures.executors).getByRole("link").innerText()) === "2");
+  expect(await figure(page, words.figures.nodes).getByRole("link").innerText()).toBe("1");
+  await section(page, words.engine.executors).getByRole("row", { name: /bells/ }).waitFor();
+  await section(page, words.engine.executors).getByRole("row", { name: /orders/ }).waitFor();
+  await section(page, words.engine.nodes).getByText(words.engine.online, { exact: true }).waitFor();
+  await section(page, words.coming.title).getByRole("link", { name: /^sells/ }).waitFor();
+  await window.open("/?tenant=retail");
+  await until("its own executor", async () => (await figure(page, words.figures.executors).getByRole("link").innerText()) === "1");
+  await section(page, words.failures.title).getByText(words.failures.none).waitFor();
+  expect(await section(page, words.engine.executors).getByRole("row", { name: /bells/ }).count()).toBe(0);
+  expect(window.faults).toEqual([]);
+  await window.context.close();
+});
+
+// A minute is counted half a minute after its end: what is about figures waits once.
+it("counts what has fired: verdict, figures, charts, CSV", { timeout: 200_000 }, async () => {
+  const window = await windowOf(browser, world, admin);
+  const page = await window.open("/");
+  const perSecond = figure(page, words.figures.per_second).locator(".figure-value");
+  // They come by themselves, as soon as they are there.
+  await until("figures of the first minute", async () => Number(await perSecond.innerText()) > 0, 150_000);
+  const verdict = page.locator("[data-verdict]");
+  expect(await verdict.getAttribute("data-verdict")).toBe("runs_failed");
+  expect(await verdict.innerText()).toMatch(/\d+ runs? failed in the last hour/);
+  const all = Number((await figure(page, words.figures.success).innerText()).match(/([\d,]+) fires/)?.[1]);
+  await window.picture("overview-counted");
+  await window.open("/?tenant=retail");
+  await page.locator('[data-verdict="all_well"]').waitFor();
+  const success = figure(page, words.figures.success);
+  await success.getByText("100 %").waitFor();
+  const own = Number((await success.innerText()).match(/([\d,]+) fires/)?.[1]);
+  expect(own).toBeGreaterThan(0);
+  expect(own).toBeLessThan(all);
+
+  await window.open("/statistics?tenant=demo");
+  await page.locator("figure.chart canvas").nth(2).waitFor();
+  // Drawn: something stands on each canvas.
+  const painted = await page.locator("figure.chart canvas").evaluateAll((charts) =>
+    charts.map((each) => {
+      const canvas = each as HTMLCanvasElement;
+      return canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value !== 0) === true;
+    }),
+  );
+  expect(painted).toEqual([true, true, true]);
+  expect(await window.axe()).toEqual([]);
+  await window.picture("statistics-counted");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: en.statistics.download }).click()]);
+  expect(download.suggestedFilename()).toBe("carillon-demo-1h-1m.csv");
+  const [head = "", ...lines] = (await readFile(await download.path(), "utf8")).trimEnd().split("\r\n");
+  expect(head).toMatch(/^start,start_ms,fires,succeeded,failed,/);
+  const query = { tenant: "demo", from: Date.now() - 3_600_000, until: Date.now(), step: "1m" };
+  const { items } = got(await world.api.GET("/statistics", { params: { query } }));
+  const known = new Map(items.map((point) => [point.start, point]));
+  expect(lines.length).toBeGreaterThan(0);
+  for (const line of lines) {
+    const [start = "", at, fires] = line.split(",");
+    expect(Date.parse(start)).toBe(Number(at));
+    expect(known.get(Number(at))?.fires, line).toBe(Number(fires));
+  }
+  expect(window.faults).toEqual([]);
+  await window.context.close();
+});
