@@ -559,11 +559,9 @@ impl SqlStore {
 
     /// How many tasks such a list has, whatever its limit; counted up to [`COUNTED_MAX`].
     pub async fn number_of_tasks(&self, reach: &Reach, filter: &TaskFilter) -> Result<u64> {
-        let head =
-            "SELECT COUNT(*) FROM (SELECT t.id FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a ON a.id = \
-                    t.app_id"
-                .to_owned();
-        let statement = listed(&head, reach, filter).finish_as(self, &format!("LIMIT {COUNTED_MAX}) s"));
+        const HEAD: &str = "SELECT COUNT(*) FROM (SELECT t.id FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a \
+             ON a.id = t.app_id";
+        let statement = listed(HEAD, reach, filter).finish_as(self, &format!("LIMIT {COUNTED_MAX}) s"));
         let found = self.query_raw("count tasks", statement, |row| row.try_get_by_index::<i64>(0)).await?;
         Ok(found.first().map_or(0, |count| count.unsigned_abs()))
     }
