@@ -551,7 +551,7 @@ impl SqlStore {
 
     /// Lists tasks within reach, by id.
     pub async fn list_tasks(&self, reach: &Reach, filter: &TaskFilter) -> Result<Vec<TaskView>> {
-        let statement = listed(views(), reach, filter).finish(self, "ORDER BY t.id", filter.limit);
+        let statement = listed(&views(), reach, filter).finish(self, "ORDER BY t.id", filter.limit);
         let mut tasks = self.query_raw("list tasks", statement, task_view).await?;
         self.fill_parents(&mut tasks).await?;
         Ok(tasks)
@@ -559,11 +559,9 @@ impl SqlStore {
 
     /// How many tasks such a list has, whatever its limit; counted up to [`COUNTED_MAX`].
     pub async fn number_of_tasks(&self, reach: &Reach, filter: &TaskFilter) -> Result<u64> {
-        let head =
-            "SELECT COUNT(*) FROM (SELECT t.id FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a ON a.id = \
-                    t.app_id"
-                .to_owned();
-        let statement = listed(head, reach, filter).finish_as(self, &format!("LIMIT {COUNTED_MAX}) s"));
+        const HEAD: &str = "SELECT COUNT(*) FROM (SELECT t.id FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a \
+             ON a.id = t.app_id";
+        let statement = listed(HEAD, reach, filter).finish_as(self, &format!("LIMIT {COUNTED_MAX}) s"));
         let found = self.query_raw("count tasks", statement, |row| row.try_get_by_index::<i64>(0)).await?;
         Ok(found.first().map_or(0, |count| count.unsigned_abs()))
     }
@@ -614,7 +612,7 @@ impl SqlStore {
 }
 
 /// The conditions of a list, after the `head` of its statement.
-fn listed(head: String, reach: &Reach, filter: &TaskFilter) -> Conditions {
+fn listed(head: &str, reach: &Reach, filter: &TaskFilter) -> Conditions {
     let mut wanted = Conditions::new(format!("{head} WHERE t.id > {{1}}"), vec![filter.after.into()]);
     wanted.within(reach, "t.tenant_id", Some("t.app_id"));
     wanted.and("t.tenant_id = ", filter.tenant_id);

@@ -78,7 +78,10 @@ impl Desk {
         for task in 1..=TASKS {
             database.execute(&task_row(task)).await;
         }
-        Self { database, store, clock, statistician, hour: now - now % HOUR_MS - 5 * HOUR_MS, dice: Dice::new(7) }
+        let hour = now - now % HOUR_MS - 5 * HOUR_MS;
+        // What is inserted goes a little beyond the hour, and should be of one day.
+        let hour = if hour % DAY_MS == 23 * HOUR_MS { hour - HOUR_MS } else { hour };
+        Self { database, store, clock, statistician, hour, dice: Dice::new(7) }
     }
 
     fn set(&self, now: i64) {
