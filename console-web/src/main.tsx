@@ -4,6 +4,7 @@ import { createRoot } from "react-dom/client";
 import { BrowserRouter } from "react-router";
 import { Problem } from "./api/client";
 import { Door } from "./app/Door";
+import { signStyleElements } from "./app/nonce";
 import { ThemeProvider } from "./app/theme";
 import { startSpeaking } from "./i18n";
 import "./styles.css";
@@ -20,6 +21,7 @@ const queries = new QueryClient({
 
 const root = document.getElementById("root");
 if (root === null) throw new Error("the page has no #root");
+signStyleElements();
 await startSpeaking();
 createRoot(root).render(
   <StrictMode>

@@ -4,6 +4,7 @@ import en_US from "antd/locale/en_US";
 import zh_CN from "antd/locale/zh_CN";
 import { createContext, use, useEffect, useMemo, useState, useSyncExternalStore, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
+import { nonce } from "./nonce";
 
 /** What a person chose. */
 export type Appearance = "light" | "dark" | "system";
@@ -85,12 +86,6 @@ function design(isDark: boolean): ThemeConfig {
   };
 }
 
-/** The nonce that the node wrote into the page: style elements without it are not obeyed. */
-function nonce(): string | undefined {
-  const given = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content;
-  return given === undefined || given.startsWith("%") ? undefined : given;
-}
-
 export function ThemeProvider({ children }: { children: ReactNode }) {
   const { i18n } = useTranslation();
   const [appearance, setAppearance] = useState<Appearance>(kept);
@@ -117,7 +112,7 @@ export function ThemeProvider({ children }: { children: ReactNode }) {
         <ConfigProvider
           theme={config}
           locale={i18n.language === "zh" ? zh_CN : en_US}
-          csp={{ nonce: nonce() }}
+          csp={{ nonce }}
           // Two Chinese characters in a button are a word like any other.
           button={{ autoInsertSpace: false }}
           virtual

@@ -1,8 +1,9 @@
 /** A list of any length: pages are read as one scrolls, and only the rows in view are drawn. */
-import { Button, Card, Empty, Flex, Grid, Spin, Table, Typography, type TableProps } from "antd";
+import { Button, Card, Empty, Flex, Grid, Spin, Typography, type TableProps } from "antd";
 import { useCallback, useEffect, useRef, useState, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { Failure } from "./Failure";
+import { DataTable } from "./DataTable";
 
 /** What `$api.useInfiniteQuery` gives of a list. */
 export interface Pages<Item> {
@@ -138,7 +139,7 @@ function Wide<Item extends object>({ items, more, empty, ...properties }: Inner<
   const isLong = items.length * ROW_PX > room;
   return (
     <div ref={hold}>
-      <Table<Item>
+      <DataTable<Item>
         size="middle"
         virtual={isLong}
         scroll={isLong ? { x: width, y: room } : { x: width }}

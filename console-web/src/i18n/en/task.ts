@@ -3,7 +3,7 @@ export default {
   failures_in_row_one: "{{count}} failure in a row",
   failures_in_row_other: "{{count}} failures in a row",
   paused: "This task is paused: its schedule fires nothing until it is started.",
-  parts: { figures: "Figures", definition: "Definition", graph: "Before and after", backfills: "Backfills", history: "History" },
+  parts: { label: "Part of the page", figures: "Figures", definition: "Definition", graph: "Before and after", backfills: "Backfills", history: "History" },
   strip: {
     title: "Last runs",
     all: "All task logs",

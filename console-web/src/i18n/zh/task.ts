@@ -6,7 +6,7 @@ const zh: Like<typeof en> = {
   failures_in_row_one: "连续失败 {{count}} 次",
   failures_in_row_other: "连续失败 {{count}} 次",
   paused: "任务已暂停：启动之前不会按调度触发。",
-  parts: { figures: "指标", definition: "定义", graph: "前后任务", backfills: "补数", history: "变更历史" },
+  parts: { label: "页面部分", figures: "指标", definition: "定义", graph: "前后任务", backfills: "补数", history: "变更历史" },
   strip: {
     title: "最近运行",
     all: "全部任务日志",

@@ -1,8 +1,9 @@
-import { Alert, Tabs } from "antd";
+import { Alert } from "antd";
 import { useTranslation } from "react-i18next";
 import { useSession } from "../../api/session";
 import { useFilters } from "../../lib/search";
 import { Page } from "../../parts/Page";
+import { Sections } from "../../parts/Sections";
 import { MyAccess } from "./MyAccess";
 import { MyPassword } from "./MyPassword";
 import { MySessions } from "./MySessions";
@@ -28,7 +29,12 @@ export default function Account() {
   ];
   return (
     <Page title={common.t("pages.account")}>
-      <Tabs destroyOnHidden activeKey={filters.tab ?? "profile"} onChange={(tab) => set({ tab: tab === "profile" ? undefined : tab })} items={items} />
+      <Sections
+        label={common.t("pages.account")}
+        active={items.find(({ key }) => key === filters.tab)?.key ?? "profile"}
+        onChange={(tab) => set({ tab: tab === "profile" ? undefined : tab })}
+        items={items}
+      />
     </Page>
   );
 }

@@ -31,7 +31,7 @@ export function EditApp({ app, onClose }: { app: Schema<"App">; onClose: () => v
       {() => (
         <>
           <Form.Item name="description" label={t("description")} extra={own("apps.description_help")} rules={[{ max: 1_000 }]}>
-            <Input.TextArea autoSize={{ minRows: 2, maxRows: 8 }} />
+            <Input.TextArea className="grows" rows={2} />
           </Form.Item>
           <Form.Item name="max_concurrent" label={own("apps.max_concurrent")} extra={own("apps.max_concurrent_help")} rules={[{ required: true }]}>
             <InputNumber min={0} max={1_000_000} precision={0} className="number-field" />

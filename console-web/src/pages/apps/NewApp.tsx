@@ -48,7 +48,7 @@ export function NewApp({ tenant, onCreated, onClose }: Properties) {
             <Input autoComplete="off" />
           </Form.Item>
           <Form.Item name="description" label={`${t("description")} (${t("optional")})`} extra={own("apps.description_help")} rules={[{ max: 1_000 }]}>
-            <Input.TextArea autoSize={{ minRows: 2, maxRows: 6 }} />
+            <Input.TextArea className="grows" rows={2} />
           </Form.Item>
         </>
       )}

@@ -28,8 +28,7 @@ export function PasteDays({ onTake, onClose }: { onTake: (steps: readonly DaySte
         <Typography.Text type="secondary">{own("editor.paste_help")}</Typography.Text>
         <Input.TextArea
           aria-label={own("editor.paste_title")}
-          className="mono"
-          autoSize={{ minRows: 5, maxRows: 14 }}
+          className="mono grows" rows={5}
           placeholder={own("editor.paste_example")}
           value={text}
           onChange={(event) => setText(event.target.value)}

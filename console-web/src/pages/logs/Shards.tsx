@@ -1,5 +1,5 @@
 /** The shards of a run. */
-import { Empty, Flex, Progress, Spin, Table, Typography, type TableProps } from "antd";
+import { Empty, Flex, Progress, Spin, Typography, type TableProps } from "antd";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { $api } from "../../api/client";
@@ -11,6 +11,7 @@ import { LogStatus } from "../../parts/Tags";
 import { LogCard } from "./columns";
 import { useNames } from "./names";
 import { Attempts, Duration, Lateness, Name, ShortReason } from "./Words";
+import { DataTable } from "../../parts/DataTable";
 
 type Columns = NonNullable<TableProps<Log>["columns"]>;
 
@@ -50,7 +51,7 @@ export function FirstShards({ parent }: { parent: Log }) {
   if (data.items.length === 0) return <Empty image={Empty.PRESENTED_IMAGE_SIMPLE} description={t("no_shards")} />;
   return (
     <Flex vertical gap="small" className="log-shards">
-      <Table<Log> size="small" rowKey="id" pagination={false} virtual={false} columns={columns} dataSource={data.items} scroll={{ x: "max-content" }} />
+      <DataTable<Log> size="small" rowKey="id" pagination={false} virtual={false} columns={columns} dataSource={data.items} scroll={{ x: "max-content" }} />
       {data.next != null && (
         <Typography.Text type="secondary">
           {t("some_shards", { count: data.items.length })} <Link to={link(`/logs/${parent.id}`)}>{t("all_shards")}</Link>

@@ -72,7 +72,7 @@ export function NewWindow({ tenant, onClose }: { tenant: string; onClose: () => 
             />
           </Form.Item>
           <Form.Item name="note" label={`${own("maintenance.note")} (${t("optional")})`} extra={own("maintenance.note_help")} rules={[{ max: 1_000 }]}>
-            <Input.TextArea autoSize={{ minRows: 1, maxRows: 4 }} />
+            <Input.TextArea className="grows" rows={1} />
           </Form.Item>
         </>
       )}

@@ -1,5 +1,5 @@
 /** The nodes as rows, or as cards on narrow screens. A cluster has few: no list of pages. */
-import { Card, Flex, Grid, Table, Tag, Tooltip, type TableProps } from "antd";
+import { Card, Flex, Grid, Tag, Tooltip, type TableProps } from "antd";
 import { useTranslation } from "react-i18next";
 import type { Schema } from "../../api/client";
 import { isClockOff, nodeState, type NodeState } from "../../lib/nodes";
@@ -7,6 +7,7 @@ import type { Tone } from "../../lib/states";
 import { span } from "../../lib/time";
 import { Moment } from "../../parts/Moment";
 import { Word } from "../../parts/Tags";
+import { DataTable } from "../../parts/DataTable";
 
 type Node = Schema<"Node">;
 
@@ -55,7 +56,7 @@ export function NodeTable({ nodes, self }: { nodes: Node[]; self: string }) {
     { title: t("pages.executors"), dataIndex: "executors", width: 90, className: "number" },
     { title: t("id"), dataIndex: "id", width: 60 },
   ];
-  if (isWide) return <Table<Node> size="middle" rowKey={(node) => node.id} columns={columns} dataSource={nodes} pagination={false} scroll={{ x: 1_140 }} aria-label={t("pages.nodes")} />;
+  if (isWide) return <DataTable<Node> size="middle" rowKey={(node) => node.id} columns={columns} dataSource={nodes} pagination={false} scroll={{ x: 1_140 }} aria-label={t("pages.nodes")} />;
   return (
     <Flex vertical gap="small" component="ul" className="cards">
       {nodes.map((node) => (

@@ -1,5 +1,5 @@
 /** Who is online: nodes, and executors by app. */
-import { Table, Typography, type TableProps } from "antd";
+import { Typography, type TableProps } from "antd";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Schema } from "../../api/client";
@@ -9,6 +9,7 @@ import { Moment } from "../../parts/Moment";
 import { Section } from "../../parts/Section";
 import { Word } from "../../parts/Tags";
 import type { EngineState } from "./useFacts";
+import { DataTable } from "../../parts/DataTable";
 
 /** Rows of each table; the pages have all. */
 const FEW = 10;
@@ -45,7 +46,7 @@ function Executors({ executors }: { executors: Schema<"Executor">[] }) {
       {executors.length === 0 ? (
         <Typography.Text type="secondary">{`${t("engine.none")} ${t("engine.none_help")}`}</Typography.Text>
       ) : (
-        <Table<AppLoad> size="small" pagination={false} rowKey="key" columns={columns} dataSource={byApp(executors).slice(0, FEW)} scroll={{ x: "max-content" }} />
+        <DataTable<AppLoad> size="small" pagination={false} rowKey="key" columns={columns} dataSource={byApp(executors).slice(0, FEW)} scroll={{ x: "max-content" }} />
       )}
     </Section>
   );
@@ -64,7 +65,7 @@ function Nodes({ nodes }: { nodes: Schema<"Node">[] }) {
   ];
   return (
     <Section title={t("engine.nodes")} extra={<Link to={link("/nodes")}>{t("engine.all_nodes")}</Link>}>
-      <Table<Schema<"Node">> size="small" pagination={false} rowKey="id" columns={columns} dataSource={shown.slice(0, FEW)} scroll={{ x: "max-content" }} />
+      <DataTable<Schema<"Node">> size="small" pagination={false} rowKey="id" columns={columns} dataSource={shown.slice(0, FEW)} scroll={{ x: "max-content" }} />
     </Section>
   );
 }

@@ -1,12 +1,13 @@
 /** Roles side by side: which allows what, beside what one holds oneself. */
 import { CheckOutlined } from "@ant-design/icons";
-import { Grid, Input, Table, Typography, type TableProps } from "antd";
+import { Grid, Input, Typography, type TableProps } from "antd";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { Schema } from "../../api/client";
 import { useSession } from "../../api/session";
 import { heldAnywhere } from "../../lib/access";
 import { useDescribed } from "../../lib/described";
+import { DataTable } from "../../parts/DataTable";
 
 type Role = Schema<"Role">;
 type Described = Schema<"Permission">;
@@ -53,7 +54,7 @@ export function RoleMatrix({ roles }: { roles: readonly Role[] }) {
     <section aria-label={t("roles.matrix")}>
       <Typography.Paragraph type="secondary">{t("roles.matrix_about")}</Typography.Paragraph>
       <Input.Search className="filter matrix-search" allowClear aria-label={t("picker.search")} placeholder={t("picker.search")} value={search} onChange={(event) => setSearch(event.target.value)} />
-      <Table<Described> size="small" rowKey={({ name }) => name} columns={columns} dataSource={rows} pagination={false} scroll={{ x: permissionPx + 110 + roles.length * 110, y: "60vh" }} />
+      <DataTable<Described> size="small" rowKey={({ name }) => name} columns={columns} dataSource={rows} pagination={false} scroll={{ x: permissionPx + 110 + roles.length * 110, y: "60vh" }} />
     </section>
   );
 }

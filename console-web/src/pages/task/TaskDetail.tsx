@@ -1,5 +1,5 @@
 /** One task: how it does, what comes next, what it is. */
-import { Alert, Card, Flex, Tabs, Typography } from "antd";
+import { Alert, Card, Flex, Typography } from "antd";
 import { lazy, Suspense } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useParams } from "react-router";
@@ -11,6 +11,7 @@ import { useLink } from "../../lib/tenant";
 import { Failure } from "../../parts/Failure";
 import { Moment } from "../../parts/Moment";
 import { Page } from "../../parts/Page";
+import { Sections } from "../../parts/Sections";
 import { TaskState } from "../../parts/Tags";
 import { Backfills } from "../tasks/Backfills";
 import { TaskActions } from "../tasks/TaskActions";
@@ -57,11 +58,11 @@ function Parts({ task }: { task: Schema<"Task"> }) {
   return (
     <Card size="small">
       <Suspense fallback={<Waiting />}>
-        <Tabs
-          activeKey={parts.find((part) => part.key === filters.part)?.key ?? parts[0]?.key ?? ""}
+        <Sections
+          label={t("parts.label")}
+          active={parts.find((part) => part.key === filters.part)?.key ?? parts[0]?.key ?? ""}
           onChange={(part) => set({ part })}
           items={parts}
-          destroyOnHidden
         />
       </Suspense>
     </Card>

@@ -72,9 +72,8 @@ function Import() {
         placeholder={t("import.text")}
         value={text}
         onChange={(event) => change(event.target.value)}
-        autoSize={{ minRows: 6, maxRows: 16 }}
+        className="mono grows" rows={6}
         spellCheck={false}
-        className="mono"
       />
       {problem !== undefined && <Alert type="warning" showIcon title={t(`import.problem.${problem.problem}`)} description={problem.message} />}
       <Failure error={error} />

@@ -23,9 +23,8 @@ export function ParamsInput({ id, label, value = "", onChange, disabled = false 
         value={value}
         disabled={disabled}
         onChange={(event) => onChange?.(event.target.value)}
-        autoSize={{ minRows: 3, maxRows: 16 }}
+        className="mono grows" rows={3}
         spellCheck={false}
-        className="mono"
       />
       <Flex gap="small" align="center" justify="space-between">
         <Typography.Text type={kind === "broken" ? "warning" : "secondary"}>{t(`params_are.${kind}`)}</Typography.Text>

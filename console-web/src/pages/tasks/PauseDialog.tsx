@@ -40,7 +40,7 @@ export function PauseDialog({ task, open, onClose }: DialogProperties) {
       <Typography.Paragraph>{t("pause.consequence")}</Typography.Paragraph>
       <Form layout="vertical" onFinish={() => void pause()}>
         <Form.Item label={t("pause.note")} extra={t("pause.note_help")} htmlFor="pause-note" required>
-          <Input.TextArea id="pause-note" value={note} maxLength={1000} autoSize={{ minRows: 2, maxRows: 6 }} onChange={(event) => setNote(event.target.value)} />
+          <Input.TextArea id="pause-note" value={note} maxLength={1000} className="grows" rows={2} onChange={(event) => setNote(event.target.value)} />
         </Form.Item>
       </Form>
     </Modal>

@@ -52,7 +52,7 @@ export function TextField({ draft, name, required = false, rows, mono = false }:
       {rows === undefined ? (
         <Input {...shared} onChange={(event) => draft.set(name, event.target.value)} />
       ) : (
-        <Input.TextArea {...shared} autoSize={{ minRows: rows }} onChange={(event) => draft.set(name, event.target.value)} />
+        <Input.TextArea {...shared} className="grows" rows={rows} onChange={(event) => draft.set(name, event.target.value)} />
       )}
     </Labelled>
   );

@@ -12,7 +12,7 @@ function DescriptionField() {
   const common = useTranslation();
   return (
     <Form.Item name="description" label={common.t("description")} extra={t("tenants.description_help")}>
-      <Input.TextArea maxLength={1000} autoSize={{ minRows: 2, maxRows: 6 }} />
+      <Input.TextArea maxLength={1000} className="grows" rows={2} />
     </Form.Item>
   );
 }

@@ -1,5 +1,5 @@
 /** What a user is granted: each grant, and how to give and take one. */
-import { Button, Flex, Table, Tag, Tooltip, Typography, type TableProps } from "antd";
+import { Button, Flex, Tag, Tooltip, Typography, type TableProps } from "antd";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
@@ -13,6 +13,7 @@ import { useAction } from "../../parts/useAction";
 import { useExplained } from "../../parts/useExplained";
 import { GrantForm } from "./GrantForm";
 import { usePlaceName } from "./Grants";
+import { DataTable } from "../../parts/DataTable";
 
 type User = Schema<"User">;
 type Grant = Schema<"Grant">;
@@ -72,7 +73,7 @@ export function GrantSection({ user }: { user: User }) {
             </Button>
           )}
         </Flex>
-        <Table<Grant>
+        <DataTable<Grant>
           size="middle"
           rowKey={({ id }) => id}
           columns={columns}
