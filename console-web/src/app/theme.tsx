@@ -17,6 +17,7 @@ interface Theme {
 
 const KEPT = "carillon.appearance";
 const darkQuery = window.matchMedia("(prefers-color-scheme: dark)");
+const stillQuery = window.matchMedia("(prefers-reduced-motion: reduce)");
 const ThemeContext = createContext<Theme | null>(null);
 
 /** The appearance, and how to change it. */
@@ -31,19 +32,20 @@ function kept(): Appearance {
   return word === "light" || word === "dark" ? word : "system";
 }
 
-function useSystemIsDark(): boolean {
+function useMatch(query: MediaQueryList): boolean {
   return useSyncExternalStore(
     (changed) => {
-      darkQuery.addEventListener("change", changed);
-      return () => darkQuery.removeEventListener("change", changed);
+      query.addEventListener("change", changed);
+      return () => query.removeEventListener("change", changed);
     },
-    () => darkQuery.matches,
+    () => query.matches,
   );
 }
 
 /** Texts keep a contrast of 4.5 to 1 on every ground that they stand on. */
-function design(isDark: boolean): ThemeConfig {
-  const shared = { borderRadius: 6, fontSize: 14, wireframe: false };
+function design(isDark: boolean, isStill: boolean): ThemeConfig {
+  // Without motion nothing waits for the end of a transition that styles.css takes away.
+  const shared = { motion: !isStill, borderRadius: 6, fontSize: 14, wireframe: false };
   const light = {
     colorPrimary: "#2f54eb",
     colorLink: "#2443c4",
@@ -89,7 +91,7 @@ function design(isDark: boolean): ThemeConfig {
 export function ThemeProvider({ children }: { children: ReactNode }) {
   const { i18n } = useTranslation();
   const [appearance, setAppearance] = useState<Appearance>(kept);
-  const systemIsDark = useSystemIsDark();
+  const systemIsDark = useMatch(darkQuery);
   const isDark = appearance === "system" ? systemIsDark : appearance === "dark";
   useEffect(() => {
     document.documentElement.dataset.theme = isDark ? "dark" : "light";
@@ -106,7 +108,8 @@ export function ThemeProvider({ children }: { children: ReactNode }) {
     }),
     [appearance, isDark],
   );
-  const config = useMemo(() => design(isDark), [isDark]);
+  const isStill = useMatch(stillQuery);
+  const config = useMemo(() => design(isDark, isStill), [isDark, isStill]);
   return (
     <ThemeContext value={theme}>
         <ConfigProvider
