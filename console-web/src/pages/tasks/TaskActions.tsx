@@ -74,7 +74,9 @@ export function TaskActions({ task, compact = false }: Properties) {
         </Button>
       )}
       {items.length > 0 && (
-        <Dropdown trigger={["click"]} menu={{ items }}>
+        // Whoever opens it by keyboard goes on in it with the arrows.
+        // eslint-disable-next-line jsx-a11y/no-autofocus -- it was opened to be used
+        <Dropdown trigger={["click"]} menu={{ items }} autoFocus>
           <Button type={compact ? "text" : "default"} size={compact ? "small" : "middle"} icon={<MoreOutlined />} aria-label={t("actions_of", { name: task.name })} />
         </Dropdown>
       )}
