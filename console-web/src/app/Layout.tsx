@@ -9,6 +9,7 @@ import { useLive } from "../api/live";
 import { tenantsOf, useSession } from "../api/session";
 import { speak } from "../i18n";
 import { useLink, useTenant } from "../lib/tenant";
+import { useFollowByKey } from "../parts/useFollowByKey";
 import { Banner } from "./Banner";
 import { PAGES, type Group } from "./pages";
 import { useAppearance } from "./theme";
@@ -144,6 +145,7 @@ function AccountMenu() {
   const { t } = useTranslation();
   const { me } = useSession();
   const link = useLink();
+  const byKey = useFollowByKey();
   const signOut = async () => {
     // Whether or not the node heard it: this page forgets all that it has read.
     await client.POST("/logout").catch(() => undefined);
@@ -157,7 +159,7 @@ function AccountMenu() {
       autoFocus
       menu={{
         items: [
-          { key: "account", label: <Link to={link("/account")}>{t("own_account")}</Link> },
+          { key: "account", label: <Link to={link("/account")}>{t("own_account")}</Link>, onClick: byKey(link("/account")) },
           { key: "out", label: t("sign_out"), onClick: () => void signOut() },
         ],
       }}
