@@ -1,7 +1,7 @@
 /** What surrounds every page: menu, tenant, language, appearance, account, and how live the page is. */
 import { GlobalOutlined, MenuOutlined, MoonOutlined, SunOutlined, UserOutlined } from "@ant-design/icons";
 import { Badge, Button, Drawer, Dropdown, Flex, Grid, Layout as Frame, Menu, Select, type MenuProps } from "antd";
-import { useState, type ReactNode } from "react";
+import { useEffect, useRef, useState, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useLocation } from "react-router";
 import { $api, client } from "../api/client";
@@ -9,6 +9,7 @@ import { useLive } from "../api/live";
 import { tenantsOf, useSession } from "../api/session";
 import { speak } from "../i18n";
 import { useLink, useTenant } from "../lib/tenant";
+import { useFollowByKey } from "../parts/useFollowByKey";
 import { Banner } from "./Banner";
 import { PAGES, type Group } from "./pages";
 import { useAppearance } from "./theme";
@@ -105,6 +106,9 @@ function Preferences() {
     <>
       <Dropdown
         trigger={["click"]}
+        // Whoever opens it by keyboard goes on in it with the arrows.
+        // eslint-disable-next-line jsx-a11y/no-autofocus -- it was opened to be used
+        autoFocus
         menu={{
           selectedKeys: [i18n.language],
           items: [
@@ -118,6 +122,9 @@ function Preferences() {
       </Dropdown>
       <Dropdown
         trigger={["click"]}
+        // Whoever opens it by keyboard goes on in it with the arrows.
+        // eslint-disable-next-line jsx-a11y/no-autofocus -- it was opened to be used
+        autoFocus
         menu={{
           selectedKeys: [appearance],
           items: [
@@ -138,6 +145,7 @@ function AccountMenu() {
   const { t } = useTranslation();
   const { me } = useSession();
   const link = useLink();
+  const byKey = useFollowByKey();
   const signOut = async () => {
     // Whether or not the node heard it: this page forgets all that it has read.
     await client.POST("/logout").catch(() => undefined);
@@ -146,9 +154,12 @@ function AccountMenu() {
   return (
     <Dropdown
       trigger={["click"]}
+      // Whoever opens it by keyboard goes on in it with the arrows.
+      // eslint-disable-next-line jsx-a11y/no-autofocus -- it was opened to be used
+      autoFocus
       menu={{
         items: [
-          { key: "account", label: <Link to={link("/account")}>{t("own_account")}</Link> },
+          { key: "account", label: <Link to={link("/account")}>{t("own_account")}</Link>, onClick: byKey(link("/account")) },
           { key: "out", label: t("sign_out"), onClick: () => void signOut() },
         ],
       }}
@@ -160,6 +171,18 @@ function AccountMenu() {
   );
 }
 
+/** Who followed a link that is gone with its page goes on in the new page, not at the beginning of all. */
+function useFocusOnPage(): void {
+  const { pathname } = useLocation();
+  const shown = useRef(pathname);
+  useEffect(() => {
+    // Whoever has just come begins at the beginning.
+    if (shown.current === pathname) return;
+    shown.current = pathname;
+    if (document.activeElement === document.body) document.getElementById("content")?.focus({ preventScroll: true });
+  }, [pathname]);
+}
+
 /** The two controls that stand on the pages before a login, too. */
 export { Preferences };
 
@@ -168,6 +191,7 @@ export function Layout({ children }: { children: ReactNode }) {
   const isWide = Grid.useBreakpoint().lg !== false;
   const [open, setOpen] = useState(false);
   const link = useLink();
+  useFocusOnPage();
   return (
     <Frame className="frame">
       <a className="skip" href="#content">

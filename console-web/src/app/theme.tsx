@@ -48,6 +48,7 @@ function design(isDark: boolean, isStill: boolean): ThemeConfig {
   const shared = { motion: !isStill, borderRadius: 6, fontSize: 14, wireframe: false };
   const light = {
     colorPrimary: "#2f54eb",
+    colorPrimaryHover: "#2443c4",
     colorLink: "#2443c4",
     colorTextSecondary: "#4d5566",
     colorTextTertiary: "#5c6474",
@@ -63,6 +64,7 @@ function design(isDark: boolean, isStill: boolean): ThemeConfig {
   };
   const dark = {
     colorPrimary: "#3d63f2",
+    colorPrimaryHover: "#3254d8",
     colorLink: "#8fa8ff",
     colorTextSecondary: "#b8bfcc",
     colorTextTertiary: "#a3abba",
@@ -115,7 +117,7 @@ export function ThemeProvider({ children }: { children: ReactNode }) {
         <ConfigProvider
           theme={config}
           locale={i18n.language === "zh" ? zh_CN : en_US}
-          csp={{ nonce: nonce() }}
+          csp={{ nonce }}
           // Two Chinese characters in a button are a word like any other.
           button={{ autoInsertSpace: false }}
           virtual

@@ -34,7 +34,7 @@ export default {
     paused: "The task is paused: nothing comes until it is started.",
     none: "Nothing more comes: its validity has ended, or its schedule names no further instant.",
     none_by_itself: "It has no schedule of its own: it runs by hand, or after other tasks.",
-    cancel: "Cancel",
+    cancel: "Cancel run",
     cancel_question: "Cancel the run of {{at}}?",
     cancel_consequence: "This one run does not start, or is told to stop if it runs by then. The task's later fires are not touched.",
     cancelled: "The run is cancelled",

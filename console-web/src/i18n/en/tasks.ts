@@ -21,6 +21,7 @@ export default {
     created: "{{name}} is created",
     saved: "{{name}} is saved",
     errors: "Some fields were refused; what is wrong stands beside them.",
+    name_taken: "Another task of this app has this name. Choose another.",
     add_parent: "Add a parent",
     parent_task: "Task, or app/task",
     parent_on: "Which end counts",

@@ -37,7 +37,7 @@ const zh: Like<typeof en> = {
     paused: "任务已暂停：启动之前不会触发。",
     none: "不会再触发：有效期已结束，或调度没有后续时刻。",
     none_by_itself: "没有自己的调度：手动运行，或在其他任务之后运行。",
-    cancel: "取消",
+    cancel: "取消运行",
     cancel_question: "取消 {{at}} 的运行？",
     cancel_consequence: "仅此次运行不会开始；若届时已在运行，将被要求停止。任务之后的触发不受影响。",
     cancelled: "此次运行已取消",

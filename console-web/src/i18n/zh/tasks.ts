@@ -23,6 +23,7 @@ const zh: Like<typeof en> = {
     created: "{{name}} 已新建",
     saved: "{{name}} 已保存",
     errors: "部分字段未被接受，原因见字段旁。",
+    name_taken: "此应用中已有同名任务，请换一个名称。",
     add_parent: "添加父任务",
     parent_task: "任务，或 应用/任务",
     parent_on: "以哪种结果为准",

@@ -6,7 +6,7 @@ import { client } from "../../api/client";
 import { useSession } from "../../api/session";
 import { Failure } from "../../parts/Failure";
 import { useAction } from "../../parts/useAction";
-import { PasswordFields, type Passwords } from "../sign-in/PasswordFields";
+import { PasswordFields, showRefused, type Passwords } from "../sign-in/PasswordFields";
 
 export function MyPassword() {
   const { t } = useTranslation("people");
@@ -14,13 +14,13 @@ export function MyPassword() {
   const [form] = Form.useForm<Passwords>();
   const { busy, run } = useAction();
   const [error, setError] = useState<unknown>(null);
-  const change = async ({ current, next }: Passwords) => {
+  const change = async ({ current, new: chosen }: Passwords) => {
     setError(null);
     const failed = (failure: unknown) => {
-      setError(failure);
+      setError(showRefused(form, failure));
       return true;
     };
-    const done = await run(() => client.PUT("/account/password", { body: { current, new: next } }), { done: t("new_password.done"), failed });
+    const done = await run(() => client.PUT("/account/password", { body: { current, new: chosen } }), { done: t("new_password.done"), failed });
     if (done) form.resetFields();
   };
   return (

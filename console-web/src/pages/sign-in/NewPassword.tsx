@@ -5,21 +5,23 @@ import { client } from "../../api/client";
 import type { Me } from "../../api/session";
 import { Failure } from "../../parts/Failure";
 import { Gate } from "./Gate";
-import { PasswordFields, type Passwords } from "./PasswordFields";
+import { PasswordFields, showRefused, type Passwords } from "./PasswordFields";
 
 export default function NewPassword({ me, onChanged }: { me: Me; onChanged: () => void }) {
   const { t } = useTranslation("people");
   const { message } = App.useApp();
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
-  const change = async ({ current, next }: Passwords) => {
+  const [form] = Form.useForm<Passwords>();
+  const change = async ({ current, new: chosen }: Passwords) => {
     setBusy(true);
+    setError(null);
     try {
-      await client.PUT("/account/password", { body: { current, new: next } });
+      await client.PUT("/account/password", { body: { current, new: chosen } });
       message.success(t("new_password.done"));
       onChanged();
     } catch (failure) {
-      setError(failure);
+      setError(showRefused(form, failure));
     } finally {
       setBusy(false);
     }
@@ -28,7 +30,7 @@ export default function NewPassword({ me, onChanged }: { me: Me; onChanged: () =
     <Gate title={t("new_password.title")}>
       <Typography.Paragraph>{t("new_password.why")}</Typography.Paragraph>
       <Failure error={error} />
-      <Form<Passwords> layout="vertical" requiredMark={false} onFinish={(passwords) => void change(passwords)}>
+      <Form<Passwords> form={form} layout="vertical" requiredMark={false} onFinish={(passwords) => void change(passwords)}>
         {/* For password managers. */}
         <input type="text" name="username" autoComplete="username" value={me.name} readOnly hidden />
         <PasswordFields />

@@ -16,6 +16,8 @@ import { Reason } from "../../parts/Reason";
 const RUNS = 60;
 /** The strip asks for runs up to now, renewed this often, ms: those ahead of us are the next fires. */
 const STEP_MS = 30_000;
+/** What has come due since then is shown this soon, ms. */
+const LOOK_MS = 1_000;
 
 function About({ bar: { log, duration, lateness } }: { bar: Bar }) {
   const { t } = useTranslation(["task", "common"]);
@@ -77,7 +79,7 @@ const LEGEND = [
 
 export function RunStrip({ task }: { task: string }) {
   const { t } = useTranslation("task");
-  const now = useNow(STEP_MS);
+  const now = useNow(LOOK_MS);
   const until = Math.ceil(now / STEP_MS) * STEP_MS;
   const runs = $api.useQuery("get", "/task-logs", { params: { query: { task, until, limit: RUNS } } }, { placeholderData: (last) => last });
   if (runs.data === undefined) return <Failure error={runs.error} again={() => void runs.refetch()} />;

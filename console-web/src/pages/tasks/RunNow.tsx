@@ -118,7 +118,7 @@ function RunForm({ wish, change, onFinish }: FormProperties) {
       </Form.Item>
       {wish.when === "delay" && (
         <Form.Item label={t("run.delay_label")} extra={t("run.delay_help")} htmlFor={`${id}delay`}>
-          <DurationInput id={`${id}delay`} value={wish.delay_ms} onChange={(delay_ms) => change({ delay_ms })} />
+          <DurationInput id={`${id}delay`} label={t("run.delay_label")} value={wish.delay_ms} onChange={(delay_ms) => change({ delay_ms })} />
         </Form.Item>
       )}
       {wish.when === "at" && (

@@ -1,12 +1,13 @@
 /** Everything that one may do with one task: as buttons, or, where there is little room, as a menu. */
 import { CaretRightOutlined, MoreOutlined } from "@ant-design/icons";
 import { Button, Dropdown, type MenuProps } from "antd";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useNavigate } from "react-router";
 import type { Schema } from "../../api/client";
 import type { Permission } from "../../api/permissions";
 import { useLink } from "../../lib/tenant";
+import { useFollowByKey, type MenuInfo } from "../../parts/useFollowByKey";
 import { BackfillDialog } from "./BackfillDialog";
 import { PauseDialog } from "./PauseDialog";
 import { RunNow } from "./RunNow";
@@ -51,12 +52,20 @@ export function TaskActions({ task, compact = false }: Properties) {
   const label = (dialog: Dialog) => (dialog === "delete" ? common("delete") : t(`${dialog}.button`));
   const edit = allowed("tasks.edit") ? link(`/tasks/${task.id}/edit`) : undefined;
   const copy = allowed("tasks.create") ? link("/tasks/new", { from: task.id }) : undefined;
+  // The entry goes with the menu: the dialog gives the focus back to the menu's button. The key must not press what the dialog shows.
+  const menuButton = useRef<HTMLButtonElement>(null);
+  const fromMenu = (dialog: Dialog) => ({ domEvent }: MenuInfo) => {
+    domEvent.preventDefault();
+    menuButton.current?.focus();
+    setOpen(dialog);
+  };
   // What is used seldom, or is dangerous, stands in the menu.
   const inMenu = compact ? shown : shown.filter((dialog) => dialog === "backfill" || dialog === "delete");
+  const byKey = useFollowByKey();
   const items: MenuProps["items"] = [
-    ...(compact && edit !== undefined ? [{ key: "edit", label: <Link to={edit}>{common("edit")}</Link> }] : []),
-    ...(copy !== undefined ? [{ key: "copy", label: <Link to={copy}>{t("copy_task")}</Link> }] : []),
-    ...inMenu.map((dialog) => ({ key: dialog, label: label(dialog), danger: dialog === "delete", onClick: () => setOpen(dialog) })),
+    ...(compact && edit !== undefined ? [{ key: "edit", label: <Link to={edit}>{common("edit")}</Link>, onClick: byKey(edit) }] : []),
+    ...(copy !== undefined ? [{ key: "copy", label: <Link to={copy}>{t("copy_task")}</Link>, onClick: byKey(copy) }] : []),
+    ...inMenu.map((dialog) => ({ key: dialog, label: label(dialog), danger: dialog === "delete", onClick: fromMenu(dialog) })),
   ];
   return (
     <>
@@ -74,8 +83,10 @@ export function TaskActions({ task, compact = false }: Properties) {
         </Button>
       )}
       {items.length > 0 && (
-        <Dropdown trigger={["click"]} menu={{ items }}>
-          <Button type={compact ? "text" : "default"} size={compact ? "small" : "middle"} icon={<MoreOutlined />} aria-label={t("actions_of", { name: task.name })} />
+        // Whoever opens it by keyboard goes on in it with the arrows.
+        // eslint-disable-next-line jsx-a11y/no-autofocus -- it was opened to be used
+        <Dropdown trigger={["click"]} menu={{ items }} autoFocus>
+          <Button ref={menuButton} type={compact ? "text" : "default"} size={compact ? "small" : "middle"} icon={<MoreOutlined />} aria-label={t("actions_of", { name: task.name })} />
         </Dropdown>
       )}
       <Dialogs task={task} open={open} close={() => setOpen(undefined)} onDeleted={compact ? undefined : () => void navigate(link("/tasks"))} />

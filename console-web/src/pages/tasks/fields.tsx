@@ -67,9 +67,10 @@ export function NumberField({ draft, name, min = 0, max }: Of<FieldOf<number>> &
 }
 
 export function SpanField({ draft, name }: Of<FieldOf<number>>) {
+  const labelOf = useFieldLabel();
   return (
     <Labelled draft={draft} name={name}>
-      <DurationInput id={idOf(name)} value={draft.values[name]} onChange={(ms) => draft.set(name, ms)} />
+      <DurationInput id={idOf(name)} label={labelOf(name)} value={draft.values[name]} onChange={(ms) => draft.set(name, ms)} />
     </Labelled>
   );
 }

@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { useNavigate } from "react-router";
 import { client, ifMatch, Problem, type FieldError, type Schema } from "../../api/client";
 import type { Definition } from "../../lib/definition";
+import { refusalOf } from "../../lib/refusals";
 import { useLink } from "../../lib/tenant";
 import { useAction } from "../../parts/useAction";
 import { useTold } from "./useTold";
@@ -43,6 +44,10 @@ export function useSave(task: Schema<"Task"> | undefined) {
   };
   const failed = (error: unknown): boolean => {
     if (!(error instanceof Problem)) return false;
+    if (refusalOf(error)?.key === "name_taken") {
+      setErrors([{ field: "name", message: t("editor.name_taken") }]);
+      return true;
+    }
     if (error.status === 409 && base !== undefined) {
       void client.GET("/tasks/{id}", { params: { path: { id: base.id } } }).then(
         ({ data }) => data !== undefined && setConflict({ base, latest: data }),
