@@ -114,16 +114,16 @@ export function ThemeProvider({ children }: { children: ReactNode }) {
   const config = useMemo(() => design(isDark, isStill), [isDark, isStill]);
   return (
     <ThemeContext value={theme}>
-        <ConfigProvider
-          theme={config}
-          locale={i18n.language === "zh" ? zh_CN : en_US}
-          csp={{ nonce }}
-          // Two Chinese characters in a button are a word like any other.
-          button={{ autoInsertSpace: false }}
-          virtual
-        >
-          <Antd>{children}</Antd>
-        </ConfigProvider>
+      <ConfigProvider
+        theme={config}
+        locale={i18n.language === "zh" ? zh_CN : en_US}
+        csp={{ nonce: nonce() }}
+        // Two Chinese characters in a button are a word like any other.
+        button={{ autoInsertSpace: false }}
+        virtual
+      >
+        <Antd>{children}</Antd>
+      </ConfigProvider>
     </ThemeContext>
   );
 }
