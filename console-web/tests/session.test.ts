@@ -26,6 +26,8 @@ describe("may", () => {
     expect(mayWhole(orders, "tasks.run", "retail")).toBe(false);
     expect(mayWhole(retail, "tasks.run", "retail")).toBe(true);
     expect(mayWhole(platform, "nodes.read", null)).toBe(true);
+    expect(mayWhole(orders, "tasks.run", undefined)).toBe(false);
+    expect(mayWhole(retail, "tasks.run", undefined)).toBe(true);
   });
 });
 

@@ -30,12 +30,12 @@ export function may(access: Me["access"], permission: Permission, place: Place =
   });
 }
 
-/** Whether a whole tenant (or, `null`, the platform) is somebody's for `permission`, not some apps of it only. */
-export function mayWhole(access: Me["access"], permission: Permission, tenant: string | null): boolean {
+/** Whether a whole tenant (`null`: the platform; `undefined`: any tenant) is somebody's for `permission`, not some apps of it only. */
+export function mayWhole(access: Me["access"], permission: Permission, tenant: string | null | undefined): boolean {
   return access.some(
     (held) =>
       held.permissions.includes(permission) &&
-      (held.tenant_id == null || (held.tenant === tenant && held.apps.length === 0)),
+      (held.tenant_id == null || ((tenant === undefined || held.tenant === tenant) && held.apps.length === 0)),
   );
 }
 
@@ -48,8 +48,8 @@ interface Session {
   me: Me;
   /** May I do this there? */
   may: (permission: Permission, place?: Place) => boolean;
-  /** May I do this in all of that tenant (`null`: on the platform)? */
-  mayWhole: (permission: Permission, tenant: string | null) => boolean;
+  /** May I do this in all of that tenant (`null`: on the platform; `undefined`: of any tenant)? */
+  mayWhole: (permission: Permission, tenant: string | null | undefined) => boolean;
 }
 
 const SessionContext = createContext<Session | null>(null);

@@ -29,15 +29,15 @@ export function Console() {
   const { may } = useSession();
   const { tenant } = useTenant();
   const { pathname } = useLocation();
-  const allowed = PAGES.filter((page) => page.needs === undefined || may(page.needs));
   return (
     <LiveProvider tenant={tenant}>
       <Layout>
         <Boundary about={pathname}>
           <Suspense fallback={<Waiting />}>
             <Routes>
-              {allowed.map(({ path, Page }) => (
-                <Route key={path} path={path} element={<Page />} />
+              {/* Also those that one may not open: `/tasks/new` is no task of that name. */}
+              {PAGES.map(({ path, needs, Page }) => (
+                <Route key={path} path={path} element={needs === undefined || may(needs) ? <Page /> : <NoSuchPage />} />
               ))}
               <Route path="*" element={<NoSuchPage />} />
             </Routes>

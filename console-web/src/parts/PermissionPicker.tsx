@@ -38,7 +38,9 @@ export function PermissionPicker({ value = [], onChange, refused = () => undefin
           {t(readOnly ? "roles.count" : "picker.chosen", { chosen: value.length, count: value.length, all: all.length })}
         </Typography.Text>
       </Flex>
-      <div className={readOnly ? "picker" : "picker picker-choice"}>
+      {/* It scrolls, also where nothing in it may be chosen. */}
+      { }
+      <div className={readOnly ? "picker" : "picker picker-choice"} role="group" aria-label={t("roles.permissions")} {...(readOnly ? {} : { tabIndex: 0 })}>
         {groups.map((group) => (
           <Group key={group.resource} group={group} value={value} set={set} refused={refused} readOnly={readOnly} />
         ))}

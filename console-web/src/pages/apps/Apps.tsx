@@ -19,7 +19,7 @@ type App = Schema<"App">;
 export default function Apps() {
   const { t } = useTranslation();
   const { t: own } = useTranslation("executors");
-  const { may } = useSession();
+  const { mayWhole } = useSession();
   const { tenant } = useTenant();
   const link = useLink();
   const navigate = useNavigate();
@@ -35,7 +35,7 @@ export default function Apps() {
     { title: own("apps.max_concurrent"), key: "max", width: 130, render: (_, app) => (app.max_concurrent === 0 ? t("unlimited") : <span className="number">{app.max_concurrent}</span>) },
     { title: t("created_at"), key: "created", width: 180, render: (_, app) => <Moment at={app.created_at} exactness="minute" /> },
   ];
-  const mayCreate = may("apps.create", { tenant });
+  const mayCreate = mayWhole("apps.create", tenant);
   const create = mayCreate && (
     <Button type="primary" icon={<PlusOutlined />} onClick={() => setIsNew(true)}>
       {own("apps.create")}

@@ -55,7 +55,7 @@ function useColumns(): NonNullable<TableProps<Role>["columns"]> {
 export default function Roles() {
   const { t } = useTranslation("people");
   const common = useTranslation();
-  const { may } = useSession();
+  const { mayWhole } = useSession();
   const { tenant } = useTenant();
   const { idOf } = useTenantNames();
   const { filters, set } = useFilters(["role", "view"]);
@@ -64,7 +64,7 @@ export default function Roles() {
   const pages = $api.useInfiniteQuery("get", "/roles", { params: { query: { limit: 200 } } }, BY_AFTER);
   const tenantId = tenant === undefined ? undefined : idOf(tenant);
   const roles = itemsOf(pages).filter((role) => tenantId === undefined || role.tenant_id == null || role.tenant_id === tenantId);
-  const mayCreate = may("roles.create", tenant === undefined ? {} : { tenant });
+  const mayCreate = mayWhole("roles.create", tenant);
   const create = mayCreate && (
     <Button type="primary" onClick={() => setDraft({ name: "", description: "", permissions: [] })}>
       {t("roles.create")}

@@ -10,7 +10,7 @@ import { TokenList } from "./TokenList";
 export default function Tokens() {
   const { t } = useTranslation("people");
   const common = useTranslation();
-  const { may } = useSession();
+  const { mayWhole } = useSession();
   const { filters, set, isFiltered } = useFilters(["user"]);
   const pages = $api.useInfiniteQuery("get", "/tokens", { params: { query: { limit: 100, user: filters.user } } }, BY_AFTER);
   return (
@@ -22,7 +22,7 @@ export default function Tokens() {
         isFiltered={isFiltered}
         withOwner
         whenEmpty={t("tokens.empty")}
-        mayRevoke={may("tokens.revoke")}
+        mayRevoke={mayWhole("tokens.revoke", undefined)}
         revoke={(id) => client.DELETE("/tokens/{id}", { params: { path: { id } } })}
       />
     </Page>

@@ -43,7 +43,7 @@ function useColumns(): NonNullable<TableProps<User>["columns"]> {
 export default function Users() {
   const { t } = useTranslation("people");
   const common = useTranslation();
-  const { may } = useSession();
+  const { mayWhole } = useSession();
   const { tenant } = useTenant();
   const { idOf } = useTenantNames();
   const { filters, set } = useFilters(["q"]);
@@ -53,7 +53,7 @@ export default function Users() {
   // The API finds exact names only: what has been read is looked through, and more is read until there is enough.
   const tenantId = tenant === undefined ? undefined : idOf(tenant);
   const users = itemsOf(pages).filter((user) => matchesUser(user, filters.q ?? "", tenantId));
-  const create = may("users.create", tenant === undefined ? {} : { tenant }) && (
+  const create = mayWhole("users.create", tenant) && (
     <Button type="primary" onClick={() => setCreating(true)}>
       {t("users.create")}
     </Button>
