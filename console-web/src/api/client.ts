@@ -94,13 +94,6 @@ export const client = createFetchClient<paths>({
 });
 client.use(rules);
 
-/** Asks whether somebody is still signed in, where an answer does not say why it was refused. */
-export async function askWhoIsSignedIn(): Promise<void> {
-  await client.GET("/session").catch((error: unknown) => {
-    if (error instanceof Problem && error.status === 401) signedOut();
-  });
-}
-
 /** The same calls as hooks: `$api.useQuery("get", "/tasks/{id}", ...)`. */
 export const $api = createQueryClient(client);
 

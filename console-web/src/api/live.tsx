@@ -1,7 +1,6 @@
 /** Live updates: the node tells what has changed (server-sent events), and what shows it is read again. */
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
-import { askWhoIsSignedIn } from "./client";
 import { clusterNow, heardClusterTime } from "../lib/now";
 import { backOff, pathsOf, SILENCE_MS } from "../lib/live";
 
@@ -112,8 +111,6 @@ export function LiveProvider({ tenant, children }: { tenant: string | undefined;
         again(backOff(0, Math.random()), 0);
       },
       lost() {
-        // A stream that is refused looks like one that is lost: the session may have ended.
-        void askWhoIsSignedIn();
         const pause = backOff(attempt.failures, Math.random());
         setState({ is: "disconnected", until: clusterNow() + pause });
         again(pause, attempt.failures + 1);
