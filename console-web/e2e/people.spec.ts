@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import en from "../src/i18n/en";
 import { choose, confirm, dialog, filled, keepSecret } from "./hands";
 import { openWindow, startBrowser, windowOf, type Watched } from "./harness/browser";
+import { wrong } from "./harness/words";
 import { got, World, type AppKey, type Person } from "./harness/world";
 
 let world: World;
@@ -271,7 +272,7 @@ it("changes one's own password, and ends one's other sessions", async () => {
   await page.getByLabel(next, { exact: true }).fill("Another-One-Here-1");
   await page.getByLabel(again, { exact: true }).fill("Another-One-Here-1");
   await page.getByRole("button", { name: submit }).click();
-  await page.getByRole("alert").first().waitFor();
+  await wrong(page.getByLabel(current, { exact: true })).waitFor();
   await one.picture("people-password-wrong");
   await page.getByLabel(current, { exact: true }).fill(tess.password);
   await page.getByRole("button", { name: submit }).click();
