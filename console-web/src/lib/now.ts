@@ -18,45 +18,47 @@ interface Ticker {
   listeners: Set<() => void>;
   now: number;
   timer: number | undefined;
+  /** The same function each time: with another one React would stop and start the timer at each drawing. */
+  listen: (listener: () => void) => () => void;
+  read: () => number;
 }
 
 // One timer for each period in use, however many places show a span.
 const tickers = new Map<number, Ticker>();
 
-function ticker(period: number): Ticker {
-  let found = tickers.get(period);
-  if (found === undefined) {
-    found = { listeners: new Set(), now: clusterNow(), timer: undefined };
-    tickers.set(period, found);
-  }
-  return found;
-}
-
-function listen(period: number, listener: () => void): () => void {
-  const of = ticker(period);
-  of.listeners.add(listener);
-  of.timer ??= window.setInterval(() => {
-    of.now = clusterNow();
-    for (const each of of.listeners) each();
-  }, period);
-  return () => {
-    of.listeners.delete(listener);
-    if (of.listeners.size === 0) {
-      window.clearInterval(of.timer);
-      of.timer = undefined;
-    }
+function made(period: number): Ticker {
+  const ticker: Ticker = {
+    listeners: new Set(),
+    now: clusterNow(),
+    timer: undefined,
+    listen(listener) {
+      ticker.listeners.add(listener);
+      ticker.timer ??= window.setInterval(() => {
+        ticker.now = clusterNow();
+        for (const each of ticker.listeners) each();
+      }, period);
+      return () => {
+        ticker.listeners.delete(listener);
+        if (ticker.listeners.size > 0) return;
+        window.clearInterval(ticker.timer);
+        ticker.timer = undefined;
+      };
+    },
+    read() {
+      // Nobody has renewed it while nobody listened.
+      if (ticker.timer === undefined && Math.abs(clusterNow() - ticker.now) > period) ticker.now = clusterNow();
+      return ticker.now;
+    },
   };
+  return ticker;
 }
 
 /** Now, in cluster time, renewed every `period` ms. */
 export function useNow(period: number): number {
-  return useSyncExternalStore(
-    (listener) => listen(period, listener),
-    () => {
-      const of = ticker(period);
-      // Nobody has renewed it while nobody listened.
-      if (of.timer === undefined && Math.abs(clusterNow() - of.now) > period) of.now = clusterNow();
-      return of.now;
-    },
-  );
+  let ticker = tickers.get(period);
+  if (ticker === undefined) {
+    ticker = made(period);
+    tickers.set(period, ticker);
+  }
+  return useSyncExternalStore(ticker.listen, ticker.read);
 }
