@@ -77,7 +77,12 @@ async function tabTo(name: string, key = "Tab"): Promise<void> {
 /** Goes down in the open menu to that entry, and takes it. */
 async function chooseInMenu(entry: string): Promise<void> {
   await page.waitForFunction(() => document.activeElement?.closest("[role=menu]") != null);
-  for (let steps = 0; steps < 12 && (await here()).name !== entry; steps += 1) await page.keyboard.press("ArrowDown");
+  for (let steps = 0; steps < 12 && (await here()).name !== entry; steps += 1) {
+    const before = await page.evaluate(() => document.activeElement?.textContent ?? "");
+    await page.keyboard.press("ArrowDown");
+    // The menu moves the focus a moment after the key.
+    await page.waitForFunction((last) => (document.activeElement?.textContent ?? "") !== last, before);
+  }
   expect(await here()).toMatchObject({ name: entry, isShown: true });
   await page.keyboard.press("Enter");
 }
