@@ -3,7 +3,7 @@ import type { Browser, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import en from "../src/i18n/en";
 import { openWindow, startBrowser, type Watched } from "./harness/browser";
-import { choose, dialog, like, wrong } from "./harness/words";
+import { choose, dialog, keepSecret, like, wrong } from "./harness/words";
 import { got, World, type AppKey } from "./harness/world";
 
 const { common, people, executors, admin, tasks, schedule } = en;
@@ -99,7 +99,7 @@ it("makes a tenant and an app, and is shown its key once", async () => {
   const apps = got(await world.api.GET("/apps")).items;
   key = { tenant: read("TENANT"), app: read("APP"), keyId: read("KEY_ID"), secret: read("KEY_SECRET"), appId: apps[0]?.id ?? "" };
   expect(key).toMatchObject({ tenant: "tower", app: "bells" });
-  await secret.getByRole("button", { name: executors.keys.stored }).click();
+  expect(await keepSecret(page, executors.keys.secret_title)).toBe(key.secret);
   await page.getByRole("heading", { level: 1, name: "bells" }).waitFor();
   await window.settled();
   expect(await page.locator("body").innerText()).toContain(key.keyId);

@@ -5,7 +5,7 @@ import en from "../src/i18n/en";
 import { startBrowser, windowOf } from "./harness/browser";
 import { until } from "./harness/process";
 import { got, World, type Person } from "./harness/world";
-import { choose, dialog, like, say } from "./words";
+import { choose, dialog, like, say } from "./harness/words";
 
 const LONG = 2_500;
 const words = en.logs;
@@ -72,12 +72,15 @@ it("keeps its filters in the address: a reload and a copied link show the same",
   const window = await windowOf(browser, world, admin);
   const page = await window.open("/logs?tenant=demo");
   await window.settled();
-  await choose(page, en.common.status, en.common.log_status.failed);
-  await choose(page, words.reason, words.reason_short.handler_failed);
+  await choose(page, page.getByRole("combobox", { name: en.common.status, exact: true }), en.common.log_status.failed);
+  await choose(page, page.getByRole("combobox", { name: words.reason, exact: true }), words.reason_short.handler_failed);
   await until("both tasks", async () => (await rows(page).count()) === 3);
-  await choose(page, en.common.task, "fails");
-  await page.getByText(words.range["1h"], { exact: true }).click();
+  await choose(page, page.getByRole("combobox", { name: en.common.task, exact: true }), "fails");
   await until("one task's failures", async () => (await rows(page).count()) === 2);
+  const answer = page.waitForResponse((response) => response.url().includes("/task-logs?"));
+  await page.getByText(words.range["1h"], { exact: true }).click();
+  await answer;
+  await until("those of the last hour", async () => (await rows(page).count()) === 2);
   const search = new URL(page.url()).searchParams;
   expect(Object.fromEntries(search)).toEqual({ tenant: "demo", status: "failed", reason: "handler_failed", task: task("fails"), range: "1h" });
 

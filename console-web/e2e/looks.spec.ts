@@ -3,10 +3,10 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { PAGES } from "../src/app/pages";
 import { ARTEFACTS, openWindow, startBrowser, windowOf, type Look } from "./harness/browser";
 import { got, World, type Person } from "./harness/world";
 import { makeScene, places } from "./places";
-import { PAGES } from "./routes";
 
 let world: World;
 let browser: Browser;
@@ -36,7 +36,7 @@ const LOOKS: Look[] = [
 
 it("knows every page there is", () => {
   const shown = Object.values(all).map((address) => address.split("?")[0] ?? "");
-  for (const path of PAGES) {
+  for (const { path } of PAGES) {
     const pattern = new RegExp(`^${path.replace(/:[a-z]+/g, "[^/]+")}$`);
     expect(shown.some((address) => pattern.test(address)), path).toBe(true);
   }

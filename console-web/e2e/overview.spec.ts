@@ -6,7 +6,7 @@ import en from "../src/i18n/en";
 import { startBrowser, windowOf } from "./harness/browser";
 import { until } from "./harness/process";
 import { got, World, type Person } from "./harness/world";
-import { like, say } from "./words";
+import { like, say } from "./harness/words";
 
 const words = en.overview;
 

@@ -2,9 +2,8 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import en from "../src/i18n/en";
-import { choose, confirm, dialog, filled, keepSecret } from "./hands";
 import { openWindow, startBrowser, windowOf, type Watched } from "./harness/browser";
-import { wrong } from "./harness/words";
+import { choose, confirm, dialog, keepSecret, say, wrong } from "./harness/words";
 import { got, World, type AppKey, type Person } from "./harness/world";
 
 let world: World;
@@ -75,14 +74,14 @@ it("makes, describes and deletes a tenant", async () => {
   await form.getByRole("button", { name: common.create }).click();
   const row = page.getByRole("row").filter({ hasText: "spare" });
   await row.getByRole("button", { name: common.edit }).click();
-  const described = dialog(page, filled(ofAdmin.tenants.edit_title, { name: "spare" }));
+  const described = dialog(page, say(ofAdmin.tenants.edit_title, { name: "spare" }));
   await described.getByLabel(common.description).fill("for trials");
   await described.getByRole("button", { name: common.save }).click();
   await row.getByText("for trials").waitFor();
   expect(got(await world.api.GET("/tenants/{tenant}", { params: { path: { tenant: "spare" } } })).description).toBe("for trials");
 
   await row.getByRole("button", { name: common.delete }).click();
-  const asked = dialog(page, filled(ofAdmin.tenants.delete_question, { name: "spare" }));
+  const asked = dialog(page, say(ofAdmin.tenants.delete_question, { name: "spare" }));
   const remove = asked.getByRole("button", { name: common.delete });
   expect(await remove.isDisabled()).toBe(true);
   await asked.getByRole("textbox").fill("spare");
@@ -100,7 +99,7 @@ it("makes a user, shows the password once, and grants a role in one app", async 
   await form.getByLabel(people.users.name, { exact: true }).fill("nora");
   await window.picture("people-user");
   await form.getByRole("button", { name: common.create }).click();
-  const title = filled(people.users.password_title, { name: "nora" });
+  const title = say(people.users.password_title, { name: "nora" });
   await dialog(page, title).waitFor();
   expect(await dialog(page, title).getByRole("button", { name: people.secret.close }).isDisabled()).toBe(true);
   expect(await window.axe()).toEqual([]);
@@ -109,7 +108,7 @@ it("makes a user, shows the password once, and grants a role in one app", async 
 
   await page.getByText(people.users.next_grant).waitFor();
   await page.getByRole("button", { name: people.users.grant, exact: true }).click();
-  const grant = dialog(page, filled(people.users.grant_title, { name: "nora" }));
+  const grant = dialog(page, say(people.users.grant_title, { name: "nora" }));
   await choose(page, grant.getByLabel(people.users.grant_apps), "bells");
   await page.keyboard.press("Escape");
   await choose(page, grant.getByLabel(people.users.grant_role, { exact: true }), "operator");
@@ -125,11 +124,11 @@ it("makes a user, shows the password once, and grants a role in one app", async 
 
   const hers = await enter("nora", given, "Chosen-By-Herself-1");
   await page.getByRole("button", { name: people.users.disable }).waitFor();
-  await confirm(page, page.getByRole("button", { name: people.users.disable }), filled(people.users.disable_question, { name: "nora" }), people.users.disable);
+  await confirm(page, page.getByRole("button", { name: people.users.disable }), say(people.users.disable_question, { name: "nora" }), people.users.disable);
   await hers.page.locator("button[type=submit]").filter({ hasText: people.sign_in.submit }).waitFor();
   expect((await user("nora")).disabled).toBe(true);
-  await confirm(page, page.getByRole("button", { name: people.users.enable }), filled(people.users.enable_question, { name: "nora" }), people.users.enable);
-  await confirm(page, page.getByRole("button", { name: people.users.reset }), filled(people.users.reset_question, { name: "nora" }), people.users.reset);
+  await confirm(page, page.getByRole("button", { name: people.users.enable }), say(people.users.enable_question, { name: "nora" }), people.users.enable);
+  await confirm(page, page.getByRole("button", { name: people.users.reset }), say(people.users.reset_question, { name: "nora" }), people.users.reset);
   const second = await keepSecret(page, title);
   await hers.signIn({ name: "nora", password: "Chosen-By-Herself-1" });
   await hers.page.getByText(people.sign_in.wrong).waitFor();
@@ -147,7 +146,7 @@ it("makes a role and edits it; what one does not hold is not to be chosen", asyn
   await form.getByRole("button", { name: common.create }).click();
   await form.getByText(people.roles.some_needed).waitFor();
   const wanted = ["users", "roles"];
-  for (const resource of wanted) await form.getByRole("button", { name: filled(people.picker.all_of, { resource }) }).click();
+  for (const resource of wanted) await form.getByRole("button", { name: say(people.picker.all_of, { resource }) }).click();
   await form.getByRole("button", { name: common.create }).click();
   await form.waitFor({ state: "hidden" });
   const role = async () => got(await world.api.GET("/roles", { params: { query: { limit: 500 } } })).items.find(({ name }) => name === "helper");
@@ -156,7 +155,7 @@ it("makes a role and edits it; what one does not hold is not to be chosen", asyn
   await page.getByRole("link", { name: "helper", exact: true }).click();
   const drawer = page.locator(".ant-drawer");
   await drawer.getByRole("button", { name: common.edit }).click();
-  const edit = dialog(page, filled(people.roles.edit_title, { name: "helper" }));
+  const edit = dialog(page, say(people.roles.edit_title, { name: "helper" }));
   await edit.getByRole("checkbox", { name: /^delete Delete users/ }).uncheck();
   await edit.getByRole("button", { name: common.save }).click();
   await edit.waitFor({ state: "hidden" });
@@ -191,14 +190,14 @@ it("makes a token that does what it may, where it may, until it is revoked", asy
   const form = dialog(page, people.tokens.create_title);
   await form.getByLabel(people.tokens.name).fill("nightly export");
   await choose(page, form.getByLabel(people.tokens.tenant), "demo");
-  await choose(page, form.getByLabel(people.tokens.expiry), filled(people.tokens.expiry_days, { count: 7 }));
+  await choose(page, form.getByLabel(people.tokens.expiry), say(people.tokens.expiry_days, { count: 7 }));
   await form.getByRole("button", { name: common.create }).click();
   await form.getByText(people.tokens.permissions_rule).waitFor();
   await form.getByPlaceholder(people.picker.search).fill("tasks.read");
   await form.getByRole("checkbox", { name: /^read / }).check();
   await window.picture("people-token");
   await form.getByRole("button", { name: common.create }).click();
-  const secret = await keepSecret(page, filled(people.tokens.secret_title, { name: "nightly export" }));
+  const secret = await keepSecret(page, say(people.tokens.secret_title, { name: "nightly export" }));
 
   const seen = (await (await asBearer(secret, "/tasks")).json()) as { items: { id: string; tenant: string; name: string }[] };
   expect(seen.items.map(({ tenant, name }) => `${tenant} ${name}`)).toEqual(["demo nightly"]);
@@ -209,7 +208,7 @@ it("makes a token that does what it may, where it may, until it is revoked", asy
 
   await window.open("/tokens");
   const row = page.getByRole("row").filter({ hasText: "nightly export" });
-  await confirm(page, row.getByRole("button", { name: people.tokens.revoke }), filled(people.tokens.revoke_question, { name: "nightly export" }), people.tokens.revoke);
+  await confirm(page, row.getByRole("button", { name: people.tokens.revoke }), say(people.tokens.revoke_question, { name: "nightly export" }), people.tokens.revoke);
   await row.waitFor({ state: "hidden" });
   expect((await asBearer(secret, "/tasks")).status).toBe(401);
   expect(window.faults).toEqual([]);
@@ -218,17 +217,17 @@ it("makes a token that does what it may, where it may, until it is revoked", asy
 it("sets quotas, which a tenant admin only sees", async () => {
   const page = await window.open("/quotas?tenant=demo");
   await page.getByRole("button", { name: ofAdmin.quotas.edit }).click();
-  const form = dialog(page, filled(ofAdmin.quotas.edit_title, { tenant: "demo" }));
+  const form = dialog(page, say(ofAdmin.quotas.edit_title, { tenant: "demo" }));
   await form.getByLabel(ofAdmin.quotas.max_tasks, { exact: true }).fill("12");
   await window.picture("people-quotas");
   expect(await window.axe()).toEqual([]);
   await form.getByRole("button", { name: common.save }).click();
-  await page.getByText(filled(ofAdmin.quotas.used_of, { used: 1, bound: 12 })).waitFor();
+  await page.getByText(say(ofAdmin.quotas.used_of, { used: 1, bound: 12 })).waitFor();
   expect(got(await world.api.GET("/tenants/{tenant}/quotas", { params: { path: { tenant: "demo" } } })).max_tasks).toBe(12);
   const hers = await windowOf(browser, world, tess);
   await hers.open("/quotas?tenant=demo");
   await hers.page.getByText(ofAdmin.quotas.tenant_help).waitFor();
-  await hers.page.getByText(filled(ofAdmin.quotas.used_of, { used: 1, bound: 12 })).waitFor();
+  await hers.page.getByText(say(ofAdmin.quotas.used_of, { used: 1, bound: 12 })).waitFor();
   expect(await hers.page.getByRole("button", { name: ofAdmin.quotas.edit }).count()).toBe(0);
   expect([...window.faults, ...hers.faults]).toEqual([]);
   await hers.context.close();

@@ -1,5 +1,6 @@
 /** How a test finds on a page what a person would look for: by the texts that the console has. */
 import type { Locator, Page } from "playwright-core";
+import en from "../../src/i18n/en";
 
 /** A text of the console with its places filled in. */
 export function say(text: string, values: Record<string, string | number> = {}): string {
@@ -10,16 +11,19 @@ export function say(text: string, values: Record<string, string | number> = {}):
   });
 }
 
-/** A text of the console as a pattern: anything may stand in its places, and around it. */
-export function like(text: string): RegExp {
-  const parts = text.split(/\{\{\w+\}\}/).map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
-  return new RegExp(parts.join(".+"));
+/** A text of the console as a pattern: anything may stand in the places that are given no value, and around it. */
+export function like(text: string, values: Record<string, string | number> = {}): RegExp {
+  const parts = text.split(/\{\{(\w+)\}\}/).map((part, index) => (index % 2 === 0 ? part : values[part]));
+  return new RegExp(parts.map((part) => (part === undefined ? ".+" : String(part).replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`))).join(""));
 }
 
 /** Chooses an option of a select. */
 export async function choose(page: Page, select: Locator, option: string): Promise<void> {
   await select.click();
-  await page.locator(".ant-select-dropdown:visible .ant-select-item-option").getByText(option, { exact: true }).click();
+  const open = page.locator(".ant-select-dropdown:visible");
+  await open.locator(".ant-select-item-option").getByText(option, { exact: true }).click();
+  // What is still closing would take the next click. One that takes several options stays open.
+  await open.waitFor({ state: "hidden" });
 }
 
 /** The dialog or drawer of that title. */
@@ -40,4 +44,22 @@ export function item(field: Locator): Locator {
 /** What is wrong with a field, as it stands beside it. */
 export function wrong(field: Locator): Locator {
   return item(field).locator(".ant-form-item-explain-error");
+}
+
+/** Reads the secret that is shown once, says that it is kept, and waits until it is gone. */
+export async function keepSecret(page: Page, title: string): Promise<string> {
+  const shown = dialog(page, title);
+  const secret = await shown.getByRole("textbox", { name: title }).inputValue();
+  await shown.getByRole("checkbox", { name: en.people.secret.kept }).check();
+  await shown.getByRole("button", { name: en.people.secret.close }).click();
+  await shown.waitFor({ state: "hidden" });
+  return secret;
+}
+
+/** Clicks a button that asks first, and confirms. */
+export async function confirm(page: Page, button: Locator, question: string, label: string): Promise<void> {
+  await button.click();
+  const asked = dialog(page, question);
+  await asked.getByRole("button", { name: label, exact: true }).click();
+  await asked.waitFor({ state: "hidden" });
 }

@@ -122,7 +122,8 @@ export function ThemeProvider({ children }: { children: ReactNode }) {
         button={{ autoInsertSpace: false }}
         virtual
       >
-        <Antd>{children}</Antd>
+        {/* One word of what was done is enough: the next takes its place. */}
+        <Antd message={{ maxCount: 1 }}>{children}</Antd>
       </ConfigProvider>
     </ThemeContext>
   );

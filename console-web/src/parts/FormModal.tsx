@@ -4,6 +4,7 @@ import { Button, Flex, Form, Modal, type FormInstance } from "antd";
 import { useState, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { Problem } from "../api/client";
+import { errorsOf } from "../lib/form-errors";
 import { refusalOf } from "../lib/refusals";
 import { useAction } from "./useAction";
 import { Refused } from "./useExplained";
@@ -18,6 +19,8 @@ interface Properties<Values extends object, Answer> {
   submit: (values: Values) => Promise<Answer>;
   /** What to do with the answer, before the form closes. */
   then?: (answer: Answer) => void;
+  /** What to say when it has worked; absent: "Done". */
+  done?: string;
   onClose: () => void;
   width?: number;
   /** The fields; they are given the form where they depend on each other. */
@@ -33,21 +36,7 @@ export function FormModal<Values extends object, Answer>(properties: Properties<
   );
 }
 
-/** Puts the errors of fields that the form has at these; `true` when none is left over. */
-function placed(form: FormInstance, error: unknown): boolean {
-  if (!(error instanceof Problem) || error.errors.length === 0) return false;
-  const fields = new Set(Object.keys(form.getFieldsValue(true) as object));
-  const known = error.errors.filter(({ field }) => fields.has(fieldOf(field)));
-  form.setFields(known.map(({ field, message }) => ({ name: [fieldOf(field)], errors: [message] })));
-  return known.length === error.errors.length;
-}
-
-/** `permissions[3]` is of the field `permissions`. */
-function fieldOf(path: string): string {
-  return path.split(/[.[]/)[0] ?? path;
-}
-
-function Body<Values extends object, Answer>({ submitLabel, initial, submit, then, onClose, children }: Properties<Values, Answer>) {
+function Body<Values extends object, Answer>({ submitLabel, initial, submit, then, done, onClose, children }: Properties<Values, Answer>) {
   const { t } = useTranslation();
   const people = useTranslation("people");
   const queries = useQueryClient();
@@ -57,10 +46,12 @@ function Body<Values extends object, Answer>({ submitLabel, initial, submit, the
   const send = async (values: Values) => {
     setError(null);
     const failed = (failure: unknown) => {
-      if (!placed(form as FormInstance, failure)) setError(failure);
+      const { shown, rest } = errorsOf(failure, Object.keys(form.getFieldsValue()));
+      (form as FormInstance).setFields(shown);
+      setError(rest ? failure : null);
       return true;
     };
-    if (await run(() => submit(values), { failed, ...(then === undefined ? {} : { then }) })) onClose();
+    if (await run(() => submit(values), { failed, then, done })) onClose();
   };
   const isStale = error instanceof Problem && error.status === 409 && refusalOf(error) === undefined;
   const reload = () => {

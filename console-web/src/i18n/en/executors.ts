@@ -119,12 +119,9 @@ export default {
     revoked_done: "The key is revoked",
     empty: "Without a key no executor can sign in.",
     secret_title: "The new key: copy it now",
-    secret_warning: "The secret is shown this once. carillon does not show it again; when it is lost, make another key.",
-    secret: "Secret",
     environment: "Environment variables of the executor",
     environment_help: "Paste them into the service's environment, or into an .env file that nobody else can read.",
     environment_nodes: "CARILLON_SCHEDULERS lists the nodes as they tell their addresses: check that the executor reaches them there.",
     copy_environment: "Copy all variables",
-    stored: "I have stored the secret",
   },
 } as const;

@@ -115,13 +115,10 @@ const zh: Like<typeof en> = {
     revoked_done: "密钥已吊销",
     empty: "没有密钥，执行器无法接入。",
     secret_title: "新密钥：请立即复制",
-    secret_warning: "密钥内容仅显示这一次，carillon 不会再次显示；遗失后只能新建密钥。",
-    secret: "密钥内容",
     environment: "执行器的环境变量",
     environment_help: "粘贴到服务的环境变量中，或写入他人无权读取的 .env 文件。",
     environment_nodes: "CARILLON_SCHEDULERS 列出各调度节点自报的地址，请确认执行器能够访问。",
     copy_environment: "复制全部变量",
-    stored: "我已保存密钥",
   },
 };
 export default zh;

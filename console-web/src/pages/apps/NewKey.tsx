@@ -2,15 +2,13 @@
 import { Form, Input, Typography } from "antd";
 import { useTranslation } from "react-i18next";
 import { client, type Schema } from "../../api/client";
-import { DialogForm } from "../../parts/DialogForm";
+import { FormModal } from "../../parts/FormModal";
 
 interface Properties {
   app: Schema<"App">;
   onCreated: (key: Schema<"CreatedKey">) => void;
   onClose: () => void;
 }
-
-const FIELDS = ["note"] as const;
 
 export function NewKey({ app, onCreated, onClose }: Properties) {
   const { t } = useTranslation();
@@ -20,25 +18,21 @@ export function NewKey({ app, onCreated, onClose }: Properties) {
     return data;
   };
   return (
-    <DialogForm
+    <FormModal
+      open
       title={own("keys.create_title")}
       submitLabel={t("create")}
       initial={{ note: "" }}
-      fields={FIELDS}
-      onSubmit={create}
-      onDone={(key) => {
+      submit={create}
+      then={(key) => {
         if (key !== undefined) onCreated(key);
       }}
       onClose={onClose}
     >
-      {() => (
-        <>
-          <Typography.Paragraph>{own("keys.create_help")}</Typography.Paragraph>
-          <Form.Item name="note" label={`${own("keys.note_label")} (${t("optional")})`} rules={[{ max: 160 }]}>
-            <Input />
-          </Form.Item>
-        </>
-      )}
-    </DialogForm>
+      <Typography.Paragraph>{own("keys.create_help")}</Typography.Paragraph>
+      <Form.Item name="note" label={`${own("keys.note_label")} (${t("optional")})`} rules={[{ max: 160 }]}>
+        <Input />
+      </Form.Item>
+    </FormModal>
   );
 }

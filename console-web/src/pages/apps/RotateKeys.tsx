@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import { client, type Schema } from "../../api/client";
 import { useNow } from "../../lib/now";
 import { instant, viewerZone } from "../../lib/time";
-import { DialogForm } from "../../parts/DialogForm";
+import { FormModal } from "../../parts/FormModal";
 
 interface Properties {
   app: Schema<"App">;
@@ -17,7 +17,6 @@ interface Values {
   note: string;
 }
 
-const FIELDS = ["overlap_ms", "note"] as const;
 const HOUR_MS = 3_600_000;
 const OVERLAPS = { none: 0, hour: HOUR_MS, day: 24 * HOUR_MS, week: 7 * 24 * HOUR_MS, month: 30 * 24 * HOUR_MS } as const;
 const NAMES = ["none", "hour", "day", "week", "month"] as const;
@@ -30,32 +29,28 @@ export function RotateKeys({ app, onCreated, onClose }: Properties) {
     return data;
   };
   return (
-    <DialogForm<Values, Schema<"CreatedKey"> | undefined>
+    <FormModal<Values, Schema<"CreatedKey"> | undefined>
+      open
       title={own("keys.rotate_title")}
       submitLabel={own("keys.rotate")}
       initial={{ overlap_ms: OVERLAPS.day, note: "" }}
-      fields={FIELDS}
-      onSubmit={rotate}
-      onDone={(key) => {
+      submit={rotate}
+      then={(key) => {
         if (key !== undefined) onCreated(key);
       }}
       onClose={onClose}
     >
-      {() => (
-        <>
-          <Typography.Paragraph>{own("keys.rotate_help")}</Typography.Paragraph>
-          <Form.Item name="overlap_ms" label={own("keys.overlap")}>
-            <Select options={NAMES.map((name) => ({ value: OVERLAPS[name], label: own(`keys.overlaps.${name}`) }))} />
-          </Form.Item>
-          <Form.Item noStyle dependencies={["overlap_ms"]}>
-            {({ getFieldValue }) => <Until overlap={getFieldValue("overlap_ms") as number} />}
-          </Form.Item>
-          <Form.Item name="note" label={`${own("keys.note_label")} (${t("optional")})`} rules={[{ max: 160 }]}>
-            <Input />
-          </Form.Item>
-        </>
-      )}
-    </DialogForm>
+      <Typography.Paragraph>{own("keys.rotate_help")}</Typography.Paragraph>
+      <Form.Item name="overlap_ms" label={own("keys.overlap")}>
+        <Select options={NAMES.map((name) => ({ value: OVERLAPS[name], label: own(`keys.overlaps.${name}`) }))} />
+      </Form.Item>
+      <Form.Item noStyle dependencies={["overlap_ms"]}>
+        {({ getFieldValue }) => <Until overlap={getFieldValue("overlap_ms") as number} />}
+      </Form.Item>
+      <Form.Item name="note" label={`${own("keys.note_label")} (${t("optional")})`} rules={[{ max: 160 }]}>
+        <Input />
+      </Form.Item>
+    </FormModal>
   );
 }
 

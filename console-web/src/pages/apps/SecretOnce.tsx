@@ -1,9 +1,10 @@
 /** A new key with its secret, this once, and what an executor needs to use it. */
-import { Alert, Button, Flex, Modal, Typography } from "antd";
+import { Typography } from "antd";
 import { useTranslation } from "react-i18next";
 import { $api, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
 import { environmentOf } from "../../lib/environment";
+import { Secret } from "../../parts/Secret";
 
 interface Properties {
   app: Pick<Schema<"App">, "tenant" | "name" | "sign_method">;
@@ -20,45 +21,22 @@ export function SecretOnce({ app, secret, onClose }: Properties) {
   const schedulers = nodes.length > 0 ? nodes : [window.location.origin];
   const environment = environmentOf({ schedulers, tenant: app.tenant, app: app.name, key: secret, signMethod: app.sign_method });
   return (
-    <Modal
-      open
-      title={t("keys.secret_title")}
-      width={640}
-      closable={false}
-      keyboard={false}
-      mask={{ closable: false }}
-      footer={
-        <Button type="primary" onClick={onClose}>
-          {t("keys.stored")}
-        </Button>
-      }
-    >
-      <Flex vertical gap="middle">
-        <Alert type="warning" showIcon title={t("keys.secret_warning")} />
-        <dl className="facts">
-          <dt>{t("keys.id")}</dt>
-          <dd>
-            <Typography.Text className="mono" copyable>
-              {secret.id}
-            </Typography.Text>
-          </dd>
-          <dt>{t("keys.secret")}</dt>
-          <dd>
-            <Typography.Text className="mono" copyable>
-              {secret.secret}
-            </Typography.Text>
-          </dd>
-        </dl>
-        <div>
-          <Typography.Title level={2} className="section-title">
-            {t("keys.environment")}
-          </Typography.Title>
-          <Typography.Paragraph type="secondary">{t("keys.environment_help")}</Typography.Paragraph>
-          <pre className="raw">{environment}</pre>
-          <Typography.Text copyable={{ text: environment }}>{t("keys.copy_environment")}</Typography.Text>
-        </div>
-        <Typography.Text type="secondary">{t("keys.environment_nodes")}</Typography.Text>
-      </Flex>
-    </Modal>
+    <Secret title={t("keys.secret_title")} value={secret.secret} onClose={onClose}>
+      <div>
+        {`${t("keys.id")}: `}
+        <Typography.Text className="mono" copyable>
+          {secret.id}
+        </Typography.Text>
+      </div>
+      <div>
+        <Typography.Title level={2} className="section-title">
+          {t("keys.environment")}
+        </Typography.Title>
+        <Typography.Paragraph type="secondary">{t("keys.environment_help")}</Typography.Paragraph>
+        <pre className="raw">{environment}</pre>
+        <Typography.Text copyable={{ text: environment }}>{t("keys.copy_environment")}</Typography.Text>
+      </div>
+      <Typography.Text type="secondary">{t("keys.environment_nodes")}</Typography.Text>
+    </Secret>
   );
 }

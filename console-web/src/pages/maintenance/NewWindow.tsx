@@ -6,7 +6,7 @@ import { client, type Schema } from "../../api/client";
 import { planProblem } from "../../lib/maintenance";
 import { clusterNow } from "../../lib/now";
 import { viewerZone } from "../../lib/time";
-import { DialogForm } from "../../parts/DialogForm";
+import { FormModal } from "../../parts/FormModal";
 
 interface Values {
   when: "now" | "later";
@@ -17,7 +17,6 @@ interface Values {
   note: string;
 }
 
-const FIELDS = ["ends_at", "note", "action"] as const;
 const HOUR_MS = 3_600_000;
 const DURATIONS = { half: HOUR_MS / 2, one: HOUR_MS, two: 2 * HOUR_MS, four: 4 * HOUR_MS, twelve: 12 * HOUR_MS, day: 24 * HOUR_MS } as const;
 const NAMES = ["half", "one", "two", "four", "twelve", "day"] as const;
@@ -35,48 +34,44 @@ export function NewWindow({ tenant, onClose }: { tenant: string; onClose: () => 
   const { t: own } = useTranslation("calendars");
   const add = (values: Values) => client.POST("/tenants/{tenant}/maintenance", { params: { path: { tenant } }, body: bodyOf(values) });
   return (
-    <DialogForm<Values, unknown>
+    <FormModal<Values, unknown>
+      open
       title={own("maintenance.begin")}
       submitLabel={t("create")}
       initial={{ when: "now", duration: HOUR_MS, ends_at: null, action: "postpone", note: "" }}
-      fields={FIELDS}
-      onSubmit={add}
+      submit={add}
       onClose={onClose}
       done={own("maintenance.begun")}
     >
-      {() => (
-        <>
-          <Form.Item name="when" label={own("maintenance.when")}>
-            <Segmented
-              options={[
-                { value: "now", label: own("maintenance.now") },
-                { value: "later", label: own("maintenance.later") },
-              ]}
-            />
-          </Form.Item>
-          <Form.Item noStyle dependencies={["when"]}>
-            {({ getFieldValue }) => (getFieldValue("when") === "now" ? <Duration /> : <Range />)}
-          </Form.Item>
-          <Form.Item name="action" label={own("maintenance.action")}>
-            <Radio.Group
-              className="choices"
-              options={ACTIONS.map((action) => ({
-                value: action,
-                label: (
-                  <>
-                    <strong>{own(`maintenance.actions.${action}`)}</strong>
-                    <div className="soft">{own(`maintenance.action_help.${action}`)}</div>
-                  </>
-                ),
-              }))}
-            />
-          </Form.Item>
-          <Form.Item name="note" label={`${own("maintenance.note")} (${t("optional")})`} extra={own("maintenance.note_help")} rules={[{ max: 1_000 }]}>
-            <Input.TextArea className="grows" rows={1} />
-          </Form.Item>
-        </>
-      )}
-    </DialogForm>
+      <Form.Item name="when" label={own("maintenance.when")}>
+        <Segmented
+          options={[
+            { value: "now", label: own("maintenance.now") },
+            { value: "later", label: own("maintenance.later") },
+          ]}
+        />
+      </Form.Item>
+      <Form.Item noStyle dependencies={["when"]}>
+        {({ getFieldValue }) => (getFieldValue("when") === "now" ? <Duration /> : <Range />)}
+      </Form.Item>
+      <Form.Item name="action" label={own("maintenance.action")}>
+        <Radio.Group
+          className="choices"
+          options={ACTIONS.map((action) => ({
+            value: action,
+            label: (
+              <>
+                <strong>{own(`maintenance.actions.${action}`)}</strong>
+                <div className="soft">{own(`maintenance.action_help.${action}`)}</div>
+              </>
+            ),
+          }))}
+        />
+      </Form.Item>
+      <Form.Item name="note" label={`${own("maintenance.note")} (${t("optional")})`} extra={own("maintenance.note_help")} rules={[{ max: 1_000 }]}>
+        <Input.TextArea className="grows" rows={1} />
+      </Form.Item>
+    </FormModal>
   );
 }
 

@@ -58,7 +58,7 @@ export function Changes({ changes }: { changes: readonly Change[] }) {
   const labelOf = useFieldLabel();
   if (changes.length === 0) return <Typography.Text type="secondary">{t("no_difference")}</Typography.Text>;
   return (
-    <dl className="changes">
+    <dl className="change-list">
       {changes.map((change) => (
         <div key={change.field} className="change">
           <dt title={change.field}>{labelOf(change.field)}</dt>

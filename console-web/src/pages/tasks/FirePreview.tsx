@@ -44,7 +44,7 @@ function Answer({ body }: { body: Schema<"Question"> }) {
     <>
       <Typography.Text type="secondary">{t("preview.in_zone", { zone: body.time_zone })}</Typography.Text>
       {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls, also by keyboard */}
-      <ol className="plain-list" tabIndex={0}>
+      <ol className="plain-list scrolls" tabIndex={0}>
         {mark(data.items, body.time_zone).map((marked) => (
           <li key={`${marked.line.kind}${marked.line.fire_time}`}>
             <FireLine marked={marked} zone={body.time_zone} />

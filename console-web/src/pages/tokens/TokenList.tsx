@@ -43,7 +43,7 @@ function Expires({ at }: { at: number }) {
 function Allowed({ permissions }: { permissions: readonly string[] }) {
   const { t } = useTranslation("people");
   const all = (
-    <ul className="plain-list mono">
+    <ul className="plain-list scrolls mono">
       {permissions.map((permission) => (
         <li key={permission}>{permission}</li>
       ))}
