@@ -22,7 +22,9 @@ export async function choose(page: Page, select: Locator, option: string): Promi
   await select.click();
   const open = page.locator(".ant-select-dropdown:visible");
   await open.locator(".ant-select-item-option").getByText(option, { exact: true }).click();
-  // What is still closing would take the next click. One that takes several options stays open.
+  // One that takes several options stays open.
+  if (await select.evaluate((input) => input.closest(".ant-select-multiple") !== null)) await select.blur();
+  // What is still closing would take the next click.
   await open.waitFor({ state: "hidden" });
 }
 

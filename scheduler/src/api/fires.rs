@@ -35,8 +35,9 @@ pub fn operations() -> Vec<Operation> {
         )
         .says(
             "The task logs that are written for the coming time, and those of the last 10 s that have not started. \
-                 A sharded run counts as one. At most 20,000 logs are looked at: when there are more, `complete` is \
-                 false, and nothing is told of what fires at `until` or later.",
+                 A sharded run counts as one. At most 20,000 logs ahead are looked at, of each tenant when the caller \
+                 reaches 16 at most: when there are more, `complete` is false, and nothing is told of what fires at \
+                 `until` or later.",
         )
         .query::<ComingQuery>()
         .answers::<Coming>(200, "The timeline")
@@ -136,7 +137,8 @@ async fn coming(api: web::Data<Api>, caller: Caller, query: Query<ComingQuery>) 
         tenant_id,
         app_id: parse_optional_id("app", app.as_ref())?,
         task_id: parse_optional_id("task", task.as_ref())?,
-        from: at - OVERDUE_MS,
+        late_from: at - OVERDUE_MS,
+        from: at,
         until: at + ms,
     };
     let mut found = api.store.coming_runs(&caller.reach(NEEDS), &filter).await?;

@@ -103,14 +103,15 @@ type Asked = (Reach, Option<i64>);
 type Answers = VecDeque<(Asked, Instant, Arc<FireForecast>)>;
 
 /// The last answers; one is made at a time.
+#[derive(Clone)]
 pub struct Forecasts {
     turn: Arc<Semaphore>,
-    answers: Mutex<Answers>,
+    answers: Arc<Mutex<Answers>>,
 }
 
 impl Default for Forecasts {
     fn default() -> Self {
-        Self { turn: Arc::new(Semaphore::new(1)), answers: Mutex::default() }
+        Self { turn: Arc::new(Semaphore::new(1)), answers: Arc::default() }
     }
 }
 
@@ -146,16 +147,15 @@ impl Forecasts {
             return Ok(answer);
         }
         let Read { tasks, shown, left_out } = read_tasks(store, &asked, now).await?;
+        let kept = self.clone();
         let count = move || {
-            let told = forecast(&tasks, now, Budget::default());
-            // Only now may the next one begin, also when nobody waits for this one any more.
+            let answer = Arc::new(answer_of(forecast(&tasks, now, Budget::default()), &shown, left_out));
+            // Kept for whoever asks again, and only then the turn of the next, also when nobody waits any more.
+            kept.keep(asked, &answer);
             drop(turn);
-            told
+            answer
         };
-        let told = tokio::task::spawn_blocking(count).await.map_err(Problem::internal)?;
-        let answer = Arc::new(answer_of(told, &shown, left_out));
-        self.keep(asked, &answer);
-        Ok(answer)
+        tokio::task::spawn_blocking(count).await.map_err(Problem::internal)
     }
 }
 

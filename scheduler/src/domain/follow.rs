@@ -12,16 +12,17 @@ pub enum End {
     Success,
     /// Otherwise.
     Failure,
-    /// It was given up with its definition, and says nothing.
+    /// It was given up with its definition, or by a person before any executor had it; it says nothing.
     GivenUp,
 }
 
 impl End {
-    /// Of a run in a terminal state.
+    /// Of a run in a terminal state, which was handed over `attempt` times.
     #[must_use]
-    pub fn of(status: Status, reason: Reason) -> Self {
+    pub fn of(status: Status, reason: Reason, attempt: i32) -> Self {
         match (status, reason) {
             (Status::Succeeded, _) => Self::Success,
+            (Status::Cancelled, Reason::CancelledByHand) if attempt == 0 => Self::GivenUp,
             (Status::Cancelled, reason) if reason.is_given_up() || reason == Reason::TaskDeleted => Self::GivenUp,
             _ => Self::Failure,
         }
@@ -78,17 +79,20 @@ mod tests {
     fn ends_and_what_they_meet() {
         use ParentOutcome::{Always, Failure, Success};
         let rows = [
-            (Status::Succeeded, Reason::None, [true, false, true]),
-            (Status::Failed, Reason::HandlerFailed, [false, true, true]),
-            (Status::Discarded, Reason::Blocked, [false, true, true]),
-            (Status::Expired, Reason::Expired, [false, true, true]),
-            (Status::Cancelled, Reason::CancelledByHand, [false, true, true]),
-            (Status::Cancelled, Reason::TaskEdited, [false, false, false]),
-            (Status::Cancelled, Reason::TaskDeleted, [false, false, false]),
+            (Status::Succeeded, Reason::None, 1, [true, false, true]),
+            (Status::Failed, Reason::HandlerFailed, 1, [false, true, true]),
+            (Status::Discarded, Reason::Blocked, 0, [false, true, true]),
+            (Status::Expired, Reason::Expired, 0, [false, true, true]),
+            (Status::Cancelled, Reason::CancelledByHand, 1, [false, true, true]),
+            (Status::Cancelled, Reason::CancelledByHand, 0, [false, false, false]),
+            (Status::Cancelled, Reason::Covered, 0, [false, true, true]),
+            (Status::Cancelled, Reason::TaskEdited, 0, [false, false, false]),
+            (Status::Cancelled, Reason::TaskDeleted, 1, [false, false, false]),
         ];
-        for (status, reason, expected) in rows {
-            let end = End::of(status, reason);
-            assert_eq!([Success, Failure, Always].map(|wanted| end.meets(wanted)), expected, "{status:?} {reason:?}");
+        for (status, reason, attempt, expected) in rows {
+            let end = End::of(status, reason, attempt);
+            let met = [Success, Failure, Always].map(|wanted| end.meets(wanted));
+            assert_eq!(met, expected, "{status:?} {reason:?} {attempt}");
         }
     }
 

@@ -1,4 +1,5 @@
-//! Looks what has changed, while anybody listens: a constant number of statements, however many do.
+//! Looks what has changed, while anybody listens: a constant number of statements, however many do. What they read is
+//! bounded, but for one small row of each tenant when somebody listens to all.
 
 use super::streams::{Change, Streams};
 use crate::domain::access::PLATFORM;
@@ -143,7 +144,6 @@ impl Watcher {
 
     async fn look_at_logs(&self, seen: &mut Seen, ear: &Ear, now: i64) -> Result<()> {
         let named = self.streams.named();
-        let mut changed: BTreeSet<i64> = BTreeSet::new();
         seen.logs.retain(|tenant, _| named.contains(tenant));
         let next = turn(&named, seen.logs_after);
         if let Some(last) = next.last() {
@@ -153,27 +153,24 @@ impl Watcher {
                 let digest = found.remove(&tenant).unwrap_or_default();
                 let before = seen.logs.insert(tenant, digest);
                 if before.is_some_and(|before| before != digest) {
-                    changed.insert(tenant);
+                    seen.changed_one(Spot::of(tenant), NewsKind::TaskLogs);
                 }
             }
         }
-        seen.logs_of_all = match ear {
+        let all = match ear {
             Ear::Of(_) => None,
-            Ear::All => {
-                let found = self.store.log_digests_of_all(now).await?;
-                if let Some(before) = &seen.logs_of_all {
-                    changed
-                        .extend(found.iter().filter(|(id, digest)| before.get(id) != Some(digest)).map(|(id, _)| id));
-                }
-                Some(found)
-            }
+            Ear::All => Some(self.store.log_digests_of_all(now).await?),
         };
+        if let (Some(before), Some(all)) = (std::mem::replace(&mut seen.logs_of_all, all.clone()), all) {
+            // One that is gone from the newest is no change of it.
+            let others = all.into_iter().filter(|(tenant, digest)| before.get(tenant) != Some(digest));
+            others.for_each(|(tenant, _)| seen.changed_one(Spot::of(tenant), NewsKind::TaskLogs));
+        }
         let out = self.store.digests_out(now).await?;
         if let Some(before) = seen.out.replace(out.clone()) {
-            changed.extend(differ(&before, &out));
-        }
-        for tenant in changed {
-            seen.changed_one(Spot::of(tenant), NewsKind::TaskLogs);
+            for tenant in differ(&before, &out) {
+                seen.changed_one(Spot::of(tenant), NewsKind::TaskLogs);
+            }
         }
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! Runs that are written for the coming time, by fire time; and what tasks are called.
+//! Runs that are written for the coming time, by fire time, and what waits of the time before; and what tasks are
+//! called.
 
 use super::conditions::Conditions;
 use super::dialect::{Kind, Sql, rows};
@@ -9,8 +10,13 @@ use crate::domain::{Order, Reach, Status};
 use sea_orm::{DatabaseBackend, DbErr, QueryResult};
 use std::collections::{BTreeSet, HashMap};
 
-/// Rows that one answer looks at: four seconds of five thousand fires each.
+/// Rows ahead that one look reads: four seconds of five thousand fires each.
 pub const COMING_ROWS: u64 = 20_000;
+
+/// Tenants that are looked at one by one; whoever reaches more sees what all of them have, as far as one look reaches.
+const TENANTS_MAX: usize = 16;
+
+const ACTION: &str = "list coming fires";
 
 /// Which runs are wanted.
 #[derive(Debug, Clone, Default)]
@@ -21,9 +27,11 @@ pub struct ComingFilter {
     pub app_id: Option<i64>,
     /// Only of this task.
     pub task_id: Option<i64>,
-    /// From this fire time on, ms.
+    /// Those that have not started although they fire from then on, ms …
+    pub late_from: i64,
+    /// … and those that fire from then on, ms …
     pub from: i64,
-    /// Before this fire time, ms.
+    /// … and before then, ms.
     pub until: i64,
 }
 
@@ -69,40 +77,67 @@ pub struct TaskNames {
 }
 
 impl SqlStore {
-    /// Runs within reach that have not ended, earliest first; [`COMING_ROWS`] rows are looked at.
+    /// Runs within reach that are to come, and late ones that wait, earliest first. [`COMING_ROWS`] rows ahead are
+    /// looked at, of each tenant when there are few; what has ended before does not count.
     pub async fn coming_runs(&self, reach: &Reach, filter: &ComingFilter) -> Result<ComingRuns> {
-        const ACTION: &str = "list coming fires";
-        let filter = LogFilter {
-            tenant_id: filter.tenant_id,
-            app_id: filter.app_id,
-            task_id: filter.task_id,
-            from: Some(filter.from),
-            until: Some(filter.until),
-            order: Order::Oldest,
-            has_no_shards: true,
-            ..LogFilter::default()
-        };
-        let way = Way::of(reach, &filter);
-        let order = way.order_by(filter.order);
-        let scan = self.scan(way, &filter);
+        let mut all = ComingRuns { runs: self.late_runs(reach, filter).await?, until: filter.until, is_complete: true };
+        for tenant_id in tenants_of(reach, filter) {
+            let (runs, unseen) = self.runs_ahead(reach, &LogFilter { tenant_id, ..ahead(filter) }).await?;
+            all.runs.extend(runs);
+            all.until = all.until.min(unseen.unwrap_or(all.until));
+            all.is_complete &= unseen.is_none();
+        }
+        // Of that instant some may lie beyond.
+        all.runs.retain(|run| run.fire_time < all.until);
+        all.runs.sort_unstable_by_key(|run| (run.fire_time, run.id));
+        Ok(all)
+    }
+
+    /// Runs ahead by fire time, and the first instant that was not looked at.
+    async fn runs_ahead(&self, reach: &Reach, filter: &LogFilter) -> Result<(Vec<ComingRun>, Option<i64>)> {
+        let way = Way::of(reach, filter);
+        let runs = self.open_runs(reach, filter, way).await?;
+        let scan = self.scan(way, filter);
         let head = format!("SELECT l.fire_time FROM task_log l WHERE {}", scan.text);
-        let (found, values) = scan.limited(&order, COMING_ROWS);
+        let order = way.order_by(filter.order);
+        let unseen = Conditions::new(head, scan.into_values());
+        let unseen = unseen.finish_as(self, &format!("{order} LIMIT 1 OFFSET {COMING_ROWS}"));
+        let unseen: Vec<i64> = self.query_raw(ACTION, unseen, |row| row.try_get_by_index(0)).await?;
+        Ok((runs, unseen.first().copied()))
+    }
+
+    /// Runs whose time has come and that wait: at a node, for a node, or for their next attempt.
+    async fn late_runs(&self, reach: &Reach, wanted: &ComingFilter) -> Result<Vec<ComingRun>> {
+        let mut late = Vec::new();
+        for status in [Status::Init, Status::Queued, Status::Retry] {
+            // By due time, which an attempt has later than its fire.
+            let until = if status == Status::Retry { wanted.until } else { wanted.from };
+            let filter = LogFilter {
+                tenant_id: wanted.tenant_id,
+                from: Some(wanted.late_from),
+                until: Some(until),
+                status: Some(status),
+                ..ahead(wanted)
+            };
+            late.extend(self.open_runs(reach, &filter, Way::Status(status)).await?);
+        }
+        late.retain(|run| (wanted.late_from..wanted.from).contains(&run.fire_time));
+        Ok(late)
+    }
+
+    /// Runs that have not ended, of the first [`COMING_ROWS`] rows of that way.
+    async fn open_runs(&self, reach: &Reach, filter: &LogFilter, way: Way) -> Result<Vec<ComingRun>> {
+        let order = way.order_by(filter.order);
+        let (found, values) = self.scan(way, filter).limited(&order, COMING_ROWS);
         let join = if self.backend == DatabaseBackend::MySql { "STRAIGHT_JOIN" } else { "JOIN" };
         let text = format!(
             "SELECT l.id, l.task_id, l.app_id, l.fire_time, l.due_time, l.status, l.node_id FROM (SELECT l.id FROM \
              task_log l WHERE {found}) s {join} task_log l ON l.id = s.id WHERE l.status < {}",
             Status::Succeeded as i16
         );
-        let mut wanted = Conditions::new(text, values);
-        narrow(&mut wanted, reach, &filter);
-        let mut runs = self.query_raw(ACTION, wanted.finish_as(self, &order), coming_run).await?;
-        let first_unseen = Conditions::new(head, self.scan(way, &filter).into_values());
-        let first_unseen = first_unseen.finish_as(self, &format!("{order} LIMIT 1 OFFSET {COMING_ROWS}"));
-        let unseen: Vec<i64> = self.query_raw(ACTION, first_unseen, |row| row.try_get_by_index(0)).await?;
-        let until = unseen.first().copied();
-        // Of that instant some may lie beyond.
-        runs.retain(|run| until.is_none_or(|until| run.fire_time < until));
-        Ok(ComingRuns { runs, until: until.or(filter.until).unwrap_or_default(), is_complete: until.is_none() })
+        let mut open = Conditions::new(text, values);
+        narrow(&mut open, reach, filter);
+        self.query_raw(ACTION, open.finish_as(self, &order), coming_run).await
     }
 
     /// What these tasks, each of an app, are called.
@@ -127,6 +162,29 @@ impl SqlStore {
         let tasks = to_json(ACTION, tasks)?;
         Ok(self.query(ACTION, &Sql::new(self.backend, &text), [tasks.into()], read).await?.into_iter().collect())
     }
+}
+
+/// What is wanted ahead, of all tenants.
+fn ahead(filter: &ComingFilter) -> LogFilter {
+    LogFilter {
+        app_id: filter.app_id,
+        task_id: filter.task_id,
+        from: Some(filter.from),
+        until: Some(filter.until),
+        order: Order::Oldest,
+        has_no_shards: true,
+        ..LogFilter::default()
+    }
+}
+
+/// The tenants to look at, each by itself: nobody's few fires are lost among many of others.
+fn tenants_of(reach: &Reach, filter: &ComingFilter) -> Vec<Option<i64>> {
+    let Reach::Of(places) = reach else { return vec![filter.tenant_id] };
+    let tenants: BTreeSet<i64> = places.iter().map(|place| place.tenant_id).collect();
+    if filter.tenant_id.is_some() || filter.task_id.is_some() || tenants.len() > TENANTS_MAX {
+        return vec![filter.tenant_id];
+    }
+    tenants.into_iter().map(Some).collect()
 }
 
 fn coming_run(row: &QueryResult) -> std::result::Result<ComingRun, DbErr> {

@@ -70,7 +70,7 @@ impl SqlStore {
                 self.follow_task(&tx, run, task, &mut followed).await?;
             }
             for link in links.iter().filter(|link| link.parent == run.task_id) {
-                let meets = End::of(run.status, run.reason).meets(link.on);
+                let meets = End::of(run.status, run.reason, run.attempt).meets(link.on);
                 if let Some(child) = tasks.get(&link.child).filter(|child| meets && takes_children(child, now)) {
                     followed.started += usize::from(self.follow_child(&tx, run, &tasks, child, new_id, now).await?);
                 }
@@ -238,5 +238,6 @@ fn ended(row: &QueryResult) -> std::result::Result<EndedRun, DbErr> {
         revision: row.try_get_by_index(5)?,
         finished_at: row.try_get_by_index(6)?,
         output: row.try_get_by_index::<Option<String>>(7)?.unwrap_or_default(),
+        attempt: row.try_get_by_index(8)?,
     })
 }

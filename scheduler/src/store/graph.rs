@@ -149,11 +149,12 @@ impl SqlStore {
             return Ok(Vec::new());
         }
         let batch = rows(self.backend, 1, &[("id", Kind::Big)]);
-        // The last run by the index of a task's fires, whatever became of it.
+        // The last run by the index of a task's fires, in its order whole, whatever became of it.
         let text = format!(
-            "SELECT t.id, t.tenant_id, t.app_id, t.name, n.name, a.name, t.started, t.pause_note, l.status, l.finished_at FROM {batch} JOIN task t ON t.id = v.n_id JOIN tenant n ON \
-             n.id = t.tenant_id JOIN app a ON a.id = t.app_id LEFT JOIN task_log l ON l.id = (SELECT x.id FROM task_log x \
-             WHERE x.task_id = t.id AND x.fire_time <= {{2}} AND x.parent_id = 0 ORDER BY x.fire_time DESC, x.id DESC LIMIT 1)"
+            "SELECT t.id, t.tenant_id, t.app_id, t.name, n.name, a.name, t.started, t.pause_note, l.status, \
+             l.finished_at FROM {batch} JOIN task t ON t.id = v.n_id JOIN tenant n ON n.id = t.tenant_id JOIN app a ON \
+             a.id = t.app_id LEFT JOIN task_log l ON l.id = (SELECT x.id FROM task_log x WHERE x.task_id = t.id AND \
+             x.fire_time <= {{2}} AND x.parent_id = 0 ORDER BY x.task_id DESC, x.fire_time DESC, x.shard_index DESC LIMIT 1)"
         );
         let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
         self.query(ACTION, &Sql::new(self.backend, &text), [ids.into(), now.into()], graph_task).await

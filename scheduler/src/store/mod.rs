@@ -642,6 +642,8 @@ pub struct EndedRun {
     pub finished_at: i64,
     /// What the handler returned.
     pub output: String,
+    /// How often it was handed over.
+    pub attempt: i32,
 }
 
 /// What a round of following up did.

@@ -118,6 +118,10 @@ impl SqlStore {
     }
 
     async fn unskip_fire_once(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
+        if task.spec.schedule == ScheduleKind::FixedDelay {
+            // The cancelled run has its follower, which goes on: with both there would be two chains.
+            return Err(conflict(UNDO, "after a cancelled run of a fixed delay the next one comes by itself"));
+        }
         let tx = self.begin(UNDO).await?;
         self.hold(&tx, UNDO, task).await?;
         let Some((log, is_skip)) = self.log_of_fire(&tx, task.id, fire_time, shard_of(&task.spec)).await? else {

@@ -551,7 +551,7 @@ impl Statements {
             suspects_except: sql(&suspects("NOT IN")),
             follow_any: sql("SELECT id FROM follow_up LIMIT 1"),
             follow_ended: sql(&format!(
-                "SELECT l.id, l.task_id, l.status, l.reason, l.origin, l.revision, l.finished_at, l.output \
+                "SELECT l.id, l.task_id, l.status, l.reason, l.origin, l.revision, l.finished_at, l.output, l.attempt \
                  FROM follow_up f JOIN task_log l ON l.id = f.id WHERE +l.status >= {SUCCEEDED} ORDER BY f.id LIMIT {{1}}"
             )),
             // One that an edit has taken over since it was read has not ended any more.

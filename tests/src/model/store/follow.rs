@@ -27,6 +27,7 @@ impl FollowStore for ModelStore {
                 revision: row.run.revision,
                 finished_at: row.finished_at,
                 output: row.output.clone(),
+                attempt: row.run.attempt,
             });
             Ok(ended.take(limit as usize).collect())
         })
@@ -86,7 +87,7 @@ impl State {
         now: i64,
         followed: &mut Followed,
     ) -> Result<()> {
-        let end = End::of(run.status, run.reason);
+        let end = End::of(run.status, run.reason, run.attempt);
         let links: Vec<_> = self.links.iter().filter(|link| link.parent == run.task_id).copied().collect();
         for link in links {
             let Some(child) = self.tasks.get(&link.child).map(|row| row.view.clone()) else { continue };
