@@ -18,6 +18,9 @@ const COMING_MAX_MS: i64 = 180_000;
 /// What was due so long before is shown as long as it has not started, ms.
 const OVERDUE_MS: i64 = 10_000;
 
+/// Logs ahead that one answer looks at: four seconds of five thousand fires each.
+const ROWS: u64 = 20_000;
+
 /// Tasks in a timeline …
 const TASKS_MAX: usize = 50;
 
@@ -35,8 +38,8 @@ pub fn operations() -> Vec<Operation> {
         )
         .says(
             "The task logs that are written for the coming time, and those of the last 10 s that have not started. \
-                 A sharded run counts as one. At most 20,000 logs ahead are looked at, of each tenant when the caller \
-                 reaches 16 at most: when there are more, `complete` is false, and nothing is told of what fires at \
+                 A sharded run counts as one. At most 20,000 logs ahead are looked at, which a caller's tenants share \
+                 when there are 16 at most: when there are more, `complete` is false, and nothing is told of what fires at \
                  `until` or later.",
         )
         .query::<ComingQuery>()
@@ -140,6 +143,7 @@ async fn coming(api: web::Data<Api>, caller: Caller, query: Query<ComingQuery>) 
         late_from: at - OVERDUE_MS,
         from: at,
         until: at + ms,
+        rows: ROWS,
     };
     let mut found = api.store.coming_runs(&caller.reach(NEEDS), &filter).await?;
     // Such a one has started, as far as a node can know before its result.

@@ -10,9 +10,6 @@ use crate::domain::{Order, Reach, Status};
 use sea_orm::{DatabaseBackend, DbErr, QueryResult};
 use std::collections::{BTreeSet, HashMap};
 
-/// Rows ahead that one look reads: four seconds of five thousand fires each.
-pub const COMING_ROWS: u64 = 20_000;
-
 /// Tenants that are looked at one by one; whoever reaches more sees what all of them have, as far as one look reaches.
 const TENANTS_MAX: usize = 16;
 
@@ -33,6 +30,8 @@ pub struct ComingFilter {
     pub from: i64,
     /// … and before then, ms.
     pub until: i64,
+    /// Rows ahead that are looked at; of the late ones as many in each state.
+    pub rows: u64,
 }
 
 /// A run that has not ended.
@@ -77,12 +76,15 @@ pub struct TaskNames {
 }
 
 impl SqlStore {
-    /// Runs within reach that are to come, and late ones that wait, earliest first. [`COMING_ROWS`] rows ahead are
-    /// looked at, of each tenant when there are few; what has ended before does not count.
+    /// Runs within reach that are to come, and late ones that wait, earliest first. The tenants within reach share
+    /// the rows that are looked at.
     pub async fn coming_runs(&self, reach: &Reach, filter: &ComingFilter) -> Result<ComingRuns> {
         let mut all = ComingRuns { runs: self.late_runs(reach, filter).await?, until: filter.until, is_complete: true };
-        for tenant_id in tenants_of(reach, filter) {
-            let (runs, unseen) = self.runs_ahead(reach, &LogFilter { tenant_id, ..ahead(filter) }).await?;
+        let tenants = tenants_of(reach, filter);
+        let rows = filter.rows / tenants.len().max(1) as u64;
+        for tenant_id in tenants {
+            let filter = LogFilter { tenant_id, limit: rows, ..ahead(filter) };
+            let (runs, unseen) = self.runs_ahead(reach, &filter).await?;
             all.runs.extend(runs);
             all.until = all.until.min(unseen.unwrap_or(all.until));
             all.is_complete &= unseen.is_none();
@@ -101,7 +103,7 @@ impl SqlStore {
         let head = format!("SELECT l.fire_time FROM task_log l WHERE {}", scan.text);
         let order = way.order_by(filter.order);
         let unseen = Conditions::new(head, scan.into_values());
-        let unseen = unseen.finish_as(self, &format!("{order} LIMIT 1 OFFSET {COMING_ROWS}"));
+        let unseen = unseen.finish_as(self, &format!("{order} LIMIT 1 OFFSET {}", filter.limit));
         let unseen: Vec<i64> = self.query_raw(ACTION, unseen, |row| row.try_get_by_index(0)).await?;
         Ok((runs, unseen.first().copied()))
     }
@@ -117,6 +119,7 @@ impl SqlStore {
                 from: Some(wanted.late_from),
                 until: Some(until),
                 status: Some(status),
+                limit: wanted.rows,
                 ..ahead(wanted)
             };
             late.extend(self.open_runs(reach, &filter, Way::Status(status)).await?);
@@ -125,10 +128,10 @@ impl SqlStore {
         Ok(late)
     }
 
-    /// Runs that have not ended, of the first [`COMING_ROWS`] rows of that way.
+    /// Runs that have not ended, of the first rows of that way.
     async fn open_runs(&self, reach: &Reach, filter: &LogFilter, way: Way) -> Result<Vec<ComingRun>> {
         let order = way.order_by(filter.order);
-        let (found, values) = self.scan(way, filter).limited(&order, COMING_ROWS);
+        let (found, values) = self.scan(way, filter).limited(&order, filter.limit);
         let join = if self.backend == DatabaseBackend::MySql { "STRAIGHT_JOIN" } else { "JOIN" };
         let text = format!(
             "SELECT l.id, l.task_id, l.app_id, l.fire_time, l.due_time, l.status, l.node_id FROM (SELECT l.id FROM \

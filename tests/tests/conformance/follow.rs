@@ -8,6 +8,7 @@ use carillon::store::{EndedRun, Followed, TaskView};
 
 cases!(
     a_child_runs_once_for_each_end_that_meets,
+    what_nobody_had_yet_is_cancelled_in_silence,
     a_child_of_several_waits_for_all_and_gets_their_output,
     a_child_that_is_stopped_runs_after_nobody,
     two_followers_at_once_follow_each_end_once,
@@ -71,6 +72,24 @@ async fn a_child_runs_once_for_each_end_that_meets(world: World) {
     assert_eq!((run.origin, run.status, run.params.as_deref()), (Origin::Parent, Status::Init, Some("done")));
     assert_eq!(counts[1][0].params, None, "a failed run has no output");
     assert!(!world.store.has_follow_ups().await.unwrap(), "children without children end it");
+}
+
+async fn what_nobody_had_yet_is_cancelled_in_silence(world: World) {
+    let parent = world.started(&World::every_second("parent")).await;
+    let parents = TaskSpec { parents: after(&["parent"], ParentOutcome::Always), ..TaskSpec::default() };
+    let always = child(&world, "always", parents).await;
+    let task = world.task(parent.id).await;
+    let plan = Plan { follow_up: true, ..world.plan(&task, [world.now + 1_000]) };
+    world.store.write_ahead(None, std::slice::from_ref(&plan), world.now).await.unwrap().unwrap();
+    let waiting = runs_of(&world, &parent).await.remove(0);
+    world.moved(&waiting, Status::Cancelled, Reason::CancelledByHand).await;
+    assert_eq!(follow(&world).await, Followed::default());
+    assert!(!world.store.has_follow_ups().await.unwrap(), "its end is dealt with");
+
+    let killed = handed(&world, &parent, world.now + 2_000).await;
+    world.moved(&killed, Status::Cancelled, Reason::CancelledByHand).await;
+    assert_eq!(follow(&world).await.started, 1);
+    assert_eq!(runs_of(&world, &always).await.len(), 1);
 }
 
 async fn a_child_of_several_waits_for_all_and_gets_their_output(world: World) {

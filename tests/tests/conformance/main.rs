@@ -71,6 +71,7 @@ mod takeover;
 
 mod attempts;
 mod claiming;
+mod coming;
 mod handing;
 mod shards;
 

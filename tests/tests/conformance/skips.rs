@@ -15,6 +15,7 @@ cases!(
     what_is_written_or_past_or_elsewhere_is_refused,
     of_shards_the_whole_fire_is_cancelled,
     a_fixed_delay_forgets_them,
+    what_follows_a_cancelled_run_is_not_forked,
     there_are_only_so_many,
     retention_keeps_it_until_its_time_has_come,
     missed_ones_are_told_of,
@@ -174,6 +175,22 @@ async fn a_fixed_delay_forgets_them(world: World) {
     });
     world.change(to_delay, world.now).await.unwrap();
     assert!(world.rows(task.id).await.is_empty(), "its chain must not meet one");
+}
+
+/// The next run of a fixed delay comes after the cancelled one; with both there would be two chains.
+async fn what_follows_a_cancelled_run_is_not_forked(world: World) {
+    let mut spec = World::every_second("task");
+    (spec.schedule, spec.interval_ms) = (ScheduleKind::FixedDelay, 60_000);
+    spec.cron.clear();
+    let task = world.started(&spec).await;
+    let at = world.task(task.id).await.next_fire_at;
+    write_until(&world, &task, at + 1).await;
+    let run = world.rows(task.id).await[0].handed.run.clone();
+    world.moved(&run, Status::Cancelled, Reason::CancelledByHand).await;
+    let refused = world.admin.unskip_fire(&world.task(task.id).await, run.fire_time, true, run.fire_time - 1).await;
+    assert_eq!(refused.unwrap_err().kind(), StoreErrorKind::Conflict);
+    assert_eq!(world.states(task.id).await, [BY_HAND]);
+    assert_eq!(world.admin.watched(task.id).await, [run.id], "its end has its consequence");
 }
 
 async fn there_are_only_so_many(world: World) {

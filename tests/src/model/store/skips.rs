@@ -84,6 +84,9 @@ impl State {
         let Some(row) = self.tasks.get(&task.id).filter(|row| row.view.revision == task.revision) else {
             return refuse(StoreErrorKind::Conflict, UNDO, "the task was changed meanwhile");
         };
+        if row.view.spec.schedule == ScheduleKind::FixedDelay {
+            return refuse(StoreErrorKind::Conflict, UNDO, "the next run comes by itself");
+        }
         let key = (task.id, fire_time, shard_of(&row.view.spec));
         let Some(log) = self.by_fire.get(&key).copied() else {
             return refuse(StoreErrorKind::NotFound, UNDO, "nobody cancelled it");
