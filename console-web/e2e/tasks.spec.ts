@@ -71,7 +71,7 @@ it("finds tasks, and the address bar keeps what was asked", async () => {
   await page.getByLabel(tasks.list.search).fill("REPORT");
   await named("by hand").waitFor({ state: "hidden" });
   await named("morning report").waitFor();
-  expect(new URL(page.url()).searchParams.get("name")).toBe("REPORT");
+  expect(new URL(page.url()).searchParams.get("search")).toBe("REPORT");
   await choose(page, page.getByRole("combobox", { name: common.status }), common.task_state.stopped);
   await page.getByText(common.empty_filtered).waitFor();
   await page.reload();

@@ -30,13 +30,20 @@ export class Problem extends Error {
 
 /** No answer came: the node, or what lies before it, is not there. */
 export class Unreachable extends Error {
-  constructor(cause: unknown) {
+  constructor(
+    cause: unknown,
+    /** Whether it may have been done all the same: it was a change, and nobody repeats it. */
+    readonly mayBeDone: boolean,
+  ) {
     super("the node does not answer", { cause });
     this.name = "Unreachable";
   }
 }
 
 const CHANGES = new Set(["POST", "PUT", "DELETE"]);
+
+/** Questions that are asked with a body. */
+const ASKS = /\/(login|preview)$/;
 
 /** The session's token against forged requests; `GET /session` and a login tell it. */
 let csrf = "";
@@ -81,8 +88,9 @@ const rules: Middleware = {
     if (problem.status === 401 && !asksWho) signedOut();
     throw problem;
   },
-  onError({ error }) {
-    return error instanceof Problem ? error : new Unreachable(error);
+  onError({ request, error }) {
+    if (error instanceof Problem) return error;
+    return new Unreachable(error, CHANGES.has(request.method) && !ASKS.test(new URL(request.url).pathname));
   },
 };
 

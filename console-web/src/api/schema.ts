@@ -279,7 +279,7 @@ export interface paths {
         };
         /**
          * What changes, as it changes
-         * @description Server-sent events for pages that are open. `hello` comes first, and every 10 s: its data is `{"node", "version", "cluster_time"}` (epoch ms); whatever changes after the first one is told. `changed` is a hint to look again: its data is `{"tenant", "kinds"}`, where `tenant` is a name, or null for what belongs to no tenant or perhaps to each, and `kinds` are some of `tasks`, `task_logs`, `apps`, `keys`, `executors`, `nodes`, `tenants`, `users`, `roles`, `tokens`, `calendars`, `quotas`, `maintenance`, `backfills`, `statistics` and `audit`: those that the caller may read there (whoever may read in one app of a tenant hears of all of them). It comes within about two seconds, at most once a second for a kind and tenant; a client that reads slowly misses hints, and is told that anything may have changed. `end` is the last event; its `why` is `time_up` (after an hour), `access_changed` (the session or token has ended, or what the caller may read has changed) or `node_stops`: ask again, or sign in. Its use does not keep a session from ending.
+         * @description Server-sent events for pages that are open. `hello` comes first, and every 10 s: its data is `{"node", "version", "cluster_time"}` (epoch ms); whatever changes after the first one is told. `changed` is a hint to look again: its data is `{"tenant", "kinds"}`, where `tenant` is a name, or null for what belongs to no tenant or perhaps to each, and `kinds` are some of `tasks`, `task_logs`, `apps`, `keys`, `executors`, `nodes`, `tenants`, `users`, `roles`, `tokens`, `calendars`, `quotas`, `maintenance`, `backfills`, `statistics` and `audit`: those that the caller may read there (whoever may read in one app of a tenant hears of all of them). It comes within about two seconds, that of runs later where a node has listeners to more than 16 tenants one by one (16 are looked at each second); at most once a second for a kind and tenant; a client that reads slowly misses hints, and is told that anything may have changed. `end` is the last event; its `why` is `time_up` (after an hour), `access_changed` (the session or token has ended, or what the caller may read has changed) or `node_stops`: ask again, or sign in. Its use does not keep a session from ending.
          */
         get: operations["follow_events"];
         put?: never;
@@ -337,7 +337,7 @@ export interface paths {
         };
         /**
          * Runs of the coming minutes, as a timeline
-         * @description The task logs that are written for the coming time, and those of the last 10 s that have not started. A sharded run counts as one. At most 20,000 logs are looked at: when there are more, `complete` is false, and nothing is told of what fires at `until` or later.
+         * @description The task logs that are written for the coming time, and those of the last 10 s that have not started. A sharded run counts as one. At most 20,000 logs ahead are looked at, which a caller's tenants share when there are 16 at most: when there are more, `complete` is false, and nothing is told of what fires at `until` or later.
          */
         get: operations["list_coming_fires"];
         put?: never;
@@ -6225,6 +6225,8 @@ export interface operations {
                 app?: string | null;
                 /** @description Only of this name. */
                 name?: string | null;
+                /** @description Only those whose name, or whose handler's, has this in it, whatever the case; 1 to 100 characters. */
+                search?: string | null;
                 /** @description Only in this state: `started`, `stopped` or `paused`. */
                 state?: string | null;
                 /** @description Only those that run this handler. */

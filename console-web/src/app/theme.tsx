@@ -123,7 +123,7 @@ export function ThemeProvider({ children }: { children: ReactNode }) {
         virtual
       >
         {/* One word of what was done is enough: the next takes its place. */}
-        <Antd message={{ maxCount: 1 }}>{children}</Antd>
+        <Antd message={{ maxCount: 1 }} notification={{ placement: "bottomRight" }}>{children}</Antd>
       </ConfigProvider>
     </ThemeContext>
   );

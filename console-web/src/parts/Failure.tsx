@@ -12,7 +12,9 @@ interface Words {
 
 /** An error in words: what happened, what the node said, what helps. */
 export function wordsOf(error: unknown, t: TFunction): Words {
-  if (error instanceof Unreachable) return { title: t("failure.unreachable"), help: t("failure.unreachable_help"), detail: "" };
+  if (error instanceof Unreachable) {
+    return { title: t("failure.unreachable"), help: t(error.mayBeDone ? "failure.unreachable_change_help" : "failure.unreachable_help"), detail: "" };
+  }
   if (!(error instanceof Problem)) {
     return { title: t("failure.bug"), help: t("failure.bug_help"), detail: error instanceof Error ? error.message : String(error) };
   }
@@ -20,12 +22,13 @@ export function wordsOf(error: unknown, t: TFunction): Words {
   const detail = error.errors.length > 0 ? error.errors.map((e) => `${e.field}: ${e.message}`).join("\n") : error.detail;
   switch (error.status) {
     case 400:
-    case 413:
     case 415:
     case 422:
-      return { title: t("failure.invalid"), help: "", detail };
+      return { title: t("failure.invalid"), help: t("failure.invalid_help"), detail };
+    case 413:
+      return { title: t("failure.invalid"), help: t("failure.too_large_help"), detail };
     case 401:
-      return { title: t("failure.invalid"), help: "", detail };
+      return { title: t("failure.signed_out"), help: t("failure.signed_out_help"), detail };
     case 403:
       return { title: t("failure.forbidden"), help: t("failure.forbidden_help"), detail };
     case 404:

@@ -1,9 +1,12 @@
 /** Something that a person does to the node: while it goes on, when it has worked, when it has not. */
 import { App } from "antd";
 import { useQueryClient } from "@tanstack/react-query";
-import { useCallback, useState } from "react";
+import { useCallback, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { wordsOf } from "./Failure";
+
+/** Of what went wrong, the last is shown. */
+export const FAILURE = "failure";
 
 interface Options<Answer> {
   /** What to say when it has worked; absent: "Done". */
@@ -23,13 +26,17 @@ export function useAction(): { busy: boolean; run: <Answer>(call: () => Promise<
   const queries = useQueryClient();
   const { t } = useTranslation();
   const [busy, setBusy] = useState(false);
+  const isBusy = useRef(false);
   const run = useCallback(
     async <Answer,>(call: () => Promise<Answer>, options: Options<Answer> = {}): Promise<boolean> => {
+      if (isBusy.current) return false;
+      isBusy.current = true;
       setBusy(true);
       try {
         const answer = await call();
         await queries.invalidateQueries();
         message.success(typeof options.done === "function" ? options.done(answer) : (options.done ?? t("done")));
+        notification.destroy(FAILURE);
         options.then?.(answer);
         return true;
       } catch (error) {
@@ -40,10 +47,12 @@ export function useAction(): { busy: boolean; run: <Answer>(call: () => Promise<
             description: [detail, help].filter((text) => text !== "").join("\n"),
             duration: 0,
             className: "failure-notification",
+            key: FAILURE,
           });
         }
         return false;
       } finally {
+        isBusy.current = false;
         setBusy(false);
       }
     },

@@ -4,6 +4,7 @@ import { useCallback } from "react";
 import { useTranslation } from "react-i18next";
 import { refusalOf } from "../lib/refusals";
 import { Failure } from "./Failure";
+import { FAILURE } from "./useAction";
 
 /** For `useAction`'s `failed`: says it in plain words when the refusal is a known one. */
 export function useExplained(): (error: unknown) => boolean {
@@ -13,7 +14,7 @@ export function useExplained(): (error: unknown) => boolean {
     (error) => {
       const refusal = refusalOf(error);
       if (refusal === undefined) return false;
-      notification.error({ title: t("refused.title"), description: t(`refused.${refusal.key}`, refusal.values), duration: 0, className: "failure-notification" });
+      notification.error({ title: t("refused.title"), description: t(`refused.${refusal.key}`, refusal.values), duration: 0, className: "failure-notification", key: FAILURE });
       return true;
     },
     [notification, t],

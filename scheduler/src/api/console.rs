@@ -99,8 +99,8 @@ impl Console {
             // A page in place of a script would be a riddle.
             _ if is_asset => Err(nowhere()),
             Some(page) => answer_page(page),
-            None if path == "/" => Ok(HttpResponse::Ok().content_type(HTML).body(UNBUILT)),
-            None => Err(nowhere()),
+            // Also where old links lead.
+            None => Ok(HttpResponse::Ok().content_type(HTML).body(UNBUILT)),
         }
     }
 }
@@ -226,11 +226,13 @@ mod tests {
     async fn without_a_console_a_page_says_how_to_build_it() {
         let none = console(&[]);
         assert!(!none.is_there());
-        let (status, page) = get(&none, TestRequest::get().uri("/")).await;
-        assert_eq!(status, StatusCode::OK);
-        assert!(page.contains("npm ci &amp;&amp; npm run build") && page.contains("控制台"), "{page}");
-        assert!(!page.contains("<script") && !page.contains("<style"), "{page}");
-        for path in ["/tasks", "/assets/a.js", "/index.html"] {
+        for path in ["/", "/tasks/12"] {
+            let (status, page) = get(&none, TestRequest::get().uri(path)).await;
+            assert_eq!(status, StatusCode::OK, "{path}");
+            assert!(page.contains("npm ci &amp;&amp; npm run build") && page.contains("控制台"), "{page}");
+            assert!(!page.contains("<script") && !page.contains("<style"), "{page}");
+        }
+        for path in ["/assets/a.js", "/api/v1/x"] {
             assert_eq!(get(&none, TestRequest::get().uri(path)).await.0, StatusCode::NOT_FOUND, "{path}");
         }
     }

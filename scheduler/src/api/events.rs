@@ -30,8 +30,9 @@ pub fn operations() -> Vec<Operation> {
                  for what belongs to no tenant or perhaps to each, and `kinds` are some of `tasks`, `task_logs`, `apps`, \
                  `keys`, `executors`, `nodes`, `tenants`, `users`, `roles`, `tokens`, `calendars`, `quotas`, \
                  `maintenance`, `backfills`, `statistics` and `audit`: those that the caller may read there (whoever may \
-                 read in one app of a tenant hears of all of them). It comes within about two seconds, at most once a \
-                 second for a kind and tenant; a client that reads slowly misses hints, and is told that anything may \
+                 read in one app of a tenant hears of all of them). It comes within about two seconds, that of \
+                 runs later where a node has listeners to more than 16 tenants one by one (16 are looked at each second); \
+                 at most once a second for a kind and tenant; a client that reads slowly misses hints, and is told that anything may \
                  have changed. `end` is the last event; its `why` is `time_up` (after an hour), `access_changed` (the \
                  session or token has ended, or what the caller may read has changed) or `node_stops`: ask again, or \
                  sign in. Its use does not keep a session from ending.",

@@ -17,6 +17,20 @@ pub const PAGE_MAX: u64 = 500;
 /// Items in one page, when the caller does not say.
 pub const PAGE_DEFAULT: u64 = 50;
 
+/// Longest part of a name that is looked for, characters.
+const SEARCH_CHARS_MAX: usize = 100;
+
+/// Refuses a part of a name to look for that is none, or too long.
+///
+/// # Errors
+/// It has not 1 to 100 characters.
+pub fn refuse_wrong_search(part: Option<&str>) -> Result<(), Problem> {
+    if part.is_some_and(|part| !(1..=SEARCH_CHARS_MAX).contains(&part.chars().count())) {
+        return Err(FieldError::new("search", format!("1 to {SEARCH_CHARS_MAX} characters are allowed")).into());
+    }
+    Ok(())
+}
+
 /// A query, as `T` reads it.
 pub struct Query<T>(pub T);
 

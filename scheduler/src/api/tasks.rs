@@ -1,6 +1,8 @@
 //! Tasks: reading, creating, editing, starting, stopping, pausing, deleting.
 
-use super::input::{Page, Query, etag, if_match, limit, parse_id, parse_optional_id, refuse_stale};
+use super::input::{
+    Page, Query, etag, if_match, limit, parse_id, parse_optional_id, refuse_stale, refuse_wrong_search,
+};
 use super::operation::{Operation, delete, get, post, put};
 use super::parents::Parents;
 use super::problem::Problem;
@@ -63,6 +65,9 @@ struct TaskQuery {
     app: Option<String>,
     /// Only of this name.
     name: Option<String>,
+    /// Only those whose name, or whose handler's, has this in it, whatever the case; 1 to 100 characters.
+    #[param(min_length = 1, max_length = 100)]
+    search: Option<String>,
     /// Only in this state: `started`, `stopped` or `paused`.
     state: Option<String>,
     /// Only those that run this handler.
@@ -224,13 +229,25 @@ async fn shown(api: &Api, task: &TaskView) -> Result<Task, Problem> {
 }
 
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<TaskQuery>) -> Result<HttpResponse, Problem> {
-    let TaskQuery { tenant, app, name, state, handler, parent, calendar, after, limit: wanted } = query.0;
+    let TaskQuery { tenant, app, name, search, state, handler, parent, calendar, after, limit: wanted } = query.0;
     let limit = limit(wanted)?;
+    refuse_wrong_search(search.as_deref())?;
     let state = state.map(|word| known_state(&word)).transpose()?;
     let parent_id = parse_optional_id("parent", parent.as_ref())?;
     let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
-    let filter =
-        TaskFilter { tenant, app, name, calendar, handler, state, parent_id, after, limit, ..TaskFilter::default() };
+    let filter = TaskFilter {
+        tenant,
+        app,
+        name,
+        search,
+        calendar,
+        handler,
+        state,
+        parent_id,
+        after,
+        limit,
+        ..TaskFilter::default()
+    };
     let tasks = api.store.list_tasks(&caller.reach(Permission::TasksRead), &filter).await?;
     let next = api.store.next_fires(&tasks, api.engine.clock.now_ms()).await?;
     let items: Vec<Task> = tasks.iter().zip(next).map(|(task, next)| Task::new(task, next)).collect();

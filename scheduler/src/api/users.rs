@@ -2,7 +2,9 @@
 //! manages somebody who may do more than he.
 
 use super::account::row_of;
-use super::input::{Page, Query, etag, if_match, limit, parse_id, parse_optional_id, refuse_stale};
+use super::input::{
+    Page, Query, etag, if_match, limit, parse_id, parse_optional_id, refuse_stale, refuse_wrong_search,
+};
 use super::operation::{Operation, delete, get, post, put};
 use super::problem::Problem;
 use super::roles::find_role;
@@ -18,9 +20,6 @@ use utoipa::{IntoParams, ToSchema};
 
 /// Longest name for people, characters.
 const DISPLAY_NAME_CHARS_MAX: usize = 100;
-
-/// Longest part of a name that is looked for, characters.
-const SEARCH_CHARS_MAX: usize = 100;
 
 /// Apps of one grant at most.
 const APPS_MAX: usize = 100;
@@ -260,9 +259,7 @@ async fn managed(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Res
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<UserQuery>) -> Result<HttpResponse, Problem> {
     let UserQuery { name, search, after, limit: wanted } = query.0;
     let limit = limit(wanted)?;
-    if search.as_ref().is_some_and(|part| !(1..=SEARCH_CHARS_MAX).contains(&part.chars().count())) {
-        return Err(FieldError::new("search", format!("1 to {SEARCH_CHARS_MAX} characters are allowed")).into());
-    }
+    refuse_wrong_search(search.as_deref())?;
     let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
     let filter = UserFilter { name, search, after, limit, ..UserFilter::default() };
     let reach = caller.reach(Permission::UsersRead);

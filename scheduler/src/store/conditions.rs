@@ -60,6 +60,15 @@ impl Conditions {
         self.values
     }
 
+    /// One of these columns has this text in it, whatever the case; nothing narrows nothing.
+    pub fn and_holds(&mut self, columns: &[&str], part: Option<&str>) {
+        let Some(part) = part else { return };
+        let at = self.push(format!("%{}%", without_wildcards(part)));
+        let like = |column: &&str| format!("LOWER({column}) LIKE LOWER({{{at}}}) ESCAPE '!'");
+        let any: Vec<String> = columns.iter().map(like).collect();
+        self.text = format!("{} AND ({})", self.text, any.join(" OR "));
+    }
+
     /// Text and values with an end to how many rows there are.
     pub fn limited(mut self, order: &str, limit: u64) -> (String, Vec<Value>) {
         let at = self.push(limit);
@@ -75,4 +84,9 @@ impl Conditions {
         let (text, values) = self.limited(order, limit);
         Sql::new(store.backend, &text).bind_all(values)
     }
+}
+
+/// Text that `LIKE … ESCAPE '!'` takes as it stands; PostgreSQL refuses NUL.
+fn without_wildcards(text: &str) -> String {
+    super::rows::clean(text).replace('!', "!!").replace('%', "!%").replace('_', "!_")
 }

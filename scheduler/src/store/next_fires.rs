@@ -2,6 +2,7 @@
 
 use super::dialect::{Kind, Sql, rows};
 use super::rows::to_json;
+use super::skips::is_skip;
 use super::{Result, SqlStore, TaskView};
 use crate::domain::Status;
 use crate::domain::schedule::Schedule;
@@ -65,9 +66,10 @@ impl SqlStore {
         let join = if self.backend == DatabaseBackend::MySql { "STRAIGHT_JOIN" } else { "JOIN" };
         let text = format!(
             "SELECT v.n_id, MIN(l.fire_time), MAX(l.fire_time) FROM {batch} {join} task_log l ON l.task_id = v.n_id AND \
-             l.fire_time > {{2}} WHERE +l.status < {} AND l.parent_id = 0 AND l.origin IN ('schedule', 'misfire') \
-             GROUP BY v.n_id",
-            Status::Succeeded as i16
+             l.fire_time > {{2}} WHERE (+l.status < {} OR ({})) AND l.parent_id = 0 AND l.origin IN ('schedule', \
+             'misfire') GROUP BY v.n_id",
+            Status::Succeeded as i16,
+            is_skip("l")
         );
         let read = |row: &QueryResult| {
             let fires = WrittenFires { first: row.try_get_by_index(1)?, last: row.try_get_by_index(2)? };

@@ -124,11 +124,11 @@ impl SqlStore {
         }
         let tx = self.begin(UNDO).await?;
         self.hold(&tx, UNDO, task).await?;
-        let Some((log, is_skip)) = self.log_of_fire(&tx, task.id, fire_time, shard_of(&task.spec)).await? else {
+        let Some((log, is_cancelled)) = self.log_of_fire(&tx, task.id, fire_time, shard_of(&task.spec)).await? else {
             let detail = "the task has no run for this instant: nobody cancelled it";
             return Err(StoreError::new(StoreErrorKind::NotFound, UNDO, detail));
         };
-        if !is_skip || fire_time <= now {
+        if !is_cancelled || fire_time <= now {
             return Err(conflict(
                 UNDO,
                 "only a fire that is still to come, and was cancelled before anybody had it, can be let come",
@@ -140,9 +140,11 @@ impl SqlStore {
             let values = [task.id.into(), task.revision.into(), fire_time.into(), now.into()];
             tx.execute(&self.move_back_sql(), values).await?;
         }
-        for text in ["DELETE FROM follow_up WHERE id = {1}", "DELETE FROM task_log WHERE id = {1}"] {
-            tx.execute(&Sql::new(self.backend, text), [log.into()]).await?;
+        let is_gone = format!("DELETE FROM task_log WHERE id = {{1}} AND {}", is_skip("task_log"));
+        if tx.execute(&Sql::new(self.backend, &is_gone), [log.into()]).await? == 0 {
+            return Err(conflict(UNDO, "the run was changed meanwhile; look again"));
         }
+        tx.execute(&Sql::new(self.backend, "DELETE FROM follow_up WHERE id = {1}"), [log.into()]).await?;
         tx.commit().await
     }
 

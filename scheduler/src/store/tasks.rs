@@ -168,6 +168,8 @@ pub struct TaskFilter {
     pub app: Option<String>,
     /// Only of this name.
     pub name: Option<String>,
+    /// Only those that have this in their name, or in that of their handler.
+    pub search: Option<String>,
     /// Only those that name this calendar.
     pub calendar: Option<String>,
     /// Only those that run this handler.
@@ -619,6 +621,7 @@ fn listed(head: &str, reach: &Reach, filter: &TaskFilter) -> Conditions {
     wanted.and("n.name = ", filter.tenant.clone());
     wanted.and("a.name = ", filter.app.clone());
     wanted.and("t.name = ", filter.name.clone());
+    wanted.and_holds(&["t.name", "t.handler"], filter.search.as_deref());
     wanted.and("t.calendar = ", filter.calendar.clone());
     wanted.and("t.handler = ", filter.handler.clone());
     wanted.and("t.id = ", filter.id);

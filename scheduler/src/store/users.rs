@@ -189,11 +189,7 @@ impl SqlStore {
         wanted.and("u.id = ", filter.id);
         wanted.and("u.name = ", filter.name.clone());
         wanted.and("u.subject = ", filter.subject.clone());
-        if let Some(part) = &filter.search {
-            let at = wanted.push(format!("%{}%", without_wildcards(part)));
-            let like = |column: &str| format!("LOWER({column}) LIKE LOWER({{{at}}}) ESCAPE '!'");
-            wanted.text = format!("{} AND ({} OR {})", wanted.text, like("u.name"), like("u.display_name"));
-        }
+        wanted.and_holds(&["u.name", "u.display_name"], filter.search.as_deref());
         let statement = wanted.finish(self, "ORDER BY u.id", filter.limit);
         let mut users = self.query_raw("list users", statement, user).await?;
         let ids: Vec<i64> = users.iter().map(|user| user.id).collect();
@@ -438,9 +434,4 @@ fn grant(row: &QueryResult) -> std::result::Result<GrantView, DbErr> {
         role: built_in.map_or(row.try_get_by_index(5), |role| Ok(role.name.to_owned()))?,
         permissions: built_in.map_or_else(stored, BuiltIn::permissions),
     })
-}
-
-/// Text that `LIKE … ESCAPE '!'` takes as it stands; PostgreSQL refuses NUL.
-fn without_wildcards(text: &str) -> String {
-    super::rows::clean(text).replace('!', "!!").replace('%', "!%").replace('_', "!_")
 }

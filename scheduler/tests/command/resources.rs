@@ -99,6 +99,13 @@ async fn tasks_and_runs() {
     let table = here.carillon(&["tasks", "preview", name, "--count", "1", "--after", "2026-01-01T08:00"]);
     assert_eq!(cells(&table, 1)[0], "2026-01-01 10:00:00 +08:00");
 
+    let at = here.json(&["tasks", "preview", name, "--count", "1"])[0]["fire_time"].to_string();
+    let skipped = here.json(&["tasks", "skip", name, "--at", &at, "--note", "holidays"]);
+    assert_eq!((&skipped["status"], &skipped["message"]), (&json!("cancelled"), &json!("holidays")));
+    assert_eq!(
+        here.carillon(&["tasks", "unskip", name, "--at", &at]),
+        "task `retail/orders/月报 two` will fire then\n"
+    );
     let run = ["run", name, "--params", "p", "--at", "+1h", "--idempotency-key", "k", "--priority", "9"];
     let started = here.json(&run);
     assert_eq!(started["repeated"], false);

@@ -8,6 +8,7 @@ scenario!(coming_fires_are_counted_once_and_for_those_who_may: sqlite mariadb po
 scenario!(the_next_fire_is_told_though_its_run_is_written: sqlite mariadb postgres);
 scenario!(the_coming_day_is_counted_for_those_who_may: sqlite mariadb postgres);
 scenario!(people_are_found_by_a_part_of_a_name: sqlite mariadb postgres);
+scenario!(tasks_are_found_by_a_part_of_a_name: sqlite mariadb postgres);
 scenario!(lists_by_state_handler_parent_and_calendar: sqlite mariadb postgres);
 scenario!(neighbours_are_shown_as_far_as_one_may_see: sqlite mariadb postgres);
 
@@ -164,7 +165,7 @@ async fn the_coming_day_is_counted_for_those_who_may(kind: Kind) {
     let ours = viewer(&api, "ann", "near").await;
     let seen = ours.get("/fires/forecast").await;
     assert_eq!((&seen["tasks"], &seen["left_out"]), (&json!(1), &json!(0)), "{}", seen["peaks"]);
-    assert!(!seen.to_string().contains("minute\",\"tenant") && (86_339..=86_400).contains(&sum(&seen)));
+    assert!(!seen.to_string().contains("far") && (86_339..=86_400).contains(&sum(&seen)));
     ours.expect(404, Method::GET, "/fires/forecast?tenant=far", None).await;
     assert_eq!(api.get("/fires/forecast?tenant=far").await["tasks"], 3);
     api.stop(second).await;
@@ -196,6 +197,33 @@ async fn people_are_found_by_a_part_of_a_name(kind: Kind) {
     for wrong in [String::new(), "x".repeat(101)] {
         api.expect(400, Method::GET, &format!("/users?search={wrong}"), None).await;
     }
+    world.assert_no_errors();
+}
+
+async fn tasks_are_found_by_a_part_of_a_name(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("near", "orders").await;
+    let other = api.make_app("far", "orders").await;
+    let stopped = json!({ "started": false });
+    for (name, handler) in [("Close Books", "settle_day"), ("close_tills", "echo"), ("月报", "REPORT")] {
+        api.make_task(&app, name, handler, stopped.clone()).await;
+    }
+    api.make_task(&other, "close shop", "echo", stopped).await;
+    for (query, wanted) in [
+        ("search=CLOSE&tenant=near", vec!["Close Books", "close_tills"]),
+        ("search=e_t", vec!["close_tills"]),
+        ("search=report", vec!["月报"]),
+        ("search=%E6%9C%88", vec!["月报"]),
+        ("search=close&handler=echo&limit=1", vec!["close_tills"]),
+        ("search=%25", vec![]),
+    ] {
+        let found = api.get(&format!("/tasks?{query}")).await;
+        let names = found["items"].as_array().unwrap().iter().map(|task| task["name"].as_str().unwrap());
+        assert_eq!(names.collect::<Vec<_>>(), wanted, "{query}");
+    }
+    api.expect(400, Method::GET, "/tasks?search=", None).await;
     world.assert_no_errors();
 }
 

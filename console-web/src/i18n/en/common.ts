@@ -79,6 +79,7 @@ export default {
   failure: {
     unreachable: "The node does not answer",
     unreachable_help: "Check the connection, and that a node runs (carillon nodes list). The page tries again by itself.",
+    unreachable_change_help: "It is not known whether the node has done it. Look at the state as soon as the node answers, and repeat it only if nothing has changed.",
     forbidden: "You may not do this",
     forbidden_help: "Somebody who manages users can grant you a role with the permission that is named here.",
     not_found: "It is not there (any more)",
@@ -86,6 +87,10 @@ export default {
     conflict: "Somebody else was faster, or the state has changed",
     conflict_help: "Load it again, look at what changed, and repeat your change.",
     invalid: "The node did not accept this",
+    invalid_help: "Correct what is named here, and send it again. Nothing was changed.",
+    too_large_help: "It is too large: send less at once. Nothing was changed.",
+    signed_out: "You are not signed in, or what you entered is not right",
+    signed_out_help: "Sign in again; what you were doing was not carried out.",
     too_many: "Too many requests",
     too_many_help: "Wait {{seconds}} s, then try again.",
     server: "The node could not do this",

@@ -42,7 +42,7 @@ export default {
     create: "New task",
     empty: "Nobody has made a task here yet. A handler that an executor declares makes one by itself when the executor registers.",
     empty_create: "Make the first with “New task”. A handler that an executor declares makes a stopped task of its name by itself.",
-    search: "Search by name",
+    search: "Name or handler",
     select: "Select {{name}}",
     fires: "Fires",
     about_now: "about now",

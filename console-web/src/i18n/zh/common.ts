@@ -82,6 +82,7 @@ const zh: Like<typeof en> = {
   failure: {
     unreachable: "节点没有响应",
     unreachable_help: "请检查网络连接，并确认有节点在运行（carillon nodes list）。页面会自动重试。",
+    unreachable_change_help: "无法确定节点是否已执行此操作。请在节点恢复响应后查看当前状态，确认没有变化再重复操作。",
     forbidden: "您没有执行此操作的权限",
     forbidden_help: "可以管理用户的人能授予您包含所述权限的角色。",
     not_found: "内容不存在（或已不存在）",
@@ -89,6 +90,10 @@ const zh: Like<typeof en> = {
     conflict: "他人已先行修改，或状态已变化",
     conflict_help: "请重新加载，查看变化后再次修改。",
     invalid: "节点未接受该内容",
+    invalid_help: "请按此处提示修改后重新提交，当前未作任何更改。",
+    too_large_help: "内容过大，请减少后分次提交，当前未作任何更改。",
+    signed_out: "您尚未登录，或输入的内容不正确",
+    signed_out_help: "请重新登录；刚才的操作没有执行。",
     too_many: "请求过于频繁",
     too_many_help: "请等待 {{seconds}} 秒后重试。",
     server: "节点未能完成此操作",

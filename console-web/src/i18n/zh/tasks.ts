@@ -44,7 +44,7 @@ const zh: Like<typeof en> = {
     create: "新建任务",
     empty: "还没有任务。执行器注册时，会为其声明的处理器自动创建任务。",
     empty_create: "点击“新建任务”创建第一个。执行器声明的处理器也会自动创建同名的已停止任务。",
-    search: "按名称搜索",
+    search: "名称或处理器",
     select: "选择 {{name}}",
     fires: "触发时间",
     about_now: "即将触发",

@@ -66,10 +66,14 @@ function useWaiting(tenant: string | undefined): Pick<Facts, "waitingTasks" | "o
   const ask = (status: string) => ({ params: { query: { tenant, status, order: "oldest" as const, limit: LOOK } } });
   const retries = $api.useQuery("get", "/task-logs", ask("retry"), { enabled });
   const queued = $api.useQuery("get", "/task-logs", ask("queued"), { enabled });
+  // Those that no node has claimed.
+  const written = $api.useQuery("get", "/task-logs", ask("init"), { enabled });
   const waiting = retries.data?.items.filter((log) => NOT_TAKEN.has(log.reason)).map((log) => log.task);
+  const overdue = (logs: typeof queued.data) => logs?.items.filter((log) => log.due_time < now - OVERDUE_MS).length;
+  const [claimed, unclaimed] = [overdue(queued.data), overdue(written.data)];
   return {
     waitingTasks: waiting === undefined ? undefined : new Set(waiting).size,
-    overdueRuns: queued.data?.items.filter((log) => log.due_time < now - OVERDUE_MS).length,
+    overdueRuns: claimed === undefined && unclaimed === undefined ? undefined : (claimed ?? 0) + (unclaimed ?? 0),
   };
 }
 

@@ -5,7 +5,7 @@ import { $api } from "../../api/client";
 import type { Filters } from "../../lib/search";
 import { TASK_STATES } from "../../lib/states";
 
-type Name = "app" | "name" | "state" | "handler";
+type Name = "app" | "search" | "state";
 
 interface Properties {
   tenant: string | undefined;
@@ -26,8 +26,9 @@ export function TaskFilterBar({ tenant, filters, set, clear, isFiltered }: Prope
         aria-label={words("list.search")}
         placeholder={words("list.search")}
         allowClear
-        value={filters.name ?? ""}
-        onChange={(event) => set({ name: event.target.value })}
+        maxLength={100}
+        value={filters.search ?? ""}
+        onChange={(event) => set({ search: event.target.value })}
         className="filter-name"
       />
       <Select
@@ -47,14 +48,6 @@ export function TaskFilterBar({ tenant, filters, set, clear, isFiltered }: Prope
         value={filters.state ?? null}
         onChange={(state: string | undefined) => set({ state })}
         options={TASK_STATES.map((state) => ({ value: state, label: t(`task_state.${state}`) }))}
-        className="filter-select"
-      />
-      <Input
-        aria-label={words("fields.label.handler")}
-        placeholder={words("fields.label.handler")}
-        allowClear
-        value={filters.handler ?? ""}
-        onChange={(event) => set({ handler: event.target.value })}
         className="filter-select"
       />
       {isFiltered && (

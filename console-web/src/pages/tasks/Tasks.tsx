@@ -6,7 +6,7 @@ import { useNavigate } from "react-router";
 import { useSession } from "../../api/session";
 import { useFilters } from "../../lib/search";
 import { useLink, useTenant } from "../../lib/tenant";
-import { List } from "../../parts/List";
+import { itemsOf, List } from "../../parts/List";
 import { Page } from "../../parts/Page";
 import { BulkActions } from "./BulkActions";
 import { ExportButton } from "./ExportButton";
@@ -15,7 +15,7 @@ import { TaskCard, taskColumns } from "./taskColumns";
 import { TaskFilterBar } from "./TaskFilterBar";
 import { useTasks } from "./useTasks";
 
-const FILTERS = ["app", "name", "state", "handler"] as const;
+const FILTERS = ["app", "search", "state"] as const;
 
 export default function Tasks() {
   const { t: common } = useTranslation();
@@ -23,12 +23,12 @@ export default function Tasks() {
   const { may } = useSession();
   const { tenant } = useTenant();
   const { filters, set, clear, isFiltered } = useFilters(FILTERS);
-  const { pages, items } = useTasks({ tenant, ...filters });
+  const pages = useTasks({ tenant, ...filters });
   const [chosen, setChosen] = useState<Key[]>([]);
   const place = tenant === undefined ? {} : { tenant };
   const columns = useMemo(() => taskColumns({ t, common, withTenant: tenant === undefined }), [t, common, tenant]);
   const canBulk = may("tasks.start", place) || may("tasks.stop", place);
-  const selected = items.filter(({ id }) => chosen.includes(id));
+  const selected = itemsOf(pages).filter(({ id }) => chosen.includes(id));
   return (
     <Page title={common("pages.tasks")} actions={<PageActions tenant={tenant} app={filters.app} />}>
       <TaskFilterBar tenant={tenant} filters={filters} set={set} clear={clear} isFiltered={isFiltered} />
@@ -36,7 +36,6 @@ export default function Tasks() {
       <List
         label={common("pages.tasks")}
         pages={pages}
-        items={items}
         rowKey={(task) => task.id}
         columns={columns}
         card={(task) => <TaskCard task={task} withTenant={tenant === undefined} />}

@@ -68,6 +68,27 @@ pub enum Manage {
         #[arg(long)]
         note: String,
     },
+    /// Cancel one coming fire of a task, also one whose run is not written yet.
+    Skip {
+        /// Which.
+        #[command(flatten)]
+        which: Which,
+        /// The instant of the fire, as `preview` tells it.
+        #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true)]
+        at: i64,
+        /// Why.
+        #[arg(long)]
+        note: Option<String>,
+    },
+    /// Let a cancelled fire come after all.
+    Unskip {
+        /// Which.
+        #[command(flatten)]
+        which: Which,
+        /// The instant of the fire.
+        #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true)]
+        at: i64,
+    },
     /// Delete a task.
     Delete(Which),
     /// Show when a task will fire, and what is left out.
@@ -102,6 +123,15 @@ impl Manage {
             Self::Pause { which, note } => {
                 let ask = Ask::post(["tasks", &which.id(client).await?, "pause"]);
                 change(client, ask.fields([("note", Some(note.into()))]), &which, "is paused").await
+            }
+            Self::Skip { which, at, note } => {
+                let ask = Ask::post(["tasks", &which.id(client).await?, "skip"]);
+                let ask = ask.fields([("fire_time", Some(at.into())), ("note", note.map(Into::into))]);
+                change(client, ask, &which, "will not fire then").await
+            }
+            Self::Unskip { which, at } => {
+                let ask = Ask::post(["tasks", &which.id(client).await?, "unskip"]);
+                change(client, ask.fields([("fire_time", Some(at.into()))]), &which, "will fire then").await
             }
             Self::Delete(which) => {
                 change(client, Ask::delete(["tasks", &which.id(client).await?]), &which, "is gone").await
