@@ -9,15 +9,16 @@ use super::tokens::{CreatedToken, NewTokenInput, TokenOutput, create_token, page
 use super::users::{find_by_id, target};
 use super::{Api, body};
 use crate::auth::{Caller, SignedIn, Visit, check_password, csrf_of};
+use crate::domain::FieldError;
 use crate::domain::access::{PERMISSIONS, PLATFORM, Reach};
 use crate::domain::audit::{Actor, AuditNote, Target};
-use crate::domain::{FieldError, Permission};
 use crate::store::{SessionView, UserRow, UserView};
 use actix_web::cookie::time::Duration;
 use actix_web::cookie::{Cookie, SameSite};
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use utoipa::ToSchema;
 
 /// What can be done.
@@ -196,15 +197,16 @@ struct PermissionOutput {
 }
 
 async fn show(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, Problem> {
-    let tenants = api.store.list_tenants(&caller.reach(Permission::TenantsRead), None, "", 10_000).await?;
-    let name = |id: i64| tenants.iter().find(|tenant| tenant.id == id).map(|tenant| tenant.name.clone());
+    // Whoever holds anything in a tenant knows its name; without it no page could say where he is.
+    let ids: BTreeSet<i64> = caller.access.grants().iter().map(|grant| grant.tenant_id).collect();
+    let tenants = api.store.tenant_names(&ids.into_iter().collect::<Vec<_>>()).await?;
     let access = caller
         .access
         .grants()
         .iter()
         .map(|grant| Held {
             tenant_id: (grant.tenant_id != PLATFORM).then(|| grant.tenant_id.to_string()),
-            tenant: name(grant.tenant_id),
+            tenant: tenants.get(&grant.tenant_id).cloned(),
             apps: grant.apps.iter().map(ToString::to_string).collect(),
             permissions: grant.permissions.words(),
         })

@@ -41,6 +41,7 @@ async fn nobody_gives_himself_more(kind: Kind) {
     let ann = admin.make_person("ann", Some("near")).await;
     admin.grant(&ann, "people", Some("near")).await;
     let before = access(&ann.api).await;
+    assert_eq!(before[0]["tenant"], "near", "where she is she knows, without seeing tenants");
 
     by_roles(&admin, &ann).await;
     by_grants(&admin, &ann).await;

@@ -2,7 +2,8 @@
 
 use carillon_tests::events::{Event, Events};
 use carillon_tests::people::PASSWORD;
-use carillon_tests::{Api, Kind, World, await_until};
+use carillon_tests::wait::when;
+use carillon_tests::{Api, Kind, Outage, World, await_until};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 
 scenario!(a_change_at_one_node_is_told_at_the_other: mariadb postgres);
 scenario!(each_hears_of_what_he_may_see: sqlite mariadb postgres);
+scenario!(a_stream_outlives_an_outage_of_the_database: mariadb postgres);
 scenario!(streams_end_with_rights_and_sessions: sqlite);
 scenario!(streams_are_bounded_and_do_not_hold_up_a_stop: sqlite);
 
@@ -28,6 +30,26 @@ async fn listen(api: &Api, query: &str) -> Events {
 
 fn kinds(event: &Event) -> Vec<&str> {
     event.data["kinds"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// The stream lives on without the database, also when it is asked whether its session holds, and tells what came after.
+async fn a_stream_outlives_an_outage_of_the_database(kind: Kind) {
+    let world = World::private(kind).await;
+    let node = world.node("a", &[]).await;
+    let api = Api::new(&node.url);
+    let app = api.make_app("retail", "orders").await;
+    let mut events = listen(&api, "?tenant=retail").await;
+    let outage = Outage::begin(&world.database).await;
+    // Two hellos, ten seconds apart at least: each stream is asked anew every fifteen.
+    for _ in 0..2 {
+        let hello = events.next().await.expect("it goes on without the database");
+        assert_eq!(hello.kind, "hello", "{hello:?}");
+    }
+    outage.end().await;
+    await_until("the node has its database again", 40, || async { when(node.probe("/readyz").await == Some(200)) })
+        .await;
+    api.make_task(&app, "after it", "tick", json!({ "started": false })).await;
+    until(&mut events, Some("retail"), "tasks").await;
 }
 
 /// Everything that is told until something of this kind has changed in that tenant.
