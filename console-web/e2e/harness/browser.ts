@@ -103,8 +103,10 @@ export async function openWindow(browser: Browser, world: Place, look: Look = {}
   const context = await browser.newContext({ viewport: { width, height }, timezoneId: zone, acceptDownloads: true, reducedMotion: "reduce", storageState });
   await context.addInitScript(
     ([appearance, spoken]) => {
-      localStorage.setItem("carillon.appearance", appearance);
-      localStorage.setItem("carillon.language", spoken);
+      // Where one begins; what is chosen later stays.
+      for (const [key, value] of [["carillon.appearance", appearance], ["carillon.language", spoken]] as const) {
+        if (localStorage.getItem(key) === null) localStorage.setItem(key, value);
+      }
     },
     [theme, language] as const,
   );

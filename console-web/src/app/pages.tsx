@@ -18,6 +18,7 @@ import {
   TeamOutlined,
 } from "@ant-design/icons";
 import { lazy, type ComponentType, type ReactNode } from "react";
+import { client } from "../api/client";
 import type { Permission } from "../api/permissions";
 
 /** Key of a page's name in the texts. */
@@ -38,28 +39,38 @@ export interface PageRoute {
   Page: ComponentType;
 }
 
+/** A page that is loaded when it is opened. Where its script does not come, the node may be away: that is no fault of the page. */
+function opened(load: () => Promise<{ default: ComponentType }>): ComponentType {
+  return lazy(() =>
+    load().catch(async (cause: unknown) => {
+      await client.GET("/session");
+      throw cause;
+    }),
+  );
+}
+
 export const PAGES: readonly PageRoute[] = [
-  { path: "/", name: "overview", needs: "statistics.read", menu: { group: "group_runs", icon: <DashboardOutlined /> }, Page: lazy(() => import("../pages/overview/Overview")) },
-  { path: "/tasks", name: "tasks", needs: "tasks.read", menu: { group: "group_runs", icon: <FieldTimeOutlined /> }, Page: lazy(() => import("../pages/tasks/Tasks")) },
-  { path: "/tasks/new", name: "tasks", needs: "tasks.create", Page: lazy(() => import("../pages/tasks/TaskEditor")) },
-  { path: "/tasks/:id", name: "tasks", needs: "tasks.read", Page: lazy(() => import("../pages/task/TaskDetail")) },
-  { path: "/tasks/:id/edit", name: "tasks", needs: "tasks.edit", Page: lazy(() => import("../pages/tasks/TaskEditor")) },
-  { path: "/logs", name: "logs", needs: "task_logs.read", menu: { group: "group_runs", icon: <ProfileOutlined /> }, Page: lazy(() => import("../pages/logs/Logs")) },
-  { path: "/logs/:id", name: "logs", needs: "task_logs.read", Page: lazy(() => import("../pages/logs/LogDetail")) },
-  { path: "/calendars", name: "calendars", needs: "calendars.read", menu: { group: "group_runs", icon: <CalendarOutlined /> }, Page: lazy(() => import("../pages/calendars/Calendars")) },
-  { path: "/maintenance", name: "maintenance", needs: "maintenance.read", menu: { group: "group_runs", icon: <PauseCircleOutlined /> }, Page: lazy(() => import("../pages/maintenance/Maintenance")) },
-  { path: "/statistics", name: "statistics", needs: "statistics.read", menu: { group: "group_runs", icon: <BarChartOutlined /> }, Page: lazy(() => import("../pages/statistics/Statistics")) },
-  { path: "/executors", name: "executors", needs: "executors.read", menu: { group: "group_engine", icon: <DeploymentUnitOutlined /> }, Page: lazy(() => import("../pages/executors/Executors")) },
-  { path: "/apps", name: "apps", needs: "apps.read", menu: { group: "group_engine", icon: <ApiOutlined /> }, Page: lazy(() => import("../pages/apps/Apps")) },
-  { path: "/apps/:id", name: "apps", needs: "apps.read", Page: lazy(() => import("../pages/apps/AppDetail")) },
-  { path: "/nodes", name: "nodes", needs: "nodes.read", menu: { group: "group_engine", icon: <ClusterOutlined /> }, Page: lazy(() => import("../pages/nodes/Nodes")) },
-  { path: "/settings", name: "settings", needs: "settings.read", menu: { group: "group_engine", icon: <SettingOutlined /> }, Page: lazy(() => import("../pages/settings/Settings")) },
-  { path: "/tenants", name: "tenants", needs: "tenants.read", menu: { group: "group_people", icon: <ApartmentOutlined /> }, Page: lazy(() => import("../pages/tenants/Tenants")) },
-  { path: "/quotas", name: "quotas", needs: "quotas.read", menu: { group: "group_people", icon: <PieChartOutlined /> }, Page: lazy(() => import("../pages/quotas/Quotas")) },
-  { path: "/users", name: "users", needs: "users.read", menu: { group: "group_people", icon: <TeamOutlined /> }, Page: lazy(() => import("../pages/users/Users")) },
-  { path: "/users/:id", name: "users", needs: "users.read", Page: lazy(() => import("../pages/users/UserDetail")) },
-  { path: "/roles", name: "roles", needs: "roles.read", menu: { group: "group_people", icon: <SafetyCertificateOutlined /> }, Page: lazy(() => import("../pages/roles/Roles")) },
-  { path: "/tokens", name: "tokens", needs: "tokens.read", menu: { group: "group_people", icon: <KeyOutlined /> }, Page: lazy(() => import("../pages/tokens/Tokens")) },
-  { path: "/audit", name: "audit", needs: "audit.read", menu: { group: "group_people", icon: <AuditOutlined /> }, Page: lazy(() => import("../pages/audit/Audit")) },
-  { path: "/account", name: "account", Page: lazy(() => import("../pages/account/Account")) },
+  { path: "/", name: "overview", needs: "statistics.read", menu: { group: "group_runs", icon: <DashboardOutlined /> }, Page: opened(() => import("../pages/overview/Overview")) },
+  { path: "/tasks", name: "tasks", needs: "tasks.read", menu: { group: "group_runs", icon: <FieldTimeOutlined /> }, Page: opened(() => import("../pages/tasks/Tasks")) },
+  { path: "/tasks/new", name: "tasks", needs: "tasks.create", Page: opened(() => import("../pages/tasks/TaskEditor")) },
+  { path: "/tasks/:id", name: "tasks", needs: "tasks.read", Page: opened(() => import("../pages/task/TaskDetail")) },
+  { path: "/tasks/:id/edit", name: "tasks", needs: "tasks.edit", Page: opened(() => import("../pages/tasks/TaskEditor")) },
+  { path: "/logs", name: "logs", needs: "task_logs.read", menu: { group: "group_runs", icon: <ProfileOutlined /> }, Page: opened(() => import("../pages/logs/Logs")) },
+  { path: "/logs/:id", name: "logs", needs: "task_logs.read", Page: opened(() => import("../pages/logs/LogDetail")) },
+  { path: "/calendars", name: "calendars", needs: "calendars.read", menu: { group: "group_runs", icon: <CalendarOutlined /> }, Page: opened(() => import("../pages/calendars/Calendars")) },
+  { path: "/maintenance", name: "maintenance", needs: "maintenance.read", menu: { group: "group_runs", icon: <PauseCircleOutlined /> }, Page: opened(() => import("../pages/maintenance/Maintenance")) },
+  { path: "/statistics", name: "statistics", needs: "statistics.read", menu: { group: "group_runs", icon: <BarChartOutlined /> }, Page: opened(() => import("../pages/statistics/Statistics")) },
+  { path: "/executors", name: "executors", needs: "executors.read", menu: { group: "group_engine", icon: <DeploymentUnitOutlined /> }, Page: opened(() => import("../pages/executors/Executors")) },
+  { path: "/apps", name: "apps", needs: "apps.read", menu: { group: "group_engine", icon: <ApiOutlined /> }, Page: opened(() => import("../pages/apps/Apps")) },
+  { path: "/apps/:id", name: "apps", needs: "apps.read", Page: opened(() => import("../pages/apps/AppDetail")) },
+  { path: "/nodes", name: "nodes", needs: "nodes.read", menu: { group: "group_engine", icon: <ClusterOutlined /> }, Page: opened(() => import("../pages/nodes/Nodes")) },
+  { path: "/settings", name: "settings", needs: "settings.read", menu: { group: "group_engine", icon: <SettingOutlined /> }, Page: opened(() => import("../pages/settings/Settings")) },
+  { path: "/tenants", name: "tenants", needs: "tenants.read", menu: { group: "group_people", icon: <ApartmentOutlined /> }, Page: opened(() => import("../pages/tenants/Tenants")) },
+  { path: "/quotas", name: "quotas", needs: "quotas.read", menu: { group: "group_people", icon: <PieChartOutlined /> }, Page: opened(() => import("../pages/quotas/Quotas")) },
+  { path: "/users", name: "users", needs: "users.read", menu: { group: "group_people", icon: <TeamOutlined /> }, Page: opened(() => import("../pages/users/Users")) },
+  { path: "/users/:id", name: "users", needs: "users.read", Page: opened(() => import("../pages/users/UserDetail")) },
+  { path: "/roles", name: "roles", needs: "roles.read", menu: { group: "group_people", icon: <SafetyCertificateOutlined /> }, Page: opened(() => import("../pages/roles/Roles")) },
+  { path: "/tokens", name: "tokens", needs: "tokens.read", menu: { group: "group_people", icon: <KeyOutlined /> }, Page: opened(() => import("../pages/tokens/Tokens")) },
+  { path: "/audit", name: "audit", needs: "audit.read", menu: { group: "group_people", icon: <AuditOutlined /> }, Page: opened(() => import("../pages/audit/Audit")) },
+  { path: "/account", name: "account", Page: opened(() => import("../pages/account/Account")) },
 ];

@@ -1,5 +1,6 @@
 /** What the node refused of a form, at the fields of the form. */
 import { Problem } from "../api/client";
+import { fieldWords } from "./fieldWords";
 
 /** Errors of one field. */
 export interface OfField {
@@ -17,7 +18,7 @@ export function errorsOf(error: unknown, fields: readonly string[]): { shown: Of
   let rest = error.errors.length === 0;
   for (const { field, message } of error.errors) {
     const name = field.split(/[.[]/)[0] ?? field;
-    if (fields.includes(name)) shown.set(name, [...(shown.get(name) ?? []), message]);
+    if (fields.includes(name)) shown.set(name, [...(shown.get(name) ?? []), fieldWords(message)]);
     else rest = true;
   }
   return { shown: [...shown].map(([name, errors]) => ({ name, errors })), rest };

@@ -3,6 +3,7 @@ import { Alert, Button } from "antd";
 import type { TFunction } from "i18next";
 import { useTranslation } from "react-i18next";
 import { Problem, Unreachable } from "../api/client";
+import { detailOf } from "../lib/fieldWords";
 
 interface Words {
   title: string;
@@ -18,8 +19,7 @@ export function wordsOf(error: unknown, t: TFunction): Words {
   if (!(error instanceof Problem)) {
     return { title: t("failure.bug"), help: t("failure.bug_help"), detail: error instanceof Error ? error.message : String(error) };
   }
-  // Where the node names fields, their messages say more than the sum of them.
-  const detail = error.errors.length > 0 ? error.errors.map((e) => `${e.field}: ${e.message}`).join("\n") : error.detail;
+  const detail = detailOf(error);
   switch (error.status) {
     case 400:
     case 415:

@@ -1,4 +1,4 @@
-/** What each permission allows, in Chinese. In English the node says it itself. */
+/** What each permission and each built-in role allows, in Chinese. In English the node says it itself. */
 import type { Permission } from "../../api/permissions";
 
 const TEXTS: Record<Permission | "metrics.read", string> = {
@@ -60,3 +60,11 @@ const TEXTS: Record<Permission | "metrics.read", string> = {
 
 /** By the permission's name. */
 export const PERMISSIONS_ZH: ReadonlyMap<string, string> = new Map(Object.entries(TEXTS));
+
+/** By the name of the built-in role. */
+export const ROLES_ZH: ReadonlyMap<string, string> = new Map([
+  ["platform admin", "平台管理员：所有租户中的全部操作"],
+  ["tenant admin", "租户管理员：租户内的全部操作，包括人员管理"],
+  ["operator", "运维人员：启动、停止、暂停、运行、终止和查看，不能修改定义"],
+  ["viewer", "只读人员：查看任务、运行及其输出"],
+]);

@@ -51,7 +51,7 @@ export function Chains() {
   );
   const columns: NonNullable<TableProps<Chain>["columns"]> = [
     { title: t("chain_of"), key: "of", width: 180, render: (_, chain) => owner(chain) },
-    { title: t("chain_length"), key: "length", width: 110, render: (_, { last_seq }) => <span className="number">{last_seq.toLocaleString()}</span> },
+    { title: t("chain_length"), key: "length", width: 110, render: (_, { last_seq }) => <span className="number">{last_seq.toLocaleString("en-US")}</span> },
     { title: t("chain_end"), key: "end", width: 560, render: (_, chain) => end(chain) },
     { title: common.t("actions"), key: "entries", width: 120, render: (_, chain) => entries(chain) },
   ];
@@ -67,7 +67,7 @@ export function Chains() {
           <Flex vertical gap="small">
             <strong>{owner(chain)}</strong>
             <span>
-              {t("chain_length")}: {chain.last_seq.toLocaleString()}
+              {t("chain_length")}: {chain.last_seq.toLocaleString("en-US")}
             </span>
             {end(chain)}
             {entries(chain)}

@@ -8,7 +8,7 @@ import { useLink } from "../../lib/tenant";
 import { Moment } from "../../parts/Moment";
 
 export function ThisNode({ node, name }: { node: Schema<"ThisNode">; name: string }) {
-  const { t: own, i18n } = useTranslation("nodes");
+  const { t: own } = useTranslation("nodes");
   const { may } = useSession();
   const link = useLink();
   return (
@@ -29,7 +29,7 @@ export function ThisNode({ node, name }: { node: Schema<"ThisNode">; name: strin
           <div className="soft">{own("nodes.cluster_time_help")}</div>
         </dd>
         <dt>{own("nodes.statements")}</dt>
-        <dd className="number">{node.statements.toLocaleString(i18n.language)}</dd>
+        <dd className="number">{node.statements.toLocaleString("en-US")}</dd>
         <dt>{own("nodes.rule_version")}</dt>
         <dd>
           {node.rule_version}

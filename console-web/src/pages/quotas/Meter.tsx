@@ -21,11 +21,11 @@ export function Meter({ label, used, bound, onlyBounded = false }: Properties) {
   if (fill === "none") {
     return (
       <Typography.Text type="secondary" className="number">
-        {onlyBounded ? t("quotas.not_counted") : t("quotas.used_unbounded", { used: used.toLocaleString() })}
+        {onlyBounded ? t("quotas.not_counted") : t("quotas.used_unbounded", { used: used.toLocaleString("en-US") })}
       </Typography.Text>
     );
   }
-  const text = t("quotas.used_of", { used: used.toLocaleString(), bound: bound.toLocaleString() });
+  const text = t("quotas.used_of", { used: used.toLocaleString("en-US"), bound: bound.toLocaleString("en-US") });
   return (
     <Flex vertical className="meter">
       <Flex gap="small" align="center" wrap>

@@ -31,7 +31,7 @@ function useCells() {
     fires: (quotas: Quotas) => <Meter label={t("quotas.max_fires_per_minute")} used={quotas.used.fires_last_minute} bound={quotas.max_fires_per_minute} onlyBounded />,
     runs: (quotas: Quotas) => <Meter label={t("quotas.max_concurrent")} used={quotas.used.runs} bound={quotas.max_concurrent} />,
     days: (quotas: Quotas) => <>{quotas.retain_days === 0 ? t("quotas.default_days") : t("quotas.days", { days: quotas.retain_days })}</>,
-    delayed: (quotas: Quotas) => (quotas.used.delayed === 0 ? <>0</> : <Word tone="odd">{quotas.used.delayed.toLocaleString()}</Word>),
+    delayed: (quotas: Quotas) => (quotas.used.delayed === 0 ? <>0</> : <Word tone="odd">{quotas.used.delayed.toLocaleString("en-US")}</Word>),
   };
 }
 

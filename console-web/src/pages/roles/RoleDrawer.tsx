@@ -5,6 +5,7 @@ import { $api, client, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
 import { Waiting } from "../../app/Console";
 import { heldIn, lacking } from "../../lib/access";
+import { useRoleDescription } from "../../lib/described";
 import { Confirm } from "../../parts/Confirm";
 import { Failure } from "../../parts/Failure";
 import { PermissionPicker } from "../../parts/PermissionPicker";
@@ -41,18 +42,19 @@ function Shown({ role, onClose, onDraft, mayCreate }: Omit<Properties, "id"> & {
   const { t } = useTranslation("people");
   const { me } = useSession();
   const scope = useRoleScope();
+  const description = useRoleDescription()(role);
   const lacks = lacking(me.access, role.permissions, { tenantId: role.tenant_id ?? null });
   const isOpen = !role.built_in && lacks.length === 0;
   return (
     <Flex vertical gap="middle">
-      {role.description !== "" && <Typography.Text>{role.description}</Typography.Text>}
+      {description !== "" && <Typography.Text>{description}</Typography.Text>}
       <Typography.Text type="secondary">{`${t("roles.where")}: ${scope(role)}`}</Typography.Text>
       {role.built_in && <Alert type="info" showIcon title={t("roles.built_in_help")} />}
       {lacks.length > 0 && <Alert type="warning" showIcon title={t("roles.lacking", { count: lacks.length })} description={<span className="mono">{lacks.join(", ")}</span>} />}
       <Flex gap="small" wrap>
         {isOpen && <Changes role={role} onClose={onClose} onDraft={onDraft} />}
         {mayCreate && (
-          <Button onClick={() => onDraft({ name: t("roles.copy_name", { name: role.name }), description: role.description, permissions: role.permissions })}>{t("roles.copy")}</Button>
+          <Button onClick={() => onDraft({ name: t("roles.copy_name", { name: role.name }), description, permissions: role.permissions })}>{t("roles.copy")}</Button>
         )}
       </Flex>
       <Typography.Title level={2} className="section-title">

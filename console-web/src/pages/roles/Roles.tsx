@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { $api, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
+import { useRoleDescription } from "../../lib/described";
 import { useFilters } from "../../lib/search";
 import { useLink, useTenant } from "../../lib/tenant";
 import { useTenantNames } from "../../lib/tenantNames";
@@ -39,9 +40,10 @@ function useColumns(): NonNullable<TableProps<Role>["columns"]> {
   const common = useTranslation();
   const { me } = useSession();
   const scope = useRoleScope();
+  const description = useRoleDescription();
   return [
     { title: common.t("name"), key: "name", width: 240, render: (_, role) => <NameOf role={role} /> },
-    { title: common.t("description"), key: "description", width: 320, render: (_, role) => role.description },
+    { title: common.t("description"), key: "description", width: 320, render: (_, role) => description(role) },
     { title: t("roles.where"), key: "where", width: 200, render: (_, role) => scope(role) },
     {
       title: t("roles.permissions"),
@@ -61,6 +63,7 @@ export default function Roles() {
   const { filters, set } = useFilters(["role", "view"]);
   const [draft, setDraft] = useState<RoleDraft>();
   const columns = useColumns();
+  const description = useRoleDescription();
   const pages = $api.useInfiniteQuery("get", "/roles", { params: { query: { limit: 200 } } }, BY_AFTER);
   const tenantId = tenant === undefined ? undefined : idOf(tenant);
   const roles = itemsOf(pages).filter((role) => tenantId === undefined || role.tenant_id == null || role.tenant_id === tenantId);
@@ -93,7 +96,7 @@ export default function Roles() {
           card={(role) => (
             <Flex vertical gap="small">
               <NameOf role={role} />
-              <Typography.Text type="secondary">{role.description}</Typography.Text>
+              <Typography.Text type="secondary">{description(role)}</Typography.Text>
             </Flex>
           )}
         />

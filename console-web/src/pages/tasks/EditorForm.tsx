@@ -5,6 +5,7 @@ import { useTranslation } from "react-i18next";
 import { useNavigate } from "react-router";
 import type { Schema } from "../../api/client";
 import { isField, withValue, type Definition } from "../../lib/definition";
+import { fieldWords } from "../../lib/fieldWords";
 import { useLink } from "../../lib/tenant";
 import { AppChoice } from "./AppChoice";
 import { Conflict } from "./Conflict";
@@ -72,7 +73,7 @@ export function EditorForm({ tenant, app, first, task }: Properties) {
             <FirePreview values={values} tenant={place.tenant} />
           </Card>
           {conflict !== undefined && task !== undefined && <Conflict conflict={conflict} typed={values} onLoad={setValues} onSettled={settle} />}
-          {errors.length > 0 && <Alert type="error" showIcon title={t("editor.errors")} description={others.map(({ field, message }) => `${field}: ${message}`).join("\n")} className="failure-detail" />}
+          {errors.length > 0 && <Alert type="error" showIcon title={t("editor.errors")} description={others.map(({ field, message }) => `${field}: ${fieldWords(message)}`).join("\n")} className="failure-detail" />}
           {task === undefined && (
             <Checkbox checked={isStarted} onChange={(event) => setStarted(event.target.checked)}>
               {t("editor.start_now")}

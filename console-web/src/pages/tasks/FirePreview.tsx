@@ -3,6 +3,7 @@ import { Alert, Typography } from "antd";
 import { useTranslation } from "react-i18next";
 import { $api, Problem, type Schema } from "../../api/client";
 import type { Definition } from "../../lib/definition";
+import { detailOf } from "../../lib/fieldWords";
 import { mark, type Marked } from "../../lib/previewMarks";
 import { instant, span, viewerZone } from "../../lib/time";
 import { Failure } from "../../parts/Failure";
@@ -37,7 +38,7 @@ function Answer({ body }: { body: Schema<"Question"> }) {
   const { t } = useTranslation("schedule");
   const { data, error } = $api.useQuery("post", "/schedules/preview", { body }, { retry: false, staleTime: 10_000, enabled: body.schedule !== "none" });
   const failure: unknown = error;
-  if (failure instanceof Problem && failure.status === 400) return <Alert type="warning" showIcon title={t("preview.wrong", { detail: failure.detail })} />;
+  if (failure instanceof Problem && failure.status === 400) return <Alert type="warning" showIcon title={t("preview.wrong", { detail: detailOf(failure) })} />;
   if (data === undefined) return failure === null ? <Typography.Text type="secondary">{t("preview.asking")}</Typography.Text> : <Failure error={failure} />;
   if (data.items.length === 0) return <Alert type="warning" showIcon title={t("preview.empty")} />;
   return (

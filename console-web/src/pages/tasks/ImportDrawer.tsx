@@ -75,7 +75,7 @@ function Import() {
         className="mono grows" rows={6}
         spellCheck={false}
       />
-      {problem !== undefined && <Alert type="warning" showIcon title={t(`import.problem.${problem.problem}`)} description={problem.message} />}
+      {problem !== undefined && <Alert type="warning" showIcon title={t(`import.problem.${problem.problem}`)} description={problem.message === undefined ? undefined : <span className="failure-detail">{problem.message}</span>} />}
       <Failure error={error} />
       {applied !== undefined && <AppliedTasks applied={applied} />}
       <Flex gap="small">

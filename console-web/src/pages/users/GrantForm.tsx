@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { $api, client, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
 import { lacking } from "../../lib/access";
+import { useRoleDescription } from "../../lib/described";
 import { PLATFORM, tenantOf, usePlaces } from "../../lib/places";
 import { useAppNames, useTenantNames } from "../../lib/tenantNames";
 import { FormModal } from "../../parts/FormModal";
@@ -60,6 +61,7 @@ function Fields() {
   const { t } = useTranslation("people");
   const { me } = useSession();
   const { idOf } = useTenantNames();
+  const description = useRoleDescription();
   const form = Form.useFormInstance<Partial<Values>>();
   const place = Form.useWatch("tenant", form) ?? PLATFORM;
   const chosen = Form.useWatch("role", form);
@@ -76,7 +78,7 @@ function Fields() {
   return (
     <>
       {place !== PLATFORM && <AppsField tenant={place} />}
-      <Form.Item name="role" label={t("users.grant_role")} extra={role?.description} rules={[{ required: true }]}>
+      <Form.Item name="role" label={t("users.grant_role")} extra={role === undefined ? undefined : description(role)} rules={[{ required: true }]}>
         <Select showSearch={{ optionFilterProp: "label" }} loading={roles.isPending} options={options} />
       </Form.Item>
       {role !== undefined && (
