@@ -1,5 +1,21 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { refusedFieldZh } from "../src/i18n/zh/refusedFields";
+import { CRON_REASONS, MESSAGES, refusedFieldZh } from "../src/i18n/zh/refusedFields";
+import { KNOWN } from "../src/lib/refusals";
+
+/** The node's source: a text over two lines is one. */
+function source(): string {
+  const folder = join(import.meta.dirname, "../../scheduler/src");
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".rs"));
+  return files.map((name) => readFileSync(join(folder, name), "utf8")).join("\n").replaceAll(/\\\n\s*/g, "");
+}
+
+/** The longest part of a pattern that stands in what it finds, word for word. */
+function literal({ source: pattern }: RegExp): string {
+  const parts = pattern.replaceAll(/\([^()]*\)\??|\\d\+|\.\+|[\^$]/g, "\u0000").replaceAll(/\\(.)/g, "$1").split("\u0000");
+  return parts.reduce((longest, part) => (part.length > longest.length ? part : longest), "");
+}
 
 describe("what the node says of fields, in Chinese", () => {
   test.each([
@@ -19,5 +35,12 @@ describe("what the node says of fields, in Chinese", () => {
   test("what is not known stays as it is said", () => {
     expect(refusedFieldZh("1 to 9 are allowed on Sundays")).toBeUndefined();
     expect(refusedFieldZh("hour (column 5): it is late; allowed: 0-23")).toBeUndefined();
+  });
+
+  // A sentence that was changed there would be shown in English without anybody's notice.
+  test("what is translated is what the node says", () => {
+    const said = source();
+    const unsaid = [...MESSAGES, ...CRON_REASONS, ...KNOWN].map(([pattern]) => literal(pattern)).filter((part) => !said.includes(part));
+    expect(unsaid).toEqual([]);
   });
 });

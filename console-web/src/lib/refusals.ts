@@ -7,7 +7,7 @@ export interface Refusal {
   values: { what: string };
 }
 
-const KNOWN: readonly [pattern: RegExp, key: Refusal["key"]][] = [
+export const KNOWN: readonly [pattern: RegExp, key: Refusal["key"]][] = [
   [/you do not hold (.+) there yourself/, "beyond_grant"],
   [/the user may do what you may not/, "beyond_user"],
   [/the account is managed by another tenant/, "managed_elsewhere"],

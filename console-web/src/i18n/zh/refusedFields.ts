@@ -3,7 +3,7 @@
 const CRON_FIELDS: Readonly<Record<string, string>> = { second: "秒", minute: "分", hour: "时", "day of month": "日", month: "月", "day of week": "周", year: "年" };
 
 /** `$1` and so on are what the brackets have found. */
-const CRON_REASONS: readonly (readonly [RegExp, string])[] = [
+export const CRON_REASONS: readonly (readonly [RegExp, string])[] = [
   [/^an expression has 6 or 7 fields, this one ends after (\d+)$/, "表达式须有 6 或 7 个字段，此处只有 $1 个"],
   [/^an expression has 6 or 7 fields, this is one more$/, "表达式须有 6 或 7 个字段，此处多了一个"],
   [/^unexpected (.+)$/, "不应出现 $1"],
@@ -19,7 +19,7 @@ const CRON_REASONS: readonly (readonly [RegExp, string])[] = [
   [/^day of month is \? already, so this cannot be \? too$/, "日已为 ?，周不能也为 ?"],
 ];
 
-const MESSAGES: readonly (readonly [RegExp, string])[] = [
+export const MESSAGES: readonly (readonly [RegExp, string])[] = [
   [/^is required$/, "必填"],
   [/^(\d+) to (\d+) printable characters are allowed$/, "须为 $1 至 $2 个可见字符"],
   [/^(\d+) to (\d+) characters are allowed(?:: say .+)?$/, "须为 $1 至 $2 个字符"],
