@@ -1,5 +1,5 @@
 /** The overview in one line, and what else is the matter. */
-import { Alert, Flex, type AlertProps } from "antd";
+import { Alert, Flex, Skeleton, type AlertProps } from "antd";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useSession } from "../../api/session";
@@ -62,11 +62,18 @@ function Look({ finding }: { finding: Finding }) {
   }
 }
 
-export function Verdict({ facts }: { facts: Facts }) {
+/** `isWaiting`: what it goes by is on its way. */
+export function Verdict({ facts, isWaiting }: { facts: Facts; isWaiting: boolean }) {
   const { t } = useTranslation("overview");
   const words = useWords();
   const [first, ...others] = verdict(facts);
-  if (first === undefined) return null;
+  if (first === undefined) {
+    return isWaiting ? (
+      <div aria-busy="true" className="verdict">
+        <Skeleton active title={false} paragraph={{ rows: 2 }} />
+      </div>
+    ) : null;
+  }
   return (
     <Alert
       type={TYPES[toneOf(first)]}
