@@ -63,11 +63,13 @@ async function show(page: Page, state: "visible" | "hidden") {
 }
 
 it("works in any number of tabs: those that are hidden hold no connection", async () => {
-  const id = (await world.tasks(key, [{ name: "talks on", handler: "talk", schedule: "none", started: true, params: '{"lines":2000,"ms":100}' }])).get("talks on") ?? "";
+  const id = (await world.tasks(key, [{ name: "tab one", handler: "talk", schedule: "none", started: true, params: '{"lines":2000,"ms":100}' }])).get("tab one") ?? "";
   const body = { at: null, delay_ms: null, idempotency_key: null, priority: null };
   const { log } = got(await world.api.POST("/tasks/{id}/run", { params: { path: { id } }, body }));
   const window = await windowOf(browser, world, admin);
-  const first = await window.open("/tasks?tenant=demo");
+  const list = "/tasks?tenant=demo&name=tab";
+  const first = await window.open(list);
+  await first.getByRole("link", { name: "tab one" }).waitFor();
   await mark(window, "connected").waitFor();
   await show(first, "hidden");
   // More than the six connections that a browser opens to a node, each with two streams.
@@ -80,16 +82,16 @@ it("works in any number of tabs: those that are hidden hold no connection", asyn
     expect(tab.faults).toEqual([]);
   }
   const eighth = new Watched(await window.context.newPage(), window.context, world);
-  await eighth.open("/tasks?tenant=demo");
-  await eighth.page.getByRole("link", { name: "talks on" }).waitFor();
+  await eighth.open(list);
+  await eighth.page.getByRole("link", { name: "tab one" }).waitFor();
   await mark(eighth, "connected").waitFor();
   // What happens while nobody looks is there when somebody does.
-  await world.tasks(key, [{ name: "made unseen", handler: "echo", schedule: "none" }]);
-  await eighth.page.getByRole("link", { name: "made unseen" }).waitFor();
+  await world.tasks(key, [{ name: "tab two", handler: "echo", schedule: "none" }]);
+  await eighth.page.getByRole("link", { name: "tab two" }).waitFor();
   expect(await first.getByRole("alert").count()).toBe(0);
-  expect(await first.getByRole("link", { name: "made unseen" }).count()).toBe(0);
+  expect(await first.getByRole("link", { name: "tab two" }).count()).toBe(0);
   await show(first, "visible");
-  await first.getByRole("link", { name: "made unseen" }).waitFor();
+  await first.getByRole("link", { name: "tab two" }).waitFor();
   await mark(window, "connected").waitFor();
   expect([...window.faults, ...eighth.faults]).toEqual([]);
   await window.context.close();

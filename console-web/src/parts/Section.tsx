@@ -1,8 +1,9 @@
 /** A part of a page in a frame of its own, with its heading. */
-import { Card, Skeleton, Typography } from "antd";
+import { Card, Typography } from "antd";
 import { useId, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { Failure } from "./Failure";
+import { Placeholder } from "./Placeholder";
 
 interface Properties {
   title: string;
@@ -35,7 +36,7 @@ export function Section({ title, extra, isKnown = true, error, again, children }
         extra={extra}
       >
         {again !== undefined && <Failure error={error} again={again} />}
-        {isWaiting && <Skeleton active title={false} paragraph={{ rows: 2 }} />}
+        {isWaiting && <Placeholder />}
         {!isKnown && isLost && <Typography.Text type="secondary">{t("not_known")}</Typography.Text>}
         {isKnown && children}
       </Card>

@@ -40,7 +40,7 @@ export function useColumns(names: Names): Columns {
       {
         title: t("fire_time"),
         key: "fire_time",
-        width: 176,
+        width: 174,
         render: (_, log) => (
           <Link to={link(`/logs/${log.id}`)}>
             <Moment at={log.fire_time} exactness="millisecond" />
@@ -50,7 +50,7 @@ export function useColumns(names: Names): Columns {
       {
         title: common("task"),
         key: "task",
-        width: 150,
+        width: 140,
         render: (_, log) => (
           <Flex vertical>
             <Link to={link(`/tasks/${log.task}`)}>
@@ -60,24 +60,24 @@ export function useColumns(names: Names): Columns {
           </Flex>
         ),
       },
-      { title: common("status"), key: "status", width: 132, render: (_, log) => <State log={log} /> },
-      { title: t("origin"), key: "origin", width: 88, render: (_, log) => <Origin origin={log.origin} /> },
+      { title: common("status"), key: "status", width: 152, render: (_, log) => <State log={log} /> },
+      { title: t("origin"), key: "origin", width: 84, render: (_, log) => <Origin origin={log.origin} /> },
       {
         title: <Tooltip title={t("lateness_help")}>{t("lateness")}</Tooltip>,
         key: "lateness",
-        width: 74,
+        width: 72,
         align: "end",
         render: (_, log) => <Lateness log={log} />,
       },
-      { title: t("duration"), key: "duration", width: 80, align: "end", render: (_, log) => <Duration log={log} /> },
-      { title: t("attempts"), key: "attempts", width: 92, align: "end", render: (_, log) => <Attempts log={log} /> },
+      { title: t("duration"), key: "duration", width: 76, align: "end", render: (_, log) => <Duration log={log} /> },
+      { title: t("attempts"), key: "attempts", width: 90, align: "end", render: (_, log) => <Attempts log={log} /> },
       {
         title: common("executor"),
         key: "executor",
-        width: 116,
+        width: 112,
         render: (_, log) => (log.executor == null ? "–" : <Name>{names.executor(log.executor)}</Name>),
       },
-      { title: common("node"), key: "node", width: 76, render: (_, log) => (log.node == null ? "–" : <Name>{names.node(log.node)}</Name>) },
+      { title: common("node"), key: "node", width: 68, render: (_, log) => (log.node == null ? "–" : <Name>{names.node(log.node)}</Name>) },
     ],
     [t, common, link, names],
   );

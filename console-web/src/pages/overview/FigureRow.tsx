@@ -1,5 +1,4 @@
 /** The row of figures on top. */
-import { Skeleton } from "antd";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
@@ -7,6 +6,7 @@ import { millis } from "../../lib/figures";
 import type { Tone } from "../../lib/states";
 import { useLink } from "../../lib/tenant";
 import { LATE_MS } from "../../lib/verdict";
+import { Placeholder } from "../../parts/Placeholder";
 import type { EngineState, Row } from "./useFacts";
 
 interface FigureProperties {
@@ -24,7 +24,7 @@ function Figure({ name, value, note, tone, isWaiting = false }: FigureProperties
       <div className="figure" aria-busy="true">
         <dt>{name}</dt>
         <dd className="figure-value">
-          <Skeleton active title={false} paragraph={{ rows: 1, width: "50%" }} />
+          <Placeholder rows={1} width="50%" />
         </dd>
       </div>
     );

@@ -1,11 +1,12 @@
 /** The overview in one line, and what else is the matter. */
-import { Alert, Flex, Skeleton, type AlertProps } from "antd";
+import { Alert, Flex, type AlertProps } from "antd";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useSession } from "../../api/session";
 import type { Tone } from "../../lib/states";
 import { useLink } from "../../lib/tenant";
 import { instant, span, viewerZone } from "../../lib/time";
+import { Placeholder } from "../../parts/Placeholder";
 import { toneOf, verdict, type Facts, type Finding } from "../../lib/verdict";
 
 const TYPES: Record<Tone, AlertProps["type"]> = { good: "success", bad: "error", odd: "warning", open: "info", idle: "info" };
@@ -70,7 +71,7 @@ export function Verdict({ facts, isWaiting }: { facts: Facts; isWaiting: boolean
   if (first === undefined) {
     return isWaiting ? (
       <div aria-busy="true" className="verdict">
-        <Skeleton active title={false} paragraph={{ rows: 2 }} />
+        <Placeholder />
       </div>
     ) : null;
   }
