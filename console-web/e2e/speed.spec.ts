@@ -101,7 +101,7 @@ async function onPhone(url: string, person: Person) {
   await cards.first().waitFor();
   for (let pages = 1; pages < 4; pages++) {
     const before = await cards.count();
-    await page.evaluate(() => window.scrollTo({ top: document.documentElement.scrollHeight }));
+    await page.evaluate(() => scrollTo({ top: document.documentElement.scrollHeight }));
     await expect.poll(() => cards.count(), { timeout: 30_000 }).toBeGreaterThan(before);
   }
   // What is out of sight is not laid out, whatever there is of it.
@@ -110,7 +110,7 @@ async function onPhone(url: string, person: Person) {
   await expect
     .poll(
       async () => {
-        await page.evaluate(() => window.scrollTo({ top: document.documentElement.scrollHeight }));
+        await page.evaluate(() => scrollTo({ top: document.documentElement.scrollHeight }));
         return page.getByText(say(en.common.many_cards, { count: 1_000 })).count();
       },
       { timeout: 60_000 },
