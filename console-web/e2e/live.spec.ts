@@ -1,8 +1,8 @@
 /** What one sees without loading anything again: changes of others, output as it comes, a node that dies. */
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import en from "../src/i18n/en";
-import { startBrowser, windowOf, type Watched } from "./harness/browser";
+import { startBrowser, Watched, windowOf } from "./harness/browser";
 import { until } from "./harness/process";
 import { got, World, type AppKey, type Person } from "./harness/world";
 
@@ -54,7 +54,63 @@ it("follows the output of a run while it runs, and says how it ended", async () 
   await window.context.close();
 });
 
-it("says that the node is gone, and comes back with it", async () => {
+/** What a browser does with a tab that is not looked at, or is again. Without a screen all tabs count as visible. */
+async function show(page: Page, state: "visible" | "hidden") {
+  await page.evaluate((now) => {
+    Object.defineProperty(document, "visibilityState", { configurable: true, get: () => now });
+    document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
+  }, state);
+}
+
+it("works in any number of tabs: those that are hidden hold no connection", async () => {
+  const id = (await world.tasks(key, [{ name: "tab one", handler: "talk", schedule: "none", started: true, params: '{"lines":2000,"ms":100}' }])).get("tab one") ?? "";
+  const body = { at: null, delay_ms: null, idempotency_key: null, priority: null };
+  const { log } = got(await world.api.POST("/tasks/{id}/run", { params: { path: { id } }, body }));
+  const window = await windowOf(browser, world, admin);
+  const list = "/tasks?tenant=demo&name=tab";
+  const first = await window.open(list);
+  await first.getByRole("link", { name: "tab one" }).waitFor();
+  await mark(window, "connected").waitFor();
+  await show(first, "hidden");
+  // More than the six connections that a browser opens to a node, each with two streams.
+  for (let tabs = 2; tabs < 8; tabs++) {
+    const tab = new Watched(await window.context.newPage(), window.context, world);
+    await tab.open(`/logs/${log}`);
+    await mark(tab, "connected").waitFor();
+    await tab.page.getByText(/line \d+ of 2000/).first().waitFor();
+    await show(tab.page, "hidden");
+    expect(tab.faults).toEqual([]);
+  }
+  const eighth = new Watched(await window.context.newPage(), window.context, world);
+  await eighth.open(list);
+  await eighth.page.getByRole("link", { name: "tab one" }).waitFor();
+  await mark(eighth, "connected").waitFor();
+  // What happens while nobody looks is there when somebody does.
+  await world.tasks(key, [{ name: "tab two", handler: "echo", schedule: "none" }]);
+  await eighth.page.getByRole("link", { name: "tab two" }).waitFor();
+  expect(await first.getByRole("alert").count()).toBe(0);
+  expect(await first.getByRole("link", { name: "tab two" }).count()).toBe(0);
+  await show(first, "visible");
+  await first.getByRole("link", { name: "tab two" }).waitFor();
+  await mark(window, "connected").waitFor();
+  expect([...window.faults, ...eighth.faults]).toEqual([]);
+  await window.context.close();
+});
+
+it("says that the node is gone, and comes back with it by itself", async () => {
+  const window = await windowOf(browser, world, admin);
+  const { page } = window;
+  await mark(window, "connected").waitFor();
+  await world.endNode("SIGKILL");
+  const banner = page.getByRole("alert").filter({ hasText: "Disconnected" });
+  await banner.waitFor();
+  await world.startNode();
+  await mark(window, "connected").waitFor();
+  await banner.waitFor({ state: "hidden" });
+  await window.context.close();
+});
+
+it("tries at once when it is told to", async () => {
   const window = await windowOf(browser, world, admin);
   const { page } = window;
   await mark(window, "connected").waitFor();

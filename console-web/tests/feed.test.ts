@@ -1,21 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Feed, type Output } from "../src/lib/feed";
-
-/** Stands in for the browser's; the test says what comes. */
-class Source extends EventTarget {
-  static all: Source[] = [];
-  isClosed = false;
-  constructor(readonly url: string) {
-    super();
-    Source.all.push(this);
-  }
-  close() {
-    this.isClosed = true;
-  }
-  say(name: string, data: object) {
-    this.dispatchEvent(new MessageEvent(name, { data: JSON.stringify(data) }));
-  }
-}
+import { show, Source } from "./stream";
 
 const bytes = (text: string) => new TextEncoder().encode(text).length;
 let stored = "";
@@ -53,6 +38,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   feed.end();
+  show("visible");
   vi.useRealTimers();
   vi.unstubAllGlobals();
 });
@@ -149,6 +135,41 @@ describe("following an output", () => {
     expect(last()).toMatchObject({ state: { is: "paused" }, isBehind: true });
     expect(lastSource()?.isClosed).toBe(true);
     expect(last()?.held.next).toBe(many.length);
+  });
+
+  it("holds no stream while the page is hidden, and goes on where it was", async () => {
+    stored = "one\n";
+    feed.toEnd();
+    await settle();
+    show("hidden");
+    expect(Source.open()).toHaveLength(0);
+    stored += "two\n";
+    const before = asked.length;
+    await vi.advanceTimersByTimeAsync(120_000);
+    expect(asked).toHaveLength(before);
+    show("visible");
+    await settle();
+    expect(text()).toBe("one\ntwo");
+    expect(Source.open()).toHaveLength(1);
+    expect(lastSource()?.url).toContain("offset=8");
+    lastSource()?.say("end", { why: "complete" });
+    show("hidden");
+    show("visible");
+    await settle();
+    expect(last()?.state.is).toBe("complete");
+    expect(Source.open()).toHaveLength(0);
+  });
+
+  it("opens no stream in the background", async () => {
+    show("hidden");
+    stored = "one\n";
+    feed.toEnd();
+    await settle();
+    expect(text()).toBe("one");
+    expect(Source.all).toHaveLength(0);
+    show("visible");
+    await settle();
+    expect(Source.open()).toHaveLength(1);
   });
 
   it("begins near the end of a long output, and reads earlier text when asked", async () => {

@@ -1,8 +1,9 @@
 /** Live updates: the node tells what has changed (server-sent events), and what shows it is read again. */
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
-import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
+import { createContext, use, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { clusterNow, heardClusterTime } from "../lib/now";
-import { backOff, pathsOf, SILENCE_MS } from "../lib/live";
+import { backOff, failuresWith, pathsOf, SILENCE_MS } from "../lib/live";
+import { useVisible } from "../lib/visible";
 
 /** How the stream is. */
 export type LiveState =
@@ -81,29 +82,43 @@ function listen(tenant: string | undefined, on: Listener): () => void {
   return stop;
 }
 
-/** Keeps a stream open for its children, of one tenant or of all that one may see. */
+/** Keeps a stream open for its children, of one tenant or of all that one may see, while the page can be seen. */
 export function LiveProvider({ tenant, children }: { tenant: string | undefined; children: ReactNode }) {
   const queries = useQueryClient();
   const [state, setState] = useState<LiveState>({ is: "connecting" });
   const [versions, setVersions] = useState<{ first: string; last: string }>();
-  // Grows with each try.
-  const [attempt, setAttempt] = useState({ number: 0, failures: 0 });
+  // Another object with each try.
+  const [attempt, setAttempt] = useState({ failures: 0 });
+  // Whether changes may have passed unheard.
+  const hasMissed = useRef(false);
+  const isVisible = useVisible();
+  const [wasVisible, setWasVisible] = useState(isVisible);
+  if (wasVisible !== isVisible) {
+    setWasVisible(isVisible);
+    setState({ is: "connecting" });
+    setAttempt({ failures: 0 });
+  }
 
   useEffect(() => {
+    if (!isVisible) {
+      hasMissed.current = true;
+      return undefined;
+    }
     let wait: number | undefined;
+    let since: number | undefined;
     const again = (pause: number, failures: number) => {
+      hasMissed.current = true;
       // Perhaps nobody is signed in any more, or may do other things: a stream cannot tell.
       void queries.invalidateQueries({ queryKey: ["get", "/session"] });
-      wait = window.setTimeout(() => setAttempt((last) => ({ number: last.number + 1, failures })), pause);
+      wait = window.setTimeout(() => setAttempt({ failures }), pause);
     };
     const stop = listen(tenant, {
       hello(version) {
+        since ??= performance.now();
         setVersions((seen) => ({ first: seen?.first ?? version, last: version }));
-        setState((was) => {
-          // Whatever was missed in between.
-          if (was.is !== "connected" && attempt.number > 0) void queries.invalidateQueries();
-          return { is: "connected" };
-        });
+        if (hasMissed.current) void queries.invalidateQueries();
+        hasMissed.current = false;
+        setState({ is: "connected" });
       },
       changed: (kinds) => readAgain(queries, kinds),
       ended() {
@@ -111,21 +126,22 @@ export function LiveProvider({ tenant, children }: { tenant: string | undefined;
         again(backOff(0, Math.random()), 0);
       },
       lost() {
-        const pause = backOff(attempt.failures, Math.random());
+        const failures = failuresWith(attempt.failures, since === undefined ? 0 : performance.now() - since);
+        const pause = backOff(failures - 1, Math.random());
         setState({ is: "disconnected", until: clusterNow() + pause });
-        again(pause, attempt.failures + 1);
+        again(pause, failures);
       },
     });
     return () => {
       stop();
       window.clearTimeout(wait);
     };
-  }, [tenant, attempt, queries]);
+  }, [tenant, attempt, queries, isVisible]);
 
   const live = useMemo<Live>(
     () => ({
       state,
-      tryNow: () => setAttempt((last) => ({ number: last.number + 1, failures: 0 })),
+      tryNow: () => setAttempt({ failures: 0 }),
       version: versions?.last,
       isOther: versions !== undefined && versions.first !== versions.last,
     }),

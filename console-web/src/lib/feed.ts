@@ -3,6 +3,7 @@ import { client, Problem, type Schema } from "../api/client";
 import { append, begin, isFull, nothing, prepend, TAIL_BYTES, type Held } from "./output";
 import { backOff } from "./live";
 import { clusterNow } from "./now";
+import { isVisible, onVisible } from "./visible";
 
 type PageOfOutput = Schema<"LogOutput">;
 
@@ -37,6 +38,9 @@ const PAGE_BYTES = 262_144;
 /** Nothing new for so long may mean that the connection is dead: what keeps it open is not told to the page, ms. */
 const QUIET_MS = 60_000;
 
+/** States in which it goes on by itself. */
+const GOES = new Set<FeedState["is"]>(["connecting", "following", "lost"]);
+
 /** Words at the end of a stream that goes on in another. */
 const GOES_ON = new Set(["time_up", "too_much"]);
 
@@ -47,7 +51,7 @@ async function pageOf(id: string, attempt: number, offset: number, signal: Abort
   return data;
 }
 
-/** One reader of one attempt. `changed` hears of every change; `end` closes it for good. */
+/** One reader of one attempt, while the page can be seen. `changed` hears of every change; `end` closes it for good. */
 export class Feed {
   output: Output = { held: nothing(0), state: { is: "connecting" }, isBehind: false };
   /** Whether what comes may push out what is shown: its reader looks at the end. */
@@ -57,6 +61,7 @@ export class Feed {
   private silence: number | undefined;
   private failures = 0;
   private stop = new AbortController();
+  private readonly forget = onVisible(() => this.seen());
 
   constructor(
     private readonly id: string,
@@ -84,7 +89,13 @@ export class Feed {
     const { held } = this.output;
     const from = Math.max(0, held.from - PAGE_BYTES);
     if (held.from === 0) return;
-    const page = await pageOf(this.id, this.attempt, from, this.stop.signal, Math.max(4, held.from - from));
+    const { signal } = this.stop;
+    const page = await pageOf(this.id, this.attempt, from, signal, Math.max(4, held.from - from)).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+      return undefined;
+    });
+    // It began anew meanwhile.
+    if (page === undefined) return;
     const start = page.next - new TextEncoder().encode(page.text).length;
     const now = this.output.held;
     // It has moved on while the page was on its way, or the text is not to be had any more.
@@ -97,7 +108,16 @@ export class Feed {
 
   /** Closes it. */
   end(): void {
+    this.forget();
     this.halt();
+  }
+
+  /** The page was hidden: it lets go. Or shown again: it goes on where it was. */
+  private seen(): void {
+    if (!GOES.has(this.output.state.is)) return;
+    this.halt();
+    this.set({ state: { is: "connecting" } });
+    if (isVisible()) this.resume();
   }
 
   private set(change: Partial<Output>): void {
@@ -160,6 +180,8 @@ export class Feed {
   }
 
   private listen(): void {
+    // Opened in the background, say: `seen` goes on.
+    if (!isVisible()) return;
     const query = new URLSearchParams({ attempt: String(this.attempt), offset: String(this.output.held.next) });
     const source = new EventSource(`/api/v1/task-logs/${encodeURIComponent(this.id)}/output/stream?${query.toString()}`);
     this.source = source;

@@ -18,6 +18,14 @@ export function backOff(failures: number, random: number): number {
   return Math.round(pause / 2 + (pause / 2) * random);
 }
 
+/** A stream that has stood so long since its first word was a good one, ms. */
+export const STEADY_MS = 3_000;
+
+/** Failures in a row, this one included, when a stream is lost that stood for `stood` ms after so many failures. */
+export function failuresWith(failures: number, stood: number): number {
+  return stood >= STEADY_MS ? 1 : failures + 1;
+}
+
 /** Beginnings of the paths whose answers a kind of change makes old. */
 const PATHS: Record<string, readonly string[]> = {
   tasks: ["/tasks", "/fires"],

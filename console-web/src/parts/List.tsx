@@ -11,6 +11,7 @@ export interface Pages<Item> {
   error: unknown;
   isPending: boolean;
   isFetchingNextPage: boolean;
+  isFetchNextPageError: boolean;
   hasNextPage: boolean;
   fetchNextPage: () => Promise<unknown>;
   refetch: () => Promise<unknown>;
@@ -55,45 +56,117 @@ const AHEAD = 20;
 const ROW_PX = 47;
 /** Width of the column that unfolds rows. */
 const UNFOLD_PX = 48;
+/** Pages in a row without a find after which nothing more is read by itself. */
+const LOOK_PAGES = 10;
+/** Cards on a narrow screen, at most. */
+const MAX_CARDS = 1_000;
+/** So far below the window the end of the cards asks for more, px. */
+const AHEAD_PX = 800;
+
+/** Reads on: `more` when somebody asks for it, `onward` by itself, as long as that makes sense. */
+function useReading<Item>(pages: Pages<Item>, found: number) {
+  const { data, error, hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage, refetch } = pages;
+  const read = data?.pages.length ?? 0;
+  // How far it was when something was found last, or somebody wanted to look further.
+  const [last, setLast] = useState({ found, read });
+  if (last.found !== found || last.read > read) setLast({ found, read });
+  const isTired = hasNextPage && read - last.read >= LOOK_PAGES;
+  const isStuck = isTired || (error !== null && error !== undefined);
+  const more = useCallback(() => {
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  const onward = useCallback(() => {
+    if (!isStuck) more();
+  }, [isStuck, more]);
+  // A page may hold nothing that matches and yet go on: the node looks for a bounded time.
+  useEffect(() => {
+    if (found < AHEAD) onward();
+    // Each page read is a reason to look again, whether or not something was drawn in between.
+  }, [found, read, onward]);
+  return {
+    onward,
+    read,
+    isTired,
+    more: () => {
+      setLast({ found, read });
+      // Who was tired of looking goes on by itself now.
+      if (!isTired || found >= AHEAD) more();
+    },
+    again: () => void (isFetchNextPageError ? fetchNextPage() : refetch()),
+    /** Still reading by itself to fill the window. */
+    isLooking: hasNextPage && found < AHEAD && !isStuck,
+    /** What was read, whether it matches or not. */
+    looked: itemsOf(pages).length,
+  };
+}
+
+type Reading = ReturnType<typeof useReading>;
 
 export function List<Item extends object>(properties: Properties<Item>) {
   const { pages, label, isFiltered = false } = properties;
   const { t } = useTranslation();
   const isWide = Grid.useBreakpoint().md !== false;
-  const items = properties.items ?? itemsOf(pages);
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = pages;
-  const more = useCallback(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
-  // A page may hold nothing that matches and yet go on: the node looks for a bounded time.
-  useEffect(() => {
-    if (items.length < AHEAD) more();
-  }, [items.length, more]);
+  const all = properties.items ?? itemsOf(pages);
+  const reading = useReading(pages, all.length);
+  const isFull = !isWide && all.length >= MAX_CARDS;
+  const items = isFull ? all.slice(0, MAX_CARDS) : all;
 
-  if (pages.error !== null && pages.error !== undefined && items.length === 0) {
-    return <Failure error={pages.error} again={() => void pages.refetch()} />;
-  }
-  const empty = (
+  const failure = <Failure error={pages.error} again={reading.again} />;
+  if (pages.error !== null && pages.error !== undefined && items.length === 0) return failure;
+  // What was not looked through may hold some.
+  const empty = !pages.hasNextPage && (
     <Empty image={Empty.PRESENTED_IMAGE_SIMPLE} description={t(isFiltered ? "empty_filtered" : "empty")}>
       {!isFiltered && properties.whenEmpty}
     </Empty>
   );
   return (
-    <section aria-label={label} aria-busy={pages.isPending}>
-      <Failure error={pages.error} again={() => void pages.refetch()} />
-      {isWide ? <Wide {...properties} items={items} more={more} empty={empty} /> : <Narrow {...properties} items={items} empty={empty} />}
-      <Flex justify="center" align="center" gap="small" className="list-foot">
-        {isFetchingNextPage && <Spin size="small" />}
-        <Typography.Text type="secondary">
-          {items.length > 0 && t(hasNextPage ? "loaded_rows" : "end_of_list", { count: items.length })}
-        </Typography.Text>
-        {hasNextPage && !isFetchingNextPage && (
-          <Button size="small" onClick={more}>
-            {t("more")}
-          </Button>
-        )}
-      </Flex>
+    <section aria-label={label} aria-busy={pages.isPending || reading.isLooking}>
+      {failure}
+      {isWide ? <Wide {...properties} items={items} onward={reading.onward} empty={empty} /> : <Narrow {...properties} items={items} empty={empty} />}
+      {isFull ? (
+        <Typography.Text type="secondary">{t("many_cards", { count: MAX_CARDS })}</Typography.Text>
+      ) : (
+        <Foot pages={pages} reading={reading} count={items.length} followsPage={!isWide} />
+      )}
     </section>
+  );
+}
+
+interface FootProperties {
+  pages: Pages<unknown>;
+  reading: Reading;
+  count: number;
+  /** The page scrolls, not the list: where its end comes into view, more is read. */
+  followsPage: boolean;
+}
+
+function Foot({ pages: { hasNextPage, isFetchingNextPage }, reading, count, followsPage }: FootProperties) {
+  const { t } = useTranslation();
+  const { onward, read, isLooking, isTired, looked } = reading;
+  const end = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (!followsPage || end.current === null) return undefined;
+    const observer = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && onward(), { rootMargin: `${AHEAD_PX}px` });
+    observer.observe(end.current);
+    return () => observer.disconnect();
+      // An end that stays in view is told anew for each page.
+  }, [followsPage, read, onward]);
+  const words = () => {
+    if (isLooking || isTired) return t(isTired ? "looked_through" : "still_looking", { count: looked });
+    return count > 0 && t(hasNextPage ? "loaded_rows" : "end_of_list", { count });
+  };
+  return (
+    <Flex ref={end} justify="center" align="center" gap="small" wrap className="list-foot">
+      {isFetchingNextPage && <Spin size="small" />}
+      <Typography.Text type="secondary" role={isTired ? "status" : undefined}>
+        {words()}
+      </Typography.Text>
+      {hasNextPage && !isFetchingNextPage && (
+        <Button size="small" onClick={reading.more}>
+          {t(isTired ? "look_further" : "more")}
+        </Button>
+      )}
+    </Flex>
   );
 }
 
@@ -128,12 +201,12 @@ function useRoomBelow(): [(element: HTMLElement | null) => void, number] {
 
 type Inner<Item extends object> = Properties<Item> & { items: Item[]; empty: ReactNode };
 
-function Wide<Item extends object>({ items, more, empty, ...properties }: Inner<Item> & { more: () => void }) {
+function Wide<Item extends object>({ items, onward, empty, ...properties }: Inner<Item> & { onward: () => void }) {
   const [hold, room] = useRoomBelow();
   const width = properties.columns.reduce((sum, column) => sum + (typeof column.width === "number" ? column.width : 160), properties.expandable === undefined ? 0 : UNFOLD_PX);
   const onScroll = (event: React.UIEvent<HTMLDivElement>) => {
     const { scrollTop, clientHeight, scrollHeight } = event.currentTarget;
-    if (scrollHeight - scrollTop - clientHeight < AHEAD * ROW_PX) more();
+    if (scrollHeight - scrollTop - clientHeight < AHEAD * ROW_PX) onward();
   };
   // Few rows need no window of their own.
   const isLong = items.length * ROW_PX > room;

@@ -5,6 +5,7 @@ import { $api, type Schema } from "../../api/client";
 import { auditQuery, AUDIT_FILTERS } from "../../lib/auditFilters";
 import { useFilters } from "../../lib/search";
 import { useTenant } from "../../lib/tenant";
+import { FilterFold } from "../../parts/FilterFold";
 import { BY_BEFORE, List } from "../../parts/List";
 import { Moment } from "../../parts/Moment";
 import { AuditFilters } from "./AuditFilters";
@@ -18,7 +19,7 @@ export function Entries() {
   const { t } = useTranslation("audit");
   const { tenant } = useTenant();
   const words = useAuditWords();
-  const { filters, isFiltered } = useFilters(AUDIT_FILTERS);
+  const { filters, clear, isFiltered } = useFilters(AUDIT_FILTERS);
   const query = { limit: 100, ...auditQuery(filters, tenant) };
   const pages = $api.useInfiniteQuery("get", "/audit", { params: { query } }, BY_BEFORE);
   const columns: NonNullable<TableProps<AuditEntry>["columns"]> = [
@@ -30,7 +31,9 @@ export function Entries() {
   ];
   return (
     <>
-      <AuditFilters />
+      <FilterFold count={Object.keys(filters).length} clear={clear}>
+        <AuditFilters />
+      </FilterFold>
       <List<AuditEntry>
         label={t("entries")}
         pages={pages}

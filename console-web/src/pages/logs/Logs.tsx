@@ -10,6 +10,7 @@ import { useFilters, withFilters } from "../../lib/search";
 import { useLink, useTenant } from "../../lib/tenant";
 import { isParent, type Log } from "../../lib/taskLog";
 import { instant, viewerZone } from "../../lib/time";
+import { FilterFold } from "../../parts/FilterFold";
 import { List } from "../../parts/List";
 import { Page } from "../../parts/Page";
 import { LogCard, useColumns } from "./columns";
@@ -96,7 +97,9 @@ export default function Logs() {
   };
   return (
     <Page title={common("pages.logs")} actions={<CopyLink filters={filters} tenant={tenant} />}>
-      <LogFilterBar tenant={tenant} filters={filters} set={set} clear={clear} isFiltered={isFiltered} />
+      <FilterFold count={Object.keys(filters).length} clear={clear}>
+        <LogFilterBar tenant={tenant} filters={filters} set={set} clear={clear} isFiltered={isFiltered} />
+      </FilterFold>
       {isScrolled && (newer > 0 || isApart) && <Newer count={newer} isApart={isApart} readAt={readAt} show={show} />}
       <div onScrollCapture={onScrollCapture}>
         <List<Log>

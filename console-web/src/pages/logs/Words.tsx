@@ -14,11 +14,16 @@ export const REASONS = Object.keys(logs.reason_short) as Short[];
 /** Every origin. */
 export const ORIGINS = Object.keys(common.origin) as OriginWord[];
 
-/** A reason in two or three words; one of a newer node as it is. */
+/** A reason in two or three words, cut where there is no room; one of a newer node as it is. */
 export function ShortReason({ reason }: { reason: string }) {
   const { t } = useTranslation("logs");
   const known = REASONS.find((word) => word === reason);
-  return <>{known === undefined ? reason : t(`reason_short.${known}`)}</>;
+  const text = known === undefined ? reason : t(`reason_short.${known}`);
+  return (
+    <span className="log-reason" title={text}>
+      {text}
+    </span>
+  );
 }
 
 export function Origin({ origin }: { origin: string }) {

@@ -23,14 +23,10 @@ function ShardNote({ log }: { log: Log }) {
 
 function State({ log }: { log: Log }) {
   return (
-    <Flex gap={6} align="center" wrap>
+    <div className="log-state">
       <LogStatus status={log.status} />
-      {log.reason !== "" && (
-        <Typography.Text type="secondary">
-          <ShortReason reason={log.reason} />
-        </Typography.Text>
-      )}
-    </Flex>
+      {log.reason !== "" && <ShortReason reason={log.reason} />}
+    </div>
   );
 }
 
@@ -44,7 +40,7 @@ export function useColumns(names: Names): Columns {
       {
         title: t("fire_time"),
         key: "fire_time",
-        width: 195,
+        width: 174,
         render: (_, log) => (
           <Link to={link(`/logs/${log.id}`)}>
             <Moment at={log.fire_time} exactness="millisecond" />
@@ -54,7 +50,7 @@ export function useColumns(names: Names): Columns {
       {
         title: common("task"),
         key: "task",
-        width: 165,
+        width: 140,
         render: (_, log) => (
           <Flex vertical>
             <Link to={link(`/tasks/${log.task}`)}>
@@ -64,24 +60,24 @@ export function useColumns(names: Names): Columns {
           </Flex>
         ),
       },
-      { title: common("status"), key: "status", width: 215, render: (_, log) => <State log={log} /> },
-      { title: t("origin"), key: "origin", width: 100, render: (_, log) => <Origin origin={log.origin} /> },
+      { title: common("status"), key: "status", width: 152, render: (_, log) => <State log={log} /> },
+      { title: t("origin"), key: "origin", width: 84, render: (_, log) => <Origin origin={log.origin} /> },
       {
         title: <Tooltip title={t("lateness_help")}>{t("lateness")}</Tooltip>,
         key: "lateness",
-        width: 80,
+        width: 72,
         align: "end",
         render: (_, log) => <Lateness log={log} />,
       },
-      { title: t("duration"), key: "duration", width: 90, align: "end", render: (_, log) => <Duration log={log} /> },
-      { title: t("attempts"), key: "attempts", width: 110, align: "end", render: (_, log) => <Attempts log={log} /> },
+      { title: t("duration"), key: "duration", width: 76, align: "end", render: (_, log) => <Duration log={log} /> },
+      { title: t("attempts"), key: "attempts", width: 90, align: "end", render: (_, log) => <Attempts log={log} /> },
       {
         title: common("executor"),
         key: "executor",
-        width: 150,
+        width: 112,
         render: (_, log) => (log.executor == null ? "–" : <Name>{names.executor(log.executor)}</Name>),
       },
-      { title: common("node"), key: "node", width: 100, render: (_, log) => (log.node == null ? "–" : <Name>{names.node(log.node)}</Name>) },
+      { title: common("node"), key: "node", width: 68, render: (_, log) => (log.node == null ? "–" : <Name>{names.node(log.node)}</Name>) },
     ],
     [t, common, link, names],
   );

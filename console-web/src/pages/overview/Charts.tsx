@@ -3,7 +3,6 @@ import { Segmented } from "antd";
 import { useTranslation } from "react-i18next";
 import { RANGES, rangeOf, type Range } from "../../lib/figures";
 import { useFilters } from "../../lib/search";
-import { Failure } from "../../parts/Failure";
 import { NoFires, OutcomeChart, TimesChart } from "../../parts/FigureCharts";
 import { Section } from "../../parts/Section";
 import { useFigures } from "../../parts/useFigures";
@@ -27,10 +26,12 @@ export function Charts({ tenant }: { tenant: string | undefined }) {
           onChange={(value) => set({ range: value === "1h" ? undefined : value })}
         />
       }
+      isKnown={answer !== undefined}
+      error={error}
+      // That the last hour could not be read is said on top.
+      again={range === "1h" ? undefined : again}
     >
-      {/* That the last hour could not be read is said on top. */}
-      {range !== "1h" && <Failure error={error} again={again} />}
-      {answer !== undefined && totals.fires === 0 && <NoFires />}
+      {totals.fires === 0 && <NoFires />}
       {totals.fires > 0 && (
         <div className="chart-pair">
           <OutcomeChart filled={filled} step={RANGES[range].step} together="overview" />

@@ -4,7 +4,6 @@ import { useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { AHEAD_MS, BEHIND_MS, stillToCome, type Coming, type ComingFire } from "../../lib/coming";
 import { clusterNow, useNow } from "../../lib/now";
-import { Failure } from "../../parts/Failure";
 import { Moment } from "../../parts/Moment";
 import { Section } from "../../parts/Section";
 import { LogStatus } from "../../parts/Tags";
@@ -19,8 +18,7 @@ export function ComingFires({ tenant }: { tenant: string | undefined }) {
   const { t } = useTranslation("overview");
   const { coming, error, again } = useComing(tenant);
   return (
-    <Section title={t("coming.title")} extra={coming !== undefined && <Count coming={coming} />}>
-      <Failure error={error} again={again} />
+    <Section title={t("coming.title")} extra={coming !== undefined && <Count coming={coming} />} isKnown={coming !== undefined} error={error} again={again}>
       {coming !== undefined && coming.lanes.length === 0 && (
         <Typography.Text type="secondary">{`${t("coming.none")} ${t("coming.none_help")}`}</Typography.Text>
       )}

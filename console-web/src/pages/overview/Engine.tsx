@@ -17,13 +17,13 @@ const FEW = 10;
 export function Engine({ engine }: { engine: EngineState }) {
   return (
     <div className="engine">
-      {engine.executors !== undefined && <Executors executors={engine.executors} />}
-      {engine.nodes !== undefined && <Nodes nodes={engine.nodes} />}
+      {engine.seesExecutors && <Executors executors={engine.executors} error={engine.executorsError} />}
+      {engine.seesNodes && <Nodes nodes={engine.nodes} error={engine.nodesError} />}
     </div>
   );
 }
 
-function Executors({ executors }: { executors: Schema<"Executor">[] }) {
+function Executors({ executors, error }: { executors: Schema<"Executor">[] | undefined; error: unknown }) {
   const { t } = useTranslation("overview");
   const link = useLink();
   const columns = [
@@ -38,12 +38,12 @@ function Executors({ executors }: { executors: Schema<"Executor">[] }) {
       <Link to={link("/executors", { tenant, app })}>{app}</Link> <Typography.Text type="secondary">{tenant}</Typography.Text>
     </>
   );
-  const rows = byApp(executors)
+  const rows = byApp(executors ?? [])
     .slice(0, FEW)
     .map((load) => ({ key: load.key, cells: [name(load), load.online, load.running, load.held, load.capacity] }));
   return (
-    <Section title={t("engine.executors")} extra={<Link to={link("/executors")}>{t("engine.all_executors")}</Link>}>
-      {executors.length === 0 ? (
+    <Section title={t("engine.executors")} extra={<Link to={link("/executors")}>{t("engine.all_executors")}</Link>} isKnown={executors !== undefined} error={error}>
+      {rows.length === 0 ? (
         <Typography.Text type="secondary">{`${t("engine.none")} ${t("engine.none_help")}`}</Typography.Text>
       ) : (
         <SmallTable columns={columns} rows={rows} />
@@ -52,11 +52,11 @@ function Executors({ executors }: { executors: Schema<"Executor">[] }) {
   );
 }
 
-function Nodes({ nodes }: { nodes: Schema<"Node">[] }) {
+function Nodes({ nodes, error }: { nodes: Schema<"Node">[] | undefined; error: unknown }) {
   const { t } = useTranslation("overview");
   const link = useLink();
   // Who left is history; who was lost is not.
-  const shown = nodes.filter((node) => node.online || node.left_at == null).sort((a, b) => Number(a.online) - Number(b.online) || a.name.localeCompare(b.name));
+  const shown = (nodes ?? []).filter((node) => node.online || node.left_at == null).sort((a, b) => Number(a.online) - Number(b.online) || a.name.localeCompare(b.name));
   const columns = [{ title: t("engine.node") }, { title: t("engine.state") }, { title: t("engine.queue"), isNumber: true }, { title: t("engine.heartbeat") }];
   const rows = shown.slice(0, FEW).map(({ id, name, online, queue_depth, heartbeat_at }) => ({
     key: id,
@@ -68,7 +68,7 @@ function Nodes({ nodes }: { nodes: Schema<"Node">[] }) {
     ],
   }));
   return (
-    <Section title={t("engine.nodes")} extra={<Link to={link("/nodes")}>{t("engine.all_nodes")}</Link>}>
+    <Section title={t("engine.nodes")} extra={<Link to={link("/nodes")}>{t("engine.all_nodes")}</Link>} isKnown={nodes !== undefined} error={error}>
       <SmallTable columns={columns} rows={rows} />
     </Section>
   );

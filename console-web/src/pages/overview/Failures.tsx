@@ -7,7 +7,6 @@ import { $api } from "../../api/client";
 import { groupFailures, type Group } from "../../lib/failures";
 import { useNow } from "../../lib/now";
 import { useLink } from "../../lib/tenant";
-import { Failure } from "../../parts/Failure";
 import { Moment } from "../../parts/Moment";
 import { Reason } from "../../parts/Reason";
 import { Section } from "../../parts/Section";
@@ -39,9 +38,14 @@ export function Failures({ tenant }: { tenant: string | undefined }) {
   const groups = groupFailures(lists.flatMap((list) => list.logs ?? []));
   const shown = isAll ? groups : groups.slice(0, FEW);
   return (
-    <Section title={t("failures.title")} extra={<Typography.Text type="secondary">{t("failures.subtitle")}</Typography.Text>}>
-      <Failure error={error} again={() => lists.forEach((list) => void list.refetch())} />
-      {isKnown && groups.length === 0 && <Typography.Text type="secondary">{t("failures.none")}</Typography.Text>}
+    <Section
+      title={t("failures.title")}
+      extra={<Typography.Text type="secondary">{t("failures.subtitle")}</Typography.Text>}
+      isKnown={isKnown || groups.length > 0}
+      error={error}
+      again={() => lists.forEach((list) => void list.refetch())}
+    >
+      {groups.length === 0 && <Typography.Text type="secondary">{t("failures.none")}</Typography.Text>}
       <ul className="failures">
         {shown.map((group) => (
           <FailureGroup key={group.key} group={group} name={group.name} isLeast={full.has(group.status)} showTenant={tenant === undefined} />

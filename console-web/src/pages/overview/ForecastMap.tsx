@@ -6,7 +6,6 @@ import { Link } from "react-router";
 import { heatRows, shade, SHADES, type Forecast, type HeatRow, type Peak } from "../../lib/heat";
 import { useLink } from "../../lib/tenant";
 import { instant, viewerZone } from "../../lib/time";
-import { Failure } from "../../parts/Failure";
 import { Moment } from "../../parts/Moment";
 import { Section } from "../../parts/Section";
 import { useForecast } from "./useForecast";
@@ -17,12 +16,11 @@ const CELL = 10;
 
 export function ForecastMap({ tenant }: { tenant: string | undefined }) {
   const { t } = useTranslation("overview");
-  const { forecast, error, again } = useForecast(tenant);
-  if (forecast === undefined && error === null) return null;
+  const { isAllowed, forecast, error, again } = useForecast(tenant);
+  if (!isAllowed) return null;
   const total = forecast?.minutes.reduce((sum, fires) => sum + fires, 0) ?? 0;
   return (
-    <Section title={t("heat.title")} extra={total > 0 && <Legend />}>
-      <Failure error={error} again={again} />
+    <Section title={t("heat.title")} extra={total > 0 && <Legend />} isKnown={forecast !== undefined} error={error} again={again}>
       {forecast !== undefined && total === 0 && <Typography.Text type="secondary">{t("heat.none")}</Typography.Text>}
       {forecast !== undefined && total > 0 && <HeatMap forecast={forecast} total={total} />}
       {forecast !== undefined && forecast.left_out > 0 && <Typography.Text type="warning">{t("heat.left_out", { count: forecast.left_out })}</Typography.Text>}

@@ -28,7 +28,7 @@ export default function Overview() {
   const seesLogs = may("task_logs.read", { tenant });
   return (
     <Page title={common("pages.overview")} subtitle={subtitle}>
-      <Verdict facts={facts} />
+      <Verdict facts={facts} isWaiting={row.isWaiting} />
       <Failure error={error} again={hour.again} />
       {hour.isPartial && (
         <Alert

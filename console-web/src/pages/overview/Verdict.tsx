@@ -6,6 +6,7 @@ import { useSession } from "../../api/session";
 import type { Tone } from "../../lib/states";
 import { useLink } from "../../lib/tenant";
 import { instant, span, viewerZone } from "../../lib/time";
+import { Placeholder } from "../../parts/Placeholder";
 import { toneOf, verdict, type Facts, type Finding } from "../../lib/verdict";
 
 const TYPES: Record<Tone, AlertProps["type"]> = { good: "success", bad: "error", odd: "warning", open: "info", idle: "info" };
@@ -62,11 +63,18 @@ function Look({ finding }: { finding: Finding }) {
   }
 }
 
-export function Verdict({ facts }: { facts: Facts }) {
+/** `isWaiting`: what it goes by is on its way. */
+export function Verdict({ facts, isWaiting }: { facts: Facts; isWaiting: boolean }) {
   const { t } = useTranslation("overview");
   const words = useWords();
   const [first, ...others] = verdict(facts);
-  if (first === undefined) return null;
+  if (first === undefined) {
+    return isWaiting ? (
+      <div aria-busy="true" className="verdict">
+        <Placeholder />
+      </div>
+    ) : null;
+  }
   return (
     <Alert
       type={TYPES[toneOf(first)]}

@@ -25,7 +25,9 @@ export interface EngineState {
   executors?: Schema<"Executor">[];
   /** There are more than were read. */
   moreExecutors: boolean;
-  errors: unknown[];
+  /** Why they could not be read; `null`: they could, or are on their way. */
+  nodesError: unknown;
+  executorsError: unknown;
   seesNodes: boolean;
   seesExecutors: boolean;
 }
@@ -39,6 +41,8 @@ export interface Row {
   p50?: number | null;
   p99?: number | null;
   failed?: number;
+  /** They are on their way. */
+  isWaiting: boolean;
   engine: EngineState;
 }
 
@@ -52,7 +56,8 @@ function useEngine(tenant: string | undefined): EngineState {
     nodes: nodes.data?.items,
     executors: executors.data?.items,
     moreExecutors: executors.data?.next != null,
-    errors: [nodes.error, executors.error].filter((error) => error !== null),
+    nodesError: nodes.error,
+    executorsError: executors.error,
     seesNodes,
     seesExecutors,
   };
@@ -77,8 +82,8 @@ function useWaiting(tenant: string | undefined): Pick<Facts, "waitingTasks" | "o
   };
 }
 
-function rowOf({ answer, filled, totals }: Figures, engine: EngineState): Row {
-  if (answer === undefined) return { minutes: RECENT, engine };
+function rowOf({ answer, filled, totals, error, isPartial }: Figures, engine: EngineState): Row {
+  if (answer === undefined) return { minutes: RECENT, isWaiting: error === null && !isPartial, engine };
   const recent = sumPoints(filled.points.slice(-RECENT));
   return {
     minutes: RECENT,
@@ -88,6 +93,7 @@ function rowOf({ answer, filled, totals }: Figures, engine: EngineState): Row {
     p50: percentile(recent.lateness, answer.bounds_ms, 0.5),
     p99: percentile(recent.lateness, answer.bounds_ms, 0.99),
     failed: totals.failed,
+    isWaiting: false,
     engine,
   };
 }
@@ -124,5 +130,5 @@ export function useFacts(tenant: string | undefined): { hour: Figures; row: Row;
         }
       : {}),
   };
-  return { hour, row, facts, engine, error: hour.error ?? engine.errors[0] };
+  return { hour, row, facts, engine, error: hour.error ?? engine.nodesError ?? engine.executorsError };
 }

@@ -1,0 +1,97 @@
+import { QueryClient, QueryClientProvider, useQuery } from "@tanstack/react-query";
+import { act, render, screen } from "@testing-library/react";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { LiveProvider, useLive } from "../src/api/live";
+import { PAUSE_MIN_MS, STEADY_MS } from "../src/lib/live";
+import { show, Source } from "./stream";
+
+let reads = 0;
+
+function Probe() {
+  const { state } = useLive();
+  const { data } = useQuery({ queryKey: ["get", "/tasks"], queryFn: () => Promise.resolve(++reads), staleTime: Infinity });
+  return <output>{`${state.is} ${data ?? "nothing"}`}</output>;
+}
+
+const shown = () => screen.getByRole("status").textContent;
+const settle = (ms = 10) => act(() => vi.advanceTimersByTimeAsync(ms));
+const hello = async () => {
+  Source.last().say("hello", { cluster_time: Date.now(), version: "1" });
+  await settle();
+};
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  vi.stubGlobal("EventSource", Source);
+  Source.all = [];
+  reads = 0;
+});
+
+afterEach(() => {
+  show("visible");
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+function open() {
+  render(
+    <QueryClientProvider client={new QueryClient()}>
+      <LiveProvider tenant={undefined}>
+        <Probe />
+      </LiveProvider>
+    </QueryClientProvider>,
+  );
+}
+
+it("comes back as soon as the first time, however often a good stream was lost", async () => {
+  open();
+  for (let losses = 0; losses < 6; losses++) {
+    await hello();
+    expect(shown()).toMatch(/^connected/);
+    await settle(STEADY_MS);
+    const before = Source.all.length;
+    act(() => Source.last().fail());
+    expect(shown()).toMatch(/^disconnected/);
+    await settle(PAUSE_MIN_MS + 10);
+    expect(Source.all.length).toBe(before + 1);
+  }
+});
+
+it("waits longer and longer for a node that says hello and is gone at once", async () => {
+  open();
+  for (let losses = 0; losses < 4; losses++) {
+    await hello();
+    act(() => Source.last().fail());
+    await settle(20_000);
+  }
+  await hello();
+  const before = Source.all.length;
+  act(() => Source.last().fail());
+  await settle(PAUSE_MIN_MS + 10);
+  expect(Source.all.length).toBe(before);
+});
+
+it("holds no stream while the page is hidden, and has everything read again when it is shown", async () => {
+  open();
+  await hello();
+  expect(shown()).toBe("connected 1");
+  act(() => show("hidden"));
+  await settle(120_000);
+  expect(Source.open()).toHaveLength(0);
+  expect(shown()).toMatch(/^connecting/);
+  act(() => show("visible"));
+  expect(Source.open()).toHaveLength(1);
+  await hello();
+  expect(shown()).toBe("connected 2");
+});
+
+it("reads again what a page that was opened in the background had read", async () => {
+  show("hidden");
+  open();
+  await settle(120_000);
+  expect(Source.all).toHaveLength(0);
+  expect(shown()).toBe("connecting 1");
+  act(() => show("visible"));
+  await hello();
+  expect(shown()).toBe("connected 2");
+});
