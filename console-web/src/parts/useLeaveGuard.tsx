@@ -1,6 +1,6 @@
 /** Asks before a form that holds something unsaved is left. */
 import { Modal, Typography } from "antd";
-import { useCallback, useEffect, useRef, type ReactNode } from "react";
+import { useCallback, useEffect, useRef, type ReactNode, type RefObject } from "react";
 import { useTranslation } from "react-i18next";
 import { useBlocker } from "react-router";
 
@@ -12,25 +12,29 @@ interface Guard {
 }
 
 export function useLeaveGuard(isDirty: boolean): Guard {
-  const { t } = useTranslation();
   const isReleased = useRef(false);
   useEffect(() => {
     if (!isDirty) isReleased.current = false;
   }, [isDirty]);
-  const blocker = useBlocker(useCallback(() => isDirty && !isReleased.current, [isDirty]));
+  const release = useCallback(() => {
+    isReleased.current = true;
+  }, []);
+  return { question: isDirty && <Guarding isReleased={isReleased} />, release };
+}
+
+/** As long as it is shown, leaving asks. */
+function Guarding({ isReleased }: { isReleased: RefObject<boolean> }) {
+  const { t } = useTranslation();
+  const blocker = useBlocker(useCallback(() => !isReleased.current, [isReleased]));
   // For what leaves the console, or loads it anew, the browser asks in its own words.
   useEffect(() => {
-    if (!isDirty) return undefined;
     const ask = (event: BeforeUnloadEvent) => {
       if (!isReleased.current) event.preventDefault();
     };
     window.addEventListener("beforeunload", ask);
     return () => window.removeEventListener("beforeunload", ask);
-  }, [isDirty]);
-  const release = useCallback(() => {
-    isReleased.current = true;
-  }, []);
-  const question = (
+  }, [isReleased]);
+  return (
     <Modal
       open={blocker.state === "blocked"}
       title={t("leave.question")}
@@ -44,5 +48,4 @@ export function useLeaveGuard(isDirty: boolean): Guard {
       <Typography.Text>{t("leave.consequence")}</Typography.Text>
     </Modal>
   );
-  return { question, release };
 }
