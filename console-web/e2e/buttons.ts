@@ -2,8 +2,8 @@
 import type { Permission } from "../src/api/permissions";
 import en from "../src/i18n/en";
 
-/** How much a permission must reach for a button: one app of the tenant, all of the tenant, or the platform. */
-export type Reach = "app" | "tenant" | "platform";
+/** How much a permission must reach for a button: any app of the tenant, the one that the page is about, all of the tenant, or the platform. */
+export type Reach = "any" | "app" | "tenant" | "platform";
 
 export interface Offer {
   text: string;
@@ -46,7 +46,7 @@ function ofRuns({ task, stopped, log, waiting }: About): Offering[] {
       address: "/tasks?tenant=demo",
       title: common.pages.tasks,
       needs: "tasks.read",
-      offers: [offer(tasks.list.create, "tasks.create", "app"), offer(tasks.import.button, "tasks.apply", "app"), offer(tasks.export.button, "tasks.read", "app")],
+      offers: [offer(tasks.list.create, "tasks.create", "any"), offer(tasks.import.button, "tasks.apply", "any"), offer(tasks.export.button, "tasks.read", "any")],
     },
     {
       address: `/tasks/${task}?tenant=demo`,
@@ -143,7 +143,7 @@ function ofPeople({ user }: About): Offering[] {
         offer(users.reset, "users.edit", "tenant"),
         offer(users.end_sessions, "users.edit", "tenant"),
         offer(en.common.delete, "users.delete", "tenant"),
-        offer(users.grant, "grants.create", "app"),
+        offer(users.grant, "grants.create", "any"),
         offer(users.take, "grants.delete", "tenant"),
       ],
     },

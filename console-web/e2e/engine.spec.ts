@@ -140,6 +140,20 @@ it("tells of the node and its leases, and of its settings without their secrets"
   const page = await window.open("/nodes");
   const row = page.getByRole("row").filter({ hasText: name });
   await row.getByText(en.nodes.nodes.online, { exact: true }).waitFor();
+  const heads = await page.getByRole("columnheader").allInnerTexts();
+  const cell = (name: string) => row.getByRole("cell").nth(heads.findIndex((head) => head.trim() === name));
+  const heartbeat = Date.parse((await cell(en.nodes.nodes.heartbeat).locator("time").getAttribute("datetime")) ?? "");
+  expect(Math.abs(Date.now() - heartbeat)).toBeLessThan(15_000);
+  // A run each second, claimed some seconds before its time.
+  await until("runs in memory", async () => {
+    await page.reload();
+    await row.waitFor();
+    return Number(await cell(en.nodes.nodes.queue).innerText()) > 0;
+  });
+  expect(got(await world.api.GET("/nodes")).items[0]?.queue_depth).toBeGreaterThan(0);
+  const offset = got(await world.api.GET("/nodes")).items[0]?.clock_offset_ms;
+  expect(Math.abs(offset ?? Number.NaN)).toBeLessThan(1_000);
+  expect(await cell(en.nodes.nodes.clock).innerText()).toMatch(/^[+-]?\d+(\.\d+)? ms$/);
   await page.getByText(en.nodes.nodes.single_title).waitFor();
   for (const lease of Object.values(en.nodes.nodes.lease_names)) {
     const holder = page.locator("dt").filter({ hasText: lease }).locator("xpath=following-sibling::dd[1]");

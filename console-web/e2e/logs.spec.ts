@@ -147,6 +147,9 @@ it("tells a failure step by step, and why in plain words", async () => {
   ];
   // Each in its turn, whatever stands between them.
   let from = 0;
+  const node = got(await world.api.GET("/nodes")).items[0]?.name ?? "";
+  // Only the last claim is kept: it is that of the third attempt, and says so.
+  expect(story.filter((text) => like(words.step.claimed_by, { node, attempt: 3 }).test(text))).toHaveLength(1);
   for (const step of expected) {
     const at = story.findIndex((text, index) => index >= from && step.test(text));
     expect(at, `${String(step)} after step ${from} of ${story.join(" | ")}`).toBeGreaterThanOrEqual(from);
@@ -154,7 +157,7 @@ it("tells a failure step by step, and why in plain words", async () => {
   }
   for (const attempt of [1, 2]) {
     // An executor may have it before it is due: that stands where it belongs.
-    await steps.filter({ hasText: like(words.step.handed_to, { attempt }) }).waitFor();
+    await steps.filter({ hasText: like(words.step.handed_to_by, { attempt, node }) }).waitFor();
     const step = steps.filter({ hasText: like(words.step.failed_after, { attempt }) });
     expect(await step.innerText()).toContain(`attempt ${attempt} fails; 9 will succeed`);
     expect(await step.innerText()).toContain(en.reasons.handler_failed);

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import en from "../src/i18n/en";
+import { instant } from "../src/lib/time";
 import { startBrowser, windowOf } from "./harness/browser";
 import { until } from "./harness/process";
 import { got, World, type Person } from "./harness/world";
@@ -111,6 +112,38 @@ it("tells who is online, of one tenant and of all", async () => {
   await until("its own executor", async () => (await figure(page, words.figures.executors).getByRole("link").innerText()) === "1");
   await section(page, words.failures.title).getByText(words.failures.none).waitFor();
   expect(await section(page, words.engine.executors).getByRole("row", { name: /bells/ }).count()).toBe(0);
+  expect(window.faults).toEqual([]);
+  await window.context.close();
+});
+
+it("counts each minute of the coming day, and names the peaks", async () => {
+  const key = await world.app("quiet", "chimes");
+  const minute = (Math.floor(Date.now() / 60_000) + 187) * 60_000;
+  const clock = new Date(minute);
+  const cron = `0/6 ${clock.getUTCMinutes()} ${clock.getUTCHours()} * * ?`;
+  const made = await world.tasks(key, [{ name: "ten times", handler: "tick", cron, started: true }]);
+  const window = await windowOf(browser, world, admin);
+  const page = await window.open("/?tenant=quiet");
+  const heat = section(page, words.heat.title);
+  const shown = instant(minute, "Europe/Berlin", "minute");
+  const ten = say(words.heat.at_other, { count: 10 });
+  const map = heat.getByRole("img", { name: say(words.heat.label, { total: 10, peaks: `${shown}: ${ten}` }) });
+  await map.waitFor();
+  // One minute is marked, and it is that one.
+  const marked = map.locator("rect:not(.heat-0)");
+  expect(await marked.count()).toBe(1);
+  await map.scrollIntoViewIfNeeded();
+  await marked.hover();
+  const reading = heat.locator(".reading");
+  await reading.getByText(ten).waitFor();
+  expect(Date.parse((await reading.locator("time").getAttribute("datetime")) ?? "")).toBe(minute);
+  await window.picture("overview-heat");
+  const peaks = heat.getByRole("list").filter({ has: page.getByRole("link") });
+  expect(await peaks.getByRole("listitem").count()).toBe(1);
+  expect(Date.parse((await peaks.locator("time").getAttribute("datetime")) ?? "")).toBe(minute);
+  await peaks.getByRole("link", { name: say(words.heat.peak_tasks, { name: "ten times", count: 10 }) }).click();
+  await page.getByRole("heading", { level: 1, name: "ten times" }).waitFor();
+  got(await world.api.POST("/tasks/{id}/stop", { params: { path: { id: made.get("ten times") ?? "" } } }));
   expect(window.faults).toEqual([]);
   await window.context.close();
 });

@@ -137,6 +137,58 @@ it("makes a user, shows the password once, and grants a role in one app", async 
   expect(window.faults).toEqual([]);
 });
 
+it("finds users by any part of a name, at the node", async () => {
+  const page = await window.open("/users");
+  const link = (name: string) => page.getByRole("link", { name, exact: true });
+  await link("admin").waitFor();
+  const asked = page.waitForResponse((answer) => new URL(answer.url()).searchParams.get("search") === "OR");
+  await page.getByRole("searchbox", { name: people.users.search }).fill("OR");
+  expect(((await (await asked).json()) as { items: { name: string }[] }).items.map(({ name }) => name)).toEqual(["nora"]);
+  await link("admin").waitFor({ state: "hidden" });
+  await link("nora").waitFor();
+  expect(window.faults).toEqual([]);
+});
+
+it("begins a grant with the user's own tenant, and asks for his name where it would hold everywhere", async () => {
+  const nora = await user("nora");
+  await window.open(`/users/${nora.id}`);
+  const { page } = window;
+  const open = async (name: string) => {
+    await page.getByRole("button", { name: people.users.grant, exact: true }).click();
+    return dialog(page, say(people.users.grant_title, { name }));
+  };
+  const hers = await open("nora");
+  await hers.getByText(`${common.tenant} demo`, { exact: true }).waitFor();
+  await hers.getByRole("button", { name: common.cancel, exact: true }).click();
+  await hers.waitFor({ state: "hidden" });
+
+  const pia = got(await world.api.POST("/users", { body: { name: "pia.p", password: "Given-For-Once-1", tenant: null } }));
+  await window.open(`/users/${pia.id}`);
+  const grant = await open("pia.p");
+  const submit = grant.getByRole("button", { name: people.users.grant_submit, exact: true });
+  // Nothing is chosen for one.
+  expect(await grant.getByLabel(people.users.grant_role, { exact: true }).count()).toBe(0);
+  await submit.click();
+  await wrong(grant.getByLabel(people.users.grant_where)).waitFor();
+  await choose(page, grant.getByLabel(people.users.grant_where), common.the_platform);
+  await choose(page, grant.getByLabel(people.users.grant_role, { exact: true }), "viewer");
+  const typed = grant.getByLabel(say(common.type_to_confirm, { name: "pia.p" }));
+  await grant.getByText(say(people.users.grant_everywhere, { name: "pia.p" })).waitFor();
+  for (const text of ["", "piaxp"]) {
+    await typed.fill(text);
+    await submit.click();
+    await wrong(typed).waitFor();
+  }
+  expect((await user("pia.p")).grants).toEqual([]);
+  expect(await window.axe()).toEqual([]);
+  await window.picture("people-grant-platform");
+  await typed.fill("pia.p");
+  await submit.click();
+  await grant.waitFor({ state: "hidden" });
+  expect((await user("pia.p")).grants.map(({ role, tenant_id }) => [role, tenant_id ?? null])).toEqual([["viewer", null]]);
+  expect(window.faults).toEqual([]);
+});
+
 it("makes a role and edits it; what one does not hold is not to be chosen", async () => {
   const page = await window.open("/roles");
   await page.getByRole("button", { name: people.roles.create }).click();

@@ -8,6 +8,7 @@ import { PAGES } from "../src/app/pages";
 import en from "../src/i18n/en";
 import { offerings, type Offer, type Offering, type Reach } from "./buttons";
 import { startBrowser, windowOf, type Watched } from "./harness/browser";
+import { say } from "./harness/words";
 import { got, World, type Person } from "./harness/world";
 import { operations, type Operation, type Things } from "./operations";
 import { makeScene } from "./places";
@@ -81,13 +82,13 @@ afterAll(async () => {
   await world.end();
 });
 
-/** Whether somebody with these grants holds it: in the app `bells` of `demo`, in all of `demo`, on the platform. */
+/** Whether somebody with these grants holds it: in any app of `demo`, in the app `bells`, in all of `demo`, on the platform. */
 function holds(access: Access, permission: Permission, reach: Reach): boolean {
   return access.some((held) => {
     if (!held.permissions.includes(permission)) return false;
     if (held.tenant_id == null) return true;
     if (reach === "platform" || held.tenant !== "demo") return false;
-    return held.apps.length === 0 || (reach === "app" && held.apps.includes(things.app));
+    return held.apps.length === 0 || reach === "any" || (reach === "app" && held.apps.includes(things.app));
   });
 }
 
@@ -141,6 +142,14 @@ async function sessionOf({ page }: Watched): Promise<components["schemas"]["Me"]
   return page.evaluate(async () => (await (await fetch("/api/v1/session")).json()) as never);
 }
 
+/** Grants a role in the app `gongs` of the tenant. */
+async function grantElsewhere(name: string, role: string): Promise<void> {
+  const user = got(await world.api.GET("/users", { params: { query: { name } } })).items[0];
+  const found = got(await world.api.GET("/roles", { params: { query: { limit: 500 } } })).items.find((each) => each.name === role);
+  const body = { role: found?.id ?? "", tenant: "demo", apps: [foreign.app.app] };
+  got(await world.api.POST("/users/{id}/grants", { params: { path: { id: user?.id ?? "" } }, body }));
+}
+
 /** What a person has changed, as the node's audit has it. */
 async function changesBy(name: string): Promise<string[]> {
   const actor = got(await world.api.GET("/users")).items.find((user) => user.name === name)?.id;
@@ -148,21 +157,27 @@ async function changesBy(name: string): Promise<string[]> {
   return entries.map(({ action }) => action).filter((action) => !["sign_in", "sign_out", "change_password"].includes(action));
 }
 
-const PEOPLE: { name: string; role: string; tenant: string | null; apps?: true }[] = [
+/** About the people of the tenant, not about an app: to hold it in any app is enough. */
+const OF_PEOPLE: ReadonlySet<Permission> = new Set<Permission>(["roles.read", "tokens.read", "users.read"]);
+
+/** `also`: what somebody is of another app of the tenant, and not of `bells`. */
+const PEOPLE: { name: string; role: string; tenant: string | null; apps?: true; also?: string }[] = [
   { name: "paula", role: "platform admin", tenant: null },
   { name: "tess", role: "tenant admin", tenant: "demo" },
   { name: "otto", role: "operator", tenant: "demo" },
   { name: "vito", role: "viewer", tenant: "demo" },
   { name: "olga", role: "operator", tenant: "demo", apps: true },
   { name: "anna", role: "tenant admin", tenant: "demo", apps: true },
+  { name: "mixa", role: "viewer", tenant: "demo", also: "tenant admin" },
 ];
 
-describe.each(PEOPLE)("$name, $role in $tenant, only one app: $apps", ({ name, role, tenant, apps }) => {
+describe.each(PEOPLE)("$name, $role in $tenant, only one app: $apps, in another also: $also", ({ name, role, tenant, apps, also }) => {
   let window: Watched;
   let access: Access;
 
   beforeAll(async () => {
     const person = await world.person(name, role, tenant, apps === undefined ? [] : [things.app]);
+    if (also !== undefined) await grantElsewhere(name, also);
     window = await windowOf(browser, world, person);
     access = (await sessionOf(window)).access;
   });
@@ -217,12 +232,34 @@ describe.each(PEOPLE)("$name, $role in $tenant, only one app: $apps", ({ name, r
     await window.page.getByRole("link", { name: "nightly", exact: true }).waitFor();
   });
 
+  it("may do in the other app what it may not do here", async () => {
+    if (also === undefined) return;
+    await go(window, `/tasks/${foreign.app.task}?tenant=demo`);
+    await window.page.getByRole("heading", { name: foreign.app.name, level: 1, exact: true }).waitFor();
+    await window.page.getByRole("button", { name: new RegExp(`${en.tasks.run.button}$`) }).waitFor();
+    await go(window, `/logs/${foreign.app.log}?tenant=demo`);
+    await window.page.getByRole("button", { name: en.logs.cancel_run, exact: true }).waitFor();
+    // In the list, the others' tasks are not to be chosen.
+    const box = (of: string) => window.page.getByRole("checkbox", { name: say(en.tasks.list.select, { name: of }) });
+    await go(window, "/tasks?tenant=demo&name=nightly");
+    await box("nightly").first().waitFor();
+    expect(await box("nightly").first().isDisabled()).toBe(true);
+    await go(window, `/tasks?tenant=demo&name=${encodeURIComponent(foreign.app.name)}`);
+    await box(foreign.app.name).check();
+    const bulk = window.page.getByRole("group", { name: en.tasks.bulk.label });
+    await bulk.getByRole("button", { name: en.tasks.stop.button, exact: true }).waitFor();
+  });
+
   it("is refused by the node what it may not do", async () => {
-    const reach = new Map(offerings(things).flatMap(({ offers }) => offers.map((each) => [each.needs, each.reach])));
+    // What any app is enough for is asked of this one.
+    const reachOf = ({ reach }: Offer): Reach => (reach === "any" ? "app" : reach);
+    const reach = new Map(offerings(things).flatMap(({ offers }) => offers.map((each) => [each.needs, reachOf(each)])));
     const all = operations(things);
-    for (const permission of PERMISSIONS.filter((each) => !holds(access, each, reach.get(each) ?? "app"))) {
+    for (const permission of PERMISSIONS.filter((each) => !holds(access, each, OF_PEOPLE.has(each) ? "any" : (reach.get(each) ?? "app")))) {
       const status = await asked(window, all[permission]);
-      expect([403, 404], `${permission}: ${status}`).toContain(status);
+      // A task file is refused as a whole, task by task.
+      const refusals = permission === "tasks.apply" ? [400, 403, 404] : [403, 404];
+      expect(refusals, `${permission}: ${status}`).toContain(status);
     }
     expect(await changesBy(name)).toEqual([]);
     expect(window.faults).toEqual([]);

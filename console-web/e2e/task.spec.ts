@@ -76,6 +76,8 @@ it("cancels one written fire, and no other", async () => {
   const at = Date.parse((await line.locator("time").first().getAttribute("datetime")) ?? "");
   await line.getByRole("button", { name: words.fires.cancel, exact: true }).click();
   const question = dialog(page, like(words.fires.cancel_question));
+  await question.getByText(words.fires.cancel_consequence_for_now).waitFor();
+  expect(await question.getByText(common.cannot_be_undone).count()).toBe(0);
   expect(await window.axe()).toEqual([]);
   await window.picture("task-cancel-fire");
   await question.getByRole("button", { name: words.fires.cancel, exact: true }).click();
@@ -89,6 +91,10 @@ it("cancels one written fire, and no other", async () => {
   const cancelled = page.locator(".task-fires li").filter({ has: page.locator(`time[datetime="${new Date(at).toISOString()}"]`) });
   await cancelled.getByText(common.log_status.cancelled).waitFor();
   await window.picture("task-fire-cancelled");
+  // As the question has said.
+  await cancelled.getByRole("button", { name: words.fires.unskip }).click();
+  await told(page, words.fires.unskipped).waitFor();
+  await world.logAt(idOf("often"), at, "succeeded");
 });
 
 it("leaves a far fire out, and takes that back", async () => {

@@ -151,6 +151,12 @@ it("explains to the second of two who edit what the first has changed, and loses
   await page.getByRole("button", { name: common.save, exact: true }).click();
   const conflict = page.getByRole("alert").filter({ hasText: tasks.conflict.title });
   await conflict.getByText("olga's words").first().waitFor();
+  // Above the form, in sight, and where the keyboard is.
+  const inView = (element: Element) => {
+    const { top, bottom } = element.getBoundingClientRect();
+    return top >= 0 && top < innerHeight && bottom > 0 && document.activeElement?.contains(element) === true;
+  };
+  expect(await conflict.evaluate(inView)).toBe(true);
   expect(await page.getByLabel(label.params, { exact: true }).inputValue()).toBe("what I typed for minutes");
   expect(await task("evening report")).toMatchObject({ description: "olga's words", params: "" });
   expect(await window.axe()).toEqual([]);
@@ -175,6 +181,9 @@ it("stops and starts many, and says how many", async () => {
     await bulk.getByRole("button", { name: tasks[verb].button, exact: true }).click();
     const question = dialog(page, say(tasks.bulk[`${verb}_question_other`], { count: 2 }));
     await question.getByText(tasks[verb].consequence).waitFor();
+    const named = await question.getByRole("list", { name: tasks.bulk.label }).getByRole("listitem").allInnerTexts();
+    expect(named.sort()).toEqual(["demo / bells / evening report", "demo / bells / morning report"]);
+    await window.picture("tasks-bulk");
     await question.getByRole("button", { name: tasks[verb].button, exact: true }).click();
     await told(page, say(tasks.bulk[`${verb}_done_other`], { count: 2 })).waitFor();
     await question.waitFor({ state: "hidden" });
@@ -227,14 +236,20 @@ it("makes up for the fires of the last minutes", async () => {
   await fromMenu("minutely", tasks.backfill.button);
   const drawer = dialog(page, say(tasks.backfill.title, { name: "minutely" }));
   const minute = Math.floor(Date.now() / 60_000) * 60_000 - 10 * 60_000;
-  const local = (at: number) => new Date(at).toISOString().slice(0, 19);
-  await drawer.getByLabel(tasks.backfill.from).fill(local(minute));
-  await drawer.getByLabel(tasks.backfill.until, { exact: true }).fill(local(minute - 60_000));
+  const local = (at: number) => new Date(at).toISOString().slice(0, 19).replace("T", " ");
+  const fill = async (name: string, at: number) => {
+    const input = drawer.getByLabel(name, { exact: true });
+    await input.fill(local(at));
+    await input.press("Enter");
+    expect(await input.inputValue()).toBe(local(at));
+  };
+  await fill(tasks.backfill.from, minute);
+  await fill(tasks.backfill.until, minute - 60_000);
   await drawer.getByText(tasks.backfill.backwards).waitFor();
   const button = drawer.getByRole("button", { name: tasks.backfill.button, exact: true });
   expect(await button.isEnabled()).toBe(false);
-  await drawer.getByLabel(tasks.backfill.until, { exact: true }).fill(local(minute + 3 * 60_000));
-  await drawer.getByText(say(tasks.backfill.fires_other, { count: 3 })).waitFor();
+  await fill(tasks.backfill.until, minute + 3 * 60_000);
+  await drawer.getByText(say(tasks.backfill.fires_other, { n: 3 })).waitFor();
   expect(await window.axe()).toEqual([]);
   await window.picture("tasks-backfill");
   await button.click();
@@ -244,6 +259,63 @@ it("makes up for the fires of the last minutes", async () => {
     return items.every(({ status }) => status === "succeeded") && items;
   });
   expect(logs.map(({ fire_time }) => fire_time).sort((a, b) => a - b)).toEqual([0, 1, 2].map((index) => minute + index * 60_000));
+});
+
+it("counts a backfill of many fires to the last, and asks before it begins", async () => {
+  await open(`/tasks/${idOf("minutely")}`);
+  await fromMenu("minutely", tasks.backfill.button);
+  const drawer = dialog(page, say(tasks.backfill.title, { name: "minutely" }));
+  const until = drawer.getByLabel(tasks.backfill.until, { exact: true });
+  const from = drawer.getByLabel(tasks.backfill.from, { exact: true });
+  const end = Date.parse(`${(await until.inputValue()).replace(" ", "T")}Z`);
+  await from.fill(new Date(end - 6 * 86_400_000).toISOString().slice(0, 19).replace("T", " "));
+  await from.press("Enter");
+  await drawer.getByText(say(tasks.backfill.fires_other, { n: "8,640" })).waitFor();
+  const count = async () => got(await world.api.GET("/tasks/{id}/backfills", { params: { path: { id: idOf("minutely") } } })).items.length;
+  const before = await count();
+  await drawer.getByRole("button", { name: tasks.backfill.button, exact: true }).click();
+  const question = dialog(page, say(tasks.backfill.question, { name: "minutely" }));
+  await question.getByText(say(tasks.backfill.fires_other, { n: "8,640" })).waitFor();
+  expect(await window.axe()).toEqual([]);
+  await window.picture("tasks-backfill-many");
+  await question.getByRole("button", { name: common.cancel, exact: true }).click();
+  await question.waitFor({ state: "hidden" });
+  expect(await count()).toBe(before);
+});
+
+it("asks before a form with something unsaved is left, and not after it is saved", async () => {
+  const away = page.getByRole("navigation", { name: common.menu }).getByRole("link", { name: common.pages.executors, exact: true });
+  const heading = (name: string) => page.getByRole("heading", { level: 1, name, exact: true });
+  const edit = page.getByRole("button", { name: common.edit, exact: true });
+  const params = page.getByLabel(label.params, { exact: true });
+  const question = dialog(page, common.leave.question);
+  await open(`/tasks/${idOf("evening report")}`);
+  // Nothing typed: nothing is asked.
+  await edit.click();
+  await params.waitFor();
+  await page.getByRole("button", { name: common.cancel, exact: true }).click();
+  await edit.click();
+  await params.fill("half a thought");
+  // The browser's own way back, and a link.
+  await page.evaluate(() => history.back());
+  await question.getByText(common.leave.consequence).waitFor();
+  expect(await window.axe()).toEqual([]);
+  await window.picture("tasks-leave");
+  await question.getByRole("button", { name: common.leave.stay }).click();
+  await question.waitFor({ state: "hidden" });
+  expect(await params.inputValue()).toBe("half a thought");
+  await away.click();
+  await question.getByRole("button", { name: common.leave.leave }).click();
+  await heading(common.pages.executors).waitFor();
+  expect((await task("evening report")).params).toBe("what I typed for minutes");
+
+  await open(`/tasks/${idOf("evening report")}/edit`);
+  await page.getByLabel(label.params, { exact: true }).fill("a whole thought");
+  await page.getByRole("button", { name: common.save, exact: true }).click();
+  await heading("evening report").waitFor();
+  await page.getByRole("button", { name: common.edit, exact: true }).waitFor();
+  expect(await question.count()).toBe(0);
+  expect((await task("evening report")).params).toBe("a whole thought");
 });
 
 it("saves tasks as a file, and applies a changed one after showing what it would do", async () => {

@@ -1,7 +1,8 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { BrowserRouter } from "react-router";
+import { createBrowserRouter } from "react-router";
+import { RouterProvider } from "react-router/dom";
 import { Problem } from "./api/client";
 import { Door } from "./app/Door";
 import { keepPolicy, nonce } from "./app/policy";
@@ -19,6 +20,9 @@ const queries = new QueryClient({
   defaultOptions: { queries: { retry: shouldRetry, staleTime: 10_000, gcTime: 120_000 } },
 });
 
+// One route for all: the pages are those of `Console`. This kind of router can ask before a page is left.
+const router = createBrowserRouter([{ path: "*", element: <Door /> }]);
+
 const root = document.getElementById("root");
 if (root === null) throw new Error("the page has no #root");
 keepPolicy(document, nonce());
@@ -27,9 +31,7 @@ createRoot(root).render(
   <StrictMode>
     <QueryClientProvider client={queries}>
       <ThemeProvider>
-        <BrowserRouter>
-          <Door />
-        </BrowserRouter>
+        <RouterProvider router={router} />
       </ThemeProvider>
     </QueryClientProvider>
   </StrictMode>,

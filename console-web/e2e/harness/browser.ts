@@ -52,6 +52,11 @@ export class Watched {
       }
     });
     page.on("dialog", (dialog) => {
+      // A test that goes elsewhere means to: only the browser asks so, never a page.
+      if (dialog.type() === "beforeunload") {
+        void dialog.accept();
+        return;
+      }
       this.faults.push(`dialog: ${dialog.message()}`);
       void dialog.dismiss();
     });

@@ -143,6 +143,14 @@ export class World {
     });
   }
 
+  /** Waits until the fire of a task at that instant has that state. */
+  async logAt(task: string, at: number, status: string): Promise<components["schemas"]["TaskLog"]> {
+    return until(`the fire at ${at} of task ${task} to be ${status}`, async () => {
+      const page = got(await this.api.GET("/task-logs", { params: { query: { task, from: at, until: at + 1, status, limit: 1 } } }));
+      return page.items[0];
+    });
+  }
+
   /** Makes somebody with a role in a tenant (`null`: on the platform), who has chosen his password. */
   async person(name: string, role: string, tenant: string | null, apps: string[] = []): Promise<Person> {
     return World.personOf(this.url, this.api, name, role, tenant, apps);

@@ -1,13 +1,44 @@
 /** Figures of backfills. */
 import type { Schema } from "../api/client";
 
-/** Fires that are counted before a backfill is made; what is more is "at least". */
-export const MAX_COUNTED = 1_000;
+type Line = Schema<"Preview">;
 
-/** The fires of a preview before `until`; `isAll` unless the preview ends before that. */
-export function countFires(preview: readonly Schema<"Preview">[], until: number): { fires: number; isAll: boolean } {
-  const fires = preview.filter(({ kind, fire_time }) => kind === "fires" && fire_time < until).length;
-  return { fires, isAll: fires < MAX_COUNTED };
+/** Fires in a page of the preview: the most that the API gives. */
+export const PAGE = 1_000;
+
+/** Pages that are read to count; a range with more fires is told by its rate. */
+const PAGES = 10;
+
+/** A backfill of more than these asks first. */
+export const ASKS_ABOVE = 300;
+
+/** What is known of the fires in a range. */
+export interface Count {
+  fires: number;
+  /** Otherwise only so many were counted, and `about` goes by how close together they are. */
+  isAll: boolean;
+  about: number;
+}
+
+/** Counts the fires from `from` up to before `until`, a page after the other; `read` gives the lines after an instant. */
+export async function countFires(read: (after: number) => Promise<readonly Line[]>, from: number, until: number): Promise<Count> {
+  let fires = 0;
+  // The first instant belongs to the range, and "after" does not name itself.
+  let after = from - 1;
+  for (let page = 0; page < PAGES; page += 1) {
+    const lines = await read(after);
+    const found = lines.filter(({ kind }) => kind === "fires");
+    fires += found.filter(({ fire_time: at }) => at < until).length;
+    const last = found.at(-1)?.fire_time;
+    if (last === undefined || last >= until || found.length < PAGE) return { fires, isAll: true, about: fires };
+    after = last;
+  }
+  return { fires, isAll: false, about: rounded((fires * (until - from)) / (after + 1 - from)) };
+}
+
+/** To two digits: an estimate looks like one. */
+function rounded(count: number): number {
+  return Number(count.toPrecision(2));
 }
 
 /** How far a backfill has come through its range, 0 to 100. */

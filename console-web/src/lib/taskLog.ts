@@ -31,6 +31,11 @@ export function stopping(status: string): "cancel" | "kill" | "waiting" | undefi
   return status === "dispatched" ? "kill" : "cancel";
 }
 
+/** Of the answer to a cancel: the executor has been told (202), and has not confirmed yet. Which it is shows in the answer alone. */
+export function hasOnlyBeenTold({ status }: Pick<Response, "status">): boolean {
+  return status === 202;
+}
+
 /** What happened, or is to happen. */
 export type StepKind = "written" | "fire" | "due" | "claimed" | "handed" | "started" | "failed" | "ended";
 
@@ -71,6 +76,12 @@ function stepsOfAttempt(attempt: Attempt, isLast: boolean, isOver: boolean): Ste
   return steps;
 }
 
+/** Which attempt was claimed then: the first one that was not handed over before, or the one to come. */
+function claimOf(at: number, attempts: readonly Attempt[]): number {
+  const claimed = attempts.find(({ dispatched_at: handed }) => handed == null || handed >= at);
+  return Math.max(1, claimed?.attempt ?? (attempts.at(-1)?.attempt ?? 0) + 1);
+}
+
 /** What the log itself tells of its last attempt. */
 function lastAttempt(log: Log): Attempt {
   return { ...log, finished_at: null };
@@ -91,7 +102,8 @@ export function storyOf(log: Log): Step[] {
   steps.push({ kind: "written", at: log.written_at, node: log.written_by });
   if (log.fire_time !== firstDue) steps.push({ kind: "fire", at: log.fire_time });
   steps.push({ kind: "due", at: firstDue });
-  if (log.queued_at != null) steps.push({ kind: "claimed", at: log.queued_at, node: log.node });
+  // Only the last claim is kept: it is that of the last attempt.
+  if (log.queued_at != null) steps.push({ kind: "claimed", at: log.queued_at, node: log.node, attempt: claimOf(log.queued_at, attempts) });
   attempts.forEach((attempt, index) => steps.push(...stepsOfAttempt(attempt, index === attempts.length - 1, isOver)));
   // A retry that waits has a due time, and no attempt yet.
   if (log.status === "retry" && !steps.some((step) => step.kind === "due" && step.at === log.due_time)) steps.push({ kind: "due", at: log.due_time });

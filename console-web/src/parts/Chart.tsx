@@ -40,6 +40,22 @@ const COLOURS = {
 
 const DAY_MS = 86_400_000;
 
+const [SECOND, MINUTE, HOUR] = [1_000, 60_000, 3_600_000];
+/** Steps between the marks of the time axis, ms. */
+const TIMES = [
+  ...[1, 5, 10, 15, 30].map((count) => count * SECOND),
+  ...[1, 5, 10, 15, 30].map((count) => count * MINUTE),
+  ...[1, 2, 3, 4, 6, 8, 12].map((count) => count * HOUR),
+  ...[1, 2, 3, 5, 7, 10, 14, 28].map((count) => count * DAY_MS),
+];
+
+/** Those that are no finer than the figures lie apart: two marks of one minute would have one name. */
+export function timeSteps(instants: ArrayLike<number>): number[] {
+  const all = Array.from(instants);
+  const apart = Math.min(...all.slice(1).map((at, index) => at - (all[index] ?? at)), DAY_MS);
+  return TIMES.filter((step) => step >= apart && step >= MINUTE);
+}
+
 /** Ticks of the time axis in the viewer's zone: the time, with the day below where it changes; days alone where they lie that far apart. */
 function ticks(_: uPlot, instants: number[], __: number, ___: number, apart: number): string[] {
   let last = "";
@@ -77,7 +93,7 @@ function options({ series, write, height = 200, together, max, whole = false, is
     cursor: { y: false, ...(together === undefined ? {} : { sync: { key: together } }) },
     legend: { live: true },
     scales: { x: { time: true }, y: { range: (_, low, high) => [Math.min(0, low), max ?? (high <= 0 ? 1 : high * 1.08)] } },
-    axes: [{ ...axis, values: ticks }, { ...axis, size: 64, ...(whole ? { incrs: WHOLE } : {}), values: (_, splits) => splits.map((value) => write(value)) }],
+    axes: [{ ...axis, incrs: (plot) => timeSteps(plot.data[0]), values: ticks }, { ...axis, size: 64, ...(whole ? { incrs: WHOLE } : {}), values: (_, splits) => splits.map((value) => write(value)) }],
     series: [
       { label: time, value: (_, at: number | null) => (at === null ? "–" : instant(at, viewerZone(), "minute")) },
       ...series.map(({ label, colour, kind = "line" }): uPlot.Series => {

@@ -19,7 +19,7 @@ export function PlaceField({ name, label, help, tenants, platform, onChange }: P
   const options = tenants.map((tenant) => ({ value: tenant, label: `${t("tenant")} ${tenant}` }));
   return (
     <Form.Item name={name} label={label} extra={help} rules={[{ required: true }]}>
-      <Select showSearch onChange={onChange} options={platform === undefined ? options : [{ value: PLATFORM, label: platform }, ...options]} />
+      <Select showSearch onChange={onChange} options={platform === undefined ? options : [...options, { value: PLATFORM, label: platform }]} />
     </Form.Item>
   );
 }

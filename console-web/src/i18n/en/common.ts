@@ -50,6 +50,7 @@ export default {
   filters_set: "Filters ({{count}})",
   type_to_confirm: "Type {{name}} to confirm",
   cannot_be_undone: "This cannot be undone.",
+  leave: { question: "Leave without saving?", consequence: "What you typed here is lost then.", leave: "Leave", stay: "Stay" },
   saved: "Saved",
   done: "Done",
   failed_title: "That did not work",

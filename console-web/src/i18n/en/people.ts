@@ -126,6 +126,7 @@ export default {
     grant_apps_any: "The whole tenant",
     grant_allows: "The role allows",
     grant_submit: "Grant",
+    grant_everywhere: "{{name}} gets this role in every tenant, also in those that are made later.",
     take: "Take away",
     take_question: "Take {{role}} from {{name}}?",
     take_text: "What only this grant allowed is refused from now on.",

@@ -53,6 +53,7 @@ const zh: Like<typeof en> = {
   filters_set: "筛选（{{count}}）",
   type_to_confirm: "请输入 {{name}} 以确认",
   cannot_be_undone: "此操作无法撤销。",
+  leave: { question: "不保存就离开？", consequence: "离开后，此处填写的内容将丢失。", leave: "离开", stay: "留下" },
   saved: "已保存",
   done: "已完成",
   failed_title: "操作未成功",

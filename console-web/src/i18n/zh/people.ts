@@ -129,6 +129,7 @@ const zh: Like<typeof en> = {
     grant_apps_any: "整个租户",
     grant_allows: "该角色允许",
     grant_submit: "授予",
+    grant_everywhere: "{{name}} 将在所有租户（包括以后新建的租户）中拥有此角色。",
     take: "收回",
     take_question: "收回 {{name}} 的角色 {{role}}？",
     take_text: "仅由此授权允许的操作将立即被拒绝。",

@@ -44,7 +44,7 @@ function Known({ user }: { user: Schema<"User"> }) {
       size="small"
       column={1}
       items={[
-        { key: "roles", label: t("account.roles"), children: <GrantTags grants={user.grants} /> },
+        { key: "roles", label: t("account.roles"), children: <div className="full-size"><GrantTags grants={user.grants} /></div> },
         { key: "tenant", label: t("users.managed_by"), children: placeName(user.tenant_id) },
       ]}
     />

@@ -6,6 +6,7 @@ import { useSession } from "../../api/session";
 import type { CalendarSpec } from "../../lib/calendar";
 import { isStale, type OfField } from "../../lib/form-errors";
 import { Failure } from "../../parts/Failure";
+import { useLeaveGuard } from "../../parts/useLeaveGuard";
 import { DayTools } from "./DayTools";
 import { HoursField } from "./HoursField";
 import { SpecView } from "./SpecView";
@@ -39,12 +40,18 @@ export function CalendarEditor({ tenant, name, base, version, start, onSaved }: 
   const { mayWhole } = useSession();
   const draft = useDraft(base, version, start);
   const [newName, setNewName] = useState("");
-  const saving = useSaving(tenant, draft, onSaved);
+  // A calendar's whole place is in the address: also another version, or another tenant, takes the draft's.
+  const { question, release } = useLeaveGuard(draft.isChanged || newName !== "");
+  const saving = useSaving(tenant, draft, (saved) => {
+    if (name === undefined) release();
+    onSaved?.(saved);
+  });
   if (!mayWhole("calendars.edit", tenant)) return <SpecView spec={base} />;
   const isNew = name === undefined;
   const save = () => void saving.save(name ?? newName.trim());
   return (
     <Form layout="vertical" onFinish={save}>
+      {question}
       <Flex vertical gap="middle">
         <Card size="small">
           {isNew && (

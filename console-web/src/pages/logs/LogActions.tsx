@@ -7,7 +7,7 @@ import { Link } from "react-router";
 import { client } from "../../api/client";
 import { useSession } from "../../api/session";
 import { useLink } from "../../lib/tenant";
-import { stopping, type Log } from "../../lib/taskLog";
+import { hasOnlyBeenTold, stopping, type Log } from "../../lib/taskLog";
 import { Confirm } from "../../parts/Confirm";
 import { useAction } from "../../parts/useAction";
 import { RawText } from "./RawText";
@@ -18,10 +18,9 @@ export function StopRun({ log }: { log: Log }) {
   const { may } = useSession();
   const { run } = useAction();
   const way = stopping(log.status);
-  if (!may("task_logs.cancel", { tenant: log.tenant }) || way === undefined || way === "waiting") return null;
+  if (!may("task_logs.cancel", { tenant: log.tenant, app: log.app }) || way === undefined || way === "waiting") return null;
   const stop = () =>
-    // 202: the executor has been told, and has not confirmed. Which it is shows only in the answer.
-    run(() => client.POST("/task-logs/{id}/cancel", { params: { path: { id: log.id } } }), { done: t(way === "kill" ? "kill_told" : "cancel_done") });
+    run(() => client.POST("/task-logs/{id}/cancel", { params: { path: { id: log.id } } }), { done: ({ response }) => t(hasOnlyBeenTold(response) ? "kill_told" : "cancel_done") });
   return <Confirm label={t(`${way}_run`)} question={t(`${way}_question`)} consequence={t(`${way}_text`)} onConfirm={stop} />;
 }
 
@@ -30,7 +29,7 @@ export function RunAgain({ log, task, onStarted }: { log: Log; task: string; onS
   const { t } = useTranslation("logs");
   const { may } = useSession();
   const { run } = useAction();
-  if (!may("tasks.run", { tenant: log.tenant })) return null;
+  if (!may("tasks.run", { tenant: log.tenant, app: log.app })) return null;
   const start = () =>
     run(
       () =>

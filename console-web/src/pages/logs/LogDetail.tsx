@@ -95,7 +95,7 @@ function Found({ log }: { log: Log }) {
           <AllShards parent={log} />
         </Part>
       )}
-      {!isParent(log) && may("task_logs.output", { tenant: log.tenant }) && <OutputPanel key={log.id} log={log} />}
+      {!isParent(log) && may("task_logs.output", { tenant: log.tenant, app: log.app }) && <OutputPanel key={log.id} log={log} />}
       <Texts log={log} taskParams={task.data?.revision === log.revision ? task.data.params : undefined} />
     </Page>
   );

@@ -17,6 +17,12 @@ type Names = ReturnType<typeof useNames>;
 /** A start within this of its due time is not called late. */
 const PUNCTUAL_MS = 1_000;
 
+function handed({ executor, executor_address: address, attempt = 1 }: Step, node: string | undefined, t: TFunction<"logs">, names: Names): string {
+  if (executor == null) return node === undefined ? t("step.handed", { attempt }) : t("step.handed_by", { attempt, node });
+  const values = { attempt, executor: address ?? names.executor(executor) };
+  return node === undefined ? t("step.handed_to", values) : t("step.handed_to_by", { ...values, node });
+}
+
 function words(step: Step, t: TFunction<"logs">, names: Names): string {
   const node = step.node == null ? undefined : names.node(step.node);
   const attempt = step.attempt ?? 1;
@@ -28,9 +34,9 @@ function words(step: Step, t: TFunction<"logs">, names: Names): string {
     case "due":
       return attempt > 1 ? t("step.due_again", { attempt }) : t("step.due");
     case "claimed":
-      return node === undefined ? t("step.claimed") : t("step.claimed_by", { node });
+      return node === undefined ? t("step.claimed", { attempt }) : t("step.claimed_by", { node, attempt });
     case "handed":
-      return step.executor == null ? t("step.handed", { attempt }) : t("step.handed_to", { attempt, executor: step.executor_address ?? names.executor(step.executor) });
+      return handed(step, node, t, names);
     case "started":
       return step.ms === undefined || step.ms < 1 ? t("step.started") : t("step.started_late", { span: span(step.ms) });
     case "failed":

@@ -4,15 +4,16 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { $api, client, type Schema } from "../../api/client";
-import { useSession } from "../../api/session";
 import { useNow } from "../../lib/now";
 import { instant, offset, viewerZone } from "../../lib/time";
+import { hasOnlyBeenTold } from "../../lib/taskLog";
 import { useLink } from "../../lib/tenant";
 import { Confirm } from "../../parts/Confirm";
 import { Failure } from "../../parts/Failure";
 import { Moment } from "../../parts/Moment";
 import { LogStatus } from "../../parts/Tags";
 import { useAction } from "../../parts/useAction";
+import { useTaskMay } from "../tasks/useTaskMay";
 
 const FIRES = 10;
 /** How far ahead runs are written, ms. */
@@ -44,16 +45,23 @@ function Note({ item, changesOffset, zone }: { item: Preview; changesOffset: boo
   return notes.length === 0 ? null : <Typography.Text type="warning">{notes.join(" ")}</Typography.Text>;
 }
 
-function CancelWritten({ log }: { log: Schema<"TaskLog"> }) {
+/** A plain button: it stands in each line, and most of what it does can be taken back. */
+const QUIET = { size: "small", danger: false } as const;
+
+/** Cancels a run that is written; one that no executor has yet can be let come again. */
+function CancelWritten({ task, log }: { task: Schema<"Task">; log: Schema<"TaskLog"> }) {
   const { t } = useTranslation("task");
   const { run } = useAction();
+  const isFinal = log.status === "dispatched" || task.schedule === "fixed_delay";
+  const cancel = () => client.POST("/task-logs/{id}/cancel", { params: { path: { id: log.id } } });
   return (
     <Confirm
       label={t("fires.cancel")}
       question={t("fires.cancel_question", { at: instant(log.fire_time, viewerZone()) })}
-      consequence={t("fires.cancel_consequence")}
-      button={{ size: "small" }}
-      onConfirm={() => run(() => client.POST("/task-logs/{id}/cancel", { params: { path: { id: log.id } } }), { done: t("fires.cancelled") })}
+      consequence={t(isFinal ? "fires.cancel_consequence" : "fires.cancel_consequence_for_now")}
+      danger={isFinal}
+      button={QUIET}
+      onConfirm={() => run(cancel, { done: ({ response }) => t(hasOnlyBeenTold(response) ? "fires.told" : "fires.cancelled") })}
     />
   );
 }
@@ -69,8 +77,8 @@ function SkipAhead({ task, at }: { task: string; at: number }) {
       question={t("fires.cancel_question", { at: instant(at, viewerZone()) })}
       consequence={t("fires.skip_consequence")}
       danger={false}
-      button={{ size: "small" }}
-      onConfirm={() => run(skip, { done: t("fires.cancelled") })}
+      button={QUIET}
+      onConfirm={() => run(skip, { done: ({ response }) => t(hasOnlyBeenTold(response) ? "fires.told" : "fires.cancelled") })}
     />
   );
 }
@@ -90,7 +98,7 @@ function TakeBack({ task, at }: { task: string; at: number }) {
 /** What can be done about one line of the list, by whoever may. */
 function FireAction({ task, item, log }: { task: Schema<"Task">; item: Preview; log: Schema<"TaskLog"> | undefined }) {
   if (item.kind === "skipped") return item.reason === "cancelled_by_hand" ? <TakeBack task={task.id} at={item.fire_time} /> : null;
-  if (log !== undefined) return ["init", "queued", "dispatched"].includes(log.status) ? <CancelWritten log={log} /> : null;
+  if (log !== undefined) return ["init", "queued", "dispatched"].includes(log.status) ? <CancelWritten task={task} log={log} /> : null;
   return task.schedule === "fixed_delay" ? null : <SkipAhead task={task.id} at={item.fire_time} />;
 }
 
@@ -104,7 +112,7 @@ function useWritten(task: string): Map<number, Schema<"TaskLog">> {
 
 export function NextFires({ task }: { task: Schema<"Task"> }) {
   const { t } = useTranslation(["task", "common"]);
-  const { may } = useSession();
+  const may = useTaskMay(task.tenant, task.app);
   const link = useLink();
   const [count, setCount] = useState(FIRES);
   const [inTaskZone, setInTaskZone] = useState(false);
@@ -143,7 +151,7 @@ export function NextFires({ task }: { task: Schema<"Task"> }) {
                 </Flex>
                 <Note item={item} changesOffset={changesOffset} zone={task.time_zone} />
               </div>
-              {may("task_logs.cancel", { tenant: task.tenant }) && <FireAction task={task} item={item} log={log} />}
+              {may("task_logs.cancel") && <FireAction task={task} item={item} log={log} />}
             </li>
           );
         })}

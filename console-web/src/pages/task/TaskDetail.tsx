@@ -15,6 +15,7 @@ import { Sections } from "../../parts/Sections";
 import { TaskState } from "../../parts/Tags";
 import { Backfills } from "../tasks/Backfills";
 import { TaskActions } from "../tasks/TaskActions";
+import { useTaskMay } from "../tasks/useTaskMay";
 import { Definition } from "./Definition";
 import { NextFires } from "./NextFires";
 import { RunStrip } from "./RunStrip";
@@ -43,15 +44,15 @@ function Subtitle({ task }: { task: Schema<"Task"> }) {
 
 function Parts({ task }: { task: Schema<"Task"> }) {
   const { t } = useTranslation("task");
-  const { may, mayWhole } = useSession();
+  const { mayWhole } = useSession();
+  const may = useTaskMay(task.tenant, task.app);
   const { filters, set } = useFilters(["part"]);
-  const place = { tenant: task.tenant };
   const parts = [
-    ...(may("statistics.read", place) ? [{ key: "figures", label: t("parts.figures"), children: <Figures task={task.id} /> }] : []),
+    ...(may("statistics.read") ? [{ key: "figures", label: t("parts.figures"), children: <Figures task={task.id} /> }] : []),
     { key: "definition", label: t("parts.definition"), children: <Definition task={task} /> },
     { key: "graph", label: t("parts.graph"), children: <Neighbours task={task} /> },
-    ...(may("backfills.read", place)
-      ? [{ key: "backfills", label: t("parts.backfills"), children: <Backfills task={task} mayCancel={may("backfills.cancel", place)} /> }]
+    ...(may("backfills.read")
+      ? [{ key: "backfills", label: t("parts.backfills"), children: <Backfills task={task} mayCancel={may("backfills.cancel")} /> }]
       : []),
     ...(mayWhole("audit.read", task.tenant) ? [{ key: "history", label: t("parts.history"), children: <History task={task} /> }] : []),
   ];
@@ -72,8 +73,6 @@ function Parts({ task }: { task: Schema<"Task"> }) {
 export default function TaskDetail() {
   const { t } = useTranslation(["task", "common"]);
   const { id = "" } = useParams();
-  const { may } = useSession();
-  const link = useLink();
   const { data: task, error, refetch, isPending } = $api.useQuery("get", "/tasks/{id}", { params: { path: { id } } });
   if (task === undefined) {
     return (
@@ -88,17 +87,30 @@ export default function TaskDetail() {
       {task.description !== "" && <Typography.Paragraph className="task-description">{task.description}</Typography.Paragraph>}
       {task.state === "paused" && <Alert type="warning" showIcon title={t("paused")} description={<Paused task={task} />} />}
       <div className="task-top">
-        {may("task_logs.read", { tenant: task.tenant }) && (
-          <Card size="small" title={<h2 className="card-title">{t("strip.title")}</h2>} extra={<Link to={link("/logs", { tenant: task.tenant, task: task.id })}>{t("strip.all")}</Link>}>
-            <RunStrip task={task.id} />
-          </Card>
-        )}
+        <LastRuns task={task} />
         <Card size="small" title={<h2 className="card-title">{t("fires.title")}</h2>} className="task-fires">
           <NextFires task={task} />
         </Card>
       </div>
       <Parts task={task} />
     </Page>
+  );
+}
+
+function LastRuns({ task }: { task: Schema<"Task"> }) {
+  const { t } = useTranslation("task");
+  const may = useTaskMay(task.tenant, task.app);
+  const link = useLink();
+  if (!may("task_logs.read")) return null;
+  return (
+    <Card
+      size="small"
+      title={<h2 className="card-title">{t("strip.title")}</h2>}
+      extra={<Link to={link("/logs", { tenant: task.tenant, task: task.id })}>{t("strip.all")}</Link>}
+      className="task-runs"
+    >
+      <RunStrip task={task.id} />
+    </Card>
   );
 }
 

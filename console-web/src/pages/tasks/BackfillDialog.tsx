@@ -1,10 +1,12 @@
 /** Makes up for the fires of a range that has passed, and shows what became of earlier backfills. */
 import { Alert, Button, Checkbox, Drawer, Flex, Form, InputNumber, Typography } from "antd";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { $api, client, Problem, type FieldError, type Schema } from "../../api/client";
-import { countFires, MAX_COUNTED } from "../../lib/backfill";
+import { client, Problem, type FieldError, type Schema } from "../../api/client";
+import { ASKS_ABOVE, countFires, PAGE, type Count } from "../../lib/backfill";
 import { clusterNow } from "../../lib/now";
+import { ConfirmModal } from "../../parts/Confirm";
 import { Failure } from "../../parts/Failure";
 import { useAction } from "../../parts/useAction";
 import { Backfills } from "./Backfills";
@@ -12,7 +14,7 @@ import { errorOf } from "./errorOf";
 import { InstantInput } from "./InstantInput";
 import { ParamsInput } from "./ParamsInput";
 import type { DialogProperties } from "./PauseDialog";
-import { useSettled } from "./useSettled";
+import { useSettled } from "../../parts/useSettled";
 import { useTaskMay } from "./useTaskMay";
 
 const DAY_MS = 86_400_000;
@@ -53,12 +55,15 @@ function BackfillForm({ task }: { task: Schema<"Task"> }) {
   const { busy, run } = useAction();
   const [wish, setWish] = useState(() => wishOf(task));
   const [errors, setErrors] = useState<readonly FieldError[]>([]);
+  const [isAsking, setAsking] = useState(false);
+  const { data: count, error } = useCount(task, wish);
+  const words = useCountWords();
   const change = (part: Partial<Wish>) => setWish({ ...wish, ...part });
   const create = async () => {
     setErrors([]);
     const { from, until, max_concurrent, isOther, params } = wish;
     const body = { from, until, max_concurrent, ...(isOther ? { params } : {}) };
-    await run(() => client.POST("/tasks/{id}/backfills", { params: { path: { id: task.id } }, body }), {
+    return run(() => client.POST("/tasks/{id}/backfills", { params: { path: { id: task.id } }, body }), {
       done: t("backfill.done"),
       failed: (error) => {
         if (!(error instanceof Problem) || !error.errors.some(({ field }) => Object.hasOwn(wish, field))) return false;
@@ -67,16 +72,19 @@ function BackfillForm({ task }: { task: Schema<"Task"> }) {
       },
     });
   };
-  const isPossible = wish.from > 0 && wish.until > wish.from;
+  // What could not be counted may be many.
+  const isMuch = count === undefined || count.fires > ASKS_ABOVE;
+  const begin = () => (isMuch ? setAsking(true) : void create());
+  const isPossible = isRange(wish) && (count !== undefined || error !== null);
   return (
-    <Form layout="vertical" onFinish={() => void create()}>
+    <Form layout="vertical" onFinish={begin}>
       <Form.Item label={t("backfill.from")} htmlFor="backfill-from" {...errorOf(errors, "from")}>
         <InstantInput id="backfill-from" zone={task.time_zone} value={wish.from} onChange={(from) => change({ from })} />
       </Form.Item>
       <Form.Item label={t("backfill.until")} extra={t("backfill.until_help")} htmlFor="backfill-until" {...errorOf(errors, "until")}>
         <InstantInput id="backfill-until" zone={task.time_zone} value={wish.until} onChange={(until) => change({ until })} />
       </Form.Item>
-      <Counted task={task} from={wish.from} until={wish.until} />
+      <Counted wish={wish} count={count} error={error} />
       <Form.Item label={t("backfill.max_concurrent")} extra={t("backfill.max_concurrent_help")} htmlFor="backfill-most" {...errorOf(errors, "max_concurrent")}>
         <InputNumber id="backfill-most" min={1} max={1000} precision={0} value={wish.max_concurrent} onChange={(most) => change({ max_concurrent: most ?? 1 })} />
       </Form.Item>
@@ -89,27 +97,61 @@ function BackfillForm({ task }: { task: Schema<"Task"> }) {
       <Button type="primary" htmlType="submit" loading={busy} disabled={!isPossible}>
         {t("backfill.button")}
       </Button>
+      <ConfirmModal
+        open={isAsking}
+        onClose={() => setAsking(false)}
+        label={t("backfill.button")}
+        question={t("backfill.question", { name: task.name })}
+        consequence={
+          <>
+            <Typography.Text strong>{count === undefined ? t("backfill.uncounted") : words(count)}</Typography.Text>
+            <Typography.Text>{t("backfill.consequence", { count: wish.max_concurrent })}</Typography.Text>
+          </>
+        }
+        danger={false}
+        onConfirm={create}
+      />
     </Form>
   );
 }
 
-/** How many fires lie in the range, as the definition names them now. */
-function Counted({ task, from, until }: { task: Schema<"Task">; from: number; until: number }) {
+/** How many fires lie in the range, as the definition names them now; `undefined` while they are counted. */
+function useCount(task: Schema<"Task">, { from, until }: Wish) {
+  const asked = useSettled(`${from} ${until}`, SETTLE_MS) === `${from} ${until}`;
+  const read = async (after: number, signal: AbortSignal) => {
+    const { data } = await client.GET("/tasks/{id}/preview", { params: { path: { id: task.id }, query: { after, count: PAGE } }, signal });
+    return data?.items ?? [];
+  };
+  return useQuery({
+    queryKey: ["backfill count", task.id, task.revision, from, until],
+    queryFn: ({ signal }) => countFires((after) => read(after, signal), from, until),
+    enabled: asked && isRange({ from, until }),
+    staleTime: 60_000,
+  });
+}
+
+function isRange({ from, until }: Pick<Wish, "from" | "until">): boolean {
+  return from > 0 && until > from;
+}
+
+function useCountWords() {
   const { t } = useTranslation("tasks");
-  const asked = useSettled(from, SETTLE_MS);
-  // The first instant belongs to the range, and "after" does not name itself.
-  const query = { after: asked - 1, count: MAX_COUNTED };
-  const { data, error } = $api.useQuery("get", "/tasks/{id}/preview", { params: { path: { id: task.id }, query } }, { enabled: asked > 0, staleTime: 60_000 });
-  if (from === 0 || until === 0) return null;
-  if (until <= from) return <Alert type="warning" showIcon title={t("backfill.backwards")} className="form-note" />;
-  if (data === undefined) return <Failure error={error} />;
-  const { fires, isAll } = countFires(data.items, until);
-  return (
-    <Alert
-      type={fires === 0 ? "warning" : "info"}
-      showIcon
-      className="form-note"
-      title={fires === 0 ? t("backfill.no_fires") : t(isAll ? "backfill.fires" : "backfill.fires_at_least", { count: fires })}
-    />
-  );
+  return ({ fires, isAll, about }: Count) => {
+    if (fires === 0) return t("backfill.no_fires");
+    return isAll ? t("backfill.fires", { count: fires, n: written(fires) }) : t("backfill.fires_about", { n: written(fires), about: written(about) });
+  };
+}
+
+function written(count: number): string {
+  return count.toLocaleString("en-US");
+}
+
+function Counted({ wish, count, error }: { wish: Wish; count: Count | undefined; error: unknown }) {
+  const { t } = useTranslation("tasks");
+  const words = useCountWords();
+  if (wish.from === 0 || wish.until === 0) return null;
+  if (!isRange(wish)) return <Alert type="warning" showIcon title={t("backfill.backwards")} className="form-note" />;
+  if (error !== null) return <Failure error={error} />;
+  const isMuch = count === undefined || count.fires === 0 || count.fires > ASKS_ABOVE;
+  return <Alert type={isMuch && count !== undefined ? "warning" : "info"} showIcon role="status" className="form-note" title={count === undefined ? t("backfill.counting") : words(count)} />;
 }

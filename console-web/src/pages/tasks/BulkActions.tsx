@@ -4,13 +4,16 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { client, type Schema } from "../../api/client";
-import { useSession } from "../../api/session";
 import { forAll, type Outcome } from "../../lib/bulk";
 import { Confirm } from "../../parts/Confirm";
 import { wordsOf } from "../../parts/Failure";
+import { useTasksMay } from "./useTaskMay";
 
 type Task = Schema<"Task">;
 type Verb = "start" | "stop";
+
+/** Most tasks that the question names. */
+const NAMED = 10;
 
 interface Properties {
   tasks: Task[];
@@ -19,30 +22,48 @@ interface Properties {
 
 export function BulkActions({ tasks, onClear }: Properties) {
   const { t } = useTranslation("tasks");
-  const { may } = useSession();
-  const { busy, behind, outcomes, act, forget } = useBulk();
-  // Which apps are theirs the node knows; what it refuses is in the result.
-  const allowed = (verb: Verb) => tasks.some(({ tenant }) => may(`tasks.${verb}`, { tenant }));
+  const allowed = useTasksMay();
+  const { busy, behind, all, outcomes, act, forget } = useBulk();
+  const verbs = (["start", "stop"] as const).map((verb) => ({ verb, of: tasks.filter((task) => allowed(`tasks.${verb}`, task)) }));
   return (
     <Flex gap="small" align="center" wrap className="bulk" role="group" aria-label={t("bulk.label")}>
       <strong>{t("bulk.selected", { count: tasks.length })}</strong>
-      {(["start", "stop"] as const).filter(allowed).map((verb) => (
-        <Confirm
-          key={verb}
-          label={t(`${verb}.button`)}
-          question={t(`bulk.${verb}_question`, { count: tasks.length })}
-          consequence={<Typography.Text>{t(`${verb}.consequence`)}</Typography.Text>}
-          danger={false}
-          button={{ size: "small", disabled: busy }}
-          onConfirm={() => act(verb, tasks)}
-        />
-      ))}
+      {verbs
+        .filter(({ of }) => of.length > 0)
+        .map(({ verb, of }) => (
+          <Confirm
+            key={verb}
+            label={t(`${verb}.button`)}
+            question={t(`bulk.${verb}_question`, { count: of.length })}
+            consequence={<Typography.Text>{t(`${verb}.consequence`)}</Typography.Text>}
+            danger={false}
+            button={{ size: "small", disabled: busy }}
+            onConfirm={() => act(verb, of)}
+          >
+            <Names tasks={of} />
+          </Confirm>
+        ))}
       <Button size="small" type="link" onClick={onClear}>
         {t("bulk.clear")}
       </Button>
-      {busy && <Progress percent={Math.round((behind / tasks.length) * 100)} size="small" className="bulk-progress" aria-label={t("bulk.going_on")} />}
+      {busy && <Progress percent={Math.round((behind / all) * 100)} size="small" className="bulk-progress" aria-label={t("bulk.going_on")} />}
       <Failed outcomes={outcomes} onClose={forget} />
     </Flex>
+  );
+}
+
+/** What would follow, by name. */
+function Names({ tasks }: { tasks: Task[] }) {
+  const { t } = useTranslation("tasks");
+  return (
+    <ul aria-label={t("bulk.label")} className="bulk-names">
+      {tasks.slice(0, NAMED).map(({ id, tenant, app, name }) => (
+        <li key={id}>
+          <bdi>{`${tenant} / ${app} / ${name}`}</bdi>
+        </li>
+      ))}
+      {tasks.length > NAMED && <li>{t("bulk.more", { count: tasks.length - NAMED })}</li>}
+    </ul>
   );
 }
 
@@ -51,9 +72,11 @@ function useBulk() {
   const { message } = App.useApp();
   const queries = useQueryClient();
   const [behind, setBehind] = useState<number>();
+  const [all, setAll] = useState(1);
   const [outcomes, setOutcomes] = useState<Outcome<Task>[]>([]);
   const act = async (verb: Verb, tasks: Task[]) => {
     setBehind(0);
+    setAll(tasks.length);
     const told = await forAll(
       tasks,
       ({ id }) => client.POST(verb === "start" ? "/tasks/{id}/start" : "/tasks/{id}/stop", { params: { path: { id } } }),
@@ -66,7 +89,7 @@ function useBulk() {
     setOutcomes(told);
     return true;
   };
-  return { busy: behind !== undefined, behind: behind ?? 0, outcomes, act, forget: () => setOutcomes([]) };
+  return { busy: behind !== undefined, behind: behind ?? 0, all, outcomes, act, forget: () => setOutcomes([]) };
 }
 
 /** Those that failed, with the reason of each; nothing when all went well. */

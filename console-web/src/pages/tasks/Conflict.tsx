@@ -1,6 +1,6 @@
 /** Somebody else changed the task while one typed: what they changed, and what to do with what one typed. */
 import { Alert, Button, Flex } from "antd";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { Schema } from "../../api/client";
 import { definitionOf, FIELDS, type Definition } from "../../lib/definition";
@@ -17,8 +17,16 @@ interface Properties {
 
 /** Keeps what was typed in sight, also after the new version has taken its place in the form. */
 export function Conflict(properties: Properties) {
-  // Another conflict is decided anew.
-  return <Decision key={properties.conflict.latest.revision} {...properties} />;
+  const place = useRef<HTMLDivElement>(null);
+  const { revision } = properties.conflict.latest;
+  // Whoever pressed Save looks elsewhere.
+  useEffect(() => place.current?.focus(), [revision]);
+  return (
+    <div ref={place} tabIndex={-1} className="conflict">
+      {/* Another conflict is decided anew. */}
+      <Decision key={revision} {...properties} />
+    </div>
+  );
 }
 
 function Decision({ conflict: { base, latest }, typed, onLoad, onSettled }: Properties) {

@@ -7,6 +7,7 @@ import type { Schema } from "../../api/client";
 import { isField, withValue, type Definition } from "../../lib/definition";
 import { fieldWords } from "../../lib/fieldWords";
 import { useLink } from "../../lib/tenant";
+import { useLeaveGuard } from "../../parts/useLeaveGuard";
 import { AppChoice } from "./AppChoice";
 import { Conflict } from "./Conflict";
 import type { Draft } from "./draft";
@@ -43,7 +44,10 @@ export function EditorForm({ tenant, app, first, task }: Properties) {
   const [place, setPlace] = useState({ tenant, app });
   const [values, setValues] = useState(first);
   const [isStarted, setStarted] = useState(true);
-  const { busy, errors, conflict, save, settle } = useSave(task);
+  const [begun] = useState({ tenant, app, values: first });
+  const isDirty = JSON.stringify({ ...place, values }) !== JSON.stringify(begun);
+  const { question, release } = useLeaveGuard(isDirty);
+  const { busy, errors, conflict, save, settle } = useSave(task, release);
   const draft: Draft = {
     ...place,
     values,
@@ -55,6 +59,8 @@ export function EditorForm({ tenant, app, first, task }: Properties) {
   const others = errors.filter(({ field }) => !isField(field.replace(/[[.].*$/, "")));
   return (
     <Form layout="vertical" onFinish={() => void save({ ...place, values, isStarted })} requiredMark>
+      {question}
+      {conflict !== undefined && task !== undefined && <Conflict conflict={conflict} typed={values} onLoad={setValues} onSettled={settle} />}
       <div className="editor">
         <Flex vertical gap="middle">
           {task === undefined && (
@@ -72,7 +78,6 @@ export function EditorForm({ tenant, app, first, task }: Properties) {
           <Card size="small">
             <FirePreview values={values} tenant={place.tenant} />
           </Card>
-          {conflict !== undefined && task !== undefined && <Conflict conflict={conflict} typed={values} onLoad={setValues} onSettled={settle} />}
           {errors.length > 0 && <Alert type="error" showIcon title={t("editor.errors")} description={others.map(({ field, message }) => `${field}: ${fieldWords(message)}`).join("\n")} className="failure-detail" />}
           {task === undefined && (
             <Checkbox checked={isStarted} onChange={(event) => setStarted(event.target.checked)}>

@@ -8,7 +8,7 @@ import { mark, type Marked } from "../../lib/previewMarks";
 import { instant, span, viewerZone } from "../../lib/time";
 import { Failure } from "../../parts/Failure";
 import { Word } from "../../parts/Tags";
-import { useSettled } from "./useSettled";
+import { useSettled } from "../../parts/useSettled";
 
 const SETTLE_MS = 300;
 const COUNT = 10;

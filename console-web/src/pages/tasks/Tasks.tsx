@@ -13,6 +13,7 @@ import { ExportButton } from "./ExportButton";
 import { ImportButton } from "./ImportDrawer";
 import { TaskCard, taskColumns } from "./taskColumns";
 import { TaskFilterBar } from "./TaskFilterBar";
+import { useTasksMay } from "./useTaskMay";
 import { useTasks } from "./useTasks";
 
 const FILTERS = ["app", "search", "state"] as const;
@@ -28,6 +29,7 @@ export default function Tasks() {
   const place = tenant === undefined ? {} : { tenant };
   const columns = useMemo(() => taskColumns({ t, common, withTenant: tenant === undefined }), [t, common, tenant]);
   const canBulk = may("tasks.start", place) || may("tasks.stop", place);
+  const allowed = useTasksMay();
   const selected = itemsOf(pages).filter(({ id }) => chosen.includes(id));
   return (
     <Page title={common("pages.tasks")} actions={<PageActions tenant={tenant} app={filters.app} />}>
@@ -47,7 +49,10 @@ export default function Tasks() {
                 selectedRowKeys: chosen,
                 onChange: setChosen,
                 columnWidth: 40,
-                getCheckboxProps: (task) => ({ "aria-label": t("list.select", { name: task.name }) }),
+                getCheckboxProps: (task) => ({
+                  "aria-label": t("list.select", { name: task.name }),
+                  disabled: !allowed("tasks.start", task) && !allowed("tasks.stop", task),
+                }),
               }
             : undefined
         }

@@ -22,7 +22,8 @@ export interface Meanwhile {
   latest: Schema<"Task">;
 }
 
-export function useSave(task: Schema<"Task"> | undefined) {
+/** `onSaved` is called before the page is left for that of the task. */
+export function useSave(task: Schema<"Task"> | undefined, onSaved: () => void) {
   const { t } = useTranslation("tasks");
   const link = useLink();
   const navigate = useNavigate();
@@ -62,7 +63,11 @@ export function useSave(task: Schema<"Task"> | undefined) {
     setErrors([]);
     await run(() => write(written), {
       done: t(task === undefined ? "editor.created" : "editor.saved", { name: written.values.name }),
-      then: (saved) => saved !== undefined && void navigate(link(`/tasks/${saved.id}`)),
+      then: (saved) => {
+        if (saved === undefined) return;
+        onSaved();
+        void navigate(link(`/tasks/${saved.id}`));
+      },
       failed,
     });
   };

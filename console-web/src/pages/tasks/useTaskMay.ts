@@ -14,3 +14,18 @@ export function useTaskMay(tenant: string, app: string): (permission: Permission
     return id !== undefined && may(permission, { tenant, app: id });
   };
 }
+
+/** Most apps that are asked for; for tasks of those beyond, the node decides. */
+const MOST_APPS = 500;
+
+/** The same for tasks of any app. */
+export function useTasksMay(): (permission: Permission, task: { tenant: string; app: string }) => boolean {
+  const { me, may } = useSession();
+  const isBound = me.access.some((held) => held.apps.length > 0);
+  const { data } = $api.useQuery("get", "/apps", { params: { query: { limit: MOST_APPS } } }, { enabled: isBound, staleTime: 60_000 });
+  return (permission, { tenant, app }) => {
+    if (!isBound || mayWhole(me.access, permission, tenant)) return may(permission, { tenant });
+    const id = data?.items.find((each) => each.tenant === tenant && each.name === app)?.id;
+    return id === undefined ? data?.next != null && may(permission, { tenant }) : may(permission, { tenant, app: id });
+  };
+}

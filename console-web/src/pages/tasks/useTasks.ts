@@ -1,7 +1,7 @@
 /** The tasks that the list shows. */
 import { $api } from "../../api/client";
 import { BY_AFTER } from "../../parts/List";
-import { useSettled } from "./useSettled";
+import { useSettled } from "../../parts/useSettled";
 
 /** What the list can be narrowed by. */
 export interface TaskFilters {

@@ -1,5 +1,5 @@
 /** The form of a grant: where, which role, in which apps; what one cannot give is not to be chosen. */
-import { Alert, Form, Select } from "antd";
+import { Alert, Form, Input, Select } from "antd";
 import { useTranslation } from "react-i18next";
 import { $api, client, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
@@ -15,6 +15,8 @@ interface Values {
   tenant: string;
   role?: string;
   apps: string[];
+  /** The user's name, typed where the role would hold everywhere. */
+  typed?: string;
 }
 
 interface Properties {
@@ -27,7 +29,11 @@ export function GrantForm({ open, user, onClose }: Properties) {
   const { t } = useTranslation("people");
   const common = useTranslation();
   const { may } = useSession();
+  const { nameOf } = useTenantNames();
   const places = usePlaces("grants.create", false);
+  // The user's own tenant, else the chosen one; the platform is nothing that a form begins with.
+  const own = user.tenant_id == null ? undefined : nameOf(user.tenant_id);
+  const first = [own, places.first].find((place) => place !== undefined && places.tenants.includes(place));
   const grant = ({ tenant, role = "", apps }: Values) =>
     client.POST("/users/{id}/grants", { params: { path: { id: user.id } }, body: { role, tenant: tenantOf(tenant), apps: tenant === PLATFORM ? [] : apps } });
   return (
@@ -35,7 +41,7 @@ export function GrantForm({ open, user, onClose }: Properties) {
       open={open}
       title={t("users.grant_title", { name: user.name })}
       submitLabel={t("users.grant_submit")}
-      initial={{ tenant: places.first, apps: [] }}
+      initial={{ tenant: first, apps: [] }}
       submit={grant}
       onClose={onClose}
       width={720}
@@ -50,23 +56,24 @@ export function GrantForm({ open, user, onClose }: Properties) {
             platform={places.platform ? common.t("the_platform") : undefined}
             onChange={() => form.setFieldsValue({ apps: [] })}
           />
-          {may("roles.read") ? <Fields /> : <Alert type="info" showIcon title={t("users.no_roles")} />}
+          {may("roles.read") ? <Fields user={user} /> : <Alert type="info" showIcon title={t("users.no_roles")} />}
         </>
       )}
     </FormModal>
   );
 }
 
-function Fields() {
+function Fields({ user }: { user: Schema<"User"> }) {
   const { t } = useTranslation("people");
   const { me } = useSession();
   const { idOf } = useTenantNames();
   const description = useRoleDescription();
   const form = Form.useFormInstance<Partial<Values>>();
-  const place = Form.useWatch("tenant", form) ?? PLATFORM;
+  const place = Form.useWatch("tenant", form);
   const chosen = Form.useWatch("role", form);
   const apps = Form.useWatch("apps", form) ?? [];
   const roles = $api.useQuery("get", "/roles", { params: { query: { limit: 500 } } });
+  if (place === undefined) return null;
   const tenantId = place === PLATFORM ? null : (idOf(place) ?? place);
   const options = (roles.data?.items ?? [])
     .filter((role) => role.tenant_id == null || role.tenant_id === tenantId)
@@ -86,8 +93,27 @@ function Fields() {
           <PermissionPicker readOnly value={role.permissions} />
         </Form.Item>
       )}
+      {place === PLATFORM && <Everywhere name={user.name} />}
     </>
   );
+}
+
+/** A role that holds in every tenant asks for the name of whoever gets it. */
+function Everywhere({ name }: { name: string }) {
+  const { t } = useTranslation("people");
+  const common = useTranslation();
+  return (
+    <>
+      <Alert type="warning" showIcon title={t("users.grant_everywhere", { name })} className="form-note" />
+      <Form.Item name="typed" label={common.t("type_to_confirm", { name })} rules={[{ required: true, pattern: exactly(name), message: common.t("type_to_confirm", { name }) }]}>
+        <Input autoComplete="off" />
+      </Form.Item>
+    </>
+  );
+}
+
+function exactly(text: string): RegExp {
+  return new RegExp(`^${text.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)}$`);
 }
 
 function AppsField({ tenant }: { tenant: string }) {

@@ -7,15 +7,22 @@ import { useSession } from "../../api/session";
 import { useFilters } from "../../lib/search";
 import { useLink, useTenant } from "../../lib/tenant";
 import { useTenantNames } from "../../lib/tenantNames";
-import { matchesUser } from "../../lib/users";
+import { touches } from "../../lib/users";
 import { BY_AFTER, itemsOf, List } from "../../parts/List";
 import { Moment } from "../../parts/Moment";
 import { Page } from "../../parts/Page";
+import { useSettled } from "../../parts/useSettled";
 import { CreateUser } from "./CreateUser";
 import { GrantTags, usePlaceName } from "./Grants";
 import { UserStates } from "./UserStates";
 
 type User = Schema<"User">;
+
+const PAGE = 200;
+/** Characters that the API searches by. */
+const MOST_SEARCHED = 100;
+/** Nothing is asked while one types, ms. */
+const SETTLE_MS = 250;
 
 function NameOf({ user }: { user: User }) {
   const link = useLink();
@@ -46,13 +53,15 @@ export default function Users() {
   const { mayWhole } = useSession();
   const { tenant } = useTenant();
   const { idOf } = useTenantNames();
-  const { filters, set } = useFilters(["q"]);
+  const { filters, set } = useFilters(["search"]);
   const [creating, setCreating] = useState(false);
   const columns = useColumns();
-  const pages = $api.useInfiniteQuery("get", "/users", { params: { query: { limit: 200 } } }, BY_AFTER);
-  // The API finds exact names only: what has been read is looked through, and more is read until there is enough.
+  const search = useSettled((filters.search ?? "").trim(), SETTLE_MS);
+  const query = { limit: PAGE, ...(search === "" ? {} : { search }) };
+  const pages = $api.useInfiniteQuery("get", "/users", { params: { query } }, { ...BY_AFTER, placeholderData: (last) => last });
+  // The API does not narrow by tenant: what has been read is looked through, and more is read until there is enough.
   const tenantId = tenant === undefined ? undefined : idOf(tenant);
-  const users = itemsOf(pages).filter((user) => matchesUser(user, filters.q ?? "", tenantId));
+  const users = itemsOf(pages).filter((user) => tenantId === undefined || touches(user, tenantId));
   const create = mayWhole("users.create", tenant) && (
     <Button type="primary" onClick={() => setCreating(true)}>
       {t("users.create")}
@@ -65,14 +74,15 @@ export default function Users() {
         allowClear
         aria-label={t("users.search")}
         placeholder={t("users.search")}
-        value={filters.q ?? ""}
-        onChange={(event) => set({ q: event.target.value })}
+        maxLength={MOST_SEARCHED}
+        value={filters.search ?? ""}
+        onChange={(event) => set({ search: event.target.value })}
       />
       <List<User>
         label={common.t("pages.users")}
         pages={pages}
         items={users}
-        isFiltered={filters.q !== undefined}
+        isFiltered={filters.search !== undefined}
         rowKey={({ id }) => id}
         columns={columns}
         whenEmpty={t("users.empty")}
