@@ -25,7 +25,7 @@ export function useLeaveGuard(isDirty: boolean): Guard {
 /** As long as it is shown, leaving asks. */
 function Guarding({ isReleased }: { isReleased: RefObject<boolean> }) {
   const { t } = useTranslation();
-  const blocker = useBlocker(useCallback(() => !isReleased.current, [isReleased]));
+  const blocker = useBlocker(() => !isReleased.current);
   // For what leaves the console, or loads it anew, the browser asks in its own words.
   useEffect(() => {
     const ask = (event: BeforeUnloadEvent) => {
