@@ -141,8 +141,8 @@ it("finds users by any part of a name, at the node", async () => {
   const page = await window.open("/users");
   const link = (name: string) => page.getByRole("link", { name, exact: true });
   await link("admin").waitFor();
-  const asked = page.waitForResponse((answer) => new URL(answer.url()).searchParams.get("search") === "OR");
-  await page.getByRole("searchbox", { name: people.users.search }).fill("OR");
+  const asked = page.waitForResponse((answer) => new URL(answer.url()).searchParams.get("search") === "NOR");
+  await page.getByRole("searchbox", { name: people.users.search }).fill("NOR");
   expect(((await (await asked).json()) as { items: { name: string }[] }).items.map(({ name }) => name)).toEqual(["nora"]);
   await link("admin").waitFor({ state: "hidden" });
   await link("nora").waitFor();
@@ -169,10 +169,10 @@ it("begins a grant with the user's own tenant, and asks for his name where it wo
   // Nothing is chosen for one.
   expect(await grant.getByLabel(people.users.grant_role, { exact: true }).count()).toBe(0);
   await submit.click();
-  await wrong(grant.getByLabel(people.users.grant_where)).waitFor();
+  await wrong(page.getByLabel(people.users.grant_where, { exact: true })).waitFor();
   await choose(page, grant.getByLabel(people.users.grant_where), common.the_platform);
   await choose(page, grant.getByLabel(people.users.grant_role, { exact: true }), "viewer");
-  const typed = grant.getByLabel(say(common.type_to_confirm, { name: "pia.p" }));
+  const typed = page.getByLabel(say(common.type_to_confirm, { name: "pia.p" }));
   await grant.getByText(say(people.users.grant_everywhere, { name: "pia.p" })).waitFor();
   for (const text of ["", "piaxp"]) {
     await typed.fill(text);
