@@ -118,7 +118,7 @@ function Preferences() {
           onClick: ({ key }) => void speak(key === "zh" ? "zh" : "en"),
         }}
       >
-        <Button type="text" icon={<GlobalOutlined />} aria-label={t("language")} />
+        <Button type="text" icon={<GlobalOutlined aria-hidden />} aria-label={t("language")} />
       </Dropdown>
       <Dropdown
         trigger={["click"]}
@@ -135,7 +135,7 @@ function Preferences() {
           onClick: ({ key }) => choose(key === "light" || key === "dark" ? key : "system"),
         }}
       >
-        <Button type="text" icon={isDark ? <MoonOutlined /> : <SunOutlined />} aria-label={t("theme")} />
+        <Button type="text" icon={isDark ? <MoonOutlined aria-hidden /> : <SunOutlined aria-hidden />} aria-label={t("theme")} />
       </Dropdown>
     </>
   );
@@ -164,7 +164,7 @@ function AccountMenu() {
         ],
       }}
     >
-      <Button type="text" icon={<UserOutlined />} className="account" aria-label={`${t("own_account")}: ${me.display_name === "" ? me.name : me.display_name}`}>
+      <Button type="text" icon={<UserOutlined aria-hidden />} className="account" aria-label={`${t("own_account")}: ${me.display_name === "" ? me.name : me.display_name}`}>
         <span className="account-name">{me.display_name === "" ? me.name : me.display_name}</span>
       </Button>
     </Dropdown>
@@ -199,7 +199,7 @@ export function Layout({ children }: { children: ReactNode }) {
       </a>
       <Frame.Header className="head">
         <Flex align="center" gap="small" className="head-row">
-          {!isWide && <Button type="text" icon={<MenuOutlined />} aria-label={t("menu")} onClick={() => setOpen(true)} />}
+          {!isWide && <Button type="text" icon={<MenuOutlined aria-hidden />} aria-label={t("menu")} onClick={() => setOpen(true)} />}
           <Link to={link("/")} className="brand" aria-label={t("product")}>
             <img src="/bell.svg" alt="" width={22} height={22} />
             <span>{t("product")}</span>

@@ -23,7 +23,7 @@ export function CopyButton({ text, label, onCopied }: Properties) {
     if (done) onCopied?.();
     else message.warning(people.t("secret.not_copied"));
   };
-  const icon = copied ? <CheckOutlined /> : <CopyOutlined />;
+  const icon = copied ? <CheckOutlined aria-hidden /> : <CopyOutlined aria-hidden />;
   if (label !== undefined) return <Button size="small" type="text" icon={icon} aria-label={label} onClick={() => void copy()} />;
   return (
     <Button icon={icon} onClick={() => void copy()}>

@@ -37,7 +37,7 @@ export default function Apps() {
   ];
   const mayCreate = mayWhole("apps.create", tenant);
   const create = mayCreate && (
-    <Button type="primary" icon={<PlusOutlined />} onClick={() => setIsNew(true)}>
+    <Button type="primary" icon={<PlusOutlined aria-hidden />} onClick={() => setIsNew(true)}>
       {own("apps.create")}
     </Button>
   );

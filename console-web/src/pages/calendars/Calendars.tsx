@@ -27,7 +27,7 @@ export default function Calendars() {
   if (mayEdit && filters.new !== undefined) return <NewCalendar key={tenant} tenant={tenant} />;
   const create = mayEdit && (
     <Link to={link("/calendars", { new: "1" })} className="link-button">
-      <PlusOutlined /> {own("calendars.create")}
+      <PlusOutlined aria-hidden /> {own("calendars.create")}
     </Link>
   );
   return (

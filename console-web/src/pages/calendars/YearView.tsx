@@ -65,9 +65,9 @@ export function YearView({ spec, onSet }: Properties) {
   return (
     <Flex vertical gap="small">
       <Flex gap="small" align="center" wrap>
-        <Button icon={<LeftOutlined />} aria-label={own("editor.year_before")} disabled={year <= 1970} onClick={() => toYear(year - 1)} />
+        <Button icon={<LeftOutlined aria-hidden />} aria-label={own("editor.year_before")} disabled={year <= 1970} onClick={() => toYear(year - 1)} />
         <strong className="number">{own("editor.year", { year })}</strong>
-        <Button icon={<RightOutlined />} aria-label={own("editor.year_after")} disabled={year >= 2199} onClick={() => toYear(year + 1)} />
+        <Button icon={<RightOutlined aria-hidden />} aria-label={own("editor.year_after")} disabled={year >= 2199} onClick={() => toYear(year + 1)} />
         <Legend />
       </Flex>
       {onSet !== undefined && <span className="soft">{own("editor.year_help")}</span>}

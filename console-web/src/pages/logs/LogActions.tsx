@@ -45,7 +45,7 @@ export function RunAgain({ log, task, onStarted }: { log: Log; task: string; onS
       question={t("again_question", { task })}
       consequence={log.params == null ? t("again_text_task") : t("again_text")}
       danger={false}
-      button={{ icon: <ReloadOutlined /> }}
+      button={{ icon: <ReloadOutlined aria-hidden /> }}
       onConfirm={start}
     >
       {log.params != null && <RawText text={log.params} label={t("parameters")} />}

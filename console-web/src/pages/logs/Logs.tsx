@@ -36,7 +36,7 @@ function CopyLink({ filters, tenant }: { filters: LogFilters; tenant: string | u
     }
   };
   return (
-    <Button icon={<LinkOutlined />} onClick={() => void copy()}>
+    <Button icon={<LinkOutlined aria-hidden />} onClick={() => void copy()}>
       {t("copy_link")}
     </Button>
   );

@@ -28,7 +28,7 @@ function Download({ log, attempt }: { log: Log; attempt: number }) {
   const download = async () => save(await wholeOutput(log.id, attempt, setBytes), `${log.id}-${attempt}.log`);
   return (
     <>
-      <Button icon={<DownloadOutlined />} loading={busy} onClick={() => void ask(download)}>
+      <Button icon={<DownloadOutlined aria-hidden />} loading={busy} onClick={() => void ask(download)}>
         {busy ? t("output.downloading", { size: size(bytes) }) : t("output.download")}
       </Button>
       <Failure error={error} />

@@ -58,8 +58,8 @@ export function SearchBox({ text, setText, hits, at, go }: Search) {
           <Typography.Text type="secondary" role="status">
             {hits.length === 0 ? t("output.not_found") : t("output.found", { at: at + 1, count: hits.length })}
           </Typography.Text>
-          <Button icon={<UpOutlined />} aria-label={t("output.previous_hit")} onClick={() => go(-1)} />
-          <Button icon={<DownOutlined />} aria-label={t("output.next_hit")} onClick={() => go(1)} />
+          <Button icon={<UpOutlined aria-hidden />} aria-label={t("output.previous_hit")} onClick={() => go(-1)} />
+          <Button icon={<DownOutlined aria-hidden />} aria-label={t("output.next_hit")} onClick={() => go(1)} />
         </>
       )}
     </Flex>

@@ -118,7 +118,7 @@ function Opened({ output, label, follows, setFollows, earlier, toEnd, children }
           </div>
         </div>
         {!follows && (
-          <Button className="log-to-end" icon={<VerticalAlignBottomOutlined />} onClick={goToEnd}>
+          <Button className="log-to-end" icon={<VerticalAlignBottomOutlined aria-hidden />} onClick={goToEnd}>
             {t("output.to_end")}
           </Button>
         )}

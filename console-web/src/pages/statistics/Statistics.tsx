@@ -50,7 +50,7 @@ export default function Statistics() {
       title={common("pages.statistics")}
       subtitle={subtitle}
       actions={
-        <Button icon={<DownloadOutlined />} disabled={figures.totals.fires === 0} onClick={download}>
+        <Button icon={<DownloadOutlined aria-hidden />} disabled={figures.totals.fires === 0} onClick={download}>
           {t("download")}
         </Button>
       }

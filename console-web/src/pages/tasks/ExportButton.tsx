@@ -34,7 +34,7 @@ export function ExportButton({ tenant, app }: { tenant: string | undefined; app:
   const download = () =>
     run(() => allPages(tenant, app), { done: t("export.done", { name }), then: (pages) => save(writeTaskFile(pages), name) });
   return (
-    <Button icon={<DownloadOutlined />} loading={busy} onClick={() => void download()} title={t("export.help")}>
+    <Button icon={<DownloadOutlined aria-hidden />} loading={busy} onClick={() => void download()} title={t("export.help")}>
       {t("export.button")}
     </Button>
   );

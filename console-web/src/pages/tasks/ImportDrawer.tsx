@@ -14,7 +14,7 @@ export function ImportButton() {
   const [open, setOpen] = useState(false);
   return (
     <>
-      <Button icon={<UploadOutlined />} onClick={() => setOpen(true)}>
+      <Button icon={<UploadOutlined aria-hidden />} onClick={() => setOpen(true)}>
         {t("import.button")}
       </Button>
       <Drawer open={open} onClose={() => setOpen(false)} title={t("import.title")} size={720} destroyOnHidden>

@@ -39,7 +39,7 @@ export function ParentsSection({ draft }: { draft: Draft }) {
             />
           ))}
           <div>
-            <Button icon={<PlusOutlined />} disabled={parents.length >= MAX_PARENTS} onClick={() => draft.set("parents", [...parents, { task: "", on: "success" }])}>
+            <Button icon={<PlusOutlined aria-hidden />} disabled={parents.length >= MAX_PARENTS} onClick={() => draft.set("parents", [...parents, { task: "", on: "success" }])}>
               {t("editor.add_parent")}
             </Button>
           </div>
@@ -72,7 +72,7 @@ function ParentRow({ parent, names, onChange, onRemove }: { parent: Parent; name
         options={OUTCOMES.map((value) => ({ value, label: words[value]?.name ?? value, title: words[value]?.help }))}
         className="short-select"
       />
-      <Button icon={<DeleteOutlined />} aria-label={t("editor.remove_parent", { name: parent.task })} onClick={onRemove} />
+      <Button icon={<DeleteOutlined aria-hidden />} aria-label={t("editor.remove_parent", { name: parent.task })} onClick={onRemove} />
     </Flex>
   );
 }

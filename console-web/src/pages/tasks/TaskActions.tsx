@@ -73,7 +73,7 @@ export function TaskActions({ task, compact = false }: Properties) {
         shown
           .filter((dialog) => !inMenu.includes(dialog))
           .map((dialog) => (
-            <Button key={dialog} icon={dialog === "run" ? <CaretRightOutlined /> : undefined} onClick={() => setOpen(dialog)}>
+            <Button key={dialog} icon={dialog === "run" ? <CaretRightOutlined aria-hidden /> : undefined} onClick={() => setOpen(dialog)}>
               {label(dialog)}
             </Button>
           ))}
@@ -86,7 +86,7 @@ export function TaskActions({ task, compact = false }: Properties) {
         // Whoever opens it by keyboard goes on in it with the arrows.
         // eslint-disable-next-line jsx-a11y/no-autofocus -- it was opened to be used
         <Dropdown trigger={["click"]} menu={{ items }} autoFocus>
-          <Button ref={menuButton} type={compact ? "text" : "default"} size={compact ? "small" : "middle"} icon={<MoreOutlined />} aria-label={t("actions_of", { name: task.name })} />
+          <Button ref={menuButton} type={compact ? "text" : "default"} size={compact ? "small" : "middle"} icon={<MoreOutlined aria-hidden />} aria-label={t("actions_of", { name: task.name })} />
         </Dropdown>
       )}
       <Dialogs task={task} open={open} close={() => setOpen(undefined)} onDeleted={compact ? undefined : () => void navigate(link("/tasks"))} />

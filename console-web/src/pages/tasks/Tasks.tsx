@@ -6,6 +6,7 @@ import { useNavigate } from "react-router";
 import { useSession } from "../../api/session";
 import { useFilters } from "../../lib/search";
 import { useLink, useTenant } from "../../lib/tenant";
+import { FilterFold } from "../../parts/FilterFold";
 import { itemsOf, List } from "../../parts/List";
 import { Page } from "../../parts/Page";
 import { BulkActions } from "./BulkActions";
@@ -33,7 +34,9 @@ export default function Tasks() {
   const selected = itemsOf(pages).filter(({ id }) => chosen.includes(id));
   return (
     <Page title={common("pages.tasks")} actions={<PageActions tenant={tenant} app={filters.app} />}>
-      <TaskFilterBar tenant={tenant} filters={filters} set={set} clear={clear} isFiltered={isFiltered} />
+      <FilterFold count={Object.keys(filters).length} clear={clear}>
+        <TaskFilterBar tenant={tenant} filters={filters} set={set} clear={clear} isFiltered={isFiltered} />
+      </FilterFold>
       {selected.length > 0 && <BulkActions tasks={selected} onClear={() => setChosen([])} />}
       <List
         label={common("pages.tasks")}
