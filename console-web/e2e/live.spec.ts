@@ -67,7 +67,7 @@ it("works in any number of tabs: those that are hidden hold no connection", asyn
   const body = { at: null, delay_ms: null, idempotency_key: null, priority: null };
   const { log } = got(await world.api.POST("/tasks/{id}/run", { params: { path: { id } }, body }));
   const window = await windowOf(browser, world, admin);
-  const list = "/tasks?tenant=demo&name=tab";
+  const list = "/tasks?tenant=demo&search=tab";
   const first = await window.open(list);
   await first.getByRole("link", { name: "tab one" }).waitFor();
   await mark(window, "connected").waitFor();

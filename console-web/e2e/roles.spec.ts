@@ -225,10 +225,10 @@ describe.each(PEOPLE)("$name, $role in $tenant, only one app: $apps, in another 
       expect(await asked(window, { method: "POST", path: `/tasks/${task}/stop`, body: {} })).toBeOneOf([403, 404]);
     }
     for (const { name: secret } of elsewhere) {
-      await go(window, `/tasks?name=${encodeURIComponent(secret)}`);
+      await go(window, `/tasks?search=${encodeURIComponent(secret)}`);
       await window.page.getByText(en.common.empty_filtered).waitFor();
     }
-    await go(window, "/tasks?name=nightly");
+    await go(window, "/tasks?search=nightly");
     await window.page.getByRole("link", { name: "nightly", exact: true }).waitFor();
   });
 
@@ -241,10 +241,10 @@ describe.each(PEOPLE)("$name, $role in $tenant, only one app: $apps, in another 
     await window.page.getByRole("button", { name: en.logs.cancel_run, exact: true }).waitFor();
     // In the list, the others' tasks are not to be chosen.
     const box = (of: string) => window.page.getByRole("checkbox", { name: say(en.tasks.list.select, { name: of }) });
-    await go(window, "/tasks?tenant=demo&name=nightly");
+    await go(window, "/tasks?tenant=demo&search=nightly");
     await box("nightly").first().waitFor();
     expect(await box("nightly").first().isDisabled()).toBe(true);
-    await go(window, `/tasks?tenant=demo&name=${encodeURIComponent(foreign.app.name)}`);
+    await go(window, `/tasks?tenant=demo&search=${encodeURIComponent(foreign.app.name)}`);
     await box(foreign.app.name).check();
     const bulk = window.page.getByRole("group", { name: en.tasks.bulk.label });
     await bulk.getByRole("button", { name: en.tasks.stop.button, exact: true }).waitFor();

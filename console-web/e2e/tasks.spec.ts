@@ -173,7 +173,7 @@ it("explains to the second of two who edit what the first has changed, and loses
 });
 
 it("stops and starts many, and says how many", async () => {
-  await open("/tasks?tenant=demo&name=report");
+  await open("/tasks?tenant=demo&search=report");
   for (const name of ["morning report", "evening report"]) await page.getByRole("checkbox", { name: say(tasks.list.select, { name }) }).check();
   const bulk = page.getByRole("group", { name: tasks.bulk.label });
   await bulk.getByText(say(tasks.bulk.selected_other, { count: 2 })).waitFor();

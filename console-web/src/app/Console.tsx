@@ -1,14 +1,27 @@
 /** The console of somebody who is signed in: the frame, and the page of the address. */
 import { Flex, Result, Spin } from "antd";
-import { Suspense } from "react";
+import { lazy, Suspense, type ComponentType } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, Route, Routes, useLocation } from "react-router";
+import { client } from "../api/client";
 import { LiveProvider } from "../api/live";
 import { useSession } from "../api/session";
 import { useTenant } from "../lib/tenant";
 import { Boundary } from "./Boundary";
 import { Layout } from "./Layout";
 import { PAGES } from "./pages";
+
+/** A page that is loaded when it is opened. Where its script does not come, the node may be away: that is no fault of the page. */
+function opened(load: () => Promise<{ default: ComponentType }>): ComponentType {
+  return lazy(() =>
+    load().catch(async (cause: unknown) => {
+      await client.GET("/session");
+      throw cause;
+    }),
+  );
+}
+
+const ROUTES = PAGES.map(({ path, needs, load }) => ({ path, needs, Page: opened(load) }));
 
 /** Something is on its way. */
 export function Waiting() {
@@ -36,7 +49,7 @@ export function Console() {
           <Suspense fallback={<Waiting />}>
             <Routes>
               {/* Also those that one may not open: `/tasks/new` is no task of that name. */}
-              {PAGES.map(({ path, needs, Page }) => (
+              {ROUTES.map(({ path, needs, Page }) => (
                 <Route key={path} path={path} element={needs === undefined || may(needs) ? <Page /> : <NoSuchPage />} />
               ))}
               <Route path="*" element={<NoSuchPage />} />

@@ -17,8 +17,7 @@ import {
   SettingOutlined,
   TeamOutlined,
 } from "@ant-design/icons";
-import { lazy, type ComponentType, type ReactNode } from "react";
-import { client } from "../api/client";
+import type { ComponentType, ReactNode } from "react";
 import type { Permission } from "../api/permissions";
 
 /** Key of a page's name in the texts. */
@@ -36,41 +35,32 @@ export interface PageRoute {
   needs?: Permission;
   /** Where it stands in the menu; absent: not there. */
   menu?: { group: Group; icon: ReactNode };
-  Page: ComponentType;
-}
-
-/** A page that is loaded when it is opened. Where its script does not come, the node may be away: that is no fault of the page. */
-function opened(load: () => Promise<{ default: ComponentType }>): ComponentType {
-  return lazy(() =>
-    load().catch(async (cause: unknown) => {
-      await client.GET("/session");
-      throw cause;
-    }),
-  );
+  /** Its code. */
+  load: () => Promise<{ default: ComponentType }>;
 }
 
 export const PAGES: readonly PageRoute[] = [
-  { path: "/", name: "overview", needs: "statistics.read", menu: { group: "group_runs", icon: <DashboardOutlined aria-hidden /> }, Page: opened(() => import("../pages/overview/Overview")) },
-  { path: "/tasks", name: "tasks", needs: "tasks.read", menu: { group: "group_runs", icon: <FieldTimeOutlined aria-hidden /> }, Page: opened(() => import("../pages/tasks/Tasks")) },
-  { path: "/tasks/new", name: "tasks", needs: "tasks.create", Page: opened(() => import("../pages/tasks/TaskEditor")) },
-  { path: "/tasks/:id", name: "tasks", needs: "tasks.read", Page: opened(() => import("../pages/task/TaskDetail")) },
-  { path: "/tasks/:id/edit", name: "tasks", needs: "tasks.edit", Page: opened(() => import("../pages/tasks/TaskEditor")) },
-  { path: "/logs", name: "logs", needs: "task_logs.read", menu: { group: "group_runs", icon: <ProfileOutlined aria-hidden /> }, Page: opened(() => import("../pages/logs/Logs")) },
-  { path: "/logs/:id", name: "logs", needs: "task_logs.read", Page: opened(() => import("../pages/logs/LogDetail")) },
-  { path: "/calendars", name: "calendars", needs: "calendars.read", menu: { group: "group_runs", icon: <CalendarOutlined aria-hidden /> }, Page: opened(() => import("../pages/calendars/Calendars")) },
-  { path: "/maintenance", name: "maintenance", needs: "maintenance.read", menu: { group: "group_runs", icon: <PauseCircleOutlined aria-hidden /> }, Page: opened(() => import("../pages/maintenance/Maintenance")) },
-  { path: "/statistics", name: "statistics", needs: "statistics.read", menu: { group: "group_runs", icon: <BarChartOutlined aria-hidden /> }, Page: opened(() => import("../pages/statistics/Statistics")) },
-  { path: "/executors", name: "executors", needs: "executors.read", menu: { group: "group_engine", icon: <DeploymentUnitOutlined aria-hidden /> }, Page: opened(() => import("../pages/executors/Executors")) },
-  { path: "/apps", name: "apps", needs: "apps.read", menu: { group: "group_engine", icon: <ApiOutlined aria-hidden /> }, Page: opened(() => import("../pages/apps/Apps")) },
-  { path: "/apps/:id", name: "apps", needs: "apps.read", Page: opened(() => import("../pages/apps/AppDetail")) },
-  { path: "/nodes", name: "nodes", needs: "nodes.read", menu: { group: "group_engine", icon: <ClusterOutlined aria-hidden /> }, Page: opened(() => import("../pages/nodes/Nodes")) },
-  { path: "/settings", name: "settings", needs: "settings.read", menu: { group: "group_engine", icon: <SettingOutlined aria-hidden /> }, Page: opened(() => import("../pages/settings/Settings")) },
-  { path: "/tenants", name: "tenants", needs: "tenants.read", menu: { group: "group_people", icon: <ApartmentOutlined aria-hidden /> }, Page: opened(() => import("../pages/tenants/Tenants")) },
-  { path: "/quotas", name: "quotas", needs: "quotas.read", menu: { group: "group_people", icon: <PieChartOutlined aria-hidden /> }, Page: opened(() => import("../pages/quotas/Quotas")) },
-  { path: "/users", name: "users", needs: "users.read", menu: { group: "group_people", icon: <TeamOutlined aria-hidden /> }, Page: opened(() => import("../pages/users/Users")) },
-  { path: "/users/:id", name: "users", needs: "users.read", Page: opened(() => import("../pages/users/UserDetail")) },
-  { path: "/roles", name: "roles", needs: "roles.read", menu: { group: "group_people", icon: <SafetyCertificateOutlined aria-hidden /> }, Page: opened(() => import("../pages/roles/Roles")) },
-  { path: "/tokens", name: "tokens", needs: "tokens.read", menu: { group: "group_people", icon: <KeyOutlined aria-hidden /> }, Page: opened(() => import("../pages/tokens/Tokens")) },
-  { path: "/audit", name: "audit", needs: "audit.read", menu: { group: "group_people", icon: <AuditOutlined aria-hidden /> }, Page: opened(() => import("../pages/audit/Audit")) },
-  { path: "/account", name: "account", Page: opened(() => import("../pages/account/Account")) },
+  { path: "/", name: "overview", needs: "statistics.read", menu: { group: "group_runs", icon: <DashboardOutlined aria-hidden /> }, load: () => import("../pages/overview/Overview") },
+  { path: "/tasks", name: "tasks", needs: "tasks.read", menu: { group: "group_runs", icon: <FieldTimeOutlined aria-hidden /> }, load: () => import("../pages/tasks/Tasks") },
+  { path: "/tasks/new", name: "tasks", needs: "tasks.create", load: () => import("../pages/tasks/TaskEditor") },
+  { path: "/tasks/:id", name: "tasks", needs: "tasks.read", load: () => import("../pages/task/TaskDetail") },
+  { path: "/tasks/:id/edit", name: "tasks", needs: "tasks.edit", load: () => import("../pages/tasks/TaskEditor") },
+  { path: "/logs", name: "logs", needs: "task_logs.read", menu: { group: "group_runs", icon: <ProfileOutlined aria-hidden /> }, load: () => import("../pages/logs/Logs") },
+  { path: "/logs/:id", name: "logs", needs: "task_logs.read", load: () => import("../pages/logs/LogDetail") },
+  { path: "/calendars", name: "calendars", needs: "calendars.read", menu: { group: "group_runs", icon: <CalendarOutlined aria-hidden /> }, load: () => import("../pages/calendars/Calendars") },
+  { path: "/maintenance", name: "maintenance", needs: "maintenance.read", menu: { group: "group_runs", icon: <PauseCircleOutlined aria-hidden /> }, load: () => import("../pages/maintenance/Maintenance") },
+  { path: "/statistics", name: "statistics", needs: "statistics.read", menu: { group: "group_runs", icon: <BarChartOutlined aria-hidden /> }, load: () => import("../pages/statistics/Statistics") },
+  { path: "/executors", name: "executors", needs: "executors.read", menu: { group: "group_engine", icon: <DeploymentUnitOutlined aria-hidden /> }, load: () => import("../pages/executors/Executors") },
+  { path: "/apps", name: "apps", needs: "apps.read", menu: { group: "group_engine", icon: <ApiOutlined aria-hidden /> }, load: () => import("../pages/apps/Apps") },
+  { path: "/apps/:id", name: "apps", needs: "apps.read", load: () => import("../pages/apps/AppDetail") },
+  { path: "/nodes", name: "nodes", needs: "nodes.read", menu: { group: "group_engine", icon: <ClusterOutlined aria-hidden /> }, load: () => import("../pages/nodes/Nodes") },
+  { path: "/settings", name: "settings", needs: "settings.read", menu: { group: "group_engine", icon: <SettingOutlined aria-hidden /> }, load: () => import("../pages/settings/Settings") },
+  { path: "/tenants", name: "tenants", needs: "tenants.read", menu: { group: "group_people", icon: <ApartmentOutlined aria-hidden /> }, load: () => import("../pages/tenants/Tenants") },
+  { path: "/quotas", name: "quotas", needs: "quotas.read", menu: { group: "group_people", icon: <PieChartOutlined aria-hidden /> }, load: () => import("../pages/quotas/Quotas") },
+  { path: "/users", name: "users", needs: "users.read", menu: { group: "group_people", icon: <TeamOutlined aria-hidden /> }, load: () => import("../pages/users/Users") },
+  { path: "/users/:id", name: "users", needs: "users.read", load: () => import("../pages/users/UserDetail") },
+  { path: "/roles", name: "roles", needs: "roles.read", menu: { group: "group_people", icon: <SafetyCertificateOutlined aria-hidden /> }, load: () => import("../pages/roles/Roles") },
+  { path: "/tokens", name: "tokens", needs: "tokens.read", menu: { group: "group_people", icon: <KeyOutlined aria-hidden /> }, load: () => import("../pages/tokens/Tokens") },
+  { path: "/audit", name: "audit", needs: "audit.read", menu: { group: "group_people", icon: <AuditOutlined aria-hidden /> }, load: () => import("../pages/audit/Audit") },
+  { path: "/account", name: "account", load: () => import("../pages/account/Account") },
 ];

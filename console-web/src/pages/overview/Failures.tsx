@@ -3,29 +3,16 @@ import { Button, Flex, Typography } from "antd";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import { $api } from "../../api/client";
 import { groupFailures, type Group } from "../../lib/failures";
-import { useNow } from "../../lib/now";
 import { useLink } from "../../lib/tenant";
 import { Moment } from "../../parts/Moment";
 import { Reason } from "../../parts/Reason";
 import { Section } from "../../parts/Section";
 import { LogStatus } from "../../parts/Tags";
+import { useBadLogs } from "./useBadLogs";
 
-/** Newest logs of each state that are looked at. */
-const LOOK = 200;
-const DAY_MS = 86_400_000;
-const SLOT_MS = 600_000;
 /** Groups that are shown at first. */
 const FEW = 6;
-
-function useBadLogs(tenant: string | undefined, status: string) {
-  const now = useNow(60_000);
-  // The same question for a while: the stream of events has it asked again.
-  const from = Math.floor(now / SLOT_MS) * SLOT_MS - DAY_MS;
-  const { data, error, refetch } = $api.useQuery("get", "/task-logs", { params: { query: { tenant, status, from, limit: LOOK } } }, { placeholderData: (last) => last });
-  return { logs: data?.items, isFull: data?.next != null, error, refetch };
-}
 
 export function Failures({ tenant }: { tenant: string | undefined }) {
   const { t } = useTranslation("overview");

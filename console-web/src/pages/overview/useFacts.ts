@@ -5,6 +5,7 @@ import { percentile, successShare, sumPoints } from "../../lib/figures";
 import { useNow } from "../../lib/now";
 import type { Facts } from "../../lib/verdict";
 import { useFigures, type Figures } from "../../parts/useFigures";
+import { useBadLogs } from "./useBadLogs";
 import { useComing } from "./useComing";
 
 /** How many of the last counted minutes count as "now". */
@@ -15,6 +16,8 @@ const NOT_TAKEN = new Set(["no_executor", "not_accepted", "all_busy"]);
 
 /** So long after its due time a run that waits is overdue, ms: nodes look at it again every 250 ms. */
 const OVERDUE_MS = 5_000;
+
+const HOUR_MS = 3_600_000;
 
 /** Most rows that are looked at to see what waits. */
 const LOOK = 100;
@@ -104,6 +107,11 @@ function nodesOf(nodes: Schema<"Node">[] | undefined): Facts["nodes"] {
   return { online: nodes.filter((node) => node.online).length, lost: nodes.filter((node) => !node.online && node.left_at == null).length };
 }
 
+/** Those of the last minute are not counted yet, and stand in the list of failures. */
+function failedSince(logs: Schema<"TaskLog">[] | undefined, since: number): number {
+  return logs?.filter((log) => log.fire_time >= since).length ?? 0;
+}
+
 /** The facts for the verdict, and the figures that it goes by. */
 export function useFacts(tenant: string | undefined): { hour: Figures; row: Row; facts: Facts; engine: EngineState; error: unknown } {
   const now = useNow(60_000);
@@ -111,6 +119,7 @@ export function useFacts(tenant: string | undefined): { hour: Figures; row: Row;
   const engine = useEngine(tenant);
   const waiting = useWaiting(tenant);
   const { coming } = useComing(tenant);
+  const failed = useBadLogs(tenant, "failed");
   const row = rowOf(hour, engine);
   const isKnown = hour.answer !== undefined;
   const facts: Facts = {
@@ -123,7 +132,7 @@ export function useFacts(tenant: string | undefined): { hour: Figures; row: Row;
       ? {
           countedUntil: hour.answer?.counted_until,
           fires: hour.totals.fires,
-          failed: hour.totals.failed,
+          failed: Math.max(hour.totals.failed, failedSince(failed.logs, now - HOUR_MS)),
           discarded: hour.totals.discarded,
           expired: hour.totals.expired,
           latenessP99: row.p99,
