@@ -65,11 +65,3 @@ export async function confirm(page: Page, button: Locator, question: string, lab
   await asked.getByRole("button", { name: label, exact: true }).click();
   await asked.waitFor({ state: "hidden" });
 }
-
-/** Types over what stands in a field, key by key as people do, and ends with Enter. */
-export async function typeOver(field: Locator, text: string): Promise<void> {
-  await field.click();
-  await field.press("Control+A");
-  await field.pressSequentially(text);
-  await field.press("Enter");
-}

@@ -58,7 +58,7 @@ function BackfillForm({ task }: { task: Schema<"Task"> }) {
   const [isAsking, setAsking] = useState(false);
   const { data: count, error } = useCount(task, wish);
   const words = useCountWords();
-  const change = (part: Partial<Wish>) => setWish({ ...wish, ...part });
+  const change = (part: Partial<Wish>) => setWish((before) => ({ ...before, ...part }));
   const create = async () => {
     setErrors([]);
     const { from, until, max_concurrent, isOther, params } = wish;
