@@ -85,7 +85,7 @@ function useWaiting(tenant: string | undefined): Pick<Facts, "waitingTasks" | "o
   };
 }
 
-function rowOf({ answer, filled, totals, error, isPartial }: Figures, engine: EngineState): Row {
+function rowOf({ answer, filled, totals, error, isPartial }: Figures, failed: number, engine: EngineState): Row {
   if (answer === undefined) return { minutes: RECENT, isWaiting: error === null && !isPartial, engine };
   const recent = sumPoints(filled.points.slice(-RECENT));
   return {
@@ -95,7 +95,7 @@ function rowOf({ answer, filled, totals, error, isPartial }: Figures, engine: En
     success: successShare(totals),
     p50: percentile(recent.lateness, answer.bounds_ms, 0.5),
     p99: percentile(recent.lateness, answer.bounds_ms, 0.99),
-    failed: totals.failed,
+    failed,
     isWaiting: false,
     engine,
   };
@@ -119,8 +119,9 @@ export function useFacts(tenant: string | undefined): { hour: Figures; row: Row;
   const engine = useEngine(tenant);
   const waiting = useWaiting(tenant);
   const { coming } = useComing(tenant);
-  const failed = useBadLogs(tenant, "failed");
-  const row = rowOf(hour, engine);
+  const bad = useBadLogs(tenant, "failed");
+  const failures = Math.max(hour.totals.failed, failedSince(bad.logs, now - HOUR_MS));
+  const row = rowOf(hour, failures, engine);
   const isKnown = hour.answer !== undefined;
   const facts: Facts = {
     now,
@@ -132,7 +133,7 @@ export function useFacts(tenant: string | undefined): { hour: Figures; row: Row;
       ? {
           countedUntil: hour.answer?.counted_until,
           fires: hour.totals.fires,
-          failed: Math.max(hour.totals.failed, failedSince(failed.logs, now - HOUR_MS)),
+          failed: failures,
           discarded: hour.totals.discarded,
           expired: hour.totals.expired,
           latenessP99: row.p99,
