@@ -2,13 +2,25 @@
 
 use crate::folder;
 use crate::server::{Kind, Server};
-use sea_orm::{ConnectOptions, ConnectionTrait, DatabaseBackend, DatabaseConnection, QueryResult, Statement};
+use sea_orm::{ConnectOptions, ConnectionTrait, DatabaseBackend, DatabaseConnection, DbErr, QueryResult, Statement};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 static NEXT: AtomicU32 = AtomicU32::new(1);
+
+/// One connection, without the upkeep of sqlx that can spin for ever:
+/// <https://github.com/launchbadge/sqlx/issues/3645>.
+///
+/// # Errors
+/// It cannot be had within ten seconds.
+pub async fn connect(url: &str) -> Result<DatabaseConnection, DbErr> {
+    let mut options = ConnectOptions::new(url);
+    options.max_connections(1).connect_timeout(Duration::from_secs(10)).sqlx_logging(false);
+    options.idle_timeout(None::<Duration>).max_lifetime(None::<Duration>);
+    sea_orm::Database::connect(options).await
+}
 
 /// A database that nothing else uses.
 #[derive(Debug, Clone)]
@@ -51,7 +63,7 @@ impl Database {
 
     async fn on(kind: Kind, server: Arc<Server>) -> Self {
         let name = format!("scenario_{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        let admin = sea_orm::Database::connect(server.admin_url()).await.expect("connect as administrator");
+        let admin = connect(&server.admin_url()).await.expect("connect as administrator");
         let created = admin.execute_unprepared(&format!("CREATE DATABASE {name}")).await;
         created.expect("create the scenario's database");
         admin.close().await.expect("close the administrator's connection");
@@ -72,13 +84,11 @@ impl Database {
 
     /// A small pool of its own: connections do not survive the scenarios that stop servers.
     pub async fn connect(&self) -> DatabaseConnection {
-        let mut options = ConnectOptions::new(self.url.clone());
-        options.max_connections(1).connect_timeout(Duration::from_secs(10)).sqlx_logging(false);
-        sea_orm::Database::connect(options).await.expect("connect to the scenario's database")
+        connect(&self.url).await.expect("connect to the scenario's database")
     }
 
     /// Runs a query and reads each row.
-    pub async fn query<T>(&self, sql: &str, read: impl Fn(&QueryResult) -> Result<T, sea_orm::DbErr>) -> Vec<T> {
+    pub async fn query<T>(&self, sql: &str, read: impl Fn(&QueryResult) -> Result<T, DbErr>) -> Vec<T> {
         let connection = self.connect().await;
         let rows = connection
             .query_all_raw(Statement::from_string(self.backend(), sql))

@@ -50,7 +50,7 @@ pub mod model;
 
 pub use api::{Api, App};
 pub use clock::{now_ms, now_us};
-pub use database::Database;
+pub use database::{Database, connect};
 pub use executor::Executor;
 pub use fake::{FakeExecutor, OnDispatch};
 pub use fires::Fires;

@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 /// Tries of a transaction that the database gave up for another's sake (deadlock, certification).
 const CONTENTION_TRIES: u32 = 5;
 
+/// A server's connection is replaced at this age: behind a proxy the next may lead to a new primary.
+const CONNECTION_MAX_AGE: Duration = Duration::from_mins(30);
+
 /// `[database]` of the configuration.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -352,6 +355,10 @@ async fn open(
         .min_connections(1)
         .connect_timeout(settings.connect_timeout)
         .acquire_timeout(settings.connect_timeout)
+        // Either of them starts sqlx's own upkeep of the pool, which can spin for ever on a thread
+        // of the node: https://github.com/launchbadge/sqlx/issues/3645, in 0.9.0 still.
+        .idle_timeout(None::<Duration>)
+        .max_lifetime(None::<Duration>)
         .test_before_acquire(false)
         .test_before_acquire_if_idle_for(Duration::from_secs(30))
         .sqlx_logging(false)
@@ -377,6 +384,10 @@ async fn open(
                     Ok(())
                 })
             })
+            .after_release(|_, of| Box::pin(async move { Ok(of.age < CONNECTION_MAX_AGE) }))
+        })
+        .map_sqlx_postgres_pool_opts(|pool| {
+            pool.after_release(|_, of| Box::pin(async move { Ok(of.age < CONNECTION_MAX_AGE) }))
         })
         .map_sqlx_postgres_opts(|postgres| {
             // A batch's size is bound, not known when the statement is prepared: a plan made for
@@ -384,4 +395,25 @@ async fn open(
             postgres.options([("plan_cache_mode", "force_custom_plan"), ("jit", "off")])
         });
     Database::connect(options).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn no_pool_keeps_itself_up() {
+        let settings = DatabaseSettings {
+            url: "sqlite::memory:".to_owned(),
+            max_connections: 2,
+            connect_timeout: Duration::from_secs(5),
+            statement_timeout: Duration::from_secs(5),
+            migrate_at_start: false,
+        };
+        let store = SqlStore::connect(&settings).await.unwrap();
+        for pool in [&store.writer, &store.reader] {
+            let options = pool.get_sqlite_connection_pool().options();
+            assert_eq!((options.get_idle_timeout(), options.get_max_lifetime()), (None, None));
+        }
+    }
 }

@@ -6,6 +6,7 @@
 mod mariadb;
 mod postgres;
 
+use crate::database::connect;
 use crate::folder;
 use crate::port;
 use crate::process::{Process, bound, is_root};
@@ -82,7 +83,7 @@ impl Server {
 
     async fn answers(&self) -> bool {
         let url = self.admin_url();
-        let connecting = sea_orm::Database::connect(&url);
+        let connecting = connect(&url);
         match tokio::time::timeout(std::time::Duration::from_secs(3), connecting).await {
             Ok(Ok(connection)) => connection.close().await.is_ok(),
             _ => false,

@@ -6,9 +6,10 @@ use carillon::domain::access::Place;
 use carillon::domain::{Order, Origin, Reach, Reason, Run, Status};
 use carillon::store::{LogFilter, SqlStore};
 use carillon_migrations::{Migrator, MigratorTrait};
+use carillon_tests::connect;
 use carillon_tests::model::store::admin::new_task;
 use carillon_tests::tenants::make_app;
-use sea_orm::{ConnectionTrait, Database, DatabaseBackend, Statement};
+use sea_orm::{ConnectionTrait, DatabaseBackend, Statement};
 use std::collections::BTreeSet;
 
 databases!(every_filter_finds_its_rows_page_by_page);
@@ -36,7 +37,7 @@ const ORDERS: [(&str, &str, &str); 16] = [
 
 #[tokio::test]
 async fn an_index_serves_every_order() {
-    let database = Database::connect("sqlite::memory:").await.unwrap();
+    let database = connect("sqlite::memory:").await.unwrap();
     Migrator::up(&database, None).await.unwrap();
     for (table, condition, order) in ORDERS {
         let sql = format!("EXPLAIN QUERY PLAN SELECT id FROM {table} WHERE {condition} ORDER BY {order} LIMIT 50");

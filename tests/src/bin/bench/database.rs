@@ -2,8 +2,8 @@
 
 use crate::options::Kind;
 use anyhow::{Context, Result};
-use sea_orm::{ConnectOptions, ConnectionTrait, DatabaseBackend, DatabaseConnection, QueryResult, Statement};
-use std::time::Duration;
+use carillon_tests::connect;
+use sea_orm::{ConnectionTrait, DatabaseBackend, DatabaseConnection, QueryResult, Statement};
 
 /// A connection of the driver's own, apart from the node's.
 pub struct Database {
@@ -16,9 +16,7 @@ pub struct Database {
 impl Database {
     /// One connection.
     pub async fn connect(kind: Kind, url: &str) -> Result<Self> {
-        let mut options = ConnectOptions::new(url);
-        options.max_connections(1).connect_timeout(Duration::from_secs(3)).sqlx_logging(false);
-        let connection = sea_orm::Database::connect(options).await?;
+        let connection = connect(url).await?;
         Ok(Self { kind, url: url.to_owned(), connection })
     }
 
