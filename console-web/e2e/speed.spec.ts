@@ -17,6 +17,15 @@ const LOGS = 1_000_000;
 /** Gzip, before the overview can be used. */
 const FIRST_LOAD_MAX = 450_000;
 
+interface Load {
+  /** Scripts, as sent. */
+  bytes: number;
+  /** Of them, what did come from the node. */
+  sent: number;
+  /** Until it could be used. */
+  ms: number;
+}
+
 let browser: Browser;
 const figures: Record<string, number> = {};
 
@@ -39,9 +48,10 @@ it("loads little at first, and that only once", async () => {
   const state = await window.context.storageState();
   await window.context.close();
 
-  // A browser that has nothing yet, of somebody who is signed in.
+  // An open browser that has nothing of the console yet, of somebody who is signed in.
   const fresh = await openWindow(browser, world, {}, state);
-  const load = async () => {
+  const cache = await fresh.context.newCDPSession(fresh.page);
+  const load = async (): Promise<Load> => {
     const page = await fresh.open("/");
     // What one came for is there: a figure of the node, and what fires next.
     await page.locator("dl.figures").getByRole("link", { name: "1", exact: true }).first().waitFor();
@@ -55,10 +65,18 @@ it("loads little at first, and that only once", async () => {
     await page.getByRole("heading", { level: 1, name: en.common.pages.tasks }).waitFor();
     return { ...scripts, ms: await page.evaluate(() => performance.now()) };
   };
-  const first = await load();
+  // The browser's own start is in the first; each of them begins with nothing.
+  const firsts: Load[] = [];
+  for (let times = 0; times < 6; times++) {
+    await cache.send("Network.clearBrowserCache");
+    firsts.push(await load());
+  }
   const second = await load();
+  const [coldest, ...others] = firsts as [Load, ...Load[]];
+  const [first] = others.toSorted((one, other) => one.ms - other.ms).slice(2) as [Load];
   figures.first_load_js_gzip_bytes = first.bytes;
   figures.first_load_interactive_ms = Math.round(first.ms);
+  figures.first_load_in_new_window_interactive_ms = Math.round(coldest.ms);
   figures.second_load_interactive_ms = Math.round(second.ms);
   expect(first.bytes).toBeGreaterThan(100_000);
   expect(first.bytes).toBeLessThanOrEqual(FIRST_LOAD_MAX);
@@ -86,7 +104,8 @@ function sizesOf(page: Page): number[] {
   const sizes: number[] = [];
   page.on("response", (response) => {
     if (!response.url().includes("/api/v1/task-logs?")) return;
-    void response.json().then((body: { items: unknown[] }) => sizes.push(body.items.length));
+    // One that the page no longer waits for has no body.
+    response.json().then((body: { items: unknown[] }) => sizes.push(body.items.length), () => undefined);
   });
   return sizes;
 }

@@ -1,8 +1,8 @@
 /** The console of somebody who is signed in: the frame, and the page of the address. */
 import { Flex, Result, Spin } from "antd";
-import { lazy, Suspense, type ComponentType } from "react";
+import { lazy, Suspense, useState, type ComponentType } from "react";
 import { useTranslation } from "react-i18next";
-import { Link, Route, Routes, useLocation } from "react-router";
+import { Link, matchPath, Route, Routes, useLocation } from "react-router";
 import { client } from "../api/client";
 import { LiveProvider } from "../api/live";
 import { useSession } from "../api/session";
@@ -11,17 +11,32 @@ import { Boundary } from "./Boundary";
 import { Layout } from "./Layout";
 import { PAGES } from "./pages";
 
-/** A page that is loaded when it is opened. Where its script does not come, the node may be away: that is no fault of the page. */
-function opened(load: () => Promise<{ default: ComponentType }>): ComponentType {
-  return lazy(() =>
-    load().catch(async (cause: unknown) => {
+/** A page that is loaded when it is opened. One whose script is there by then is shown at once, without a sign of waiting before it. */
+function opened(load: () => Promise<{ default: ComponentType }>) {
+  let here: ComponentType | undefined;
+  const fetched = async () => {
+    const page = await load();
+    here = page.default;
+    return page;
+  };
+  const Late = lazy(() =>
+    fetched().catch(async (cause: unknown) => {
+      // Where its script does not come, the node may be away: that is no fault of the page.
       await client.GET("/session");
       throw cause;
     }),
   );
+  function Page() {
+    const [Shown] = useState(() => here ?? Late);
+    return <Shown />;
+  }
+  return { Page, fetched };
 }
 
-const ROUTES = PAGES.map(({ path, needs, load }) => ({ path, needs, Page: opened(load) }));
+const ROUTES = PAGES.map(({ path, needs, load }) => ({ path, needs, ...opened(load) }));
+
+// The script of the page that the address names comes while the node is asked who this is. Should it fail, the page asks again.
+void ROUTES.find(({ path }) => matchPath(path, window.location.pathname))?.fetched().catch(() => undefined);
 
 /** Something is on its way. */
 export function Waiting() {
