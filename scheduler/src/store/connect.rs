@@ -7,6 +7,7 @@ use super::dialect::Sql;
 use super::sql::Statements;
 use super::{Result, STORE_ERRORS, StoreError, StoreErrorKind};
 use crate::metrics::METRICS;
+use sea_orm::sqlx;
 use sea_orm::{
     AccessMode, ConnectOptions, ConnectionTrait, Database, DatabaseBackend, DatabaseConnection, DatabaseTransaction,
     DbErr, IsolationLevel, QueryResult, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait, Value,
@@ -365,36 +366,35 @@ async fn open(
         .map_sqlx_sqlite_opts(|sqlite| {
             sqlite
                 .create_if_missing(true)
-                .journal_mode(sea_orm::sqlx::sqlite::SqliteJournalMode::Wal)
+                .journal_mode(sqlx::sqlite::SqliteJournalMode::Wal)
                 // With WAL, NORMAL keeps the file whole and may lose the last commits when the
                 // machine loses power; FULL keeps them, and an acknowledged result is a promise.
-                .synchronous(sea_orm::sqlx::sqlite::SqliteSynchronous::Full)
+                .synchronous(sqlx::sqlite::SqliteSynchronous::Full)
                 .busy_timeout(Duration::from_secs(5))
                 .pragma("wal_autocheckpoint", "4000")
         })
         .map_sqlx_mysql_pool_opts(|pool| {
-            pool.after_connect(|connection, _| {
+            replacing(pool, CONNECTION_MAX_AGE).after_connect(|connection, _| {
                 Box::pin(async move {
                     // Without gap locks, batches of different nodes do not wait for each other.
-                    sea_orm::sqlx::Executor::execute(
-                        connection,
-                        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-                    )
-                    .await?;
+                    sqlx::Executor::execute(connection, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+                        .await?;
                     Ok(())
                 })
             })
-            .after_release(|_, of| Box::pin(async move { Ok(of.age < CONNECTION_MAX_AGE) }))
         })
-        .map_sqlx_postgres_pool_opts(|pool| {
-            pool.after_release(|_, of| Box::pin(async move { Ok(of.age < CONNECTION_MAX_AGE) }))
-        })
+        .map_sqlx_postgres_pool_opts(|pool| replacing(pool, CONNECTION_MAX_AGE))
         .map_sqlx_postgres_opts(|postgres| {
             // A batch's size is bound, not known when the statement is prepared: a plan made for
             // an empty table must not be kept. Compiling a plan takes longer than any of ours runs.
             postgres.options([("plan_cache_mode", "force_custom_plan"), ("jit", "off")])
         });
     Database::connect(options).await
+}
+
+/// A pool that closes connections of this age instead of taking them back.
+fn replacing<DB: sqlx::Database>(pool: sqlx::pool::PoolOptions<DB>, age: Duration) -> sqlx::pool::PoolOptions<DB> {
+    pool.after_release(move |_, of| Box::pin(async move { Ok(of.age < age) }))
 }
 
 #[cfg(test)]
@@ -414,6 +414,18 @@ mod tests {
         for pool in [&store.writer, &store.reader] {
             let options = pool.get_sqlite_connection_pool().options();
             assert_eq!((options.get_idle_timeout(), options.get_max_lifetime()), (None, None));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_taken_back_until_it_is_too_old() {
+        for (age, is_the_same) in [(Duration::MAX, true), (Duration::ZERO, false)] {
+            let pool = replacing(sqlx::sqlite::SqlitePoolOptions::new().max_connections(1), age);
+            let pool = pool.idle_timeout(None).max_lifetime(None).connect("sqlite::memory:").await.unwrap();
+            // A table that only this connection knows.
+            sqlx::raw_sql("CREATE TEMP TABLE mine (id INTEGER)").execute(&pool).await.unwrap();
+            let again = sqlx::raw_sql("SELECT id FROM mine").execute(&pool).await;
+            assert_eq!(again.is_ok(), is_the_same, "{age:?}: {again:?}");
         }
     }
 }
