@@ -8,16 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+/// Within this time a server that runs gives a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+
 static NEXT: AtomicU32 = AtomicU32::new(1);
 
 /// One connection, without the upkeep of sqlx that can spin for ever:
 /// <https://github.com/launchbadge/sqlx/issues/3645>.
 ///
 /// # Errors
-/// It cannot be had within ten seconds.
-pub async fn connect(url: &str) -> Result<DatabaseConnection, DbErr> {
+/// It cannot be had `within` this time.
+pub async fn connect(url: &str, within: Duration) -> Result<DatabaseConnection, DbErr> {
     let mut options = ConnectOptions::new(url);
-    options.max_connections(1).connect_timeout(Duration::from_secs(10)).sqlx_logging(false);
+    options.max_connections(1).connect_timeout(within).sqlx_logging(false);
     options.idle_timeout(None::<Duration>).max_lifetime(None::<Duration>);
     sea_orm::Database::connect(options).await
 }
@@ -63,7 +66,7 @@ impl Database {
 
     async fn on(kind: Kind, server: Arc<Server>) -> Self {
         let name = format!("scenario_{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        let admin = connect(&server.admin_url()).await.expect("connect as administrator");
+        let admin = connect(&server.admin_url(), CONNECT).await.expect("connect as administrator");
         let created = admin.execute_unprepared(&format!("CREATE DATABASE {name}")).await;
         created.expect("create the scenario's database");
         admin.close().await.expect("close the administrator's connection");
@@ -84,7 +87,7 @@ impl Database {
 
     /// A small pool of its own: connections do not survive the scenarios that stop servers.
     pub async fn connect(&self) -> DatabaseConnection {
-        connect(&self.url).await.expect("connect to the scenario's database")
+        connect(&self.url, CONNECT).await.expect("connect to the scenario's database")
     }
 
     /// Runs a query and reads each row.

@@ -1,18 +1,14 @@
 //! `carillon audit`.
 
 use crate::installation::Installation;
-use sea_orm::{ConnectOptions, ConnectionTrait, Database};
+use sea_orm::sqlx::{AssertSqlSafe, Connection, SqliteConnection, raw_sql};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 /// Does something to the audit behind the node's back.
 async fn tamper(here: &Installation, sql: &str) {
     let url = format!("sqlite://{}", here.folder().join("data/carillon.db").display());
-    let mut options = ConnectOptions::new(url);
-    // As of the node's own connections: no upkeep that can spin.
-    options.max_connections(1).idle_timeout(None::<Duration>).max_lifetime(None::<Duration>);
-    let database = Database::connect(options).await.unwrap();
-    database.execute_unprepared(sql).await.unwrap();
+    let mut database = SqliteConnection::connect(&url).await.unwrap();
+    raw_sql(AssertSqlSafe(sql)).execute(&mut database).await.unwrap();
     database.close().await.unwrap();
 }
 

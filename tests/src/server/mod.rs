@@ -15,6 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::OnceCell;
 
 /// The databases that carillon runs on.
@@ -82,11 +83,9 @@ impl Server {
     }
 
     async fn answers(&self) -> bool {
-        let url = self.admin_url();
-        let connecting = connect(&url);
-        match tokio::time::timeout(std::time::Duration::from_secs(3), connecting).await {
-            Ok(Ok(connection)) => connection.close().await.is_ok(),
-            _ => false,
+        match connect(&self.admin_url(), Duration::from_secs(3)).await {
+            Ok(connection) => connection.close().await.is_ok(),
+            Err(_) => false,
         }
     }
 

@@ -11,6 +11,7 @@ use carillon_tests::model::store::admin::new_task;
 use carillon_tests::tenants::make_app;
 use sea_orm::{ConnectionTrait, DatabaseBackend, Statement};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 databases!(every_filter_finds_its_rows_page_by_page);
 
@@ -37,7 +38,7 @@ const ORDERS: [(&str, &str, &str); 16] = [
 
 #[tokio::test]
 async fn an_index_serves_every_order() {
-    let database = connect("sqlite::memory:").await.unwrap();
+    let database = connect("sqlite::memory:", Duration::from_secs(10)).await.unwrap();
     Migrator::up(&database, None).await.unwrap();
     for (table, condition, order) in ORDERS {
         let sql = format!("EXPLAIN QUERY PLAN SELECT id FROM {table} WHERE {condition} ORDER BY {order} LIMIT 50");

@@ -4,6 +4,7 @@ use crate::options::Kind;
 use anyhow::{Context, Result};
 use carillon_tests::connect;
 use sea_orm::{ConnectionTrait, DatabaseBackend, DatabaseConnection, QueryResult, Statement};
+use std::time::Duration;
 
 /// A connection of the driver's own, apart from the node's.
 pub struct Database {
@@ -16,7 +17,7 @@ pub struct Database {
 impl Database {
     /// One connection.
     pub async fn connect(kind: Kind, url: &str) -> Result<Self> {
-        let connection = connect(url).await?;
+        let connection = connect(url, Duration::from_secs(3)).await?;
         Ok(Self { kind, url: url.to_owned(), connection })
     }
 
