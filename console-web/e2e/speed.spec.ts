@@ -17,15 +17,6 @@ const LOGS = 1_000_000;
 /** Gzip, before the overview can be used. */
 const FIRST_LOAD_MAX = 450_000;
 
-interface Load {
-  /** Scripts, as sent. */
-  bytes: number;
-  /** Of them, what did come from the node. */
-  sent: number;
-  /** Until it could be used. */
-  ms: number;
-}
-
 let browser: Browser;
 const figures: Record<string, number> = {};
 
@@ -39,6 +30,10 @@ afterAll(async () => {
   await browser.close();
 });
 
+function median(figures: readonly number[]): number {
+  return figures.toSorted((one, other) => one - other)[Math.floor(figures.length / 2)] ?? Number.NaN;
+}
+
 it("loads little at first, and that only once", async () => {
   const world = await World.start();
   const admin = await world.admin();
@@ -51,7 +46,7 @@ it("loads little at first, and that only once", async () => {
   // An open browser that has nothing of the console yet, of somebody who is signed in.
   const fresh = await openWindow(browser, world, {}, state);
   const cache = await fresh.context.newCDPSession(fresh.page);
-  const load = async (): Promise<Load> => {
+  const load = async () => {
     const page = await fresh.open("/");
     // What one came for is there: a figure of the node, and what fires next.
     await page.locator("dl.figures").getByRole("link", { name: "1", exact: true }).first().waitFor();
@@ -66,20 +61,20 @@ it("loads little at first, and that only once", async () => {
     return { ...scripts, ms: await page.evaluate(() => performance.now()) };
   };
   // The browser's own start is in the first; each of them begins with nothing.
-  const firsts: Load[] = [];
+  const firsts: Awaited<ReturnType<typeof load>>[] = [];
   for (let times = 0; times < 6; times++) {
     await cache.send("Network.clearBrowserCache");
     firsts.push(await load());
   }
   const second = await load();
-  const [coldest, ...others] = firsts as [Load, ...Load[]];
-  const [first] = others.toSorted((one, other) => one.ms - other.ms).slice(2) as [Load];
-  figures.first_load_js_gzip_bytes = first.bytes;
-  figures.first_load_interactive_ms = Math.round(first.ms);
-  figures.first_load_in_new_window_interactive_ms = Math.round(coldest.ms);
+  const bytes = firsts.map((first) => first.bytes);
+  const [inNewWindow = Number.NaN, ...times] = firsts.map((first) => Math.round(first.ms));
+  figures.first_load_js_gzip_bytes = Math.max(...bytes);
+  figures.first_load_interactive_ms = median(times);
+  figures.first_load_in_new_window_interactive_ms = inNewWindow;
   figures.second_load_interactive_ms = Math.round(second.ms);
-  expect(first.bytes).toBeGreaterThan(100_000);
-  expect(first.bytes).toBeLessThanOrEqual(FIRST_LOAD_MAX);
+  expect(Math.min(...bytes)).toBeGreaterThan(100_000);
+  expect(Math.max(...bytes)).toBeLessThanOrEqual(FIRST_LOAD_MAX);
   expect(second.sent).toBe(0);
   await fresh.context.close();
   await world.end();
