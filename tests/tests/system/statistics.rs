@@ -165,7 +165,8 @@ async fn the_api_adds_up_what_is_counted(kind: Kind) {
         let app = api.make_app(tenant, "orders").await;
         tasks.push(api.make_task(&app, "rarely", "tick", json!({ "cron": "0 0 0 1 1 ?" })).await);
     }
-    let start = now_ms() - now_ms() % 3_600_000 - 3_600_000;
+    let now = now_ms();
+    let start = now - now % 3_600_000 - 3_600_000;
     for (at, task) in tasks.iter().enumerate() {
         let tenant = world.database.number(&format!("SELECT tenant_id FROM task WHERE id = {task}")).await;
         for minute in 0..2 {
