@@ -298,6 +298,9 @@ it("stays light over thousands of rows, and says what came meanwhile", async () 
   expect(deeper.length * (limits[0] ?? 0)).toBeLessThan(LONG);
   expect(most).toBeLessThan(100);
 
+  // What stood there is nothing new.
+  expect(await page.getByRole("status").filter({ hasText: /newer task log/ }).count()).toBe(0);
+
   // Further down, rows stay where they are, and a banner says what is new.
   const second = await run("echo", { params: "second" });
   const banner = page.getByRole("status").filter({ hasText: say(words.newer_one, { count: 1 }) });
@@ -307,6 +310,17 @@ it("stays light over thousands of rows, and says what came meanwhile", async () 
   await banner.getByRole("button", { name: words.show_newer }).click();
   await rows(page).first().locator(`a[href*="/logs/${second}"]`).waitFor();
   await banner.waitFor({ state: "hidden" });
+
+  // Another list begins at its top, and is watched.
+  await box.hover();
+  await until("somewhere further down", async () => {
+    await page.mouse.wheel(0, 2_000);
+    return (await box.evaluate((element) => element.scrollTop)) > 1_000;
+  });
+  await page.getByText(words.range["1h"], { exact: true }).click();
+  await rows(page).first().locator(`a[href*="/logs/${second}"]`).waitFor();
+  const third = await run("echo", { params: "third" });
+  await rows(page).first().locator(`a[href*="/logs/${third}"]`).waitFor();
   expect(await page.evaluate(() => (globalThis as { notReloaded?: boolean }).notReloaded)).toBe(true);
   expect(window.faults).toEqual([]);
   await window.context.close();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { frozen, goOn, join, limitsOf, orderOf, rangeOf, showsShards } from "../src/lib/logList";
+import { frozen, goOn, join, limitsOf, orderOf, rangeOf, showsShards, type Beginning } from "../src/lib/logList";
 import type { Log } from "../src/lib/taskLog";
 
 const NOW = 1_000_000_000;
@@ -64,39 +64,54 @@ describe("shards", () => {
 
 describe("what is new", () => {
   const read = [row(3), row(2), row(1)];
+  const page = (...items: Log[]): Beginning => ({ at: NOW, items, isAll: false });
+  const all = (...items: Log[]): Beginning => ({ at: NOW, items, isAll: true });
+  const atTop = (rows: readonly Log[], now: Beginning) => join(rows, now, now);
+  const below = (rows: readonly Log[], now: Beginning) => join(rows, undefined, now);
 
   it("comes first, and what is known is shown as it is now", () => {
-    const joined = join(read, [row(5), row(4), row(3, 2)], false, false);
+    const joined = atTop(read, page(row(5), row(4), row(3, 2)));
     expect(ids(joined.items)).toEqual([5, 4, 3, 2, 1]);
     expect(joined.items[2]?.version).toBe(2);
     expect(joined).toMatchObject({ newer: 0, isApart: false });
   });
 
   it("takes away what does not belong to the list any more", () => {
-    expect(ids(join(read, [row(4), row(2)], false, false).items)).toEqual([4, 2, 1]);
-    expect(ids(join(read, [row(4)], true, false).items)).toEqual([4]);
-    expect(ids(join(read, [], true, false).items)).toEqual([]);
+    expect(ids(atTop(read, page(row(4), row(2))).items)).toEqual([4, 2, 1]);
+    expect(ids(atTop(read, all(row(4))).items)).toEqual([4]);
+    expect(ids(atTop(read, all()).items)).toEqual([]);
   });
 
   it("is only counted while somebody reads further down", () => {
-    const joined = join(read, [row(5), row(4), row(3, 2)], false, true);
+    const joined = below(read, page(row(5), row(4), row(3, 2)));
     expect(ids(joined.items)).toEqual([3, 2, 1]);
     expect(joined.items[0]?.version).toBe(2);
-    expect(joined.newer).toBe(2);
-    expect(ids(join(read, [row(4)], true, true).items)).toEqual([3, 2, 1]);
+    expect(joined).toMatchObject({ newer: 2, isApart: false });
+    expect(ids(below(read, all(row(4))).items)).toEqual([3, 2, 1]);
+  });
+
+  it("is not what somebody has seen at the top", () => {
+    const seen = page(row(4), row(3), row(2));
+    expect(join(read, seen, seen)).toMatchObject({ newer: 0, isApart: false });
+    const joined = join(read, seen, page(row(5), row(4, 2), row(3)));
+    expect(ids(joined.items)).toEqual([4, 3, 2, 1]);
+    expect(joined.items[0]?.version).toBe(2);
+    expect(joined).toMatchObject({ newer: 1, isApart: false });
+    expect(join(read, seen, page(row(9), row(8), row(7)))).toMatchObject({ newer: 3, isApart: true });
   });
 
   it("is apart when a page does not reach what was read", () => {
-    const joined = join(read, [row(9), row(8)], false, false);
+    const joined = atTop(read, page(row(9), row(8)));
     expect(joined).toMatchObject({ newer: 2, isApart: true });
     expect(ids(joined.items)).toEqual([3, 2, 1]);
   });
 
   it("never makes a row older than it was", () => {
-    expect(join([row(3, 7)], [row(3, 6)], false, true).items[0]?.version).toBe(7);
+    expect(below([row(3, 7)], page(row(3, 6))).items[0]?.version).toBe(7);
   });
 
   it("fills a list that was empty", () => {
-    expect(ids(join([], [row(2), row(1)], false, false).items)).toEqual([2, 1]);
+    expect(ids(atTop([], page(row(2), row(1))).items)).toEqual([2, 1]);
+    expect(join([], undefined, undefined)).toEqual({ items: [], newer: 0, isApart: false });
   });
 });

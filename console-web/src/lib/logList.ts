@@ -70,34 +70,46 @@ export function goOn(filters: LogFilters, last: Pick<Log, "fire_time" | "due_tim
   return { ...given, from: rangeOf(filters) === undefined ? filters.from : given.from, until: String(at + 1) };
 }
 
+/** The beginning of a list: a page of it, read at `at` (cluster time, epoch ms). */
+export interface Beginning {
+  at: number;
+  items: readonly Log[];
+  /** The list has no more than this. */
+  isAll: boolean;
+}
+
 /** What was read once, and its beginning as it is now. */
 export interface Joined {
   /** The rows to show. */
   items: Log[];
-  /** How many of the beginning are not in what was read. */
+  /** How many of the beginning are not among the rows. */
   newer: number;
   /** Whether there is a hole between both: more is new than a page holds. */
   isApart: boolean;
 }
 
+/** The beginning counts for the span that it covers: what is not in it any more is gone. */
+function withBeginning(read: readonly Log[], { items, isAll }: Beginning): readonly Log[] {
+  if (isAll) return items;
+  const beginning = new Set(items.map((log) => log.id));
+  const covered = read.findLastIndex((log) => beginning.has(log.id));
+  const isApart = covered === -1 && items.length > 0 && read.length > 0;
+  return isApart ? read : [...items, ...read.slice(covered + 1)];
+}
+
 /**
- * Joins the beginning of a list, read just now, with what was read before. The beginning counts for the span that it
- * covers: what is not in it any more is gone. Unless the list stays put because somebody reads further down: then known
- * rows are shown as they are now, and new ones are counted. `isAll`: the list has no more than this beginning.
+ * Joins what was read once with the beginning as somebody has `seen` it at the top, and holds that against the beginning
+ * as it is `now`: rows that are shown stay, in the state they have now, and what is new is counted. For somebody who is
+ * at the top, both are the same.
  */
-export function join(read: readonly Log[], head: readonly Log[], isAll: boolean, staysPut: boolean): Joined {
-  const known = new Set(read.map((log) => log.id));
-  const newer = head.filter((log) => !known.has(log.id)).length;
-  const isApart = read.length > 0 && head.length > 0 && newer === head.length;
-  if (!staysPut && isAll) return { items: [...head], newer: 0, isApart: false };
-  const now = new Map(head.map((log) => [log.id, log]));
-  if (!staysPut && !isApart) {
-    const covered = read.findLastIndex((log) => now.has(log.id));
-    return { items: [...head, ...read.slice(covered + 1)], newer: 0, isApart: false };
-  }
-  const items = read.map((log) => {
-    const renewed = now.get(log.id);
+export function join(read: readonly Log[], seen: Beginning | undefined, now: Beginning | undefined): Joined {
+  const rows = seen === undefined ? read : withBeginning(read, seen);
+  const latest = new Map(now?.items.map((log) => [log.id, log]));
+  const items = rows.map((log) => {
+    const renewed = latest.get(log.id);
     return renewed !== undefined && renewed.version >= log.version ? renewed : log;
   });
-  return { items, newer, isApart };
+  for (const { id } of rows) latest.delete(id);
+  const newer = latest.size;
+  return { items, newer, isApart: rows.length > 0 && newer > 0 && newer === now?.items.length };
 }

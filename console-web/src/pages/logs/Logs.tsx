@@ -58,23 +58,24 @@ function Newer({ count, isApart, readAt, show }: { count: number; isApart: boole
   );
 }
 
-/** Whether somebody reads further down, in the list's own window or, on a narrow screen, in the page's. */
-function useScrolled() {
-  const [inList, setInList] = useState(false);
+/**
+ * Whether somebody reads further down, in the list's own window or, on a narrow screen, in the page's. `list` says which
+ * list it is: another one begins at its top.
+ */
+function useScrolled(list: string) {
+  const [inList, setInList] = useState<string>();
   const [inPage, setInPage] = useState(false);
   useEffect(() => {
     const listener = () => setInPage(window.scrollY > WATCHES_PX);
     window.addEventListener("scroll", listener, { passive: true });
     return () => window.removeEventListener("scroll", listener);
   }, []);
-  const onScrollCapture = (event: UIEvent<HTMLElement>) => {
-    if (event.target instanceof HTMLElement) setInList(event.target.scrollTop > WATCHES_PX);
+  const onScrollCapture = ({ target }: UIEvent<HTMLElement>) => {
+    // What only scrolls sideways, as the head of the table does, says nothing.
+    if (!(target instanceof HTMLElement) || target.scrollHeight <= target.clientHeight) return;
+    setInList(target.scrollTop > WATCHES_PX ? list : undefined);
   };
-  const toTop = () => {
-    setInList(false);
-    window.scrollTo({ top: 0 });
-  };
-  return { isScrolled: inList || inPage, onScrollCapture, toTop };
+  return { isScrolled: inList === list || inPage, onScrollCapture };
 }
 
 export default function Logs() {
@@ -83,16 +84,17 @@ export default function Logs() {
   const { tenant } = useTenant();
   const link = useLink();
   const { filters, set, clear, isFiltered } = useFilters(LOG_FILTERS);
-  const { isScrolled, onScrollCapture, toTop } = useScrolled();
   // Grows when somebody asks for what is newer.
   const [round, setRound] = useState(0);
+  const list = `${round} ${JSON.stringify([tenant, filters])}`;
+  const { isScrolled, onScrollCapture } = useScrolled(list);
   const { pages, items, newer, isApart, isTooLong, readAt, showNewer } = useLogList(tenant, filters, isScrolled);
   const names = useNames(tenant);
   const columns = useColumns(names);
   const last = items.at(-1);
   const show = () => {
     showNewer();
-    toTop();
+    window.scrollTo({ top: 0 });
     setRound((now) => now + 1);
   };
   return (
@@ -103,8 +105,7 @@ export default function Logs() {
       {isScrolled && (newer > 0 || isApart) && <Newer count={newer} isApart={isApart} readAt={readAt} show={show} />}
       <div onScrollCapture={onScrollCapture}>
         <List<Log>
-          // Another list begins at its top.
-          key={`${round} ${JSON.stringify(filters)}`}
+          key={list}
           label={t("list")}
           pages={pages}
           items={items}

@@ -2,7 +2,7 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { $api, client } from "../../api/client";
-import { join, limitsOf, MAX_ROWS, orderOf, showsShards, type LogFilters } from "../../lib/logList";
+import { join, limitsOf, MAX_ROWS, orderOf, showsShards, type Beginning, type LogFilters } from "../../lib/logList";
 import { clusterNow } from "../../lib/now";
 import { BY_BEFORE, itemsOf } from "../../parts/List";
 
@@ -23,7 +23,11 @@ function queryOf(tenant: string | undefined, filters: LogFilters, now: number) {
 export function useLogList(tenant: string | undefined, filters: LogFilters, staysPut: boolean) {
   const about = JSON.stringify([tenant, filters]);
   const [read, setRead] = useState(() => ({ about, at: clusterNow(), isAgain: false }));
-  if (read.about !== about) setRead({ about, at: clusterNow(), isAgain: false });
+  const [seen, setSeen] = useState<Beginning>();
+  if (read.about !== about) {
+    setRead({ about, at: clusterNow(), isAgain: false });
+    setSeen(undefined);
+  }
   const pages = $api.useInfiniteQuery("get", "/task-logs", { params: { query: queryOf(tenant, filters, read.at) } }, {
     ...BY_BEFORE,
     // Neither a live update nor an action reads a hundred pages again.
@@ -34,18 +38,22 @@ export function useLogList(tenant: string | undefined, filters: LogFilters, stay
   });
   const head = useQuery({
     queryKey: ["get", "/task-logs", "beginning", tenant, filters],
-    queryFn: async ({ signal }) => {
+    queryFn: async ({ signal }): Promise<Beginning> => {
       const at = clusterNow();
       const { data } = await client.GET("/task-logs", { params: { query: queryOf(tenant, filters, at) }, signal });
       return { at, items: data?.items ?? [], isAll: data?.next == null };
     },
   });
-  const { data } = pages;
+  // At the top one sees the beginning as it is; further down it stays as one has seen it.
+  if (!staysPut && seen !== head.data) setSeen(head.data);
+  const { data, isPlaceholderData } = pages;
   const joined = useMemo(() => {
     const items = itemsOf({ data });
-    if (head.data === undefined || data === undefined) return { items, newer: 0, isApart: false };
-    return join(items, head.data.items, head.data.isAll, staysPut);
-  }, [data, head.data, staysPut]);
+    if (data === undefined) return join(items, undefined, undefined);
+    // A beginning from before the list was read knows less than the list.
+    const since = (beginning?: Beginning) => (isPlaceholderData || (beginning?.at ?? 0) >= read.at ? beginning : undefined);
+    return join(items, since(seen), since(head.data));
+  }, [data, isPlaceholderData, read.at, seen, head.data]);
 
   const again = (at: number) => setRead({ about, at, isAgain: true });
   // More is new than a page holds: begin anew, unless that would take away what somebody reads.
@@ -57,7 +65,7 @@ export function useLogList(tenant: string | undefined, filters: LogFilters, stay
     pages: { ...pages, hasNextPage: pages.hasNextPage && !isTooLong },
     ...joined,
     isTooLong: isTooLong && pages.hasNextPage,
-    readAt: read.at,
+    readAt: Math.max(read.at, seen?.at ?? 0),
     showNewer: () => again(clusterNow()),
   };
 }
