@@ -133,6 +133,24 @@ it("makes an app, shows its secret once, rotates and revokes keys", async () => 
   await window.context.close();
 });
 
+it("does not take back what somebody else changes of an app while one edits it", async () => {
+  const window = await windowOf(browser, world, admin);
+  const page = await window.open(`/apps/${key.appId}`);
+  await page.getByRole("button", { name: en.common.edit, exact: true }).click();
+  const form = dialog(page, say(apps.edit_title, { name: "bells" }));
+  await form.getByLabel(en.common.description).fill("rings the bells");
+  const app = { params: { path: { id: key.appId } } };
+  got(await world.api.PUT("/apps/{id}", { ...app, body: { max_concurrent: 77 } }));
+  // The page behind the form knows.
+  await page.locator("dl.facts dd").getByText("77", { exact: true }).waitFor();
+  await form.getByRole("button", { name: en.common.save }).click();
+  await form.getByRole("button", { name: en.people.form.reload }).waitFor();
+  expect(got(await world.api.GET("/apps/{id}", app))).toMatchObject({ max_concurrent: 77, description: "" });
+  got(await world.api.PUT("/apps/{id}", { ...app, body: { max_concurrent: 0 } }));
+  expect(window.faults.filter((fault) => !fault.includes("409"))).toEqual([]);
+  await window.context.close();
+});
+
 it("tells of the node and its leases, and of its settings without their secrets", async () => {
   const [node] = got(await world.api.GET("/nodes")).items;
   const name = node?.name ?? "";

@@ -1,5 +1,5 @@
 /** Names, parameters, messages and output of tasks are text, whatever they hold. */
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startBrowser, windowOf } from "./harness/browser";
 import { got, World, type Person } from "./harness/world";
@@ -48,19 +48,23 @@ it("nothing of it is ever obeyed", async () => {
   const window = await windowOf(browser, world, admin);
   const echo = tasks.get(name) ?? "";
   const pages = ["/", "/tasks?tenant=demo", `/tasks/${echo}`, `/tasks/${echo}/edit`, "/logs?tenant=demo", ...logs.map((log) => `/logs/${log}`), "/apps", `/apps/${key.appId}`, "/audit"];
-  for (const address of pages) {
-    const page = await window.open(address);
-    await window.settled();
+  const isUnharmed = async (page: Page, address: string) => {
     expect(await page.evaluate(() => (window as unknown as { __hostile?: number }).__hostile), address).toBeUndefined();
     // What the text holds must not have become an element.
     expect(await page.locator("img[src=x], svg[onload], a[href^='javascript']").count(), address).toBe(0);
     expect(window.faults, address).toEqual([]);
+  };
+  for (const address of pages) {
+    const page = await window.open(address);
+    await window.settled();
+    await isUnharmed(page, address);
   }
   const page = await window.open(`/logs/${logs[1] ?? ""}`);
   await page.getByText(/line 1 of 20/).first().waitFor();
   const shown = await page.locator("#content").innerText();
   expect(shown).toContain("<img src=x onerror=");
   expect(shown).toContain("{{constructor.constructor(");
+  await isUnharmed(page, "output");
   await window.picture("hostile-output");
   await window.context.close();
 });

@@ -52,7 +52,6 @@ async function walk(language: "en" | "zh"): Promise<string[]> {
   const texts: Texts = language === "zh" ? zh : en;
   const window = await windowOf(browser, world, admin, { language });
   const inside = rooms(texts);
-  window.page.setDefaultTimeout(10_000);
   const findings: string[] = [];
   let seen = 0;
   for (const [name, address] of Object.entries(all)) {

@@ -2,7 +2,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import en from "../src/i18n/en";
-import { startBrowser, Watched, windowOf } from "./harness/browser";
+import { show, startBrowser, Watched, windowOf } from "./harness/browser";
 import { until } from "./harness/process";
 import { got, World, type AppKey, type Person } from "./harness/world";
 
@@ -42,8 +42,8 @@ it("shows a task that somebody else makes", async () => {
 it("follows the output of a run while it runs, and says how it ended", async () => {
   const tasks = await world.tasks(key, [{ name: "talks", handler: "talk", schedule: "none", started: true, params: '{"lines":60,"ms":150}' }]);
   const id = tasks.get("talks") ?? "";
-  const { log } = got(await world.api.POST("/tasks/{id}/run", { params: { path: { id } }, body: { at: null, delay_ms: null, idempotency_key: null, priority: null } }));
   const window = await windowOf(browser, world, admin);
+  const { log } = got(await world.api.POST("/tasks/{id}/run", { params: { path: { id } }, body: { at: null, delay_ms: null, idempotency_key: null, priority: null } }));
   const page = await window.open(`/logs/${log}`);
   await page.getByText(/line 5 of 60/).waitFor();
   // It came while the run went on: not all of it at its end.
@@ -54,14 +54,6 @@ it("follows the output of a run while it runs, and says how it ended", async () 
   await window.context.close();
 });
 
-/** What a browser does with a tab that is not looked at, or is again. Without a screen all tabs count as visible. */
-async function show(page: Page, state: "visible" | "hidden") {
-  await page.evaluate((now) => {
-    Object.defineProperty(document, "visibilityState", { configurable: true, get: () => now });
-    document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
-  }, state);
-}
-
 it("works in any number of tabs: those that are hidden hold no connection", async () => {
   const id = (await world.tasks(key, [{ name: "tab one", handler: "talk", schedule: "none", started: true, params: '{"lines":2000,"ms":100}' }])).get("tab one") ?? "";
   const body = { at: null, delay_ms: null, idempotency_key: null, priority: null };
@@ -71,7 +63,10 @@ it("works in any number of tabs: those that are hidden hold no connection", asyn
   const first = await window.open(list);
   await first.getByRole("link", { name: "tab one" }).waitFor();
   await mark(window, "connected").waitFor();
+  await window.settled();
   await show(first, "hidden");
+  const askedInSecret: string[] = [];
+  first.on("request", (request) => askedInSecret.push(request.url()));
   // More than the six connections that a browser opens to a node, each with two streams.
   for (let tabs = 2; tabs < 8; tabs++) {
     const tab = new Watched(await window.context.newPage(), window.context, world);
@@ -88,6 +83,7 @@ it("works in any number of tabs: those that are hidden hold no connection", asyn
   // What happens while nobody looks is there when somebody does.
   await world.tasks(key, [{ name: "tab two", handler: "echo", schedule: "none" }]);
   await eighth.page.getByRole("link", { name: "tab two" }).waitFor();
+  expect(askedInSecret).toEqual([]);
   expect(await first.getByRole("alert").count()).toBe(0);
   expect(await first.getByRole("link", { name: "tab two" }).count()).toBe(0);
   await show(first, "visible");

@@ -2,7 +2,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import en from "../src/i18n/en";
-import { startBrowser, windowOf } from "./harness/browser";
+import { show, startBrowser, windowOf } from "./harness/browser";
 import { until } from "./harness/process";
 import { got, World, type Person } from "./harness/world";
 import { choose, dialog, like, say } from "./harness/words";
@@ -77,7 +77,10 @@ it("keeps its filters in the address: a reload and a copied link show the same",
   await until("both tasks", async () => (await rows(page).count()) === 3);
   await choose(page, page.getByRole("combobox", { name: en.common.task, exact: true }), "fails");
   await until("one task's failures", async () => (await rows(page).count()) === 2);
-  const answer = page.waitForResponse((response) => response.url().includes("/task-logs?"));
+  const answer = page.waitForResponse((response) => {
+    const url = new URL(response.url());
+    return url.pathname === "/api/v1/task-logs" && url.searchParams.has("from");
+  });
   await page.getByText(words.range["1h"], { exact: true }).click();
   await answer;
   await until("those of the last hour", async () => (await rows(page).count()) === 2);
@@ -86,6 +89,8 @@ it("keeps its filters in the address: a reload and a copied link show the same",
 
   const bar = page.getByRole("search", { name: en.common.filters });
   // Names come a moment after the rows.
+  const node = got(await world.api.GET("/nodes")).items[0]?.name ?? "";
+  await until("the node's name", async () => (await rows(page).getByText(node, { exact: true }).count()) === 2);
   await until("the executors' names", async () => (await rows(page).getByText(/127\.0\.0\.1:\d+/).count()) === 2);
   const texts = async () => ({ bar: await bar.innerText(), rows: await rows(page).allInnerTexts() });
   const shown = await texts();
@@ -122,8 +127,8 @@ it("says of filters that the node does not know what to do", async () => {
 });
 
 it("tells a failure step by step, and why in plain words", async () => {
-  const id = await run("flaky");
   const window = await windowOf(browser, world, admin);
+  const id = await run("flaky");
   // Open while it goes on: the attempts come by themselves.
   const page = await window.open(`/logs/${id}`);
   await ended(id, "failed");
@@ -132,6 +137,9 @@ it("tells a failure step by step, and why in plain words", async () => {
   await why.getByText("attempt 3 fails; 9 will succeed").waitFor();
   const steps = page.locator("#content ol").first().getByRole("listitem");
   await steps.filter({ hasText: like(words.step.ended_after) }).getByText(en.common.log_status.failed).waitFor();
+  // Names come a moment after the log.
+  const node = got(await world.api.GET("/nodes")).items[0]?.name ?? "";
+  await steps.filter({ hasText: like(words.step.claimed_by, { node, attempt: 3 }) }).waitFor();
   const story = await steps.allInnerTexts();
   const { attempts } = await logOf(id);
   expect(attempts).toHaveLength(3);
@@ -147,7 +155,6 @@ it("tells a failure step by step, and why in plain words", async () => {
   ];
   // Each in its turn, whatever stands between them.
   let from = 0;
-  const node = got(await world.api.GET("/nodes")).items[0]?.name ?? "";
   // Only the last claim is kept: it is that of the third attempt, and says so.
   expect(story.filter((text) => like(words.step.claimed_by, { node, attempt: 3 }).test(text))).toHaveLength(1);
   for (const step of expected) {
@@ -245,6 +252,59 @@ it("shows a sharded run as one row, and unfolds it", async () => {
   await page.getByRole("region", { name: words.result }).getByText("shard 1 of 2", { exact: true }).waitFor();
   await page.getByRole("link", { name: say(words.parent_run, { id }) }).click();
   await page.getByText(say(words.progress, { total: 2, started: 2, ended: 2, succeeded: 2 })).waitFor();
+  expect(window.faults).toEqual([]);
+  await window.context.close();
+});
+
+it("goes on when more is new than a page holds, where no limit moves with the time", async () => {
+  const window = await windowOf(browser, world, admin);
+  await run("echo");
+  const page = await window.open(`/logs?tenant=demo&task=${task("echo")}&range=all`);
+  await rows(page).first().waitFor();
+  // Nobody looks meanwhile: what is new comes at once.
+  await show(page, "hidden");
+  const started: string[] = [];
+  for (let count = 0; count < 101; count++) started.push(await run("echo", { params: String(count) }));
+  const last = started.at(-1) ?? "";
+  await ended(last, "succeeded");
+  await show(page, "visible");
+  await rows(page).first().locator(`a[href*="/logs/${last}"]`).waitFor();
+  const next = await run("echo");
+  await rows(page).first().locator(`a[href*="/logs/${next}"]`).waitFor();
+  expect(window.faults).toEqual([]);
+  await window.context.close();
+});
+
+it("says that a run could not be read again, and shows what it was", async () => {
+  const window = await windowOf(browser, world, admin);
+  const id = await run("long");
+  const page = await window.open(`/logs/${id}`);
+  await page.getByRole("button", { name: words.kill_run, exact: true }).waitFor();
+  await page.route(`**/api/v1/task-logs/${id}`, (route) => route.fulfill({ status: 503, contentType: "application/problem+json", body: JSON.stringify({ status: 503, title: "no", detail: "the database is away" }) }));
+  await page.getByRole("alert").getByText("the database is away", { exact: true }).waitFor();
+  await page.getByRole("heading", { level: 1, name: say(words.title, { id }) }).waitFor();
+  await page.unroute(`**/api/v1/task-logs/${id}`);
+  await page.getByRole("alert").getByText("the database is away", { exact: true }).waitFor({ state: "hidden" });
+  got(await world.api.POST("/task-logs/{id}/cancel", { params: { path: { id } } }));
+  await window.context.close();
+});
+
+it("chooses tasks here and in the statistics, whichever one opens first", async () => {
+  const window = await windowOf(browser, world, admin);
+  const page = await window.open("/logs?tenant=demo");
+  const menu = page.getByRole("navigation", { name: en.common.menu });
+  const offers = async (name: string) => {
+    await page.getByRole("combobox", { name, exact: true }).click();
+    await page.locator(".ant-select-dropdown:visible .ant-select-item-option").getByText("flaky", { exact: true }).waitFor();
+    await page.keyboard.press("Escape");
+  };
+  await offers(en.common.task);
+  await menu.getByRole("link", { name: en.common.pages.statistics }).click();
+  await page.getByRole("heading", { level: 1, name: like(en.common.pages.statistics) }).waitFor();
+  await offers(en.statistics.task);
+  await menu.getByRole("link", { name: en.common.pages.logs }).click();
+  await page.getByRole("heading", { level: 1, name: en.common.pages.logs }).waitFor();
+  await offers(en.common.task);
   expect(window.faults).toEqual([]);
   await window.context.close();
 });

@@ -86,10 +86,17 @@ it("shows the coming three minutes in lanes, by pointer and by keyboard", async 
   await lane.focus();
   const reading = coming.locator("[aria-live]");
   await reading.getByText("every second").waitFor();
-  const first = await reading.locator("time").getAttribute("datetime");
+  const picked = async () => Date.parse((await reading.locator("time").getAttribute("datetime")) ?? "");
+  // Away from what is due just now, which fires and goes.
+  const start = await picked();
+  await until("a fire further on", async () => {
+    await page.keyboard.press("ArrowRight");
+    return (await picked()) >= start + 20_000;
+  });
+  const first = await picked();
   await page.keyboard.press("ArrowRight");
-  await until("the next fire", async () => (await reading.locator("time").getAttribute("datetime")) !== first);
-  expect(Date.parse((await reading.locator("time").getAttribute("datetime")) ?? "") - Date.parse(first ?? "")).toBe(1_000);
+  await until("the next fire", async () => (await picked()) !== first);
+  expect((await picked()) - first).toBe(1_000);
   await window.picture("overview-coming");
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { level: 1, name: "every second" }).waitFor();
@@ -155,13 +162,14 @@ it("counts what has fired: verdict, figures, charts, CSV", { timeout: 200_000 },
   const perSecond = figure(page, words.figures.per_second).locator(".figure-value");
   // They come by themselves, as soon as they are there.
   await until("figures of the first minute", async () => Number(await perSecond.innerText()) > 0, 150_000);
-  const verdict = page.locator("[data-verdict]");
-  expect(await verdict.getAttribute("data-verdict")).toBe("runs_failed");
+  const verdict = page.locator('[data-verdict="runs_failed"]');
+  await verdict.waitFor();
   expect(await verdict.innerText()).toMatch(/\d+ runs? failed in the last hour/);
   const all = Number((await figure(page, words.figures.success).innerText()).match(/([\d,]+) fires/)?.[1]);
   await window.picture("overview-counted");
   await window.open("/?tenant=retail");
-  await page.locator('[data-verdict="all_well"]').waitFor();
+  // A machine that is busy with something else may start one late; that is said then.
+  await page.locator('[data-verdict="all_well"], [data-verdict="runs_late"]').waitFor();
   const success = figure(page, words.figures.success);
   await success.getByText("100 %").waitFor();
   const own = Number((await success.innerText()).match(/([\d,]+) fires/)?.[1]);
@@ -170,11 +178,16 @@ it("counts what has fired: verdict, figures, charts, CSV", { timeout: 200_000 },
 
   await window.open("/statistics?tenant=demo");
   await page.locator("figure.chart canvas").nth(2).waitFor();
-  // Drawn: something stands on each canvas.
+  // Drawn: something coloured stands on each canvas; axes and grid are grey.
   const painted = await page.locator("figure.chart canvas").evaluateAll((charts) =>
     charts.map((each) => {
       const canvas = each as HTMLCanvasElement;
-      return canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value !== 0) === true;
+      const { data } = canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height) ?? { data: new Uint8ClampedArray() };
+      for (let at = 0; at < data.length; at += 4) {
+        const [red = 0, green = 0, blue = 0, opacity = 0] = data.subarray(at, at + 4);
+        if (opacity > 128 && Math.max(red, green, blue) - Math.min(red, green, blue) > 60) return true;
+      }
+      return false;
     }),
   );
   expect(painted).toEqual([true, true, true]);

@@ -3,6 +3,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import en from "../src/i18n/en";
 import { openWindow, startBrowser, windowOf, type Watched } from "./harness/browser";
+import { until } from "./harness/process";
 import { choose, confirm, dialog, keepSecret, say, wrong } from "./harness/words";
 import { got, World, type AppKey, type Person } from "./harness/world";
 
@@ -58,6 +59,17 @@ async function enter(name: string, given: string, chosen: string): Promise<Watch
   await page.locator("#content").waitFor();
   return other;
 }
+
+it("renews heartbeats and leases though nothing changes", async () => {
+  const page = await window.open("/nodes");
+  const times = page.getByRole("row").nth(1).locator("time");
+  await times.first().waitFor();
+  const beat = async () => (await times.evaluateAll((all) => all.map((each) => each.getAttribute("datetime")))).join(" ");
+  const first = await beat();
+  await until("a later heartbeat", async () => (await beat()) !== first);
+  const second = await beat();
+  await until("one later still", async () => (await beat()) !== second);
+});
 
 it("makes, describes and deletes a tenant", async () => {
   const page = await window.open("/tenants");

@@ -72,7 +72,7 @@ export function rooms(t: Texts): Record<string, Room> {
   const head: Room = async (page, look) => {
     for (const name of [common.language, common.theme]) {
       await button(page, name).click();
-      await page.getByRole("menu").last().waitFor();
+      await page.getByRole("menuitem", { name: name === common.language ? "English" : common.theme_dark, exact: true }).waitFor();
       await look(name);
       await page.keyboard.press("Escape");
     }

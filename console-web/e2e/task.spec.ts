@@ -3,6 +3,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import en from "../src/i18n/en";
 import { startBrowser, windowOf, type Watched } from "./harness/browser";
+import { until } from "./harness/process";
 import { dialog, like, say, told } from "./harness/words";
 import { got, World, type AppKey } from "./harness/world";
 
@@ -71,9 +72,11 @@ it("shows the last runs as a strip that arrows go along, and each leads to its l
 
 it("cancels one written fire, and no other", async () => {
   await open(`/tasks/${idOf("often")}`);
-  const line = fires().nth(8);
-  await line.getByRole("button", { name: words.fires.cancel, exact: true }).waitFor();
-  const at = Date.parse((await line.locator("time").first().getAttribute("datetime")) ?? "");
+  const item = (await preview("often", 9)).at(8);
+  const at = item?.kind === "fires" ? item.fire_time : 0;
+  const line = fires().filter({ has: page.locator(`time[datetime="${new Date(at).toISOString()}"]`) });
+  // Its run is known by then.
+  await line.getByRole("link", { name: common.log_status.init }).or(line.getByRole("link", { name: common.log_status.queued })).waitFor();
   await line.getByRole("button", { name: words.fires.cancel, exact: true }).click();
   const question = dialog(page, like(words.fires.cancel_question));
   await question.getByText(words.fires.cancel_consequence_for_now).waitFor();
@@ -95,6 +98,31 @@ it("cancels one written fire, and no other", async () => {
   await cancelled.getByRole("button", { name: words.fires.unskip }).click();
   await told(page, words.fires.unskipped).waitFor();
   await world.logAt(idOf("often"), at, "succeeded");
+});
+
+it("goes on with the next fires as they pass", async () => {
+  await open(`/tasks/${idOf("often")}`);
+  const first = () => fires().first().locator("time").first().getAttribute("datetime");
+  const [at, count] = [Date.parse((await first()) ?? ""), await fires().count()];
+  expect(count).toBeGreaterThanOrEqual(9);
+  // Nothing changes of the task; its fires pass all the same.
+  await until("further fires", async () => Date.parse((await first()) ?? "") >= at + 10_000 && (await fires().count()) >= count);
+  expect(window.faults).toEqual([]);
+});
+
+it("begins with the task's own parameters, whatever was written for another one", async () => {
+  await open(`/tasks/${idOf("often")}`);
+  await page.getByRole("button", { name: new RegExp(`${en.tasks.run.button}$`) }).click();
+  const run = dialog(page, say(en.tasks.run.title, { name: "often" }));
+  await run.getByText(en.tasks.run.other_params).click();
+  await run.getByRole("textbox").last().fill("of another task");
+  await run.getByRole("button", { name: common.cancel }).click();
+  await run.waitFor({ state: "hidden" });
+  await page.getByRole("button", { name: new RegExp(`${en.tasks.run.button}$`) }).click();
+  await run.getByText(en.tasks.run.other_params).click();
+  expect(await run.getByRole("textbox").last().inputValue()).not.toBe("of another task");
+  await run.getByRole("button", { name: common.cancel }).click();
+  expect(window.faults).toEqual([]);
 });
 
 it("leaves a far fire out, and takes that back", async () => {

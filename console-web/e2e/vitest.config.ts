@@ -9,7 +9,7 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 2,
     // Bounds for a test that hangs, not measures.
-    testTimeout: 120_000,
+    testTimeout: 300_000,
     hookTimeout: 120_000,
     reporters: ["verbose"],
   },

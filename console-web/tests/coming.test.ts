@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DENSE, inOrder, marksOf, nearest, stillToCome, type Coming, type Lane } from "../src/lib/coming";
+import { DENSE, inOrder, marksOf, nearest, stepFrom, stillToCome, type Coming, type Lane } from "../src/lib/coming";
 
 const lane = (name: string, tenant: string, ...dues: number[]): Lane => ({
   task: `${tenant} ${name}`,
@@ -32,6 +32,16 @@ describe("what comes", () => {
     const dense = marksOf(fires(DENSE + 2));
     expect(dense).toHaveLength((DENSE + 2) / 2);
     expect(dense[1]).toEqual({ at: 1_000, status: "init", fires: 2 });
+  });
+  it("goes from fire to fire, also when what was looked at has gone", () => {
+    const { next: all } = lane("a", "demo", 1_000, 2_000, 3_000, 4_000);
+    const dueAfter = (at: number, by: 1 | -1, fires = all) => stepFrom(fires, all[at], by)?.due_time;
+    expect([dueAfter(1, 1), dueAfter(1, -1), dueAfter(3, 1), dueAfter(0, -1)]).toEqual([3_000, 1_000, 4_000, 1_000]);
+    // The first two have fired meanwhile.
+    const rest = all.slice(2);
+    expect([dueAfter(2, 1, rest), dueAfter(1, 1, rest), dueAfter(1, -1, rest)]).toEqual([4_000, 3_000, 3_000]);
+    expect(stepFrom([], all[0], 1)).toBeUndefined();
+    expect(stepFrom(all, undefined, 1)?.due_time).toBe(1_000);
   });
   it("finds the fire at the pointer", () => {
     const fires = [{ due_time: 1_000 }, { due_time: 4_000 }];

@@ -51,6 +51,7 @@ async function open(matches: (name: string) => boolean) {
     </QueryClientProvider>,
   );
   await settle();
+  return queries;
 }
 
 const settle = () => act(() => vi.advanceTimersByTimeAsync(6_000));
@@ -107,6 +108,51 @@ it("says that nothing matches only when all was looked through", async () => {
   await open(() => false);
   expect(asked).toBe(3);
   expect(screen.getByText(words.empty_filtered)).toBeTruthy();
+});
+
+it("does not say that there is nothing before an answer came", async () => {
+  answer = () => ({ status: 200, isLast: true });
+  let release = () => {};
+  const held = new Promise<void>((resolve) => (release = resolve));
+  const quick = globalThis.fetch;
+  vi.stubGlobal("fetch", async (request: Request) => {
+    await held;
+    return quick(request);
+  });
+  await open(() => false);
+  expect(screen.queryByText(words.empty_filtered)).toBeNull();
+  release();
+  await settle();
+  expect(screen.getByText(words.empty_filtered)).toBeTruthy();
+});
+
+it("reads a further page after what is being read again, not instead of it", async () => {
+  answer = () => ({ status: 200 });
+  const queries = await open(() => true);
+  const first = asked;
+  let release = () => {};
+  const held = new Promise<void>((resolve) => (release = resolve));
+  const quick = globalThis.fetch;
+  vi.stubGlobal("fetch", async (request: Request) => {
+    await held;
+    return quick(request);
+  });
+  act(() => void queries.invalidateQueries());
+  await settle();
+  await press(words.more);
+  expect(asked).toBe(first);
+  release();
+  await settle();
+  // Each page that was there once more, and the one that was asked for.
+  expect(asked).toBe(2 * first + 1);
+  expect(screen.getByText(say(words.loaded_rows, { count: (first + 1) * PAGE }))).toBeTruthy();
+});
+
+it("keeps pages apart from one answer to the same question", async () => {
+  answer = () => ({ status: 200, isLast: true });
+  const queries = await open(() => true);
+  const { queryKey } = $api.queryOptions("get", "/apps", { params: { query: { limit: PAGE } } });
+  expect(queries.getQueryData(queryKey)).toBeUndefined();
 });
 
 it("says that it still looks", async () => {

@@ -33,14 +33,21 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-function open() {
-  render(
-    <QueryClientProvider client={new QueryClient()}>
-      <LiveProvider tenant={undefined}>
+let queries: QueryClient;
+
+function page(tenant?: string) {
+  return (
+    <QueryClientProvider client={queries}>
+      <LiveProvider tenant={tenant}>
         <Probe />
       </LiveProvider>
-    </QueryClientProvider>,
+    </QueryClientProvider>
   );
+}
+
+function open(tenant?: string) {
+  queries = new QueryClient();
+  return render(page(tenant));
 }
 
 it("comes back as soon as the first time, however often a good stream was lost", async () => {
@@ -74,7 +81,7 @@ it("waits longer and longer for a node that says hello and is gone at once", asy
 it("holds no stream while the page is hidden, and has everything read again when it is shown", async () => {
   open();
   await hello();
-  expect(shown()).toBe("connected 1");
+  const before = shown().split(" ")[1];
   act(() => show("hidden"));
   await settle(120_000);
   expect(Source.open()).toHaveLength(0);
@@ -82,7 +89,22 @@ it("holds no stream while the page is hidden, and has everything read again when
   act(() => show("visible"));
   expect(Source.open()).toHaveLength(1);
   await hello();
+  expect(shown()).toBe(`connected ${Number(before) + 1}`);
+});
+
+it("reads again what was read before the first word of a stream, and only then", async () => {
+  const { rerender } = open("demo");
+  await settle();
+  expect(shown()).toBe("connecting 1");
+  await hello();
   expect(shown()).toBe("connected 2");
+  await hello();
+  expect(shown()).toBe("connected 2");
+  // What changes in one tenant is not told to who looks at another.
+  rerender(page("retail"));
+  await settle();
+  await hello();
+  expect(shown()).toBe("connected 3");
 });
 
 it("reads again what a page that was opened in the background had read", async () => {

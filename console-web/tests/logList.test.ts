@@ -64,8 +64,8 @@ describe("shards", () => {
 
 describe("what is new", () => {
   const read = [row(3), row(2), row(1)];
-  const page = (...items: Log[]): Beginning => ({ at: NOW, items, isAll: false });
-  const all = (...items: Log[]): Beginning => ({ at: NOW, items, isAll: true });
+  const page = (...items: Log[]): Beginning => ({ at: NOW, since: 0, items, isAll: false });
+  const all = (...items: Log[]): Beginning => ({ at: NOW, since: 0, items, isAll: true });
   const atTop = (rows: readonly Log[], now: Beginning) => join(rows, now, now);
   const below = (rows: readonly Log[], now: Beginning) => join(rows, undefined, now);
 

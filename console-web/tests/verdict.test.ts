@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { OLD_MS, toneOf, verdict, type Facts } from "../src/lib/verdict";
 
-const WELL: Facts = { now: 10_000_000, countedUntil: 9_970_000, fires: 500, failed: 0, discarded: 0, expired: 0, latenessP99: 12, executorsOnline: 2, nodes: { online: 3, lost: 0 }, waitingTasks: 0, overdueRuns: 0 };
+const WELL: Facts = { now: 10_000_000, countedUntil: 9_970_000, fires: 500, failed: 0, discarded: 0, expired: 0, latenessP99: 12, executorsOnline: 2, nodes: { online: 3, lost: 0 }, waitingTasks: 0, overdueRuns: 0, isWhole: true };
 const words = (facts: Facts) => verdict(facts).map((finding) => finding.says);
 
 describe("the verdict", () => {
@@ -10,7 +10,7 @@ describe("the verdict", () => {
     expect(verdict(WELL).map(toneOf)).toEqual(["good"]);
   });
   it("says nothing before anything is known", () => {
-    expect(verdict({ now: 0 })).toEqual([]);
+    expect(verdict({ now: 0, isWhole: false })).toEqual([]);
   });
   it("names the worst first", () => {
     const facts = { ...WELL, executorsOnline: 0, waitingTasks: 2, failed: 12, nodes: { online: 2, lost: 1 }, overdueRuns: 4, latenessP99: 3_200, discarded: 1, expired: 5 };
@@ -33,7 +33,12 @@ describe("the verdict", () => {
     expect(words({ ...WELL, fires: 0, latenessP99: null })).toEqual(["nothing_fires"]);
     expect(words({ ...WELL, fires: 0, latenessP99: null, comingFires: 3 })).toEqual(["not_counted_yet"]);
   });
+  it("does not call well what it does not know whole", () => {
+    expect(words({ ...WELL, waitingTasks: undefined, isWhole: false })).toEqual([]);
+    expect(words({ ...WELL, fires: 0, latenessP99: null, isWhole: false })).toEqual([]);
+    expect(words({ ...WELL, failed: 3, isWhole: false })).toEqual(["runs_failed"]);
+  });
   it("judges without what the viewer may not see", () => {
-    expect(words({ now: WELL.now, countedUntil: WELL.countedUntil, fires: 3, failed: 0 })).toEqual(["all_well"]);
+    expect(words({ now: WELL.now, countedUntil: WELL.countedUntil, fires: 3, failed: 0, isWhole: true })).toEqual(["all_well"]);
   });
 });

@@ -106,6 +106,8 @@ export class Watched {
 export async function openWindow(browser: Browser, world: Place, look: Look = {}, storageState?: BrowserContextOptions["storageState"]): Promise<Watched> {
   const { theme = "light", language = "en", width = 1280, height = 860, zone = "Europe/Berlin" } = look;
   const context = await browser.newContext({ viewport: { width, height }, timezoneId: zone, acceptDownloads: true, reducedMotion: "reduce", storageState });
+  // A bound for what never comes, as for all else here: not a measure.
+  context.setDefaultTimeout(60_000);
   await context.addInitScript(
     ([appearance, spoken]) => {
       // Where one begins; what is chosen later stays.
@@ -126,4 +128,12 @@ export async function windowOf(browser: Browser, world: Place, person: Person, l
   await watched.signIn(person);
   await watched.page.locator("#content").waitFor();
   return watched;
+}
+
+/** What a browser does with a tab that is not looked at, or is again. Without a screen all tabs count as visible. */
+export async function show(page: Page, state: "visible" | "hidden"): Promise<void> {
+  await page.evaluate((now) => {
+    Object.defineProperty(document, "visibilityState", { configurable: true, get: () => now });
+    document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
+  }, state);
 }

@@ -10,7 +10,7 @@ export type Texts = Like<typeof en>;
 /** Every text that a person reads now, or hears of a control: not what is typed, nor what tasks, runs and the node say raw. */
 export async function read(page: Page): Promise<string[]> {
   return page.evaluate(() => {
-    const raw = "pre.raw, .mono, .failure-detail, script, style, noscript";
+    const raw = "pre.raw, .mono, .failure-detail, .failure-message, script, style, noscript";
     const seen = new Set<string>([document.title]);
     const isShown = (element: Element | null) => element?.checkVisibility({ visibilityProperty: true }) === true;
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

@@ -102,8 +102,16 @@ export const client = createFetchClient<paths>({
 });
 client.use(rules);
 
+const hooks = createQueryClient(client);
+
+const useInfiniteQuery: typeof hooks.useInfiniteQuery = (method, path, init, options, queries) => {
+  // Pages are kept in another shape than one answer to the same question: they must not be taken for each other.
+  const apart = { ...options, queryKey: [method, path, init, "pages"] };
+  return hooks.useInfiniteQuery(method, path, init, apart, queries);
+};
+
 /** The same calls as hooks: `$api.useQuery("get", "/tasks/{id}", ...)`. */
-export const $api = createQueryClient(client);
+export const $api = { ...hooks, useInfiniteQuery };
 
 /** The header that makes a change fail with 409 when somebody else was faster. */
 export function ifMatch(revision: number): { "If-Match": string } {

@@ -1,9 +1,10 @@
 /** Live updates: the node tells what has changed (server-sent events), and what shows it is read again. */
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
-import { createContext, use, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
 import { clusterNow, heardClusterTime } from "../lib/now";
 import { backOff, failuresWith, pathsOf, SILENCE_MS } from "../lib/live";
 import { useVisible } from "../lib/visible";
+import { renew } from "./renew";
 
 /** How the stream is. */
 export type LiveState =
@@ -31,7 +32,7 @@ export function useLive(): Live {
 /** Has everything read again that one of these paths showed. */
 function readAgain(queries: QueryClient, kinds: readonly string[]): void {
   const paths = pathsOf(kinds);
-  void queries.invalidateQueries({
+  void renew(queries, {
     predicate: ({ queryKey }) => typeof queryKey[1] === "string" && paths.some((path) => (queryKey[1] as string).startsWith(path)),
   });
 }
@@ -89,8 +90,6 @@ export function LiveProvider({ tenant, children }: { tenant: string | undefined;
   const [versions, setVersions] = useState<{ first: string; last: string }>();
   // Another object with each try.
   const [attempt, setAttempt] = useState({ failures: 0 });
-  // Whether changes may have passed unheard.
-  const hasMissed = useRef(false);
   const isVisible = useVisible();
   const [wasVisible, setWasVisible] = useState(isVisible);
   if (wasVisible !== isVisible) {
@@ -100,24 +99,20 @@ export function LiveProvider({ tenant, children }: { tenant: string | undefined;
   }
 
   useEffect(() => {
-    if (!isVisible) {
-      hasMissed.current = true;
-      return undefined;
-    }
+    if (!isVisible) return undefined;
     let wait: number | undefined;
     let since: number | undefined;
     const again = (pause: number, failures: number) => {
-      hasMissed.current = true;
       // Perhaps nobody is signed in any more, or may do other things: a stream cannot tell.
-      void queries.invalidateQueries({ queryKey: ["get", "/session"] });
+      void renew(queries, { queryKey: ["get", "/session"] });
       wait = window.setTimeout(() => setAttempt({ failures }), pause);
     };
     const stop = listen(tenant, {
       hello(version) {
+        // What has changed before the first word of a stream has passed unheard.
+        if (since === undefined) void renew(queries);
         since ??= performance.now();
         setVersions((seen) => ({ first: seen?.first ?? version, last: version }));
-        if (hasMissed.current) void queries.invalidateQueries();
-        hasMissed.current = false;
         setState({ is: "connected" });
       },
       changed: (kinds) => readAgain(queries, kinds),

@@ -67,15 +67,20 @@ export function useMe(): { me: Me | null | undefined; error: unknown; again: () 
   const { data, error, refetch } = $api.useQuery("get", "/session", {}, { retry: false, staleTime: 60_000 });
   const unknown: unknown = error;
   const isStranger = unknown instanceof Problem && unknown.status === 401;
-  useEffect(() => {
-    onSignedOut(() => {
-      setToken(null);
-      // What the last one saw is not the next one's.
-      queries.removeQueries({ predicate: (query) => query.queryKey[1] !== "/session" });
-      void queries.resetQueries({ queryKey: ["get", "/session"] });
-    });
-    return () => onSignedOut(() => undefined);
+  const forget = useCallback(() => {
+    setToken(null);
+    // What the last one saw is not the next one's.
+    queries.removeQueries({ predicate: (query) => query.queryKey[1] !== "/session" });
+    void queries.resetQueries({ queryKey: ["get", "/session"] });
   }, [queries]);
+  useEffect(() => {
+    onSignedOut(forget);
+    return () => onSignedOut(() => undefined);
+  }, [forget]);
+  const hasEnded = isStranger && data !== undefined;
+  useEffect(() => {
+    if (hasEnded) forget();
+  }, [hasEnded, forget]);
   // Before the first child asks for anything.
   if (data !== undefined) setToken(data.csrf);
   const again = useCallback(() => void refetch(), [refetch]);

@@ -43,6 +43,18 @@ export function inOrder(lanes: Lane[]): Lane[] {
   return lanes.sort((a, b) => a.tenant.localeCompare(b.tenant) || a.name.localeCompare(b.name) || a.task.localeCompare(b.task));
 }
 
+/**
+ * The fire that lies so many steps (1: the next, -1: the one before) from `at`; the first or last where there is none.
+ * Lanes are read again while one looks at them: `at` may have gone meanwhile.
+ */
+export function stepFrom(fires: readonly ComingFire[], at: ComingFire | undefined, by: 1 | -1): ComingFire | undefined {
+  const here = fires.findIndex(({ log }) => log === at?.log);
+  const later = fires.findIndex(({ due_time }) => due_time > (at?.due_time ?? 0));
+  const after = later === -1 ? fires.length : later;
+  const beside = by > 0 ? after : after - 1;
+  return fires[Math.min(fires.length - 1, Math.max(0, here === -1 ? beside : here + by))];
+}
+
 /** From so many fires on, a lane shows seconds instead of fires. */
 export const DENSE = 60;
 

@@ -39,7 +39,8 @@ const PATHS: Record<string, readonly string[]> = {
   roles: ["/roles", "/session"],
   tokens: ["/tokens", "/account/tokens"],
   calendars: ["/calendars", "/fires/forecast", "/tasks/{id}/preview"],
-  quotas: ["/tenants/{tenant}/quotas"],
+  // They are part of the tenant, and share its revision.
+  quotas: ["/tenants/{tenant}"],
   maintenance: ["/tenants/{tenant}/maintenance", "/tasks/{id}/preview"],
   backfills: ["/tasks/{id}/backfills"],
   statistics: ["/statistics"],

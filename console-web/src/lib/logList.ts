@@ -70,9 +70,12 @@ export function goOn(filters: LogFilters, last: Pick<Log, "fire_time" | "due_tim
   return { ...given, from: rangeOf(filters) === undefined ? filters.from : given.from, until: String(at + 1) };
 }
 
-/** The beginning of a list: a page of it, read at `at` (cluster time, epoch ms). */
+/** The beginning of a list: a page of it. */
 export interface Beginning {
+  /** When it was asked for, cluster time, epoch ms. */
   at: number;
+  /** The same in the life of the page, ms. */
+  since: number;
   items: readonly Log[];
   /** The list has no more than this. */
   isAll: boolean;

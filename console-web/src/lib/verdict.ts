@@ -22,6 +22,8 @@ export interface Facts {
   overdueRuns?: number;
   /** Fires that are written for the coming minutes. */
   comingFires?: number;
+  /** Everything that this viewer may know is known: only then nothing is the matter. */
+  isWhole: boolean;
 }
 
 /** Something that is said of them; the texts have the same names. */
@@ -71,7 +73,7 @@ function counted<Says extends Finding["says"]>(says: Says, count: number | undef
   return count === undefined || count === 0 ? [] : [{ says, count }];
 }
 
-/** What there is to say, the worst first; never nothing, unless nothing is known yet. */
+/** What there is to say, the worst first; nothing while it is not known whether anything is the matter. */
 export function verdict(facts: Facts): Finding[] {
   const { now, fires, executorsOnline, latenessP99, countedUntil } = facts;
   // A new installation has nothing to worry about, it has something to do.
@@ -88,7 +90,7 @@ export function verdict(facts: Facts): Finding[] {
     ...(countedUntil !== undefined && now - countedUntil > OLD_MS ? [{ says: "figures_old", since: countedUntil } as const] : []),
   ];
   if (troubles.length > 0) return troubles;
-  if (fires === undefined) return [];
+  if (fires === undefined || !facts.isWhole) return [];
   if (fires > 0) return [{ says: "all_well" }];
   return [{ says: (facts.comingFires ?? 0) > 0 ? "not_counted_yet" : "nothing_fires" }];
 }

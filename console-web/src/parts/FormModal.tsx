@@ -4,6 +4,7 @@ import { Button, Flex, Form, Modal, type FormInstance } from "antd";
 import { useState, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { Problem } from "../api/client";
+import { renew } from "../api/renew";
 import { errorsOf } from "../lib/form-errors";
 import { refusalOf } from "../lib/refusals";
 import { useAction } from "./useAction";
@@ -36,12 +37,14 @@ export function FormModal<Values extends object, Answer>(properties: Properties<
   );
 }
 
-function Body<Values extends object, Answer>({ submitLabel, initial, submit, then, done, onClose, children }: Properties<Values, Answer>) {
+function Body<Values extends object, Answer>({ submitLabel, initial, submit: latest, then, done, onClose, children }: Properties<Values, Answer>) {
   const { t } = useTranslation();
   const people = useTranslation("people");
   const queries = useQueryClient();
   const [form] = Form.useForm<Values>();
   const { busy, run } = useAction();
+  // Values and revision are those of the opening: what somebody else has changed since is refused, not undone.
+  const [submit] = useState(() => latest);
   const [error, setError] = useState<unknown>(null);
   const send = async (values: Values) => {
     setError(null);
@@ -55,7 +58,7 @@ function Body<Values extends object, Answer>({ submitLabel, initial, submit, the
   };
   const isStale = error instanceof Problem && error.status === 409 && refusalOf(error) === undefined;
   const reload = () => {
-    void queries.invalidateQueries();
+    void renew(queries);
     onClose();
   };
   return (

@@ -10,6 +10,7 @@ export interface Pages<Item> {
   data?: { pages: { items: Item[]; next?: string | null }[] };
   error: unknown;
   isPending: boolean;
+  isFetching: boolean;
   isFetchingNextPage: boolean;
   isFetchNextPageError: boolean;
   hasNextPage: boolean;
@@ -65,16 +66,23 @@ const AHEAD_PX = 800;
 
 /** Reads on: `more` when somebody asks for it, `onward` by itself, as long as that makes sense. */
 function useReading<Item>(pages: Pages<Item>, found: number) {
-  const { data, error, hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage, refetch } = pages;
+  const { data, error, hasNextPage, isFetching, isFetchingNextPage, isFetchNextPageError, fetchNextPage, refetch } = pages;
   const read = data?.pages.length ?? 0;
   // How far it was when something was found last, or somebody wanted to look further.
   const [last, setLast] = useState({ found, read });
   if (last.found !== found || last.read > read) setLast({ found, read });
   const isTired = hasNextPage && read - last.read >= LOOK_PAGES;
   const isStuck = isTired || (error !== null && error !== undefined);
+  const isWanted = useRef(false);
   const more = useCallback(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+    if (!hasNextPage || isFetchingNextPage) return;
+    // A further page would break off what is being read again: it comes after that.
+    isWanted.current = isFetching;
+    if (!isFetching) void fetchNextPage();
+  }, [hasNextPage, isFetching, isFetchingNextPage, fetchNextPage]);
+  useEffect(() => {
+    if (!isFetching && isWanted.current) more();
+  }, [isFetching, more]);
   const onward = useCallback(() => {
     if (!isStuck) more();
   }, [isStuck, more]);
@@ -114,7 +122,7 @@ export function List<Item extends object>(properties: Properties<Item>) {
   const failure = <Failure error={pages.error} again={reading.again} />;
   if (pages.error !== null && pages.error !== undefined && items.length === 0) return failure;
   // What was not looked through may hold some.
-  const empty = !pages.hasNextPage && (
+  const empty = !pages.isPending && !pages.hasNextPage && (
     <Empty image={Empty.PRESENTED_IMAGE_SIMPLE} description={t(isFiltered ? "empty_filtered" : "empty")}>
       {!isFiltered && properties.whenEmpty}
     </Empty>

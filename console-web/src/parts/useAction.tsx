@@ -3,6 +3,7 @@ import { App } from "antd";
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
+import { renewed } from "../api/renew";
 import { wordsOf } from "./Failure";
 
 /** Of what went wrong, the last is shown. */
@@ -34,7 +35,7 @@ export function useAction(): { busy: boolean; run: <Answer>(call: () => Promise<
       setBusy(true);
       try {
         const answer = await call();
-        await queries.invalidateQueries();
+        await renewed(queries);
         message.success(typeof options.done === "function" ? options.done(answer) : (options.done ?? t("done")));
         notification.destroy(FAILURE);
         options.then?.(answer);

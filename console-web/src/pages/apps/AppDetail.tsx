@@ -1,6 +1,6 @@
 /** One app: what it may do, its keys, its executors. */
 import { Button, Card, Flex } from "antd";
-import { useState } from "react";
+import { useState, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useNavigate, useParams } from "react-router";
 import { $api, client, type Schema } from "../../api/client";
@@ -21,11 +21,13 @@ export default function AppDetail() {
   const { t } = useTranslation();
   const { id = "" } = useParams();
   const { data, error, isPending, refetch } = $api.useQuery("get", "/apps/{id}", { params: { path: { id } } });
-  if (data !== undefined) return <Detail app={data} />;
-  return <Page title={t("app")}>{isPending ? <Waiting /> : <Failure error={error} again={() => void refetch()} />}</Page>;
+  const failure = <Failure error={error} again={() => void refetch()} />;
+  // What was opened for one app is not for the next.
+  if (data !== undefined) return <Detail key={id} app={data} failure={failure} />;
+  return <Page title={t("app")}>{isPending ? <Waiting /> : failure}</Page>;
 }
 
-function Detail({ app }: { app: Schema<"App"> }) {
+function Detail({ app, failure }: { app: Schema<"App">; failure: ReactNode }) {
   const { t } = useTranslation();
   const { t: own } = useTranslation("executors");
   const { may } = useSession();
@@ -48,6 +50,7 @@ function Detail({ app }: { app: Schema<"App"> }) {
         </>
       }
     >
+      {failure}
       <About app={app} />
       {may("keys.read", place) && <Keys app={app} />}
       {may("executors.read", place) && <AppExecutors app={app} />}

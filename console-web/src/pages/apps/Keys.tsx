@@ -29,6 +29,9 @@ function Ends({ of }: { of: Key }) {
   return <Moment at={of.revoked_at ?? of.expires_at} exactness="minute" otherwise={own("keys.endless")} />;
 }
 
+/** Uses of a key are no changes: they are asked for, ms. */
+const USES_MS = 30_000;
+
 export function Keys({ app }: { app: Schema<"App"> }) {
   const { t } = useTranslation();
   const { t: own } = useTranslation("executors");
@@ -36,7 +39,7 @@ export function Keys({ app }: { app: Schema<"App"> }) {
   const place = { tenant: app.tenant, app: app.id };
   const [opened, setOpened] = useState<"create" | "rotate">();
   const [secret, setSecret] = useState<Schema<"CreatedKey">>();
-  const pages = $api.useInfiniteQuery("get", "/apps/{id}/keys", { params: { path: { id: app.id } } }, BY_AFTER);
+  const pages = $api.useInfiniteQuery("get", "/apps/{id}/keys", { params: { path: { id: app.id } } }, { ...BY_AFTER, refetchInterval: USES_MS });
   const valid = itemsOf(pages).filter((key) => key.state === "valid");
   const revoke = (key: Key) => key.state === "valid" && may("keys.revoke", place) && <RevokeKey of={key} isLast={valid.length === 1} />;
   const columns: TableProps<Key>["columns"] = [

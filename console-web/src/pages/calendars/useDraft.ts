@@ -21,8 +21,10 @@ export function useDraft(base: CalendarSpec, version: number, start: CalendarSpe
     change(() => spec);
     if (stuck.length > 0) message.warning(own("editor.stuck", { days: stuck.join(", ") }));
   };
+  /** What was sent is what the node has now; what was typed meanwhile stays to be saved. */
+  const saved = (sent: CalendarSpec, base: CalendarSpec, of: number) => setHeld((last) => ({ spec: last.spec === sent ? base : last.spec, base, version: of }));
   const adopt = (spec: CalendarSpec, of: number) => setHeld({ spec, base: spec, version: of });
-  return { spec: held.spec, version: held.version, isChanged, change, setDays, adopt, discard: () => adopt(held.base, held.version) };
+  return { spec: held.spec, version: held.version, isChanged, change, setDays, saved, adopt, discard: () => adopt(held.base, held.version) };
 }
 
 /** A draft, and how to change it. */

@@ -29,9 +29,10 @@ export function useSaving(tenant: string, draft: Draft, onSaved: ((name: string)
   const put = async (name: string) => {
     // Version 0 is none: the node refuses where there is a calendar of this name already.
     const params = { path: { tenant, name }, header: ifMatch(draft.version) };
-    const { data } = await client.PUT("/calendars/{tenant}/{name}", { params, body: draft.spec });
+    const sent = draft.spec;
+    const { data } = await client.PUT("/calendars/{tenant}/{name}", { params, body: sent });
     // Before everything is read again: the new version is one's own.
-    if (data !== undefined) draft.adopt(specOf(data.calendar), data.calendar.version);
+    if (data !== undefined) draft.saved(sent, specOf(data.calendar), data.calendar.version);
     return data;
   };
   const done = (saved: Schema<"PutCalendar"> | undefined) =>

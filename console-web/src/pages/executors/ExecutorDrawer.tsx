@@ -12,10 +12,13 @@ import { Load } from "./Load";
 import { RoutingForm } from "./RoutingForm";
 import { State } from "./State";
 
+/** Heartbeats and load are no changes: they are asked for, ms. */
+const HEARTBEATS_MS = 10_000;
+
 export function ExecutorDrawer({ id, onClose }: { id: string; onClose: () => void }) {
   const { t } = useTranslation();
   const { t: own } = useTranslation("executors");
-  const { data, error, isPending, refetch } = $api.useQuery("get", "/executors/{id}", { params: { path: { id } } });
+  const { data, error, isPending, refetch } = $api.useQuery("get", "/executors/{id}", { params: { path: { id } } }, { refetchInterval: HEARTBEATS_MS });
   const unknown: unknown = error;
   const isGone = unknown instanceof Problem && unknown.status === 404;
   const title = data === undefined ? t("executor") : own("executors.details", { address: data.address });

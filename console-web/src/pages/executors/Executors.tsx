@@ -16,6 +16,9 @@ import { State } from "./State";
 
 type Executor = Schema<"Executor">;
 
+/** Heartbeats and load are no changes: they are asked for, ms. */
+const HEARTBEATS_MS = 10_000;
+
 /** So many handlers or tags stand in a row; the drawer has all. */
 const SHOWN = 3;
 
@@ -36,7 +39,11 @@ export default function Executors() {
   const link = useLink();
   const { filters, set } = useFilters(["app", "executor"]);
   const { app } = filters;
-  const pages = $api.useInfiniteQuery("get", "/executors", { params: { query: { tenant, app } } }, BY_AFTER);
+  const pages = $api.useInfiniteQuery("get", "/executors", { params: { query: { tenant, app } } }, {
+    ...BY_AFTER,
+    // Who has scrolled far reads the list, not the clock.
+    refetchInterval: ({ state: { data } }) => (data !== undefined && data.pages.length <= 2 ? HEARTBEATS_MS : false),
+  });
   const detail = (executor: Executor) => <Link to={link("/executors", { app, executor: executor.id })}>{executor.address}</Link>;
   const columns: TableProps<Executor>["columns"] = [
     { title: own("executors.address"), key: "address", width: 220, render: (_, executor) => detail(executor) },

@@ -6,6 +6,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { client } from "../../api/client";
 import { useSession } from "../../api/session";
+import { newKey } from "../../lib/once";
 import { useLink } from "../../lib/tenant";
 import { hasOnlyBeenTold, stopping, type Log } from "../../lib/taskLog";
 import { Confirm } from "../../parts/Confirm";
@@ -29,15 +30,22 @@ export function RunAgain({ log, task, onStarted }: { log: Log; task: string; onS
   const { t } = useTranslation("logs");
   const { may } = useSession();
   const { run } = useAction();
+  // A second try after a lost answer starts no second run.
+  const [key, setKey] = useState(newKey);
   if (!may("tasks.run", { tenant: log.tenant, app: log.app })) return null;
   const start = () =>
     run(
       () =>
         client.POST("/tasks/{id}/run", {
           params: { path: { id: log.task } },
-          body: { at: null, delay_ms: null, idempotency_key: null, priority: null, ...(log.params == null ? {} : { params: log.params }) },
+          body: { at: null, delay_ms: null, idempotency_key: key, priority: null, ...(log.params == null ? {} : { params: log.params }) },
         }),
-      { then: ({ data }) => data !== undefined && onStarted(data.log) },
+      {
+        then: ({ data }) => {
+          setKey(newKey());
+          if (data !== undefined) onStarted(data.log);
+        },
+      },
     );
   return (
     <Confirm
@@ -60,6 +68,8 @@ export function useStarted() {
   const [started, setStarted] = useState<string>();
   const notice = started !== undefined && (
     <Alert
+      // The notice of another run is another one, also after this one was closed.
+      key={started}
       type="success"
       showIcon
       closable

@@ -57,7 +57,8 @@ function useZone(taskZone: string | undefined) {
   return { zone: isTasks ? taskZone : undefined, button };
 }
 
-function Found({ log }: { log: Log }) {
+/** `failure`: that it could not be read again, if so. */
+function Found({ log, failure }: { log: Log; failure: ReactNode }) {
   const { t } = useTranslation("logs");
   const { may } = useSession();
   const link = useLink();
@@ -83,6 +84,7 @@ function Found({ log }: { log: Log }) {
         </>
       }
     >
+      {failure}
       {notice}
       <StoppingNotice log={log} />
       <Why log={log} />
@@ -107,6 +109,7 @@ export default function LogDetail() {
   const { data, error, refetch } = $api.useQuery("get", "/task-logs/{id}", { params: { path: { id } } }, {
     refetchInterval: ({ state }) => (state.data === undefined || hasEnded(state.data.status) ? false : LOOK_MS),
   });
-  if (data !== undefined) return <Found key={id} log={data} />;
-  return <Page title={t("pages.logs")}>{error === null ? <Spin /> : <Failure error={error} again={() => void refetch()} />}</Page>;
+  const failure = <Failure error={error} again={() => void refetch()} />;
+  if (data !== undefined) return <Found key={id} log={data} failure={failure} />;
+  return <Page title={t("pages.logs")}>{error === null ? <Spin /> : failure}</Page>;
 }

@@ -1,12 +1,18 @@
 /** Reads the list of task logs: once, page by page, and its beginning again whenever something changes. */
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { $api, client } from "../../api/client";
+import { client } from "../../api/client";
 import { join, limitsOf, MAX_ROWS, orderOf, showsShards, type Beginning, type LogFilters } from "../../lib/logList";
 import { clusterNow } from "../../lib/now";
 import { BY_BEFORE, itemsOf } from "../../parts/List";
 
 const PAGE = 100;
+
+/** A moment in the life of the page, ms: what was asked for first. The clocks of viewer and cluster may jump. */
+const moment = () => performance.now();
+
+/** Begins a list anew. `at`: now, cluster time, to which it reaches. */
+const begun = (about: string, isAgain: boolean) => ({ about, at: clusterNow(), since: moment(), isAgain });
 
 function queryOf(tenant: string | undefined, filters: LogFilters, now: number) {
   const { status, reason, origin, task, app, executor } = filters;
@@ -22,14 +28,21 @@ function queryOf(tenant: string | undefined, filters: LogFilters, now: number) {
  */
 export function useLogList(tenant: string | undefined, filters: LogFilters, staysPut: boolean) {
   const about = JSON.stringify([tenant, filters]);
-  const [read, setRead] = useState(() => ({ about, at: clusterNow(), isAgain: false }));
+  const [read, setRead] = useState(() => begun(about, false));
   const [seen, setSeen] = useState<Beginning>();
   if (read.about !== about) {
-    setRead({ about, at: clusterNow(), isAgain: false });
+    setRead(begun(about, false));
     setSeen(undefined);
   }
-  const pages = $api.useInfiniteQuery("get", "/task-logs", { params: { query: queryOf(tenant, filters, read.at) } }, {
-    ...BY_BEFORE,
+  const pages = useInfiniteQuery({
+    // Begun anew, it is another list, whether or not its limits move with the time.
+    queryKey: ["get", "/task-logs", "list", tenant, filters, read.since],
+    queryFn: async ({ pageParam, signal }) => {
+      const { data } = await client.GET("/task-logs", { params: { query: { ...queryOf(tenant, filters, read.at), before: pageParam ?? undefined } }, signal });
+      return { items: data?.items ?? [], next: data?.next };
+    },
+    initialPageParam: BY_BEFORE.initialPageParam,
+    getNextPageParam: BY_BEFORE.getNextPageParam,
     // Neither a live update nor an action reads a hundred pages again.
     staleTime: "static",
     gcTime: 10_000,
@@ -39,9 +52,9 @@ export function useLogList(tenant: string | undefined, filters: LogFilters, stay
   const head = useQuery({
     queryKey: ["get", "/task-logs", "beginning", tenant, filters],
     queryFn: async ({ signal }): Promise<Beginning> => {
-      const at = clusterNow();
+      const [at, since] = [clusterNow(), moment()];
       const { data } = await client.GET("/task-logs", { params: { query: queryOf(tenant, filters, at) }, signal });
-      return { at, items: data?.items ?? [], isAll: data?.next == null };
+      return { at, since, items: data?.items ?? [], isAll: data?.next == null };
     },
   });
   // At the top one sees the beginning as it is; further down it stays as one has seen it.
@@ -51,21 +64,21 @@ export function useLogList(tenant: string | undefined, filters: LogFilters, stay
     const items = itemsOf({ data });
     if (data === undefined) return join(items, undefined, undefined);
     // A beginning from before the list was read knows less than the list.
-    const since = (beginning?: Beginning) => (isPlaceholderData || (beginning?.at ?? 0) >= read.at ? beginning : undefined);
-    return join(items, since(seen), since(head.data));
-  }, [data, isPlaceholderData, read.at, seen, head.data]);
+    const notOlder = (beginning?: Beginning) => (isPlaceholderData || (beginning?.since ?? 0) >= read.since ? beginning : undefined);
+    return join(items, notOlder(seen), notOlder(head.data));
+  }, [data, isPlaceholderData, read.since, seen, head.data]);
 
-  const again = (at: number) => setRead({ about, at, isAgain: true });
+  const again = () => setRead(begun(about, true));
   // More is new than a page holds: begin anew, unless that would take away what somebody reads.
-  const latest = head.data?.at ?? 0;
-  if (joined.isApart && !staysPut && !pages.isFetching && latest > read.at) again(latest);
+  if (joined.isApart && !staysPut && !pages.isFetching && (head.data?.since ?? 0) > read.since) again();
 
   const isTooLong = joined.items.length >= MAX_ROWS;
   return {
-    pages: { ...pages, hasNextPage: pages.hasNextPage && !isTooLong },
+    // What is new could not be read: neither is the list what it shows any more.
+    pages: { ...pages, error: pages.error ?? head.error, refetch: pages.error === null ? head.refetch : pages.refetch, hasNextPage: pages.hasNextPage && !isTooLong },
     ...joined,
     isTooLong: isTooLong && pages.hasNextPage,
     readAt: Math.max(read.at, seen?.at ?? 0),
-    showNewer: () => again(clusterNow()),
+    showNewer: again,
   };
 }

@@ -3,7 +3,7 @@ import { Typography } from "antd";
 import { useMemo, useRef, type KeyboardEvent, type PointerEvent } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import { AHEAD_MS, BEHIND_MS, marksOf, nearest, type ComingFire, type Lane } from "../../lib/coming";
+import { AHEAD_MS, BEHIND_MS, marksOf, nearest, stepFrom, type ComingFire, type Lane } from "../../lib/coming";
 import { clusterNow } from "../../lib/now";
 import { toneOfLog } from "../../lib/states";
 import { useLink } from "../../lib/tenant";
@@ -22,27 +22,26 @@ const HIGH = 20;
 export function LaneRow({ lane, anchor, showTenant, onPick }: Properties) {
   const { t } = useTranslation("overview");
   const link = useLink();
-  const at = useRef(-1);
-  const pick = (index: number) => {
-    at.current = index;
-    onPick(lane.next[index]);
+  const at = useRef<ComingFire>(undefined);
+  const pick = (fire: ComingFire | undefined) => {
+    at.current = fire;
+    onPick(fire);
   };
   const onMove = (event: PointerEvent<SVGSVGElement>) => {
     const { left, width } = event.currentTarget.getBoundingClientRect();
-    pick(nearest(lane.next, clusterNow() - BEHIND_MS + ((event.clientX - left) / width) * (AHEAD_MS + BEHIND_MS)));
+    pick(lane.next[nearest(lane.next, clusterNow() - BEHIND_MS + ((event.clientX - left) / width) * (AHEAD_MS + BEHIND_MS))]);
   };
   const onKey = (event: KeyboardEvent) => {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (by === undefined) return;
+    if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;
     event.preventDefault();
-    pick(Math.min(lane.next.length - 1, Math.max(0, at.current + by)));
+    pick(stepFrom(lane.next, at.current, event.key === "ArrowRight" ? 1 : -1));
   };
   return (
     <li>
       <Link
         to={link(`/tasks/${lane.task}`)}
         className="lane"
-        onFocus={() => pick(nearest(lane.next, clusterNow()))}
+        onFocus={() => pick(lane.next[nearest(lane.next, clusterNow())])}
         onBlur={() => onPick(undefined)}
         onKeyDown={onKey}
       >

@@ -1,7 +1,9 @@
 /** Is everything firing on time, what failed and why, what comes next. */
+import { useQueryClient } from "@tanstack/react-query";
 import { Alert } from "antd";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
+import { renew } from "../../api/renew";
 import { useSession } from "../../api/session";
 import { instant, viewerZone } from "../../lib/time";
 import { useLink, useTenant } from "../../lib/tenant";
@@ -21,15 +23,16 @@ export default function Overview() {
   const common = useTranslation().t;
   const { tenant } = useTenant();
   const { may } = useSession();
+  const queries = useQueryClient();
   const link = useLink();
-  const { hour, row, facts, engine, error } = useFacts(tenant);
+  const { hour, row, facts, isWaiting, engine, error } = useFacts(tenant);
   const counted = hour.answer?.counted_until;
   const subtitle = counted === undefined ? undefined : counted === 0 ? t("not_counted") : t("as_of", { at: instant(counted, viewerZone(), "minute") });
   const seesLogs = may("task_logs.read", { tenant });
   return (
     <Page title={common("pages.overview")} subtitle={subtitle}>
-      <Verdict facts={facts} isWaiting={row.isWaiting} />
-      <Failure error={error} again={hour.again} />
+      <Verdict facts={facts} isWaiting={isWaiting} />
+      <Failure error={error} again={() => void renew(queries)} />
       {hour.isPartial && (
         <Alert
           type="info"

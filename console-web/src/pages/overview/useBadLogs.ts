@@ -2,6 +2,7 @@
 import { $api } from "../../api/client";
 import { useSession } from "../../api/session";
 import { useNow } from "../../lib/now";
+import { ofTenant } from "../../lib/placeholder";
 
 /** Newest logs of each state that are looked at. */
 const LOOK = 200;
@@ -14,6 +15,6 @@ export function useBadLogs(tenant: string | undefined, status: "failed" | "disca
   // The same question for a while: the stream of events has it asked again.
   const from = Math.floor(now / SLOT_MS) * SLOT_MS - DAY_MS;
   const enabled = may("task_logs.read", { tenant });
-  const { data, error, refetch } = $api.useQuery("get", "/task-logs", { params: { query: { tenant, status, from, limit: LOOK } } }, { placeholderData: (last) => last, enabled });
-  return { logs: data?.items, isFull: data?.next != null, error, refetch };
+  const { data, error, refetch } = $api.useQuery("get", "/task-logs", { params: { query: { tenant, status, from, limit: LOOK } } }, { placeholderData: ofTenant(tenant), enabled });
+  return { logs: data?.items, isKnown: !enabled || data !== undefined, isFull: data?.next != null, error, refetch };
 }

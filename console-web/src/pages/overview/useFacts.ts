@@ -19,6 +19,9 @@ const OVERDUE_MS = 5_000;
 
 const HOUR_MS = 3_600_000;
 
+/** Heartbeats and load are no changes: they are asked for, ms. */
+const HEARTBEATS_MS = 10_000;
+
 /** Most rows that are looked at to see what waits. */
 const LOOK = 100;
 
@@ -53,8 +56,8 @@ function useEngine(tenant: string | undefined): EngineState {
   const { may } = useSession();
   const seesNodes = may("nodes.read", { tenant: null });
   const seesExecutors = may("executors.read", { tenant });
-  const nodes = $api.useQuery("get", "/nodes", {}, { enabled: seesNodes });
-  const executors = $api.useQuery("get", "/executors", { params: { query: { tenant, limit: 500 } } }, { enabled: seesExecutors });
+  const nodes = $api.useQuery("get", "/nodes", {}, { enabled: seesNodes, refetchInterval: HEARTBEATS_MS });
+  const executors = $api.useQuery("get", "/executors", { params: { query: { tenant, limit: 500 } } }, { enabled: seesExecutors, refetchInterval: HEARTBEATS_MS });
   return {
     nodes: nodes.data?.items,
     executors: executors.data?.items,
@@ -66,8 +69,13 @@ function useEngine(tenant: string | undefined): EngineState {
   };
 }
 
+interface Waiting extends Pick<Facts, "waitingTasks" | "overdueRuns"> {
+  isKnown: boolean;
+  error: unknown;
+}
+
 /** Runs that wait: how many tasks for an executor, how many runs past their due time. */
-function useWaiting(tenant: string | undefined): Pick<Facts, "waitingTasks" | "overdueRuns"> {
+function useWaiting(tenant: string | undefined): Waiting {
   const { may } = useSession();
   const now = useNow(OVERDUE_MS);
   const enabled = may("task_logs.read", { tenant });
@@ -82,6 +90,8 @@ function useWaiting(tenant: string | undefined): Pick<Facts, "waitingTasks" | "o
   return {
     waitingTasks: waiting === undefined ? undefined : new Set(waiting).size,
     overdueRuns: claimed === undefined && unclaimed === undefined ? undefined : (claimed ?? 0) + (unclaimed ?? 0),
+    isKnown: !enabled || [waiting, claimed, unclaimed].every((each) => each !== undefined),
+    error: retries.error ?? queued.error ?? written.error,
   };
 }
 
@@ -113,22 +123,28 @@ function failedSince(logs: Schema<"TaskLog">[] | undefined, since: number): numb
 }
 
 /** The facts for the verdict, and the figures that it goes by. */
-export function useFacts(tenant: string | undefined): { hour: Figures; row: Row; facts: Facts; engine: EngineState; error: unknown } {
+export function useFacts(tenant: string | undefined): { hour: Figures; row: Row; facts: Facts; isWaiting: boolean; engine: EngineState; error: unknown } {
   const now = useNow(60_000);
   const hour = useFigures({ tenant, range: "1h" });
   const engine = useEngine(tenant);
-  const waiting = useWaiting(tenant);
-  const { coming } = useComing(tenant);
+  const { isKnown: isWaitingKnown, error: waitingError, ...waiting } = useWaiting(tenant);
+  const { coming, isKnown: isComingKnown, error: comingError } = useComing(tenant);
   const bad = useBadLogs(tenant, "failed");
   const failures = Math.max(hour.totals.failed, failedSince(bad.logs, now - HOUR_MS));
   const row = rowOf(hour, failures, engine);
   const isKnown = hour.answer !== undefined;
+  const isEngineKnown = (!engine.seesNodes || engine.nodes !== undefined) && (!engine.seesExecutors || engine.executors !== undefined);
+  const isWhole = isWaitingKnown && isComingKnown && isEngineKnown && bad.isKnown;
+  const error = hour.error ?? engine.nodesError ?? engine.executorsError ?? waitingError;
+  // Those two stand in their own sections.
+  const isLost = [error, bad.error, comingError].some((each) => each !== null && each !== undefined);
   const facts: Facts = {
     now,
     ...waiting,
     comingFires: coming?.lanes.reduce((sum, lane) => sum + lane.fires, 0),
     executorsOnline: engine.executors?.length,
     nodes: nodesOf(engine.nodes),
+    isWhole,
     ...(isKnown
       ? {
           countedUntil: hour.answer?.counted_until,
@@ -140,5 +156,5 @@ export function useFacts(tenant: string | undefined): { hour: Figures; row: Row;
         }
       : {}),
   };
-  return { hour, row, facts, engine, error: hour.error ?? engine.nodesError ?? engine.executorsError };
+  return { hour, row, facts, isWaiting: row.isWaiting || (isKnown && !isWhole && !isLost), engine, error };
 }

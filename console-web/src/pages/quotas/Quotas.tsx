@@ -26,6 +26,9 @@ function OfAll() {
   );
 }
 
+/** Use is no change: it is asked for, ms. */
+const USE_MS = 10_000;
+
 function OfOne({ tenant }: { tenant: string }) {
   const { t } = useTranslation("admin");
   const common = useTranslation();
@@ -33,11 +36,11 @@ function OfOne({ tenant }: { tenant: string }) {
   const [editing, setEditing] = useState(false);
   const params = { path: { tenant } };
   const mayEdit = may("quotas.edit", { tenant });
-  const quotas = $api.useQuery("get", "/tenants/{tenant}/quotas", { params });
+  const quotas = $api.useQuery("get", "/tenants/{tenant}/quotas", { params }, { refetchInterval: USE_MS });
   // Quotas are part of the tenant: they share its revision.
   const owner = $api.useQuery("get", "/tenants/{tenant}", { params }, { enabled: mayEdit && may("tenants.read", { tenant }) });
   const edit = mayEdit && quotas.data !== undefined && (
-    <Button type="primary" onClick={() => setEditing(true)}>
+    <Button type="primary" disabled={owner.isLoading} onClick={() => setEditing(true)}>
       {t("quotas.edit")}
     </Button>
   );

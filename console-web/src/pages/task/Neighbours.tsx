@@ -6,6 +6,11 @@ import { Graph } from "./Graph";
 
 export function Neighbours({ task }: { task: Schema<"Task"> }) {
   const { data, error, refetch } = $api.useQuery("get", "/tasks/{id}/graph", { params: { path: { id: task.id } } });
-  if (data === undefined) return error === null ? <Waiting /> : <Failure error={error} again={() => void refetch()} />;
-  return <Graph self={task.id} tasks={data.tasks} links={data.links} complete={data.complete} />;
+  if (data === undefined && error === null) return <Waiting />;
+  return (
+    <>
+      <Failure error={error} again={() => void refetch()} />
+      {data !== undefined && <Graph self={task.id} tasks={data.tasks} links={data.links} complete={data.complete} />}
+    </>
+  );
 }

@@ -11,6 +11,7 @@ import { useLink } from "../../lib/tenant";
 import { Confirm } from "../../parts/Confirm";
 import { Failure } from "../../parts/Failure";
 import { Moment } from "../../parts/Moment";
+import { Placeholder } from "../../parts/Placeholder";
 import { LogStatus } from "../../parts/Tags";
 import { useAction } from "../../parts/useAction";
 import { useTaskMay } from "../tasks/useTaskMay";
@@ -18,6 +19,8 @@ import { useTaskMay } from "../tasks/useTaskMay";
 const FIRES = 10;
 /** How far ahead runs are written, ms. */
 const WRITTEN_AHEAD_MS = 180_000;
+/** Fires pass without a change of the task: they are asked for, ms. */
+const LOOK_MS = 5_000;
 /** The window of written runs moves in steps, so that its question is asked again only then, ms. */
 const STEP_MS = 10_000;
 
@@ -48,8 +51,13 @@ function Note({ item, changesOffset, zone }: { item: Preview; changesOffset: boo
 /** A plain button: it stands in each line, and most of what it does can be taken back. */
 const QUIET = { size: "small", danger: false } as const;
 
+/** The instant as its row shows it; another zone than the viewer's is named. */
+function named(at: number, zone: string): string {
+  return zone === viewerZone() ? instant(at, zone) : `${instant(at, zone)} (${zone})`;
+}
+
 /** Cancels a run that is written; one that no executor has yet can be let come again. */
-function CancelWritten({ task, log }: { task: Schema<"Task">; log: Schema<"TaskLog"> }) {
+function CancelWritten({ task, log, zone }: { task: Schema<"Task">; log: Schema<"TaskLog">; zone: string }) {
   const { t } = useTranslation("task");
   const { run } = useAction();
   const isFinal = log.status === "dispatched" || task.schedule === "fixed_delay";
@@ -57,7 +65,7 @@ function CancelWritten({ task, log }: { task: Schema<"Task">; log: Schema<"TaskL
   return (
     <Confirm
       label={t("fires.cancel")}
-      question={t("fires.cancel_question", { at: instant(log.fire_time, viewerZone()) })}
+      question={t("fires.cancel_question", { at: named(log.fire_time, zone) })}
       consequence={t(isFinal ? "fires.cancel_consequence" : "fires.cancel_consequence_for_now")}
       danger={isFinal}
       button={QUIET}
@@ -67,14 +75,14 @@ function CancelWritten({ task, log }: { task: Schema<"Task">; log: Schema<"TaskL
 }
 
 /** Skips a fire whose run is not written yet. */
-function SkipAhead({ task, at }: { task: string; at: number }) {
+function SkipAhead({ task, at, zone }: { task: string; at: number; zone: string }) {
   const { t } = useTranslation("task");
   const { run } = useAction();
   const skip = () => client.POST("/tasks/{id}/skip", { params: { path: { id: task } }, body: { fire_time: at } });
   return (
     <Confirm
       label={t("fires.cancel")}
-      question={t("fires.cancel_question", { at: instant(at, viewerZone()) })}
+      question={t("fires.cancel_question", { at: named(at, zone) })}
       consequence={t("fires.skip_consequence")}
       danger={false}
       button={QUIET}
@@ -96,10 +104,10 @@ function TakeBack({ task, at }: { task: string; at: number }) {
 }
 
 /** What can be done about one line of the list, by whoever may. */
-function FireAction({ task, item, log }: { task: Schema<"Task">; item: Preview; log: Schema<"TaskLog"> | undefined }) {
+function FireAction({ task, item, log, zone }: { task: Schema<"Task">; item: Preview; log: Schema<"TaskLog"> | undefined; zone: string }) {
   if (item.kind === "skipped") return item.reason === "cancelled_by_hand" ? <TakeBack task={task.id} at={item.fire_time} /> : null;
-  if (log !== undefined) return ["init", "queued", "dispatched"].includes(log.status) ? <CancelWritten task={task} log={log} /> : null;
-  return task.schedule === "fixed_delay" ? null : <SkipAhead task={task.id} at={item.fire_time} />;
+  if (log !== undefined) return ["init", "queued", "dispatched"].includes(log.status) ? <CancelWritten task={task} log={log} zone={zone} /> : null;
+  return task.schedule === "fixed_delay" ? null : <SkipAhead task={task.id} at={item.fire_time} zone={zone} />;
 }
 
 /** Runs of the task that are written and not due yet, by fire time. */
@@ -117,15 +125,23 @@ export function NextFires({ task }: { task: Schema<"Task"> }) {
   const [count, setCount] = useState(FIRES);
   const [inTaskZone, setInTaskZone] = useState(false);
   const written = useWritten(task.id);
-  const preview = $api.useQuery("get", "/tasks/{id}/preview", { params: { path: { id: task.id }, query: { count } } }, { enabled: task.state === "started" });
+  const preview = $api.useQuery("get", "/tasks/{id}/preview", { params: { path: { id: task.id }, query: { count } } }, {
+    enabled: task.state === "started",
+    refetchInterval: LOOK_MS,
+    placeholderData: (last) => last,
+  });
   const now = useNow(1_000);
   const zone = inTaskZone ? task.time_zone : viewerZone();
   if (task.state !== "started") return <Empty image={Empty.PRESENTED_IMAGE_SIMPLE} description={t(task.state === "paused" ? "fires.paused" : "fires.stopped")} />;
-  if (preview.data === undefined) return <Failure error={preview.error} again={() => void preview.refetch()} />;
+  const failure = <Failure error={preview.error} again={() => void preview.refetch()} />;
+  if (preview.data === undefined) return preview.error === null ? <Placeholder /> : failure;
   const items = preview.data.items.filter((item) => item.kind === "skipped" || item.due_time > now - 1_000);
+  // They have all passed: the next ones are on their way.
+  if (items.length === 0 && preview.data.items.length > 0) return preview.error === null ? <Placeholder /> : failure;
   if (items.length === 0) return <Empty image={Empty.PRESENTED_IMAGE_SIMPLE} description={t(task.schedule === "none" ? "fires.none_by_itself" : "fires.none")} />;
   return (
     <Flex vertical gap="small">
+      {failure}
       {task.time_zone !== viewerZone() && (
         <label className="zone-switch">
           <Switch size="small" checked={inTaskZone} onChange={setInTaskZone} aria-label={t("common:show_task_zone", { zone: task.time_zone })} />{" "}
@@ -151,7 +167,7 @@ export function NextFires({ task }: { task: Schema<"Task"> }) {
                 </Flex>
                 <Note item={item} changesOffset={changesOffset} zone={task.time_zone} />
               </div>
-              {may("task_logs.cancel") && <FireAction task={task} item={item} log={log} />}
+              {may("task_logs.cancel") && <FireAction task={task} item={item} log={log} zone={zone} />}
             </li>
           );
         })}

@@ -88,6 +88,7 @@ export function RunStrip({ task }: { task: string }) {
   const rate = successRate(logs);
   return (
     <>
+      <Failure error={runs.error} again={() => void runs.refetch()} />
       <Bars bars={barsOf(logs)} />
       <Flex gap="middle" wrap justify="space-between">
         <Typography.Text>

@@ -70,10 +70,18 @@ function Parts({ task }: { task: Schema<"Task"> }) {
   );
 }
 
+/** Next fire and failures in a row pass without a change of the task: they are asked for, ms. */
+const LOOK_MS = 15_000;
+
 export default function TaskDetail() {
-  const { t } = useTranslation(["task", "common"]);
   const { id = "" } = useParams();
-  const { data: task, error, refetch, isPending } = $api.useQuery("get", "/tasks/{id}", { params: { path: { id } } });
+  // What was chosen or typed for one task is not for the next.
+  return <Shown key={id} id={id} />;
+}
+
+function Shown({ id }: { id: string }) {
+  const { t } = useTranslation(["task", "common"]);
+  const { data: task, error, refetch, isPending } = $api.useQuery("get", "/tasks/{id}", { params: { path: { id } } }, { refetchInterval: LOOK_MS });
   if (task === undefined) {
     return (
       <Page title={t("common:task")}>
@@ -84,6 +92,7 @@ export default function TaskDetail() {
   }
   return (
     <Page title={task.name} subtitle={<Subtitle task={task} />} actions={<TaskActions task={task} />}>
+      <Failure error={error} again={() => void refetch()} />
       {task.description !== "" && <Typography.Paragraph className="task-description">{task.description}</Typography.Paragraph>}
       {task.state === "paused" && <Alert type="warning" showIcon title={t("paused")} description={<Paused task={task} />} />}
       <div className="task-top">

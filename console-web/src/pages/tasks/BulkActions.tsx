@@ -4,6 +4,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { client, type Schema } from "../../api/client";
+import { renewed } from "../../api/renew";
 import { forAll, type Outcome } from "../../lib/bulk";
 import { Confirm } from "../../parts/Confirm";
 import { wordsOf } from "../../parts/Failure";
@@ -82,7 +83,7 @@ function useBulk() {
       ({ id }) => client.POST(verb === "start" ? "/tasks/{id}/start" : "/tasks/{id}/stop", { params: { path: { id } } }),
       setBehind,
     );
-    await queries.invalidateQueries();
+    await renewed(queries);
     setBehind(undefined);
     const done = told.filter(({ isDone }) => isDone).length;
     if (done > 0) message.success(t(`bulk.${verb}_done`, { count: done }));

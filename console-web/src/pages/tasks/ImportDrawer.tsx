@@ -66,11 +66,13 @@ function Import() {
     <Flex vertical gap="middle">
       <Typography.Text>{t("import.what")}</Typography.Text>
       <Typography.Text type="secondary">{t("import.other_formats")}</Typography.Text>
-      <FileField onText={change} />
+      <FileField onText={change} disabled={busy} />
       <Input.TextArea
         aria-label={t("import.text")}
         placeholder={t("import.text")}
         value={text}
+        // What is checked is what is applied.
+        readOnly={busy}
         onChange={(event) => change(event.target.value)}
         className="mono grows" rows={6}
         spellCheck={false}
@@ -92,7 +94,7 @@ function Import() {
   );
 }
 
-function FileField({ onText }: { onText: (text: string) => void }) {
+function FileField({ onText, disabled }: { onText: (text: string) => void; disabled: boolean }) {
   const { t } = useTranslation("tasks");
   const input = useRef<HTMLInputElement>(null);
   const take = async (event: ChangeEvent<HTMLInputElement>) => {
@@ -104,7 +106,7 @@ function FileField({ onText }: { onText: (text: string) => void }) {
   return (
     <div>
       <input ref={input} type="file" accept=".json,application/json" hidden aria-label={t("import.choose")} onChange={(event) => void take(event)} />
-      <Button onClick={() => input.current?.click()}>{t("import.choose")}</Button>
+      <Button disabled={disabled} onClick={() => input.current?.click()}>{t("import.choose")}</Button>
     </div>
   );
 }

@@ -20,7 +20,8 @@ interface Wish {
   at: number;
   isOther: boolean;
   params: string;
-  priority: number;
+  /** Absent: the task's own. */
+  priority?: number;
 }
 
 /** What the API is asked for; the task's own values are left to the task. */
@@ -28,14 +29,14 @@ function inputOf(wish: Wish, task: Schema<"Task">, key: string): Schema<"RunInpu
   return {
     at: wish.when === "at" ? wish.at : null,
     delay_ms: wish.when === "delay" ? wish.delay_ms : null,
-    priority: wish.priority === task.priority ? null : wish.priority,
+    priority: wish.priority === undefined || wish.priority === task.priority ? null : wish.priority,
     idempotency_key: key,
     ...(wish.isOther ? { params: wish.params } : {}),
   };
 }
 
 function wishOf(task: Schema<"Task">): Wish {
-  return { when: "now", delay_ms: 60_000, at: 0, isOther: false, params: task.params, priority: task.priority };
+  return { when: "now", delay_ms: 60_000, at: 0, isOther: false, params: task.params };
 }
 
 export function RunNow({ task, open, onClose }: DialogProperties) {
@@ -58,6 +59,12 @@ export function RunNow({ task, open, onClose }: DialogProperties) {
     setKey(newKey());
     setWish(wishOf(task));
   };
+  const [wasOpen, setWasOpen] = useState(open);
+  if (wasOpen !== open) {
+    setWasOpen(open);
+    // It begins with the task as it is now.
+    if (open) forget();
+  }
   return (
     <Modal
       open={open}
@@ -67,11 +74,10 @@ export function RunNow({ task, open, onClose }: DialogProperties) {
       okButtonProps={{ loading: busy, disabled: wish.when === "at" && wish.at === 0 }}
       onOk={() => (started === undefined ? void start() : forget())}
       onCancel={onClose}
-      afterClose={forget}
       destroyOnHidden
     >
       {started === undefined ? (
-        <RunForm wish={wish} change={(part) => setWish({ ...wish, ...part })} onFinish={() => void start()} />
+        <RunForm wish={wish} priority={task.priority} change={(part) => setWish({ ...wish, ...part })} onFinish={() => void start()} />
       ) : (
         <RunStarted started={started} />
       )}
@@ -98,11 +104,13 @@ function RunStarted({ started }: { started: Schema<"Started"> }) {
 
 interface FormProperties {
   wish: Wish;
+  /** The task's own. */
+  priority: number;
   change: (part: Partial<Wish>) => void;
   onFinish: () => void;
 }
 
-function RunForm({ wish, change, onFinish }: FormProperties) {
+function RunForm({ wish, priority, change, onFinish }: FormProperties) {
   const { t } = useTranslation("tasks");
   const id = useId();
   return (
@@ -133,7 +141,7 @@ function RunForm({ wish, change, onFinish }: FormProperties) {
         <ParamsInput id={`${id}params`} disabled={!wish.isOther} value={wish.params} onChange={(params) => change({ params })} />
       </Form.Item>
       <Form.Item label={t("fields.label.priority")} extra={t("fields.help.priority")} htmlFor={`${id}priority`}>
-        <Select id={`${id}priority`} options={PRIORITIES} value={wish.priority} onChange={(priority: number) => change({ priority })} className="short-select" />
+        <Select id={`${id}priority`} options={PRIORITIES} value={wish.priority ?? priority} onChange={(chosen: number) => change({ priority: chosen })} className="short-select" />
       </Form.Item>
     </Form>
   );

@@ -1,4 +1,5 @@
 import { Alert, Descriptions, Flex, Typography } from "antd";
+import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useParams } from "react-router";
 import { $api, type Schema } from "../../api/client";
@@ -20,11 +21,12 @@ export default function UserDetail() {
   const common = useTranslation();
   const { id = "" } = useParams();
   const user = $api.useQuery("get", "/users/{id}", { params: { path: { id } } });
-  if (user.data !== undefined) return <Shown user={user.data} />;
-  return <Page title={common.t("pages.users")}>{user.error === null ? <Waiting /> : <Failure error={user.error} again={() => void user.refetch()} />}</Page>;
+  const failure = <Failure error={user.error} again={() => void user.refetch()} />;
+  if (user.data !== undefined) return <Shown user={user.data} failure={failure} />;
+  return <Page title={common.t("pages.users")}>{user.error === null ? <Waiting /> : failure}</Page>;
 }
 
-function Shown({ user }: { user: User }) {
+function Shown({ user, failure }: { user: User; failure: ReactNode }) {
   const { t } = useTranslation("people");
   const { me } = useSession();
   const placeName = usePlaceName();
@@ -32,6 +34,7 @@ function Shown({ user }: { user: User }) {
   const isManaged = held.has("users.edit") || held.has("users.delete");
   return (
     <Page title={user.display_name === "" ? user.name : `${user.name} · ${user.display_name}`} subtitle={<UserStates user={user} />} actions={isManaged && <UserActions user={user} />}>
+      {failure}
       {!isManaged && <Alert type="info" showIcon title={t("users.not_mine", { place: placeName(user.tenant_id) })} />}
       <Account user={user} />
       <GrantSection user={user} />
