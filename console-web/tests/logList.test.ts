@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { frozen, goOn, join, limitsOf, orderOf, rangeOf, showsShards, type Beginning } from "../src/lib/logList";
+import { frozen, goOn, join, limitsOf, orderOf, rangeOf, showsShards, type Rows } from "../src/lib/logList";
 import type { Log } from "../src/lib/taskLog";
 
 const NOW = 1_000_000_000;
@@ -63,55 +63,76 @@ describe("shards", () => {
 });
 
 describe("what is new", () => {
-  const read = [row(3), row(2), row(1)];
-  const page = (...items: Log[]): Beginning => ({ at: NOW, since: 0, items, isAll: false });
-  const all = (...items: Log[]): Beginning => ({ at: NOW, since: 0, items, isAll: true });
-  const atTop = (rows: readonly Log[], now: Beginning) => join(rows, now, now);
-  const below = (rows: readonly Log[], now: Beginning) => join(rows, undefined, now);
+  const page = (...numbers: (number | Log)[]): Rows => ({ items: numbers.map((each) => (typeof each === "number" ? row(each) : each)), isAll: false });
+  const all = (...numbers: (number | Log)[]): Rows => ({ ...page(...numbers), isAll: true });
+  const atTop = (read: Rows, now: Rows) => join(read, now, now);
+  const below = (read: Rows, now: Rows) => join(read, undefined, now);
+  const read = page(3, 2, 1);
 
   it("comes first, and what is known is shown as it is now", () => {
-    const joined = atTop(read, page(row(5), row(4), row(3, 2)));
+    const joined = atTop(read, page(5, 4, row(3, 2)));
     expect(ids(joined.items)).toEqual([5, 4, 3, 2, 1]);
     expect(joined.items[2]?.version).toBe(2);
     expect(joined).toMatchObject({ newer: 0, isApart: false });
   });
 
   it("takes away what does not belong to the list any more", () => {
-    expect(ids(atTop(read, page(row(4), row(2))).items)).toEqual([4, 2, 1]);
-    expect(ids(atTop(read, all(row(4))).items)).toEqual([4]);
+    expect(ids(atTop(read, page(4, 2)).items)).toEqual([4, 2, 1]);
+    expect(ids(atTop(read, all(4)).items)).toEqual([4]);
     expect(ids(atTop(read, all()).items)).toEqual([]);
+    // So much that the beginning reaches beyond all that was read.
+    expect(atTop(page(9, 8, 7), page(9, 7, 6))).toMatchObject({ isApart: false });
+    expect(ids(atTop(page(9, 8, 7), page(9, 7, 6)).items)).toEqual([9, 7, 6]);
+    expect(ids(atTop(page(9, 8, 7, 6, 5, 4), page(9, 7, 6)).items)).toEqual([9, 7, 6, 5, 4]);
   });
 
   it("is only counted while somebody reads further down", () => {
-    const joined = below(read, page(row(5), row(4), row(3, 2)));
+    const joined = below(read, page(5, 4, row(3, 2)));
     expect(ids(joined.items)).toEqual([3, 2, 1]);
     expect(joined.items[0]?.version).toBe(2);
     expect(joined).toMatchObject({ newer: 2, isApart: false });
-    expect(ids(below(read, all(row(4))).items)).toEqual([3, 2, 1]);
+    expect(ids(below(read, all(4)).items)).toEqual([3, 2, 1]);
   });
 
   it("is not what somebody has seen at the top", () => {
-    const seen = page(row(4), row(3), row(2));
+    const seen = page(4, 3, 2);
     expect(join(read, seen, seen)).toMatchObject({ newer: 0, isApart: false });
-    const joined = join(read, seen, page(row(5), row(4, 2), row(3)));
+    const joined = join(read, seen, page(5, row(4, 2), 3));
     expect(ids(joined.items)).toEqual([4, 3, 2, 1]);
     expect(joined.items[0]?.version).toBe(2);
     expect(joined).toMatchObject({ newer: 1, isApart: false });
-    expect(join(read, seen, page(row(9), row(8), row(7)))).toMatchObject({ newer: 3, isApart: true });
+    expect(join(read, seen, page(9, 8, 7))).toMatchObject({ newer: 3, isApart: true });
   });
 
   it("is apart when a page does not reach what was read", () => {
-    const joined = atTop(read, page(row(9), row(8)));
+    const joined = atTop(read, page(9, 8));
     expect(joined).toMatchObject({ newer: 2, isApart: true });
     expect(ids(joined.items)).toEqual([3, 2, 1]);
+    expect(below(read, page(9, 8))).toMatchObject({ newer: 2, isApart: true });
+  });
+
+  it("is apart, too, when only a row that stays on top is in both", () => {
+    // 99 is to come, tomorrow say.
+    expect(atTop(page(99, 3, 2, 1), page(99, 9, 8, 7))).toMatchObject({ newer: 3, isApart: true });
+    // All there was, and then more than a page holds.
+    expect(atTop(all(99), page(99, 9, 8, 7))).toMatchObject({ isApart: true });
+    expect(atTop(all(99, 9), page(99, 9))).toMatchObject({ isApart: false });
   });
 
   it("never makes a row older than it was", () => {
-    expect(below([row(3, 7)], page(row(3, 6))).items[0]?.version).toBe(7);
+    expect(below(page(row(3, 7)), page(row(3, 6))).items[0]?.version).toBe(7);
   });
 
   it("fills a list that was empty", () => {
-    expect(ids(atTop([], page(row(2), row(1))).items)).toEqual([2, 1]);
-    expect(join([], undefined, undefined)).toEqual({ items: [], newer: 0, isApart: false });
+    expect(ids(atTop(all(), all(2, 1)).items)).toEqual([2, 1]);
+    expect(ids(atTop(all(), page(2, 1)).items)).toEqual([2, 1]);
+    // There is more than this, and nothing was read that would go on.
+    expect(atTop(all(), page(2, 1)).isApart).toBe(true);
+    expect(join(all(), undefined, undefined)).toEqual({ items: [], newer: 0, isApart: false });
+  });
+
+  it("may be nothing within the time that the node looks for it", () => {
+    expect(atTop(read, page())).toMatchObject({ newer: 0, isApart: false });
+    expect(ids(atTop(read, page()).items)).toEqual([3, 2, 1]);
   });
 });

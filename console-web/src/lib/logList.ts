@@ -70,15 +70,19 @@ export function goOn(filters: LogFilters, last: Pick<Log, "fire_time" | "due_tim
   return { ...given, from: rangeOf(filters) === undefined ? filters.from : given.from, until: String(at + 1) };
 }
 
+/** Rows of a list from its beginning on. */
+export interface Rows {
+  items: readonly Log[];
+  /** The list has no more than these. */
+  isAll: boolean;
+}
+
 /** The beginning of a list: a page of it. */
-export interface Beginning {
+export interface Beginning extends Rows {
   /** When it was asked for, cluster time, epoch ms. */
   at: number;
   /** The same in the life of the page, ms. */
   since: number;
-  items: readonly Log[];
-  /** The list has no more than this. */
-  isAll: boolean;
 }
 
 /** What was read once, and its beginning as it is now. */
@@ -87,17 +91,29 @@ export interface Joined {
   items: Log[];
   /** How many of the beginning are not among the rows. */
   newer: number;
-  /** Whether there is a hole between both: more is new than a page holds. */
+  /** Whether rows may be missing between both, or after them: more is new than a page holds. */
   isApart: boolean;
 }
 
+/**
+ * Whether nothing is missing between the beginning's end and the rows. One row in common does not tell: some stay on top
+ * while others come in below them.
+ */
+function connects({ items, isAll }: Rows, beginning: Rows): boolean {
+  const end = beginning.items.at(-1);
+  if (beginning.isAll || end === undefined || items.some((log) => log.id === end.id)) return true;
+  // It reaches beyond all that was read: what follows will be read from there on.
+  const last = items.at(-1);
+  return !isAll && last !== undefined && beginning.items.some((log) => log.id === last.id);
+}
+
 /** The beginning counts for the span that it covers: what is not in it any more is gone. */
-function withBeginning(read: readonly Log[], { items, isAll }: Beginning): readonly Log[] {
-  if (isAll) return items;
-  const beginning = new Set(items.map((log) => log.id));
-  const covered = read.findLastIndex((log) => beginning.has(log.id));
-  const isApart = covered === -1 && items.length > 0 && read.length > 0;
-  return isApart ? read : [...items, ...read.slice(covered + 1)];
+function withBeginning(read: Rows, beginning: Rows): Rows {
+  if (beginning.isAll || read.items.length === 0) return beginning;
+  if (!connects(read, beginning)) return read;
+  const ids = new Set(beginning.items.map((log) => log.id));
+  const covered = read.items.findLastIndex((log) => ids.has(log.id));
+  return { items: [...beginning.items, ...read.items.slice(covered + 1)], isAll: read.isAll };
 }
 
 /**
@@ -105,14 +121,14 @@ function withBeginning(read: readonly Log[], { items, isAll }: Beginning): reado
  * as it is `now`: rows that are shown stay, in the state they have now, and what is new is counted. For somebody who is
  * at the top, both are the same.
  */
-export function join(read: readonly Log[], seen: Beginning | undefined, now: Beginning | undefined): Joined {
+export function join(read: Rows, seen: Rows | undefined, now: Rows | undefined): Joined {
   const rows = seen === undefined ? read : withBeginning(read, seen);
   const latest = new Map(now?.items.map((log) => [log.id, log]));
-  const items = rows.map((log) => {
+  const items = rows.items.map((log) => {
     const renewed = latest.get(log.id);
     return renewed !== undefined && renewed.version >= log.version ? renewed : log;
   });
-  for (const { id } of rows) latest.delete(id);
-  const newer = latest.size;
-  return { items, newer, isApart: rows.length > 0 && newer > 0 && newer === now?.items.length };
+  for (const { id } of rows.items) latest.delete(id);
+  const isApart = (seen !== undefined && !connects(read, seen)) || (now !== undefined && !connects(rows, now));
+  return { items, newer: latest.size, isApart };
 }

@@ -16,7 +16,7 @@ interface Properties<Values extends object, Answer> {
   /** What the button says that sends it. */
   submitLabel: string;
   initial: Partial<Values>;
-  /** Sends it. */
+  /** Sends it; that of the opening is called, with the revision that was known then. */
   submit: (values: Values) => Promise<Answer>;
   /** What to do with the answer, before the form closes. */
   then?: (answer: Answer) => void;

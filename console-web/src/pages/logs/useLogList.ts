@@ -59,14 +59,14 @@ export function useLogList(tenant: string | undefined, filters: LogFilters, stay
   });
   // At the top one sees the beginning as it is; further down it stays as one has seen it.
   if (!staysPut && seen !== head.data) setSeen(head.data);
-  const { data, isPlaceholderData } = pages;
+  const { data, hasNextPage, isPlaceholderData } = pages;
   const joined = useMemo(() => {
-    const items = itemsOf({ data });
-    if (data === undefined) return join(items, undefined, undefined);
+    const rows = { items: itemsOf({ data }), isAll: !hasNextPage };
+    if (data === undefined) return join(rows, undefined, undefined);
     // A beginning from before the list was read knows less than the list.
     const notOlder = (beginning?: Beginning) => (isPlaceholderData || (beginning?.since ?? 0) >= read.since ? beginning : undefined);
-    return join(items, notOlder(seen), notOlder(head.data));
-  }, [data, isPlaceholderData, read.since, seen, head.data]);
+    return join(rows, notOlder(seen), notOlder(head.data));
+  }, [data, hasNextPage, isPlaceholderData, read.since, seen, head.data]);
 
   const again = () => setRead(begun(about, true));
   // More is new than a page holds: begin anew, unless that would take away what somebody reads.
