@@ -242,6 +242,29 @@ it("runs again with the parameters that the run had", async () => {
   await window.context.close();
 });
 
+it("starts one run where the answer was lost and one tries again", async () => {
+  const id = await run("echo", { params: "once" });
+  await ended(id, "succeeded");
+  const window = await opened();
+  const page = await window.open(`/logs/${id}`);
+  await page.route("**/api/v1/tasks/*/run", async (route) => {
+    await route.fetch();
+    await route.abort();
+  });
+  await page.getByRole("button", { name: words.again }).click();
+  const question = dialog(page, say(words.again_question, { task: "echo" }));
+  await question.getByRole("button", { name: words.again }).click();
+  await page.getByText(en.common.failure.unreachable_change_help).waitFor();
+  await page.unroute("**/api/v1/tasks/*/run");
+  await question.getByRole("button", { name: words.again }).click();
+  const link = page.getByRole("status").filter({ hasText: words.again_started.slice(0, 20) }).getByRole("link");
+  const next = (await link.innerText()).trim();
+  await ended(next, "succeeded");
+  const { items } = got(await world.api.GET("/task-logs", { params: { query: { task: task("echo"), limit: 10 } } }));
+  expect(items.filter((log) => log.params === "once").map((log) => log.id).sort()).toEqual([id, next].sort());
+  await window.context.close();
+});
+
 it("shows a sharded run as one row, and unfolds it", async () => {
   const id = await run("in shards");
   await ended(id, "succeeded");
@@ -322,6 +345,32 @@ it("chooses tasks here and in the statistics, whichever one opens first", async 
   await menu.getByRole("link", { name: en.common.pages.logs }).click();
   await page.getByRole("heading", { level: 1, name: en.common.pages.logs }).waitFor();
   await offers(en.common.task);
+  expect(window.faults).toEqual([]);
+  await window.context.close();
+});
+
+it("shows what this page still took for something to come when it was told of it", async () => {
+  const window = await opened();
+  // The node's word about the time came late, as it does when a page has much to draw.
+  await window.page.addInitScript(() => {
+    const late = (event: MessageEvent<string>) => {
+      const said = JSON.parse(event.data) as { cluster_time: number };
+      return new MessageEvent("hello", { data: JSON.stringify({ ...said, cluster_time: said.cluster_time - 3_000 }) });
+    };
+    // eslint-disable-next-line @typescript-eslint/unbound-method -- it is called with its object, below
+    const listen = EventSource.prototype.addEventListener as (name: string, listener: (event: MessageEvent<string>) => void) => void;
+    Object.assign(EventSource.prototype, {
+      addEventListener(this: EventSource, name: string, listener: (event: MessageEvent<string>) => void) {
+        listen.call(this, name, name === "hello" ? (event) => listener(late(event)) : listener);
+      },
+    });
+  });
+  const page = await window.open("/logs?tenant=demo");
+  await rows(page).first().waitFor();
+  await window.settled();
+  const id = await run("echo");
+  await ended(id, "succeeded");
+  await rows(page).first().locator(`a[href*="/logs/${id}"]`).waitFor();
   expect(window.faults).toEqual([]);
   await window.context.close();
 });

@@ -338,8 +338,19 @@ it("saves tasks as a file, and applies a changed one after showing what it would
   await drawer.getByRole("alert").filter({ hasText: common.failure.invalid }).waitFor();
   await window.picture("tasks-import-refused");
   await drawer.getByLabel(tasks.import.text).fill(JSON.stringify(file));
+  // What is checked is what is applied: nothing can be written meanwhile.
+  let release = () => {};
+  const held = new Promise<void>((resolve) => (release = resolve));
+  await page.route("**/api/v1/tasks/apply*", async (route) => {
+    await held;
+    await route.continue();
+  });
   await check.click();
+  await until("the text to stand still", async () => !(await drawer.getByLabel(tasks.import.text).isEditable()));
+  release();
   await drawer.getByText(like(tasks.import.would)).waitFor();
+  expect(await drawer.getByLabel(tasks.import.text).isEditable()).toBe(true);
+  await page.unroute("**/api/v1/tasks/apply*");
   await drawer.locator("ins").getByText("a file's words").first().waitFor();
   expect(await window.axe()).toEqual([]);
   await window.picture("tasks-import");

@@ -1,17 +1,25 @@
 /** The cluster's clock as this page knows it. The viewer's own clock may be wrong; nothing is judged by it. */
 import { useSyncExternalStore } from "react";
 
-/** Cluster time minus this machine's, ms. */
-let ahead = 0;
+/** Cluster time minus this machine's, ms, as it was heard last: the word may have been long on its way, so the most of them is the best. */
+let heard: readonly number[] = [];
+
+/** Words that are looked at: those of a minute. */
+const WORDS = 6;
+
+/** A word that is so much behind was not late: a clock was set, ms. */
+const SET_MS = 5_000;
 
 /** The node has just said what time it is. */
 export function heardClusterTime(at: number): void {
-  ahead = at - Date.now();
+  const ahead = at - Date.now();
+  const before = heard.every((other) => Math.abs(other - ahead) < SET_MS) ? heard : [];
+  heard = [...before, ahead].slice(-WORDS);
 }
 
 /** Now, in cluster time, epoch ms. */
 export function clusterNow(): number {
-  return Date.now() + ahead;
+  return Date.now() + (heard.length === 0 ? 0 : Math.max(...heard));
 }
 
 interface Ticker {

@@ -2,11 +2,14 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { client } from "../../api/client";
-import { join, limitsOf, MAX_ROWS, orderOf, showsShards, type Beginning, type LogFilters } from "../../lib/logList";
+import { join, limitsOf, MAX_ROWS, orderOf, rangeOf, showsShards, type Beginning, type LogFilters } from "../../lib/logList";
 import { clusterNow } from "../../lib/now";
 import { BY_BEFORE, itemsOf } from "../../parts/List";
 
 const PAGE = 100;
+
+/** Runs come due without a change: they are asked for, ms. */
+const COME_DUE_MS = 5_000;
 
 /** A moment in the life of the page, ms: what was asked for first. The clocks of viewer and cluster may jump. */
 const moment = () => performance.now();
@@ -56,6 +59,7 @@ export function useLogList(tenant: string | undefined, filters: LogFilters, stay
       const { data } = await client.GET("/task-logs", { params: { query: queryOf(tenant, filters, at) }, signal });
       return { at, since, items: data?.items ?? [], isAll: data?.next == null };
     },
+    refetchInterval: rangeOf(filters) === undefined ? false : COME_DUE_MS,
   });
   // At the top one sees the beginning as it is; further down it stays as one has seen it.
   if (!staysPut && seen !== head.data) setSeen(head.data);
