@@ -61,6 +61,18 @@ const press = async (name: string) => {
   await settle();
 };
 
+/** Holds answers back, all or that to one page, until what it gives is called. */
+function hold(after?: string): () => void {
+  let release = () => {};
+  const held = new Promise<void>((resolve) => (release = resolve));
+  const quick = globalThis.fetch;
+  vi.stubGlobal("fetch", async (request: Request) => {
+    if (after === undefined || new URL(request.url).searchParams.get("after") === after) await held;
+    return quick(request);
+  });
+  return release;
+}
+
 it("does not ask again by itself for a page that was refused", async () => {
   answer = (page) => ({ status: page === 0 ? 200 : 400 });
   await open(() => true);
@@ -112,13 +124,7 @@ it("says that nothing matches only when all was looked through", async () => {
 
 it("does not say that there is nothing before an answer came", async () => {
   answer = () => ({ status: 200, isLast: true });
-  let release = () => {};
-  const held = new Promise<void>((resolve) => (release = resolve));
-  const quick = globalThis.fetch;
-  vi.stubGlobal("fetch", async (request: Request) => {
-    await held;
-    return quick(request);
-  });
+  const release = hold();
   await open(() => false);
   expect(screen.queryByText(words.empty_filtered)).toBeNull();
   release();
@@ -130,13 +136,7 @@ it("reads a further page after what is being read again, not instead of it", asy
   answer = () => ({ status: 200 });
   const queries = await open(() => true);
   const first = asked;
-  let release = () => {};
-  const held = new Promise<void>((resolve) => (release = resolve));
-  const quick = globalThis.fetch;
-  vi.stubGlobal("fetch", async (request: Request) => {
-    await held;
-    return quick(request);
-  });
+  const release = hold();
   act(() => void queries.invalidateQueries());
   await settle();
   await press(words.more);
@@ -157,13 +157,7 @@ it("keeps pages apart from one answer to the same question", async () => {
 
 it("says that it still looks", async () => {
   answer = () => ({ status: 200 });
-  let release = () => {};
-  const held = new Promise<void>((resolve) => (release = resolve));
-  const quick = globalThis.fetch;
-  vi.stubGlobal("fetch", async (request: Request) => {
-    if (new URL(request.url).searchParams.get("after") === "2") await held;
-    return quick(request);
-  });
+  const release = hold("2");
   await open(() => false);
   expect(screen.getByText(say(words.still_looking, { count: 2 * PAGE }))).toBeTruthy();
   expect(screen.getByRole("region", { name: "Apps" }).getAttribute("aria-busy")).toBe("true");

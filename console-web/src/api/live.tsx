@@ -109,9 +109,11 @@ export function LiveProvider({ tenant, children }: { tenant: string | undefined;
     };
     const stop = listen(tenant, {
       hello(version) {
-        // What has changed before the first word of a stream has passed unheard.
-        if (since === undefined) void renew(queries);
-        since ??= performance.now();
+        if (since === undefined) {
+          since = performance.now();
+          // What has changed before the first word of a stream has passed unheard.
+          void renew(queries);
+        }
         setVersions((seen) => ({ first: seen?.first ?? version, last: version }));
         setState({ is: "connected" });
       },

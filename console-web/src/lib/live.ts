@@ -3,6 +3,9 @@
 /** Nothing heard for this long means that the stream is dead, ms; the node says hello every 10 s. */
 export const SILENCE_MS = 25_000;
 
+/** Heartbeats and load of executors and nodes are no changes: they are asked for, ms. */
+export const HEARTBEATS_MS = 10_000;
+
 /** First pause before another try, ms; it doubles with each failure. */
 export const PAUSE_MIN_MS = 1_000;
 

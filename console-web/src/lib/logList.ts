@@ -108,12 +108,13 @@ function connects({ items, isAll }: Rows, beginning: Rows): boolean {
 }
 
 /** The beginning counts for the span that it covers: what is not in it any more is gone. */
-function withBeginning(read: Rows, beginning: Rows): Rows {
-  if (beginning.isAll || read.items.length === 0) return beginning;
-  if (!connects(read, beginning)) return read;
+function withBeginning(read: Rows, beginning: Rows): Rows & { isApart: boolean } {
+  const isApart = !connects(read, beginning);
+  if (beginning.isAll || read.items.length === 0) return { ...beginning, isApart };
+  if (isApart) return { ...read, isApart };
   const ids = new Set(beginning.items.map((log) => log.id));
   const covered = read.items.findLastIndex((log) => ids.has(log.id));
-  return { items: [...beginning.items, ...read.items.slice(covered + 1)], isAll: read.isAll };
+  return { items: [...beginning.items, ...read.items.slice(covered + 1)], isAll: read.isAll, isApart };
 }
 
 /**
@@ -122,13 +123,12 @@ function withBeginning(read: Rows, beginning: Rows): Rows {
  * at the top, both are the same.
  */
 export function join(read: Rows, seen: Rows | undefined, now: Rows | undefined): Joined {
-  const rows = seen === undefined ? read : withBeginning(read, seen);
+  const rows = seen === undefined ? { ...read, isApart: false } : withBeginning(read, seen);
   const latest = new Map(now?.items.map((log) => [log.id, log]));
   const items = rows.items.map((log) => {
     const renewed = latest.get(log.id);
     return renewed !== undefined && renewed.version >= log.version ? renewed : log;
   });
   for (const { id } of rows.items) latest.delete(id);
-  const isApart = (seen !== undefined && !connects(read, seen)) || (now !== undefined && !connects(rows, now));
-  return { items, newer: latest.size, isApart };
+  return { items, newer: latest.size, isApart: rows.isApart || (now !== undefined && !connects(rows, now)) };
 }

@@ -5,13 +5,13 @@ interface Asked {
 }
 
 interface Init {
-  params?: { query?: { tenant?: string } };
+  params?: { query?: Record<string, unknown> };
 }
 
-/** What was there last, if it was of the same tenant: one's figures must never be taken for another's. */
-export function ofTenant(tenant: string | undefined) {
+/** What was there last, if it was asked for of the same: a tenant's or task's figures must never be taken for another's. */
+export function ofSame(subject: Record<string, unknown>) {
   return <Data>(last: Data | undefined, query: Asked | undefined): Data | undefined => {
     const init = query?.queryKey[2] as Init | undefined;
-    return init !== undefined && init.params?.query?.tenant === tenant ? last : undefined;
+    return init !== undefined && Object.entries(subject).every(([name, value]) => init.params?.query?.[name] === value) ? last : undefined;
   };
 }

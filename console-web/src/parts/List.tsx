@@ -34,6 +34,11 @@ export function itemsOf<Item>(pages: Pick<Pages<Item>, "data">): Item[] {
   return pages.data?.pages.flatMap((page) => page.items) ?? [];
 }
 
+/** For lists of what passes without a change: read again so often, ms. Who has scrolled far reads the list, not the clock. */
+export function nearTop(period: number) {
+  return ({ state: { data } }: { state: { data?: { pages: unknown[] } } }) => (data !== undefined && data.pages.length <= 2 ? period : false);
+}
+
 interface Properties<Item extends object> {
   /** Says what the list is, to those who hear the page. */
   label: string;

@@ -4,6 +4,7 @@ import { $api, type Schema } from "../api/client";
 import { fill, RANGES, sumPoints, windowOf, type Filled, type Range, type Step, type Totals } from "../lib/figures";
 import { useSession } from "../api/session";
 import { clusterNow, useNow } from "../lib/now";
+import { ofSame } from "../lib/placeholder";
 import { fromWallClock, instant, viewerZone } from "../lib/time";
 
 /** What is asked for. */
@@ -46,10 +47,7 @@ export function useFigures({ tenant, task, range, step = RANGES[range].step }: S
     {
       enabled: !isPartial,
       // The window moves on, now and then; what it showed stays until the new answer is there.
-      placeholderData: (last, query) => {
-        const asked = query?.queryKey[2].params.query;
-        return asked?.tenant === of.tenant && asked?.task === of.task && asked?.step === step ? last : undefined;
-      },
+      placeholderData: ofSame({ tenant: of.tenant, task: of.task, step }),
     },
   );
   const filled = useMemo(() => (data === undefined ? NOTHING : fill(data, range)), [data, range]);

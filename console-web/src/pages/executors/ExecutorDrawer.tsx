@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { $api, Problem, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
+import { HEARTBEATS_MS } from "../../lib/live";
 import { useLink } from "../../lib/tenant";
 import { Failure } from "../../parts/Failure";
 import { Moment } from "../../parts/Moment";
@@ -11,9 +12,6 @@ import { Waiting } from "../../app/Console";
 import { Load } from "./Load";
 import { RoutingForm } from "./RoutingForm";
 import { State } from "./State";
-
-/** Heartbeats and load are no changes: they are asked for, ms. */
-const HEARTBEATS_MS = 10_000;
 
 export function ExecutorDrawer({ id, onClose }: { id: string; onClose: () => void }) {
   const { t } = useTranslation();

@@ -3,9 +3,10 @@ import { Flex, Tooltip, type TableProps } from "antd";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { $api, type Schema } from "../../api/client";
+import { HEARTBEATS_MS } from "../../lib/live";
 import { useFilters } from "../../lib/search";
 import { useLink, useTenant } from "../../lib/tenant";
-import { BY_AFTER, List } from "../../parts/List";
+import { BY_AFTER, List, nearTop } from "../../parts/List";
 import { Moment } from "../../parts/Moment";
 import { Page } from "../../parts/Page";
 import { AppFilter } from "./AppFilter";
@@ -15,9 +16,6 @@ import { NoExecutors } from "./NoExecutors";
 import { State } from "./State";
 
 type Executor = Schema<"Executor">;
-
-/** Heartbeats and load are no changes: they are asked for, ms. */
-const HEARTBEATS_MS = 10_000;
 
 /** So many handlers or tags stand in a row; the drawer has all. */
 const SHOWN = 3;
@@ -39,11 +37,7 @@ export default function Executors() {
   const link = useLink();
   const { filters, set } = useFilters(["app", "executor"]);
   const { app } = filters;
-  const pages = $api.useInfiniteQuery("get", "/executors", { params: { query: { tenant, app } } }, {
-    ...BY_AFTER,
-    // Who has scrolled far reads the list, not the clock.
-    refetchInterval: ({ state: { data } }) => (data !== undefined && data.pages.length <= 2 ? HEARTBEATS_MS : false),
-  });
+  const pages = $api.useInfiniteQuery("get", "/executors", { params: { query: { tenant, app } } }, { ...BY_AFTER, refetchInterval: nearTop(HEARTBEATS_MS) });
   const detail = (executor: Executor) => <Link to={link("/executors", { app, executor: executor.id })}>{executor.address}</Link>;
   const columns: TableProps<Executor>["columns"] = [
     { title: own("executors.address"), key: "address", width: 220, render: (_, executor) => detail(executor) },

@@ -2,7 +2,7 @@
 import { $api } from "../../api/client";
 import { useSession } from "../../api/session";
 import { useNow } from "../../lib/now";
-import { ofTenant } from "../../lib/placeholder";
+import { ofSame } from "../../lib/placeholder";
 
 /** Newest logs of each state that are looked at. */
 const LOOK = 200;
@@ -15,6 +15,6 @@ export function useBadLogs(tenant: string | undefined, status: "failed" | "disca
   // The same question for a while: the stream of events has it asked again.
   const from = Math.floor(now / SLOT_MS) * SLOT_MS - DAY_MS;
   const enabled = may("task_logs.read", { tenant });
-  const { data, error, refetch } = $api.useQuery("get", "/task-logs", { params: { query: { tenant, status, from, limit: LOOK } } }, { placeholderData: ofTenant(tenant), enabled });
+  const { data, error, refetch } = $api.useQuery("get", "/task-logs", { params: { query: { tenant, status, from, limit: LOOK } } }, { placeholderData: ofSame({ tenant }), enabled });
   return { logs: data?.items, isKnown: !enabled || data !== undefined, isFull: data?.next != null, error, refetch };
 }

@@ -3,7 +3,7 @@ import { useMemo } from "react";
 import { $api } from "../../api/client";
 import { useSession } from "../../api/session";
 import { inOrder, type Coming } from "../../lib/coming";
-import { ofTenant } from "../../lib/placeholder";
+import { ofSame } from "../../lib/placeholder";
 
 /** Runs are written ahead without a change of what is due: they are asked for, ms. */
 const WRITTEN_MS = 10_000;
@@ -11,7 +11,7 @@ const WRITTEN_MS = 10_000;
 export function useComing(tenant: string | undefined): { coming: Coming | undefined; isKnown: boolean; error: unknown; again: () => void } {
   const { may } = useSession();
   const enabled = may("task_logs.read", { tenant });
-  const { data, error, refetch } = $api.useQuery("get", "/fires/coming", { params: { query: { tenant } } }, { enabled, placeholderData: ofTenant(tenant), refetchInterval: WRITTEN_MS });
+  const { data, error, refetch } = $api.useQuery("get", "/fires/coming", { params: { query: { tenant } } }, { enabled, placeholderData: ofSame({ tenant }), refetchInterval: WRITTEN_MS });
   const coming = useMemo((): Coming | undefined => {
     if (data === undefined) return undefined;
     const lanes = data.tasks.map(({ task, name, tenant: owner, fires, next }) => ({ task, name: name ?? task, tenant: owner ?? "", fires, next }));

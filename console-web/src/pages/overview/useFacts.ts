@@ -2,6 +2,7 @@
 import { $api, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
 import { percentile, successShare, sumPoints } from "../../lib/figures";
+import { HEARTBEATS_MS } from "../../lib/live";
 import { useNow } from "../../lib/now";
 import type { Facts } from "../../lib/verdict";
 import { useFigures, type Figures } from "../../parts/useFigures";
@@ -18,9 +19,6 @@ const NOT_TAKEN = new Set(["no_executor", "not_accepted", "all_busy"]);
 const OVERDUE_MS = 5_000;
 
 const HOUR_MS = 3_600_000;
-
-/** Heartbeats and load are no changes: they are asked for, ms. */
-const HEARTBEATS_MS = 10_000;
 
 /** Most rows that are looked at to see what waits. */
 const LOOK = 100;

@@ -2,7 +2,7 @@
 import { $api } from "../../api/client";
 import { useSession } from "../../api/session";
 import type { Forecast } from "../../lib/heat";
-import { ofTenant } from "../../lib/placeholder";
+import { ofSame } from "../../lib/placeholder";
 
 /** The 24 hours move on, ms. */
 const MOVES_ON_MS = 300_000;
@@ -11,6 +11,6 @@ const MOVES_ON_MS = 300_000;
 export function useForecast(tenant: string | undefined): { isAllowed: boolean; forecast: Forecast | undefined; error: unknown; again: () => void } {
   const { may } = useSession();
   const isAllowed = may("tasks.read", { tenant });
-  const { data, error, refetch } = $api.useQuery("get", "/fires/forecast", { params: { query: { tenant } } }, { enabled: isAllowed, placeholderData: ofTenant(tenant), refetchInterval: MOVES_ON_MS });
+  const { data, error, refetch } = $api.useQuery("get", "/fires/forecast", { params: { query: { tenant } } }, { enabled: isAllowed, placeholderData: ofSame({ tenant }), refetchInterval: MOVES_ON_MS });
   return { isAllowed, forecast: data, error, again: () => void refetch() };
 }

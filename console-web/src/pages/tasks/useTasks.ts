@@ -1,6 +1,6 @@
 /** The tasks that the list shows. */
 import { $api } from "../../api/client";
-import { BY_AFTER } from "../../parts/List";
+import { BY_AFTER, nearTop } from "../../parts/List";
 import { useSettled } from "../../parts/useSettled";
 
 /** What the list can be narrowed by. */
@@ -25,7 +25,7 @@ export function useTasks({ tenant, app, state, search }: TaskFilters) {
   const query = { tenant, app, state, search: part === "" ? undefined : part, limit: PAGE };
   return $api.useInfiniteQuery("get", "/tasks", { params: { query } }, {
     ...BY_AFTER,
-    // Next fires pass without a change of any task. Who has scrolled far reads the list, not the clock.
-    refetchInterval: ({ state: { data } }) => (data !== undefined && data.pages.length <= 2 ? NEXT_FIRES_MS : false),
+    // Next fires pass without a change of any task.
+    refetchInterval: nearTop(NEXT_FIRES_MS),
   });
 }
