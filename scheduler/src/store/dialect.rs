@@ -137,6 +137,15 @@ pub fn update_from(backend: DatabaseBackend, table: &str, set: &str, rows: &str,
     }
 }
 
+/// The join after `FROM rows` that reads the batch first, whatever the database makes of the table's figures.
+pub fn batch_first(backend: DatabaseBackend) -> &'static str {
+    match backend {
+        DatabaseBackend::MySql => "STRAIGHT_JOIN",
+        DatabaseBackend::Postgres => "JOIN",
+        _ => "CROSS JOIN",
+    }
+}
+
 /// `DELETE FROM table l` where a row of the batch matches.
 pub fn delete_from(backend: DatabaseBackend, table: &str, rows: &str, on: &str) -> String {
     match backend {

@@ -1,10 +1,10 @@
 //! Every statement of the hot path, rendered once per database.
 //!
-//! `+l.status` keeps SQLite from starting a batch at the index of states, which would read the
-//! table once per row of the batch; the way in is always the batch's own keys.
+//! `+l.status`, `+l.tenant_id` keep SQLite from starting a batch at an index of states or tenants, which would read
+//! the whole document once per row of the table; the way in is always the batch's own keys.
 
 use super::LEFT_OUT_MAX;
-use super::dialect::{Kind, Sql, delete_from, or_ignore, rows, update_from};
+use super::dialect::{Kind, Sql, batch_first, delete_from, or_ignore, rows, update_from};
 use super::rows::{EXECUTOR_COLUMNS, HANDED_COLUMNS, RUN_COLUMNS, TASK_COLUMNS};
 use super::task_columns::spec_list;
 use crate::domain::Status;
@@ -195,6 +195,7 @@ impl Statements {
             )
         };
         let spec = spec_list("");
+        let batch_first = batch_first(backend);
         let permits = |scope: &str| {
             format!(
                 "SELECT p.{scope}, COUNT(*) FROM permit p JOIN task_log l ON l.id = p.id WHERE p.{scope} IN (SELECT n_id FROM {}) \
@@ -499,7 +500,7 @@ impl Statements {
                 ],
                 &format!(
                     "l.id = v.n_id AND l.attempt = v.n_attempt AND +l.status = {DISPATCHED} AND \
-                     l.tenant_id = {{2}} AND l.app_id = {{3}}"
+                     +l.tenant_id = {{2}} AND +l.app_id = {{3}}"
                 ),
             ),
             runs: sql(&format!(
@@ -507,7 +508,7 @@ impl Statements {
                 rows(backend, 1, ID)
             )),
             runs_scoped: sql(&format!(
-                "SELECT {HANDED_COLUMNS} FROM {} JOIN task_log l ON l.id = v.n_id AND l.tenant_id = {{2}} AND l.app_id = {{3}}",
+                "SELECT {HANDED_COLUMNS} FROM {} JOIN task_log l ON l.id = v.n_id AND +l.tenant_id = {{2}} AND +l.app_id = {{3}}",
                 rows(backend, 1, ID)
             )),
             stale: sql(&format!(
@@ -657,7 +658,7 @@ impl Statements {
             )),
             taken_fires: sql(&format!(
                 "SELECT l.fire_time, l.id, l.version, CASE WHEN l.status = {EXPIRED} AND l.attempt = 0 THEN 1 ELSE 0 END FROM {} \
-                 JOIN task_log l ON l.task_id = {{2}} AND l.fire_time = v.n_id AND l.shard_index = {{3}}",
+                 {batch_first} task_log l ON l.task_id = {{2}} AND l.fire_time = v.n_id AND l.shard_index = {{3}}",
                 rows(backend, 1, ID)
             )),
             revive_fires: from(
@@ -674,7 +675,7 @@ impl Statements {
                  fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, dispatched_at, \
                  started_at, finished_at, reason, params, origin, seq, priority, stopping) \
                  SELECT v.n_id, t.tenant_id, t.app_id, t.id, t.revision, 0, {{4}}, {{5}}, v.n_bucket, v.n_fire_time, {{3}}, \
-                 {INIT}, 1, 0, 0, 0, 0, 0, 0, 0, 0, '', {{6}}, {{7}}, t.turn, 0, '' FROM {} JOIN task t ON t.id = {{2}}",
+                 {INIT}, 1, 0, 0, 0, 0, 0, 0, 0, 0, '', {{6}}, {{7}}, t.turn, 0, '' FROM {} {batch_first} task t ON t.id = {{2}}",
                 rows(backend, 1, BACKFILL)
             )),
             insert_backfill_runs: sql(&format!(
@@ -719,7 +720,7 @@ const CHANGE: &[(&str, Kind)] = &[
 
 const RUN_KEY: &[(&str, Kind)] = &[("id", Kind::Big), ("attempt", Kind::Int)];
 const STILL_HELD: &str = "l.id = v.n_id AND l.attempt = v.n_attempt AND +l.status = 2 AND l.executor_id = {2} \
-     AND l.tenant_id = {3} AND l.app_id = {4}";
+     AND +l.tenant_id = {3} AND +l.app_id = {4}";
 
 /// Whether the fire `v` takes over the log `l`, which an earlier definition gave up.
 fn may_take_over() -> String {
