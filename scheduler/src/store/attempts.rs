@@ -4,11 +4,10 @@
 //! step moved is kept; a batch without such a step sends nothing for them.
 
 use super::connect::{Transaction, retrying};
-use super::dialect::{Kind, Sql, delete_from, or_ignore, rows};
+use super::dialect::{Dialect, Kind, Sql};
 use super::rows::{clean, to_json};
 use super::{Change, HandOver, Result, SqlStore};
 use crate::domain::{Reason, Status};
-use sea_orm::DatabaseBackend;
 
 /// Attempts kept of one run; older ones make room.
 pub const ATTEMPTS_KEPT_MAX: i32 = 100;
@@ -87,7 +86,7 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    pub(super) fn new(backend: DatabaseBackend) -> Self {
+    pub(super) fn new(backend: Dialect) -> Self {
         let (retry, dispatched) = (Status::Retry as i16, Status::Dispatched as i16);
         Self {
             keep_ended: Sql::new(
@@ -97,7 +96,7 @@ impl Statements {
                      l.dispatched_at, l.started_at, l.finished_at, l.status, l.reason, v.n_message FROM {} \
                      JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 AND l.attempt = v.n_attempt \
                      {EXECUTOR} l.executor_id WHERE +l.status = {retry} AND l.reason = v.n_reason {}",
-                    rows(backend, 1, ENDED),
+                    backend.rows(1, ENDED),
                     kept_already(backend)
                 ),
             ),
@@ -109,7 +108,7 @@ impl Statements {
                      l.version = v.n_version + 1 AND l.attempt = v.n_attempt + 1 {EXECUTOR} v.n_executor_id \
                      WHERE +l.status = {dispatched} {}",
                     Reason::NotAccepted.as_str(),
-                    rows(backend, 1, REFUSED),
+                    backend.rows(1, REFUSED),
                     kept_already(backend)
                 ),
             ),
@@ -118,7 +117,7 @@ impl Statements {
                 backend,
                 &format!(
                     "DELETE FROM task_log_attempt WHERE log_id IN (SELECT n_id FROM {})",
-                    rows(backend, 1, &[("id", Kind::Big)])
+                    backend.rows(1, &[("id", Kind::Big)])
                 ),
             ),
             of_log: Sql::new(
@@ -132,13 +131,13 @@ impl Statements {
 }
 
 /// A step that is repeated keeps nothing twice.
-fn kept_already(backend: DatabaseBackend) -> String {
-    or_ignore(backend, "log_id, attempt").replace("UPDATE log_id = log_id", "UPDATE log_id = task_log_attempt.log_id")
+fn kept_already(backend: Dialect) -> String {
+    backend.or_ignore("task_log_attempt", "log_id, attempt")
 }
 
 /// Keeps the last attempts of runs that a new definition takes over: `fires` finds them, as the statement
 /// of the take-over does.
-pub(super) fn keep_given_up(backend: DatabaseBackend, fires: &str, on: &str) -> String {
+pub(super) fn keep_given_up(backend: Dialect, fires: &str, on: &str) -> String {
     format!(
         "{INSERT} SELECT l.id, l.attempt, l.executor_id, COALESCE(e.address, ''), l.node_id, l.due_time, l.dispatched_at, \
          l.started_at, l.finished_at, l.status, l.reason, '' FROM {fires} JOIN task_log l ON {on} {EXECUTOR} l.executor_id \
@@ -148,22 +147,16 @@ pub(super) fn keep_given_up(backend: DatabaseBackend, fires: &str, on: &str) -> 
 }
 
 /// Deletes the logs for which `which` holds (columns without an alias), and the attempts kept of them.
-pub(super) fn delete_logs(backend: DatabaseBackend, which: &str) -> [Sql; 2] {
+pub(super) fn delete_logs(backend: Dialect, which: &str) -> [Sql; 2] {
     let attempts = format!("DELETE FROM task_log_attempt WHERE log_id IN (SELECT id FROM task_log WHERE {which})");
     [attempts, format!("DELETE FROM task_log WHERE {which}")].map(|text| Sql::new(backend, &text))
 }
 
 /// Deletes what is older than the last kept one of each log.
-fn trim(backend: DatabaseBackend) -> String {
-    let last = rows(backend, 1, LAST_KEPT);
+fn trim(backend: Dialect) -> String {
+    let last = backend.rows(1, LAST_KEPT);
     let on = "l.log_id = v.n_id AND l.attempt <= v.n_attempt";
-    match backend {
-        // By the rows' own places: it joins nothing in a DELETE.
-        DatabaseBackend::Sqlite => format!(
-            "DELETE FROM task_log_attempt WHERE rowid IN (SELECT l.rowid FROM {last} CROSS JOIN task_log_attempt l ON {on})"
-        ),
-        _ => delete_from(backend, "task_log_attempt", &last, on),
-    }
+    backend.delete_from("task_log_attempt", &last, on)
 }
 
 type EndedRow = (i64, i64, i32, i64, &'static str, String);

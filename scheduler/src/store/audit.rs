@@ -5,7 +5,7 @@
 
 use super::conditions::Conditions;
 use super::connect::Transaction;
-use super::dialect::{Kind, Sql, or_ignore, rows};
+use super::dialect::{Kind, Sql};
 use super::rows::to_json;
 use super::{Result, SqlStore};
 use crate::domain::Reach;
@@ -112,7 +112,7 @@ impl SqlStore {
                 self.backend,
                 &format!(
                     "INSERT INTO audit_head (id, seq, hash) VALUES ({{1}}, 0, '') {}",
-                    or_ignore(self.backend, "id")
+                    self.backend.or_ignore("audit_head", "id")
                 ),
             );
             tx.execute(&insert, [tenant.into()]).await?;
@@ -131,7 +131,7 @@ impl SqlStore {
                 "INSERT INTO audit_entry ({}) SELECT n_{} FROM {}",
                 names.join(", "),
                 names.join(", n_"),
-                rows(self.backend, 1, &BATCH)
+                self.backend.rows(1, &BATCH)
             ),
         );
         let values: Vec<_> = entries

@@ -11,7 +11,6 @@ use super::logs::{SCAN_STEP, SCAN_STEPS_MAX, SCAN_TIME};
 use super::{Result, SqlStore};
 use crate::domain::audit::AuditEntry;
 use crate::domain::{IdSource, Reach};
-use sea_orm::DatabaseBackend;
 use std::time::Instant;
 
 /// An id may be ahead of its entry's time: by little where a node makes many at once, and by as much
@@ -143,7 +142,7 @@ impl SqlStore {
         let most = if is_narrow { SCAN_STEP } else { filter.limit };
         let (found, values) = scan(way, filter).limited("ORDER BY e.id DESC", most);
         // First the index, then the entries.
-        let join = if self.backend == DatabaseBackend::MySql { "STRAIGHT_JOIN" } else { "JOIN" };
+        let join = self.backend.join_in_order();
         let text = format!(
             "SELECT {COLUMNS} FROM (SELECT e.id FROM audit_entry e WHERE {found}) s {join} audit_entry e ON e.id = s.id \
              WHERE 1 = 1"

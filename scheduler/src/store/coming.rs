@@ -2,12 +2,12 @@
 //! called.
 
 use super::conditions::Conditions;
-use super::dialect::{Kind, Sql, rows};
+use super::dialect::{Kind, Sql};
 use super::logs::{LogFilter, Way, narrow};
 use super::rows::to_json;
 use super::{Result, SqlStore};
 use crate::domain::{Order, Reach, Status};
-use sea_orm::{DatabaseBackend, DbErr, QueryResult};
+use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeSet, HashMap};
 
 /// Tenants that are looked at one by one; whoever reaches more sees what all of them have, as far as one look reaches.
@@ -132,7 +132,7 @@ impl SqlStore {
     async fn open_runs(&self, reach: &Reach, filter: &LogFilter, way: Way) -> Result<Vec<ComingRun>> {
         let order = way.order_by(filter.order);
         let (found, values) = self.scan(way, filter).limited(&order, filter.limit);
-        let join = if self.backend == DatabaseBackend::MySql { "STRAIGHT_JOIN" } else { "JOIN" };
+        let join = self.backend.join_in_order();
         let text = format!(
             "SELECT l.id, l.task_id, l.app_id, l.fire_time, l.due_time, l.status, l.node_id FROM (SELECT l.id FROM \
              task_log l WHERE {found}) s {join} task_log l ON l.id = s.id WHERE l.status < {}",
@@ -149,7 +149,7 @@ impl SqlStore {
         if tasks.is_empty() {
             return Ok(HashMap::new());
         }
-        let batch = rows(self.backend, 1, &[("id", Kind::Big), ("app", Kind::Big)]);
+        let batch = self.backend.rows(1, &[("id", Kind::Big), ("app", Kind::Big)]);
         let text = format!(
             "SELECT v.n_id, t.name, a.name, n.name FROM {batch} LEFT JOIN task t ON t.id = v.n_id LEFT JOIN app a ON \
              a.id = v.n_app LEFT JOIN tenant n ON n.id = a.tenant_id"

@@ -3,14 +3,14 @@
 
 use super::audit::Notes;
 use super::calendars::ReadyCalendars;
-use super::dialect::Sql;
+use super::dialect::{Dialect, Sql};
 use super::sql::Statements;
 use super::{Result, STORE_ERRORS, StoreError, StoreErrorKind};
 use crate::metrics::METRICS;
 use sea_orm::sqlx;
 use sea_orm::{
-    AccessMode, ConnectOptions, ConnectionTrait, Database, DatabaseBackend, DatabaseConnection, DatabaseTransaction,
-    DbErr, IsolationLevel, QueryResult, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait, Value,
+    AccessMode, ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbErr, QueryResult,
+    SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait, Value,
 };
 use serde::{Deserialize, Serialize};
 use std::future::Future;
@@ -84,7 +84,7 @@ pub fn place(url: &str) -> String {
 pub struct SqlStore {
     pub(super) writer: DatabaseConnection,
     reader: DatabaseConnection,
-    pub(super) backend: DatabaseBackend,
+    pub(super) backend: Dialect,
     pub(super) sql: Arc<Statements>,
     statements: Arc<AtomicU64>,
     timeout: Duration,
@@ -111,8 +111,11 @@ impl SqlStore {
         reach_server(settings).await?;
         let writers = if settings.url.starts_with("sqlite:") { 1 } else { settings.max_connections };
         let writer = open(&url, settings, writers).await.map_err(|error| StoreError::from_db(ACTION, &error))?;
-        let backend = writer.get_database_backend();
-        let reader = if backend == DatabaseBackend::Sqlite {
+        let backend = Dialect::of(writer.get_database_backend()).ok_or_else(|| {
+            let detail = "carillon keeps its data in SQLite, MariaDB, MySQL or PostgreSQL; mend database.url";
+            StoreError::new(StoreErrorKind::Invalid, ACTION, detail)
+        })?;
+        let reader = if backend.has_one_writer() {
             open(&url, settings, settings.max_connections).await.map_err(|error| StoreError::from_db(ACTION, &error))?
         } else {
             writer.clone()
@@ -134,7 +137,7 @@ impl SqlStore {
     /// Which kind of database this is: `sqlite`, `mysql` or `postgres`.
     #[must_use]
     pub fn backend_name(&self) -> &'static str {
-        self.backend.as_str()
+        self.backend.backend().as_str()
     }
 
     /// Statements sent so far, transaction brackets included.
@@ -231,9 +234,8 @@ impl SqlStore {
 
     /// Begins a transaction in which each statement sees what is committed before it.
     pub(super) async fn begin(&self, action: &'static str) -> Result<Transaction<'_>> {
-        let isolation = (self.backend != DatabaseBackend::Sqlite).then_some(IsolationLevel::ReadCommitted);
         let options = TransactionOptions {
-            isolation_level: isolation,
+            isolation_level: self.backend.isolation(),
             access_mode: None::<AccessMode>,
             sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
         };

@@ -4,7 +4,7 @@
 //! per connection), no bind limit applies, and each database turns it into rows by itself:
 //! `JSON_TABLE` (MySQL 8, MariaDB 10.6), `json_array_elements` (PostgreSQL), `json_each` (SQLite).
 
-use sea_orm::{DatabaseBackend, Statement, Value};
+use sea_orm::{DatabaseBackend, IsolationLevel, Statement, Value};
 use std::fmt::Write as _;
 
 /// Type of a column in a batch.
@@ -18,36 +18,270 @@ pub enum Kind {
     Text,
 }
 
+/// A kind of database. Its methods own every branch on the kind: each `match` names all three, so that
+/// the compiler shows what a fourth would need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// SQLite, embedded.
+    Sqlite,
+    /// MariaDB and MySQL.
+    MariaDb,
+    /// PostgreSQL.
+    Postgres,
+}
+
+impl Dialect {
+    /// The dialect of a connection; nothing for a kind that the drivers know and carillon does not.
+    pub fn of(backend: DatabaseBackend) -> Option<Self> {
+        match backend {
+            DatabaseBackend::Sqlite => Some(Self::Sqlite),
+            DatabaseBackend::MySql => Some(Self::MariaDb),
+            DatabaseBackend::Postgres => Some(Self::Postgres),
+            _ => None,
+        }
+    }
+
+    /// The driver's word for it.
+    pub fn backend(self) -> DatabaseBackend {
+        match self {
+            Self::Sqlite => DatabaseBackend::Sqlite,
+            Self::MariaDb => DatabaseBackend::MySql,
+            Self::Postgres => DatabaseBackend::Postgres,
+        }
+    }
+
+    /// Whether one connection writes at a time, so that readers need a pool of their own.
+    pub fn has_one_writer(self) -> bool {
+        match self {
+            Self::Sqlite => true,
+            Self::MariaDb | Self::Postgres => false,
+        }
+    }
+
+    /// The isolation of a transaction in which each statement sees what is committed before it.
+    pub fn isolation(self) -> Option<IsolationLevel> {
+        match self {
+            Self::Sqlite => None,
+            Self::MariaDb | Self::Postgres => Some(IsolationLevel::ReadCommitted),
+        }
+    }
+
+    fn now_us(self) -> &'static str {
+        match self {
+            Self::Sqlite => "(CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000)",
+            // Connections run in UTC, so that no local hour is ambiguous.
+            Self::MariaDb => "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)",
+            Self::Postgres => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)",
+        }
+    }
+
+    fn now_ms(self) -> String {
+        let divided = match self {
+            Self::Sqlite | Self::Postgres => "/",
+            Self::MariaDb => "DIV",
+        };
+        format!("({} {divided} 1000)", self.now_us())
+    }
+
+    /// Appends the place of the value `number`, which begins at 1.
+    fn push_marker(self, text: &mut String, number: usize) {
+        match self {
+            Self::Sqlite => drop(write!(text, "?{number}")),
+            Self::MariaDb => text.push('?'),
+            Self::Postgres => drop(write!(text, "${number}")),
+        }
+    }
+
+    /// The values as the markers take them; `order` says which value each marker names.
+    fn arrange(self, order: &[usize], values: Vec<Value>) -> Vec<Value> {
+        match self {
+            Self::Sqlite | Self::Postgres => values,
+            Self::MariaDb => order.iter().filter_map(|index| values.get(*index).cloned()).collect(),
+        }
+    }
+
+    /// A table expression `v` with columns `n_<name>` out of the JSON document bound at `{marker}`:
+    /// an array of arrays in the order of `columns`.
+    pub fn rows(self, marker: usize, columns: &[(&str, Kind)]) -> String {
+        let each = |render: &dyn Fn(usize, &str, Kind) -> String| {
+            columns.iter().enumerate().map(|(at, (name, kind))| render(at, name, *kind)).collect::<Vec<_>>().join(", ")
+        };
+        match self {
+            Self::Sqlite => {
+                let list = each(&|at, name, _| format!("value->>{at} AS n_{name}"));
+                format!("(SELECT {list} FROM json_each({{{marker}}})) v")
+            }
+            Self::MariaDb => {
+                let list = each(&|at, name, kind| {
+                    let kind = match kind {
+                        Kind::Big => "BIGINT",
+                        Kind::Int => "INT",
+                        Kind::Text => "MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+                    };
+                    format!("n_{name} {kind} PATH '$[{at}]'")
+                });
+                format!("JSON_TABLE({{{marker}}}, '$[*]' COLUMNS({list})) v")
+            }
+            Self::Postgres => {
+                let list = each(&|at, name, kind| {
+                    let cast = match kind {
+                        Kind::Big => "::bigint",
+                        Kind::Int => "::int",
+                        Kind::Text => "",
+                    };
+                    format!("(e->>{at}){cast} AS n_{name}")
+                });
+                format!("(SELECT {list} FROM json_array_elements({{{marker}}}::json) e) v")
+            }
+        }
+    }
+
+    /// `UPDATE table l SET … FROM rows v WHERE …` in each database's own words. MySQL is told to
+    /// start from the batch: it cannot guess its size.
+    pub fn update_from(self, table: &str, set: &str, rows: &str, on: &str) -> String {
+        match self {
+            Self::Sqlite | Self::Postgres => format!("UPDATE {table} AS l SET {set} FROM {rows} WHERE {on}"),
+            Self::MariaDb => format!("UPDATE {rows} STRAIGHT_JOIN {table} l ON {on} SET {set}"),
+        }
+    }
+
+    /// `DELETE FROM table l` where a row of the batch matches.
+    pub fn delete_from(self, table: &str, rows: &str, on: &str) -> String {
+        match self {
+            // It joins nothing in a DELETE: by the rows' own places.
+            Self::Sqlite => {
+                format!("DELETE FROM {table} WHERE rowid IN (SELECT l.rowid FROM {rows} CROSS JOIN {table} l ON {on})")
+            }
+            Self::MariaDb => format!("DELETE l FROM {rows} STRAIGHT_JOIN {table} l ON {on}"),
+            Self::Postgres => format!("DELETE FROM {table} AS l USING {rows} WHERE {on}"),
+        }
+    }
+
+    /// The join that reads its left side (a batch, what an index found) first, whatever the database
+    /// makes of the tables' figures. PostgreSQL needs no telling.
+    pub fn join_in_order(self) -> &'static str {
+        match self {
+            Self::Sqlite => "CROSS JOIN",
+            Self::MariaDb => "STRAIGHT_JOIN",
+            Self::Postgres => "JOIN",
+        }
+    }
+
+    /// Between a batch and another one: a join in that order with every row.
+    pub fn each_with(self, rows: &str) -> String {
+        let join = self.join_in_order();
+        match self {
+            Self::Sqlite | Self::MariaDb => format!("{join} {rows}"),
+            Self::Postgres => format!("{join} {rows} ON TRUE"),
+        }
+    }
+
+    /// Stands after a table's name and makes MariaDB and MySQL read it by that index.
+    pub fn by_index(self, index: &str) -> String {
+        match self {
+            Self::Sqlite | Self::Postgres => String::new(),
+            Self::MariaDb => format!("FORCE INDEX ({index})"),
+        }
+    }
+
+    /// Whether an index answers conditions other than ranges without a look at the rows.
+    pub fn filters_in_index(self) -> bool {
+        match self {
+            Self::Sqlite | Self::MariaDb => true,
+            Self::Postgres => false,
+        }
+    }
+
+    /// What makes an insert into `table` leave alone an existing row of the same `key` columns.
+    pub fn or_ignore(self, table: &str, key: &str) -> String {
+        match self {
+            Self::Sqlite | Self::Postgres => format!("ON CONFLICT ({key}) DO NOTHING"),
+            Self::MariaDb => {
+                let first = key.split(',').next().unwrap_or(key);
+                format!("ON DUPLICATE KEY UPDATE {first} = {table}.{first}")
+            }
+        }
+    }
+
+    /// What makes an insert change an existing row of the same `key` columns; assignments follow.
+    pub fn or_update(self, key: &str) -> String {
+        match self {
+            Self::Sqlite | Self::Postgres => format!("ON CONFLICT ({key}) DO UPDATE SET"),
+            Self::MariaDb => "ON DUPLICATE KEY UPDATE".to_owned(),
+        }
+    }
+
+    /// In those assignments: the value that was to be inserted.
+    pub fn incoming(self, column: &str) -> String {
+        match self {
+            Self::Sqlite | Self::Postgres => format!("excluded.{column}"),
+            Self::MariaDb => format!("VALUES({column})"),
+        }
+    }
+
+    /// What makes an insert into `table` replace `columns` of an existing row of the same `key`, where its
+    /// first column is not larger than the new one.
+    pub fn or_replace_smaller(self, table: &str, key: &str, columns: &[String]) -> String {
+        let first = columns.first().map_or("", String::as_str);
+        let set = |each: &dyn Fn(&String) -> String| columns.iter().rev().map(each).collect::<Vec<_>>().join(", ");
+        let (update, new_first) = (self.or_update(key), self.incoming(first));
+        match self {
+            Self::Sqlite | Self::Postgres => {
+                let list = set(&|name| format!("{name} = {}", self.incoming(name)));
+                format!("{update} {list} WHERE {new_first} >= {table}.{first}")
+            }
+            // The first comes last: MySQL sees what it has just set.
+            Self::MariaDb => {
+                let one = |name: &String| {
+                    format!("{name} = IF({new_first} >= {table}.{first}, {}, {table}.{name})", self.incoming(name))
+                };
+                format!("{update} {}", set(&one))
+            }
+        }
+    }
+
+    /// A sum as a 64-bit number; two of the three make it a decimal.
+    pub fn big(self, sum: &str) -> String {
+        let kind = match self {
+            Self::Sqlite | Self::Postgres => "BIGINT",
+            Self::MariaDb => "SIGNED",
+        };
+        format!("CAST({sum} AS {kind})")
+    }
+
+    /// The status of the log `l` when it ended, and not well, as the index of those has it.
+    pub fn bad_status(self) -> &'static str {
+        match self {
+            Self::Sqlite | Self::Postgres => "(CASE WHEN l.status > 10 THEN l.status END)",
+            Self::MariaDb => "l.bad_status",
+        }
+    }
+}
+
 /// A statement whose text is fixed, with `{1}`, `{2}` … where its values go.
 #[derive(Debug)]
 pub struct Sql {
-    backend: DatabaseBackend,
+    dialect: Dialect,
     text: String,
-    /// For MySQL, whose markers have no numbers: which value each marker takes.
+    /// Which value each marker takes.
     order: Vec<usize>,
 }
 
 impl Sql {
     /// Renders `template`: `{1}` are values, `{now_us}` and `{now}` the database's clock.
-    pub fn new(backend: DatabaseBackend, template: &str) -> Self {
-        let template = template
-            .replace("{now_us}", now_us(backend))
-            .replace("{now}", &format!("({} / 1000)", now_us(backend)).replace(" / ", integer_division(backend)));
+    pub fn new(dialect: Dialect, template: &str) -> Self {
+        let template = template.replace("{now_us}", dialect.now_us()).replace("{now}", &dialect.now_ms());
         let mut text = String::with_capacity(template.len());
         let mut order = Vec::new();
         let mut rest = template.as_str();
         while let Some((before, marker, after)) = next_marker(rest) {
             text.push_str(before);
-            match backend {
-                DatabaseBackend::MySql => text.push('?'),
-                DatabaseBackend::Postgres => drop(write!(text, "${marker}")),
-                _ => drop(write!(text, "?{marker}")),
-            }
+            dialect.push_marker(&mut text, marker);
             order.push(marker - 1);
             rest = after;
         }
         text.push_str(rest);
-        Self { backend, text, order }
+        Self { dialect, text, order }
     }
 
     /// The statement with its values.
@@ -57,12 +291,8 @@ impl Sql {
 
     /// The statement with as many values as its text names.
     pub fn bind_all(&self, values: Vec<Value>) -> Statement {
-        let values = if self.backend == DatabaseBackend::MySql {
-            self.order.iter().filter_map(|index| values.get(*index).cloned()).collect()
-        } else {
-            values
-        };
-        Statement::from_sql_and_values(self.backend, self.text.as_str(), values)
+        let values = self.dialect.arrange(&self.order, values);
+        Statement::from_sql_and_values(self.dialect.backend(), self.text.as_str(), values)
     }
 }
 
@@ -76,95 +306,4 @@ fn next_marker(text: &str) -> Option<(&str, usize, &str)> {
         from = close;
     }
     None
-}
-
-fn now_us(backend: DatabaseBackend) -> &'static str {
-    match backend {
-        // Connections run in UTC, so that no local hour is ambiguous.
-        DatabaseBackend::MySql => "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)",
-        DatabaseBackend::Postgres => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)",
-        _ => "(CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER) * 1000)",
-    }
-}
-
-fn integer_division(backend: DatabaseBackend) -> &'static str {
-    if backend == DatabaseBackend::MySql { " DIV " } else { " / " }
-}
-
-/// A table expression `v` with columns `n_<name>` out of the JSON document bound at `{marker}`:
-/// an array of arrays in the order of `columns`.
-pub fn rows(backend: DatabaseBackend, marker: usize, columns: &[(&str, Kind)]) -> String {
-    let each = |render: &dyn Fn(usize, &str, Kind) -> String| {
-        columns.iter().enumerate().map(|(at, (name, kind))| render(at, name, *kind)).collect::<Vec<_>>().join(", ")
-    };
-    match backend {
-        DatabaseBackend::MySql => {
-            let list = each(&|at, name, kind| {
-                let kind = match kind {
-                    Kind::Big => "BIGINT",
-                    Kind::Int => "INT",
-                    Kind::Text => "MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
-                };
-                format!("n_{name} {kind} PATH '$[{at}]'")
-            });
-            format!("JSON_TABLE({{{marker}}}, '$[*]' COLUMNS({list})) v")
-        }
-        DatabaseBackend::Postgres => {
-            let list = each(&|at, name, kind| {
-                let cast = match kind {
-                    Kind::Big => "::bigint",
-                    Kind::Int => "::int",
-                    Kind::Text => "",
-                };
-                format!("(e->>{at}){cast} AS n_{name}")
-            });
-            format!("(SELECT {list} FROM json_array_elements({{{marker}}}::json) e) v")
-        }
-        _ => {
-            let list = each(&|at, name, _| format!("value->>{at} AS n_{name}"));
-            format!("(SELECT {list} FROM json_each({{{marker}}})) v")
-        }
-    }
-}
-
-/// `UPDATE table l SET … FROM rows v WHERE …` in each database's own words. MySQL is told to
-/// start from the batch: it cannot guess its size.
-pub fn update_from(backend: DatabaseBackend, table: &str, set: &str, rows: &str, on: &str) -> String {
-    if backend == DatabaseBackend::MySql {
-        format!("UPDATE {rows} STRAIGHT_JOIN {table} l ON {on} SET {set}")
-    } else {
-        format!("UPDATE {table} AS l SET {set} FROM {rows} WHERE {on}")
-    }
-}
-
-/// The join after `FROM rows` that reads the batch first, whatever the database makes of the table's figures.
-pub fn batch_first(backend: DatabaseBackend) -> &'static str {
-    match backend {
-        DatabaseBackend::MySql => "STRAIGHT_JOIN",
-        DatabaseBackend::Postgres => "JOIN",
-        _ => "CROSS JOIN",
-    }
-}
-
-/// `DELETE FROM table l` where a row of the batch matches.
-pub fn delete_from(backend: DatabaseBackend, table: &str, rows: &str, on: &str) -> String {
-    match backend {
-        DatabaseBackend::MySql => format!("DELETE l FROM {rows} STRAIGHT_JOIN {table} l ON {on}"),
-        DatabaseBackend::Postgres => format!("DELETE FROM {table} AS l USING {rows} WHERE {on}"),
-        // SQLite joins nothing in a DELETE; `on` starts with the key.
-        _ => {
-            let rest = on.replace("l.id = v.n_id", "l.id IN (SELECT n_id FROM batch)");
-            format!("WITH batch AS (SELECT n_id FROM {rows}) DELETE FROM {table} AS l WHERE {rest}")
-        }
-    }
-}
-
-/// The insert that leaves an existing row alone.
-pub fn or_ignore(backend: DatabaseBackend, target: &str) -> String {
-    if backend == DatabaseBackend::MySql {
-        let first = target.split(',').next().unwrap_or(target);
-        format!("ON DUPLICATE KEY UPDATE {first} = {first}")
-    } else {
-        format!("ON CONFLICT ({target}) DO NOTHING")
-    }
 }

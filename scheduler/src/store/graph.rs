@@ -1,6 +1,6 @@
 //! The neighbours of a task: what it follows, what follows it.
 
-use super::dialect::{Kind, Sql, rows};
+use super::dialect::{Kind, Sql};
 use super::rows::{to_json, word};
 use super::{Activity, Result, SqlStore, TaskState};
 use crate::domain::task::ParentOutcome;
@@ -130,7 +130,7 @@ impl SqlStore {
         if from.is_empty() {
             return Ok(Vec::new());
         }
-        let batch = rows(self.backend, 1, &[("id", Kind::Big)]);
+        let batch = self.backend.rows(1, &[("id", Kind::Big)]);
         let near = if way == Way::Parents { "child_id" } else { "parent_id" };
         let text = format!(
             "SELECT p.parent_id, p.child_id, p.on_outcome FROM {batch} JOIN task_parent p ON p.{near} = v.n_id WHERE \
@@ -148,7 +148,7 @@ impl SqlStore {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let batch = rows(self.backend, 1, &[("id", Kind::Big)]);
+        let batch = self.backend.rows(1, &[("id", Kind::Big)]);
         // The last run by the index of a task's fires, in its order whole, whatever became of it.
         let text = format!(
             "SELECT t.id, t.tenant_id, t.app_id, t.name, n.name, a.name, t.started, t.pause_note, l.status, \

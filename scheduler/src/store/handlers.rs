@@ -2,7 +2,7 @@
 //! into the tenant's quota are left out, told once, and asked for again with each registration.
 
 use super::connect::Transaction;
-use super::dialect::{self, Kind, Sql, or_ignore};
+use super::dialect::{Kind, Sql};
 use super::quotas::TaskRoom;
 use super::rows::to_json;
 use super::tasks::{Activity, IfThere, NewTask, audited_task};
@@ -139,7 +139,7 @@ impl SqlStore {
             &format!(
                 "INSERT INTO handler (id, tenant_id, app_id, name, created_at, left_out) VALUES \
                  ({{1}}, {{2}}, {{3}}, {{4}}, {{5}}, {{6}}) {}",
-                or_ignore(self.backend, "tenant_id, app_id, name")
+                self.backend.or_ignore("handler", "tenant_id, app_id, name")
             ),
         );
         let id = (of.new_id)();
@@ -152,10 +152,7 @@ impl SqlStore {
     async fn made(&self, tx: &Transaction<'_>, tasks: &[NewTask]) -> Result<HashSet<i64>> {
         let sql = Sql::new(
             self.backend,
-            &format!(
-                "SELECT t.id FROM {} JOIN task t ON t.id = v.n_id",
-                dialect::rows(self.backend, 1, &[("id", Kind::Big)])
-            ),
+            &format!("SELECT t.id FROM {} JOIN task t ON t.id = v.n_id", self.backend.rows(1, &[("id", Kind::Big)])),
         );
         let ids = to_json(ACTION, &tasks.iter().map(|task| [task.id]).collect::<Vec<_>>())?;
         Ok(tx.query(&sql, [ids.into()], |row| row.try_get_by_index(0)).await?.into_iter().collect())
@@ -172,7 +169,7 @@ impl SqlStore {
             self.backend,
             &format!(
                 "SELECT t.name FROM {} JOIN task t ON t.tenant_id = {{2}} AND t.app_id = {{3}} AND t.name = v.n_name",
-                dialect::rows(self.backend, 1, &[("name", Kind::Text)])
+                self.backend.rows(1, &[("name", Kind::Text)])
             ),
         );
         let names: Vec<[&str; 1]> = handlers.iter().map(|handler| [handler.name.as_str()]).collect();

@@ -1,6 +1,6 @@
 //! Retention in bounded batches: a long DELETE would hold locks and fill the undo log.
 
-use super::dialect::{Sql, or_ignore};
+use super::dialect::Sql;
 use super::rows::to_json;
 use super::{HousekeepingStore, Purged, Result, SqlStore};
 use crate::domain::IdSource;
@@ -62,7 +62,10 @@ impl HousekeepingStore for SqlStore {
         if self.execute(ACTION, &update, [key.into(), last.into()]).await? == 0 {
             let insert = Sql::new(
                 self.backend,
-                &format!("INSERT INTO purge_cursor (id, seen) VALUES ({{1}}, {{2}}) {}", or_ignore(self.backend, "id")),
+                &format!(
+                    "INSERT INTO purge_cursor (id, seen) VALUES ({{1}}, {{2}}) {}",
+                    self.backend.or_ignore("purge_cursor", "id")
+                ),
             );
             self.execute(ACTION, &insert, [key.into(), last.into()]).await?;
         }

@@ -3,7 +3,7 @@
 
 use super::conditions::Conditions;
 use super::connect::{Transaction, retrying};
-use super::dialect::{Kind, Sql, rows, update_from};
+use super::dialect::{Kind, Sql};
 use super::rows::{clean, to_json};
 use super::{Result, Scope, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::Reach;
@@ -221,11 +221,10 @@ impl SqlStore {
             &[("id", Kind::Text), ("tenant_id", Kind::Big), ("app_id", Kind::Big), ("at", Kind::Big)];
         let sql = Sql::new(
             self.backend,
-            &update_from(
-                self.backend,
+            &self.backend.update_from(
                 "app_key",
                 "last_used_at = v.n_at",
-                &rows(self.backend, 1, USE),
+                &self.backend.rows(1, USE),
                 "l.id = v.n_id AND l.tenant_id = v.n_tenant_id AND l.app_id = v.n_app_id AND l.last_used_at < v.n_at",
             ),
         );

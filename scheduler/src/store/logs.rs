@@ -6,10 +6,11 @@
 //! reason names the place from which the next one goes on.
 
 use super::conditions::Conditions;
+use super::dialect::Dialect;
 use super::rows::{self, HANDED_COUNT};
 use super::{HandedRun, Result, SqlStore};
 use crate::domain::{Order, Origin, Reach, Reason, Run, Status};
-use sea_orm::{DatabaseBackend, DbErr, QueryResult};
+use sea_orm::{DbErr, QueryResult};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -173,19 +174,14 @@ impl Way {
         self.columns().iter().map(of).collect()
     }
 
-    fn bound(self, wanted: &mut Conditions, backend: DatabaseBackend) {
+    fn bound(self, wanted: &mut Conditions, backend: Dialect) {
         match self {
             Self::Id(id) => wanted.and("l.id = ", Some(id)),
             Self::Task(task) => wanted.and("l.task_id = ", Some(task)),
             Self::Status(status) => wanted.and("l.status = ", Some(status as i32)),
             Self::Bad(tenant, status) => {
                 wanted.and("l.tenant_id = ", Some(tenant));
-                // As the index has it (m0007_log_lists).
-                let bad = match backend {
-                    DatabaseBackend::MySql => "l.bad_status = ",
-                    _ => "(CASE WHEN l.status > 10 THEN l.status END) = ",
-                };
-                wanted.and(bad, Some(status as i32));
+                wanted.and(&format!("{} = ", backend.bad_status()), Some(status as i32));
             }
             Self::Tenant(tenant) => wanted.and("l.tenant_id = ", Some(tenant)),
             Self::All => {}
@@ -232,7 +228,7 @@ impl SqlStore {
         let most = if is_narrow { SCAN_STEP } else { filter.limit };
         let (found, values) = self.scan(way, filter).limited(&order, most);
         // First the index, then the rows, then the names: MySQL would begin with the tenants.
-        let join = if self.backend == DatabaseBackend::MySql { "STRAIGHT_JOIN" } else { "JOIN" };
+        let join = self.backend.join_in_order();
         let text = format!(
             "SELECT {}, n.name, l.started_at, l.queued_at, l.message, l.output FROM (SELECT l.id FROM task_log l WHERE \
              {found}) s {join} task_log l ON l.id = s.id {join} tenant n ON n.id = l.tenant_id WHERE 1 = 1",

@@ -1,12 +1,12 @@
 //! What changed since somebody looked last: a constant number of statements, each of which reads a
 //! bounded number of rows by an index; the ends of all chains of the audit are one row of each tenant.
 
-use super::dialect::{Kind, Sql, rows};
+use super::dialect::{Kind, Sql};
 use super::rows::to_json;
 use super::{Result, SqlStore};
 use crate::domain::Status;
 use crate::domain::news::NewsKinds;
-use sea_orm::{DatabaseBackend, DbErr, QueryResult, Value};
+use sea_orm::{DbErr, QueryResult, Value};
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -34,7 +34,7 @@ impl SqlStore {
         let found = match of {
             None => self.query(ACTION, &Sql::new(self.backend, ALL), [], pair).await?,
             Some(tenants) => {
-                let batch = rows(self.backend, 1, &[("id", Kind::Big)]);
+                let batch = self.backend.rows(1, &[("id", Kind::Big)]);
                 let text = format!("SELECT h.id, h.seq FROM {batch} JOIN audit_head h ON h.id = v.n_id");
                 let ids = to_json(ACTION, &tenants.iter().map(|id| [id]).collect::<Vec<_>>())?;
                 self.query(ACTION, &Sql::new(self.backend, &text), [ids.into()], pair).await?
@@ -45,7 +45,7 @@ impl SqlStore {
 
     /// What has changed by what these chains (tenant, place) have said after that place.
     pub async fn audited_since(&self, chains: &[(i64, i64)]) -> Result<HashMap<i64, NewsKinds>> {
-        let batch = rows(self.backend, 1, &[("id", Kind::Big), ("seq", Kind::Big)]);
+        let batch = self.backend.rows(1, &[("id", Kind::Big), ("seq", Kind::Big)]);
         let text = format!(
             "SELECT DISTINCT e.tenant_id, e.action, e.target_kind FROM {batch} JOIN audit_entry e ON e.tenant_id = v.n_id \
              AND e.seq > v.n_seq"
@@ -104,11 +104,12 @@ impl SqlStore {
     }
 
     async fn digests(&self, logs: &str, values: Vec<Value>) -> Result<HashMap<i64, Digest>> {
-        let big = if self.backend == DatabaseBackend::MySql { "SIGNED" } else { "BIGINT" };
         // Sums of ids would pass 64 bits.
         let text = format!(
-            "SELECT x.tenant_id, CAST(COUNT(*) AS {big}), CAST(SUM(x.version) AS {big}), CAST(SUM(x.id % 1000000007) AS \
-             {big}) FROM ({logs}) x GROUP BY x.tenant_id"
+            "SELECT x.tenant_id, {}, {}, {} FROM ({logs}) x GROUP BY x.tenant_id",
+            self.backend.big("COUNT(*)"),
+            self.backend.big("SUM(x.version)"),
+            self.backend.big("SUM(x.id % 1000000007)")
         );
         let read = |row: &QueryResult| {
             let digest = [row.try_get_by_index(1)?, row.try_get_by_index(2)?, row.try_get_by_index(3)?];
@@ -120,7 +121,7 @@ impl SqlStore {
 
     /// Names of these tenants, as far as they are there.
     pub async fn tenant_names(&self, ids: &[i64]) -> Result<HashMap<i64, String>> {
-        let batch = rows(self.backend, 1, &[("id", Kind::Big)]);
+        let batch = self.backend.rows(1, &[("id", Kind::Big)]);
         let text = format!("SELECT n.id, n.name FROM {batch} JOIN tenant n ON n.id = v.n_id");
         let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
         Ok(self.query(ACTION, &Sql::new(self.backend, &text), [ids.into()], pair).await?.into_iter().collect())

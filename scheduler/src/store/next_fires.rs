@@ -1,13 +1,13 @@
 //! When tasks fire next, for people: after now, whether the run is written already or not.
 
-use super::dialect::{Kind, Sql, rows};
+use super::dialect::{Kind, Sql};
 use super::rows::to_json;
 use super::skips::is_skip;
 use super::{Result, SqlStore, TaskView};
 use crate::domain::Status;
 use crate::domain::schedule::Schedule;
 use crate::domain::task::{NEVER, ScheduleKind};
-use sea_orm::{DatabaseBackend, QueryResult};
+use sea_orm::QueryResult;
 use std::collections::HashMap;
 
 /// Fires of a task that are written and still to come, ms.
@@ -62,8 +62,8 @@ impl SqlStore {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
-        let batch = rows(self.backend, 1, &[("id", Kind::Big)]);
-        let join = if self.backend == DatabaseBackend::MySql { "STRAIGHT_JOIN" } else { "JOIN" };
+        let batch = self.backend.rows(1, &[("id", Kind::Big)]);
+        let join = self.backend.join_in_order();
         let text = format!(
             "SELECT v.n_id, MIN(l.fire_time), MAX(l.fire_time) FROM {batch} {join} task_log l ON l.task_id = v.n_id AND \
              l.fire_time > {{2}} WHERE (+l.status < {} OR ({})) AND l.parent_id = 0 AND l.origin IN ('schedule', \

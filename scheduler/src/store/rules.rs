@@ -1,7 +1,7 @@
 //! Rules of tenants, apps and executors: bounds, maintenance windows, weights.
 
 use super::connect::retrying;
-use super::dialect::{Kind, Sql, or_ignore, rows};
+use super::dialect::{Kind, Sql};
 use super::rows::{clean, to_json, to_word, word};
 use super::{BATCH_MAX, Result, RuleStore, Scope, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::executor::WEIGHT_DEFAULT;
@@ -161,7 +161,7 @@ impl SqlStore {
             &format!(
                 "SELECT r.tenant_id, r.app_id, r.address, r.weight, r.disabled, r.note, r.revision FROM {} JOIN \
                  executor_rule r ON r.tenant_id = v.n_tenant_id AND r.app_id = v.n_app_id AND r.address = v.n_address",
-                rows(self.backend, 1, PLACE)
+                self.backend.rows(1, PLACE)
             ),
         );
         let mut found = HashMap::new();
@@ -199,7 +199,7 @@ impl SqlStore {
             &format!(
                 "INSERT INTO executor_rule (id, tenant_id, app_id, address, weight, disabled, note, updated_at, revision) \
                  VALUES ({{1}}, {{2}}, {{3}}, {{4}}, {WEIGHT_DEFAULT}, 0, '', {{5}}, 0) {}",
-                or_ignore(self.backend, "tenant_id, app_id, address")
+                self.backend.or_ignore("executor_rule", "tenant_id, app_id, address")
             ),
         );
         let update = Sql::new(

@@ -2,7 +2,7 @@
 //! writes runs ahead leaves it alone, as any log that is there.
 
 use super::connect::{Transaction, retrying};
-use super::dialect::{Kind, Sql, rows};
+use super::dialect::{Dialect, Kind, Sql};
 use super::planning::bucket;
 use super::rows::{clean, to_json};
 use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskView};
@@ -241,11 +241,11 @@ impl SqlStore {
 }
 
 /// Fires that were cancelled before anybody had them, of several tasks.
-pub(super) fn skipped(backend: sea_orm::DatabaseBackend) -> String {
+pub(super) fn skipped(backend: Dialect) -> String {
     format!(
         "SELECT l.task_id, l.fire_time FROM {} JOIN task_log l ON l.task_id = v.n_id AND l.fire_time >= v.n_from AND \
          l.fire_time < {{2}} WHERE {} ORDER BY l.fire_time DESC LIMIT {{3}}",
-        rows(backend, 1, &[("id", Kind::Big), ("from", Kind::Big)]),
+        backend.rows(1, &[("id", Kind::Big), ("from", Kind::Big)]),
         is_skip("l")
     )
 }

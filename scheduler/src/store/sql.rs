@@ -4,11 +4,10 @@
 //! the whole document once per row of the table; the way in is always the batch's own keys.
 
 use super::LEFT_OUT_MAX;
-use super::dialect::{Kind, Sql, batch_first, delete_from, or_ignore, rows, update_from};
+use super::dialect::{Dialect, Kind, Sql};
 use super::rows::{EXECUTOR_COLUMNS, HANDED_COLUMNS, RUN_COLUMNS, TASK_COLUMNS};
 use super::task_columns::spec_list;
 use crate::domain::Status;
-use sea_orm::DatabaseBackend;
 
 /// The statements.
 #[derive(Debug)]
@@ -180,31 +179,31 @@ const MARK: &[(&str, Kind)] = &[
 impl Statements {
     /// Renders all of them for `backend`.
     #[allow(clippy::too_many_lines)] // a list, one entry per statement
-    pub fn new(backend: DatabaseBackend) -> Self {
+    pub fn new(backend: Dialect) -> Self {
         let sql = |template: &str| Sql::new(backend, template);
         let from = |table: &str, set: &str, columns: &[(&str, Kind)], on: &str| {
-            Sql::new(backend, &update_from(backend, table, set, &rows(backend, 1, columns), on))
+            Sql::new(backend, &backend.update_from(table, set, &backend.rows(1, columns), on))
         };
         let suspects = |which: &str| {
             format!(
                 "SELECT {HANDED_COLUMNS} FROM task_log l WHERE l.status = {DISPATCHED} AND l.shard_index >= 0 AND \
                  l.executor_id {which} (SELECT n_id FROM {}) AND (l.due_time < {{2}} OR ({{3}} = 1 AND \
                  l.node_id NOT IN (SELECT n_id FROM {}))) ORDER BY l.due_time LIMIT {{5}}",
-                rows(backend, 1, ID),
-                rows(backend, 4, ID)
+                backend.rows(1, ID),
+                backend.rows(4, ID)
             )
         };
         let spec = spec_list("");
-        let batch_first = batch_first(backend);
+        let batch_first = backend.join_in_order();
         let permits = |scope: &str| {
             format!(
                 "SELECT p.{scope}, COUNT(*) FROM permit p JOIN task_log l ON l.id = p.id WHERE p.{scope} IN (SELECT n_id FROM {}) \
                  AND p.id NOT IN (SELECT n_id FROM {}) AND {HOLDS} GROUP BY p.{scope}",
-                rows(backend, 1, ID),
-                rows(backend, 2, ID)
+                backend.rows(1, ID),
+                backend.rows(2, ID)
             )
         };
-        let in_rows = |marker: usize| format!("(SELECT n_id FROM {})", rows(backend, marker, ID));
+        let in_rows = |marker: usize| format!("(SELECT n_id FROM {})", backend.rows(marker, ID));
         Self {
             now_us: sql("SELECT {now_us} AS now_us"),
             node_beat: sql(
@@ -241,7 +240,7 @@ impl Statements {
             moved_tasks: sql(&format!(
                 "SELECT t.id FROM {} JOIN task t ON t.id = v.n_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_to \
                  AND (v.n_follow_up = 1 OR t.children = 0)",
-                rows(backend, 1, MARK)
+                backend.rows(1, MARK)
             )),
             watermark: sql("SELECT MIN(next_fire_at) FROM task"),
             skipped: sql(&super::skips::skipped(backend)),
@@ -255,11 +254,10 @@ impl Statements {
                  v.n_bucket, v.n_fire_time, v.n_due_time, v.n_status, 1, 0, 0, 0, 0, 0, 0, 0, 0, v.n_reason, v.n_message, v.n_origin, v.n_seq, v.n_priority \
                  FROM {} JOIN task t ON t.id = v.n_task_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_next \
                  WHERE 1 = 1 {}",
-                rows(backend, 1, FIRE),
-                or_ignore(backend, "task_id, fire_time, shard_index")
-                    .replace("UPDATE task_id = task_id", "UPDATE task_id = task_log.task_id")
+                backend.rows(1, FIRE),
+                backend.or_ignore("task_log", "task_id, fire_time, shard_index")
             )),
-            keep_given_up: sql(&super::attempts::keep_given_up(backend, &rows(backend, 1, FIRE), &may_take_over())),
+            keep_given_up: sql(&super::attempts::keep_given_up(backend, &backend.rows(1, FIRE), &may_take_over())),
             take_over_fires: from(
                 "task_log",
                 "status = v.n_status, revision = v.n_revision, due_time = v.n_due_time, reason = v.n_reason, \
@@ -273,8 +271,8 @@ impl Statements {
                 "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON \
                  l.task_id = v.n_task_id AND l.fire_time = v.n_fire_time AND l.shard_index = v.n_shard_index \
                  WHERE l.revision = v.n_revision AND +l.status < {SUCCEEDED} {}",
-                rows(backend, 1, FIRE),
-                or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = follow_up.id")
+                backend.rows(1, FIRE),
+                backend.or_ignore("follow_up", "id")
             )),
             claimable_all: sql(&claimable(backend, &[""])),
             claimable_share: sql(&claimable(backend, &[IN_SHARE])),
@@ -288,7 +286,7 @@ impl Statements {
             claimed: sql(&format!(
                 "SELECT l.id FROM {} JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
                  WHERE +l.status = {QUEUED} AND l.node_id = {{2}}",
-                rows(backend, 1, ID_VERSION)
+                backend.rows(1, ID_VERSION)
             )),
             queued_of: sql(&format!(
                 "SELECT {RUN_COLUMNS} FROM task_log l WHERE l.status = {QUEUED} AND l.node_id = {{1}} \
@@ -311,7 +309,7 @@ impl Statements {
             handed_over: sql(&format!(
                 "SELECT l.id FROM {} JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
                  WHERE +l.status = {DISPATCHED} AND l.node_id = {{2}} AND l.executor_id = v.n_executor_id",
-                rows(backend, 1, &[("id", Kind::Big), ("version", Kind::Big), ("executor_id", Kind::Big)])
+                backend.rows(1, &[("id", Kind::Big), ("version", Kind::Big), ("executor_id", Kind::Big)])
             )),
             expand_parent: sql(&format!(
                 "UPDATE task_log SET status = {DISPATCHED}, shard_total = {{3}}, dispatched_at = {{4}}, \
@@ -325,9 +323,7 @@ impl Statements {
                  SELECT v.n_id, p.tenant_id, p.app_id, p.task_id, p.revision, p.id, v.n_shard_index, p.shard_total, \
                  v.n_bucket, p.fire_time, p.due_time, {DISPATCHED}, 1, 1, 0, {{2}}, v.n_executor_id, {{3}}, {{3}}, 0, 0, \
                  '', p.params, p.origin, p.seq, p.priority FROM {} JOIN task_log p ON p.id = v.n_parent_id",
-                rows(
-                    backend,
-                    1,
+                backend.rows(1,
                     &[
                         ("id", Kind::Big),
                         ("parent_id", Kind::Big),
@@ -348,7 +344,7 @@ impl Statements {
             changed: sql(&format!(
                 "SELECT l.id FROM {} JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
                  AND +l.status = v.n_status AND l.reason = v.n_reason",
-                rows(backend, 1, CHANGE)
+                backend.rows(1, CHANGE)
             )),
             note_stop: from(
                 "task_log",
@@ -359,13 +355,13 @@ impl Statements {
             noted_stop: sql(&format!(
                 "SELECT l.id FROM {} JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
                  WHERE +l.status = {DISPATCHED} AND l.stopping = {{2}}",
-                rows(backend, 1, ID_VERSION)
+                backend.rows(1, ID_VERSION)
             )),
             scope_lock: from("permit_scope", "turn = l.turn + 1", ID, "l.id = v.n_id"),
             scope_insert: sql(&format!(
                 "INSERT INTO permit_scope (id, turn) SELECT v.n_id, 0 FROM {} WHERE 1 = 1 {}",
-                rows(backend, 1, ID),
-                or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = permit_scope.id")
+                backend.rows(1, ID),
+                backend.or_ignore("permit_scope", "id")
             )),
             permit_clean: sql(&format!(
                 "DELETE FROM permit WHERE id IN (SELECT id FROM (SELECT p.id FROM permit p LEFT JOIN task_log l ON l.id = p.id \
@@ -385,13 +381,11 @@ impl Statements {
                 in_rows(1)
             )),
             permit_back: from("permit", "version = -l.version", ID, "l.id = v.n_id AND l.version > 0"),
-            permit_drop: Sql::new(backend, &delete_from(backend, "permit", &rows(backend, 1, ID), "l.id = v.n_id")),
+            permit_drop: Sql::new(backend, &backend.delete_from("permit", &backend.rows(1, ID), "l.id = v.n_id")),
             permit_insert: sql(&format!(
                 "INSERT INTO permit (id, tenant_id, app_id, task_id, version) SELECT v.n_id, v.n_tenant_id, v.n_app_id, \
                  v.n_task_id, v.n_version FROM {}",
-                rows(
-                    backend,
-                    1,
+                backend.rows(1,
                     &[
                         ("id", Kind::Big),
                         ("tenant_id", Kind::Big),
@@ -404,7 +398,7 @@ impl Statements {
             permit_holders: sql(&format!(
                 "SELECT {HANDED_COLUMNS} FROM {} JOIN permit p ON p.task_id = v.n_id JOIN task_log l ON l.id = p.id \
                  WHERE +l.status = {DISPATCHED}",
-                rows(backend, 1, ID)
+                backend.rows(1, ID)
             )),
             note_waits: from(
                 "task_log",
@@ -415,13 +409,13 @@ impl Statements {
             rate_lock: from("tenant_rate", "turn = l.turn + 1", ID, "l.id = v.n_id"),
             rate_insert: sql(&format!(
                 "INSERT INTO tenant_rate (id, turn, places) SELECT v.n_id, 0, '{{}}' FROM {} WHERE 1 = 1 {}",
-                rows(backend, 1, ID),
-                or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = tenant_rate.id")
+                backend.rows(1, ID),
+                backend.or_ignore("tenant_rate", "id")
             )),
             rates: sql(&format!(
                 "SELECT r.id, t.max_fires_per_minute, r.places FROM {} JOIN tenant_rate r ON r.id = v.n_id \
                  JOIN tenant t ON t.id = r.id",
-                rows(backend, 1, ID)
+                backend.rows(1, ID)
             )),
             rate_write: from(
                 "tenant_rate",
@@ -431,10 +425,10 @@ impl Statements {
             ),
             // Who waits only so long keeps his place. (A tenant has more logs than wait at a time.)
             rate_line: sql(&format!(
-                "SELECT l.id, l.version, l.failures, l.priority, l.due_time FROM task_log l {}JOIN task t ON t.id = l.task_id \
+                "SELECT l.id, l.version, l.failures, l.priority, l.due_time FROM task_log l {} JOIN task t ON t.id = l.task_id \
                  WHERE l.status = {INIT} AND l.due_time > {{3}} AND l.due_time < {{4}} AND l.tenant_id = {{1}} AND \
                  l.priority < {{2}} AND l.reason = 'over_quota' AND t.wait_timeout_ms = 0 ORDER BY l.due_time LIMIT {{5}}",
-                by_due_time(backend)
+                backend.by_index(DUE_TIME)
             )),
             over_quota: sql(&format!(
                 "SELECT l.id FROM task_log l WHERE l.status IN ({INIT}, {RETRY}) AND +l.tenant_id = {{1}} AND \
@@ -453,9 +447,8 @@ impl Statements {
             use_insert: sql(&format!(
                 "INSERT INTO routing_use (id, task_id, address, uses, last_use) SELECT v.n_id, v.n_task_id, v.n_address, 0, 0 \
                  FROM {} WHERE 1 = 1 {}",
-                rows(backend, 1, USE),
-                or_ignore(backend, "task_id, address")
-                    .replace("UPDATE task_id = task_id", "UPDATE task_id = routing_use.task_id")
+                backend.rows(1, USE),
+                backend.or_ignore("routing_use", "task_id, address")
             )),
             use_add: from(
                 "routing_use",
@@ -469,7 +462,7 @@ impl Statements {
                  WHERE ((l.due_time < {{2}} AND l.origin = 'schedule') OR l.origin = 'misfire') AND l.parent_id = 0 AND \
                  +l.status NOT IN ({EXPIRED}, {CANCELLED}) \
                  ORDER BY l.fire_time DESC LIMIT {{3}}",
-                rows(backend, 1, &[("id", Kind::Big), ("from", Kind::Big)])
+                backend.rows(1, &[("id", Kind::Big), ("from", Kind::Big)])
             )),
             rule_version: sql("SELECT version FROM rule_version WHERE id = 1"),
             postponed: sql(&format!(
@@ -505,19 +498,17 @@ impl Statements {
             ),
             runs: sql(&format!(
                 "SELECT {HANDED_COLUMNS} FROM {} JOIN task_log l ON l.id = v.n_id",
-                rows(backend, 1, ID)
+                backend.rows(1, ID)
             )),
             runs_scoped: sql(&format!(
                 "SELECT {HANDED_COLUMNS} FROM {} JOIN task_log l ON l.id = v.n_id AND +l.tenant_id = {{2}} AND +l.app_id = {{3}}",
-                rows(backend, 1, ID)
+                backend.rows(1, ID)
             )),
             stale: sql(&format!(
                 "INSERT INTO stale_result (id, log_id, attempt, executor_id, status, message, started_at, finished_at, \
                  received_at) SELECT v.n_id, v.n_log, v.n_attempt, {{2}}, v.n_status, v.n_message, v.n_started_at, \
                  v.n_finished_at, {{3}} FROM {}",
-                rows(
-                    backend,
-                    1,
+                backend.rows(1,
                     &[
                         ("id", Kind::Big),
                         ("log", Kind::Big),
@@ -531,7 +522,7 @@ impl Statements {
             )),
             parents_of: sql(&format!(
                 "SELECT DISTINCT l.parent_id FROM {} JOIN task_log l ON l.id = v.n_id WHERE l.parent_id > 0",
-                rows(backend, 1, ID)
+                backend.rows(1, ID)
             )),
             settle_parents: sql(&settle_parents(backend)),
             open_parents: sql(&format!(
@@ -558,10 +549,8 @@ impl Statements {
             // One that an edit has taken over since it was read has not ended any more.
             follow_take: Sql::new(
                 backend,
-                &delete_from(
-                    backend,
-                    "follow_up",
-                    &rows(backend, 1, ID),
+                &backend.delete_from("follow_up",
+                    &backend.rows(1, ID),
                     &format!(
                         "l.id = v.n_id AND EXISTS (SELECT 1 FROM task_log t WHERE t.id = l.id AND t.status >= {SUCCEEDED})"
                     ),
@@ -577,13 +566,13 @@ impl Statements {
             watch_runs: sql(&format!(
                 "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON l.id = v.n_id \
                  WHERE l.parent_id = 0 {}",
-                rows(backend, 1, ID),
-                or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = follow_up.id")
+                backend.rows(1, ID),
+                backend.or_ignore("follow_up", "id")
             )),
             children_of: sql(&format!(
                 "SELECT p.parent_id, p.child_id, p.on_outcome FROM {} JOIN task_parent p ON p.parent_id = v.n_id \
                  ORDER BY p.child_id, p.id",
-                rows(backend, 1, ID)
+                backend.rows(1, ID)
             )),
             signing_keys: sql(
                 "SELECT k.id, k.secret, k.tenant_id, k.app_id, t.name, a.name, k.expires_at, a.sign_method FROM app_key k \
@@ -598,7 +587,7 @@ impl Statements {
             reconfirm: from("task_log", "version = l.version + 1", RUN_KEY, STILL_HELD),
             reconfirmed: sql(&format!(
                 "SELECT l.id, l.attempt FROM {} JOIN task_log l ON {STILL_HELD}",
-                rows(backend, 1, RUN_KEY)
+                backend.rows(1, RUN_KEY)
             )),
             executors: sql(&format!(
                 "SELECT {EXECUTOR_COLUMNS} FROM executor e LEFT JOIN executor_rule r ON r.tenant_id = e.tenant_id AND \
@@ -612,10 +601,8 @@ impl Statements {
             purge_select: sql(&format!(
                 "SELECT id FROM task_log WHERE id < {{1}} AND +status >= {SUCCEEDED} AND finished_at < {{3}} ORDER BY id LIMIT {{2}}"
             )),
-            purge_delete: sql(&delete_from(
-                backend,
-                "task_log",
-                &rows(backend, 1, ID),
+            purge_delete: sql(&backend.delete_from("task_log",
+                &backend.rows(1, ID),
                 &format!("l.id = v.n_id AND +l.status >= {SUCCEEDED}"),
             )),
             purge_stale: sql(
@@ -654,12 +641,12 @@ impl Statements {
             parents_of_tasks: sql(&format!(
                 "SELECT p.child_id, t.app_id, t.name, a.name, p.on_outcome FROM {} JOIN task_parent p ON p.child_id = v.n_id \
                  JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id ORDER BY p.child_id, p.id",
-                rows(backend, 1, ID)
+                backend.rows(1, ID)
             )),
             taken_fires: sql(&format!(
                 "SELECT l.fire_time, l.id, l.version, CASE WHEN l.status = {EXPIRED} AND l.attempt = 0 THEN 1 ELSE 0 END FROM {} \
                  {batch_first} task_log l ON l.task_id = {{2}} AND l.fire_time = v.n_id AND l.shard_index = {{3}}",
-                rows(backend, 1, ID)
+                backend.rows(1, ID)
             )),
             revive_fires: from(
                 "task_log",
@@ -676,30 +663,30 @@ impl Statements {
                  started_at, finished_at, reason, params, origin, seq, priority, stopping) \
                  SELECT v.n_id, t.tenant_id, t.app_id, t.id, t.revision, 0, {{4}}, {{5}}, v.n_bucket, v.n_fire_time, {{3}}, \
                  {INIT}, 1, 0, 0, 0, 0, 0, 0, 0, 0, '', {{6}}, {{7}}, t.turn, 0, '' FROM {} {batch_first} task t ON t.id = {{2}}",
-                rows(backend, 1, BACKFILL)
+                backend.rows(1, BACKFILL)
             )),
             insert_backfill_runs: sql(&format!(
                 "INSERT INTO backfill_run (id, backfill_id) SELECT v.n_id, {{2}} FROM {} WHERE 1 = 1 {}",
-                rows(backend, 1, BACKFILL),
-                or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = backfill_run.id")
+                backend.rows(1, BACKFILL),
+                backend.or_ignore("backfill_run", "id")
             )),
             watch_backfill: sql(&format!(
                 "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON l.id = v.n_id \
                  WHERE 1 = 1 {}",
-                rows(backend, 1, BACKFILL),
-                or_ignore(backend, "id").replace("UPDATE id = id", "UPDATE id = follow_up.id")
+                backend.rows(1, BACKFILL),
+                backend.or_ignore("follow_up", "id")
             )),
             calendars: sql(&format!(
                 "SELECT c.tenant_id, c.name, c.version, c.body FROM {} JOIN calendar c ON c.tenant_id = v.n_tenant_id \
                  AND c.name = v.n_name",
-                rows(backend, 1, &[("tenant_id", Kind::Big), ("name", Kind::Text)])
+                backend.rows(1, &[("tenant_id", Kind::Big), ("name", Kind::Text)])
             )),
             shard_counts: sql(&format!(
                 "SELECT p.id, COUNT(CASE WHEN s.status >= {SUCCEEDED} THEN 1 END), \
                  COUNT(CASE WHEN s.status = {SUCCEEDED} THEN 1 END), COUNT(CASE WHEN s.started_at > 0 OR (s.status = {DISPATCHED} AND s.due_time <= {{now}}) THEN 1 END) \
                  FROM {} JOIN task_log p ON p.id = v.n_id JOIN task_log s ON s.task_id = p.task_id AND \
                  s.fire_time = p.fire_time AND s.parent_id = p.id GROUP BY p.id",
-                rows(backend, 1, ID)
+                backend.rows(1, ID)
             )),
             names_of_tasks: sql(&format!("SELECT id, name FROM task WHERE id IN {}", in_rows(1))),
         }
@@ -738,20 +725,18 @@ const BEAT_OF: &str = "id = {1} AND instance = {2} AND tenant_id = {3} AND app_i
 /// one row in two hundred, for which it reads and sorts everything that is due.
 const IN_SHARE: &str = " AND CASE WHEN l.bucket % {3} = {4} THEN 1 = 1 ELSE 1 = 0 END";
 
-/// Makes MariaDB and MySQL read task logs by state and due time.
-fn by_due_time(backend: DatabaseBackend) -> &'static str {
-    if backend == DatabaseBackend::MySql { "FORCE INDEX (task_log_due_tenant) " } else { "" }
-}
+/// Task logs by state and due time.
+const DUE_TIME: &str = "task_log_due_tenant";
 
 /// One ordered index range for each of the two states and each filter, each cut at the limit,
 /// instead of one sort over all. MariaDB would read past the instant (by the state alone) when
 /// much of what is written is due, unless it is told to use the index as a range.
-fn claimable(backend: DatabaseBackend, filters: &[&str]) -> String {
-    let index = by_due_time(backend);
+fn claimable(backend: Dialect, filters: &[&str]) -> String {
+    let index = backend.by_index(DUE_TIME);
     let parts = [RETRY, INIT].iter().flat_map(|status| filters.iter().map(move |filter| (status, filter)));
     let parts = parts.enumerate().map(|(at, (status, filter))| {
         format!(
-            "SELECT * FROM (SELECT {RUN_COLUMNS} FROM task_log l {index}WHERE l.status = {status} AND \
+            "SELECT * FROM (SELECT {RUN_COLUMNS} FROM task_log l {index} WHERE l.status = {status} AND \
              l.due_time <= {{1}}{filter} ORDER BY l.due_time LIMIT {{2}}) p{at}"
         )
     });
@@ -761,10 +746,10 @@ fn claimable(backend: DatabaseBackend, filters: &[&str]) -> String {
 /// Passes by the rows of a few tenants, `{4}` and on in ascending order, of a priority up to `{3}`,
 /// looking only at the index (status, due time, tenant, priority). PostgreSQL looks at the rows,
 /// too, for any condition but a range: it gets the ranges between the tenants.
-fn claimable_besides(backend: DatabaseBackend) -> String {
+fn claimable_besides(backend: Dialect) -> String {
     let tenants: Vec<String> = (4..4 + LEFT_OUT_MAX).map(|at| format!("{{{at}}}")).collect();
     let list = tenants.join(", ");
-    if backend != DatabaseBackend::Postgres {
+    if backend.filters_in_index() {
         return claimable(backend, &[&format!(" AND (l.tenant_id NOT IN ({list}) OR l.priority > {{3}})")]);
     }
     let mut ranges = vec![
@@ -779,18 +764,16 @@ fn claimable_besides(backend: DatabaseBackend) -> String {
 }
 
 /// Counts the shards of each parent; only a parent all of whose shards have ended moves.
-fn settle_parents(backend: DatabaseBackend) -> String {
+fn settle_parents(backend: Dialect) -> String {
     let counted = format!(
         "(SELECT p.id AS n_id, COUNT(*) AS n_ended, SUM(CASE WHEN s.status = {SUCCEEDED} THEN 1 ELSE 0 END) AS n_good, \
          MIN(CASE WHEN s.started_at > 0 THEN s.started_at END) AS n_started, MAX(s.finished_at) AS n_finished \
          FROM {} JOIN task_log p ON p.id = v.n_id AND +p.status = {DISPATCHED} \
          JOIN task_log s ON s.task_id = p.task_id AND s.fire_time = p.fire_time AND s.parent_id = p.id \
          AND +s.status >= {SUCCEEDED} GROUP BY p.id) v",
-        rows(backend, 1, ID)
+        backend.rows(1, ID)
     );
-    update_from(
-        backend,
-        "task_log",
+    backend.update_from("task_log",
         &format!(
             "status = CASE WHEN v.n_good = l.shard_total THEN {SUCCEEDED} WHEN l.stopping <> '' THEN {CANCELLED} ELSE {FAILED} \
              END, reason = CASE WHEN v.n_good = l.shard_total THEN l.reason WHEN l.stopping <> '' THEN l.stopping ELSE \

@@ -4,7 +4,7 @@
 use super::attempts::delete_logs;
 use super::conditions::Conditions;
 use super::connect::{Transaction, retrying};
-use super::dialect::{Sql, or_ignore};
+use super::dialect::Sql;
 use super::planning::fires_before;
 use super::rows;
 use super::task_columns::{SPEC_COLUMNS, markers, read_spec, spec_list, spec_set, spec_values};
@@ -289,7 +289,7 @@ impl SqlStore {
                 markers(9, SPEC_COLUMNS.len()),
                 match if_there {
                     IfThere::Refuse => String::new(),
-                    IfThere::Leave => or_ignore(self.backend, "tenant_id, app_id, name"),
+                    IfThere::Leave => self.backend.or_ignore("task", "tenant_id, app_id, name"),
                 }
             ),
         );

@@ -2,7 +2,7 @@
 
 use super::conditions::Conditions;
 use super::connect::retrying;
-use super::dialect::{Kind, Sql, or_ignore, rows};
+use super::dialect::{Kind, Sql};
 use super::rows::{clean, to_json};
 use super::{BATCH_MAX, KeyWords, Result, Scope, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::Reach;
@@ -189,7 +189,7 @@ impl SqlStore {
             self.backend,
             &format!(
                 "SELECT a.id, n.name, a.name FROM {} JOIN app a ON a.id = v.n_id JOIN tenant n ON n.id = a.tenant_id",
-                rows(self.backend, 1, &[("id", Kind::Big)])
+                self.backend.rows(1, &[("id", Kind::Big)])
             ),
         );
         let mut names = HashMap::new();
@@ -273,7 +273,10 @@ impl SqlStore {
         const ACTION: &str = "read a setting";
         let insert = Sql::new(
             self.backend,
-            &format!("INSERT INTO setting (name, value) VALUES ({{1}}, {{2}}) {}", or_ignore(self.backend, "name")),
+            &format!(
+                "INSERT INTO setting (name, value) VALUES ({{1}}, {{2}}) {}",
+                self.backend.or_ignore("setting", "name")
+            ),
         );
         self.execute(ACTION, &insert, [name.into(), value.into()]).await?;
         let read = Sql::new(self.backend, "SELECT value FROM setting WHERE name = {1}");

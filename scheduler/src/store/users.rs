@@ -3,7 +3,7 @@
 
 use super::conditions::Conditions;
 use super::connect::{Transaction, retrying};
-use super::dialect::{Kind, Sql, rows};
+use super::dialect::{Kind, Sql};
 use super::rows::{clean, json, to_json};
 use super::{Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::Reach;
@@ -179,7 +179,7 @@ impl SqlStore {
         if let Reach::Of(places) = reach {
             let tenants: Vec<[i64; 1]> = places.iter().map(|place| [place.tenant_id]).collect();
             let at = wanted.push(to_json("list users", &tenants)?);
-            let of = rows(self.backend, at, &[("tenant", Kind::Big)]);
+            let of = self.backend.rows(at, &[("tenant", Kind::Big)]);
             wanted.text = format!(
                 "{} AND (u.tenant_id IN (SELECT n_tenant FROM {of}) OR EXISTS (SELECT 1 FROM role_grant g WHERE \
                  g.user_id = u.id AND g.tenant_id IN (SELECT n_tenant FROM {of})))",
@@ -344,7 +344,7 @@ impl SqlStore {
             self.backend,
             &format!(
                 "DELETE FROM role_grant WHERE user_id = {{1}} AND id IN (SELECT n_id FROM {})",
-                rows(self.backend, 2, &[("id", Kind::Big)])
+                self.backend.rows(2, &[("id", Kind::Big)])
             ),
         );
         let taken: Vec<[i64; 1]> = taken.iter().map(|id| [*id]).collect();
@@ -370,7 +370,7 @@ impl SqlStore {
                 "SELECT g.id, g.user_id, g.role_id, g.tenant_id, g.apps, COALESCE(r.name, ''), \
                  COALESCE(r.permissions, '[]'), g.created_by FROM {} JOIN role_grant g ON g.user_id = v.n_id LEFT JOIN role r ON \
                  r.id = g.role_id ORDER BY g.id",
-                rows(self.backend, 1, &[("id", Kind::Big)])
+                self.backend.rows(1, &[("id", Kind::Big)])
             ),
         );
         let ids: Vec<[i64; 1]> = users.iter().map(|id| [*id]).collect();

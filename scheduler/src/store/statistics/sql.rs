@@ -6,8 +6,7 @@
 
 use crate::domain::Status;
 use crate::domain::statistics::{BOUNDS_MS, BUCKETS, Grain, HOUR_MS, MINUTE_MS};
-use crate::store::dialect::{Kind, Sql, rows};
-use sea_orm::DatabaseBackend;
+use crate::store::dialect::{Dialect, Kind, Sql};
 
 const ID: &[(&str, Kind)] = &[("id", Kind::Big)];
 
@@ -50,17 +49,10 @@ pub struct Statements {
 
 impl Statements {
     /// Renders all of them for `backend`.
-    pub fn new(backend: DatabaseBackend) -> Self {
+    pub fn new(backend: Dialect) -> Self {
         let sql = |template: &str| Sql::new(backend, template);
-        let join = in_order(backend);
-        let excluded = |column: &str| match backend {
-            DatabaseBackend::MySql => format!("VALUES({column})"),
-            _ => format!("excluded.{column}"),
-        };
-        let on_work = match backend {
-            DatabaseBackend::MySql => "ON DUPLICATE KEY UPDATE",
-            _ => "ON CONFLICT (grain, start) DO UPDATE SET",
-        };
+        let join = backend.join_in_order();
+        let on_work = backend.or_update("grain, start");
         Self {
             state: sql("SELECT listed_until FROM statistic_state WHERE id = 1"),
             listed: sql("UPDATE statistic_state SET listed_until = {1} WHERE id = 1"),
@@ -69,8 +61,8 @@ impl Statements {
                 "INSERT INTO statistic_work (grain, start, marks, is_full, due_at, tries) \
                  SELECT {TASK_MINUTE}, v.n_id, 1, 1, {{2}}, 0 FROM {} WHERE 1 = 1 {on_work} \
                  marks = statistic_work.marks + 1, is_full = 1, due_at = {}, tries = 0",
-                rows(backend, 1, ID),
-                excluded("due_at")
+                backend.rows(1, ID),
+                backend.incoming("due_at")
             )),
             due: sql("SELECT grain, start, marks, is_full, tries FROM statistic_work WHERE due_at <= {1} \
                  ORDER BY grain, start LIMIT {2}"),
@@ -84,7 +76,7 @@ impl Statements {
             )),
             open_runs: sql(&format!(
                 "SELECT {} FROM statistic s WHERE s.grain = {TASK_MINUTE} AND s.start = {{1}}",
-                big(backend, "COALESCE(SUM(s.open_runs), 0)")
+                backend.big("COALESCE(SUM(s.open_runs), 0)")
             )),
             count_tasks: sql(&insert(
                 backend,
@@ -92,7 +84,7 @@ impl Statements {
                 &format!(
                     "{} {join} task_log l ON l.task_id = v.n_id AND l.fire_time >= {{2}} AND l.fire_time < {{2}} + {MINUTE_MS} \
                      WHERE l.parent_id = 0 GROUP BY l.task_id",
-                    rows(backend, 1, ID)
+                    backend.rows(1, ID)
                 ),
             )),
             sum_tenants: sql(&insert(
@@ -196,52 +188,25 @@ fn summed() -> Vec<String> {
 }
 
 /// Writes the figures that `select … from` makes, each over an earlier row of no more fires.
-fn insert(backend: DatabaseBackend, select: &str, from: &str) -> String {
+fn insert(backend: Dialect, select: &str, from: &str) -> String {
     let columns = columns();
     let list = format!("tenant_id, {}", columns.join(", "));
-    // The number of fires, the first, comes last: MySQL sees what it has just set.
-    let set = |each: &dyn Fn(&String) -> String| columns.iter().rev().map(each).collect::<Vec<_>>().join(", ");
-    let over = match backend {
-        DatabaseBackend::MySql => format!(
-            "ON DUPLICATE KEY UPDATE {}",
-            set(&|name| format!("{name} = IF(VALUES(fires) >= statistic.fires, VALUES({name}), statistic.{name})"))
-        ),
-        _ => format!(
-            "ON CONFLICT (grain, start, subject) DO UPDATE SET {} WHERE excluded.fires >= statistic.fires",
-            set(&|name| format!("{name} = excluded.{name}"))
-        ),
-    };
+    let over = backend.or_replace_smaller("statistic", "grain, start, subject", &columns);
     format!("INSERT INTO statistic (grain, start, subject, {list}) SELECT {select} FROM {from} {over}")
 }
 
 /// Figures of the subjects `{2}` in the periods that start at `{1}`, added up in steps of `{5}` ms
 /// from `{4}` on. `{6}` is 1 when rows of other tenants than `{7}` are to be left out.
-fn read(backend: DatabaseBackend) -> String {
-    let join = in_order(backend);
-    let sums: Vec<String> = summed().iter().map(|sum| big(backend, sum)).collect();
-    let every = if backend == DatabaseBackend::Postgres { "ON TRUE" } else { "" };
+fn read(backend: Dialect) -> String {
+    let join = backend.join_in_order();
+    let sums: Vec<String> = summed().iter().map(|sum| backend.big(sum)).collect();
     format!(
-        "SELECT s.start - (s.start - {{4}}) % {{5}} AS point, {} FROM {} {join} (SELECT n_id AS n_subject FROM {}) u {every} \
+        "SELECT s.start - (s.start - {{4}}) % {{5}} AS point, {} FROM {} {} \
          {join} statistic s ON s.grain = {{3}} AND s.start = v.n_id AND s.subject = u.n_subject \
          WHERE {{6}} = 0 OR s.tenant_id IN (SELECT n_id FROM {}) GROUP BY point ORDER BY point",
         sums.join(", "),
-        rows(backend, 1, ID),
-        rows(backend, 2, ID),
-        rows(backend, 7, ID)
+        backend.rows(1, ID),
+        backend.each_with(&format!("(SELECT n_id AS n_subject FROM {}) u", backend.rows(2, ID))),
+        backend.rows(7, ID)
     )
-}
-
-/// The join that starts on the left: none of them can guess how few rows a batch has.
-fn in_order(backend: DatabaseBackend) -> &'static str {
-    match backend {
-        DatabaseBackend::MySql => "STRAIGHT_JOIN",
-        DatabaseBackend::Postgres => "JOIN",
-        _ => "CROSS JOIN",
-    }
-}
-
-/// A sum as a 64-bit number; two of the three make it a decimal.
-fn big(backend: DatabaseBackend, sum: &str) -> String {
-    let kind = if backend == DatabaseBackend::MySql { "SIGNED" } else { "BIGINT" };
-    format!("CAST({sum} AS {kind})")
 }
