@@ -7,7 +7,7 @@ mod quotas;
 
 use crate::domain::task::file::{Entry, TaskFile};
 use crate::domain::task::{FieldChange, ScheduleKind, diff};
-use crate::domain::{FieldError, Reach};
+use crate::domain::{FieldError, FieldRefusal, Reach};
 use crate::redefine::change_of;
 use crate::store::{Activity, NewTask, Result, Scope, SqlStore, StoreErrorKind, TaskChange, TaskView};
 use std::collections::{BTreeMap, HashMap};
@@ -118,20 +118,20 @@ async fn scopes(
     refused: &mut Vec<FieldError>,
 ) -> Result<HashMap<(String, String), Scope>> {
     let mut scopes = HashMap::new();
-    let mut missing: BTreeMap<(&str, &str), (&Entry, usize)> = BTreeMap::new();
+    let mut missing: BTreeMap<(&str, &str), (&Entry, i64)> = BTreeMap::new();
     for entry in entries {
         let place = (entry.tenant.clone(), entry.app.clone());
         if scopes.contains_key(&place) {
             continue;
         }
-        if let Some((_, more)) = missing.get_mut(&(entry.tenant.as_str(), entry.app.as_str())) {
-            *more += 1;
+        if let Some((_, tasks)) = missing.get_mut(&(entry.tenant.as_str(), entry.app.as_str())) {
+            *tasks += 1;
             continue;
         }
         match store.scope(reach, &entry.tenant, &entry.app).await {
             Ok(scope) => drop(scopes.insert(place, scope)),
             Err(error) if error.kind() == StoreErrorKind::NotFound => {
-                missing.insert((&entry.tenant, &entry.app), (entry, 0));
+                missing.insert((&entry.tenant, &entry.app), (entry, 1));
             }
             Err(error) => return Err(error),
         }
@@ -139,13 +139,13 @@ async fn scopes(
     if missing.is_empty() {
         return Ok(scopes);
     }
-    for ((tenant, app), (entry, more)) in missing {
-        let more = if more == 0 { String::new() } else { format!(" ({} tasks of the file name it)", more + 1) };
+    for ((tenant, app), (entry, tasks)) in missing {
         let is_there = !store.list_tenants(reach, Some(tenant), "", 1).await?.is_empty();
         refused.push(if is_there {
-            entry.refusal("app", &format!("tenant `{tenant}` has no app `{app}`; create it first{more}"))
+            let (tenant, name) = (tenant.to_owned(), app.to_owned());
+            entry.refusal("app", FieldRefusal::AppMissing { tenant, name, tasks })
         } else {
-            entry.refusal("tenant", &format!("there is no tenant `{tenant}`; create it first{more}"))
+            entry.refusal("tenant", FieldRefusal::TenantMissing { name: tenant.to_owned(), tasks })
         });
     }
     Ok(scopes)
@@ -171,7 +171,8 @@ async fn refuse_calendars(
         };
         known.insert((tenant, calendar), is_there);
         if !is_there {
-            refused.push(entry.refusal("calendar", &format!("tenant `{tenant}` has no calendar `{calendar}`")));
+            let (kind, name, tenant) = ("calendar".to_owned(), calendar.to_owned(), tenant.to_owned());
+            refused.push(entry.refusal("calendar", FieldRefusal::NoSuchInTenant { kind, name, tenant }));
         }
     }
     Ok(())

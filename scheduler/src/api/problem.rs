@@ -2,13 +2,17 @@
 //! and nowhere else; their inner text goes to the log, not to the caller.
 
 use crate::auth::Denied;
-use crate::domain::{FieldError, Permission};
+use crate::domain::refusal::Coded;
+use crate::domain::{FieldError, FieldRefusal, Permission};
 use crate::store::{StoreError, StoreErrorKind};
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
+use serde_json::{Map, Value};
 use std::time::Duration;
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 /// What `type` says of a problem that has no page of its own.
 const BLANK: &str = "about:blank";
@@ -30,8 +34,50 @@ pub struct ProblemDocument {
     /// What went wrong, and how to mend it.
     detail: String,
     /// What is wrong with which field.
-    errors: Vec<FieldError>,
+    errors: Vec<FieldDocument>,
 }
+
+/// Why a field is refused.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = FieldError)]
+pub struct FieldDocument {
+    /// Name of the field as it was given, with the place in a list: `excluded_days[3]`.
+    field: String,
+    /// The entry of a task file that the field belongs to: `tenant/app/name`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry: Option<String>,
+    /// What is wrong; docs/errors.md lists the codes.
+    code: FieldCode,
+    /// What the message is filled with, by name: text or numbers.
+    params: Map<String, Value>,
+    /// What is wrong and what is allowed, for people.
+    message: String,
+}
+
+impl From<&FieldError> for FieldDocument {
+    fn from(error: &FieldError) -> Self {
+        Self {
+            field: error.field.clone(),
+            entry: error.entry.clone(),
+            code: FieldCode(error.refusal.code()),
+            params: error.refusal.params(),
+            message: error.message(),
+        }
+    }
+}
+
+/// A code of [`FieldRefusal`].
+#[derive(Debug, Serialize)]
+pub struct FieldCode(&'static str);
+
+impl PartialSchema for FieldCode {
+    fn schema() -> RefOr<Schema> {
+        let codes = FieldRefusal::LIST.iter().map(|entry| entry.code);
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(codes)).into()
+    }
+}
+
+impl ToSchema for FieldCode {}
 
 /// An error as the caller sees it.
 #[derive(Debug, thiserror::Error)]
@@ -225,7 +271,7 @@ impl ResponseError for Problem {
             title: self.status.canonical_reason().unwrap_or("error"),
             status: self.status.as_u16(),
             detail: self.detail.clone(),
-            errors: self.errors.clone(),
+            errors: self.errors.iter().map(Into::into).collect(),
         })
     }
 }

@@ -160,7 +160,7 @@ async fn refuse_parents(api: &Api, caller: &Caller, steps: &[Step]) -> Result<()
             Action::Change(before, _) | Action::Keep(before) => Some(&before.spec),
         };
         let wrong = parents.refused((&entry.tenant, &entry.app), before, &entry.spec).await?;
-        refused.extend(wrong.iter().map(|error| entry.refusal(&error.field, &error.message)));
+        refused.extend(wrong.iter().map(|error| entry.of(error.clone())));
     }
     if refused.is_empty() { Ok(()) } else { Err(refusal(refused)) }
 }

@@ -2,7 +2,6 @@
 
 use super::credentials::{Credentials, refused};
 use super::exit::Exit;
-use crate::domain::FieldError;
 use crate::tls;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
@@ -88,7 +87,16 @@ pub struct Refusal {
     /// What is wrong.
     pub detail: String,
     /// With which field.
-    pub errors: Vec<FieldError>,
+    pub errors: Vec<RefusedField>,
+}
+
+/// One field that it refuses.
+#[derive(Debug, Deserialize)]
+pub struct RefusedField {
+    /// Which.
+    pub field: String,
+    /// Why.
+    pub message: String,
 }
 
 /// A page of a list.

@@ -2,7 +2,7 @@
 //!
 //! `task_log` holds the states of a run and which may follow which; `task` what an admin
 //! defines; `plan` turns a schedule into runs; `failure` decides what follows a failed attempt;
-//! `routing` chooses executors; `cron` knows Quartz; `access` says who may do what; `statistics` adds up
+//! `refusal` lists why something is refused; `routing` chooses executors; `cron` knows Quartz; `access` says who may do what; `statistics` adds up
 //! what happened, `forecast` what will.
 
 pub mod access;
@@ -24,6 +24,7 @@ pub mod plan;
 pub mod quota;
 pub mod rate;
 pub mod reason;
+pub mod refusal;
 pub mod routing;
 pub mod rules;
 pub mod schedule;
@@ -39,5 +40,6 @@ pub use id::IdSource;
 pub use order::Order;
 pub use origin::Origin;
 pub use reason::Reason;
+pub use refusal::{FieldRefusal, Refusal};
 pub use task::Task;
 pub use task_log::{Run, Status};

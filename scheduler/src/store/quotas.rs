@@ -6,8 +6,8 @@ use super::dialect::Sql;
 use super::rates;
 use super::rows::to_json;
 use super::{BATCH_MAX, Result, SqlStore, StoreError, StoreErrorKind};
-use crate::domain::FieldError;
 use crate::domain::quota::Quotas;
+use crate::domain::{FieldError, FieldRefusal};
 use crate::domain::{Reason, Status};
 use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeSet, HashMap};
@@ -165,7 +165,7 @@ impl SqlStore {
     pub(super) async fn refuse_too_many_tasks(&self, tx: &Transaction<'_>, tenant_id: i64, count: usize) -> Result<()> {
         let room = self.task_room(tx, tenant_id).await?;
         let refused = room.and_then(|room| room.refusal(count));
-        refused.map_or(Ok(()), |message| Err(StoreError::refused("create tasks", FieldError::new("tenant", message))))
+        refused.map_or(Ok(()), |refusal| Err(StoreError::refused("create tasks", FieldError::new("tenant", refusal))))
     }
 
     /// The quotas of a tenant, and how many tasks it has.
@@ -211,14 +211,10 @@ pub struct TaskRoom {
 impl TaskRoom {
     /// Why `count` more are refused, if they are.
     #[must_use]
-    pub fn refusal(&self, count: usize) -> Option<String> {
+    pub fn refusal(&self, count: usize) -> Option<FieldRefusal> {
         let Self { tenant, most, used } = self;
-        (*most > 0 && used + count as i64 > *most).then(|| {
-            format!(
-                "`{tenant}` may have {most} tasks (its quota max_tasks) and has {used}; {count} more do not fit, \
-                 nothing is created"
-            )
-        })
+        let (tenant, most, used, wanted) = (tenant.clone(), *most, *used, count as i64);
+        (most > 0 && used + wanted > most).then_some(FieldRefusal::QuotaOfTasks { tenant, most, used, wanted })
     }
 }
 

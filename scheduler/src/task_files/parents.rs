@@ -3,7 +3,7 @@
 
 use super::{Action, Name, Step};
 use crate::domain::links::{cycle, knots};
-use crate::domain::{FieldError, Reach};
+use crate::domain::{FieldError, FieldRefusal, Reach};
 use crate::store::{Result, Scope, SqlStore, StoreErrorKind, TaskFilter};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -29,8 +29,8 @@ pub async fn refuse(
                 if broken.contains(&format!("{}/{}/{}", name.0, name.1, name.2)) {
                     continue;
                 }
-                let message = format!("there is no task `{}`, and none in the file", link.task);
-                refused.push(step.entry.refusal(&format!("parents[{at}].task"), &message));
+                let refusal = FieldRefusal::NoTaskInFile { name: link.task.clone() };
+                refused.push(step.entry.refusal(&format!("parents[{at}].task"), refusal));
                 continue;
             };
             links.entry(&step.entry.tenant).or_default().push((step.action.id(), *parent));
@@ -53,7 +53,7 @@ pub async fn refuse(
             if let Some(way) = cycle(&knots, step.action.id()) {
                 let names = names(store, steps, &way[..way.len().min(NAMES_MAX)]).await?.join(" after ");
                 let more = if way.len() > NAMES_MAX { " after …" } else { "" };
-                refused.push(step.entry.refusal("parents", &format!("a task cannot follow itself: {names}{more}")));
+                refused.push(step.entry.refusal("parents", FieldRefusal::FollowsItself { way: names + more }));
                 told.extend(way);
             }
         }

@@ -51,6 +51,6 @@ pub fn refuse_too_many(steps: &[Step], quotas: &HashMap<String, (Quotas, TaskRoo
     }
     for (tenant, (entry, count)) in created {
         let refusal = quotas.get(tenant).and_then(|(_, room)| room.refusal(count));
-        refused.extend(refusal.map(|message| entry.refusal("tenant", &message)));
+        refused.extend(refusal.map(|refusal| entry.refusal("tenant", refusal)));
     }
 }

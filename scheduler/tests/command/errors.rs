@@ -65,8 +65,8 @@ task:
     here.write("tasks.yaml", yaml);
     let expected = "\
 carillon: tasks.yaml is refused: 6 fields are refused, nothing was changed
-  tasks.yaml:11: task[5].app: retail/ordres/f: tenant `retail` has no app `ordres`; create it first
-  tasks.yaml:9: task[3].tenant: retial/orders/d: there is no tenant `retial`; create it first (2 tasks of the file name it)
+  tasks.yaml:11: task[5].app: retail/ordres/f: tenant `retail` has no app `ordres`; create it first (tasks of the file that name it: 1)
+  tasks.yaml:9: task[3].tenant: retial/orders/d: there is no tenant `retial`; create it first (tasks of the file that name it: 2)
   tasks.yaml:12: task[6].calendar: retail/orders/g: tenant `retail` has no calendar `holidays`
   tasks.yaml:8: task[2].parents[1].task: retail/orders/c: there is no task `nobody`, and none in the file
   tasks.yaml:8: task[2].parents[2].task: retail/orders/c: there is no task `other/nobody`, and none in the file

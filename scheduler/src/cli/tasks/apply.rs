@@ -5,8 +5,7 @@ use super::{ApplyArgs, diff};
 use crate::cli::client::{Client, Output, json, print};
 use crate::cli::exit::Exit;
 use crate::cli::files::read_text;
-use crate::cli::node::{Ask, Refusal};
-use crate::domain::FieldError;
+use crate::cli::node::{Ask, Refusal, RefusedField};
 use anyhow::{Context, anyhow};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -50,7 +49,7 @@ fn format(args: &ApplyArgs) -> anyhow::Result<Format> {
 /// Each refusal on a line of its own, as compilers write them: `file:line: field: message`.
 fn refused(place: &str, lines: &[usize], refusal: &Refusal) -> String {
     let mut text = format!("{place} is refused: {}", refusal.detail);
-    for FieldError { field, message } in &refusal.errors {
+    for RefusedField { field, message } in &refusal.errors {
         let task = field.strip_prefix("task[").and_then(|rest| rest.split(']').next());
         let line = task.and_then(|at| at.parse::<usize>().ok()).and_then(|at| lines.get(at));
         let line = line.map(|line| format!(":{line}")).unwrap_or_default();

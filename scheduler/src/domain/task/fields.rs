@@ -2,6 +2,7 @@
 //! known everywhere at once.
 
 use super::TaskSpec;
+use crate::domain::refusal::FieldRefusal;
 use serde::de::value::Error;
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 use serde::forward_to_deserialize_any;
@@ -51,7 +52,7 @@ impl<'de> Deserializer<'de> for &mut Names {
 
 /// What is wrong with a name that is none of `known`: the nearest one, where one is near.
 #[must_use]
-pub fn unknown<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub fn unknown<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> FieldRefusal {
     let given = name.to_lowercase().replace('-', "_");
     let alike = |other: &str| {
         let part = given.len() >= 4 && (other.contains(&given) || given.contains(other));
@@ -59,8 +60,8 @@ pub fn unknown<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Stri
     };
     let nearest = known.into_iter().map(|other| (alike(other), other)).max_by(|a, b| a.0.total_cmp(&b.0));
     match nearest.filter(|(alike, _)| *alike >= ALIKE) {
-        Some((_, nearest)) => format!("there is no such field; did you mean `{nearest}`?"),
-        None => "there is no such field; docs/tasks.md lists them".to_owned(),
+        Some((_, nearest)) => FieldRefusal::UnknownFieldNear { nearest: nearest.to_owned() },
+        None => FieldRefusal::UnknownField,
     }
 }
 
@@ -83,9 +84,9 @@ mod tests {
 
     #[test]
     fn the_nearest_name_is_suggested() {
-        let nearest = |name: &str| {
-            let message = unknown(name, TaskSpec::field_names().iter().copied());
-            message.split('`').nth(1).unwrap_or_default().to_owned()
+        let nearest = |name: &str| match unknown(name, TaskSpec::field_names().iter().copied()) {
+            FieldRefusal::UnknownFieldNear { nearest } => nearest,
+            _ => String::new(),
         };
         for (given, meant) in [
             ("retry_intervall_ms", "retry_interval_ms"),

@@ -4,6 +4,7 @@
 use super::fields::unknown;
 use super::{INSTANTS, ScheduleKind, TaskSpec};
 use crate::domain::field_error::FieldError;
+use crate::domain::refusal::FieldRefusal;
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
@@ -58,37 +59,39 @@ impl TaskFile {
         let mut read = Self::default();
         for name in file.keys().filter(|name| !TOP.contains(&name.as_str())) {
             let is_of_task = Entry::field_names().contains(&name.as_str());
-            let of_task = || "is a field of a task: it belongs into an entry of `task`".to_owned();
+            let of_task = || FieldRefusal::OfAnEntry;
             read.refuse(name, if is_of_task { of_task() } else { unknown(name, TOP) });
         }
         match file.get("version") {
             Some(version) if version.as_i64() == Some(VERSION) => {}
-            Some(version) => read.refuse("version", format!("{version} is not known here; {VERSION} is")),
-            None => read.refuse("version", format!("is required: `version = {VERSION}`")),
+            Some(version) => {
+                read.refuse("version", FieldRefusal::FileVersionUnknown { given: version.to_string(), known: VERSION })
+            }
+            None => read.refuse("version", FieldRefusal::FileVersionRequired { known: VERSION }),
         }
         let inherited = BESIDE[..2].iter().filter_map(|name| Some((*name, file.get(*name)?)));
         let inherited: Map<String, Value> = inherited.map(|(name, value)| (name.to_owned(), value.clone())).collect();
         match file.get("task") {
             None => {}
             Some(Value::Array(tasks)) if tasks.len() > TASKS_MAX => {
-                let count = tasks.len();
-                read.refuse("task", format!("{count} tasks; at most {TASKS_MAX} are allowed in one file: split it"));
+                let (given, most) = (tasks.len() as i64, TASKS_MAX as i64);
+                read.refuse("task", FieldRefusal::TooManyInFile { given, most });
             }
             Some(Value::Array(tasks)) => read.read_tasks(tasks, &inherited, defaults),
-            Some(_) => read.refuse("task", "a list of tables is allowed".to_owned()),
+            Some(other) => read.refuse("task", wrong_type(other, "a list of tables")),
         }
         read
     }
 
-    fn refuse(&mut self, field: &str, message: String) {
-        self.refused.push(FieldError::new(field, message));
+    fn refuse(&mut self, field: &str, refusal: FieldRefusal) {
+        self.refused.push(FieldError::new(field, refusal));
     }
 
     fn read_tasks(&mut self, tasks: &[Value], inherited: &Map<String, Value>, defaults: &TaskSpec) {
         let mut seen = HashMap::new();
         for (at, task) in tasks.iter().enumerate() {
             let Value::Object(task) = task else {
-                self.refuse(&format!("task[{at}]"), "a table of fields is allowed".to_owned());
+                self.refuse(&format!("task[{at}]"), wrong_type(task, "a table of fields"));
                 continue;
             };
             let mut fields = inherited.clone();
@@ -97,31 +100,23 @@ impl TaskFile {
             if let Some(name) = &name
                 && let Some(first) = seen.insert(name.clone(), at)
             {
-                self.refused.push(refusal(
-                    at,
-                    Some(name),
-                    "name",
-                    &format!("stands in the file already, as task[{first}]"),
-                ));
+                let twice = FieldError::new("name", FieldRefusal::TwiceInFile { first: format!("task[{first}]") });
+                self.refused.push(twice.within(&format!("task[{at}]"), Some(name.as_str())));
             }
             match Entry::read(at, fields, defaults) {
                 Ok(entry) => self.entries.push(entry),
                 Err(refused) => {
                     self.broken.extend(name.clone());
-                    let refused = refused.into_iter();
-                    self.refused.extend(
-                        refused.map(|FieldError { field, message }| refusal(at, name.as_ref(), &field, &message)),
-                    );
+                    let place = format!("task[{at}]");
+                    self.refused.extend(refused.into_iter().map(|error| error.within(&place, name.as_deref())));
                 }
             }
         }
     }
 }
 
-/// `task[3].cron`, and a message that names the task.
-fn refusal(at: usize, name: Option<&String>, field: &str, message: &str) -> FieldError {
-    let message = name.map_or(message.to_owned(), |name| format!("{name}: {message}"));
-    FieldError::new(format!("task[{at}].{field}"), message)
+fn wrong_type(given: &Value, allowed: &str) -> FieldRefusal {
+    FieldRefusal::WrongType { given: given.to_string().chars().take(40).collect(), allowed: allowed.to_owned() }
 }
 
 /// `tenant/app/name` of an entry that may be wrong otherwise.
@@ -133,36 +128,40 @@ fn name_of(fields: &Map<String, Value>) -> Option<String> {
 impl Entry {
     fn read(at: usize, mut fields: Map<String, Value>, defaults: &TaskSpec) -> Result<Self, Vec<FieldError>> {
         let mut refused = Vec::new();
-        let mut allowed = |is_allowed: bool, field: &str, message: &str| {
+        let mut allowed = |is_allowed: bool, field: &str, refusal: FieldRefusal| {
             if !is_allowed {
-                refused.push(FieldError::new(field, message));
+                refused.push(FieldError::new(field, refusal));
             }
         };
         let [tenant, app, started, pause_note] = BESIDE.map(|name| fields.remove(name));
         for (field, value) in [("tenant", &tenant), ("app", &app), ("pause_note", &pause_note)] {
-            allowed(value.as_ref().is_none_or(Value::is_string), field, "text (in quotes) is allowed");
+            if let Some(value) = value.as_ref().filter(|value| !value.is_string()) {
+                allowed(false, field, wrong_type(value, "text (in quotes)"));
+            }
         }
-        allowed(started.as_ref().is_none_or(Value::is_boolean), "started", "true or false is allowed");
+        if let Some(value) = started.as_ref().filter(|value| !value.is_boolean()) {
+            allowed(false, "started", wrong_type(value, "true or false"));
+        }
         for (field, is_there) in [
             ("tenant", tenant.is_some()),
             ("app", app.is_some()),
             ("name", fields.contains_key("name")),
             ("handler", fields.contains_key("handler")),
         ] {
-            allowed(is_there, field, "is required");
+            allowed(is_there, field, FieldRefusal::Required);
         }
         let text = |value: &Option<Value>| value.as_ref().and_then(Value::as_str).map(str::to_owned);
         let (app, pause_note) = (text(&app).unwrap_or_default(), text(&pause_note));
         let is_note = pause_note.as_ref().is_none_or(|note| note.chars().count() <= NOTE_CHARS_MAX);
-        allowed(is_note, "pause_note", "at most 1000 characters are allowed");
+        allowed(is_note, "pause_note", FieldRefusal::TooLong { most: NOTE_CHARS_MAX as i64 });
         let started = started.as_ref().and_then(Value::as_bool);
         let is_one = pause_note.is_none() || started != Some(true);
-        allowed(is_one, "pause_note", "not allowed together with `started = true`");
+        allowed(is_one, "pause_note", FieldRefusal::NotWith { other: "started".to_owned() });
         let has_nul = |text: Option<&str>| text.is_some_and(|text| text.contains('\0'));
-        allowed(!has_nul(pause_note.as_deref()), "pause_note", "the character NUL is not allowed");
+        allowed(!has_nul(pause_note.as_deref()), "pause_note", FieldRefusal::Nul);
         for field in ["description", "params"] {
             let text = fields.get(field).and_then(Value::as_str);
-            allowed(!has_nul(text), field, "the character NUL is not allowed");
+            allowed(!has_nul(text), field, FieldRefusal::Nul);
         }
         name_own_parents(&app, &mut fields);
         match defaults.read(&fields) {
@@ -186,10 +185,16 @@ impl Entry {
         format!("{}/{}/{}", self.tenant, self.app, self.spec.name)
     }
 
-    /// `message` about its `field`.
+    /// `refusal` about its `field`.
     #[must_use]
-    pub fn refusal(&self, field: &str, message: &str) -> FieldError {
-        refusal(self.at, Some(&self.full_name()), field, message)
+    pub fn refusal(&self, field: &str, refusal: impl Into<FieldRefusal>) -> FieldError {
+        self.of(FieldError::new(field, refusal))
+    }
+
+    /// What is wrong with one of its fields, with its place in the file.
+    #[must_use]
+    pub fn of(&self, error: FieldError) -> FieldError {
+        error.within(&format!("task[{}]", self.at), Some(&self.full_name()))
     }
 
     /// The fields of an entry, in the order in which a file has them.

@@ -43,7 +43,7 @@ impl TaskSpec {
             let large = || large(value).filter(|large| alone(large.clone()).is_ok());
             match alone(value.clone()).map(|_| value.clone()).or_else(|error| large().ok_or(error)) {
                 Ok(value) => drop(good.insert(name.clone(), value)),
-                Err(error) => refused.push(FieldError::new(error.field, plain(&error.message))),
+                Err(error) => refused.push(error),
             }
         }
         match self.patched(good) {
@@ -61,29 +61,6 @@ fn large(value: &Value) -> Option<Value> {
     let number = value.as_i64()?;
     let near = number.clamp(i32::MIN.into(), i32::MAX.into());
     (near != number).then(|| Value::from(near))
-}
-
-/// What serde says about a value of the wrong kind, in the words of a form.
-fn plain(message: &str) -> String {
-    if let Some((given, expected)) =
-        message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
-    {
-        let allowed = match expected {
-            "i32" | "i64" => "a whole number",
-            "a string" => "text (in quotes)",
-            "a boolean" => "true or false",
-            "a sequence" => "a list",
-            "struct ParentLink" => "a table with `task`, and `on` if need be,",
-            other => other,
-        };
-        return format!("{allowed} is allowed, not {given}");
-    }
-    match message.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", expected ")) {
-        Some((given, allowed)) => {
-            format!("{given} is not allowed; {} is", allowed.strip_prefix("one of ").unwrap_or(allowed))
-        }
-        None => message.to_owned(),
-    }
 }
 
 #[cfg(test)]

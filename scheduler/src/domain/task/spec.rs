@@ -8,6 +8,7 @@ use super::policy::{
 use crate::domain::calendar::CalendarRule;
 use crate::domain::cron::{Gap, Overlap};
 use crate::domain::field_error::FieldError;
+use crate::domain::refusal::unreadable;
 use crate::domain::routing::Routing;
 use crate::domain::task_log::PRIORITY_DEFAULT;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -201,8 +202,8 @@ impl TaskSpec {
     /// The first field that is unknown or of the wrong kind; ranges are [`TaskSpec::check`]'s.
     pub fn patched(&self, patch: Map<String, Value>) -> Result<Self, FieldError> {
         let wrong = |error: serde_path_to_error::Error<serde_json::Error>| match error.path().to_string().as_str() {
-            "." => FieldError::new(unknown_field(error.inner()), error.inner().to_string()),
-            field => FieldError::new(field, error.inner().to_string()),
+            "." => FieldError::new(unknown_field(error.inner()), unreadable(&error.inner().to_string())),
+            field => FieldError::new(field, unreadable(&error.inner().to_string())),
         };
         let Ok(Value::Object(mut whole)) = serde_json::to_value(self) else {
             return Err(FieldError::new("task", "cannot be written as JSON"));

@@ -1,0 +1,191 @@
+//! Why a field is refused.
+
+use super::refusals;
+
+refusals! {
+    /// What is wrong with one field.
+    FieldRefusal
+
+    Required "required" 400
+        "is required"
+        "Send the field."
+    RequiredFor "required_for" { other: String, value: String } 400
+        "is required for `{other}: {value}`"
+        "Send the field, or another value of the field that asks for it."
+    UnknownField "unknown_field" 400
+        "there is no such field; docs/tasks.md lists those of a task, docs/openapi.json all"
+        "Leave the field out, or correct its name."
+    UnknownFieldNear "unknown_field_near" { nearest: String } 400
+        "there is no such field; did you mean `{nearest}`?"
+        "Correct the name of the field."
+    FileVersionRequired "file_version_required" { known: i64 } 400
+        "is required: `version = {known}`"
+        "Say which version of the file's format it is written in."
+    FileVersionUnknown "file_version_unknown" { given: String, known: i64 } 400
+        "{given} is not known here; {known} is"
+        "Write the file in the format that is named, or ask a newer node."
+    TooManyInFile "too_many_in_file" { given: i64, most: i64 } 400
+        "{given} tasks; at most {most} are allowed in one file: split it"
+        "Split the file."
+    TenantMissing "tenant_missing" { name: String, tasks: i64 } 400
+        "there is no tenant `{name}`; create it first (tasks of the file that name it: {tasks})"
+        "Create the tenant, or correct its name."
+    AppMissing "app_missing" { tenant: String, name: String, tasks: i64 } 400
+        "tenant `{tenant}` has no app `{name}`; create it first (tasks of the file that name it: {tasks})"
+        "Create the app, or correct its name."
+    OfAnEntry "of_an_entry" 400
+        "is a field of a task: it belongs into an entry of `task`"
+        "Move the field into the entries that it is meant for."
+    TwiceInFile "twice_in_file" { first: String } 400
+        "stands in the file already, as {first}"
+        "Leave one of the two entries out."
+    WrongType "wrong_type" { given: String, allowed: String } 400
+        "{allowed} is allowed, not {given}"
+        "Send a value of the type that is named."
+    WrongChoice "wrong_choice" { given: String, allowed: String } 400
+        "{given} is not allowed; {allowed} is"
+        "Send one of the values that are named."
+    Unreadable "unreadable" { detail: String } 400
+        "{detail}"
+        "Correct the value; the message says what could not be read."
+    OutOfRange "out_of_range" { least: i64, most: i64 } 400
+        "{least} to {most} are allowed"
+        "Send a number within the range."
+    SpanOutOfRange "span_out_of_range" { least_ms: i64, most_ms: i64 } 400
+        "{least_ms} to {most_ms} ms are allowed"
+        "Send a number of milliseconds within the range."
+    BoundOutOfRange "bound_out_of_range" { most: i64 } 400
+        "0 (no bound) to {most} are allowed"
+        "Send a number within the range; 0 means that there is no bound."
+    InstantOutOfRange "instant_out_of_range" 400
+        "0 (none) to the end of 2199 is allowed"
+        "Send an instant in epoch milliseconds."
+    WrongName "wrong_name" { most: i64 } 400
+        "1 to {most} printable characters are allowed"
+        "Choose a name within this length, without line breaks or other control characters."
+    WrongLength "wrong_length" { least: i64, most: i64 } 400
+        "{least} to {most} characters are allowed"
+        "Send a text within this length."
+    TooLong "too_long" { most: i64 } 400
+        "at most {most} characters are allowed"
+        "Shorten the text."
+    TooManyBytes "too_many_bytes" { most: i64 } 400
+        "at most {most} bytes are allowed"
+        "Shorten the text; pass large data by reference."
+    TooMany "too_many" { most: i64 } 400
+        "at most {most} are allowed"
+        "Leave some out."
+    Nul "nul" 400
+        "the character NUL is not allowed"
+        "Take the character out: not every database can store it."
+    NotWith "not_with" { other: String } 400
+        "not allowed together with `{other}`"
+        "Send only one of the two."
+    Slash "slash" 400
+        "`/` is not allowed: it parts app and task in `parents`"
+        "Choose a name without a slash."
+    WrongTags "wrong_tags" { most: i64, most_characters: i64 } 400
+        "at most {most} tags of 1 to {most_characters} printable characters are allowed"
+        "Use fewer or shorter tags."
+    ParentTwice "parent_twice" 400
+        "a parent is allowed once"
+        "Leave the second link out."
+    WrongParent "wrong_parent" 400
+        "`task`, or `app/task` for another app, is allowed"
+        "Write the parent's name, with its app in front when it belongs to another app."
+    FollowsItself "follows_itself" { way: String } 400
+        "a task cannot follow itself: {way}"
+        "Remove one of the links of the circle."
+    NoSuch "no_such" { kind: String, name: String } 400
+        "there is no {kind} `{name}`"
+        "Correct the name, or create what it names first."
+    NoSuchInTenant "no_such_in_tenant" { kind: String, name: String, tenant: String } 400
+        "tenant `{tenant}` has no {kind} `{name}`"
+        "Correct the name, or create what it names first."
+    NoTaskInFile "no_task_in_file" { name: String } 400
+        "there is no task `{name}`, and none in the file"
+        "Correct the parent's name, or add its task to the file."
+    QuotaOfTasks "quota_of_tasks" { tenant: String, most: i64, used: i64, wanted: i64 } 400
+        "`{tenant}` may have {most} tasks (its quota max_tasks) and has {used}; {wanted} more do not fit, nothing is created"
+        "Delete tasks that nobody needs, or have the quota raised."
+    WrongTimeZone "wrong_time_zone" { given: String } 400
+        "`{given}` is no IANA time zone; Asia/Shanghai or UTC would be"
+        "Use a name of the IANA time zone database."
+    WrongTimeZoneNear "wrong_time_zone_near" { given: String, nearest: String } 400
+        "`{given}` is no IANA time zone; did you mean `{nearest}`?"
+        "Use the name that is suggested, or another one of the IANA time zone database."
+    NotAfter "not_after" { other: String } 400
+        "an instant after `{other}` is allowed"
+        "Send a later instant."
+    InThePast "in_the_past" 400
+        "lies in the past; start a run by hand instead"
+        "Send an instant to come, or start a run by hand."
+    NeedsCron "needs_cron" 400
+        "only `skip` is allowed without a cron schedule"
+        "Leave the field at its default, or use a cron schedule."
+    NeedsCronOrRate "needs_cron_or_rate" 400
+        "only 0 is allowed without a cron or fixed-rate schedule"
+        "Leave the field at 0, or use a cron or fixed-rate schedule."
+
+    CronFiveFields "cron_five_fields" { expression: String } 400
+        "a crontab line has five fields, a cron expression here begins with the second; write `{expression}`"
+        "Use the expression that is suggested."
+    CronTooFewFields "cron_too_few_fields" { part: String, column: i64, allowed: String, given: i64 } 400
+        "{part} (column {column}): an expression has 6 or 7 fields, this one ends after {given}; allowed: {allowed}"
+        "Write second, minute, hour, day of month, month and day of week; a year may follow."
+    CronTooManyFields "cron_too_many_fields" { part: String, column: i64, allowed: String } 400
+        "{part} (column {column}): an expression has 6 or 7 fields, this is one more; allowed: {allowed}"
+        "Remove the fields after the year."
+    CronUnexpected "cron_unexpected" { part: String, column: i64, allowed: String, given: String } 400
+        "{part} (column {column}): unexpected {given}; allowed: {allowed}"
+        "Correct the character at that column."
+    CronMissing "cron_missing" { part: String, column: i64, allowed: String } 400
+        "{part} (column {column}): something is missing here; allowed: {allowed}"
+        "Complete the field at that column."
+    CronOutOfRange "cron_out_of_range" { part: String, column: i64, allowed: String, given: i64, least: i64, most: i64 } 400
+        "{part} (column {column}): {given} is not between {least} and {most}; allowed: {allowed}"
+        "Write a value within the field's range."
+    CronStep "cron_step" { part: String, column: i64, allowed: String, given: i64, most: i64 } 400
+        "{part} (column {column}): the step {given} is not between 1 and {most}; allowed: {allowed}"
+        "Write a step within the field's range."
+    CronYearsReversed "cron_years_reversed" { part: String, column: i64, allowed: String } 400
+        "{part} (column {column}): the range of years ends before it starts; allowed: {allowed}"
+        "Write the earlier year first."
+    CronUnknownName "cron_unknown_name" { part: String, column: i64, allowed: String } 400
+        "{part} (column {column}): unknown name; allowed: {allowed}"
+        "Use the three English letters of a month or a weekday."
+    CronMixedRange "cron_mixed_range" { part: String, column: i64, allowed: String } 400
+        "{part} (column {column}): a range goes from number to number or from name to name; allowed: {allowed}"
+        "Write both ends as numbers, or both as names."
+    CronStepAfterName "cron_step_after_name" { part: String, column: i64, allowed: String } 400
+        "{part} (column {column}): a step cannot follow a name, write numbers; allowed: {allowed}"
+        "Write numbers instead of names."
+    CronNotAlone "cron_not_alone" { part: String, column: i64, allowed: String } 400
+        "{part} (column {column}): L, W, # and ? stand alone, not in a list, a range or with a step; allowed: {allowed}"
+        "Leave only the special character, or use several tasks."
+    CronBothDays "cron_both_days" { part: String, column: i64, allowed: String } 400
+        "{part} (column {column}): day of month and day of week cannot both be given, one of them must be ?; allowed: {allowed}"
+        "Write `?` for one of the two."
+    CronNoDays "cron_no_days" { part: String, column: i64, allowed: String } 400
+        "{part} (column {column}): day of month is ? already, so this cannot be ? too; allowed: {allowed}"
+        "Write `?` for one of the two only."
+    CronNever "cron_never" 400
+        "names no day that exists, such as 31 February: it would never fire"
+        "Choose a day that occurs in one of the months."
+
+    Other "other" { detail: String } 400
+        "{detail}"
+        "The message says what to do."
+}
+
+impl From<String> for FieldRefusal {
+    fn from(detail: String) -> Self {
+        Self::Other { detail }
+    }
+}
+
+impl From<&str> for FieldRefusal {
+    fn from(detail: &str) -> Self {
+        detail.to_owned().into()
+    }
+}
