@@ -9,10 +9,76 @@ refusals! {
     NotFound "not_found" { kind: String, name: String } 404
         "there is no {kind} `{name}`"
         "Correct the name or id. What another tenant owns is as good as absent for those who may not see it."
+    NotFoundIn "not_found_in" { kind: String, name: String, of_kind: String, of: String } 404
+        "{of_kind} `{of}` has no {kind} `{name}`"
+        "Correct the name or id, or create it there."
     NameTaken "name_taken" { kind: String, name: String } 409
         "there is a {kind} `{name}` already"
-        "Choose another name, or edit what has it."
+        "Choose another name, or edit the one that is there."
     ChangedMeanwhile "changed_meanwhile" { kind: String, name: String } 409
         "{kind} `{name}` was changed meanwhile; read it again"
         "Read it again, and repeat the change on what is there now."
+    StaleRevision "stale_revision" { given: i64, current: i64 } 409
+        "revision {given} is not current ({current} is): somebody changed it meanwhile; read it again"
+        "Read it again, and repeat the change on what is there now."
+    DeletedMeanwhile "deleted_meanwhile" { kind: String } 409
+        "the {kind} was deleted meanwhile"
+        "Nothing is left to do."
+    StillHas "still_has" { what: String } 409
+        "it still has {what}; delete them first"
+        "Delete them, then repeat the request."
+    StillHasTasks "still_has_tasks" { tasks: String } 409
+        "it still has tasks ({tasks}); delete them first"
+        "Delete the tasks, then repeat the request."
+    CalendarInUse "calendar_in_use" { tasks: String } 409
+        "tasks name it ({tasks}); change them first"
+        "Have the tasks name another calendar or none, then repeat the request."
+    RoleGranted "role_granted" { users: String } 409
+        "it is granted to {users}; take it back first"
+        "Delete those grants, then repeat the request."
+    BuiltIn "built_in" 409
+        "built-in roles cannot be changed; make one of your own"
+        "Create a role with the permissions that are needed."
+    LastAdmin "last_admin" 409
+        "nobody would be left who is platform admin and has a password; make another one first"
+        "Make another platform admin first."
+    SingleSignOn "single_sign_on" 409
+        "the user signs in by single sign-on; a password would be a way around it"
+        "Change the password at the provider."
+    TooManyTokens "too_many_tokens" { most: i64 } 409
+        "{most} tokens of one user are the most; revoke one first"
+        "Revoke a token that nobody uses."
+    TooManyKeys "too_many_keys" { most: i64 } 409
+        "the app has {most} valid keys; revoke those that nobody uses any more"
+        "Revoke a key that no executor uses."
+    TooManySkips "too_many_skips" { most: i64 } 409
+        "the task has {most} cancelled fires ahead; stop or edit it instead"
+        "Pause or edit the task, or add a calendar."
+    NoSession "no_session" 409
+        "this is no session; revoke the token instead"
+        "Revoke the token (DELETE /api/v1/account/tokens/{id})."
+    RunEnded "run_ended" { status: String } 409
+        "the run has ended ({status})"
+        "Nothing is left to cancel."
+    RunStarted "run_started" { id: String } 409
+        "the run has started; stop it with POST /task-logs/{id}/cancel"
+        "Cancel the run instead of the fire."
+    KeepsChanging "keeps_changing" 409
+        "the run keeps changing; try again"
+        "Try again."
+    FireIsPast "fire_is_past" 409
+        "the task writes no run for this instant any more"
+        "Choose a later fire."
+    FollowsByItself "follows_by_itself" 409
+        "after a cancelled run of a fixed delay the next one comes by itself"
+        "Nothing is to be done."
+    NotCancelled "not_cancelled" 409
+        "only a fire that is still to come, and was cancelled before anybody had it, can be restored"
+        "Look at the run: it was not cancelled, or its instant has passed."
+    Outdated "outdated" 409
+        "a newer message of this kind has been heard before"
+        "Send the current state."
+    Conflict "conflict" { detail: String } 409
+        "{detail}"
+        "The message says what stands in the way."
 }
