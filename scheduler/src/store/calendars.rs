@@ -2,6 +2,8 @@
 
 use super::connect::{Transaction, retrying};
 use super::dialect::Sql;
+use super::entity::{calendar, calendar_version, task};
+use super::query::*;
 use super::rows::to_json;
 use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskFilter, TaskView};
 use crate::domain::calendar::{Calendar, CalendarSpec};
@@ -9,7 +11,7 @@ use crate::domain::schedule::Schedule;
 use crate::domain::task::TaskSpec;
 use crate::domain::{FieldError, Reach, Task};
 use dashmap::DashMap;
-use sea_orm::{DbErr, QueryResult};
+use sea_orm::{DbErr, QueryResult, Select};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -26,13 +28,15 @@ type Place = (i64, String);
 pub type ReadyCalendars = Arc<DashMap<Place, Arc<Calendar>>>;
 
 /// A calendar as the API shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
+#[sea_orm(entity = "calendar::Entity")]
 pub struct CalendarView {
     /// Name, unique within the tenant.
     pub name: String,
     /// Grows with every change.
     pub version: i64,
     /// What it says.
+    #[sea_orm(from_col = "body")]
     pub spec: CalendarSpec,
     /// ms.
     pub updated_at: i64,
@@ -174,65 +178,61 @@ impl SqlStore {
         let body = to_json(ACTION, spec)?;
         let tx = self.begin(ACTION).await?;
         self.bump_rules(&tx).await?;
-        let known = Sql::new(self.backend, "SELECT id, version FROM calendar WHERE tenant_id = {1} AND name = {2}");
-        let known: Vec<(i64, i64)> = tx
-            .query(&known, [tenant_id.into(), name.into()], |row| {
-                Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))
-            })
-            .await?;
-        let present = known.first().map_or(0, |(_, version)| *version);
-        if current != present {
+        let known: Option<calendar::Model> = tx.one(named_so(tenant_id, name)).await?;
+        if current != known.as_ref().map_or(0, |calendar| calendar.version) {
             let detail = format!("calendar `{name}` was changed meanwhile; read it again");
             return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
         }
-        let (calendar, version) = known.first().map_or((id, 1), |(id, version)| (*id, version + 1));
-        let write = if known.is_empty() {
-            "INSERT INTO calendar (id, tenant_id, name, version, body, updated_at) VALUES ({1}, {2}, {3}, {4}, {5}, {6})"
+        let (calendar_id, version) = known.as_ref().map_or((id, 1), |known| (known.id, known.version + 1));
+        if known.is_none() {
+            let (name, body, updated_at) = (name.to_owned(), body.clone(), now);
+            tx.insert(calendar::Model { id, tenant_id, name, version, body, updated_at }).await?;
         } else {
-            "UPDATE calendar SET version = {4}, body = {5}, updated_at = {6} WHERE id = {1} AND tenant_id = {2} AND name = {3}"
-        };
-        let values = [calendar.into(), tenant_id.into(), name.into(), version.into(), body.clone().into(), now.into()];
-        tx.execute(&Sql::new(self.backend, write), values).await?;
-        let keep = Sql::new(
-            self.backend,
-            "INSERT INTO calendar_version (id, calendar_id, version, body, created_at) VALUES ({1}, {2}, {3}, {4}, {5})",
-        );
-        let version_id = if known.is_empty() { calendar } else { id };
-        tx.execute(&keep, [version_id.into(), calendar.into(), version.into(), body.into(), now.into()]).await?;
-        let forget = Sql::new(self.backend, "DELETE FROM calendar_version WHERE calendar_id = {1} AND version <= {2}");
-        tx.execute(&forget, [calendar.into(), (version - VERSIONS_MAX).into()]).await?;
+            let update = calendar::Entity::update_many()
+                .col_expr(calendar::Column::Version, version.into())
+                .col_expr(calendar::Column::Body, body.as_str().into())
+                .col_expr(calendar::Column::UpdatedAt, now.into())
+                .filter(calendar::Column::Id.eq(calendar_id))
+                .filter(calendar::Column::TenantId.eq(tenant_id));
+            tx.run(&update).await?;
+        }
+        tx.insert(calendar_version::Model { id, calendar_id, version, body, created_at: now }).await?;
+        let forget = calendar_version::Entity::delete_many()
+            .filter(calendar_version::Column::CalendarId.eq(calendar_id))
+            .filter(calendar_version::Column::Version.lte(version - VERSIONS_MAX));
+        tx.run(&forget).await?;
         tx.commit().await?;
         Ok(version)
     }
 
     /// Calendars of a tenant by name, after `after`.
     pub async fn list_calendars(&self, tenant_id: i64, after: &str, limit: u64) -> Result<Vec<CalendarView>> {
-        let sql = Sql::new(
-            self.backend,
-            "SELECT name, version, body, updated_at FROM calendar WHERE tenant_id = {1} AND name > {2} ORDER BY name \
-             LIMIT {3}",
-        );
-        self.query(ACTION, &sql, [tenant_id.into(), after.into(), limit.into()], view).await
+        let calendars = calendar::Entity::find()
+            .filter(calendar::Column::TenantId.eq(tenant_id))
+            .filter(calendar::Column::Name.gt(after))
+            .order_by_asc(calendar::Column::Name)
+            .limit(limit);
+        self.at(ACTION).all(calendars).await
     }
 
     /// The calendar of that name as it is now.
     pub async fn calendar(&self, tenant_id: i64, name: &str) -> Result<Option<CalendarView>> {
-        let sql = Sql::new(
-            self.backend,
-            "SELECT name, version, body, updated_at FROM calendar WHERE tenant_id = {1} AND name = {2}",
-        );
-        Ok(self.query(ACTION, &sql, [tenant_id.into(), name.into()], view).await?.into_iter().next())
+        self.at(ACTION).one(named_so(tenant_id, name)).await
     }
 
     /// An earlier version of a calendar.
     pub async fn calendar_version(&self, tenant_id: i64, name: &str, version: i64) -> Result<Option<CalendarView>> {
-        let sql = Sql::new(
-            self.backend,
-            "SELECT c.name, v.version, v.body, v.created_at FROM calendar c JOIN calendar_version v ON \
-             v.calendar_id = c.id WHERE c.tenant_id = {1} AND c.name = {2} AND v.version = {3}",
-        );
-        let found = self.query(ACTION, &sql, [tenant_id.into(), name.into(), version.into()], view).await?;
-        Ok(found.into_iter().next())
+        let found = calendar_version::Entity::find()
+            .join(JoinType::InnerJoin, calendar_version::Relation::Calendar.def())
+            .filter(calendar::Column::TenantId.eq(tenant_id))
+            .filter(calendar::Column::Name.eq(name))
+            .filter(calendar_version::Column::Version.eq(version))
+            .select_only()
+            .column(calendar::Column::Name)
+            .column(calendar_version::Column::Version)
+            .column_as(calendar_version::Column::Body, "spec")
+            .column_as(calendar_version::Column::CreatedAt, "updated_at");
+        Ok(self.at(ACTION).read(&found).await?.pop())
     }
 
     /// Deletes a calendar that no task names.
@@ -240,22 +240,20 @@ impl SqlStore {
         const ACTION: &str = "delete a calendar";
         let tx = self.begin(ACTION).await?;
         self.bump_rules(&tx).await?;
-        let users = Sql::new(self.backend, "SELECT name FROM task WHERE tenant_id = {1} AND calendar = {2} LIMIT 10");
-        let users: Vec<String> =
-            tx.query(&users, [tenant_id.into(), name.into()], |row| row.try_get_by_index(0)).await?;
+        let users = task::Entity::find()
+            .filter(task::Column::TenantId.eq(tenant_id))
+            .filter(task::Column::Calendar.eq(name))
+            .limit(10);
+        let users: Vec<String> = tx.column(users, task::Column::Name).await?;
         if !users.is_empty() {
             let detail = format!("tasks name it ({}); change them first", users.join(", "));
             return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
         }
-        let versions = Sql::new(
-            self.backend,
-            "DELETE FROM calendar_version WHERE calendar_id IN (SELECT id FROM calendar WHERE tenant_id = {1} AND name = {2})",
-        );
-        tx.execute(&versions, [tenant_id.into(), name.into()]).await?;
-        let sql = Sql::new(self.backend, "DELETE FROM calendar WHERE tenant_id = {1} AND name = {2}");
-        if tx.execute(&sql, [tenant_id.into(), name.into()]).await? == 0 {
+        let Some(id) = tx.column::<i64, _>(named_so(tenant_id, name), calendar::Column::Id).await?.pop() else {
             return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, format!("there is no calendar `{name}`")));
-        }
+        };
+        tx.run(&calendar_version::Entity::delete_many().filter(calendar_version::Column::CalendarId.eq(id))).await?;
+        tx.run(&calendar::Entity::delete_many().filter(calendar::Column::Id.eq(id))).await?;
         tx.commit().await
     }
 
@@ -271,6 +269,11 @@ impl SqlStore {
         let detail = |errors| StoreError::new(StoreErrorKind::Other, ACTION, format!("{errors:?}"));
         view.spec.compile(&view.name, view.version).map(Arc::new).map_err(detail)
     }
+}
+
+/// The tenant's calendar of that name.
+fn named_so(tenant_id: i64, name: &str) -> Select<calendar::Entity> {
+    calendar::Entity::find().filter(calendar::Column::TenantId.eq(tenant_id)).filter(calendar::Column::Name.eq(name))
 }
 
 fn unknown(name: &str) -> StoreError {
@@ -299,14 +302,5 @@ fn row(row: &QueryResult) -> std::result::Result<Row, DbErr> {
         place: (row.try_get_by_index(0)?, row.try_get_by_index(1)?),
         version: row.try_get_by_index(2)?,
         body: row.try_get_by_index(3)?,
-    })
-}
-
-fn view(row: &QueryResult) -> std::result::Result<CalendarView, DbErr> {
-    Ok(CalendarView {
-        name: row.try_get_by_index(0)?,
-        version: row.try_get_by_index(1)?,
-        spec: super::rows::json(row, 2)?,
-        updated_at: row.try_get_by_index(3)?,
     })
 }

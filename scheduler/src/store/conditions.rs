@@ -1,10 +1,45 @@
-//! Queries put together from the filters that are set.
+//! Conditions that filters and the caller's reach put on queries: on those of sea-orm's builder ([`within`],
+//! [`holds`]), and on those that are written out ([`Conditions`]).
 
 use super::SqlStore;
 use super::dialect::Sql;
 use crate::domain::Reach;
 use crate::domain::access::Place;
-use sea_orm::{Statement, Value};
+use sea_orm::sea_query::{BinOper, Expr, ExprTrait, Func};
+use sea_orm::{ColumnTrait, Condition, Statement, Value};
+
+/// Only what lies within reach. What has no app belongs to a tenant as a whole, and is
+/// out of reach of whoever has only some of its apps.
+pub(super) fn within<C: ColumnTrait>(reach: &Reach, tenant: C, app: Option<C>) -> Condition {
+    let Reach::Of(places) = reach else { return Condition::all() };
+    let place = |place: &Place| {
+        let tenant = tenant.eq(place.tenant_id);
+        if place.apps.is_empty() { Some(tenant) } else { Some(tenant.and(app?.is_in(place.apps.iter().copied()))) }
+    };
+    any(places.iter().filter_map(place))
+}
+
+/// Only tenants of which some part lies within reach.
+pub(super) fn touching<C: ColumnTrait>(reach: &Reach, tenant: C) -> Condition {
+    let Reach::Of(places) = reach else { return Condition::all() };
+    any(places.iter().map(|place| tenant.eq(place.tenant_id)))
+}
+
+/// One of these holds; of none, none does.
+fn any(conditions: impl Iterator<Item = Expr>) -> Condition {
+    let any = conditions.fold(Condition::any(), Condition::add);
+    if any.is_empty() { any.add(Expr::val(1).eq(0)) } else { any }
+}
+
+/// One of these columns has this text in it, whatever the case.
+pub(super) fn holds<C: ColumnTrait>(columns: &[C], part: &str) -> Condition {
+    let part = format!("%{}%", without_wildcards(part));
+    let like = |column: &C| {
+        let pattern = Expr::expr(Func::lower(part.as_str())).binary(BinOper::Escape, Expr::Constant('!'.into()));
+        Expr::expr(Func::lower(column.into_expr())).binary(BinOper::Like, pattern)
+    };
+    any(columns.iter().map(like))
+}
 
 /// A query put together from the filters that are set.
 pub(super) struct Conditions {
@@ -46,13 +81,6 @@ impl Conditions {
         let at = self.push(place.tenant_id);
         let apps: Vec<String> = place.apps.iter().map(|id| format!("{{{}}}", self.push(*id))).collect();
         Some(format!("{tenant} = {{{at}}} AND {app} IN ({})", apps.join(", ")))
-    }
-
-    /// Only tenants of which some part lies within reach.
-    pub fn touching(&mut self, reach: &Reach, tenant: &str) {
-        let Reach::Of(places) = reach else { return };
-        let whole = |place: &Place| Place { tenant_id: place.tenant_id, apps: Vec::new() };
-        self.within(&Reach::Of(places.iter().map(whole).collect()), tenant, None);
     }
 
     /// The values, in the order of their markers.

@@ -183,11 +183,15 @@ impl SqlStore {
         sql: &Sql,
         values: [Value; N],
     ) -> Result<u64> {
-        if self.notes.open().is_some() {
-            return retrying(|| self.execute_noted(action, sql, &values)).await;
-        }
-        let statement = sql.bind(values);
+        self.execute_raw(action, sql.bind(values)).await
+    }
+
+    /// The same with a statement whose text is built by the caller.
+    pub(super) async fn execute_raw(&self, action: &'static str, statement: Statement) -> Result<u64> {
         retrying(|| async {
+            if self.notes.open().is_some() {
+                return self.execute_noted(action, statement.clone()).await;
+            }
             let done = self.run(action, self.writer.execute_raw(statement.clone())).await?;
             Ok(done.rows_affected())
         })
@@ -196,9 +200,9 @@ impl SqlStore {
 
     /// A statement in a transaction of its own, so that the audit is written with it; what changes
     /// nothing is not noted.
-    async fn execute_noted<const N: usize>(&self, action: &'static str, sql: &Sql, values: &[Value; N]) -> Result<u64> {
+    async fn execute_noted(&self, action: &'static str, statement: Statement) -> Result<u64> {
         let tx = self.begin(action).await?;
-        let affected = tx.execute(sql, values.clone()).await?;
+        let affected = tx.execute_raw(statement).await?;
         if affected == 0 {
             tx.rollback().await?;
         } else {
@@ -246,7 +250,7 @@ impl SqlStore {
 
 /// A transaction through the same helpers. Dropped without a commit it is rolled back.
 pub(super) struct Transaction<'a> {
-    store: &'a SqlStore,
+    pub(super) store: &'a SqlStore,
     inner: DatabaseTransaction,
     action: &'static str,
 }

@@ -1,9 +1,11 @@
 //! Keys of executors: made, rotated, revoked, and when they were last used. Each belongs to one
 //! (tenant, app), which stands in every statement.
 
-use super::conditions::Conditions;
+use super::conditions::within;
 use super::connect::{Transaction, retrying};
 use super::dialect::{Kind, Sql};
+use super::entity::{app, app_key};
+use super::query::*;
 use super::rows::{clean, to_json};
 use super::{Result, Scope, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::Reach;
@@ -43,7 +45,8 @@ impl SigningKey {
 }
 
 /// A key as people see it: without its secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
+#[sea_orm(entity = "app_key::Entity")]
 pub struct KeyView {
     /// Public id.
     pub id: String,
@@ -108,8 +111,27 @@ pub struct KeyUse {
 
 const LIST: &str = "list keys";
 
-/// A key that is valid at `{3}`.
-const VALID: &str = "revoked_at = 0 AND (expires_at = 0 OR expires_at > {3})";
+/// A key and the app that it belongs to.
+#[derive(DerivePartialModel)]
+#[sea_orm(entity = "app_key::Entity")]
+struct KeyOfApp {
+    tenant_id: i64,
+    app_id: i64,
+    #[sea_orm(nested)]
+    key: KeyView,
+}
+
+/// A key that is valid at `now` (cluster ms).
+fn valid(now: i64) -> Condition {
+    let (expires, revoked) = (app_key::Column::ExpiresAt, app_key::Column::RevokedAt);
+    Condition::all().add(revoked.eq(0)).add(Condition::any().add(expires.eq(0)).add(expires.gt(now)))
+}
+
+/// The keys of an app.
+fn of_app(scope: Scope) -> Condition {
+    let (tenant, app) = (app_key::Column::TenantId, app_key::Column::AppId);
+    Condition::all().add(tenant.eq(scope.tenant_id)).add(app.eq(scope.app_id))
+}
 
 impl SqlStore {
     /// Every valid key of every app.
@@ -120,57 +142,49 @@ impl SqlStore {
     /// Keys of an app after a place: those that are valid at `now` (cluster ms), then the others, the
     /// newest first.
     pub async fn keys(&self, scope: Scope, now: i64, after: Option<&KeyPlace>, limit: u64) -> Result<Vec<KeyView>> {
-        let mut found = Vec::new();
+        let (id, created_at) = (app_key::Column::Id, app_key::Column::CreatedAt);
+        let mut found: Vec<KeyView> = Vec::new();
         if after.is_none_or(|place| place.is_valid) {
             // So few that they are put in order here: a database could go by the age of all keys.
-            let valid = Self::keys_that(VALID, scope, now).finish(self, "", VALID_LOOKED_AT_MAX);
-            found = self.query_raw(LIST, valid, key_view).await?;
+            let keys = app_key::Entity::find().filter(of_app(scope)).filter(valid(now)).limit(VALID_LOOKED_AT_MAX);
+            found = self.at(LIST).all(keys).await?;
             found.retain(|key| after.is_none_or(|after| key.place(now) < *after));
             found.sort_by_key(|key| Reverse(key.place(now)));
             found.truncate(limit as usize);
         }
         let rest = limit - found.len() as u64;
         if rest > 0 {
-            let mut ended = Self::keys_that(&format!("NOT ({VALID})"), scope, now);
-            if let Some(KeyPlace { created_at, id, .. }) = after.filter(|place| !place.is_valid) {
-                let (at, id) = (ended.push(*created_at), ended.push(id.as_str()));
-                // The first for the index: databases do not see it in what follows.
-                ended.text =
-                    format!("{} AND created_at <= {{{at}}} AND (created_at < {{{at}}} OR id < {{{id}}})", ended.text);
-            }
-            let ended = ended.finish(self, "ORDER BY created_at DESC, id DESC", rest);
-            found.extend(self.query_raw(LIST, ended, key_view).await?);
+            let ended = app_key::Entity::find()
+                .filter(of_app(scope))
+                .filter(valid(now).not())
+                .apply_if(after.filter(|place| !place.is_valid), |keys, place| {
+                    // The first for the index: databases do not see it in what follows.
+                    keys.filter(created_at.lte(place.created_at))
+                        .filter(Condition::any().add(created_at.lt(place.created_at)).add(id.lt(place.id.as_str())))
+                })
+                .order_by_desc(created_at)
+                .order_by_desc(id)
+                .limit(rest);
+            found.extend(self.at(LIST).all::<KeyView, _>(ended).await?);
         }
         Ok(found)
-    }
-
-    fn keys_that(hold: &str, scope: Scope, now: i64) -> Conditions {
-        let text = format!(
-            "SELECT id, note, created_by, created_at, expires_at, revoked_at, last_used_at FROM app_key \
-             WHERE tenant_id = {{1}} AND app_id = {{2}} AND {hold}"
-        );
-        Conditions::new(text, vec![scope.tenant_id.into(), scope.app_id.into(), now.into()])
     }
 
     /// The key of that id, if its app lies within reach, with the app.
     pub async fn key(&self, reach: &Reach, id: &str) -> Result<(Scope, KeyView)> {
         const ACTION: &str = "find a key";
-        let head = "SELECT id, note, created_by, created_at, expires_at, revoked_at, last_used_at, tenant_id, app_id \
-             FROM app_key WHERE id = {1}";
-        let mut wanted = Conditions::new(head.to_owned(), vec![id.into()]);
-        wanted.within(reach, "tenant_id", Some("app_id"));
-        let found = self.query_raw(ACTION, wanted.finish(self, "", 1), |row| {
-            Ok((Scope { tenant_id: row.try_get_by_index(7)?, app_id: row.try_get_by_index(8)? }, key_view(row)?))
-        });
-        found.await?.pop().ok_or_else(|| not_found(ACTION, id))
+        let within = within(reach, app_key::Column::TenantId, Some(app_key::Column::AppId));
+        let found = self.at(ACTION).one(app_key::Entity::find_by_id(id).filter(within)).await?;
+        let KeyOfApp { tenant_id, app_id, key } = found.ok_or_else(|| not_found(ACTION, id))?;
+        Ok((Scope { tenant_id, app_id }, key))
     }
 
     /// Adds a key to an app.
     pub async fn create_key(&self, scope: Scope, key: &Key, words: KeyWords<'_>, now: i64) -> Result<()> {
         retrying(|| async {
             let tx = self.begin("create a key").await?;
-            self.make_room(&tx, scope, now).await?;
-            self.insert_key(&tx, scope, key, words, now).await?;
+            make_room(&tx, scope, now).await?;
+            insert_key(&tx, scope, key, words, now).await?;
             tx.commit().await
         })
         .await
@@ -185,15 +199,15 @@ impl SqlStore {
         overlap_ms: i64,
         now: i64,
     ) -> Result<()> {
-        let end = Sql::new(
-            self.backend,
-            &format!("UPDATE app_key SET expires_at = {{3}} WHERE tenant_id = {{1}} AND app_id = {{2}} AND {VALID}"),
-        );
+        let end = app_key::Entity::update_many()
+            .col_expr(app_key::Column::ExpiresAt, (now + overlap_ms).into())
+            .filter(of_app(scope))
+            .filter(valid(now + overlap_ms));
         retrying(|| async {
             let tx = self.begin("rotate a key").await?;
-            self.make_room(&tx, scope, now).await?;
-            tx.execute(&end, [scope.tenant_id.into(), scope.app_id.into(), (now + overlap_ms).into()]).await?;
-            self.insert_key(&tx, scope, key, words, now).await?;
+            make_room(&tx, scope, now).await?;
+            tx.run(&end).await?;
+            insert_key(&tx, scope, key, words, now).await?;
             tx.commit().await
         })
         .await
@@ -202,13 +216,12 @@ impl SqlStore {
     /// Ends a key of an app at once; one that has been revoked before stays so.
     pub async fn revoke_key(&self, scope: Scope, id: &str, now: i64) -> Result<()> {
         const ACTION: &str = "revoke a key";
-        let sql = Sql::new(
-            self.backend,
-            "UPDATE app_key SET revoked_at = CASE WHEN revoked_at = 0 THEN {4} ELSE revoked_at END \
-             WHERE id = {1} AND tenant_id = {2} AND app_id = {3}",
-        );
-        let values = [id.into(), scope.tenant_id.into(), scope.app_id.into(), now.into()];
-        if self.execute(ACTION, &sql, values).await? == 0 {
+        let revoked = app_key::Column::RevokedAt;
+        let revoke = app_key::Entity::update_many()
+            .col_expr(revoked, Expr::case(revoked.eq(0), now).finally(Expr::col(revoked)).into())
+            .filter(app_key::Column::Id.eq(id))
+            .filter(of_app(scope));
+        if self.at(ACTION).run(&revoke).await? == 0 {
             return Err(not_found(ACTION, id));
         }
         Ok(())
@@ -235,52 +248,45 @@ impl SqlStore {
         }
         Ok(())
     }
+}
 
-    /// Locks the app, so that keys are made one after another, and counts.
-    async fn make_room(&self, tx: &Transaction<'_>, scope: Scope, now: i64) -> Result<()> {
-        const ACTION: &str = "make a key";
-        let lock =
-            Sql::new(self.backend, "UPDATE app SET sign_method = sign_method WHERE id = {1} AND tenant_id = {2}");
-        if tx.execute(&lock, [scope.app_id.into(), scope.tenant_id.into()]).await? == 0 {
-            return Err(no_app(ACTION));
-        }
-        let count = Sql::new(
-            self.backend,
-            &format!("SELECT COUNT(*) FROM app_key WHERE tenant_id = {{1}} AND app_id = {{2}} AND {VALID}"),
-        );
-        let values = [scope.tenant_id.into(), scope.app_id.into(), now.into()];
-        let counted = tx.query(&count, values, |row| row.try_get_by_index::<i64>(0)).await?;
-        if counted.first().is_some_and(|valid| *valid >= KEYS_MAX) {
-            let detail = format!("the app has {KEYS_MAX} valid keys; revoke those that nobody uses any more");
-            return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
-        }
-        Ok(())
+/// Locks the app, so that keys are made one after another, and counts.
+async fn make_room(tx: &Transaction<'_>, scope: Scope, now: i64) -> Result<()> {
+    const ACTION: &str = "make a key";
+    let lock = app::Entity::update_many()
+        .col_expr(app::Column::SignMethod, Expr::col(app::Column::SignMethod))
+        .filter(app::Column::Id.eq(scope.app_id))
+        .filter(app::Column::TenantId.eq(scope.tenant_id));
+    if tx.run(&lock).await? == 0 {
+        return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, "there is no such app"));
     }
+    if tx.count(app_key::Entity::find().filter(of_app(scope)).filter(valid(now))).await? >= KEYS_MAX {
+        let detail = format!("the app has {KEYS_MAX} valid keys; revoke those that nobody uses any more");
+        return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+    }
+    Ok(())
+}
 
-    pub(super) async fn insert_key(
-        &self,
-        tx: &Transaction<'_>,
-        scope: Scope,
-        key: &Key,
-        words: KeyWords<'_>,
-        now: i64,
-    ) -> Result<()> {
-        let sql = Sql::new(
-            self.backend,
-            "INSERT INTO app_key (id, tenant_id, app_id, secret, created_at, revoked_at, note, expires_at, last_used_at, \
-             created_by) VALUES ({1}, {2}, {3}, {4}, {5}, 0, {6}, 0, 0, {7})",
-        );
-        let values = [
-            key.id.clone().into(),
-            scope.tenant_id.into(),
-            scope.app_id.into(),
-            key.secret.clone().into(),
-            now.into(),
-            clean(words.note).into(),
-            clean(words.created_by).into(),
-        ];
-        tx.execute(&sql, values).await.map(drop)
-    }
+pub(super) async fn insert_key(
+    tx: &Transaction<'_>,
+    scope: Scope,
+    key: &Key,
+    words: KeyWords<'_>,
+    now: i64,
+) -> Result<()> {
+    let row = app_key::Model {
+        id: key.id.clone(),
+        tenant_id: scope.tenant_id,
+        app_id: scope.app_id,
+        secret: key.secret.clone(),
+        created_at: now,
+        revoked_at: 0,
+        note: clean(words.note),
+        expires_at: 0,
+        last_used_at: 0,
+        created_by: clean(words.created_by),
+    };
+    tx.insert(row).await
 }
 
 fn signing_key(row: &QueryResult) -> std::result::Result<SigningKey, DbErr> {
@@ -294,22 +300,6 @@ fn signing_key(row: &QueryResult) -> std::result::Result<SigningKey, DbErr> {
     })
 }
 
-fn key_view(row: &QueryResult) -> std::result::Result<KeyView, DbErr> {
-    Ok(KeyView {
-        id: row.try_get_by_index(0)?,
-        note: row.try_get_by_index(1)?,
-        created_by: row.try_get_by_index(2)?,
-        created_at: row.try_get_by_index(3)?,
-        expires_at: row.try_get_by_index(4)?,
-        revoked_at: row.try_get_by_index(5)?,
-        last_used_at: row.try_get_by_index(6)?,
-    })
-}
-
 fn not_found(action: &'static str, id: &str) -> StoreError {
     StoreError::new(StoreErrorKind::NotFound, action, format!("there is no key `{id}`"))
-}
-
-fn no_app(action: &'static str) -> StoreError {
-    StoreError::new(StoreErrorKind::NotFound, action, "there is no such app")
 }

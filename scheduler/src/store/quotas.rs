@@ -3,13 +3,15 @@
 
 use super::connect::{Transaction, retrying};
 use super::dialect::Sql;
+use super::entity::{task, tenant};
+use super::query::*;
 use super::rates;
 use super::rows::to_json;
 use super::{BATCH_MAX, Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::quota::Quotas;
 use crate::domain::{FieldError, FieldRefusal};
 use crate::domain::{Reason, Status};
-use sea_orm::{DbErr, QueryResult};
+use sea_orm::QueryResult;
 use std::collections::{BTreeSet, HashMap};
 
 /// What a tenant uses of its quotas.
@@ -30,23 +32,19 @@ pub struct QuotaUse {
 /// Delayed runs counted at most.
 pub const DELAYED_MAX: i64 = 100_000;
 
-const COLUMNS: &str = "id, max_tasks, max_fires_per_minute, max_concurrent, retain_days";
-
 impl SqlStore {
     /// Quotas of the tenants that have any which nodes must know of.
     pub(super) async fn bounded_tenants(&self, action: &'static str) -> Result<HashMap<i64, Quotas>> {
-        let sql = Sql::new(
-            self.backend,
-            &format!("SELECT {COLUMNS} FROM tenant WHERE max_concurrent > 0 OR max_fires_per_minute > 0"),
-        );
-        Ok(self.query(action, &sql, [], quotas).await?.into_iter().collect())
+        let (runs, fires) = (tenant::Column::MaxConcurrent, tenant::Column::MaxFiresPerMinute);
+        let bounded = tenant::Entity::find().filter(Condition::any().add(runs.gt(0)).add(fires.gt(0)));
+        let tenants: Vec<tenant::Model> = self.at(action).all(bounded).await?;
+        Ok(tenants.iter().map(|tenant| (tenant.id, quotas_of(tenant))).collect())
     }
 
     /// The quotas of a tenant.
     pub async fn quotas(&self, tenant_id: i64) -> Result<Quotas> {
         const ACTION: &str = "read the quotas of a tenant";
-        let found = self.query(ACTION, &self.quotas_sql(), [tenant_id.into()], quotas).await?;
-        found.into_iter().next().map(|(_, quotas)| quotas).ok_or_else(|| no_tenant(ACTION, tenant_id))
+        find_tenant(&self.at(ACTION), ACTION, tenant_id).await.map(|tenant| quotas_of(&tenant))
     }
 
     /// Gives a tenant other quotas (checked). Every node keeps to them within a second or two. Runs
@@ -64,26 +62,23 @@ impl SqlStore {
         const ACTION: &str = "change the quotas of a tenant";
         let tx = self.begin(ACTION).await?;
         self.bump_rules(&tx).await?;
-        let found = tx.query(&self.quotas_sql(), [tenant_id.into()], quotas).await?;
-        let Some((_, before)) = found.into_iter().next() else { return Err(no_tenant(ACTION, tenant_id)) };
-        let update = Sql::new(
-            self.backend,
-            "UPDATE tenant SET max_tasks = {2}, max_fires_per_minute = {3}, max_concurrent = {4}, retain_days = {5}, \
-             revision = revision + 1 WHERE id = {1} AND (revision = {6} OR {6} = 0)",
-        );
+        let before = quotas_of(&find_tenant(&tx, ACTION, tenant_id).await?);
         let Quotas { max_tasks, max_fires_per_minute, max_concurrent, retain_days } = *to;
-        let values = [
-            tenant_id.into(),
-            max_tasks.into(),
-            max_fires_per_minute.into(),
-            max_concurrent.into(),
-            retain_days.into(),
-            revision.unwrap_or(0).into(),
-        ];
+        let update = tenant::Entity::update_many()
+            .set(tenant::ActiveModel {
+                max_tasks: Set(max_tasks),
+                max_fires_per_minute: Set(max_fires_per_minute),
+                max_concurrent: Set(max_concurrent),
+                retain_days: Set(retain_days),
+                ..Default::default()
+            })
+            .col_expr(tenant::Column::Revision, next(tenant::Column::Revision))
+            .filter(tenant::Column::Id.eq(tenant_id))
+            .apply_if(revision, |update, revision| update.filter(tenant::Column::Revision.eq(revision)));
         if before.max_fires_per_minute != max_fires_per_minute {
             self.begin_anew_at_rate(&tx, tenant_id, before.max_fires_per_minute, now).await?;
         }
-        if tx.execute(&update, values).await? == 0 {
+        if tx.run(&update).await? == 0 {
             let detail = format!("tenant {tenant_id} was changed meanwhile; read it again");
             return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
         }
@@ -156,10 +151,6 @@ impl SqlStore {
         Ok(QuotaUse { tasks, runs, fires: rate.used(per_minute, now), delayed, delayed_until })
     }
 
-    fn quotas_sql(&self) -> Sql {
-        Sql::new(self.backend, &format!("SELECT {COLUMNS} FROM tenant WHERE id = {{1}}"))
-    }
-
     /// Refuses `count` new tasks of a tenant that do not fit into its quota. Whoever creates tasks
     /// of the tenant after that waits for the commit.
     pub(super) async fn refuse_too_many_tasks(&self, tx: &Transaction<'_>, tenant_id: i64, count: usize) -> Result<()> {
@@ -171,10 +162,9 @@ impl SqlStore {
     /// The quotas of a tenant, and how many tasks it has.
     pub async fn quotas_and_tasks(&self, tenant_id: i64) -> Result<(Quotas, TaskRoom)> {
         const ACTION: &str = "count the tasks of a tenant";
-        let quotas = self.quotas(tenant_id).await?;
-        let sql = self.task_room_sql();
-        let found = self.query(ACTION, &sql, [tenant_id.into()], task_room).await?;
-        Ok((quotas, found.into_iter().next().ok_or_else(|| no_tenant(ACTION, tenant_id))?))
+        let at = self.at(ACTION);
+        let tenant = find_tenant(&at, ACTION, tenant_id).await?;
+        Ok((quotas_of(&tenant), task_room(&at, tenant).await?))
     }
 
     /// How many tasks a tenant may have and has; `None` when it has no quota. Whoever asks this
@@ -185,15 +175,7 @@ impl SqlStore {
         if tx.execute(&lock, [tenant_id.into()]).await? == 0 {
             return Ok(None);
         }
-        Ok(tx.query(&self.task_room_sql(), [tenant_id.into()], task_room).await?.into_iter().next())
-    }
-
-    fn task_room_sql(&self) -> Sql {
-        Sql::new(
-            self.backend,
-            "SELECT t.name, t.max_tasks, (SELECT COUNT(*) FROM task k WHERE k.tenant_id = t.id) FROM tenant t \
-             WHERE t.id = {1}",
-        )
+        task_room(tx, find_tenant(tx, "count the tasks of a tenant", tenant_id).await?).await.map(Some)
     }
 }
 
@@ -218,19 +200,18 @@ impl TaskRoom {
     }
 }
 
-fn task_room(row: &QueryResult) -> std::result::Result<TaskRoom, DbErr> {
-    let most: i32 = row.try_get_by_index(1)?;
-    Ok(TaskRoom { tenant: row.try_get_by_index(0)?, most: i64::from(most), used: row.try_get_by_index(2)? })
+async fn task_room(at: &impl Queries, tenant: tenant::Model) -> Result<TaskRoom> {
+    let used = at.count(task::Entity::find().filter(task::Column::TenantId.eq(tenant.id))).await?;
+    Ok(TaskRoom { tenant: tenant.name, most: tenant.max_tasks.into(), used })
 }
 
-fn quotas(row: &QueryResult) -> std::result::Result<(i64, Quotas), DbErr> {
-    let quotas = Quotas {
-        max_tasks: row.try_get_by_index(1)?,
-        max_fires_per_minute: row.try_get_by_index(2)?,
-        max_concurrent: row.try_get_by_index(3)?,
-        retain_days: row.try_get_by_index(4)?,
-    };
-    Ok((row.try_get_by_index(0)?, quotas))
+async fn find_tenant(at: &impl Queries, action: &'static str, id: i64) -> Result<tenant::Model> {
+    at.one(tenant::Entity::find_by_id(id)).await?.ok_or_else(|| no_tenant(action, id))
+}
+
+fn quotas_of(tenant: &tenant::Model) -> Quotas {
+    let tenant::Model { max_tasks, max_fires_per_minute, max_concurrent, retain_days, .. } = *tenant;
+    Quotas { max_tasks, max_fires_per_minute, max_concurrent, retain_days }
 }
 
 fn no_tenant(action: &'static str, id: i64) -> StoreError {

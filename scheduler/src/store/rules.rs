@@ -2,12 +2,14 @@
 
 use super::connect::retrying;
 use super::dialect::{Kind, Sql};
-use super::rows::{clean, to_json, to_word, word};
+use super::entity::{app, executor_rule, maintenance_window};
+use super::query::*;
+use super::rows::{clean, to_json, to_word};
 use super::{BATCH_MAX, Result, RuleStore, Scope, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::executor::WEIGHT_DEFAULT;
 use crate::domain::rules::{MaintenanceWindow, Rules};
 use async_trait::async_trait;
-use sea_orm::{DbErr, QueryResult};
+use sea_orm::{DbErr, FromQueryResult, QueryResult};
 use std::collections::HashMap;
 
 #[async_trait]
@@ -21,17 +23,16 @@ impl RuleStore for SqlStore {
         const ACTION: &str = "read the rules";
         // The version first: a change that comes in between is read again.
         let version = self.rule_version().await?;
-        let bounded = Sql::new(self.backend, "SELECT id, max_concurrent FROM app WHERE max_concurrent > 0");
-        let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
-        let apps = self.query(ACTION, &bounded, [], read).await?.into_iter().collect();
+        let bounded = app::Entity::find().filter(app::Column::MaxConcurrent.gt(0));
+        let apps: Vec<BoundedApp> = self.at(ACTION).all(bounded).await?;
+        let apps = apps.into_iter().map(|app| (app.id, app.max_concurrent)).collect();
         let tenants = self.bounded_tenants(ACTION).await?;
         let mut rules = Rules { version, apps, tenants, ..Rules::default() };
-        let windows = Sql::new(
-            self.backend,
-            "SELECT id, tenant_id, starts_at, ends_at, action, note FROM maintenance_window WHERE ends_at > {1} \
-             ORDER BY starts_at LIMIT 100000",
-        );
-        for window in self.query(ACTION, &windows, [now.into()], window).await? {
+        let windows = maintenance_window::Entity::find()
+            .filter(maintenance_window::Column::EndsAt.gt(now))
+            .order_by_asc(maintenance_window::Column::StartsAt)
+            .limit(WINDOWS_MAX);
+        for window in self.at(ACTION).read::<MaintenanceWindow>(&windows).await? {
             rules.windows.entry(window.tenant_id).or_default().push(window);
         }
         Ok(rules)
@@ -53,15 +54,27 @@ impl RuleStore for SqlStore {
     }
 }
 
-fn window(row: &QueryResult) -> std::result::Result<MaintenanceWindow, DbErr> {
-    Ok(MaintenanceWindow {
-        id: row.try_get_by_index(0)?,
-        tenant_id: row.try_get_by_index(1)?,
-        starts_at: row.try_get_by_index(2)?,
-        ends_at: row.try_get_by_index(3)?,
-        action: word(row, 4)?,
-        note: row.try_get_by_index(5)?,
-    })
+/// Windows that a node reads at most.
+const WINDOWS_MAX: u64 = 100_000;
+
+#[derive(DerivePartialModel)]
+#[sea_orm(entity = "app::Entity")]
+struct BoundedApp {
+    id: i64,
+    max_concurrent: i32,
+}
+
+impl FromQueryResult for MaintenanceWindow {
+    fn from_query_result(row: &QueryResult, prefix: &str) -> std::result::Result<Self, DbErr> {
+        Ok(Self {
+            id: row.try_get(prefix, "id")?,
+            tenant_id: row.try_get(prefix, "tenant_id")?,
+            starts_at: row.try_get(prefix, "starts_at")?,
+            ends_at: row.try_get(prefix, "ends_at")?,
+            action: row.try_get(prefix, "action")?,
+            note: row.try_get(prefix, "note")?,
+        })
+    }
 }
 
 /// What a person said about the executor at an address.
@@ -90,23 +103,18 @@ impl SqlStore {
     /// Adds a maintenance window to its tenant.
     pub async fn add_window(&self, window: &MaintenanceWindow, now: i64) -> Result<()> {
         const ACTION: &str = "add a maintenance window";
-        let sql = Sql::new(
-            self.backend,
-            "INSERT INTO maintenance_window (id, tenant_id, starts_at, ends_at, action, note, created_at) VALUES \
-             ({1}, {2}, {3}, {4}, {5}, {6}, {7})",
-        );
+        let row = maintenance_window::Model {
+            id: window.id,
+            tenant_id: window.tenant_id,
+            starts_at: window.starts_at,
+            ends_at: window.ends_at,
+            action: to_word(ACTION, &window.action)?,
+            note: clean(&window.note),
+            created_at: now,
+        };
         let tx = self.begin(ACTION).await?;
         self.bump_rules(&tx).await?;
-        let values = [
-            window.id.into(),
-            window.tenant_id.into(),
-            window.starts_at.into(),
-            window.ends_at.into(),
-            to_word(ACTION, &window.action)?.into(),
-            clean(&window.note).into(),
-            now.into(),
-        ];
-        tx.execute(&sql, values).await?;
+        tx.insert(row).await?;
         tx.commit().await
     }
 
@@ -120,33 +128,33 @@ impl SqlStore {
         limit: u64,
     ) -> Result<Vec<MaintenanceWindow>> {
         let (ended, id) = after.filter(|(ends_at, _)| *ends_at > now).unwrap_or((now, i64::MAX));
-        let sql = Sql::new(
-            self.backend,
-            "SELECT id, tenant_id, starts_at, ends_at, action, note FROM maintenance_window WHERE tenant_id = {1} AND \
-             ends_at >= {2} AND (ends_at > {2} OR id > {3}) ORDER BY ends_at, id LIMIT {4}",
-        );
-        let values = [tenant_id.into(), ended.into(), id.into(), limit.into()];
-        self.query("list maintenance windows", &sql, values, window).await
+        let ends_at = maintenance_window::Column::EndsAt;
+        let windows = maintenance_window::Entity::find()
+            .filter(maintenance_window::Column::TenantId.eq(tenant_id))
+            .filter(ends_at.gte(ended))
+            .filter(Condition::any().add(ends_at.gt(ended)).add(maintenance_window::Column::Id.gt(id)))
+            .order_by_asc(ends_at)
+            .order_by_asc(maintenance_window::Column::Id)
+            .limit(limit);
+        self.at("list maintenance windows").read(&windows).await
     }
 
     /// The window of that id, ended or not.
     pub async fn window(&self, tenant_id: i64, id: i64) -> Result<Option<MaintenanceWindow>> {
-        let sql = Sql::new(
-            self.backend,
-            "SELECT id, tenant_id, starts_at, ends_at, action, note FROM maintenance_window WHERE id = {1} AND \
-             tenant_id = {2}",
-        );
-        let found = self.query("find a maintenance window", &sql, [id.into(), tenant_id.into()], window).await?;
-        Ok(found.into_iter().next())
+        let window = maintenance_window::Entity::find_by_id(id);
+        let window = window.filter(maintenance_window::Column::TenantId.eq(tenant_id));
+        Ok(self.at("find a maintenance window").read(&window).await?.pop())
     }
 
     /// Ends a window: takes it away, whether it has begun or not.
     pub async fn drop_window(&self, tenant_id: i64, id: i64) -> Result<()> {
         const ACTION: &str = "end a maintenance window";
-        let sql = Sql::new(self.backend, "DELETE FROM maintenance_window WHERE id = {1} AND tenant_id = {2}");
+        let window = maintenance_window::Entity::delete_many()
+            .filter(maintenance_window::Column::Id.eq(id))
+            .filter(maintenance_window::Column::TenantId.eq(tenant_id));
         let tx = self.begin(ACTION).await?;
         self.bump_rules(&tx).await?;
-        if tx.execute(&sql, [id.into(), tenant_id.into()]).await? == 0 {
+        if tx.run(&window).await? == 0 {
             return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, format!("there is no window {id}")));
         }
         tx.commit().await
@@ -194,36 +202,38 @@ impl SqlStore {
         now: i64,
     ) -> Result<()> {
         const ACTION: &str = "set the rule of an executor";
-        let insert = Sql::new(
-            self.backend,
-            &format!(
-                "INSERT INTO executor_rule (id, tenant_id, app_id, address, weight, disabled, note, updated_at, revision) \
-                 VALUES ({{1}}, {{2}}, {{3}}, {{4}}, {WEIGHT_DEFAULT}, 0, '', {{5}}, 0) {}",
-                self.backend.or_ignore("executor_rule", "tenant_id, app_id, address")
-            ),
-        );
-        let update = Sql::new(
-            self.backend,
-            "UPDATE executor_rule SET weight = {4}, disabled = {5}, note = {6}, updated_at = {7}, revision = revision + 1 \
-             WHERE tenant_id = {1} AND app_id = {2} AND address = {3} AND revision = {8}",
-        );
+        let ExecutorRule { weight, disabled, ref note, revision } = *rule;
         let tx = self.begin(ACTION).await?;
         self.bump_rules(&tx).await?;
-        if rule.revision == 0 {
-            let place = [id.into(), scope.tenant_id.into(), scope.app_id.into(), address.into(), now.into()];
-            tx.execute(&insert, place).await?;
+        if revision == 0 {
+            let unsaid = executor_rule::ActiveModel {
+                id: Set(id),
+                tenant_id: Set(scope.tenant_id),
+                app_id: Set(scope.app_id),
+                address: Set(address.to_owned()),
+                weight: Set(WEIGHT_DEFAULT),
+                disabled: Set(0),
+                note: Set(String::new()),
+                updated_at: Set(now),
+                revision: Set(0),
+            };
+            let place = [executor_rule::Column::TenantId, executor_rule::Column::AppId, executor_rule::Column::Address];
+            tx.run(&executor_rule::Entity::insert(unsaid).on_conflict(unless_there(place))).await?;
         }
-        let values = [
-            scope.tenant_id.into(),
-            scope.app_id.into(),
-            address.into(),
-            rule.weight.into(),
-            i32::from(rule.disabled).into(),
-            clean(&rule.note).into(),
-            now.into(),
-            rule.revision.into(),
-        ];
-        if tx.execute(&update, values).await? == 0 {
+        let update = executor_rule::Entity::update_many()
+            .set(executor_rule::ActiveModel {
+                weight: Set(weight),
+                disabled: Set(disabled.into()),
+                note: Set(clean(note)),
+                updated_at: Set(now),
+                ..Default::default()
+            })
+            .col_expr(executor_rule::Column::Revision, next(executor_rule::Column::Revision))
+            .filter(executor_rule::Column::TenantId.eq(scope.tenant_id))
+            .filter(executor_rule::Column::AppId.eq(scope.app_id))
+            .filter(executor_rule::Column::Address.eq(address))
+            .filter(executor_rule::Column::Revision.eq(revision));
+        if tx.run(&update).await? == 0 {
             let detail = format!("what is said of the executor at {address} was changed meanwhile; read it again");
             return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
         }

@@ -1,17 +1,18 @@
 //! Sessions of signed-in users and API tokens. Only hashes are stored: what the database holds
 //! opens no door.
 
-use super::conditions::Conditions;
-use super::dialect::Sql;
-use super::rows::{clean, json, to_json};
-use super::users::{USER_COLUMNS, user};
+use super::conditions::within;
+use super::connect::retrying;
+use super::entity::{api_token, session, user_account};
+use super::query::*;
+use super::rows::{clean, to_json};
 use super::{Result, SqlStore, StoreError, StoreErrorKind, UserView};
 use crate::domain::Reach;
 use crate::domain::access::PermissionSet;
-use sea_orm::{DbErr, QueryResult};
 
 /// A session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
+#[sea_orm(entity = "session::Entity")]
 pub struct SessionView {
     /// Hash of its token.
     pub hash: String,
@@ -32,13 +33,15 @@ pub struct SessionView {
 }
 
 /// An API token, without itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
+#[sea_orm(entity = "api_token::Entity")]
 pub struct TokenView {
     /// Id.
     pub id: i64,
     /// Whose.
     pub user_id: i64,
     /// Owner's name.
+    #[sea_orm(from_expr = "user_account::Column::Name")]
     pub user: String,
     /// What the owner calls it.
     pub name: String,
@@ -60,47 +63,58 @@ const SESSIONS_MAX: u64 = 50;
 /// Valid tokens of one user at most.
 const TOKENS_MAX: i64 = 100;
 
-const SESSION_COLUMNS: &str = "s.id, s.user_id, s.number, s.created_at, s.used_at, s.expires_at, s.address, s.agent";
+#[derive(DerivePartialModel)]
+struct SessionOfUser {
+    #[sea_orm(nested)]
+    session: SessionView,
+    #[sea_orm(nested)]
+    user: UserView,
+}
 
-const TOKEN_COLUMNS: &str =
-    "k.id, k.user_id, u.name, k.name, k.tenant_id, k.permissions, k.created_at, k.expires_at, k.used_at";
+#[derive(DerivePartialModel)]
+struct TokenOfUser {
+    #[sea_orm(nested)]
+    token: TokenView,
+    #[sea_orm(nested)]
+    user: UserView,
+}
 
-/// How many columns a user has, before those.
-const USER_COUNT: usize = 12;
+/// A token that is neither revoked nor over at `now` (cluster ms).
+fn valid(now: i64) -> Condition {
+    let (expires, revoked) = (api_token::Column::ExpiresAt, api_token::Column::RevokedAt);
+    Condition::all().add(revoked.eq(0)).add(Condition::any().add(expires.eq(0)).add(expires.gt(now)))
+}
 
 impl SqlStore {
     /// Begins a session; the user's oldest ends when there are too many.
     pub async fn create_session(&self, session: &SessionView) -> Result<()> {
-        const ACTION: &str = "begin a session";
-        let insert = Sql::new(
-            self.backend,
-            "INSERT INTO session (id, user_id, number, created_at, used_at, expires_at, address, agent) VALUES \
-             ({1}, {2}, {3}, {4}, {4}, {5}, {6}, {7})",
-        );
-        let oldest = Sql::new(
-            self.backend,
-            "SELECT s.id FROM session s WHERE s.user_id = {1} ORDER BY s.created_at DESC, s.id LIMIT 50 OFFSET {2}",
-        );
-        let used = Sql::new(self.backend, "UPDATE user_account SET last_login_at = {2} WHERE id = {1}");
-        super::connect::retrying(|| async {
-            let tx = self.begin(ACTION).await?;
-            let values = [
-                session.hash.as_str().into(),
-                session.user_id.into(),
-                session.number.into(),
-                session.created_at.into(),
-                session.expires_at.into(),
-                session.address.as_str().into(),
-                clean(&session.agent).into(),
-            ];
-            tx.execute(&insert, values).await?;
-            let over: Vec<String> =
-                tx.query(&oldest, [session.user_id.into(), SESSIONS_MAX.into()], |row| row.try_get_by_index(0)).await?;
-            let end = Sql::new(self.backend, "DELETE FROM session WHERE id = {1}");
-            for hash in over {
-                tx.execute(&end, [hash.into()]).await?;
+        let row = session::Model {
+            hash: session.hash.clone(),
+            user_id: session.user_id,
+            number: session.number,
+            created_at: session.created_at,
+            used_at: session.created_at,
+            expires_at: session.expires_at,
+            address: session.address.clone(),
+            agent: clean(&session.agent),
+        };
+        let oldest = session::Entity::find()
+            .filter(session::Column::UserId.eq(session.user_id))
+            .order_by_desc(session::Column::CreatedAt)
+            .order_by_asc(session::Column::Hash)
+            .offset(SESSIONS_MAX)
+            .limit(SESSIONS_MAX);
+        let seen = user_account::Entity::update_many()
+            .col_expr(user_account::Column::LastLoginAt, session.created_at.into())
+            .filter(user_account::Column::Id.eq(session.user_id));
+        retrying(|| async {
+            let tx = self.begin("begin a session").await?;
+            tx.insert(row.clone()).await?;
+            let over: Vec<String> = tx.column(oldest.clone(), session::Column::Hash).await?;
+            if !over.is_empty() {
+                tx.run(&session::Entity::delete_many().filter(session::Column::Hash.is_in(over))).await?;
             }
-            tx.execute(&used, [session.user_id.into(), session.created_at.into()]).await?;
+            tx.run(&seen).await?;
             tx.commit().await
         })
         .await
@@ -109,24 +123,23 @@ impl SqlStore {
     /// The session of that hash, if it is not over and its user is not disabled; with the user and
     /// what he is granted.
     pub async fn session(&self, hash: &str, now: i64) -> Result<Option<(SessionView, UserView)>> {
-        let sql = Sql::new(
-            self.backend,
-            &format!(
-                "SELECT {USER_COLUMNS}, {SESSION_COLUMNS} FROM session s JOIN user_account u ON u.id = s.user_id WHERE \
-                 s.id = {{1}} AND s.expires_at > {{2}} AND u.disabled = 0"
-            ),
-        );
-        let read = |row: &QueryResult| Ok((session(row, USER_COUNT)?, user(row)?));
-        let found = self.query("find a session", &sql, [hash.into(), now.into()], read).await?;
-        let Some((session, mut user)) = found.into_iter().next() else { return Ok(None) };
+        let found = session::Entity::find_by_id(hash)
+            .join(JoinType::InnerJoin, session::Relation::User.def())
+            .filter(session::Column::ExpiresAt.gt(now))
+            .filter(user_account::Column::Disabled.eq(0));
+        let found = self.at("find a session").one(found).await?;
+        let Some(SessionOfUser { session, mut user }) = found else { return Ok(None) };
         user.grants = self.grants_of(&[user.id]).await?;
         Ok(Some((session, user)))
     }
 
     /// Notes that a session was used; it then lasts until `expires_at` (ms).
     pub async fn touch_session(&self, hash: &str, now: i64, expires_at: i64) -> Result<()> {
-        let sql = Sql::new(self.backend, "UPDATE session SET used_at = {2}, expires_at = {3} WHERE id = {1}");
-        self.execute("note the use of a session", &sql, [hash.into(), now.into(), expires_at.into()]).await.map(drop)
+        let touch = session::Entity::update_many()
+            .col_expr(session::Column::UsedAt, now.into())
+            .col_expr(session::Column::ExpiresAt, expires_at.into())
+            .filter(session::Column::Hash.eq(hash));
+        self.at("note the use of a session").run(&touch).await.map(drop)
     }
 
     /// A user's sessions that are not over at `now` (cluster ms), newest first, before the one of
@@ -138,62 +151,61 @@ impl SqlStore {
         before: Option<i64>,
         limit: u64,
     ) -> Result<Vec<SessionView>> {
-        let head = format!("SELECT {SESSION_COLUMNS} FROM session s WHERE s.user_id = {{1}} AND s.expires_at > {{2}}");
-        let mut wanted = Conditions::new(head, vec![user_id.into(), now.into()]);
-        wanted.and("s.number < ", before);
-        let statement = wanted.finish(self, "ORDER BY s.number DESC", limit);
-        self.query_raw("list sessions", statement, |row| session(row, 0)).await
+        let sessions = session::Entity::find()
+            .filter(session::Column::UserId.eq(user_id))
+            .filter(session::Column::ExpiresAt.gt(now))
+            .apply_if(before, |sessions, before| sessions.filter(session::Column::Number.lt(before)))
+            .order_by_desc(session::Column::Number)
+            .limit(limit);
+        self.at("list sessions").all(sessions).await
     }
 
     /// What a user calls the session of that hash by.
     pub async fn session_number(&self, user_id: i64, hash: &str) -> Result<Option<i64>> {
-        let sql = Sql::new(self.backend, "SELECT number FROM session WHERE id = {1} AND user_id = {2}");
-        let found = self.query("find a session", &sql, [hash.into(), user_id.into()], |row| row.try_get_by_index(0));
-        Ok(found.await?.into_iter().next())
+        let session = session::Entity::find_by_id(hash).filter(session::Column::UserId.eq(user_id));
+        Ok(self.at("find a session").column(session, session::Column::Number).await?.pop())
     }
 
     /// Ends one session of a user (`number`), or (`None`) all of them; answers how many.
     pub async fn end_sessions(&self, user_id: i64, number: Option<i64>) -> Result<u64> {
-        let sql = Sql::new(self.backend, "DELETE FROM session WHERE user_id = {1} AND ({2} = 0 OR number = {2})");
-        self.execute("end sessions", &sql, [user_id.into(), number.unwrap_or(0).into()]).await
+        let end = session::Entity::delete_many()
+            .filter(session::Column::UserId.eq(user_id))
+            .apply_if(number, |end, number| end.filter(session::Column::Number.eq(number)));
+        self.at("end sessions").run(&end).await
     }
 
     /// Creates an API token.
     pub async fn create_token(&self, token: &TokenView, hash: &str) -> Result<()> {
         const ACTION: &str = "create a token";
         // Held to the commit: two at once must not both be the last one.
-        let hold = Sql::new(self.backend, "UPDATE user_account SET revision = revision WHERE id = {1}");
-        let count = Sql::new(
-            self.backend,
-            "SELECT COUNT(*) FROM api_token WHERE user_id = {1} AND revoked_at = 0 AND (expires_at = 0 OR expires_at > {2})",
-        );
-        let sql = Sql::new(
-            self.backend,
-            "INSERT INTO api_token (id, hash, user_id, name, tenant_id, permissions, created_at, expires_at, used_at, \
-             revoked_at) VALUES ({1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, 0, 0)",
-        );
-        let values = [
-            token.id.into(),
-            hash.into(),
-            token.user_id.into(),
-            clean(&token.name).into(),
-            token.tenant_id.into(),
-            to_json(ACTION, &token.permissions)?.into(),
-            token.created_at.into(),
-            token.expires_at.into(),
-        ];
-        super::connect::retrying(|| async {
+        let hold = user_account::Entity::update_many()
+            .col_expr(user_account::Column::Revision, Expr::col(user_account::Column::Revision))
+            .filter(user_account::Column::Id.eq(token.user_id));
+        let present = api_token::Entity::find()
+            .filter(api_token::Column::UserId.eq(token.user_id))
+            .filter(valid(token.created_at));
+        let row = api_token::Model {
+            id: token.id,
+            hash: hash.to_owned(),
+            user_id: token.user_id,
+            name: clean(&token.name),
+            tenant_id: token.tenant_id,
+            permissions: to_json(ACTION, &token.permissions)?,
+            created_at: token.created_at,
+            expires_at: token.expires_at,
+            used_at: 0,
+            revoked_at: 0,
+        };
+        retrying(|| async {
             let tx = self.begin(ACTION).await?;
-            if tx.execute(&hold, [token.user_id.into()]).await? == 0 {
+            if tx.run(&hold).await? == 0 {
                 return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, "the user is gone"));
             }
-            let valid = [token.user_id.into(), token.created_at.into()];
-            let present: Vec<i64> = tx.query(&count, valid, |row| row.try_get_by_index(0)).await?;
-            if present.first().is_some_and(|present| *present >= TOKENS_MAX) {
+            if tx.count(present.clone()).await? >= TOKENS_MAX {
                 let detail = format!("{TOKENS_MAX} tokens of one user are the most; revoke one first");
                 return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
             }
-            tx.execute(&sql, values.clone()).await?;
+            tx.insert(row.clone()).await?;
             tx.commit().await
         })
         .await
@@ -201,24 +213,24 @@ impl SqlStore {
 
     /// The valid token of that hash with its owner and what he is granted.
     pub async fn token(&self, hash: &str, now: i64) -> Result<Option<(TokenView, UserView)>> {
-        let sql = Sql::new(
-            self.backend,
-            &format!(
-                "SELECT {USER_COLUMNS}, {TOKEN_COLUMNS} FROM api_token k JOIN user_account u ON u.id = k.user_id WHERE \
-                 k.hash = {{1}} AND k.revoked_at = 0 AND (k.expires_at = 0 OR k.expires_at > {{2}}) AND u.disabled = 0"
-            ),
-        );
-        let read = |row: &QueryResult| Ok((token(row, USER_COUNT)?, user(row)?));
-        let found = self.query("find a token", &sql, [hash.into(), now.into()], read).await?;
-        let Some((token, mut user)) = found.into_iter().next() else { return Ok(None) };
+        let found = api_token::Entity::find()
+            .join(JoinType::InnerJoin, api_token::Relation::User.def())
+            .filter(api_token::Column::Hash.eq(hash))
+            .filter(valid(now))
+            .filter(user_account::Column::Disabled.eq(0));
+        let found = self.at("find a token").one(found).await?;
+        let Some(TokenOfUser { token, mut user }) = found else { return Ok(None) };
         user.grants = self.grants_of(&[user.id]).await?;
         Ok(Some((token, user)))
     }
 
     /// Notes that a token was used.
     pub async fn touch_token(&self, id: i64, now: i64) -> Result<()> {
-        let sql = Sql::new(self.backend, "UPDATE api_token SET used_at = {2} WHERE id = {1} AND used_at < {2}");
-        self.execute("note the use of a token", &sql, [id.into(), now.into()]).await.map(drop)
+        let touch = api_token::Entity::update_many()
+            .col_expr(api_token::Column::UsedAt, now.into())
+            .filter(api_token::Column::Id.eq(id))
+            .filter(api_token::Column::UsedAt.lt(now));
+        self.at("note the use of a token").run(&touch).await.map(drop)
     }
 
     /// Tokens that are not revoked, by id: of one user, or of those whose accounts belong to
@@ -230,55 +242,28 @@ impl SqlStore {
         after: i64,
         limit: u64,
     ) -> Result<Vec<TokenView>> {
-        let head = format!(
-            "SELECT {TOKEN_COLUMNS} FROM api_token k JOIN user_account u ON u.id = k.user_id WHERE k.revoked_at = 0 AND \
-             k.id > {{1}}"
-        );
-        let mut wanted = Conditions::new(head, vec![after.into()]);
-        wanted.within(reach, "u.tenant_id", None);
-        wanted.and("k.user_id = ", user_id);
-        let statement = wanted.finish(self, "ORDER BY k.id", limit);
-        self.query_raw("list tokens", statement, |row| token(row, 0)).await
+        let tokens = api_token::Entity::find()
+            .join(JoinType::InnerJoin, api_token::Relation::User.def())
+            .filter(api_token::Column::RevokedAt.eq(0))
+            .filter(api_token::Column::Id.gt(after))
+            .filter(within(reach, user_account::Column::TenantId, None))
+            .apply_if(user_id, |tokens, user| tokens.filter(api_token::Column::UserId.eq(user)))
+            .order_by_asc(api_token::Column::Id)
+            .limit(limit);
+        self.at("list tokens").all(tokens).await
     }
 
     /// Revokes a token of a user.
     pub async fn revoke_token(&self, user_id: i64, id: i64, now: i64) -> Result<()> {
         const ACTION: &str = "revoke a token";
-        let sql = Sql::new(
-            self.backend,
-            "UPDATE api_token SET revoked_at = {3} WHERE id = {1} AND user_id = {2} AND revoked_at = 0",
-        );
-        if self.execute(ACTION, &sql, [id.into(), user_id.into(), now.into()]).await? == 0 {
+        let revoke = api_token::Entity::update_many()
+            .col_expr(api_token::Column::RevokedAt, now.into())
+            .filter(api_token::Column::Id.eq(id))
+            .filter(api_token::Column::UserId.eq(user_id))
+            .filter(api_token::Column::RevokedAt.eq(0));
+        if self.at(ACTION).run(&revoke).await? == 0 {
             return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, format!("there is no token {id}")));
         }
         Ok(())
     }
-}
-
-fn session(row: &QueryResult, at: usize) -> std::result::Result<SessionView, DbErr> {
-    Ok(SessionView {
-        hash: row.try_get_by_index(at)?,
-        user_id: row.try_get_by_index(at + 1)?,
-        number: row.try_get_by_index(at + 2)?,
-        created_at: row.try_get_by_index(at + 3)?,
-        used_at: row.try_get_by_index(at + 4)?,
-        expires_at: row.try_get_by_index(at + 5)?,
-        address: row.try_get_by_index(at + 6)?,
-        agent: row.try_get_by_index(at + 7)?,
-    })
-}
-
-fn token(row: &QueryResult, at: usize) -> std::result::Result<TokenView, DbErr> {
-    let words: Vec<String> = json(row, at + 5)?;
-    Ok(TokenView {
-        id: row.try_get_by_index(at)?,
-        user_id: row.try_get_by_index(at + 1)?,
-        user: row.try_get_by_index(at + 2)?,
-        name: row.try_get_by_index(at + 3)?,
-        tenant_id: row.try_get_by_index(at + 4)?,
-        permissions: PermissionSet::known(words.iter().map(String::as_str)),
-        created_at: row.try_get_by_index(at + 6)?,
-        expires_at: row.try_get_by_index(at + 7)?,
-        used_at: row.try_get_by_index(at + 8)?,
-    })
 }

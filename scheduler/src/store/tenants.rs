@@ -1,23 +1,32 @@
 //! Tenants, apps, and small settings.
 
-use super::conditions::Conditions;
+use super::conditions::{touching, within};
 use super::connect::retrying;
-use super::dialect::{Kind, Sql};
-use super::rows::{clean, to_json};
+use super::dialect::Sql;
+use super::entity::{
+    api_token, app, app_key, calendar, executor_rule, handler, maintenance_window, role, role_grant, setting, task,
+    tenant, user_account,
+};
+use super::grants::hold_tenant;
+use super::keys::insert_key;
+use super::query::*;
+use super::rows::clean;
 use super::{BATCH_MAX, KeyWords, Result, Scope, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::Reach;
 use carillon_protocol::sign::{Key, SignMethod};
-use sea_orm::{DbErr, QueryResult};
+use sea_orm::{DbErr, FromQueryResult, QueryResult};
 use std::collections::HashMap;
 
 /// A tenant as the API shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
+#[sea_orm(entity = "tenant::Entity")]
 pub struct TenantView {
     /// Id.
     pub id: i64,
     /// Name.
     pub name: String,
     /// For people.
+    #[sea_orm(from_expr = "or_empty(tenant::Column::Description)")]
     pub description: String,
     /// Runs at once at most; 0 is no bound.
     pub max_concurrent: i32,
@@ -28,17 +37,20 @@ pub struct TenantView {
 }
 
 /// An app as the API shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
+#[sea_orm(entity = "app::Entity", from_query_result = "false")]
 pub struct AppView {
     /// Id.
     pub id: i64,
     /// Tenant.
     pub tenant_id: i64,
     /// Tenant's name.
+    #[sea_orm(from_expr = "tenant::Column::Name")]
     pub tenant: String,
     /// Name.
     pub name: String,
     /// For people.
+    #[sea_orm(from_expr = "or_empty(app::Column::Description)")]
     pub description: String,
     /// Runs at once at most; 0 is no bound.
     pub max_concurrent: i32,
@@ -65,19 +77,37 @@ pub struct AppFilter {
     pub limit: u64,
 }
 
-const APP_COLUMNS: &str =
-    "a.id, a.tenant_id, n.name, a.name, a.description, a.max_concurrent, a.revision, a.created_at, a.sign_method";
+impl FromQueryResult for AppView {
+    fn from_query_result(row: &QueryResult, prefix: &str) -> std::result::Result<Self, DbErr> {
+        Ok(Self {
+            id: row.try_get(prefix, "id")?,
+            tenant_id: row.try_get(prefix, "tenant_id")?,
+            tenant: row.try_get(prefix, "tenant")?,
+            name: row.try_get(prefix, "name")?,
+            description: row.try_get(prefix, "description")?,
+            max_concurrent: row.try_get(prefix, "max_concurrent")?,
+            sign_method: SignMethod::parse(&row.try_get::<String>(prefix, "sign_method")?),
+            revision: row.try_get(prefix, "revision")?,
+            created_at: row.try_get(prefix, "created_at")?,
+        })
+    }
+}
 
 impl SqlStore {
     /// Creates a tenant.
     pub async fn create_tenant(&self, tenant: &TenantView) -> Result<()> {
-        let sql = Sql::new(
-            self.backend,
-            "INSERT INTO tenant (id, name, description, created_at, revision, max_concurrent) VALUES ({1}, {2}, {3}, {4}, 1, 0)",
-        );
-        let TenantView { id, name, description, created_at, .. } = tenant;
-        let values = [(*id).into(), name.as_str().into(), clean(description).into(), (*created_at).into()];
-        self.execute("create a tenant", &sql, values).await.map(drop)
+        let row = tenant::Model {
+            id: tenant.id,
+            name: tenant.name.clone(),
+            description: Some(clean(&tenant.description)),
+            max_tasks: 0,
+            max_fires_per_minute: 0,
+            max_concurrent: 0,
+            retain_days: 0,
+            revision: 1,
+            created_at: tenant.created_at,
+        };
+        self.at("create a tenant").insert(row).await
     }
 
     /// Tenants within reach by name, after `after`; only the one of that name, when given.
@@ -88,22 +118,24 @@ impl SqlStore {
         after: &str,
         limit: u64,
     ) -> Result<Vec<TenantView>> {
-        let head = "SELECT n.id, n.name, n.description, n.max_concurrent, n.revision, n.created_at FROM tenant n WHERE n.name > {1}";
-        let mut wanted = Conditions::new(head.to_owned(), vec![after.into()]);
-        wanted.touching(reach, "n.id");
-        wanted.and("n.name = ", name);
-        self.query_raw("list tenants", wanted.finish(self, "ORDER BY n.name", limit), tenant).await
+        let tenants = tenant::Entity::find()
+            .filter(tenant::Column::Name.gt(after))
+            .filter(touching(reach, tenant::Column::Id))
+            .apply_if(name, |tenants, name| tenants.filter(tenant::Column::Name.eq(name)))
+            .order_by_asc(tenant::Column::Name)
+            .limit(limit);
+        self.at("list tenants").all(tenants).await
     }
 
     /// Writes what people say of a tenant, if nobody else has meanwhile.
     pub async fn describe_tenant(&self, before: &TenantView, description: &str) -> Result<()> {
         const ACTION: &str = "describe a tenant";
-        let sql = Sql::new(
-            self.backend,
-            "UPDATE tenant SET description = {3}, revision = revision + 1 WHERE id = {1} AND revision = {2}",
-        );
-        let values = [before.id.into(), before.revision.into(), clean(description).into()];
-        if self.execute(ACTION, &sql, values).await? == 0 {
+        let update = tenant::Entity::update_many()
+            .col_expr(tenant::Column::Description, clean(description).into())
+            .col_expr(tenant::Column::Revision, next(tenant::Column::Revision))
+            .filter(tenant::Column::Id.eq(before.id))
+            .filter(tenant::Column::Revision.eq(before.revision));
+        if self.at(ACTION).run(&update).await? == 0 {
             return Err(changed_meanwhile(ACTION, "tenant", &before.name));
         }
         Ok(())
@@ -116,26 +148,24 @@ impl SqlStore {
             let tx = self.begin(ACTION).await?;
             self.bump_rules(&tx).await?;
             // Held, so that no app comes in meanwhile.
-            let hold = Sql::new(self.backend, "UPDATE tenant SET revision = revision + 1 WHERE id = {1}");
-            tx.execute(&hold, [id.into()]).await?;
-            for (what, table) in
-                [("apps", "app"), ("users", "user_account"), ("roles", "role"), ("grants", "role_grant")]
-            {
-                let sql = Sql::new(self.backend, &format!("SELECT id FROM {table} WHERE tenant_id = {{1}} LIMIT 1"));
-                let found: Vec<i64> = tx.query(&sql, [id.into()], |row| row.try_get_by_index(0)).await?;
-                if !found.is_empty() {
+            hold_tenant(&tx, id).await?;
+            for (what, is_there) in [
+                ("apps", tx.any(app::Entity::find().filter(app::Column::TenantId.eq(id))).await?),
+                ("users", tx.any(user_account::Entity::find().filter(user_account::Column::TenantId.eq(id))).await?),
+                ("roles", tx.any(role::Entity::find().filter(role::Column::TenantId.eq(id))).await?),
+                ("grants", tx.any(role_grant::Entity::find().filter(role_grant::Column::TenantId.eq(id))).await?),
+            ] {
+                if is_there {
                     let detail = format!("it still has {what}; delete them first");
                     return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
                 }
             }
-            for table in ["calendar", "maintenance_window", "api_token"] {
-                let sql = Sql::new(self.backend, &format!("DELETE FROM {table} WHERE tenant_id = {{1}}"));
-                tx.execute(&sql, [id.into()]).await?;
-            }
-            for table in ["tenant_rate", "tenant"] {
-                let sql = Sql::new(self.backend, &format!("DELETE FROM {table} WHERE id = {{1}}"));
-                tx.execute(&sql, [id.into()]).await?;
-            }
+            let windows = maintenance_window::Entity::delete_many();
+            tx.run(&windows.filter(maintenance_window::Column::TenantId.eq(id))).await?;
+            tx.run(&calendar::Entity::delete_many().filter(calendar::Column::TenantId.eq(id))).await?;
+            tx.run(&api_token::Entity::delete_many().filter(api_token::Column::TenantId.eq(id))).await?;
+            tx.execute(&Sql::new(self.backend, "DELETE FROM tenant_rate WHERE id = {1}"), [id.into()]).await?;
+            tx.run(&tenant::Entity::delete_many().filter(tenant::Column::Id.eq(id))).await?;
             tx.commit().await
         })
         .await
@@ -143,29 +173,23 @@ impl SqlStore {
 
     /// Creates an app of a tenant, with its first key.
     pub async fn create_app(&self, app: &AppView, key: &Key, words: KeyWords<'_>) -> Result<()> {
-        const ACTION: &str = "create an app";
-        let insert = Sql::new(
-            self.backend,
-            "INSERT INTO app (id, tenant_id, name, description, created_at, revision, max_concurrent, sign_method) \
-             VALUES ({1}, {2}, {3}, {4}, {5}, 1, 0, {6})",
-        );
+        let row = app::Model {
+            id: app.id,
+            tenant_id: app.tenant_id,
+            name: app.name.clone(),
+            description: Some(clean(&app.description)),
+            max_concurrent: 0,
+            sign_method: method_word(app.sign_method).to_owned(),
+            revision: 1,
+            created_at: app.created_at,
+        };
         retrying(|| async {
-            let tx = self.begin(ACTION).await?;
-            let AppView { id, tenant_id, name, description, created_at, sign_method, .. } = app;
+            let tx = self.begin("create an app").await?;
             // Held, so that the tenant is not deleted meanwhile.
-            let hold = Sql::new(self.backend, "UPDATE tenant SET revision = revision WHERE id = {1}");
-            tx.execute(&hold, [(*tenant_id).into()]).await?;
-            let values = [
-                (*id).into(),
-                (*tenant_id).into(),
-                name.as_str().into(),
-                clean(description).into(),
-                (*created_at).into(),
-                method_word(*sign_method).into(),
-            ];
-            tx.execute(&insert, values).await?;
-            let scope = Scope { tenant_id: *tenant_id, app_id: *id };
-            self.insert_key(&tx, scope, key, words, *created_at).await?;
+            hold_tenant(&tx, app.tenant_id).await?;
+            tx.insert(row.clone()).await?;
+            let scope = Scope { tenant_id: app.tenant_id, app_id: app.id };
+            insert_key(&tx, scope, key, words, app.created_at).await?;
             tx.commit().await
         })
         .await
@@ -173,32 +197,27 @@ impl SqlStore {
 
     /// Apps within reach, by id.
     pub async fn list_apps(&self, reach: &Reach, filter: &AppFilter) -> Result<Vec<AppView>> {
-        let head = format!("SELECT {APP_COLUMNS} FROM app a JOIN tenant n ON n.id = a.tenant_id WHERE a.id > {{1}}");
-        let mut wanted = Conditions::new(head, vec![filter.after.into()]);
-        wanted.within(reach, "a.tenant_id", Some("a.id"));
-        wanted.and("n.name = ", filter.tenant.clone());
-        wanted.and("a.name = ", filter.name.clone());
-        wanted.and("a.id = ", filter.id);
-        self.query_raw("list apps", wanted.finish(self, "ORDER BY a.id", filter.limit), app).await
+        let apps = app::Entity::find()
+            .join(JoinType::InnerJoin, app::Relation::Tenant.def())
+            .filter(app::Column::Id.gt(filter.after))
+            .filter(within(reach, app::Column::TenantId, Some(app::Column::Id)))
+            .apply_if(filter.tenant.as_deref(), |apps, name| apps.filter(tenant::Column::Name.eq(name)))
+            .apply_if(filter.name.as_deref(), |apps, name| apps.filter(app::Column::Name.eq(name)))
+            .apply_if(filter.id, |apps, id| apps.filter(app::Column::Id.eq(id)))
+            .order_by_asc(app::Column::Id)
+            .limit(filter.limit);
+        self.at("list apps").all(apps).await
     }
 
     /// Names of tenant and app by the app's id.
     pub async fn app_names(&self, ids: &[i64]) -> Result<HashMap<i64, (String, String)>> {
-        const ACTION: &str = "read the names of apps";
-        let sql = Sql::new(
-            self.backend,
-            &format!(
-                "SELECT a.id, n.name, a.name FROM {} JOIN app a ON a.id = v.n_id JOIN tenant n ON n.id = a.tenant_id",
-                self.backend.rows(1, &[("id", Kind::Big)])
-            ),
-        );
         let mut names = HashMap::new();
         for batch in ids.chunks(BATCH_MAX) {
-            let ids = to_json(ACTION, &batch.iter().map(|id| [id]).collect::<Vec<_>>())?;
-            let found = self.query(ACTION, &sql, [ids.into()], |row| {
-                Ok((row.try_get_by_index(0)?, (row.try_get_by_index(1)?, row.try_get_by_index(2)?)))
-            });
-            names.extend(found.await?);
+            let apps = app::Entity::find()
+                .join(JoinType::InnerJoin, app::Relation::Tenant.def())
+                .filter(app::Column::Id.is_in(batch.iter().copied()));
+            let apps: Vec<AppView> = self.at("read the names of apps").all(apps).await?;
+            names.extend(apps.into_iter().map(|app| (app.id, (app.tenant, app.name))));
         }
         Ok(names)
     }
@@ -206,23 +225,21 @@ impl SqlStore {
     /// Writes what can be said of an app, if nobody else has meanwhile.
     pub async fn edit_app(&self, before: &AppView, after: &AppView) -> Result<()> {
         const ACTION: &str = "change an app";
-        let sql = Sql::new(
-            self.backend,
-            "UPDATE app SET description = {4}, max_concurrent = {5}, sign_method = {6}, revision = revision + 1 \
-             WHERE id = {1} AND tenant_id = {2} AND revision = {3}",
-        );
+        let update = app::Entity::update_many()
+            .set(app::ActiveModel {
+                description: Set(Some(clean(&after.description))),
+                max_concurrent: Set(after.max_concurrent),
+                sign_method: Set(method_word(after.sign_method).to_owned()),
+                ..Default::default()
+            })
+            .col_expr(app::Column::Revision, next(app::Column::Revision))
+            .filter(app::Column::Id.eq(before.id))
+            .filter(app::Column::TenantId.eq(before.tenant_id))
+            .filter(app::Column::Revision.eq(before.revision));
         retrying(|| async {
             let tx = self.begin(ACTION).await?;
             self.bump_rules(&tx).await?;
-            let values = [
-                before.id.into(),
-                before.tenant_id.into(),
-                before.revision.into(),
-                clean(&after.description).into(),
-                after.max_concurrent.into(),
-                method_word(after.sign_method).into(),
-            ];
-            if tx.execute(&sql, values).await? == 0 {
+            if tx.run(&update).await? == 0 {
                 return Err(changed_meanwhile(ACTION, "app", &before.name));
             }
             tx.commit().await
@@ -234,19 +251,22 @@ impl SqlStore {
     /// then on.
     pub async fn delete_app(&self, tenant_id: i64, id: i64) -> Result<()> {
         const ACTION: &str = "delete an app";
+        /// The rows of a table that are the app's.
+        macro_rules! of_app {
+            ($of:expr, $table:ident) => {
+                $of.filter($table::Column::TenantId.eq(tenant_id)).filter($table::Column::AppId.eq(id))
+            };
+        }
+        let app = app::Entity::delete_many().filter(app::Column::Id.eq(id)).filter(app::Column::TenantId.eq(tenant_id));
         retrying(|| async {
             let tx = self.begin(ACTION).await?;
             self.bump_rules(&tx).await?;
-            let sql = Sql::new(self.backend, "DELETE FROM app WHERE id = {1} AND tenant_id = {2}");
-            tx.execute(&sql, [id.into(), tenant_id.into()]).await?;
-            for table in ["app_key", "handler", "executor_rule"] {
-                let sql =
-                    Sql::new(self.backend, &format!("DELETE FROM {table} WHERE app_id = {{1}} AND tenant_id = {{2}}"));
-                tx.execute(&sql, [id.into(), tenant_id.into()]).await?;
-            }
-            let tasks = Sql::new(self.backend, "SELECT name FROM task WHERE app_id = {1} AND tenant_id = {2} LIMIT 10");
-            let tasks: Vec<String> =
-                tx.query(&tasks, [id.into(), tenant_id.into()], |row| row.try_get_by_index(0)).await?;
+            tx.run(&app).await?;
+            tx.run(&of_app!(app_key::Entity::delete_many(), app_key)).await?;
+            tx.run(&of_app!(handler::Entity::delete_many(), handler)).await?;
+            tx.run(&of_app!(executor_rule::Entity::delete_many(), executor_rule)).await?;
+            let tasks = of_app!(task::Entity::find(), task).limit(10);
+            let tasks: Vec<String> = tx.column(tasks, task::Column::Name).await?;
             if !tasks.is_empty() {
                 let detail = format!("it still has tasks ({}); delete them first", tasks.join(", "));
                 return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
@@ -271,16 +291,9 @@ impl SqlStore {
     /// several nodes decides.
     pub async fn setting_or_insert(&self, name: &str, value: &str) -> Result<String> {
         const ACTION: &str = "read a setting";
-        let insert = Sql::new(
-            self.backend,
-            &format!(
-                "INSERT INTO setting (name, value) VALUES ({{1}}, {{2}}) {}",
-                self.backend.or_ignore("setting", "name")
-            ),
-        );
-        self.execute(ACTION, &insert, [name.into(), value.into()]).await?;
-        let read = Sql::new(self.backend, "SELECT value FROM setting WHERE name = {1}");
-        let found = self.query(ACTION, &read, [name.into()], |row| row.try_get_by_index(0)).await?;
+        let row = setting::ActiveModel { name: Set(name.to_owned()), value: Set(value.to_owned()) };
+        self.at(ACTION).run(&setting::Entity::insert(row).on_conflict(unless_there([setting::Column::Name]))).await?;
+        let found = self.at(ACTION).column(setting::Entity::find_by_id(name), setting::Column::Value).await?;
         found.into_iter().next().ok_or_else(|| {
             StoreError::new(StoreErrorKind::Other, ACTION, format!("setting `{name}` vanished while it was read"))
         })
@@ -293,29 +306,4 @@ fn method_word(method: Option<SignMethod>) -> &'static str {
 
 fn changed_meanwhile(action: &'static str, what: &str, name: &str) -> StoreError {
     StoreError::new(StoreErrorKind::Conflict, action, format!("{what} `{name}` was changed meanwhile; read it again"))
-}
-
-fn tenant(row: &QueryResult) -> std::result::Result<TenantView, DbErr> {
-    Ok(TenantView {
-        id: row.try_get_by_index(0)?,
-        name: row.try_get_by_index(1)?,
-        description: row.try_get_by_index::<Option<String>>(2)?.unwrap_or_default(),
-        max_concurrent: row.try_get_by_index(3)?,
-        revision: row.try_get_by_index(4)?,
-        created_at: row.try_get_by_index(5)?,
-    })
-}
-
-fn app(row: &QueryResult) -> std::result::Result<AppView, DbErr> {
-    Ok(AppView {
-        id: row.try_get_by_index(0)?,
-        tenant_id: row.try_get_by_index(1)?,
-        tenant: row.try_get_by_index(2)?,
-        name: row.try_get_by_index(3)?,
-        description: row.try_get_by_index::<Option<String>>(4)?.unwrap_or_default(),
-        max_concurrent: row.try_get_by_index(5)?,
-        revision: row.try_get_by_index(6)?,
-        created_at: row.try_get_by_index(7)?,
-        sign_method: SignMethod::parse(&row.try_get_by_index::<String>(8)?),
-    })
 }

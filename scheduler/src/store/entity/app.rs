@@ -1,0 +1,25 @@
+//! An app of a tenant.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, DeriveEntityModel)]
+#[sea_orm(table_name = "app")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: i64,
+    pub tenant_id: i64,
+    pub name: String,
+    pub description: Option<String>,
+    pub max_concurrent: i32,
+    pub sign_method: String,
+    pub revision: i64,
+    pub created_at: i64,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {
+    #[sea_orm(belongs_to = "super::tenant::Entity", from = "Column::TenantId", to = "super::tenant::Column::Id")]
+    Tenant,
+}
+
+impl ActiveModelBehavior for ActiveModel {}

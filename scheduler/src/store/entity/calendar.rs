@@ -1,0 +1,20 @@
+//! A calendar of a tenant as it is now.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, DeriveEntityModel)]
+#[sea_orm(table_name = "calendar")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: i64,
+    pub tenant_id: i64,
+    pub name: String,
+    pub version: i64,
+    pub body: String,
+    pub updated_at: i64,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

@@ -1,0 +1,58 @@
+//! Tables of what people manage, as sea-orm knows them: one file each, with the columns that are used.
+
+pub mod api_token;
+pub mod app;
+pub mod app_key;
+pub mod calendar;
+pub mod calendar_version;
+pub mod executor_rule;
+pub mod handler;
+pub mod maintenance_window;
+pub mod role;
+pub mod role_grant;
+pub mod session;
+pub mod setting;
+pub mod task;
+pub mod tenant;
+pub mod user_account;
+
+use crate::domain::access::PermissionSet;
+use crate::domain::calendar::CalendarSpec;
+use crate::domain::rules::WindowAction;
+use sea_orm::{ColIdx, DbErr, QueryResult, TryGetError, TryGetable};
+
+/// Reads a column of JSON text.
+fn json<I: ColIdx, T: serde::de::DeserializeOwned>(row: &QueryResult, at: I) -> Result<T, TryGetError> {
+    let text = String::try_get_by(row, at)?;
+    serde_json::from_str(&text).map_err(|error| DbErr::Type(error.to_string()).into())
+}
+
+impl TryGetable for PermissionSet {
+    /// Words of a newer version say nothing to this one.
+    fn try_get_by<I: ColIdx>(row: &QueryResult, at: I) -> Result<Self, TryGetError> {
+        let words: Vec<String> = json(row, at)?;
+        Ok(Self::known(words.iter().map(String::as_str)))
+    }
+}
+
+impl TryGetable for CalendarSpec {
+    fn try_get_by<I: ColIdx>(row: &QueryResult, at: I) -> Result<Self, TryGetError> {
+        json(row, at)
+    }
+}
+
+impl TryGetable for WindowAction {
+    fn try_get_by<I: ColIdx>(row: &QueryResult, at: I) -> Result<Self, TryGetError> {
+        let word = serde_json::Value::String(String::try_get_by(row, at)?);
+        serde_json::from_value(word).map_err(|error| DbErr::Type(error.to_string()).into())
+    }
+}
+
+/// Ids in a column of JSON text.
+pub struct Ids(pub Vec<i64>);
+
+impl TryGetable for Ids {
+    fn try_get_by<I: ColIdx>(row: &QueryResult, at: I) -> Result<Self, TryGetError> {
+        json(row, at).map(Self)
+    }
+}
