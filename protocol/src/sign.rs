@@ -86,9 +86,10 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// The parameters of a request that are signed besides its body.
+/// The parameters of a request that are signed besides its body. `T` is the timestamp: a number where
+/// one signs, the text as sent where one checks.
 #[derive(Debug, Clone, Copy)]
-pub struct RequestParts<'a> {
+pub struct RequestParts<'a, T = i64> {
     /// `POST`, `GET`, upper case.
     pub method: &'a str,
     /// Path without query, as sent.
@@ -102,12 +103,12 @@ pub struct RequestParts<'a> {
     /// Key id.
     pub key: &'a str,
     /// Epoch ms.
-    pub timestamp: i64,
+    pub timestamp: T,
     /// Random, once per request.
     pub nonce: &'a str,
 }
 
-impl RequestParts<'_> {
+impl<T: std::fmt::Display> RequestParts<'_, T> {
     /// Signs these parts with `body`.
     #[must_use]
     pub fn sign(&self, method: SignMethod, secret: &str, body: &[u8]) -> String {

@@ -45,55 +45,43 @@ pub fn signature(data: &[u8]) {
     let mut lines = data.splitn(10, |byte| *byte == b'\n');
     let mut line = || String::from_utf8_lossy(lines.next().unwrap_or_default()).into_owned();
     let [tenant, app, key_id, timestamp, nonce, method, sign, path, query, body] = std::array::from_fn(|_| line());
-    let forged = SignedHead {
+    let parts = RequestParts {
         method: "POST",
         path: &path,
         query: &query,
         tenant: &tenant,
         app: &app,
         key: &key_id,
-        timestamp: &timestamp,
+        timestamp: timestamp.as_str(),
         nonce: &nonce,
-        sign_method: &method,
-        sign: &sign,
     };
+    let forged = SignedHead { parts, sign_method: &method, sign: &sign };
     let body = body.as_bytes();
     assert!(check(&verifier(), &forged, body).is_err(), "a forgery is admitted");
 
-    let key = key();
+    let (key, now) = (key(), NOW.to_string());
     let parts = RequestParts {
-        method: "POST",
-        path: &path,
-        query: &query,
         tenant: &key.tenant,
         app: &key.app,
         key: &key.key.id,
-        timestamp: NOW,
+        timestamp: now.as_str(),
         nonce: NONCE,
+        ..parts
     };
     for method in [SignMethod::HmacSha256, SignMethod::Md5] {
         let verifier = self::verifier();
         let sign = parts.sign(method, &key.key.secret, body);
-        let timestamp = NOW.to_string();
-        let honest = SignedHead {
-            tenant: &key.tenant,
-            app: &key.app,
-            key: &key.key.id,
-            timestamp: &timestamp,
-            nonce: NONCE,
-            sign_method: method.as_str(),
-            sign: &sign,
-            ..forged
-        };
+        let honest = SignedHead { parts, sign_method: method.as_str(), sign: &sign };
+        let changed = |parts| SignedHead { parts, ..honest };
         let more = |text: &str| format!("{text}&secret=x");
         let (other_path, other_query, other_body) = (more(&path), more(&query), [body, b"x"].concat());
-        for (changed, body) in [
-            (SignedHead { path: &other_path, ..honest }, body),
-            (SignedHead { query: &other_query, ..honest }, body),
+        for (other, body) in [
+            (changed(RequestParts { path: &other_path, ..parts }), body),
+            (changed(RequestParts { query: &other_query, ..parts }), body),
             (honest, other_body.as_slice()),
-            (SignedHead { method: "GET", ..honest }, body),
+            (changed(RequestParts { method: "GET", ..parts }), body),
         ] {
-            assert_eq!(check(&verifier, &changed, body), Err(Code::WrongSignature), "another request is admitted");
+            assert_eq!(check(&verifier, &other, body), Err(Code::WrongSignature), "another request is admitted");
         }
         assert_eq!(check(&verifier, &honest, body), Ok(()), "an honest request is refused");
         assert_eq!(check(&verifier, &honest, body), Err(Code::Replayed), "a request is admitted twice");

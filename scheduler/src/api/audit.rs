@@ -6,7 +6,7 @@ use super::operation::{Operation, get};
 use super::problem::Problem;
 use crate::auth::Caller;
 use crate::domain::access::PLATFORM;
-use crate::domain::audit::AuditEntry;
+use crate::domain::audit::{AuditEntry, ChainPage};
 use crate::domain::{FieldError, Permission};
 use crate::store::{AuditFilter, AuditPage, ChainView};
 use actix_web::{HttpResponse, web};
@@ -21,7 +21,7 @@ pub fn operations() -> Vec<Operation> {
                 "A page that is not full, and yet has a `next`, ends where the node stopped looking: go on from there.",
             )
             .query::<AuditQuery>()
-            .answers_page::<Entry>("A page of entries")
+            .answers_page::<AuditEntry>("A page of entries")
             .to(search),
         get("/audit/chains", "list_audit_chains", Permission::AuditRead, "The chains of entries, and where they end")
             .says(
@@ -107,92 +107,15 @@ struct ChainEnd {
     last_hash: String,
 }
 
-/// An entry.
-#[derive(Serialize, ToSchema)]
-#[schema(as = AuditEntry)]
-struct Entry {
-    /// Id.
-    id: String,
-    /// Tenant's id; null is the platform.
-    tenant_id: Option<String>,
-    /// Place in its chain, from 1.
-    seq: i64,
-    /// When, epoch ms.
-    at: i64,
-    /// `user`, `token`, `setting` (`api.token`), `oidc`, `node` (by itself) or `executor` (by its registration).
-    actor_kind: String,
-    /// The user's id.
-    actor_id: Option<String>,
-    /// Who, by name; of an executor the id of its key.
-    actor: String,
-    /// From where; of a node or an executor where it listens.
-    address: String,
-    /// Operation.
-    action: String,
-    /// Kind of thing.
-    target_kind: String,
-    /// Its id.
-    target_id: String,
-    /// Its name.
-    target: String,
-    /// What it was, as JSON.
-    before: Option<String>,
-    /// What it became, as JSON.
-    after: Option<String>,
-    /// Hash of the entry before it.
-    previous: String,
-    /// Its own hash.
-    hash: String,
-}
-
-/// A page of a chain, and where the chain ends.
-#[derive(Serialize, ToSchema)]
-struct ChainPage {
-    items: Vec<Entry>,
-    /// Whose chain (id); null is the platform's.
-    tenant_id: Option<String>,
-    /// Place of its last entry.
-    last_seq: i64,
-    /// Hash of its last entry.
-    last_hash: String,
-}
-
-impl From<AuditEntry> for Entry {
-    fn from(entry: AuditEntry) -> Self {
-        Self {
-            id: entry.id.to_string(),
-            tenant_id: shown(entry.tenant_id),
-            seq: entry.seq,
-            at: entry.at,
-            actor_kind: entry.actor_kind,
-            actor_id: (entry.actor_id != 0).then(|| entry.actor_id.to_string()),
-            actor: entry.actor,
-            address: entry.address,
-            action: entry.action,
-            target_kind: entry.target_kind,
-            target_id: entry.target_id,
-            target: entry.target,
-            before: entry.before,
-            after: entry.after,
-            previous: entry.previous,
-            hash: entry.hash,
-        }
-    }
-}
-
 impl From<ChainView> for ChainEnd {
     fn from(chain: ChainView) -> Self {
         Self {
-            tenant_id: shown(chain.tenant_id),
+            tenant_id: (chain.tenant_id != PLATFORM).then(|| chain.tenant_id.to_string()),
             tenant: chain.tenant,
             last_seq: chain.end.seq,
             last_hash: chain.end.hash,
         }
     }
-}
-
-fn shown(tenant_id: i64) -> Option<String> {
-    (tenant_id != PLATFORM).then(|| tenant_id.to_string())
 }
 
 /// The chain that a query names, by its tenant's name or id.
@@ -230,8 +153,7 @@ async fn search(api: web::Data<Api>, caller: Caller, query: Query<AuditQuery>) -
         limit,
     };
     let AuditPage { entries, next } = api.store.search_audit(&caller.reach(Permission::AuditRead), &filter).await?;
-    let items = entries.into_iter().map(Entry::from).collect();
-    Ok(HttpResponse::Ok().json(Page { items, next: next.map(|id| id.to_string()) }))
+    Ok(HttpResponse::Ok().json(Page { items: entries, next: next.map(|id| id.to_string()) }))
 }
 
 async fn chains(api: web::Data<Api>, caller: Caller, query: Query<ChainsQuery>) -> Result<HttpResponse, Problem> {
@@ -250,11 +172,6 @@ async fn chain(api: web::Data<Api>, caller: Caller, query: Query<ChainQuery>) ->
     let tenant_id = chain_of(&api, &caller, tenant.as_deref(), tenant_id.as_ref()).await?;
     // The end first: entries that come in between are seen as well, and never missed.
     let end = api.store.audit_end(tenant_id).await?;
-    let entries = api.store.audit_chain(tenant_id, after.unwrap_or(0), limit(wanted)?).await?;
-    Ok(HttpResponse::Ok().json(ChainPage {
-        items: entries.into_iter().map(Entry::from).collect(),
-        tenant_id: shown(tenant_id),
-        last_seq: end.seq,
-        last_hash: end.hash,
-    }))
+    let items = api.store.audit_chain(tenant_id, after.unwrap_or(0), limit(wanted)?).await?;
+    Ok(HttpResponse::Ok().json(ChainPage { items, tenant_id, last_seq: end.seq, last_hash: end.hash }))
 }

@@ -83,10 +83,10 @@ impl Strangers {
             code = u32::from(refusal.code),
             reason = refusal.message,
             from = stranger.address,
-            tenant = cut(head.tenant),
-            app = cut(head.app),
-            key = cut(head.key),
-            path = cut(head.path),
+            tenant = cut(head.parts.tenant),
+            app = cut(head.parts.app),
+            key = cut(head.parts.key),
+            path = cut(head.parts.path),
             left_out = self.left_out.swap(0, Ordering::Relaxed),
             "signed request refused"
         );

@@ -15,7 +15,7 @@ use crate::tls::ShownCertificate;
 use actix_web::http::StatusCode;
 use actix_web::http::header::RETRY_AFTER;
 use actix_web::{HttpRequest, HttpResponse, web};
-use carillon_protocol::sign::{self, SignMethod, header};
+use carillon_protocol::sign::{self, RequestParts, SignMethod, header};
 use carillon_protocol::{
     BODY_BYTES_MAX, Code, Heartbeat, HeartbeatAck, RESULT_ITEMS_MAX, Register, Registered, Reply, Results, ResultsAck,
     RunKey, Unregister, Unregistered,
@@ -215,7 +215,7 @@ where
         Ok(claims) => claims,
         Err(refusal) => return turn_away(api, &Stranger::nobody(address), &head, &refusal),
     };
-    let stranger = Stranger::with_key(address, head.key);
+    let stranger = Stranger::with_key(address, head.parts.key);
     let proved = prove(api, payload, &stranger, &head, &claims, lane).await;
     let body = match proved {
         Ok(body) => body,
@@ -290,7 +290,7 @@ async fn prove(
 
 fn signed_head(request: &HttpRequest) -> SignedHead<'_> {
     let text = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    SignedHead {
+    let parts = RequestParts {
         method: request.method().as_str(),
         path: request.uri().path(),
         query: request.query_string(),
@@ -299,9 +299,8 @@ fn signed_head(request: &HttpRequest) -> SignedHead<'_> {
         key: text(header::KEY),
         timestamp: text(header::TIMESTAMP),
         nonce: text(header::NONCE),
-        sign_method: text(header::SIGN_METHOD),
-        sign: text(header::SIGN),
-    }
+    };
+    SignedHead { parts, sign_method: text(header::SIGN_METHOD), sign: text(header::SIGN) }
 }
 
 /// Refuses somebody who has proved nothing: why, or that he has been told often enough.
@@ -329,7 +328,7 @@ fn seal(reply: &Reply<Value>, request: &SignedHead<'_>, key: &SigningKey) -> Htt
     let Ok(body) = serde_json::to_vec(reply) else { return unsigned(Code::Internal, "the reply cannot be written") };
     let status = reply.code.http_status();
     let method = SignMethod::parse(request.sign_method).unwrap_or_default();
-    let signature = sign::sign_reply(method, &key.key.secret, request.nonce, status, &body);
+    let signature = sign::sign_reply(method, &key.key.secret, request.parts.nonce, status, &body);
     HttpResponse::build(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
         .insert_header((header::SIGN_METHOD, method.as_str()))
         .insert_header((header::SIGN, signature))

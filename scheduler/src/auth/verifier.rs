@@ -36,22 +36,8 @@ pub enum Lane {
 /// What a signature covers besides the body, as it came in.
 #[derive(Debug, Clone, Copy)]
 pub struct SignedHead<'a> {
-    /// Upper case.
-    pub method: &'a str,
-    /// Path as sent.
-    pub path: &'a str,
-    /// Raw query.
-    pub query: &'a str,
-    /// `X-Carillon-Tenant`, empty when missing.
-    pub tenant: &'a str,
-    /// `X-Carillon-App`.
-    pub app: &'a str,
-    /// `X-Carillon-Key`.
-    pub key: &'a str,
-    /// `X-Carillon-Timestamp`.
-    pub timestamp: &'a str,
-    /// `X-Carillon-Nonce`.
-    pub nonce: &'a str,
+    /// What is signed besides the body, as sent; what is missing is empty.
+    pub parts: RequestParts<'a, &'a str>,
     /// `X-Carillon-Sign-Method`.
     pub sign_method: &'a str,
     /// `X-Carillon-Sign`.
@@ -136,24 +122,24 @@ impl Verifier {
 
     /// Checks all that needs no body, at `now` (cluster ms). No refusal is proved.
     pub fn check_head(&self, head: &SignedHead<'_>, now: i64) -> Result<Claims, Refusal> {
-        let fields = [head.tenant, head.app, head.key, head.timestamp, head.nonce, head.sign_method, head.sign];
+        let RequestParts { tenant, app, key, timestamp, nonce, .. } = head.parts;
+        let fields = [tenant, app, key, timestamp, nonce, head.sign_method, head.sign];
         if fields.iter().any(|field| field.is_empty()) {
             let message = "the request is not signed: an X-Carillon-* header is missing";
             return Err(Refusal::unproved(Code::Unsigned, message));
         }
-        let at: i64 = head
-            .timestamp
+        let at: i64 = timestamp
             .parse()
             .map_err(|_| Refusal::unproved(Code::BadRequest, "X-Carillon-Timestamp must be epoch milliseconds"))?;
         let method = SignMethod::parse(head.sign_method)
             .ok_or_else(|| Refusal::unproved(Code::SignMethod, "X-Carillon-Sign-Method must be MD5 or HMAC-SHA256"))?;
         // The nonce stands in the signed text: nothing that could end its field.
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if !NONCE_CHARS.contains(&head.nonce.len()) || !head.nonce.chars().all(plain) {
+        if !NONCE_CHARS.contains(&nonce.len()) || !nonce.chars().all(plain) {
             return Err(Refusal::unproved(Code::BadRequest, "X-Carillon-Nonce must have 16 to 64 plain characters"));
         }
         // A key of another tenant or app, or one that has ended, is as good as none.
-        let key = self.keys.find(head.key, now).filter(|key| key.tenant == head.tenant && key.app == head.app);
+        let key = self.keys.find(key, now).filter(|key| key.tenant == tenant && key.app == app);
         let key = key.ok_or_else(no_key)?;
         if let Some(demanded) = key.demanded.filter(|demanded| *demanded != method) {
             let (demanded, method) = (demanded.as_str(), method.as_str());
@@ -178,17 +164,7 @@ impl Verifier {
         let Claims { key, at, method } = claims;
         // It may have ended while the body came.
         self.keys.find(&key.key.id, now).ok_or_else(no_key)?;
-        let parts = RequestParts {
-            method: head.method,
-            path: head.path,
-            query: head.query,
-            tenant: head.tenant,
-            app: head.app,
-            key: head.key,
-            timestamp: *at,
-            nonce: head.nonce,
-        };
-        if !sign::matches(&parts.sign(*method, &key.key.secret, body), head.sign) {
+        if !sign::matches(&head.parts.sign(*method, &key.key.secret, body), head.sign) {
             let message = "the signature does not match; check the key's secret";
             return Err(Refusal::unproved(Code::WrongSignature, message));
         }
@@ -198,7 +174,7 @@ impl Verifier {
                 format!("the timestamp is {skew_ms} ms from the cluster clock; allowed are {TIMESTAMP_WINDOW_MS}");
             return Err(proved(Code::ClockSkew, message));
         }
-        self.admit(&key.key.id, head.nonce, *at, lane, now).map_err(|wait| {
+        self.admit(&key.key.id, head.parts.nonce, *at, lane, now).map_err(|wait| {
             if wait.is_none() {
                 return Refusal::unproved(Code::Replayed, "the nonce was used before");
             }
@@ -292,6 +268,7 @@ mod tests {
     ) -> Result<(), Refusal> {
         let key = key(id);
         let nonce = format!("{number:032}");
+        let timestamp = at.to_string();
         let parts = RequestParts {
             method: "POST",
             path: "/openapi/results",
@@ -299,22 +276,11 @@ mod tests {
             tenant: &key.tenant,
             app: &key.app,
             key: id,
-            timestamp: at,
+            timestamp: timestamp.as_str(),
             nonce: &nonce,
         };
-        let (sign, timestamp) = (parts.sign(SignMethod::HmacSha256, &key.key.secret, b"{}"), at.to_string());
-        let head = SignedHead {
-            method: "POST",
-            path: parts.path,
-            query: "",
-            tenant: parts.tenant,
-            app: parts.app,
-            key: id,
-            timestamp: &timestamp,
-            nonce: &nonce,
-            sign_method: "HMAC-SHA256",
-            sign: &sign,
-        };
+        let sign = parts.sign(SignMethod::HmacSha256, &key.key.secret, b"{}");
+        let head = SignedHead { parts, sign_method: "HMAC-SHA256", sign: &sign };
         let claims = verifier.check_head(&head, head_at)?;
         verifier.check_body(&head, &claims, b"{}", lane, body_at)
     }

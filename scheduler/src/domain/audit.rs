@@ -2,8 +2,10 @@
 //! tenant form a chain: each carries the hash of the one before it, so that none can be changed,
 //! left out or put in later without breaking it.
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
+use utoipa::ToSchema;
 
 /// Who does something.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,24 +61,30 @@ pub struct AuditNote {
     pub after: Option<String>,
 }
 
-/// An entry as it is stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditEntry {
     /// Id.
+    #[serde(with = "id")]
+    #[schema(value_type = String)]
     pub id: i64,
-    /// Whose chain; 0 is the platform's.
+    /// Tenant's id; null is the platform.
+    #[serde(with = "id_or_null")]
+    #[schema(value_type = Option<String>)]
     pub tenant_id: i64,
-    /// Place in the chain, from 1.
+    /// Place in its chain, from 1.
     pub seq: i64,
-    /// When, ms.
+    /// When, epoch ms.
     pub at: i64,
-    /// `user`, `token`, `setting`, `oidc`, `node` or `executor`.
+    /// `user`, `token`, `setting` (`api.token`), `oidc`, `node` (by itself) or `executor` (by its registration).
     pub actor_kind: String,
-    /// The user's id, or 0.
+    /// The user's id.
+    #[serde(with = "id_or_null")]
+    #[schema(value_type = Option<String>)]
     pub actor_id: i64,
-    /// Who, by name.
+    /// Who, by name; of an executor the id of its key.
     pub actor: String,
-    /// From where.
+    /// From where; of a node or an executor where it listens.
     pub address: String,
     /// Operation.
     pub action: String,
@@ -86,14 +94,54 @@ pub struct AuditEntry {
     pub target_id: String,
     /// Its name.
     pub target: String,
-    /// What it was.
+    /// What it was, as JSON.
     pub before: Option<String>,
-    /// What it is now.
+    /// What it became, as JSON.
     pub after: Option<String>,
-    /// Hash of the entry before it; empty for the first.
+    /// Hash of the entry before it.
     pub previous: String,
-    /// Its own.
+    /// Its own hash.
     pub hash: String,
+}
+
+/// A page of a chain, and where the chain ends.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub(crate) struct ChainPage {
+    pub(crate) items: Vec<AuditEntry>,
+    /// Whose chain (id); null is the platform's.
+    #[serde(with = "id_or_null")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) tenant_id: i64,
+    /// Place of its last entry.
+    pub(crate) last_seq: i64,
+    /// Hash of its last entry.
+    pub(crate) last_hash: String,
+}
+
+/// An id is text in JSON: numbers of 64 bits lose digits in browsers.
+mod id {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(id: &i64, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(id)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// An id that is null in JSON when it is 0: nobody's, or the platform's.
+mod id_or_null {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(id: &i64, to: S) -> Result<S::Ok, S::Error> {
+        if *id == 0 { to.serialize_none() } else { to.collect_str(id) }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
+        Option::<String>::deserialize(from)?.map_or(Ok(0), |id| id.parse().map_err(D::Error::custom))
+    }
 }
 
 impl AuditEntry {

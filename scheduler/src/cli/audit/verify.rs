@@ -5,7 +5,7 @@ use crate::cli::files::{read_text, write_private};
 use crate::cli::node::{Ask, Node};
 use crate::cli::table::{Column, field};
 use crate::domain::access::PLATFORM;
-use crate::domain::audit::{AuditEntry, Chain};
+use crate::domain::audit::{Chain, ChainPage};
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -56,67 +56,6 @@ pub struct VerifyArgs {
     /// since it was last used. Keep it where those who can change the database cannot.
     #[arg(long, value_name = "FILE", verbatim_doc_comment)]
     head: Option<PathBuf>,
-}
-
-/// A page of a chain.
-#[derive(Deserialize)]
-struct Page {
-    items: Vec<Entry>,
-    tenant_id: Option<String>,
-    last_seq: i64,
-    last_hash: String,
-}
-
-/// An entry as the API writes it.
-#[derive(Deserialize)]
-struct Entry {
-    id: String,
-    tenant_id: Option<String>,
-    seq: i64,
-    at: i64,
-    actor_kind: String,
-    actor_id: Option<String>,
-    actor: String,
-    address: String,
-    action: String,
-    target_kind: String,
-    target_id: String,
-    target: String,
-    before: Option<String>,
-    after: Option<String>,
-    previous: String,
-    hash: String,
-}
-
-impl Entry {
-    fn read(self) -> Result<AuditEntry, String> {
-        let number = |text: Option<&str>| match text {
-            Some(text) => text.parse().map_err(|_| format!("entry {}: `{text}` is no id", self.seq)),
-            None => Ok(0),
-        };
-        let (id, actor_id) = (number(Some(&self.id))?, number(self.actor_id.as_deref())?);
-        let tenant_id = self.tenant_id.as_deref().map_or(Ok(PLATFORM), |text| number(Some(text)))?;
-        let Self { seq, at, actor_kind, actor, address, action, target_kind, .. } = self;
-        let Self { target_id, target, before, after, previous, hash, .. } = self;
-        Ok(AuditEntry {
-            id,
-            tenant_id,
-            seq,
-            at,
-            actor_kind,
-            actor_id,
-            actor,
-            address,
-            action,
-            target_kind,
-            target_id,
-            target,
-            before,
-            after,
-            previous,
-            hash,
-        })
-    }
 }
 
 /// How far a chain was verified.
@@ -243,14 +182,13 @@ async fn follow(
 ) -> anyhow::Result<Option<String>> {
     loop {
         let answer = node.answer(which.ask.clone().with("after", Some(chain.seq))).await?;
-        let page: Page = serde_json::from_value(answer).context("the node's answer is not understood")?;
-        *key = page.tenant_id.unwrap_or_else(|| PLATFORM_NAME.to_owned());
+        let page: ChainPage = serde_json::from_value(answer).context("the node's answer is not understood")?;
+        *key = if page.tenant_id == PLATFORM { PLATFORM_NAME.to_owned() } else { page.tenant_id.to_string() };
         let head = heads.heads.get(key);
         let is_end = page.items.is_empty();
         let end = Chain { seq: page.last_seq, hash: page.last_hash };
         for entry in page.items {
-            let taken = entry.read().and_then(|entry| chain.take(&entry));
-            if let Err(why) = taken.and_then(|()| agrees(chain, head)) {
+            if let Err(why) = chain.take(&entry).and_then(|()| agrees(chain, head)) {
                 return Ok(Some(why));
             }
         }
