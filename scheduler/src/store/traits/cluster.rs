@@ -1,0 +1,146 @@
+//! What `cluster/` asks: members, leases, rules.
+
+use crate::domain::rules::Rules;
+use crate::store::Result;
+use async_trait::async_trait;
+
+/// This process as a member of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Node number, 1..=1023; also what its ids carry.
+    pub id: i64,
+    /// Random per process start: whoever replaces this process under its name changes it.
+    pub incarnation: String,
+}
+
+/// What a node says of itself.
+#[derive(Debug, Clone, Default)]
+pub struct NodeInfo {
+    /// Unique in the cluster; a new process of the same name replaces the old one.
+    pub name: String,
+    /// Where it listens.
+    pub address: String,
+    /// Software version.
+    pub version: String,
+}
+
+/// A node as the others see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeState {
+    /// Node number.
+    pub id: i64,
+    /// Name.
+    pub name: String,
+    /// Where it listens.
+    pub address: String,
+    /// Software version.
+    pub version: String,
+    /// When the process joined.
+    pub started_at: i64,
+    /// Last heartbeat by the database's clock.
+    pub heartbeat_at: i64,
+    /// When it left in good order, else 0.
+    pub left_at: i64,
+    /// Runs in its memory at the last heartbeat.
+    pub queue_depth: i64,
+    /// Its machine's clock as it last measured; nothing when it is of a version that does not.
+    pub clock: Option<ClockReading>,
+}
+
+/// How a machine's own clock stands to the cluster clock. For people: it decides nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockReading {
+    /// How far it is ahead, ms; negative when it is behind.
+    pub offset_ms: i64,
+    /// How wrong that can be at most, µs.
+    pub uncertainty_us: i64,
+}
+
+/// What a node says with each heartbeat.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NodeBeat {
+    /// Runs in its memory.
+    pub queue_depth: u64,
+    /// Its machine's clock, if it has measured it.
+    pub clock: Option<ClockReading>,
+}
+
+/// A lease as it stands in the database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseState {
+    /// What it is the right to.
+    pub name: String,
+    /// The node that holds it, or held it last; 0 when none ever did.
+    pub holder: i64,
+    /// Its fencing number.
+    pub fence: i64,
+    /// Until when it lives without renewal, ms; 0 when it was given up.
+    pub expires_at: i64,
+}
+
+/// The rights that one node at a time can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LeaseName {
+    /// Writing task logs ahead.
+    Pregenerate,
+    /// Retention.
+    Housekeeping,
+    /// Statistics.
+    Statistics,
+}
+
+impl LeaseName {
+    /// The row's name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pregenerate => "pregenerate",
+            Self::Housekeeping => "housekeeping",
+            Self::Statistics => "statistics",
+        }
+    }
+}
+
+/// Proof of holding a lease: the number grows with every change of hands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fence {
+    /// Which lease.
+    pub lease: LeaseName,
+    /// Node that holds it.
+    pub node: i64,
+    /// Its fencing number.
+    pub number: i64,
+}
+
+/// Asked by `cluster/`.
+#[async_trait]
+pub trait ClusterStore: Send + Sync {
+    /// The cluster clock, epoch µs: the database's own.
+    async fn now_us(&self) -> Result<i64>;
+    /// Takes a node number. A process of the same name loses its own (its incarnation is
+    /// overwritten) and its number is handed on.
+    async fn join(&self, node: &NodeInfo) -> Result<Member>;
+    /// Renews the heartbeat by the database's clock; `false` when another process has taken the
+    /// name or the number.
+    async fn heartbeat(&self, me: &Member, beat: &NodeBeat) -> Result<bool>;
+    /// Every node that has not left, or left less than an hour ago.
+    async fn nodes(&self) -> Result<Vec<NodeState>>;
+    /// Says good-bye.
+    async fn leave(&self, me: &Member) -> Result<()>;
+    /// Takes the lease if it is free or expired, or renews it if `held` is current. `None` when
+    /// another node has it.
+    async fn take_lease(&self, lease: LeaseName, node: i64, held: Option<Fence>, ttl_ms: i64) -> Result<Option<Fence>>;
+    /// Gives the lease up, if it is still held.
+    async fn release_lease(&self, fence: Fence) -> Result<()>;
+}
+
+/// Asked by `cluster/` for the rules of tenants and apps.
+#[async_trait]
+pub trait RuleStore: Send + Sync {
+    /// Grows with every change of a rule.
+    async fn rule_version(&self) -> Result<i64>;
+    /// All of them; windows that ended before `now` (ms) are left out.
+    async fn rules(&self, now: i64) -> Result<Rules>;
+    /// Makes runs due that wait for the end (ms) of a tenant's maintenance window which is no more.
+    async fn resume(&self, tenant_id: i64, ends_at: i64, now: i64) -> Result<u64>;
+}

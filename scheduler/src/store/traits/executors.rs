@@ -1,0 +1,91 @@
+//! What `cluster/` and `api/` ask of executors.
+
+use crate::domain::Executor;
+use crate::store::{Result, Scope};
+use async_trait::async_trait;
+use carillon_protocol::{Register, RunKey};
+use std::collections::HashSet;
+
+/// Whose key signed an executor's message, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct Signer<'a> {
+    /// Owner of the key.
+    pub scope: Scope,
+    /// The key.
+    pub key_id: &'a str,
+    /// By the executor's clock, ms. Of each kind of message only one that is newer than those
+    /// before it counts, so that none can be repeated, wherever and whenever.
+    pub signed_at: i64,
+}
+
+/// What a registration came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    /// The process's id.
+    pub executor_id: i64,
+    /// Handlers of the process that have no task, because the tenant has as many as it may.
+    pub left_out: Vec<String>,
+}
+
+/// A heartbeat to commit.
+#[derive(Debug, Clone)]
+pub struct ExecutorBeat {
+    /// Whose.
+    pub executor_id: i64,
+    /// As sent; another instance's beat does not count.
+    pub instance: String,
+    /// Accepted, not started.
+    pub held: usize,
+    /// Started, not ended.
+    pub running: usize,
+    /// Takes no new runs.
+    pub draining: bool,
+    /// The node that heard it.
+    pub node_id: i64,
+}
+
+/// Asked by `cluster/` and `api/` for executors.
+#[async_trait]
+pub trait ExecutorStore: Send + Sync {
+    /// Registers a process or refreshes its description. A process seen for the first time
+    /// replaces whoever was at its address; one that was replaced itself does not come back. Makes
+    /// a stopped task of each handler never seen before, as far as the tenant's quota goes; what it
+    /// leaves out is tried again with each registration. A message that is not newer than the last
+    /// registration is [`StoreErrorKind::Outdated`](crate::store::StoreErrorKind::Outdated). `new_id` makes ids.
+    async fn register(
+        &self,
+        signer: &Signer<'_>,
+        register: &Register,
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+    ) -> Result<Registration>;
+    /// Commits a heartbeat by the database's clock; answers whether the executor is known. One
+    /// that is not newer than the last is [`StoreErrorKind::Outdated`](crate::store::StoreErrorKind::Outdated).
+    async fn beat(&self, signer: &Signer<'_>, beat: &ExecutorBeat) -> Result<bool>;
+    /// After an executor's silence: bumps the version of every run that is still its own, so that
+    /// whoever judged it before loses the race; answers those. The others it must drop.
+    async fn reconfirm(&self, scope: Scope, executor_id: i64, runs: &[RunKey]) -> Result<HashSet<RunKey>>;
+    /// Marks an executor as gone (`left`) or as taking no new runs, unless it has registered since.
+    async fn retire(&self, signer: &Signer<'_>, executor_id: i64, left: bool, now: i64) -> Result<()>;
+    /// Executors with a heartbeat at or after `since` that are not gone.
+    async fn executors(&self, since: i64) -> Result<Vec<Executor>>;
+    /// These executors with their last heartbeat and when they went, dead or alive.
+    async fn executor_ends(&self, ids: &[i64]) -> Result<Vec<ExecutorEnd>>;
+}
+
+/// What is left of an executor that no longer beats.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutorEnd {
+    /// Id.
+    pub id: i64,
+    /// Owner.
+    pub scope: Scope,
+    /// Random per process start.
+    pub instance: String,
+    /// Where it listened.
+    pub address: String,
+    /// Last committed heartbeat, ms.
+    pub heartbeat_at: i64,
+    /// When it left or was replaced, ms; else 0.
+    pub gone_at: i64,
+}

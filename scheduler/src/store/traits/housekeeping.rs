@@ -1,0 +1,33 @@
+//! What `housekeeping/` asks.
+
+use crate::store::Result;
+use async_trait::async_trait;
+
+/// What a look of retention did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Purged {
+    /// Logs deleted.
+    pub deleted: u64,
+    /// Whether older ones are left to look at.
+    pub is_more: bool,
+}
+
+/// Asked by `housekeeping/`.
+#[async_trait]
+pub trait HousekeepingStore: Send + Sync {
+    /// For how many days tenants keep their logs, each number once: 0 is the node's default, and
+    /// always among them.
+    async fn retentions(&self) -> Result<Vec<i32>>;
+    /// Deletes ended logs, of whatever tenant, and stale results older than `before` (ms), at most
+    /// `limit` of each; answers how many logs.
+    async fn purge(&self, before: i64, limit: u64) -> Result<u64>;
+    /// Looks at the next `limit` logs that are older than `before` (ms), from where the last look
+    /// for these `days` ended, and deletes the ended ones of tenants that keep theirs so long.
+    /// What has not ended is left to [`HousekeepingStore::purge`].
+    async fn purge_of(&self, days: i32, before: i64, limit: u64) -> Result<Purged>;
+    /// Deletes executors and nodes gone since before `before` (ms).
+    async fn purge_members(&self, before: i64) -> Result<u64>;
+    /// Deletes sessions that were over at `before` (ms), and tokens that had ended or were revoked
+    /// then, at most `limit` of each; answers how many.
+    async fn purge_access(&self, before: i64, limit: u64) -> Result<u64>;
+}

@@ -1,0 +1,26 @@
+//! What the rooms ask of a store, in the words of the domain; one file for each room.
+
+mod cluster;
+mod dispatch;
+mod executors;
+mod housekeeping;
+mod outcome;
+mod pregenerate;
+mod queue;
+
+pub use cluster::*;
+pub use dispatch::*;
+pub use executors::*;
+pub use housekeeping::*;
+pub use outcome::*;
+pub use pregenerate::*;
+pub use queue::*;
+
+/// Whose rows a caller may touch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Scope {
+    /// Tenant id.
+    pub tenant_id: i64,
+    /// App id.
+    pub app_id: i64,
+}

@@ -1,0 +1,118 @@
+//! What `outcome/` asks: results, lost runs, what follows an end.
+
+use crate::domain::{Origin, Reason, Run, Status};
+use crate::store::{Result, Scope};
+use async_trait::async_trait;
+use carillon_protocol::RunResult;
+
+/// A run as the judge of its outcome sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandedRun {
+    /// The run.
+    pub run: Run,
+    /// Node that handed it over (or queued it).
+    pub node_id: i64,
+    /// When it was handed over, ms.
+    pub dispatched_at: i64,
+    /// When its last attempt ended, ms; 0 when it has not.
+    pub finished_at: i64,
+    /// Why its executor was told to stop it; [`Reason::None`] when it was not.
+    pub stopping: Reason,
+}
+
+/// Which handed-over runs to look at.
+#[derive(Debug, Clone)]
+pub struct Suspects {
+    /// Of these executors; empty means of any executor not in `except`.
+    pub executors: Vec<i64>,
+    /// Not of these.
+    pub except: Vec<i64>,
+    /// Due before this instant, ms …
+    pub due_before: i64,
+    /// … or handed over by a node not among these (when there are any).
+    pub or_not_by: Vec<i64>,
+    /// At most so many.
+    pub limit: u64,
+}
+
+/// Asked by `outcome/`.
+#[async_trait]
+pub trait OutcomeStore: Send + Sync {
+    /// DISPATCHED → SUCCEEDED where the attempt is current, in the caller's scope. Answers how
+    /// many rows moved; when fewer than asked, [`OutcomeStore::runs`] tells which.
+    async fn succeed(&self, scope: Scope, results: &[&RunResult]) -> Result<u64>;
+    /// These runs, in the caller's scope (`None`: the engine itself).
+    async fn runs(&self, scope: Option<Scope>, ids: &[i64]) -> Result<Vec<HandedRun>>;
+    /// Records results that came too late to count.
+    async fn record_stale(&self, executor_id: i64, results: &[&RunResult], ids: &[i64], now: i64) -> Result<()>;
+    /// Parents of those of these runs that are shards.
+    async fn parents_of(&self, ids: &[i64]) -> Result<Vec<i64>>;
+    /// Ends those of these parents whose shards have all ended: SUCCEEDED when all did, else
+    /// FAILED. Answers how many ended.
+    async fn settle_parents(&self, parents: &[i64], now: i64) -> Result<u64>;
+    /// DISPATCHED parents handed over before `before`, to sweep those whose settling was lost.
+    async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<i64>>;
+    /// DISPATCHED runs (no parents) that their executors must stop.
+    async fn stopping(&self, limit: u64) -> Result<Vec<HandedRun>>;
+    /// Shards that have not ended and were not told to stop although their parent was; `stopping`
+    /// is the parent's.
+    async fn shards_to_stop(&self, limit: u64) -> Result<Vec<HandedRun>>;
+    /// DISPATCHED runs (no parents) that may be lost.
+    async fn suspects(&self, which: &Suspects) -> Result<Vec<HandedRun>>;
+}
+
+/// A run that has ended, for what follows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedRun {
+    /// Task log id.
+    pub log: i64,
+    /// Task.
+    pub task_id: i64,
+    /// How it ended.
+    pub status: Status,
+    /// Why.
+    pub reason: Reason,
+    /// What made it.
+    pub origin: Origin,
+    /// Definition that it ran by.
+    pub revision: i64,
+    /// When, ms.
+    pub finished_at: i64,
+    /// What the handler returned.
+    pub output: String,
+    /// How often it was handed over.
+    pub attempt: i32,
+}
+
+/// What a round of following up did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Followed {
+    /// Children started.
+    pub started: usize,
+    /// Tasks whose watermark moved.
+    pub moved: Vec<i64>,
+    /// Tasks that have failed too often in a row, and how often.
+    pub failing: Vec<(i64, i32)>,
+}
+
+impl Followed {
+    /// Adds another one.
+    pub fn add(&mut self, other: Self) {
+        self.started += other.started;
+        self.moved.extend(other.moved);
+        self.failing.extend(other.failing);
+    }
+}
+
+/// Asked by `outcome/` for what follows the end of runs.
+#[async_trait]
+pub trait FollowStore: Send + Sync {
+    /// Whether any run's end has consequences.
+    async fn has_follow_ups(&self) -> Result<bool>;
+    /// Ended runs that nobody has followed up yet, in their order.
+    async fn ended(&self, limit: u64) -> Result<Vec<EndedRun>>;
+    /// In one transaction: takes these runs off the list and writes what follows them. `None`,
+    /// and nothing done, when another node has taken one of them. `new_id` names children's runs.
+    async fn follow(&self, ended: &[EndedRun], new_id: &(dyn Fn() -> i64 + Sync), now: i64)
+    -> Result<Option<Followed>>;
+}

@@ -1,0 +1,71 @@
+//! What `pregenerate/` asks: plans of fires, backfills.
+
+use crate::domain::Task;
+use crate::domain::plan::Plan;
+use crate::store::{Fence, Result};
+use async_trait::async_trait;
+use std::collections::HashSet;
+
+/// Asked by `pregenerate/`.
+#[async_trait]
+pub trait PlanStore: Send + Sync {
+    /// Started tasks whose watermark lies at or before `until`, earliest first.
+    async fn tasks_due(&self, until: i64, limit: u64) -> Result<Vec<Task>>;
+    /// These tasks, whatever their state.
+    async fn tasks(&self, ids: &[i64]) -> Result<Vec<Task>>;
+    /// Moves a started task's watermark back to its first fire at or after `from` (ms), if its
+    /// revision is still the given one's: an instant whose run of an earlier definition was given
+    /// up unstarted belongs to the definition that is valid now. Moving back is always safe; what
+    /// is written already is left alone.
+    async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()>;
+    /// Fires at or after the instant beside each task, and before `until` (ms), that a person cancelled
+    /// before anybody had them: (task, fire time), latest first.
+    async fn skipped(&self, since: &[(i64, i64)], until: i64, limit: u64) -> Result<Vec<(i64, i64)>>;
+    /// In one transaction: checks the fence, moves each watermark that is still where the plan
+    /// found it, writes the logs of exactly those tasks. A log that exists is left alone, save
+    /// one that was cancelled by an edit or a stop, which the new definition takes over. A plan
+    /// that does not know that its task has children by now writes nothing. Answers the ids of
+    /// the tasks that moved; `None` when the fence is no longer valid.
+    async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<i64>>>;
+}
+
+/// A range of a task's fires for which runs are written after the fact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backfill {
+    /// Id.
+    pub id: i64,
+    /// Tenant.
+    pub tenant_id: i64,
+    /// Task.
+    pub task_id: i64,
+    /// First instant, ms.
+    pub range_from: i64,
+    /// First instant after it, ms.
+    pub range_until: i64,
+    /// Written up to this instant, ms.
+    pub next_at: i64,
+    /// Runs of it at once at most.
+    pub max_concurrent: i32,
+    /// Parameters instead of the task's.
+    pub params: Option<String>,
+    /// `open`, `done` or `cancelled`.
+    pub status: String,
+    /// Runs written.
+    pub written: i64,
+    /// Fires left out, because they have a log already.
+    pub existing: i64,
+    /// ms.
+    pub created_at: i64,
+    /// ms, or 0.
+    pub finished_at: i64,
+}
+
+/// Asked by `pregenerate/` for backfills.
+#[async_trait]
+pub trait BackfillStore: Send + Sync {
+    /// Backfills that are not done, oldest first.
+    async fn open_backfills(&self, limit: u64) -> Result<Vec<Backfill>>;
+    /// In one transaction: writes as many runs as may go on at once, and moves on, if the backfill
+    /// is still where the caller saw it; ends it when all have ended. Answers how many it wrote.
+    async fn advance(&self, of: &Backfill, new_id: &(dyn Fn() -> i64 + Sync), now: i64) -> Result<usize>;
+}

@@ -1,0 +1,45 @@
+//! What `queue/` asks: rows to claim.
+
+use crate::domain::Run;
+use crate::store::Result;
+use async_trait::async_trait;
+
+/// A node's part of the rows: those whose bucket modulo `total` is `index`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// From 0.
+    pub index: u32,
+    /// Number of nodes.
+    pub total: u32,
+}
+
+/// Buckets that rows are spread over.
+pub const BUCKETS: i64 = 1_024;
+
+/// Rows that a claim passes by, so that others come in before them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// These tenants' …
+    pub tenants: Vec<i64>,
+    /// … up to this priority.
+    pub priority: i32,
+}
+
+/// Tenants that one read leaves out at most; any after them are not left out.
+pub const LEFT_OUT_MAX: usize = 16;
+
+/// Asked by `queue/`.
+#[async_trait]
+pub trait ClaimStore: Send + Sync {
+    /// INIT and RETRY rows due at or before `until`, earliest first; of one share or of all.
+    async fn claimable(&self, share: Option<Share>, until: i64, limit: u64) -> Result<Vec<Run>>;
+    /// The same of all shares, without those left out; cheap also behind a backlog of theirs.
+    async fn claimable_besides(&self, left_out: &LeftOut, until: i64, limit: u64) -> Result<Vec<Run>>;
+    /// INIT/RETRY → QUEUED for `node`. Answers those that are the node's now, with their new
+    /// version; the others went to somebody else.
+    async fn claim(&self, node: i64, runs: Vec<Run>, now: i64) -> Result<Vec<Run>>;
+    /// Rows QUEUED for `node`, earliest first: after an error whose effect is unknown.
+    async fn queued_of(&self, node: i64, limit: u64) -> Result<Vec<Run>>;
+    /// Rows QUEUED for nodes other than `live`.
+    async fn queued_of_others(&self, live: &[i64], limit: u64) -> Result<Vec<Run>>;
+}
