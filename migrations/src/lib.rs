@@ -5,20 +5,18 @@
 //! collation). A step that has been released is never changed; the next one is added. Every
 //! step can be run again after a crash in its middle (MariaDB commits each DDL statement).
 
+use schema::Tables;
 use sea_orm_migration::prelude::*;
 
 pub use sea_orm_migration::MigratorTrait;
 
-mod m0001_engine;
-mod m0002_policies;
-mod m0003_people;
-mod m0004_keys;
-mod m0005_quotas;
-mod m0006_statistics;
-mod m0007_log_lists;
-mod m0008_left_out_handlers;
-mod m0009_lists;
-mod m0010_attempts;
+mod m0001_tenants;
+mod m0002_tasks;
+mod m0003_task_logs;
+mod m0004_cluster;
+mod m0005_people;
+mod m0006_audit;
+mod m0007_statistics;
 mod schema;
 
 /// Every step, oldest first.
@@ -28,16 +26,13 @@ pub struct Migrator;
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         vec![
-            Box::new(m0001_engine::Migration),
-            Box::new(m0002_policies::Migration),
-            Box::new(m0003_people::Migration),
-            Box::new(m0004_keys::Migration),
-            Box::new(m0005_quotas::Migration),
-            Box::new(m0006_statistics::Migration),
-            Box::new(m0007_log_lists::Migration),
-            Box::new(m0008_left_out_handlers::Migration),
-            Box::new(m0009_lists::Migration),
-            Box::new(m0010_attempts::Migration),
+            Box::new(Tables { name: "m0001_tenants", tables: m0001_tenants::TABLES }),
+            Box::new(Tables { name: "m0002_tasks", tables: m0002_tasks::TABLES }),
+            Box::new(Tables { name: "m0003_task_logs", tables: m0003_task_logs::TABLES }),
+            Box::new(Tables { name: "m0004_cluster", tables: m0004_cluster::TABLES }),
+            Box::new(Tables { name: "m0005_people", tables: m0005_people::TABLES }),
+            Box::new(Tables { name: "m0006_audit", tables: m0006_audit::TABLES }),
+            Box::new(Tables { name: "m0007_statistics", tables: m0007_statistics::TABLES }),
         ]
     }
 }

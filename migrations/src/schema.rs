@@ -1,132 +1,197 @@
-//! The few kinds of columns that the schema needs, on three databases.
+//! How tables are declared, and made on three databases. This is the only file here that knows one database
+//! from another.
 
 use sea_orm_migration::prelude::*;
-use sea_orm_migration::sea_orm::DatabaseBackend;
+use sea_orm_migration::sea_orm::{ConnectionTrait, DatabaseBackend};
 
 /// A column: never null unless it says so.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// 64-bit integer.
     Big,
+    /// 64-bit integer; this one where an insert does not say.
+    BigOr(i64),
     /// 64-bit integer or nothing.
     BigNull,
     /// 32-bit integer.
     Int,
+    /// 32-bit integer; this one where an insert does not say.
+    IntOr(i32),
     /// 32-bit integer or nothing.
     IntNull,
     /// Text of at most 191 characters, which an index can hold.
     Name,
+    /// The same; this one where an insert does not say.
+    NameOr(&'static str),
     /// Text.
     Text,
     /// Text or nothing.
     TextNull,
+    /// 32-bit integer or nothing, computed by this expression, for an index. MariaDB and MySQL index a column
+    /// that takes no room, the others the expression.
+    Computed(&'static str),
 }
 
-/// (name, kind); the first column is the primary key.
-pub type Columns = &'static [(&'static str, Kind)];
-
-/// A new table.
-pub fn table(name: &str, columns: Columns, backend: DatabaseBackend) -> TableCreateStatement {
-    table_with_key(name, columns, 1, backend)
+/// A value of a row that is there from the beginning.
+#[derive(Debug, Clone, Copy)]
+pub enum Value {
+    /// A number.
+    Number(i64),
+    /// A text.
+    Word(&'static str),
 }
 
-/// A new table whose primary key is its first `keys` columns.
-pub fn table_with_key(
-    name: &str,
-    columns: &[(&str, Kind)],
-    keys: usize,
-    backend: DatabaseBackend,
-) -> TableCreateStatement {
-    let mut table = Table::create();
-    table.table(Alias::new(name)).if_not_exists();
-    let mut key = Index::create();
-    for (position, (name, kind)) in columns.iter().enumerate() {
-        let mut column = column(name, *kind, backend);
-        if keys == 1 && position == 0 {
-            // In the column's own words: so it is SQLite's place of the row.
-            column.primary_key();
+/// An index beside the primary key.
+#[derive(Debug, Clone, Copy)]
+pub struct Index {
+    name: &'static str,
+    columns: &'static [&'static str],
+    unique: bool,
+}
+
+impl Index {
+    /// An index for looking up.
+    pub const fn new(name: &'static str, columns: &'static [&'static str]) -> Self {
+        Self { name, columns, unique: false }
+    }
+
+    /// One that also keeps two rows from being alike in these columns.
+    pub const fn unique(name: &'static str, columns: &'static [&'static str]) -> Self {
+        Self { name, columns, unique: true }
+    }
+}
+
+/// A table.
+#[derive(Debug, Clone, Copy)]
+pub struct Table {
+    /// Its name.
+    pub name: &'static str,
+    /// How many of its first columns are the primary key.
+    pub keys: usize,
+    /// (name, kind).
+    pub columns: &'static [(&'static str, Kind)],
+    /// Beside the primary key.
+    pub indexes: &'static [Index],
+    /// Rows that must be there.
+    pub rows: &'static [&'static [Value]],
+}
+
+/// A step that makes tables.
+#[derive(Debug)]
+pub struct Tables {
+    /// Under which the database notes that it is done.
+    pub name: &'static str,
+    /// What it makes.
+    pub tables: &'static [Table],
+}
+
+impl MigrationName for Tables {
+    fn name(&self) -> &str {
+        self.name
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for Tables {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        for table in self.tables {
+            table.create(manager).await?;
         }
-        if position < keys {
-            key.col(Alias::new(*name));
-        }
-        table.col(&mut column);
+        Ok(())
     }
-    if keys > 1 {
-        table.primary_key(&mut key);
-    }
-    if backend == DatabaseBackend::MySql {
-        // Names and tags compare exactly, as on the other two.
-        table.engine("InnoDB").character_set("utf8mb4").collate("utf8mb4_bin");
-    }
-    table
 }
 
-fn column(name: &str, kind: Kind, backend: DatabaseBackend) -> ColumnDef {
+impl Table {
+    /// Makes what is not there yet of the table, its indexes and its rows.
+    async fn create(&self, manager: &SchemaManager<'_>) -> Result<(), DbErr> {
+        let backend = manager.get_database_backend();
+        manager.create_table(self.statement(backend)).await?;
+        for index in self.indexes {
+            if !manager.has_index(self.name, index.name).await? {
+                manager.get_connection().execute_unprepared(&self.index_statement(index, backend)).await?;
+            }
+        }
+        for row in self.rows {
+            manager.execute(self.insert(row)).await?;
+        }
+        Ok(())
+    }
+
+    fn statement(&self, backend: DatabaseBackend) -> TableCreateStatement {
+        let mut table = sea_orm_migration::prelude::Table::create();
+        table.table(Alias::new(self.name)).if_not_exists();
+        let mut key = sea_orm_migration::prelude::Index::create();
+        for (position, (name, kind)) in self.columns.iter().enumerate() {
+            let Some(mut column) = column(name, *kind, backend) else { continue };
+            if position < self.keys {
+                key.col(Alias::new(*name));
+                if self.keys == 1 {
+                    // In the column's own words: so it is SQLite's place of the row.
+                    column.primary_key();
+                }
+            }
+            table.col(&mut column);
+        }
+        if self.keys > 1 {
+            table.primary_key(&mut key);
+        }
+        if backend == DatabaseBackend::MySql {
+            // Names and tags compare exactly, as on the other two.
+            table.engine("InnoDB").character_set("utf8mb4").collate("utf8mb4_bin");
+        }
+        table
+    }
+
+    fn index_statement(&self, index: &Index, backend: DatabaseBackend) -> String {
+        let of = |name: &&str| match self.columns.iter().find(|(column, _)| column == name) {
+            Some((_, Kind::Computed(expression))) if backend != DatabaseBackend::MySql => format!("({expression})"),
+            _ => (*name).to_owned(),
+        };
+        let unique = if index.unique { "UNIQUE " } else { "" };
+        let columns: Vec<String> = index.columns.iter().map(of).collect();
+        format!("CREATE {unique}INDEX {} ON {} ({})", index.name, self.name, columns.join(", "))
+    }
+
+    /// Inserts the row unless it is there.
+    fn insert(&self, row: &[Value]) -> InsertStatement {
+        let key = Alias::new(self.columns[0].0);
+        let value = |value: &Value| match value {
+            Value::Number(number) => Expr::from(*number),
+            Value::Word(word) => Expr::from(*word),
+        };
+        let mut insert = Query::insert();
+        insert
+            .into_table(Alias::new(self.name))
+            .columns(self.columns.iter().map(|(name, _)| Alias::new(*name)))
+            .values_panic(row.iter().map(value))
+            .on_conflict(OnConflict::column(key.clone()).do_nothing_on([key]).to_owned());
+        insert
+    }
+}
+
+/// The column, unless this database has it in its index alone.
+fn column(name: &str, kind: Kind, backend: DatabaseBackend) -> Option<ColumnDef> {
     let mut column = ColumnDef::new(Alias::new(name));
     match kind {
         // SQLite's 64-bit INTEGER PRIMARY KEY is the row's own place; a BIGINT one would be an
         // index beside it.
-        Kind::Big if backend == DatabaseBackend::Sqlite => column.integer().not_null(),
-        Kind::Big => column.big_integer().not_null(),
+        Kind::Big | Kind::BigOr(_) if backend == DatabaseBackend::Sqlite => column.integer().not_null(),
+        Kind::Big | Kind::BigOr(_) => column.big_integer().not_null(),
         Kind::BigNull => column.big_integer().null(),
-        Kind::Int => column.integer().not_null(),
+        Kind::Int | Kind::IntOr(_) => column.integer().not_null(),
         Kind::IntNull => column.integer().null(),
-        Kind::Name => column.string_len(191).not_null(),
+        Kind::Name | Kind::NameOr(_) => column.string_len(191).not_null(),
         Kind::Text => column.text().not_null(),
         Kind::TextNull => column.text().null(),
+        Kind::Computed(_) if backend != DatabaseBackend::MySql => return None,
+        // Null where it says nothing: NULL before an expression is no SQL of MariaDB's.
+        Kind::Computed(expression) => column.integer().generated(Expr::cust(expression), false),
     };
-    column
-}
-
-/// Adds the columns that are not there yet; old rows get the value beside each.
-pub async fn add_columns(
-    manager: &SchemaManager<'_>,
-    table: &str,
-    columns: &[(&str, Kind, Value)],
-) -> Result<(), DbErr> {
-    let backend = manager.get_database_backend();
-    let mut missing = Vec::new();
-    for (name, kind, default) in columns {
-        if manager.has_column(table, *name).await? {
-            continue;
-        }
-        let mut column = column(name, *kind, backend);
-        if !matches!(kind, Kind::TextNull | Kind::Text) {
-            column.default(default.clone());
-        }
-        missing.push(column);
+    match kind {
+        Kind::BigOr(value) => drop(column.default(value)),
+        Kind::IntOr(value) => drop(column.default(value)),
+        Kind::NameOr(value) => drop(column.default(value)),
+        _ => {}
     }
-    // SQLite adds one column at a time; for the others each statement is a look at the whole table.
-    let at_once = if backend == DatabaseBackend::Sqlite { 1 } else { missing.len().max(1) };
-    for columns in missing.chunks(at_once) {
-        let mut change = Table::alter();
-        change.table(Alias::new(table));
-        for column in columns {
-            change.add_column(column.clone());
-        }
-        manager.alter_table(change).await?;
-    }
-    Ok(())
-}
-
-/// A new index; one that is there already is left alone.
-pub async fn create_index(
-    manager: &SchemaManager<'_>,
-    name: &str,
-    on: &str,
-    columns: &[&str],
-    unique: bool,
-) -> Result<(), DbErr> {
-    if manager.has_index(on, name).await? {
-        return Ok(());
-    }
-    let mut index = Index::create();
-    index.name(name).table(Alias::new(on));
-    for column in columns {
-        index.col(Alias::new(*column));
-    }
-    if unique {
-        index.unique();
-    }
-    manager.create_index(index).await
+    Some(column)
 }
