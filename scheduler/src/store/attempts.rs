@@ -5,7 +5,9 @@
 
 use super::connect::{Transaction, retrying};
 use super::dialect::{Dialect, Kind, Sql};
+use super::handing::{CHANGE, HAND_OVER};
 use super::rows::{clean, to_json};
+use super::sql::{DISPATCHED, RETRY};
 use super::{Change, HandOver, Result, SqlStore};
 use crate::domain::{Reason, Status};
 
@@ -74,89 +76,64 @@ const INSERT: &str = "INSERT INTO task_log_attempt (log_id, attempt, executor_id
 
 const EXECUTOR: &str = "LEFT JOIN executor e ON e.id =";
 
-/// The statements.
-#[derive(Debug)]
-pub(super) struct Statements {
-    keep_ended: Sql,
-    keep_refused: Sql,
-    trim: Sql,
-    /// Of logs that retention takes.
-    pub(super) purge: Sql,
-    pub(super) of_log: Sql,
-}
-
-impl Statements {
-    pub(super) fn new(backend: Dialect) -> Self {
-        let (retry, dispatched) = (Status::Retry as i16, Status::Dispatched as i16);
-        Self {
-            keep_ended: Sql::new(
-                backend,
-                &format!(
-                    "{INSERT} SELECT l.id, l.attempt, l.executor_id, COALESCE(e.address, ''), l.node_id, v.n_due_time, \
-                     l.dispatched_at, l.started_at, l.finished_at, l.status, l.reason, v.n_message FROM {} \
-                     JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 AND l.attempt = v.n_attempt \
-                     {EXECUTOR} l.executor_id WHERE +l.status = {retry} AND l.reason = v.n_reason {}",
-                    backend.rows(1, ENDED),
-                    kept_already(backend)
-                ),
-            ),
-            keep_refused: Sql::new(
-                backend,
-                &format!(
-                    "{INSERT} SELECT l.id, v.n_attempt, v.n_executor_id, COALESCE(e.address, ''), l.node_id, l.due_time, \
-                     v.n_dispatched_at, 0, 0, {retry}, '{}', '' FROM {} JOIN task_log l ON l.id = v.n_id AND \
-                     l.version = v.n_version + 1 AND l.attempt = v.n_attempt + 1 {EXECUTOR} v.n_executor_id \
-                     WHERE +l.status = {dispatched} {}",
-                    Reason::NotAccepted.as_str(),
-                    backend.rows(1, REFUSED),
-                    kept_already(backend)
-                ),
-            ),
-            trim: Sql::new(backend, &trim(backend)),
-            purge: Sql::new(
-                backend,
-                &format!(
-                    "DELETE FROM task_log_attempt WHERE log_id IN (SELECT n_id FROM {})",
-                    backend.rows(1, &[("id", Kind::Big)])
-                ),
-            ),
-            of_log: Sql::new(
-                backend,
-                "SELECT a.attempt, a.executor_id, a.address, a.node_id, a.due_time, a.dispatched_at, a.started_at, \
-                 a.finished_at, a.status, a.reason, a.message FROM task_log_attempt a JOIN task_log l ON l.id = a.log_id \
-                 WHERE a.log_id = {1} AND l.tenant_id = {2} ORDER BY a.attempt DESC LIMIT {3}",
-            ),
-        }
-    }
-}
+statements!(
+    KEEP_ENDED = |d| format!(
+        "{INSERT} SELECT l.id, l.attempt, l.executor_id, COALESCE(e.address, ''), l.node_id, v.n_due_time, \
+         l.dispatched_at, l.started_at, l.finished_at, l.status, l.reason, v.n_message FROM {} \
+         JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 AND l.attempt = v.n_attempt \
+         {EXECUTOR} l.executor_id WHERE +l.status = {RETRY} AND l.reason = v.n_reason {}",
+        d.rows(1, ENDED),
+        kept_already(d)
+    ),
+    KEEP_REFUSED = |d| format!(
+        "{INSERT} SELECT l.id, v.n_attempt, v.n_executor_id, COALESCE(e.address, ''), l.node_id, l.due_time, \
+         v.n_dispatched_at, 0, 0, {RETRY}, '{}', '' FROM {} JOIN task_log l ON l.id = v.n_id AND \
+         l.version = v.n_version + 1 AND l.attempt = v.n_attempt + 1 {EXECUTOR} v.n_executor_id \
+         WHERE +l.status = {DISPATCHED} {}",
+        Reason::NotAccepted.as_str(),
+        d.rows(1, REFUSED),
+        kept_already(d)
+    ),
+    TRIM = |d| trim(d),
+    PURGE = |d| format!(
+        "DELETE FROM task_log_attempt WHERE log_id IN (SELECT n_id FROM {})",
+        d.rows(1, &[("id", Kind::Big)])
+    ),
+    OF_LOG = |_| {
+        "SELECT a.attempt, a.executor_id, a.address, a.node_id, a.due_time, a.dispatched_at, a.started_at, \
+         a.finished_at, a.status, a.reason, a.message FROM task_log_attempt a JOIN task_log l ON l.id = a.log_id \
+         WHERE a.log_id = {1} AND l.tenant_id = {2} ORDER BY a.attempt DESC LIMIT {3}"
+            .into()
+    },
+);
 
 /// A step that is repeated keeps nothing twice.
-fn kept_already(backend: Dialect) -> String {
-    backend.or_ignore("task_log_attempt", "log_id, attempt")
+fn kept_already(d: Dialect) -> String {
+    d.or_ignore("task_log_attempt", "log_id, attempt")
 }
 
 /// Keeps the last attempts of runs that a new definition takes over: `fires` finds them, as the statement
 /// of the take-over does.
-pub(super) fn keep_given_up(backend: Dialect, fires: &str, on: &str) -> String {
+pub(super) fn keep_given_up(d: Dialect, fires: &str, on: &str) -> String {
     format!(
         "{INSERT} SELECT l.id, l.attempt, l.executor_id, COALESCE(e.address, ''), l.node_id, l.due_time, l.dispatched_at, \
          l.started_at, l.finished_at, l.status, l.reason, '' FROM {fires} JOIN task_log l ON {on} {EXECUTOR} l.executor_id \
          WHERE l.attempt > 0 AND l.dispatched_at > 0 {}",
-        kept_already(backend)
+        kept_already(d)
     )
 }
 
 /// Deletes the logs for which `which` holds (columns without an alias), and the attempts kept of them.
-pub(super) fn delete_logs(backend: Dialect, which: &str) -> [Sql; 2] {
+pub(super) fn delete_logs(d: Dialect, which: &str) -> [Sql; 2] {
     let attempts = format!("DELETE FROM task_log_attempt WHERE log_id IN (SELECT id FROM task_log WHERE {which})");
-    [attempts, format!("DELETE FROM task_log WHERE {which}")].map(|text| Sql::new(backend, &text))
+    [attempts, format!("DELETE FROM task_log WHERE {which}")].map(|text| Sql::new(d, &text))
 }
 
 /// Deletes what is older than the last kept one of each log.
-fn trim(backend: Dialect) -> String {
-    let last = backend.rows(1, LAST_KEPT);
+fn trim(d: Dialect) -> String {
+    let last = d.rows(1, LAST_KEPT);
     let on = "l.log_id = v.n_id AND l.attempt <= v.n_attempt";
-    backend.delete_from("task_log_attempt", &last, on)
+    d.delete_from("task_log_attempt", &last, on)
 }
 
 type EndedRow = (i64, i64, i32, i64, &'static str, String);
@@ -175,13 +152,13 @@ impl SqlStore {
         let ended = to_json(action, &ended)?;
         retrying(|| async {
             let tx = self.begin(action).await?;
-            let moved = tx.execute(&self.sql.change, [keys.into()]).await?;
+            let moved = tx.execute(&CHANGE, [keys.into()]).await?;
             if moved == 0 {
                 // What an earlier try did, it kept, too.
                 tx.rollback().await?;
                 return Ok(0);
             }
-            tx.execute(&self.sql.attempts.keep_ended, [ended.clone().into()]).await?;
+            tx.execute(&KEEP_ENDED, [ended.clone().into()]).await?;
             self.trim_attempts(&tx, action, &last).await?;
             tx.commit().await?;
             Ok(moved)
@@ -206,12 +183,12 @@ impl SqlStore {
         let refused = to_json(action, &refused)?;
         retrying(|| async {
             let tx = self.begin(action).await?;
-            let moved = tx.execute(&self.sql.hand_over, [keys.into(), node.into(), now.into()]).await?;
+            let moved = tx.execute(&HAND_OVER, [keys.into(), node.into(), now.into()]).await?;
             if moved == 0 {
                 tx.rollback().await?;
                 return Ok(0);
             }
-            tx.execute(&self.sql.attempts.keep_refused, [refused.clone().into()]).await?;
+            tx.execute(&KEEP_REFUSED, [refused.clone().into()]).await?;
             self.trim_attempts(&tx, action, &last).await?;
             tx.commit().await?;
             Ok(moved)
@@ -224,7 +201,7 @@ impl SqlStore {
         let old = last.iter().map(|(id, number)| (*id, number - ATTEMPTS_KEPT_MAX)).filter(|(_, number)| *number > 0);
         let old: Vec<(i64, i32)> = old.collect();
         if !old.is_empty() {
-            tx.execute(&self.sql.attempts.trim, [to_json(action, &old)?.into()]).await?;
+            tx.execute(&TRIM, [to_json(action, &old)?.into()]).await?;
         }
         Ok(())
     }
@@ -233,7 +210,7 @@ impl SqlStore {
     pub async fn kept_attempts(&self, tenant_id: i64, log: i64) -> Result<Vec<KeptAttempt>> {
         let values = [log.into(), tenant_id.into(), i64::from(ATTEMPTS_KEPT_MAX).into()];
         let mut kept = self
-            .query("list the attempts of a run", &self.sql.attempts.of_log, values, |row| {
+            .query("list the attempts of a run", &OF_LOG, values, |row| {
                 let status: i32 = row.try_get_by_index(8)?;
                 Ok(KeptAttempt {
                     number: row.try_get_by_index(0)?,

@@ -98,7 +98,7 @@ impl SqlStore {
                 entries.push(entry);
             }
             self.insert_entries(tx, &entries).await?;
-            let end = Sql::new(self.backend, "UPDATE audit_head SET seq = {2}, hash = {3} WHERE id = {1}");
+            let end = sql!("UPDATE audit_head SET seq = {2}, hash = {3} WHERE id = {1}");
             tx.execute(&end, [tenant.into(), chain.seq.into(), chain.hash.into()]).await?;
         }
         Ok(())
@@ -106,19 +106,16 @@ impl SqlStore {
 
     /// The end of a chain, which nobody else moves until the commit.
     async fn hold_chain(&self, tx: &Transaction<'_>, tenant: i64) -> Result<Chain> {
-        let hold = Sql::new(self.backend, "UPDATE audit_head SET seq = seq + 1 WHERE id = {1}");
+        let hold = sql!("UPDATE audit_head SET seq = seq + 1 WHERE id = {1}");
         if tx.execute(&hold, [tenant.into()]).await? == 0 {
-            let insert = Sql::new(
-                self.backend,
-                &format!(
-                    "INSERT INTO audit_head (id, seq, hash) VALUES ({{1}}, 0, '') {}",
-                    self.backend.or_ignore("audit_head", "id")
-                ),
-            );
+            let insert = sql!(|d| format!(
+                "INSERT INTO audit_head (id, seq, hash) VALUES ({{1}}, 0, '') {}",
+                d.or_ignore("audit_head", "id")
+            ));
             tx.execute(&insert, [tenant.into()]).await?;
             tx.execute(&hold, [tenant.into()]).await?;
         }
-        let read = Sql::new(self.backend, "SELECT seq - 1, hash FROM audit_head WHERE id = {1}");
+        let read = sql!("SELECT seq - 1, hash FROM audit_head WHERE id = {1}");
         let found = tx.query(&read, [tenant.into()], chain).await?;
         Ok(found.into_iter().next().unwrap_or_default())
     }
@@ -174,18 +171,15 @@ impl SqlStore {
 
     /// Entries of one chain in its order, after a place.
     pub async fn audit_chain(&self, tenant_id: i64, after: i64, limit: u64) -> Result<Vec<AuditEntry>> {
-        let sql = Sql::new(
-            self.backend,
-            &format!(
-                "SELECT {COLUMNS} FROM audit_entry e WHERE e.tenant_id = {{1}} AND e.seq > {{2}} ORDER BY e.seq LIMIT {{3}}"
-            ),
-        );
+        let sql = sql!(format!(
+            "SELECT {COLUMNS} FROM audit_entry e WHERE e.tenant_id = {{1}} AND e.seq > {{2}} ORDER BY e.seq LIMIT {{3}}"
+        ));
         self.query("read the audit", &sql, [tenant_id.into(), after.into(), limit.into()], entry).await
     }
 
     /// Where the chain of a tenant ends.
     pub async fn audit_end(&self, tenant_id: i64) -> Result<Chain> {
-        let sql = Sql::new(self.backend, "SELECT seq, hash FROM audit_head WHERE id = {1}");
+        let sql = sql!("SELECT seq, hash FROM audit_head WHERE id = {1}");
         let found = self.query("read the audit", &sql, [tenant_id.into()], chain).await?;
         Ok(found.into_iter().next().unwrap_or_default())
     }

@@ -2,9 +2,10 @@
 
 use super::conditions::Conditions;
 use super::connect::{Transaction, retrying};
-use super::dialect::Sql;
+use super::dialect::Kind;
 use super::planning::bucket;
 use super::rows::{clean, to_json};
+use super::sql::{EXPIRED, ID, ID_VERSION, INIT};
 use super::{Backfill, BackfillStore, PlanStore, Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::task::{NEVER, Routing};
 use crate::domain::task_log::PARENT_SHARD;
@@ -12,6 +13,48 @@ use crate::domain::{Origin, Status, Task};
 use async_trait::async_trait;
 use sea_orm::{DbErr, QueryResult};
 use std::collections::HashMap;
+
+statements!(
+    TAKEN_FIRES = |d| format!(
+        "SELECT l.fire_time, l.id, l.version, CASE WHEN l.status = {EXPIRED} AND l.attempt = 0 THEN 1 ELSE 0 END FROM {} \
+         {} task_log l ON l.task_id = {{2}} AND l.fire_time = v.n_id AND l.shard_index = {{3}}",
+        d.rows(1, ID),
+        d.join_in_order()
+    ),
+    REVIVE_FIRES = |d| {
+        d.update_rows(
+                "task_log",
+                &format!(
+                    "status = {INIT}, version = l.version + 1, revision = {{2}}, due_time = {{3}}, finished_at = 0, reason = '', \
+                     message = NULL, failures = 0, origin = {{5}}, priority = 0, params = {{4}}"
+                ),
+                ID_VERSION,
+                &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status = {EXPIRED}"),
+            )
+    },
+    INSERT_BACKFILL = |d| format!(
+        "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, bucket, \
+         fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, dispatched_at, \
+         started_at, finished_at, reason, params, origin, seq, priority, stopping) \
+         SELECT v.n_id, t.tenant_id, t.app_id, t.id, t.revision, 0, {{4}}, {{5}}, v.n_bucket, v.n_fire_time, {{3}}, \
+         {INIT}, 1, 0, 0, 0, 0, 0, 0, 0, 0, '', {{6}}, {{7}}, t.turn, 0, '' FROM {} {} task t ON t.id = {{2}}",
+        d.rows(1, BACKFILL),
+        d.join_in_order()
+    ),
+    INSERT_BACKFILL_RUNS = |d| format!(
+        "INSERT INTO backfill_run (id, backfill_id) SELECT v.n_id, {{2}} FROM {} WHERE 1 = 1 {}",
+        d.rows(1, BACKFILL),
+        d.or_ignore("backfill_run", "id")
+    ),
+    WATCH_BACKFILL = |d| format!(
+        "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON l.id = v.n_id \
+         WHERE 1 = 1 {}",
+        d.rows(1, BACKFILL),
+        d.or_ignore("follow_up", "id")
+    ),
+);
+
+const BACKFILL: &[(&str, Kind)] = &[("id", Kind::Big), ("fire_time", Kind::Big), ("bucket", Kind::Int)];
 
 const ACTION: &str = "backfill";
 
@@ -25,10 +68,7 @@ const COLUMNS: &str = "id, tenant_id, task_id, range_from, range_until, next_at,
 #[async_trait]
 impl BackfillStore for SqlStore {
     async fn open_backfills(&self, limit: u64) -> Result<Vec<Backfill>> {
-        let sql = Sql::new(
-            self.backend,
-            &format!("SELECT {COLUMNS} FROM backfill WHERE status = 'open' ORDER BY id LIMIT {{1}}"),
-        );
+        let sql = sql!(format!("SELECT {COLUMNS} FROM backfill WHERE status = 'open' ORDER BY id LIMIT {{1}}"));
         self.query(ACTION, &sql, [limit.into()], backfill).await
     }
 
@@ -50,14 +90,11 @@ impl SqlStore {
         now: i64,
     ) -> Result<usize> {
         let tx = self.begin(ACTION).await?;
-        let open = Sql::new(
-            self.backend,
-            &format!(
-                "SELECT COUNT(*) FROM backfill_run b JOIN task_log l ON l.id = b.id WHERE b.backfill_id = {{1}} AND \
+        let open = sql!(format!(
+            "SELECT COUNT(*) FROM backfill_run b JOIN task_log l ON l.id = b.id WHERE b.backfill_id = {{1}} AND \
                  l.status < {}",
-                Status::Succeeded as i16
-            ),
-        );
+            Status::Succeeded as i16
+        ));
         let open: Vec<i64> = tx.query(&open, [of.id.into()], |row| row.try_get_by_index(0)).await?;
         let open = open.first().copied().unwrap_or(0);
         let room = usize::try_from(i64::from(of.max_concurrent) - open).unwrap_or(0);
@@ -69,11 +106,8 @@ impl SqlStore {
         let is_sharded = task.spec.routing == Routing::Sharding;
         let shard = if is_sharded { PARENT_SHARD } else { 0 };
         let instants = to_json(ACTION, &candidates.iter().map(|at| [at]).collect::<Vec<_>>())?;
-        let taken: HashMap<i64, Taken> = tx
-            .query(&self.sql.taken_fires, [instants.into(), task.id.into(), shard.into()], taken)
-            .await?
-            .into_iter()
-            .collect();
+        let taken: HashMap<i64, Taken> =
+            tx.query(&TAKEN_FIRES, [instants.into(), task.id.into(), shard.into()], taken).await?.into_iter().collect();
         let Picked { chosen, revived, existing, next_at } = pick(&candidates, &taken, room);
         let count = chosen.len() + revived.len();
         let (next_at, is_done) = next_at.map_or((of.range_until, true), |at| (at, false));
@@ -83,11 +117,10 @@ impl SqlStore {
             return Ok(0);
         }
         let ends = is_done && count == 0;
-        let step = Sql::new(
-            self.backend,
+        let step = sql!(
             "UPDATE backfill SET next_at = {3}, written = written + {4}, existing = existing + {5}, \
              status = CASE WHEN {6} = 1 THEN 'done' ELSE status END, finished_at = CASE WHEN {6} = 1 THEN {7} ELSE 0 END \
-             WHERE id = {1} AND next_at = {2} AND status = 'open'",
+             WHERE id = {1} AND next_at = {2} AND status = 'open'"
         );
         let values = [
             of.id.into(),
@@ -120,7 +153,7 @@ impl SqlStore {
                 of.params.as_deref().map(clean).into(),
                 Origin::Backfill.as_str().into(),
             ];
-            tx.execute(&self.sql.insert_backfill, values).await?;
+            tx.execute(&INSERT_BACKFILL, values).await?;
             self.note_backfilled(&tx, of, task, rows).await?;
         }
         if !revived.is_empty() {
@@ -133,7 +166,7 @@ impl SqlStore {
                 of.params.as_deref().map(clean).into(),
                 Origin::Backfill.as_str().into(),
             ];
-            if tx.execute(&self.sql.revive_fires, values).await? < revived.len() as u64 {
+            if tx.execute(&REVIVE_FIRES, values).await? < revived.len() as u64 {
                 tx.rollback().await?;
                 return Ok(0);
             }
@@ -149,31 +182,26 @@ impl SqlStore {
 
     /// Counts these runs for the backfill, and has their ends followed where they matter.
     async fn note_backfilled(&self, tx: &Transaction<'_>, of: &Backfill, task: &Task, rows: String) -> Result<()> {
-        tx.execute(&self.sql.insert_backfill_runs, [rows.clone().into(), of.id.into()]).await?;
+        tx.execute(&INSERT_BACKFILL_RUNS, [rows.clone().into(), of.id.into()]).await?;
         if task.has_children || task.spec.pause_after_failures > 0 {
-            tx.execute(&self.sql.watch_backfill, [rows.into()]).await?;
+            tx.execute(&WATCH_BACKFILL, [rows.into()]).await?;
         }
         Ok(())
     }
 
     /// Ends the backfills of a task that is stopped, paused or deleted.
     pub(super) async fn end_backfills(&self, tx: &Transaction<'_>, task_id: i64, now: i64) -> Result<()> {
-        let sql = Sql::new(
-            self.backend,
-            "UPDATE backfill SET status = 'cancelled', finished_at = {2} WHERE task_id = {1} AND status = 'open'",
-        );
+        let sql =
+            sql!("UPDATE backfill SET status = 'cancelled', finished_at = {2} WHERE task_id = {1} AND status = 'open'");
         tx.execute(&sql, [task_id.into(), now.into()]).await.map(drop)
     }
 
     /// Asks for runs of a task's fires in a range.
     pub async fn create_backfill(&self, of: &Backfill, now: i64) -> Result<()> {
-        let sql = Sql::new(
-            self.backend,
-            &format!(
-                "INSERT INTO backfill ({COLUMNS}) VALUES ({{1}}, {{2}}, {{3}}, {{4}}, {{5}}, {{4}}, {{6}}, {{7}}, 'open', 0, 0, \
+        let sql = sql!(format!(
+            "INSERT INTO backfill ({COLUMNS}) VALUES ({{1}}, {{2}}, {{3}}, {{4}}, {{5}}, {{4}}, {{6}}, {{7}}, 'open', 0, 0, \
                  {{8}}, 0)"
-            ),
-        );
+        ));
         let values = [
             of.id.into(),
             of.tenant_id.into(),
@@ -203,8 +231,7 @@ impl SqlStore {
 
     /// Ends a backfill of a task before its time; what it has written runs all the same.
     pub async fn cancel_backfill(&self, tenant_id: i64, task_id: i64, id: i64, now: i64) -> Result<()> {
-        let sql =
-            Sql::new(self.backend, "SELECT id FROM backfill WHERE id = {1} AND task_id = {2} AND tenant_id = {3}");
+        let sql = sql!("SELECT id FROM backfill WHERE id = {1} AND task_id = {2} AND tenant_id = {3}");
         let values = [id.into(), task_id.into(), tenant_id.into()];
         let known = self.query(ACTION, &sql, values, |row| row.try_get_by_index::<i64>(0)).await?;
         if known.is_empty() {
@@ -215,10 +242,7 @@ impl SqlStore {
     }
 
     async fn end_backfill(&self, id: i64, status: &'static str, now: i64) -> Result<()> {
-        let sql = Sql::new(
-            self.backend,
-            "UPDATE backfill SET status = {2}, finished_at = {3} WHERE id = {1} AND status = 'open'",
-        );
+        let sql = sql!("UPDATE backfill SET status = {2}, finished_at = {3} WHERE id = {1} AND status = 'open'");
         self.execute(ACTION, &sql, [id.into(), status.into(), now.into()]).await.map(drop)
     }
 }

@@ -1,7 +1,7 @@
 //! Calendars of tenants: named sets of days and hours, in versions.
 
 use super::connect::{Transaction, retrying};
-use super::dialect::Sql;
+use super::dialect::Kind;
 use super::entity::{calendar, calendar_version, task};
 use super::query::*;
 use super::rows::to_json;
@@ -14,6 +14,14 @@ use dashmap::DashMap;
 use sea_orm::{DbErr, QueryResult, Select};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+
+statements!(
+    CALENDARS = |d| format!(
+        "SELECT c.tenant_id, c.name, c.version, c.body FROM {} JOIN calendar c ON c.tenant_id = v.n_tenant_id \
+         AND c.name = v.n_name",
+        d.rows(1, &[("tenant_id", Kind::Big), ("name", Kind::Text)])
+    ),
+);
 
 /// Calendars kept ready at most; when full, they are made ready again.
 const READY_MAX: usize = 1_000;
@@ -54,7 +62,7 @@ impl SqlStore {
     /// Nodes look at one number to learn that limits, windows, rules or calendars have changed;
     /// whoever changes one of them holds that row until the commit.
     pub(super) async fn bump_rules(&self, tx: &Transaction<'_>) -> Result<()> {
-        let sql = Sql::new(self.backend, "UPDATE rule_version SET version = version + 1 WHERE id = 1");
+        let sql = sql!("UPDATE rule_version SET version = version + 1 WHERE id = 1");
         tx.execute(&sql, []).await.map(drop)
     }
 
@@ -74,7 +82,7 @@ impl SqlStore {
         }
         let place = (tenant_id, spec.calendar.clone());
         let places = to_json(ACTION, &[&place])?;
-        let rows = tx.query(&self.sql.calendars, [places.into()], row).await?;
+        let rows = tx.query(&CALENDARS, [places.into()], row).await?;
         let found = rows.into_iter().next().map(|row| self.ready(row)).transpose()?;
         schedule.calendar = Some(found.ok_or_else(|| unknown(&spec.calendar))?);
         Ok(())
@@ -89,14 +97,14 @@ impl SqlStore {
     /// Gives tasks the calendars that they name.
     pub(super) async fn fill_calendars(&self, tasks: &mut [Task]) -> Result<()> {
         let Some(places) = places_of(tasks.iter().map(named))? else { return Ok(()) };
-        let rows = self.query(ACTION, &self.sql.calendars, [places.into()], row).await?;
+        let rows = self.query(ACTION, &CALENDARS, [places.into()], row).await?;
         self.fill(tasks, rows)
     }
 
     /// The same in a transaction.
     pub(super) async fn fill_calendars_in(&self, tx: &Transaction<'_>, tasks: &mut [Task]) -> Result<()> {
         let Some(places) = places_of(tasks.iter().map(named))? else { return Ok(()) };
-        let rows = tx.query(&self.sql.calendars, [places.into()], row).await?;
+        let rows = tx.query(&CALENDARS, [places.into()], row).await?;
         self.fill(tasks, rows)
     }
 
@@ -120,7 +128,7 @@ impl SqlStore {
     pub async fn schedules_of(&self, tasks: &[TaskView]) -> Result<Vec<Schedule>> {
         let calendar = |task: &TaskView| (task.scope.tenant_id, task.spec.calendar.clone());
         let found = match places_of(tasks.iter().map(|task| (task.scope.tenant_id, task.spec.calendar.as_str())))? {
-            Some(places) => self.ready_all(self.query(ACTION, &self.sql.calendars, [places.into()], row).await?)?,
+            Some(places) => self.ready_all(self.query(ACTION, &CALENDARS, [places.into()], row).await?)?,
             None => HashMap::new(),
         };
         let schedule = |task: &TaskView| {

@@ -1,11 +1,79 @@
 //! INIT and RETRY rows → the queue of one node.
 
-use super::rows::{self, to_json};
+use super::dialect::Dialect;
+use super::rows::{self, RUN_COLUMNS, to_json};
+use super::sql::{DUE_TIME, ID_VERSION, INIT, QUEUED, RETRY};
+use super::template::Text as _;
 use super::{ClaimStore, LEFT_OUT_MAX, LeftOut, Result, Share, SqlStore};
 use crate::domain::{Run, Status};
 use async_trait::async_trait;
 use sea_orm::Value;
 use std::collections::HashSet;
+
+statements!(
+    CLAIMABLE_ALL = |d| claimable(d, &[""]),
+    CLAIMABLE_SHARE = |d| claimable(d, &[IN_SHARE]),
+    CLAIMABLE_BESIDES = |d| claimable_besides(d),
+    CLAIM = |d| d.update_rows(
+        "task_log",
+        &format!("status = {QUEUED}, node_id = {{2}}, queued_at = {{3}}, version = l.version + 1"),
+        ID_VERSION,
+        &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status IN ({INIT}, {RETRY})"),
+    ),
+    CLAIMED = |d| format!(
+        "SELECT l.id FROM {} JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
+         WHERE +l.status = {QUEUED} AND l.node_id = {{2}}",
+        d.rows(1, ID_VERSION)
+    ),
+    QUEUED_OF = |_| format!(
+        "SELECT {RUN_COLUMNS} FROM task_log l WHERE l.status = {QUEUED} AND l.node_id = {{1}} \
+         ORDER BY l.due_time LIMIT {{2}}"
+    ),
+    QUEUED_OF_OTHERS = |d| format!(
+        "SELECT {RUN_COLUMNS} FROM task_log l WHERE l.status = {QUEUED} AND l.node_id NOT IN {} \
+         ORDER BY l.due_time LIMIT {{2}}",
+        d.ids(1)
+    ),
+);
+
+/// A share as half of all rows in PostgreSQL's eyes: a plain comparison of an expression would be
+/// one row in two hundred, for which it reads and sorts everything that is due.
+const IN_SHARE: &str = " AND CASE WHEN l.bucket % {3} = {4} THEN 1 = 1 ELSE 1 = 0 END";
+
+/// One ordered index range for each of the two states and each filter, each cut at the limit,
+/// instead of one sort over all. MariaDB would read past the instant (by the state alone) when
+/// much of what is written is due, unless it is told to use the index as a range.
+fn claimable(d: Dialect, filters: &[&str]) -> String {
+    let index = d.by_index(DUE_TIME);
+    let parts = [RETRY, INIT].iter().flat_map(|status| filters.iter().map(move |filter| (status, filter)));
+    let parts = parts.enumerate().map(|(at, (status, filter))| {
+        format!(
+            "SELECT * FROM (SELECT {RUN_COLUMNS} FROM task_log l {index} WHERE l.status = {status} AND \
+             l.due_time <= {{1}}{filter} ORDER BY l.due_time LIMIT {{2}}) p{at}"
+        )
+    });
+    parts.collect::<Vec<_>>().join(" UNION ALL ")
+}
+
+/// Passes by the rows of a few tenants, `{4}` and on in ascending order, of a priority up to `{3}`,
+/// looking only at the index (status, due time, tenant, priority). PostgreSQL looks at the rows,
+/// too, for any condition but a range: it gets the ranges between the tenants.
+fn claimable_besides(d: Dialect) -> String {
+    let tenants: Vec<String> = (4..4 + LEFT_OUT_MAX).map(|at| format!("{{{at}}}")).collect();
+    let list = tenants.join(", ");
+    if d.filters_in_index() {
+        return claimable(d, &[&format!(" AND (l.tenant_id NOT IN ({list}) OR l.priority > {{3}})")]);
+    }
+    let mut ranges = vec![
+        format!(" AND l.priority > {{3}} AND l.tenant_id IN ({list})"),
+        format!(" AND l.tenant_id < {}", tenants[0]),
+        format!(" AND l.tenant_id > {}", tenants[LEFT_OUT_MAX - 1]),
+    ];
+    let between = tenants.windows(2).map(|two| format!(" AND l.tenant_id > {} AND l.tenant_id < {}", two[0], two[1]));
+    ranges.extend(between);
+    let ranges: Vec<&str> = ranges.iter().map(String::as_str).collect();
+    format!("SELECT * FROM ({}) a ORDER BY due_time LIMIT {{2}}", claimable(d, &ranges))
+}
 
 #[async_trait]
 impl ClaimStore for SqlStore {
@@ -13,10 +81,10 @@ impl ClaimStore for SqlStore {
         const ACTION: &str = "read claimable runs";
         let (until, limit) = (until.into(), limit.into());
         let mut runs = match share.filter(|share| share.total > 1) {
-            None => self.query(ACTION, &self.sql.claimable_all, [until, limit], rows::run).await?,
+            None => self.query(ACTION, &CLAIMABLE_ALL, [until, limit], rows::run).await?,
             Some(share) => {
                 let part = [until, limit, i64::from(share.total).into(), i64::from(share.index).into()];
-                self.query(ACTION, &self.sql.claimable_share, part, rows::run).await?
+                self.query(ACTION, &CLAIMABLE_SHARE, part, rows::run).await?
             }
         };
         runs.sort_by_key(|run| run.due_time);
@@ -27,7 +95,7 @@ impl ClaimStore for SqlStore {
         const ACTION: &str = "read claimable runs of other tenants";
         let mut values = vec![until.into(), limit.into(), left_out.priority.into()];
         values.extend(places(&left_out.tenants).map(Value::from));
-        let mut runs = self.query_raw(ACTION, self.sql.claimable_besides.bind_all(values), rows::run).await?;
+        let mut runs = self.query_raw(ACTION, CLAIMABLE_BESIDES.on(self.backend).bind_all(values), rows::run).await?;
         runs.sort_by_key(|run| run.due_time);
         Ok(runs)
     }
@@ -38,11 +106,11 @@ impl ClaimStore for SqlStore {
             return Ok(runs);
         }
         let keys = to_json(ACTION, &runs.iter().map(|run| (run.id, run.version)).collect::<Vec<_>>())?;
-        let claimed = self.execute(ACTION, &self.sql.claim, [keys.clone().into(), node.into(), now.into()]).await?;
+        let claimed = self.execute(ACTION, &CLAIM, [keys.clone().into(), node.into(), now.into()]).await?;
         let mine: Option<HashSet<i64>> = if claimed == runs.len() as u64 {
             None
         } else {
-            let read = self.query(ACTION, &self.sql.claimed, [keys.into(), node.into()], |row| row.try_get_by_index(0));
+            let read = self.query(ACTION, &CLAIMED, [keys.into(), node.into()], |row| row.try_get_by_index(0));
             Some(read.await?.into_iter().collect())
         };
         let ours = runs.into_iter().filter(|run| mine.as_ref().is_none_or(|ids| ids.contains(&run.id)));
@@ -50,13 +118,13 @@ impl ClaimStore for SqlStore {
     }
 
     async fn queued_of(&self, node: i64, limit: u64) -> Result<Vec<Run>> {
-        self.query("read the node's own queue", &self.sql.queued_of, [node.into(), limit.into()], rows::run).await
+        self.query("read the node's own queue", &QUEUED_OF, [node.into(), limit.into()], rows::run).await
     }
 
     async fn queued_of_others(&self, live: &[i64], limit: u64) -> Result<Vec<Run>> {
         const ACTION: &str = "read the queues of dead nodes";
         let live = to_json(ACTION, &live.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        self.query(ACTION, &self.sql.queued_of_others, [live.into(), limit.into()], rows::run).await
+        self.query(ACTION, &QUEUED_OF_OTHERS, [live.into(), limit.into()], rows::run).await
     }
 }
 

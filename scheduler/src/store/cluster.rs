@@ -10,6 +10,24 @@ use crate::domain::id::NODE_NUMBER_MAX;
 use async_trait::async_trait;
 use carillon_protocol::sign::random_hex;
 
+statements!(
+    NOW_US = |_| "SELECT {now_us} AS now_us".into(),
+    NODE_BEAT = |_| "UPDATE node SET heartbeat_at = {now}, queue_depth = {3}, left_at = 0, clock_offset_ms = {4}, \
+     clock_uncertainty_us = {5} WHERE id = {1} AND incarnation = {2}"
+        .into(),
+    NODES = |_| "SELECT id, name, address, version, started_at, heartbeat_at, left_at, queue_depth, clock_offset_ms, \
+     clock_uncertainty_us FROM node \
+     WHERE left_at = 0 OR left_at > {1} ORDER BY id"
+        .into(),
+    LEASE_TAKE = |_| "UPDATE lease SET fence = fence + 1, holder = {2}, expires_at = {now} + {3} WHERE name = {1} \
+     AND (expires_at < {now} OR expires_at > {now} + 10 * {3})"
+        .into(),
+    LEASE_RENEW = |_| "UPDATE lease SET expires_at = {now} + {4} WHERE name = {1} AND holder = {2} AND fence = {3} \
+     AND expires_at >= {now}"
+        .into(),
+    LEASE_READ = |_| "SELECT fence FROM lease WHERE name = {1} AND holder = {2} AND expires_at >= {now}".into(),
+);
+
 /// A node that left, or was not heard of, for this long gives its number to a new one, ms. Far
 /// longer than anything that a paused process could still want to write.
 const NUMBER_REST_MS: i64 = 3_600_000;
@@ -17,7 +35,7 @@ const NUMBER_REST_MS: i64 = 3_600_000;
 #[async_trait]
 impl ClusterStore for SqlStore {
     async fn now_us(&self) -> Result<i64> {
-        let now = self.query("read the cluster clock", &self.sql.now_us, [], |row| row.try_get_by_index(0)).await?;
+        let now = self.query("read the cluster clock", &NOW_US, [], |row| row.try_get_by_index(0)).await?;
         now.first().copied().ok_or_else(|| {
             StoreError::new(StoreErrorKind::Other, "read the cluster clock", "the database answered no row")
         })
@@ -45,12 +63,12 @@ impl ClusterStore for SqlStore {
             beat.clock.map(|clock| clock.offset_ms).into(),
             beat.clock.map(|clock| clock.uncertainty_us).into(),
         ];
-        Ok(self.execute("renew the node's heartbeat", &self.sql.node_beat, values).await? == 1)
+        Ok(self.execute("renew the node's heartbeat", &NODE_BEAT, values).await? == 1)
     }
 
     async fn nodes(&self) -> Result<Vec<NodeState>> {
         let since = self.now_us().await? / 1_000 - NUMBER_REST_MS;
-        self.query("list the nodes", &self.sql.nodes, [since.into()], |row| {
+        self.query("list the nodes", &NODES, [since.into()], |row| {
             let (offset_ms, uncertainty_us): (Option<i64>, Option<i64>) =
                 (row.try_get_by_index(8)?, row.try_get_by_index(9)?);
             let clock = offset_ms.zip(uncertainty_us);
@@ -70,10 +88,7 @@ impl ClusterStore for SqlStore {
     }
 
     async fn leave(&self, me: &Member) -> Result<()> {
-        let sql = Sql::new(
-            self.backend,
-            "UPDATE node SET left_at = {now}, queue_depth = 0 WHERE id = {1} AND incarnation = {2}",
-        );
+        let sql = sql!("UPDATE node SET left_at = {now}, queue_depth = 0 WHERE id = {1} AND incarnation = {2}");
         self.execute("leave the cluster", &sql, [me.id.into(), me.incarnation.clone().into()]).await.map(drop)
     }
 
@@ -82,21 +97,19 @@ impl ClusterStore for SqlStore {
         let name = || lease.as_str().into();
         if let Some(fence) = held {
             let values = [name(), node.into(), fence.number.into(), ttl_ms.into()];
-            if self.execute(ACTION, &self.sql.lease_renew, values).await? == 1 {
+            if self.execute(ACTION, &LEASE_RENEW, values).await? == 1 {
                 return Ok(Some(fence));
             }
         }
-        if self.execute(ACTION, &self.sql.lease_take, [name(), node.into(), ttl_ms.into()]).await? == 0 {
+        if self.execute(ACTION, &LEASE_TAKE, [name(), node.into(), ttl_ms.into()]).await? == 0 {
             return Ok(None);
         }
-        let number =
-            self.query(ACTION, &self.sql.lease_read, [name(), node.into()], |row| row.try_get_by_index(0)).await?;
+        let number = self.query(ACTION, &LEASE_READ, [name(), node.into()], |row| row.try_get_by_index(0)).await?;
         Ok(number.first().map(|number| Fence { lease, node, number: *number }))
     }
 
     async fn release_lease(&self, fence: Fence) -> Result<()> {
-        let sql =
-            Sql::new(self.backend, "UPDATE lease SET expires_at = 0 WHERE name = {1} AND holder = {2} AND fence = {3}");
+        let sql = sql!("UPDATE lease SET expires_at = 0 WHERE name = {1} AND holder = {2} AND fence = {3}");
         let values = [fence.lease.as_str().into(), fence.node.into(), fence.number.into()];
         self.execute("release a lease", &sql, values).await.map(drop)
     }
@@ -105,7 +118,7 @@ impl ClusterStore for SqlStore {
 impl SqlStore {
     /// Every lease, held or not, by name.
     pub async fn leases(&self) -> Result<Vec<LeaseState>> {
-        let sql = Sql::new(self.backend, "SELECT name, holder, fence, expires_at FROM lease ORDER BY name");
+        let sql = sql!("SELECT name, holder, fence, expires_at FROM lease ORDER BY name");
         self.query("list the leases", &sql, [], |row| {
             Ok(LeaseState {
                 name: row.try_get_by_index(0)?,
@@ -120,7 +133,7 @@ impl SqlStore {
     async fn join_once(&self, node: &NodeInfo, incarnation: &str) -> Result<Member> {
         let now = self.now_us().await? / 1_000;
         let tx = self.begin("join the cluster").await?;
-        let read = Sql::new(self.backend, "SELECT id, name, heartbeat_at, left_at FROM node");
+        let read = sql!("SELECT id, name, heartbeat_at, left_at FROM node");
         let known: Vec<(i64, String, i64, i64)> = tx
             .query(&read, [], |row| {
                 Ok((

@@ -3,8 +3,8 @@
 
 use super::audit::Notes;
 use super::calendars::ReadyCalendars;
-use super::dialect::{Dialect, Sql};
-use super::sql::Statements;
+use super::dialect::Dialect;
+use super::template::Text;
 use super::{Result, STORE_ERRORS, StoreError, StoreErrorKind};
 use crate::metrics::METRICS;
 use sea_orm::sqlx;
@@ -85,7 +85,6 @@ pub struct SqlStore {
     pub(super) writer: DatabaseConnection,
     reader: DatabaseConnection,
     pub(super) backend: Dialect,
-    pub(super) sql: Arc<Statements>,
     statements: Arc<AtomicU64>,
     timeout: Duration,
     pub(super) calendars: ReadyCalendars,
@@ -124,7 +123,6 @@ impl SqlStore {
             writer,
             reader,
             backend,
-            sql: Arc::new(Statements::new(backend)),
             statements: Arc::default(),
             timeout: settings.statement_timeout,
             calendars: ReadyCalendars::default(),
@@ -180,10 +178,10 @@ impl SqlStore {
     pub(super) async fn execute<const N: usize>(
         &self,
         action: &'static str,
-        sql: &Sql,
+        sql: &impl Text,
         values: [Value; N],
     ) -> Result<u64> {
-        self.execute_raw(action, sql.bind(values)).await
+        self.execute_raw(action, sql.on(self.backend).bind(values)).await
     }
 
     /// The same with a statement whose text is built by the caller.
@@ -215,11 +213,11 @@ impl SqlStore {
     pub(super) async fn query<T, const N: usize>(
         &self,
         action: &'static str,
-        sql: &Sql,
+        sql: &impl Text,
         values: [Value; N],
         read: impl Fn(&QueryResult) -> std::result::Result<T, DbErr>,
     ) -> Result<Vec<T>> {
-        self.query_raw(action, sql.bind(values), read).await
+        self.query_raw(action, sql.on(self.backend).bind(values), read).await
     }
 
     /// A query whose text is built by the caller.
@@ -256,8 +254,8 @@ pub(super) struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    pub(super) async fn execute<const N: usize>(&self, sql: &Sql, values: [Value; N]) -> Result<u64> {
-        self.execute_raw(sql.bind(values)).await
+    pub(super) async fn execute<const N: usize>(&self, sql: &impl Text, values: [Value; N]) -> Result<u64> {
+        self.execute_raw(sql.on(self.store.backend).bind(values)).await
     }
 
     pub(super) async fn execute_raw(&self, statement: Statement) -> Result<u64> {
@@ -267,11 +265,11 @@ impl Transaction<'_> {
 
     pub(super) async fn query<T, const N: usize>(
         &self,
-        sql: &Sql,
+        sql: &impl Text,
         values: [Value; N],
         read: impl Fn(&QueryResult) -> std::result::Result<T, DbErr>,
     ) -> Result<Vec<T>> {
-        self.query_raw(sql.bind(values), read).await
+        self.query_raw(sql.on(self.store.backend).bind(values), read).await
     }
 
     pub(super) async fn query_raw<T>(

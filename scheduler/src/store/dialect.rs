@@ -157,6 +157,16 @@ impl Dialect {
         }
     }
 
+    /// The same with the rows of a batch bound at `{1}`.
+    pub fn update_rows(self, table: &str, set: &str, columns: &[(&str, Kind)], on: &str) -> String {
+        self.update_from(table, set, &self.rows(1, columns), on)
+    }
+
+    /// The ids of a batch bound at `{marker}`, after `IN`.
+    pub fn ids(self, marker: usize) -> String {
+        format!("(SELECT n_id FROM {})", self.rows(marker, &[("id", Kind::Big)]))
+    }
+
     /// The join that reads its left side (a batch, what an index found) first, whatever the database
     /// makes of the tables' figures. PostgreSQL needs no telling.
     pub fn join_in_order(self) -> &'static str {
@@ -282,6 +292,11 @@ impl Sql {
         }
         text.push_str(rest);
         Self { dialect, text, order }
+    }
+
+    /// Its text, with the database's own markers.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// The statement with its values.

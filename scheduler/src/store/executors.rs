@@ -1,9 +1,9 @@
 //! Executors.
 
 use super::connect::retrying;
-use super::dialect::Sql;
+use super::dialect::{Kind, Sql};
 use super::handlers::{Handled, Registering};
-use super::rows::{self, clean, to_json};
+use super::rows::{self, EXECUTOR_COLUMNS, clean, to_json};
 use super::{
     ExecutorBeat, ExecutorEnd, ExecutorStore, Registration, Result, Scope, Signer, SqlStore, StoreError, StoreErrorKind,
 };
@@ -11,6 +11,32 @@ use crate::domain::{Executor, IdSource};
 use async_trait::async_trait;
 use carillon_protocol::{Register, RunKey};
 use std::collections::HashSet;
+
+statements!(
+    EXECUTOR_BEAT = |_| format!(
+        "UPDATE executor SET heartbeat_at = {{now}}, held = {{5}}, running = {{6}}, draining = {{7}}, \
+         beat_signed_at = {{8}}, node_id = {{9}} WHERE {BEAT_OF} AND (beat_signed_at < {{8}} OR beat_signed_at > {{now}} + 1000)"
+    ),
+    EXECUTOR_KNOWN = |_| format!("SELECT id FROM executor WHERE {BEAT_OF}"),
+    RECONFIRM = |d| d.update_rows("task_log", "version = l.version + 1", RUN_KEY, STILL_HELD),
+    RECONFIRMED = |d| format!("SELECT l.id, l.attempt FROM {} JOIN task_log l ON {STILL_HELD}", d.rows(1, RUN_KEY)),
+    EXECUTORS = |_| format!(
+        "SELECT {EXECUTOR_COLUMNS} FROM executor e LEFT JOIN executor_rule r ON r.tenant_id = e.tenant_id AND \
+         r.app_id = e.app_id AND r.address = e.address \
+         WHERE e.heartbeat_at >= {{1}} AND e.heartbeat_at <= {{now}} + 60000 AND e.gone_at = 0"
+    ),
+    EXECUTOR_ENDS = |d| format!(
+        "SELECT id, tenant_id, app_id, instance, address, heartbeat_at, gone_at FROM executor WHERE id IN {}",
+        d.ids(1)
+    ),
+);
+
+/// The executor that a heartbeat is of.
+const BEAT_OF: &str = "id = {1} AND instance = {2} AND tenant_id = {3} AND app_id = {4} AND gone_at = 0";
+
+const RUN_KEY: &[(&str, Kind)] = &[("id", Kind::Big), ("attempt", Kind::Int)];
+const STILL_HELD: &str = "l.id = v.n_id AND l.attempt = v.n_attempt AND +l.status = 2 AND l.executor_id = {2} \
+     AND +l.tenant_id = {3} AND +l.app_id = {4}";
 
 /// A signature that is more than this ahead of the cluster clock was made before the clock was set
 /// back (or by a clock that leads); it keeps no later message out, ms.
@@ -45,10 +71,10 @@ impl ExecutorStore for SqlStore {
             signer.signed_at.into(),
             beat.node_id.into(),
         ];
-        if self.execute(ACTION, &self.sql.executor_beat, values).await? > 0 {
+        if self.execute(ACTION, &EXECUTOR_BEAT, values).await? > 0 {
             return Ok(true);
         }
-        let known = self.query(ACTION, &self.sql.executor_known, whose(), |row| row.try_get_by_index::<i64>(0)).await?;
+        let known = self.query(ACTION, &EXECUTOR_KNOWN, whose(), |row| row.try_get_by_index::<i64>(0)).await?;
         if known.is_empty() { Ok(false) } else { Err(outdated(ACTION)) }
     }
 
@@ -58,8 +84,8 @@ impl ExecutorStore for SqlStore {
         for batch in runs.chunks(super::BATCH_MAX) {
             let keys = to_json(ACTION, batch)?;
             let values = || [keys.clone().into(), executor_id.into(), scope.tenant_id.into(), scope.app_id.into()];
-            self.execute(ACTION, &self.sql.reconfirm, values()).await?;
-            let read = self.query(ACTION, &self.sql.reconfirmed, values(), |row| {
+            self.execute(ACTION, &RECONFIRM, values()).await?;
+            let read = self.query(ACTION, &RECONFIRMED, values(), |row| {
                 Ok(RunKey(row.try_get_by_index(0)?, row.try_get_by_index(1)?))
             });
             confirmed.extend(read.await?);
@@ -68,10 +94,9 @@ impl ExecutorStore for SqlStore {
     }
 
     async fn retire(&self, signer: &Signer<'_>, executor_id: i64, left: bool, now: i64) -> Result<()> {
-        let sql = Sql::new(
-            self.backend,
+        let sql = sql!(
             "UPDATE executor SET draining = 1, gone_at = {4} WHERE id = {1} AND tenant_id = {2} AND app_id = {3} \
-             AND gone_at = 0 AND (register_signed_at < {5} OR register_signed_at > {6})",
+             AND gone_at = 0 AND (register_signed_at < {5} OR register_signed_at > {6})"
         );
         let Scope { tenant_id, app_id } = signer.scope;
         let gone_at = if left { now } else { 0 };
@@ -87,13 +112,13 @@ impl ExecutorStore for SqlStore {
     }
 
     async fn executors(&self, since: i64) -> Result<Vec<Executor>> {
-        self.query("list online executors", &self.sql.executors, [since.into()], rows::executor).await
+        self.query("list online executors", &EXECUTORS, [since.into()], rows::executor).await
     }
 
     async fn executor_ends(&self, ids: &[i64]) -> Result<Vec<ExecutorEnd>> {
         const ACTION: &str = "read the ends of executors";
         let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        self.query(ACTION, &self.sql.executor_ends, [ids.into()], |row| {
+        self.query(ACTION, &EXECUTOR_ENDS, [ids.into()], |row| {
             Ok(ExecutorEnd {
                 id: row.try_get_by_index(0)?,
                 scope: Scope { tenant_id: row.try_get_by_index(1)?, app_id: row.try_get_by_index(2)? },
@@ -146,12 +171,11 @@ impl SqlStore {
             }
         }
         if known.is_none() {
-            let insert = Sql::new(
-                self.backend,
+            let insert = sql!(
                 "INSERT INTO executor (id, tenant_id, app_id, instance, address, host_name, pid, version, description, \
                  tags, handlers, capacity, held, running, draining, registered_at, described_at, heartbeat_at, gone_at, key_id, \
                  register_signed_at, node_id) VALUES ({1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, 0, 0, 0, {13}, {13}, {now}, 0, {14}, \
-                 {15}, {16})",
+                 {15}, {16})"
             );
             tx.execute(
                 &insert,
@@ -177,11 +201,10 @@ impl SqlStore {
             )
             .await?;
         } else {
-            let update = Sql::new(
-                self.backend,
+            let update = sql!(
                 "UPDATE executor SET gone_at = 0, key_id = {9}, tags = {2}, handlers = {3}, capacity = {4}, address = {5}, \
                  description = {6}, heartbeat_at = {now}, register_signed_at = {10}, \
-                 described_at = CASE WHEN {8} = 1 THEN {7} ELSE described_at END WHERE id = {1}",
+                 described_at = CASE WHEN {8} = 1 THEN {7} ELSE described_at END WHERE id = {1}"
             );
             tx.execute(
                 &update,
@@ -214,10 +237,9 @@ impl SqlStore {
         scope: Scope,
         instance: &str,
     ) -> Result<Option<Process>> {
-        let sql = Sql::new(
-            self.backend,
+        let sql = sql!(
             "SELECT id, tags, handlers, address, description, gone_at, register_signed_at FROM executor WHERE \
-             app_id = {1} AND instance = {2} AND tenant_id = {3}",
+             app_id = {1} AND instance = {2} AND tenant_id = {3}"
         );
         let found = tx.query(&sql, [scope.app_id.into(), instance.into(), scope.tenant_id.into()], |row| {
             let text = |at| row.try_get_by_index::<String>(at);

@@ -4,8 +4,9 @@
 //! transaction that writes the consequences, so they come exactly once, whichever node dies.
 
 use super::connect::{Transaction, retrying};
-use super::dialect::Sql;
+use super::planning::TASKS;
 use super::rows::{self, to_json, word};
+use super::sql::{ID, SUCCEEDED};
 use super::{EndedRun, FollowStore, Followed, NewRun, Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::follow::{End, failures_in_row, input_of};
 use crate::domain::task::{NEVER, ParentOutcome, ParentRule, ScheduleKind};
@@ -15,17 +16,36 @@ use carillon_protocol::TEXT_BYTES_MAX;
 use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeSet, HashMap};
 
+statements!(
+    FOLLOW_ANY = |_| "SELECT id FROM follow_up LIMIT 1".into(),
+    FOLLOW_ENDED = |_| format!(
+        "SELECT l.id, l.task_id, l.status, l.reason, l.origin, l.revision, l.finished_at, l.output, l.attempt \
+         FROM follow_up f JOIN task_log l ON l.id = f.id WHERE +l.status >= {SUCCEEDED} ORDER BY f.id LIMIT {{1}}"
+    ),
+    // One that an edit has taken over since it was read has not ended any more.
+    FOLLOW_TAKE = |d| d.delete_from(
+        "follow_up",
+        &d.rows(1, ID),
+        &format!("l.id = v.n_id AND EXISTS (SELECT 1 FROM task_log t WHERE t.id = l.id AND t.status >= {SUCCEEDED})"),
+    ),
+    CHILDREN_OF = |d| format!(
+        "SELECT p.parent_id, p.child_id, p.on_outcome FROM {} JOIN task_parent p ON p.parent_id = v.n_id \
+         ORDER BY p.child_id, p.id",
+        d.rows(1, ID)
+    ),
+);
+
 const ACTION: &str = "follow up ended runs";
 
 #[async_trait]
 impl FollowStore for SqlStore {
     async fn has_follow_ups(&self) -> Result<bool> {
-        let found = self.query(ACTION, &self.sql.follow_any, [], |row| row.try_get_by_index::<i64>(0)).await?;
+        let found = self.query(ACTION, &FOLLOW_ANY, [], |row| row.try_get_by_index::<i64>(0)).await?;
         Ok(!found.is_empty())
     }
 
     async fn ended(&self, limit: u64) -> Result<Vec<EndedRun>> {
-        self.query(ACTION, &self.sql.follow_ended, [limit.into()], ended).await
+        self.query(ACTION, &FOLLOW_ENDED, [limit.into()], ended).await
     }
 
     async fn follow(
@@ -54,7 +74,7 @@ impl SqlStore {
     ) -> Result<Option<Followed>> {
         let ids = to_json(ACTION, &ended.iter().map(|run| [run.log]).collect::<Vec<_>>())?;
         let tx = self.begin(ACTION).await?;
-        if tx.execute(&self.sql.follow_take, [ids.into()]).await? < ended.len() as u64 {
+        if tx.execute(&FOLLOW_TAKE, [ids.into()]).await? < ended.len() as u64 {
             // Another node has followed some of them.
             tx.rollback().await?;
             return Ok(None);
@@ -88,10 +108,10 @@ impl SqlStore {
             to.moved.push(task.id);
         }
         if spec.pause_after_failures > 0 {
-            let read = Sql::new(self.backend, "SELECT failures_in_row FROM task WHERE id = {1}");
+            let read = sql!("SELECT failures_in_row FROM task WHERE id = {1}");
             let before: Vec<i32> = tx.query(&read, [task.id.into()], |row| row.try_get_by_index(0)).await?;
             let count = failures_in_row(before.first().copied().unwrap_or(0), run.status, run.reason);
-            let write = Sql::new(self.backend, "UPDATE task SET failures_in_row = {2} WHERE id = {1}");
+            let write = sql!("UPDATE task SET failures_in_row = {2} WHERE id = {1}");
             tx.execute(&write, [task.id.into(), count.into()]).await?;
             if count >= spec.pause_after_failures && run.status != Status::Succeeded {
                 to.failing.push((task.id, count));
@@ -108,13 +128,10 @@ impl SqlStore {
         if self.revisions(tx, run, task).await? != Some(task.revision) || next == NEVER {
             return Ok(false);
         }
-        let sql = Sql::new(
-            self.backend,
-            &format!(
-                "UPDATE task SET next_fire_at = {{3}} WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND \
+        let sql = sql!(format!(
+            "UPDATE task SET next_fire_at = {{3}} WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND \
                  next_fire_at = {NEVER}"
-            ),
-        );
+        ));
         if tx.execute(&sql, [task.id.into(), task.revision.into(), next.into()]).await? > 0 {
             return Ok(true);
         }
@@ -126,10 +143,8 @@ impl SqlStore {
     /// # Errors
     /// The task was changed since it was read: the whole must be tried again.
     async fn revisions(&self, tx: &Transaction<'_>, run: &EndedRun, task: &Task) -> Result<Option<i64>> {
-        let sql = Sql::new(
-            self.backend,
-            "SELECT l.revision, t.revision FROM task_log l JOIN task t ON t.id = l.task_id WHERE l.id = {1}",
-        );
+        let sql =
+            sql!("SELECT l.revision, t.revision FROM task_log l JOIN task t ON t.id = l.task_id WHERE l.id = {1}");
         let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index::<i64>(1)?));
         let found: Option<(i64, i64)> = tx.query(&sql, [run.log.into()], read).await?.first().copied();
         match found {
@@ -173,15 +188,13 @@ impl SqlStore {
     /// Notes that a parent has met its condition. Answers the outputs of all parents when it was
     /// the last one; they begin anew then.
     async fn meet(&self, tx: &Transaction<'_>, run: &EndedRun, child: i64) -> Result<Option<Vec<(String, String)>>> {
-        let met =
-            Sql::new(self.backend, "UPDATE task_parent SET met_log_id = {3} WHERE child_id = {1} AND parent_id = {2}");
+        let met = sql!("UPDATE task_parent SET met_log_id = {3} WHERE child_id = {1} AND parent_id = {2}");
         tx.execute(&met, [child.into(), run.task_id.into(), run.log.into()]).await?;
-        let all = Sql::new(
-            self.backend,
+        let all = sql!(
             "SELECT p.met_log_id, t.name, l.output, CASE WHEN t.app_id = c.app_id THEN '' ELSE a.name END \
              FROM task_parent p JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id \
              JOIN task c ON c.id = p.child_id LEFT JOIN task_log l ON l.id = p.met_log_id \
-             WHERE p.child_id = {1} ORDER BY p.id",
+             WHERE p.child_id = {1} ORDER BY p.id"
         );
         let rows: Vec<(i64, String, Option<String>)> = tx
             .query(&all, [child.into()], |row| {
@@ -194,14 +207,14 @@ impl SqlStore {
         if rows.iter().any(|(met, ..)| *met == 0) {
             return Ok(None);
         }
-        let anew = Sql::new(self.backend, "UPDATE task_parent SET met_log_id = 0 WHERE child_id = {1}");
+        let anew = sql!("UPDATE task_parent SET met_log_id = 0 WHERE child_id = {1}");
         tx.execute(&anew, [child.into()]).await?;
         Ok(Some(rows.into_iter().map(|(_, name, output)| (name, output.unwrap_or_default())).collect()))
     }
 
     async fn links_of(&self, tx: &Transaction<'_>, parents: &BTreeSet<i64>) -> Result<Vec<Link>> {
         let ids = to_json(ACTION, &parents.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        tx.query(&self.sql.children_of, [ids.into()], |row| {
+        tx.query(&CHILDREN_OF, [ids.into()], |row| {
             Ok(Link { parent: row.try_get_by_index(0)?, child: row.try_get_by_index(1)?, on: word(row, 2)? })
         })
         .await
@@ -215,7 +228,7 @@ impl SqlStore {
 
     async fn tasks_in(&self, tx: &Transaction<'_>, ids: &BTreeSet<i64>) -> Result<HashMap<i64, Task>> {
         let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        let mut found = tx.query(&self.sql.tasks, [ids.into()], rows::task).await?;
+        let mut found = tx.query(&TASKS, [ids.into()], rows::task).await?;
         self.fill_calendars_in(tx, &mut found).await?;
         Ok(found.into_iter().map(|task| (task.id, task)).collect())
     }

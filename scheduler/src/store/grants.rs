@@ -2,7 +2,6 @@
 //! that the last platform admin stays.
 
 use super::connect::{Transaction, retrying};
-use super::dialect::Sql;
 use super::entity::{Ids, role, role_grant, tenant, user_account};
 use super::query::*;
 use super::rows::to_json;
@@ -159,7 +158,7 @@ impl SqlStore {
 
     /// From here to the commit nobody else changes who may do what.
     pub(super) async fn lock_access(&self, tx: &Transaction<'_>) -> Result<()> {
-        let sql = Sql::new(self.backend, "UPDATE access_lock SET turn = turn + 1 WHERE id = 1");
+        let sql = sql!("UPDATE access_lock SET turn = turn + 1 WHERE id = 1");
         tx.execute(&sql, []).await.map(drop)
     }
 }

@@ -2,7 +2,7 @@
 //! into the tenant's quota are left out, told once, and asked for again with each registration.
 
 use super::connect::Transaction;
-use super::dialect::{Kind, Sql};
+use super::dialect::Kind;
 use super::quotas::TaskRoom;
 use super::rows::to_json;
 use super::tasks::{Activity, IfThere, NewTask, audited_task};
@@ -88,10 +88,7 @@ impl SqlStore {
 
     /// Handlers of an app that have been seen: those that were left out, or the others.
     async fn known_handlers(&self, tx: &Transaction<'_>, scope: Scope, left_out: bool) -> Result<HashSet<String>> {
-        let known = Sql::new(
-            self.backend,
-            "SELECT name FROM handler WHERE tenant_id = {1} AND app_id = {2} AND left_out = {3}",
-        );
+        let known = sql!("SELECT name FROM handler WHERE tenant_id = {1} AND app_id = {2} AND left_out = {3}");
         let values = [scope.tenant_id.into(), scope.app_id.into(), i32::from(left_out).into()];
         Ok(tx.query(&known, values, |row| row.try_get_by_index(0)).await?.into_iter().collect())
     }
@@ -105,10 +102,7 @@ impl SqlStore {
         told: &HashSet<String>,
     ) -> Result<Vec<AuditNote>> {
         let scope = of.signer.scope;
-        let no_longer = Sql::new(
-            self.backend,
-            "UPDATE handler SET left_out = 0 WHERE tenant_id = {1} AND app_id = {2} AND name = {3}",
-        );
+        let no_longer = sql!("UPDATE handler SET left_out = 0 WHERE tenant_id = {1} AND app_id = {2} AND name = {3}");
         let mut tasks = Vec::with_capacity(handlers.len());
         for handler in handlers {
             let name = handler.name.as_str();
@@ -134,14 +128,11 @@ impl SqlStore {
 
     async fn know_handler(&self, tx: &Transaction<'_>, of: &Registering<'_>, name: &str, left_out: bool) -> Result<()> {
         let Scope { tenant_id, app_id } = of.signer.scope;
-        let insert = Sql::new(
-            self.backend,
-            &format!(
-                "INSERT INTO handler (id, tenant_id, app_id, name, created_at, left_out) VALUES \
+        let insert = sql!(|d| format!(
+            "INSERT INTO handler (id, tenant_id, app_id, name, created_at, left_out) VALUES \
                  ({{1}}, {{2}}, {{3}}, {{4}}, {{5}}, {{6}}) {}",
-                self.backend.or_ignore("handler", "tenant_id, app_id, name")
-            ),
-        );
+            d.or_ignore("handler", "tenant_id, app_id, name")
+        ));
         let id = (of.new_id)();
         let values =
             [id.into(), tenant_id.into(), app_id.into(), name.into(), of.now.into(), i32::from(left_out).into()];
@@ -150,10 +141,8 @@ impl SqlStore {
 
     /// Which of these tasks are there: one of the same name may have been faster.
     async fn made(&self, tx: &Transaction<'_>, tasks: &[NewTask]) -> Result<HashSet<i64>> {
-        let sql = Sql::new(
-            self.backend,
-            &format!("SELECT t.id FROM {} JOIN task t ON t.id = v.n_id", self.backend.rows(1, &[("id", Kind::Big)])),
-        );
+        let sql =
+            sql!(|d| format!("SELECT t.id FROM {} JOIN task t ON t.id = v.n_id", d.rows(1, &[("id", Kind::Big)])));
         let ids = to_json(ACTION, &tasks.iter().map(|task| [task.id]).collect::<Vec<_>>())?;
         Ok(tx.query(&sql, [ids.into()], |row| row.try_get_by_index(0)).await?.into_iter().collect())
     }
@@ -165,13 +154,10 @@ impl SqlStore {
         Scope { tenant_id, app_id }: Scope,
         handlers: &[&HandlerInfo],
     ) -> Result<HashSet<String>> {
-        let sql = Sql::new(
-            self.backend,
-            &format!(
-                "SELECT t.name FROM {} JOIN task t ON t.tenant_id = {{2}} AND t.app_id = {{3}} AND t.name = v.n_name",
-                self.backend.rows(1, &[("name", Kind::Text)])
-            ),
-        );
+        let sql = sql!(|d| format!(
+            "SELECT t.name FROM {} JOIN task t ON t.tenant_id = {{2}} AND t.app_id = {{3}} AND t.name = v.n_name",
+            d.rows(1, &[("name", Kind::Text)])
+        ));
         let names: Vec<[&str; 1]> = handlers.iter().map(|handler| [handler.name.as_str()]).collect();
         let names = to_json(ACTION, &names)?;
         let found = tx.query(&sql, [names.into(), tenant_id.into(), app_id.into()], |row| row.try_get_by_index(0));
@@ -198,7 +184,7 @@ impl SqlStore {
             "no tasks made for new handlers: the tenant has as many as it may (its quota max_tasks); each registration \
              asks again"
         );
-        let app = Sql::new(self.backend, "SELECT name FROM app WHERE id = {1}");
+        let app = sql!("SELECT name FROM app WHERE id = {1}");
         let app: Vec<String> = tx.query(&app, [app_id.into()], |row| row.try_get_by_index(0)).await?;
         let target = Target { kind: "app", id: app_id.to_string(), name: app.into_iter().next().unwrap_or_default() };
         let after = json!({

@@ -2,9 +2,58 @@
 
 use super::dialect::Sql;
 use super::rows::to_json;
+use super::sql::{ID, SUCCEEDED};
+use super::template::Template;
 use super::{HousekeepingStore, Purged, Result, SqlStore};
 use crate::domain::IdSource;
 use async_trait::async_trait;
+
+statements!(
+    PURGE_SELECT = |_| format!(
+        "SELECT id FROM task_log WHERE id < {{1}} AND +status >= {SUCCEEDED} AND finished_at < {{3}} ORDER BY id LIMIT {{2}}"
+    ),
+    PURGE_DELETE =
+        |d| d.delete_from("task_log", &d.rows(1, ID), &format!("l.id = v.n_id AND +l.status >= {SUCCEEDED}"),),
+    PURGE_STALE =
+        |_| "DELETE FROM stale_result WHERE id <= (SELECT MAX(id) FROM (SELECT id FROM stale_result WHERE id < {1} \
+         ORDER BY id LIMIT {2}) batch)"
+            .into(),
+    BESIDE_FOLLOW_UP =
+        |_| "DELETE FROM follow_up WHERE id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = follow_up.id)"
+            .into(),
+    BESIDE_PERMIT =
+        |_| "DELETE FROM permit WHERE id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = permit.id)".into(),
+    BESIDE_BACKFILL_RUN = |_| {
+        "DELETE FROM backfill_run WHERE id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = backfill_run.id)"
+            .into()
+    },
+    BESIDE_RUN_KEY = |_| {
+        "DELETE FROM run_key WHERE log_id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = run_key.log_id)"
+            .into()
+    },
+    // Those that no batch took with their logs: a node died in between.
+    BESIDE_TASK_LOG_ATTEMPT = |_| {
+        "DELETE FROM task_log_attempt WHERE log_id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = task_log_attempt.log_id)".into()
+    },
+    // By the logs' own order, whatever a tenant has among them.
+    PURGE_LOOK = |_| format!(
+        "SELECT l.id, CASE WHEN t.retain_days = {{4}} AND l.status >= {SUCCEEDED} AND l.finished_at < {{5}} THEN 1 \
+         ELSE 0 END FROM task_log l LEFT JOIN tenant t ON t.id = l.tenant_id WHERE l.id > {{1}} AND l.id < {{2}} \
+         ORDER BY l.id LIMIT {{3}}"
+    ),
+    OF_THESE_FOLLOW_UP = |d| format!("DELETE FROM follow_up WHERE id IN {}", d.ids(1)),
+    OF_THESE_PERMIT = |d| format!("DELETE FROM permit WHERE id IN {}", d.ids(1)),
+    OF_THESE_BACKFILL_RUN = |d| format!("DELETE FROM backfill_run WHERE id IN {}", d.ids(1)),
+    OF_THESE_RUN_KEY = |d| format!("DELETE FROM run_key WHERE log_id IN {}", d.ids(1)),
+);
+
+/// Delete what stands beside logs that retention has taken.
+const PURGE_BESIDE: [&Template; 5] =
+    [&BESIDE_FOLLOW_UP, &BESIDE_PERMIT, &BESIDE_BACKFILL_RUN, &BESIDE_RUN_KEY, &BESIDE_TASK_LOG_ATTEMPT];
+
+/// Delete what stands beside these logs.
+const PURGE_BESIDE_THESE: [&Template; 4] =
+    [&OF_THESE_FOLLOW_UP, &OF_THESE_PERMIT, &OF_THESE_BACKFILL_RUN, &OF_THESE_RUN_KEY];
 
 #[async_trait]
 impl HousekeepingStore for SqlStore {
@@ -12,18 +61,18 @@ impl HousekeepingStore for SqlStore {
         const ACTION: &str = "delete old task logs";
         let first_kept = IdSource::first_at(before);
         let ids: Vec<i64> = self
-            .query(ACTION, &self.sql.purge_select, [first_kept.into(), limit.into(), before.into()], |row| {
+            .query(ACTION, &PURGE_SELECT, [first_kept.into(), limit.into(), before.into()], |row| {
                 row.try_get_by_index(0)
             })
             .await?;
         if !ids.is_empty() {
             let list = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
-            self.execute(ACTION, &self.sql.purge_delete, [list.clone().into()]).await?;
-            self.execute(ACTION, &self.sql.attempts.purge, [list.into()]).await?;
+            self.execute(ACTION, &PURGE_DELETE, [list.clone().into()]).await?;
+            self.execute(ACTION, &super::attempts::PURGE, [list.into()]).await?;
         }
         if (ids.len() as u64) < limit {
-            self.execute(ACTION, &self.sql.purge_stale, [first_kept.into(), limit.into()]).await?;
-            for beside in &self.sql.purge_beside {
+            self.execute(ACTION, &PURGE_STALE, [first_kept.into(), limit.into()]).await?;
+            for beside in &PURGE_BESIDE {
                 self.execute(ACTION, beside, [first_kept.into()]).await?;
             }
         }
@@ -31,7 +80,7 @@ impl HousekeepingStore for SqlStore {
     }
 
     async fn retentions(&self) -> Result<Vec<i32>> {
-        let sql = Sql::new(self.backend, "SELECT DISTINCT retain_days FROM tenant WHERE retain_days > 0 ORDER BY 1");
+        let sql = sql!("SELECT DISTINCT retain_days FROM tenant WHERE retain_days > 0 ORDER BY 1");
         let mut days = vec![0];
         let read = self.query("read how long logs are kept", &sql, [], |row| row.try_get_by_index::<i32>(0));
         days.extend(read.await?);
@@ -40,33 +89,30 @@ impl HousekeepingStore for SqlStore {
 
     async fn purge_of(&self, days: i32, before: i64, limit: u64) -> Result<Purged> {
         const ACTION: &str = "delete old task logs of tenants";
-        let cursor = Sql::new(self.backend, "SELECT seen FROM purge_cursor WHERE id = {1}");
+        let cursor = sql!("SELECT seen FROM purge_cursor WHERE id = {1}");
         let key = i64::from(days);
         let seen: Vec<i64> = self.query(ACTION, &cursor, [key.into()], |row| row.try_get_by_index(0)).await?;
         let after = seen.first().copied().unwrap_or(0);
         let first_kept = IdSource::first_at(before);
         let values = [after.into(), first_kept.into(), limit.into(), days.into(), before.into()];
         let looked: Vec<(i64, i32)> = self
-            .query(ACTION, &self.sql.purge_look, values, |row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?)))
+            .query(ACTION, &PURGE_LOOK, values, |row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?)))
             .await?;
         let Some((last, _)) = looked.last().copied() else { return Ok(Purged::default()) };
         let old: Vec<[i64; 1]> = looked.iter().filter(|(_, is_old)| *is_old == 1).map(|(id, _)| [*id]).collect();
         if !old.is_empty() {
             let ids = to_json(ACTION, &old)?;
-            self.execute(ACTION, &self.sql.purge_delete, [ids.clone().into()]).await?;
-            for beside in self.sql.purge_beside_these.iter().chain([&self.sql.attempts.purge]) {
+            self.execute(ACTION, &PURGE_DELETE, [ids.clone().into()]).await?;
+            for beside in PURGE_BESIDE_THESE.iter().chain([&&super::attempts::PURGE]) {
                 self.execute(ACTION, beside, [ids.clone().into()]).await?;
             }
         }
-        let update = Sql::new(self.backend, "UPDATE purge_cursor SET seen = {2} WHERE id = {1}");
+        let update = sql!("UPDATE purge_cursor SET seen = {2} WHERE id = {1}");
         if self.execute(ACTION, &update, [key.into(), last.into()]).await? == 0 {
-            let insert = Sql::new(
-                self.backend,
-                &format!(
-                    "INSERT INTO purge_cursor (id, seen) VALUES ({{1}}, {{2}}) {}",
-                    self.backend.or_ignore("purge_cursor", "id")
-                ),
-            );
+            let insert = sql!(|d| format!(
+                "INSERT INTO purge_cursor (id, seen) VALUES ({{1}}, {{2}}) {}",
+                d.or_ignore("purge_cursor", "id")
+            ));
             self.execute(ACTION, &insert, [key.into(), last.into()]).await?;
         }
         Ok(Purged { deleted: old.len() as u64, is_more: looked.len() as u64 == limit })
@@ -74,8 +120,8 @@ impl HousekeepingStore for SqlStore {
 
     async fn purge_members(&self, before: i64) -> Result<u64> {
         const ACTION: &str = "delete old executors and nodes";
-        let executors = Sql::new(self.backend, "DELETE FROM executor WHERE heartbeat_at < {1}");
-        let nodes = Sql::new(self.backend, "DELETE FROM node WHERE heartbeat_at < {1}");
+        let executors = sql!("DELETE FROM executor WHERE heartbeat_at < {1}");
+        let nodes = sql!("DELETE FROM node WHERE heartbeat_at < {1}");
         let gone = self.execute(ACTION, &executors, [before.into()]).await?;
         Ok(gone + self.execute(ACTION, &nodes, [before.into()]).await?)
     }

@@ -13,6 +13,14 @@ use carillon_protocol::sign::{Key, SignMethod};
 use sea_orm::{DbErr, QueryResult};
 use std::cmp::Reverse;
 
+statements!(
+    SIGNING_KEYS =
+        |_| "SELECT k.id, k.secret, k.tenant_id, k.app_id, t.name, a.name, k.expires_at, a.sign_method FROM app_key k \
+         JOIN tenant t ON t.id = k.tenant_id JOIN app a ON a.id = k.app_id AND a.tenant_id = k.tenant_id \
+         WHERE k.revoked_at = 0 AND (k.expires_at = 0 OR k.expires_at > {now})"
+            .into(),
+);
+
 /// Valid keys of an app at most.
 pub const KEYS_MAX: i64 = 10;
 
@@ -136,7 +144,7 @@ fn of_app(scope: Scope) -> Condition {
 impl SqlStore {
     /// Every valid key of every app.
     pub async fn signing_keys(&self) -> Result<Vec<SigningKey>> {
-        self.query("read signing keys", &self.sql.signing_keys, [], signing_key).await
+        self.query("read signing keys", &SIGNING_KEYS, [], signing_key).await
     }
 
     /// Keys of an app after a place: those that are valid at `now` (cluster ms), then the others, the

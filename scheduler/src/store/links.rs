@@ -1,14 +1,23 @@
 //! Parents of tasks.
 
 use super::connect::Transaction;
-use super::dialect::Sql;
 use super::rows::{to_json, to_word, word};
+use super::sql::ID;
 use super::{Result, Scope, SqlStore, StoreError, TaskView};
 use crate::domain::links::{cycle, knots};
 use crate::domain::task::{ParentLink, TaskSpec};
 use crate::domain::{FieldError, Status};
 use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeSet, HashMap};
+
+statements!(
+    PARENTS_OF_TASKS = |d| format!(
+        "SELECT p.child_id, t.app_id, t.name, a.name, p.on_outcome FROM {} JOIN task_parent p ON p.child_id = v.n_id \
+         JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id ORDER BY p.child_id, p.id",
+        d.rows(1, ID)
+    ),
+    NAMES_OF_TASKS = |d| format!("SELECT id, name FROM task WHERE id IN {}", d.ids(1)),
+);
 
 const ACTION: &str = "set the parents of a task";
 
@@ -34,15 +43,14 @@ impl SqlStore {
             parents.push((parent, link));
         }
         self.count_children(tx, child, -1).await?;
-        let clear = Sql::new(self.backend, "DELETE FROM task_parent WHERE child_id = {1}");
+        let clear = sql!("DELETE FROM task_parent WHERE child_id = {1}");
         tx.execute(&clear, [child.into()]).await?;
-        let insert = Sql::new(
-            self.backend,
+        let insert = sql!(
             "INSERT INTO task_parent (id, tenant_id, child_id, parent_id, on_outcome, met_log_id) VALUES \
-             ({1}, {2}, {3}, {4}, {5}, 0)",
+             ({1}, {2}, {3}, {4}, {5}, 0)"
         );
         let first: i64 = {
-            let largest = Sql::new(self.backend, "SELECT COALESCE(MAX(id), 0) FROM task_parent");
+            let largest = sql!("SELECT COALESCE(MAX(id), 0) FROM task_parent");
             tx.query(&largest, [], |row| row.try_get_by_index(0)).await?.first().copied().unwrap_or(0)
         };
         for (at, (parent, link)) in parents.iter().enumerate() {
@@ -62,7 +70,7 @@ impl SqlStore {
     pub(super) async fn drop_links(&self, tx: &Transaction<'_>, task: i64) -> Result<()> {
         self.bump_rules(tx).await?;
         self.count_children(tx, task, -1).await?;
-        let clear = Sql::new(self.backend, "DELETE FROM task_parent WHERE child_id = {1} OR parent_id = {1}");
+        let clear = sql!("DELETE FROM task_parent WHERE child_id = {1} OR parent_id = {1}");
         tx.execute(&clear, [task.into()]).await.map(drop)
     }
 
@@ -73,7 +81,7 @@ impl SqlStore {
         }
         let ids = to_json(ACTION, &tasks.iter().map(|task| [task.id]).collect::<Vec<_>>())?;
         let rows = self
-            .query("read the parents of tasks", &self.sql.parents_of_tasks, [ids.into()], |row| {
+            .query("read the parents of tasks", &PARENTS_OF_TASKS, [ids.into()], |row| {
                 let (child, app, name): (i64, i64, String) =
                     (row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index(2)?);
                 Ok((child, app, name, row.try_get_by_index::<String>(3)?, word(row, 4)?))
@@ -95,16 +103,14 @@ impl SqlStore {
     async fn find_parent(&self, tx: &Transaction<'_>, scope: Scope, name: &str) -> Result<Option<i64>> {
         let found = match name.split_once('/') {
             None => {
-                let sql =
-                    Sql::new(self.backend, "SELECT id FROM task WHERE tenant_id = {1} AND app_id = {2} AND name = {3}");
+                let sql = sql!("SELECT id FROM task WHERE tenant_id = {1} AND app_id = {2} AND name = {3}");
                 let values = [scope.tenant_id.into(), scope.app_id.into(), name.into()];
                 tx.query(&sql, values, |row| row.try_get_by_index(0)).await?
             }
             Some((app, name)) => {
-                let sql = Sql::new(
-                    self.backend,
+                let sql = sql!(
                     "SELECT t.id FROM task t JOIN app a ON a.id = t.app_id WHERE t.tenant_id = {1} AND a.name = {2} \
-                     AND t.name = {3}",
+                     AND t.name = {3}"
                 );
                 tx.query(&sql, [scope.tenant_id.into(), app.into(), name.into()], |row| row.try_get_by_index(0)).await?
             }
@@ -114,11 +120,8 @@ impl SqlStore {
 
     /// Parent by parent: an UPDATE with a subquery makes MariaDB read every task.
     async fn count_children(&self, tx: &Transaction<'_>, child: i64, by: i32) -> Result<()> {
-        let parents = Sql::new(
-            self.backend,
-            "SELECT DISTINCT parent_id FROM task_parent WHERE child_id = {1} ORDER BY parent_id",
-        );
-        let count = Sql::new(self.backend, "UPDATE task SET children = children + {2} WHERE id = {1}");
+        let parents = sql!("SELECT DISTINCT parent_id FROM task_parent WHERE child_id = {1} ORDER BY parent_id");
+        let count = sql!("UPDATE task SET children = children + {2} WHERE id = {1}");
         let parents: Vec<i64> = tx.query(&parents, [child.into()], |row| row.try_get_by_index(0)).await?;
         for parent in parents {
             tx.execute(&count, [parent.into(), by.into()]).await?;
@@ -128,14 +131,11 @@ impl SqlStore {
 
     /// Runs of a new parent that were written before it was one count, too.
     async fn watch_open_runs(&self, tx: &Transaction<'_>, parent: i64) -> Result<()> {
-        let watch = Sql::new(
-            self.backend,
-            &format!(
-                "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM task_log l WHERE l.task_id = {{1}} AND \
+        let watch = sql!(format!(
+            "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM task_log l WHERE l.task_id = {{1}} AND \
                  l.status < {} AND l.parent_id = 0 AND NOT EXISTS (SELECT 1 FROM follow_up f WHERE f.id = l.id)",
-                Status::Succeeded as i16
-            ),
-        );
+            Status::Succeeded as i16
+        ));
         tx.execute(&watch, [parent.into()]).await.map(drop)
     }
 
@@ -143,7 +143,7 @@ impl SqlStore {
     pub(super) async fn refuse_cycles(&self, tx: &Transaction<'_>, children: &BTreeSet<(i64, i64)>) -> Result<()> {
         let tenants: BTreeSet<i64> = children.iter().map(|(tenant, _)| *tenant).collect();
         for tenant_id in tenants {
-            let all = Sql::new(self.backend, LINKS);
+            let all = sql!(LINKS);
             let links: Vec<(i64, i64)> = tx.query(&all, [tenant_id.into()], link).await?;
             let knots = knots(&links);
             let mut closed = children.iter().filter(|(tenant, _)| *tenant == tenant_id && !knots.is_empty());
@@ -156,15 +156,13 @@ impl SqlStore {
 
     /// Every link (child, parent) of a tenant's tasks.
     pub async fn links_of_tenant(&self, tenant_id: i64) -> Result<Vec<(i64, i64)>> {
-        self.query("read the parents of tasks", &Sql::new(self.backend, LINKS), [tenant_id.into()], link).await
+        self.query("read the parents of tasks", sql!(LINKS), [tenant_id.into()], link).await
     }
 
     async fn closes(&self, tx: &Transaction<'_>, way: &[i64]) -> Result<StoreError> {
         let ids = to_json(ACTION, &way.iter().map(|id| [id]).collect::<Vec<_>>())?;
         let names: HashMap<i64, String> = tx
-            .query(&self.sql.names_of_tasks, [ids.into()], |row| {
-                Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))
-            })
+            .query(&NAMES_OF_TASKS, [ids.into()], |row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?)))
             .await?
             .into_iter()
             .collect();

@@ -8,11 +8,22 @@
 use super::conditions::Conditions;
 use super::dialect::Dialect;
 use super::rows::{self, HANDED_COUNT};
+use super::sql::{DISPATCHED, ID, SUCCEEDED};
 use super::{HandedRun, Result, SqlStore};
 use crate::domain::{Order, Origin, Reach, Reason, Run, Status};
 use sea_orm::{DbErr, QueryResult};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
+
+statements!(
+    SHARD_COUNTS = |d| format!(
+        "SELECT p.id, COUNT(CASE WHEN s.status >= {SUCCEEDED} THEN 1 END), \
+         COUNT(CASE WHEN s.status = {SUCCEEDED} THEN 1 END), COUNT(CASE WHEN s.started_at > 0 OR (s.status = {DISPATCHED} AND s.due_time <= {{now}}) THEN 1 END) \
+         FROM {} JOIN task_log p ON p.id = v.n_id JOIN task_log s ON s.task_id = p.task_id AND \
+         s.fire_time = p.fire_time AND s.parent_id = p.id GROUP BY p.id",
+        d.rows(1, ID)
+    ),
+);
 
 /// Rows that one statement looks at for what its index does not know: rows that lie far apart take
 /// a read from disk each.
@@ -300,7 +311,7 @@ impl SqlStore {
         }
         let ids = rows::to_json("count shards", &parents)?;
         let counts: HashMap<i64, ShardCounts> =
-            self.query("count shards", &self.sql.shard_counts, [ids.into()], shard_counts).await?.into_iter().collect();
+            self.query("count shards", &SHARD_COUNTS, [ids.into()], shard_counts).await?.into_iter().collect();
         for log in logs {
             log.shards = counts.get(&log.handed.run.id).copied();
         }

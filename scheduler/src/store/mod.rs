@@ -13,6 +13,9 @@
 //! - Times are epoch milliseconds on the cluster clock, given by the caller; only heartbeats and
 //!   leases use the database's own clock, because they are what that clock is for.
 
+#[macro_use]
+mod template;
+
 mod attempts;
 mod audit;
 mod audit_search;
@@ -32,6 +35,7 @@ mod grants;
 mod graph;
 mod handing;
 mod handlers;
+mod hot;
 mod housekeeping;
 mod keys;
 mod links;

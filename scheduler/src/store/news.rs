@@ -32,7 +32,7 @@ impl SqlStore {
     pub async fn chain_ends(&self, of: Option<&[i64]>) -> Result<HashMap<i64, i64>> {
         const ALL: &str = "SELECT id, seq FROM audit_head";
         let found = match of {
-            None => self.query(ACTION, &Sql::new(self.backend, ALL), [], pair).await?,
+            None => self.query(ACTION, sql!(ALL), [], pair).await?,
             Some(tenants) => {
                 let batch = self.backend.rows(1, &[("id", Kind::Big)]);
                 let text = format!("SELECT h.id, h.seq FROM {batch} JOIN audit_head h ON h.id = v.n_id");

@@ -1,9 +1,112 @@
 //! Results, and runs whose result does not come.
 
-use super::rows::{self, clean, to_json};
+use super::dialect::{Dialect, Kind};
+use super::rows::{self, HANDED_COLUMNS, clean, to_json};
+use super::sql::{CANCELLED, DISPATCHED, FAILED, ID, SUCCEEDED};
 use super::{HandedRun, OutcomeStore, Result, Scope, SqlStore, Suspects};
 use async_trait::async_trait;
 use carillon_protocol::RunResult;
+
+statements!(
+    SUCCEED = |d| {
+        d.update_rows(
+                "task_log",
+                &format!(
+                    "status = {SUCCEEDED}, started_at = v.n_started_at, finished_at = v.n_finished_at, \
+                     output = v.n_output, message = CASE WHEN l.origin <> 'schedule' AND l.failures = 0 THEN l.message ELSE NULL END, \
+                     version = l.version + 1, reason = '', stopping = ''"
+                ),
+                &[
+                    ("id", Kind::Big),
+                    ("attempt", Kind::Int),
+                    ("started_at", Kind::Big),
+                    ("finished_at", Kind::Big),
+                    ("output", Kind::Text),
+                ],
+                &format!(
+                    "l.id = v.n_id AND l.attempt = v.n_attempt AND +l.status = {DISPATCHED} AND \
+                     +l.tenant_id = {{2}} AND +l.app_id = {{3}}"
+                ),
+            )
+    },
+    RUNS = |d| format!("SELECT {HANDED_COLUMNS} FROM {} JOIN task_log l ON l.id = v.n_id", d.rows(1, ID)),
+    RUNS_SCOPED = |d| format!(
+        "SELECT {HANDED_COLUMNS} FROM {} JOIN task_log l ON l.id = v.n_id AND +l.tenant_id = {{2}} AND +l.app_id = {{3}}",
+        d.rows(1, ID)
+    ),
+    STALE = |d| format!(
+        "INSERT INTO stale_result (id, log_id, attempt, executor_id, status, message, started_at, finished_at, \
+         received_at) SELECT v.n_id, v.n_log, v.n_attempt, {{2}}, v.n_status, v.n_message, v.n_started_at, \
+         v.n_finished_at, {{3}} FROM {}",
+        d.rows(
+            1,
+            &[
+                ("id", Kind::Big),
+                ("log", Kind::Big),
+                ("attempt", Kind::Int),
+                ("status", Kind::Text),
+                ("message", Kind::Text),
+                ("started_at", Kind::Big),
+                ("finished_at", Kind::Big)
+            ]
+        )
+    ),
+    PARENTS_OF = |d| format!(
+        "SELECT DISTINCT l.parent_id FROM {} JOIN task_log l ON l.id = v.n_id WHERE l.parent_id > 0",
+        d.rows(1, ID)
+    ),
+    SETTLE_PARENTS = |d| settle_parents(d),
+    OPEN_PARENTS = |_| format!(
+        "SELECT l.id FROM task_log l WHERE l.status = {DISPATCHED} AND l.shard_index = -1 AND \
+         l.dispatched_at < {{1}} ORDER BY l.due_time LIMIT {{2}}"
+    ),
+    STOPPING = |_| format!(
+        "SELECT {HANDED_COLUMNS} FROM task_log l WHERE l.status = {DISPATCHED} AND l.stopping <> '' AND \
+         l.shard_index >= 0 ORDER BY l.due_time LIMIT {{1}}"
+    ),
+    SHARDS_TO_STOP = |_| format!(
+        "SELECT {} FROM task_log p JOIN task_log l ON l.task_id = p.task_id AND l.fire_time = p.fire_time \
+         AND l.parent_id = p.id WHERE p.status = {DISPATCHED} AND p.shard_index = -1 AND p.stopping <> '' AND \
+         +l.status < {SUCCEEDED} AND (l.stopping = '' OR +l.status <> {DISPATCHED}) LIMIT {{1}}",
+        HANDED_COLUMNS.replace("l.stopping", "p.stopping")
+    ),
+    SUSPECTS_OF = |d| suspects(d, "IN"),
+    SUSPECTS_EXCEPT = |d| suspects(d, "NOT IN"),
+);
+
+/// Runs of these executors (or of all but these) that should have begun, or whose node is gone.
+fn suspects(d: Dialect, which: &str) -> String {
+    format!(
+        "SELECT {HANDED_COLUMNS} FROM task_log l WHERE l.status = {DISPATCHED} AND l.shard_index >= 0 AND \
+         l.executor_id {which} {} AND (l.due_time < {{2}} OR ({{3}} = 1 AND l.node_id NOT IN {})) ORDER BY l.due_time \
+         LIMIT {{5}}",
+        d.ids(1),
+        d.ids(4)
+    )
+}
+
+/// Counts the shards of each parent; only a parent all of whose shards have ended moves.
+fn settle_parents(d: Dialect) -> String {
+    let counted = format!(
+        "(SELECT p.id AS n_id, COUNT(*) AS n_ended, SUM(CASE WHEN s.status = {SUCCEEDED} THEN 1 ELSE 0 END) AS n_good, \
+         MIN(CASE WHEN s.started_at > 0 THEN s.started_at END) AS n_started, MAX(s.finished_at) AS n_finished \
+         FROM {} JOIN task_log p ON p.id = v.n_id AND +p.status = {DISPATCHED} \
+         JOIN task_log s ON s.task_id = p.task_id AND s.fire_time = p.fire_time AND s.parent_id = p.id \
+         AND +s.status >= {SUCCEEDED} GROUP BY p.id) v",
+        d.rows(1, ID)
+    );
+    d.update_from("task_log",
+        &format!(
+            "status = CASE WHEN v.n_good = l.shard_total THEN {SUCCEEDED} WHEN l.stopping <> '' THEN {CANCELLED} ELSE {FAILED} \
+             END, reason = CASE WHEN v.n_good = l.shard_total THEN l.reason WHEN l.stopping <> '' THEN l.stopping ELSE \
+             'shard_failed' END, \
+             started_at = COALESCE(v.n_started, 0), \
+             finished_at = CASE WHEN v.n_finished > 0 THEN v.n_finished ELSE {{2}} END, version = l.version + 1"
+        ),
+        &counted,
+        &format!("l.id = v.n_id AND +l.status = {DISPATCHED} AND l.shard_index = -1 AND v.n_ended = l.shard_total"),
+    )
+}
 
 #[async_trait]
 impl OutcomeStore for SqlStore {
@@ -20,17 +123,17 @@ impl OutcomeStore for SqlStore {
             })
             .collect();
         let values = [to_json(ACTION, &rows)?.into(), scope.tenant_id.into(), scope.app_id.into()];
-        self.execute(ACTION, &self.sql.succeed, values).await
+        self.execute(ACTION, &SUCCEED, values).await
     }
 
     async fn runs(&self, scope: Option<Scope>, ids: &[i64]) -> Result<Vec<HandedRun>> {
         const ACTION: &str = "read runs";
         let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
         match scope {
-            None => self.query(ACTION, &self.sql.runs, [ids.into()], rows::handed_run).await,
+            None => self.query(ACTION, &RUNS, [ids.into()], rows::handed_run).await,
             Some(scope) => {
                 let values = [ids.into(), scope.tenant_id.into(), scope.app_id.into()];
-                self.query(ACTION, &self.sql.runs_scoped, values, rows::handed_run).await
+                self.query(ACTION, &RUNS_SCOPED, values, rows::handed_run).await
             }
         }
     }
@@ -53,13 +156,13 @@ impl OutcomeStore for SqlStore {
             })
             .collect();
         let values = [to_json(ACTION, &rows)?.into(), executor_id.into(), now.into()];
-        self.execute(ACTION, &self.sql.stale, values).await.map(drop)
+        self.execute(ACTION, &STALE, values).await.map(drop)
     }
 
     async fn parents_of(&self, ids: &[i64]) -> Result<Vec<i64>> {
         const ACTION: &str = "find the parents of shards";
         let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        self.query(ACTION, &self.sql.parents_of, [ids.into()], |row| row.try_get_by_index(0)).await
+        self.query(ACTION, &PARENTS_OF, [ids.into()], |row| row.try_get_by_index(0)).await
     }
 
     async fn settle_parents(&self, parents: &[i64], now: i64) -> Result<u64> {
@@ -68,29 +171,29 @@ impl OutcomeStore for SqlStore {
             return Ok(0);
         }
         let ids = to_json(ACTION, &parents.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        self.execute(ACTION, &self.sql.settle_parents, [ids.into(), now.into()]).await
+        self.execute(ACTION, &SETTLE_PARENTS, [ids.into(), now.into()]).await
     }
 
     async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<i64>> {
         let values = [before.into(), limit.into()];
-        self.query("read open sharded runs", &self.sql.open_parents, values, |row| row.try_get_by_index(0)).await
+        self.query("read open sharded runs", &OPEN_PARENTS, values, |row| row.try_get_by_index(0)).await
     }
 
     async fn stopping(&self, limit: u64) -> Result<Vec<HandedRun>> {
-        self.query("read runs that must stop", &self.sql.stopping, [limit.into()], rows::handed_run).await
+        self.query("read runs that must stop", &STOPPING, [limit.into()], rows::handed_run).await
     }
 
     async fn shards_to_stop(&self, limit: u64) -> Result<Vec<HandedRun>> {
-        self.query("read shards that must stop", &self.sql.shards_to_stop, [limit.into()], rows::handed_run).await
+        self.query("read shards that must stop", &SHARDS_TO_STOP, [limit.into()], rows::handed_run).await
     }
 
     async fn suspects(&self, which: &Suspects) -> Result<Vec<HandedRun>> {
         const ACTION: &str = "read runs that may be lost";
         let list = |ids: &[i64]| to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>());
         let (sql, ids) = if which.executors.is_empty() {
-            (&self.sql.suspects_except, list(&which.except)?)
+            (&SUSPECTS_EXCEPT, list(&which.except)?)
         } else {
-            (&self.sql.suspects_of, list(&which.executors)?)
+            (&SUSPECTS_OF, list(&which.executors)?)
         };
         let by_dead_nodes = i32::from(!which.or_not_by.is_empty());
         let values = [

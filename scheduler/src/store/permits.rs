@@ -8,7 +8,9 @@
 //! ones on other nodes do not pass it. That, too, ends with the row's state.
 
 use super::connect::{Transaction, retrying};
-use super::rows::to_json;
+use super::dialect::{Dialect, Kind};
+use super::rows::{HANDED_COLUMNS, to_json};
+use super::sql::{CANCELLED, DISPATCHED, EXPIRED, ID, QUEUED};
 use super::{PermitStore, Result, SqlStore};
 use crate::domain::Reason;
 use crate::domain::permit::{Ask, Held, Limit, grant};
@@ -16,6 +18,103 @@ use crate::domain::rate::{self, Place};
 use crate::domain::routing::{Use, UseChange};
 use async_trait::async_trait;
 use std::collections::{BTreeSet, HashMap, HashSet};
+
+statements!(
+    SCOPE_LOCK = |d| d.update_rows("permit_scope", "turn = l.turn + 1", ID, "l.id = v.n_id"),
+    SCOPE_INSERT = |d| format!(
+        "INSERT INTO permit_scope (id, turn) SELECT v.n_id, 0 FROM {} WHERE 1 = 1 {}",
+        d.rows(1, ID),
+        d.or_ignore("permit_scope", "id")
+    ),
+    PERMIT_CLEAN = |d| format!(
+        "DELETE FROM permit WHERE id IN (SELECT id FROM (SELECT p.id FROM permit p LEFT JOIN task_log l ON l.id = p.id \
+         WHERE p.task_id IN {} AND (l.id IS NULL OR NOT ({HOLDS} OR {WAITS})) ORDER BY p.id LIMIT 1000) dead)",
+        d.ids(1)
+    ),
+    PERMITS_OF_TASKS = |d| permits(d, "task_id"),
+    PERMITS_OF_APPS = |d| permits(d, "app_id"),
+    PERMITS_OF_TENANTS = |d| permits(d, "tenant_id"),
+    PERMITS_WAITING = |d| format!(
+        "SELECT p.task_id, MIN(l.due_time) FROM permit p JOIN task_log l ON l.id = p.id WHERE p.task_id IN {} \
+         AND {WAITS} GROUP BY p.task_id",
+        d.ids(1)
+    ),
+    PERMIT_WAITS =
+        |d| format!("SELECT p.id FROM permit p JOIN task_log l ON l.id = p.id WHERE p.id IN {} AND {WAITS}", d.ids(1)),
+    PERMIT_BACK = |d| d.update_rows("permit", "version = -l.version", ID, "l.id = v.n_id AND l.version > 0"),
+    PERMIT_DROP = |d| d.delete_from("permit", &d.rows(1, ID), "l.id = v.n_id"),
+    PERMIT_INSERT = |d| format!(
+        "INSERT INTO permit (id, tenant_id, app_id, task_id, version) SELECT v.n_id, v.n_tenant_id, v.n_app_id, \
+         v.n_task_id, v.n_version FROM {}",
+        d.rows(
+            1,
+            &[
+                ("id", Kind::Big),
+                ("tenant_id", Kind::Big),
+                ("app_id", Kind::Big),
+                ("task_id", Kind::Big),
+                ("version", Kind::Big)
+            ]
+        )
+    ),
+    PERMIT_HOLDERS = |d| format!(
+        "SELECT {HANDED_COLUMNS} FROM {} JOIN permit p ON p.task_id = v.n_id JOIN task_log l ON l.id = p.id \
+         WHERE +l.status = {DISPATCHED}",
+        d.rows(1, ID)
+    ),
+    NOTE_WAITS = |d| d.update_rows(
+        "task_log",
+        "reason = v.n_reason",
+        &[("id", Kind::Big), ("version", Kind::Big), ("reason", Kind::Text)],
+        &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status = {QUEUED} AND l.reason = ''"),
+    ),
+    USES = |d| format!("SELECT task_id, address, uses, last_use FROM routing_use WHERE task_id IN {}", d.ids(1)),
+    USE_INSERT = |d| format!(
+        "INSERT INTO routing_use (id, task_id, address, uses, last_use) SELECT v.n_id, v.n_task_id, v.n_address, 0, 0 \
+         FROM {} WHERE 1 = 1 {}",
+        d.rows(1, USE),
+        d.or_ignore("routing_use", "task_id, address")
+    ),
+    USE_ADD = |d| d.update_rows(
+        "routing_use",
+        "uses = CASE WHEN l.uses > v.n_floor THEN l.uses ELSE v.n_floor END + v.n_added, \
+         last_use = CASE WHEN l.last_use > v.n_last THEN l.last_use ELSE v.n_last END",
+        USE,
+        "l.task_id = v.n_task_id AND l.address = v.n_address",
+    ),
+    OVERDUE = |d| format!(
+        "SELECT l.task_id, l.fire_time FROM {} JOIN task_log l ON l.task_id = v.n_id AND l.fire_time >= v.n_from \
+         WHERE ((l.due_time < {{2}} AND l.origin = 'schedule') OR l.origin = 'misfire') AND l.parent_id = 0 AND \
+         +l.status NOT IN ({EXPIRED}, {CANCELLED}) \
+         ORDER BY l.fire_time DESC LIMIT {{3}}",
+        d.rows(1, &[("id", Kind::Big), ("from", Kind::Big)])
+    ),
+);
+
+/// Whether the permit `p` of the log `l` counts.
+const HOLDS: &str = "(+l.status = 2 OR (+l.status = 1 AND l.version = p.version))";
+
+/// Whether the permit `p` says that the log `l` waits for one.
+const WAITS: &str = "(+l.status = 1 AND l.version = -p.version)";
+
+const USE: &[(&str, Kind)] = &[
+    ("id", Kind::Big),
+    ("task_id", Kind::Big),
+    ("address", Kind::Text),
+    ("floor", Kind::Big),
+    ("added", Kind::Big),
+    ("last", Kind::Big),
+];
+
+/// How many permits count of each of these scopes, leaving out those of some runs.
+fn permits(d: Dialect, scope: &str) -> String {
+    format!(
+        "SELECT p.{scope}, COUNT(*) FROM permit p JOIN task_log l ON l.id = p.id WHERE p.{scope} IN {} AND p.id NOT IN {} \
+         AND {HOLDS} GROUP BY p.{scope}",
+        d.ids(1),
+        d.ids(2)
+    )
+}
 
 const ACTION: &str = "give permits";
 
@@ -30,13 +129,13 @@ impl PermitStore for SqlStore {
 
     async fn release(&self, ids: &[i64]) -> Result<()> {
         let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        self.execute(ACTION, &self.sql.permit_back, [ids.into()]).await.map(drop)
+        self.execute(ACTION, &PERMIT_BACK, [ids.into()]).await.map(drop)
     }
 
     async fn note_waits(&self, waits: &[(i64, i64, Reason)]) -> Result<()> {
         const ACTION: &str = "note what runs wait for";
         let rows: Vec<_> = waits.iter().map(|(id, version, reason)| (id, version, reason.as_str())).collect();
-        self.execute(ACTION, &self.sql.note_waits, [to_json(ACTION, &rows)?.into()]).await.map(drop)
+        self.execute(ACTION, &NOTE_WAITS, [to_json(ACTION, &rows)?.into()]).await.map(drop)
     }
 
     async fn pace(&self, asks: &[rate::Ask], now: i64) -> Result<Vec<Place>> {
@@ -45,14 +144,13 @@ impl PermitStore for SqlStore {
 
     async fn holders(&self, tasks: &[i64]) -> Result<Vec<super::HandedRun>> {
         let tasks = to_json(ACTION, &tasks.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        self.query("read the runs that hold permits", &self.sql.permit_holders, [tasks.into()], super::rows::handed_run)
-            .await
+        self.query("read the runs that hold permits", &PERMIT_HOLDERS, [tasks.into()], super::rows::handed_run).await
     }
 
     async fn uses(&self, tasks: &[i64]) -> Result<Vec<(i64, String, Use)>> {
         const ACTION: &str = "read the uses of executors";
         let tasks = to_json(ACTION, &tasks.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        self.query(ACTION, &self.sql.uses, [tasks.into()], |row| {
+        self.query(ACTION, &USES, [tasks.into()], |row| {
             let used = Use { count: row.try_get_by_index(2)?, last: row.try_get_by_index(3)? };
             Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?, used))
         })
@@ -69,8 +167,8 @@ impl PermitStore for SqlStore {
             .map(|change| (new_id(), change.task_id, &change.address, change.floor, change.added, change.last))
             .collect();
         let rows = to_json(ACTION, &rows)?;
-        self.execute(ACTION, &self.sql.use_insert, [rows.clone().into()]).await?;
-        self.execute(ACTION, &self.sql.use_add, [rows.into()]).await.map(drop)
+        self.execute(ACTION, &USE_INSERT, [rows.clone().into()]).await?;
+        self.execute(ACTION, &USE_ADD, [rows.into()]).await.map(drop)
     }
 
     async fn overdue(&self, since: &[(i64, i64)], due_before: i64, limit: u64) -> Result<Vec<(i64, i64)>> {
@@ -78,7 +176,7 @@ impl PermitStore for SqlStore {
         let since = to_json(ACTION, since)?;
         let values = [since.into(), due_before.into(), limit.into()];
         let read = |row: &sea_orm::QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
-        self.query(ACTION, &self.sql.overdue, values, read).await
+        self.query(ACTION, &OVERDUE, values, read).await
     }
 }
 
@@ -93,13 +191,13 @@ impl SqlStore {
         let tx = self.begin(ACTION).await?;
         self.lock_scopes(&tx, [&tasks, &apps, &tenants]).await?;
         let of_tasks: BTreeSet<i64> = asks.iter().map(|ask| ask.task_id).collect();
-        tx.execute(&self.sql.permit_clean, [list(&of_tasks)?.into()]).await?;
+        tx.execute(&PERMIT_CLEAN, [list(&of_tasks)?.into()]).await?;
         let own = to_json(ACTION, &asks.iter().map(|ask| [ask.id]).collect::<Vec<_>>())?;
         let mut held = Held::default();
         for (scopes, sql, counts) in [
-            (&tasks, &self.sql.permits_of_tasks, &mut held.tasks),
-            (&apps, &self.sql.permits_of_apps, &mut held.apps),
-            (&tenants, &self.sql.permits_of_tenants, &mut held.tenants),
+            (&tasks, &PERMITS_OF_TASKS, &mut held.tasks),
+            (&apps, &PERMITS_OF_APPS, &mut held.apps),
+            (&tenants, &PERMITS_OF_TENANTS, &mut held.tenants),
         ] {
             if !scopes.is_empty() {
                 let read = |row: &sea_orm::QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
@@ -111,10 +209,9 @@ impl SqlStore {
         let mut known: HashSet<i64> = HashSet::new();
         if !in_order.is_empty() {
             let read = |row: &sea_orm::QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
-            held.waiting =
-                tx.query(&self.sql.permits_waiting, [list(&in_order)?.into()], read).await?.into_iter().collect();
+            held.waiting = tx.query(&PERMITS_WAITING, [list(&in_order)?.into()], read).await?.into_iter().collect();
             let read = |row: &sea_orm::QueryResult| row.try_get_by_index(0);
-            known = tx.query(&self.sql.permit_waits, [own.into()], read).await?.into_iter().collect();
+            known = tx.query(&PERMIT_WAITS, [own.into()], read).await?.into_iter().collect();
         }
         let verdicts = asks.iter().zip(grant(asks, held));
         let held_up: HashMap<i64, Limit> = verdicts.filter_map(|(ask, limit)| Some((ask.id, limit?))).collect();
@@ -129,8 +226,8 @@ impl SqlStore {
             return Ok(held_up);
         }
         let ids = to_json(ACTION, &rows.iter().map(|row| [row.0]).collect::<Vec<_>>())?;
-        tx.execute(&self.sql.permit_drop, [ids.into()]).await?;
-        tx.execute(&self.sql.permit_insert, [to_json(ACTION, &rows)?.into()]).await?;
+        tx.execute(&PERMIT_DROP, [ids.into()]).await?;
+        tx.execute(&PERMIT_INSERT, [to_json(ACTION, &rows)?.into()]).await?;
         tx.commit().await?;
         Ok(held_up)
     }
@@ -140,9 +237,9 @@ impl SqlStore {
         // One order for everybody.
         let all: BTreeSet<i64> = scopes.into_iter().flatten().copied().collect();
         let ids = list(&all)?;
-        if tx.execute(&self.sql.scope_lock, [ids.clone().into()]).await? < all.len() as u64 {
-            tx.execute(&self.sql.scope_insert, [ids.clone().into()]).await?;
-            tx.execute(&self.sql.scope_lock, [ids.into()]).await?;
+        if tx.execute(&SCOPE_LOCK, [ids.clone().into()]).await? < all.len() as u64 {
+            tx.execute(&SCOPE_INSERT, [ids.clone().into()]).await?;
+            tx.execute(&SCOPE_LOCK, [ids.into()]).await?;
         }
         Ok(())
     }

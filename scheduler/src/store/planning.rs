@@ -1,8 +1,11 @@
 //! Writing task logs ahead.
 
+use super::cluster::LEASE_RENEW;
 use super::connect::retrying;
-use super::dialect::Sql;
-use super::rows::{self, to_json};
+use super::dialect::Kind;
+use super::rows::{self, TASK_COLUMNS, to_json};
+use super::sql::{CANCELLED, SUCCEEDED};
+use super::task_columns::spec_list;
 use super::{BUCKETS, Fence, PlanStore, Result, SqlStore};
 use crate::domain::plan::{Fire, Plan};
 use crate::domain::task::NEVER;
@@ -11,18 +14,114 @@ use crate::domain::{Status, Task};
 use async_trait::async_trait;
 use std::collections::HashSet;
 
+statements!(
+    TASKS_DUE = |_| format!(
+        "SELECT {TASK_COLUMNS}, {} FROM task WHERE next_fire_at <= {{1}} ORDER BY next_fire_at LIMIT {{2}}",
+        spec_list("")
+    ),
+    TASKS = |d| format!("SELECT {TASK_COLUMNS}, {} FROM task WHERE id IN {}", spec_list(""), d.ids(1)),
+    MOVE_WATERMARKS = |d| d.update_rows(
+        "task",
+        "next_fire_at = v.n_to, fires = l.fires + v.n_counted, turn = l.turn + v.n_turns",
+        MARK,
+        // A plan made before the first child came would leave its runs without a follow-up;
+        // the next one knows.
+        "l.id = v.n_id AND l.revision = v.n_revision AND l.next_fire_at = v.n_from AND \
+         (v.n_follow_up = 1 OR l.children = 0)",
+    ),
+    MOVED_TASKS = |d| format!(
+        "SELECT t.id FROM {} JOIN task t ON t.id = v.n_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_to \
+         AND (v.n_follow_up = 1 OR t.children = 0)",
+        d.rows(1, MARK)
+    ),
+    WATERMARK = |_| "SELECT MIN(next_fire_at) FROM task".into(),
+    SKIPPED = |d| super::skips::skipped(d),
+    INSERT_FIRES = |d| format!(
+        "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, \
+         bucket, fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, \
+         dispatched_at, started_at, finished_at, reason, message, origin, seq, priority) \
+         SELECT v.n_id, t.tenant_id, t.app_id, t.id, t.revision, 0, \
+         v.n_shard_index, CASE WHEN v.n_shard_index < 0 THEN 0 ELSE 1 END, \
+         v.n_bucket, v.n_fire_time, v.n_due_time, v.n_status, 1, 0, 0, 0, 0, 0, 0, 0, 0, v.n_reason, v.n_message, v.n_origin, v.n_seq, v.n_priority \
+         FROM {} JOIN task t ON t.id = v.n_task_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_next \
+         WHERE 1 = 1 {}",
+        d.rows(1, FIRE),
+        d.or_ignore("task_log", "task_id, fire_time, shard_index")
+    ),
+    KEEP_GIVEN_UP = |d| super::attempts::keep_given_up(d, &d.rows(1, FIRE), &may_take_over()),
+    TAKE_OVER_FIRES = |d| d.update_rows(
+        "task_log",
+        "status = v.n_status, revision = v.n_revision, due_time = v.n_due_time, reason = v.n_reason, \
+         message = v.n_message, version = l.version + 1, failures = 0, origin = v.n_origin, seq = v.n_seq, \
+         priority = v.n_priority, node_id = 0, executor_id = 0, \
+         finished_at = 0, shard_total = CASE WHEN l.shard_index = -1 THEN 0 ELSE l.shard_total END",
+        FIRE,
+        &may_take_over(),
+    ),
+    WATCH_FIRES = |d| format!(
+        "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON \
+         l.task_id = v.n_task_id AND l.fire_time = v.n_fire_time AND l.shard_index = v.n_shard_index \
+         WHERE l.revision = v.n_revision AND +l.status < {SUCCEEDED} {}",
+        d.rows(1, FIRE),
+        d.or_ignore("follow_up", "id")
+    ),
+    // Of task `{1}` under revision `{2}`, to the instant `{3}`, at `{4}`. Both take the watermark before that is
+    // set: MySQL assigns left to right.
+    MOVE_BACK = |_| format!(
+        "UPDATE task SET written_until = CASE WHEN next_fire_at = {NEVER} THEN {{4}} + 86400000 WHEN next_fire_at > \
+         written_until THEN next_fire_at ELSE written_until END, fires = {}, next_fire_at = {{3}} \
+         WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND next_fire_at > {{3}}",
+        fires_before("{3}")
+    ),
+);
+
+const FIRE: &[(&str, Kind)] = &[
+    ("id", Kind::Big),
+    ("task_id", Kind::Big),
+    ("revision", Kind::Big),
+    ("next", Kind::Big),
+    ("fire_time", Kind::Big),
+    ("due_time", Kind::Big),
+    ("status", Kind::Int),
+    ("bucket", Kind::Int),
+    ("shard_index", Kind::Int),
+    ("reason", Kind::Text),
+    ("message", Kind::Text),
+    ("origin", Kind::Text),
+    ("seq", Kind::Big),
+    ("priority", Kind::Int),
+];
+const MARK: &[(&str, Kind)] = &[
+    ("id", Kind::Big),
+    ("revision", Kind::Big),
+    ("from", Kind::Big),
+    ("to", Kind::Big),
+    ("counted", Kind::Big),
+    ("turns", Kind::Big),
+    ("follow_up", Kind::Int),
+];
+
+/// Whether the fire `v` takes over the log `l`, which an earlier definition gave up.
+fn may_take_over() -> String {
+    format!(
+        "l.task_id = v.n_task_id AND l.fire_time = v.n_fire_time AND l.shard_index = v.n_shard_index AND \
+         l.parent_id = 0 AND +l.status = {CANCELLED} AND l.revision < v.n_revision AND \
+         l.reason IN ('task_edited', 'task_stopped', 'task_paused')"
+    )
+}
+
 #[async_trait]
 impl PlanStore for SqlStore {
     async fn tasks_due(&self, until: i64, limit: u64) -> Result<Vec<Task>> {
         const ACTION: &str = "read the tasks that fall due";
-        let mut tasks = self.query(ACTION, &self.sql.tasks_due, [until.into(), limit.into()], rows::task).await?;
+        let mut tasks = self.query(ACTION, &TASKS_DUE, [until.into(), limit.into()], rows::task).await?;
         self.fill_calendars(&mut tasks).await?;
         Ok(tasks)
     }
 
     async fn tasks(&self, ids: &[i64]) -> Result<Vec<Task>> {
         let ids = to_json("read tasks", &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        let mut tasks = self.query("read tasks", &self.sql.tasks, [ids.into()], rows::task).await?;
+        let mut tasks = self.query("read tasks", &TASKS, [ids.into()], rows::task).await?;
         self.fill_calendars(&mut tasks).await?;
         Ok(tasks)
     }
@@ -35,7 +134,7 @@ impl PlanStore for SqlStore {
         const ACTION: &str = "list cancelled fires";
         let values = [to_json(ACTION, since)?.into(), until.into(), limit.into()];
         let read = |row: &sea_orm::QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
-        self.query(ACTION, &self.sql.skipped, values, read).await
+        self.query(ACTION, &SKIPPED, values, read).await
     }
 
     async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<i64>>> {
@@ -47,28 +146,14 @@ impl SqlStore {
     /// The earliest fire that is not written yet, of all tasks, ms; far away when there is none.
     pub async fn watermark(&self) -> Result<i64> {
         let read = |row: &sea_orm::QueryResult| row.try_get_by_index::<Option<i64>>(0);
-        let earliest = self.query("read the watermark", &self.sql.watermark, [], read).await?;
+        let earliest = self.query("read the watermark", &WATERMARK, [], read).await?;
         Ok(earliest.first().copied().flatten().unwrap_or(NEVER))
     }
 
     /// Moves a watermark back to `first`, if it lies beyond.
     pub(super) async fn move_back(&self, id: i64, revision: i64, first: i64, now: i64) -> Result<()> {
         let values = [id.into(), revision.into(), first.into(), now.into()];
-        self.execute("move a watermark back", &self.move_back_sql(), values).await.map(drop)
-    }
-
-    /// Of task `{1}` under revision `{2}`, to the instant `{3}`, at `{4}`.
-    pub(super) fn move_back_sql(&self) -> Sql {
-        // Both take the watermark before that is set: MySQL assigns left to right.
-        Sql::new(
-            self.backend,
-            &format!(
-                "UPDATE task SET written_until = CASE WHEN next_fire_at = {NEVER} THEN {{4}} + 86400000 WHEN next_fire_at > \
-                 written_until THEN next_fire_at ELSE written_until END, fires = {}, next_fire_at = {{3}} \
-                 WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND next_fire_at > {{3}}",
-                fires_before("{3}")
-            ),
-        )
+        self.execute("move a watermark back", &MOVE_BACK, values).await.map(drop)
     }
 
     async fn write_ahead_once(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<i64>>> {
@@ -80,7 +165,7 @@ impl SqlStore {
             // Renewing inside the transaction holds the lease's row until the commit: a node
             // that lost the lease meanwhile writes nothing.
             let values = [fence.lease.as_str().into(), fence.node.into(), fence.number.into(), LEASE_TTL_MS.into()];
-            if tx.execute(&self.sql.lease_renew, values).await? == 0 {
+            if tx.execute(&LEASE_RENEW, values).await? == 0 {
                 tx.rollback().await?;
                 return Ok(None);
             }
@@ -88,11 +173,11 @@ impl SqlStore {
         // The watermark first: it locks exactly the tasks that are still as planned, so that an
         // edit or a stop comes either before (and this plan writes nothing) or after (and
         // cancels what it finds written).
-        let moved = tx.execute(&self.sql.move_watermarks, [marks.clone().into()]).await?;
+        let moved = tx.execute(&MOVE_WATERMARKS, [marks.clone().into()]).await?;
         let moved: HashSet<i64> = if moved == plans.len() as u64 {
             plans.iter().map(|plan| plan.task_id).collect()
         } else {
-            let read = tx.query(&self.sql.moved_tasks, [marks.into()], |row| row.try_get_by_index(0)).await?;
+            let read = tx.query(&MOVED_TASKS, [marks.into()], |row| row.try_get_by_index(0)).await?;
             read.into_iter().collect()
         };
         let fires_of = |which: &dyn Fn(&Plan) -> bool| {
@@ -102,19 +187,19 @@ impl SqlStore {
         let takeovers = fires_of(&|plan| plan.takes_over);
         if !takeovers.is_empty() {
             let takeovers = to_json(ACTION, &takeovers)?;
-            tx.execute(&self.sql.keep_given_up, [takeovers.clone().into()]).await?;
-            tx.execute(&self.sql.take_over_fires, [takeovers.into()]).await?;
+            tx.execute(&KEEP_GIVEN_UP, [takeovers.clone().into()]).await?;
+            tx.execute(&TAKE_OVER_FIRES, [takeovers.into()]).await?;
         }
         let fires = fires_of(&|_| true);
         if !fires.is_empty() {
-            tx.execute(&self.sql.insert_fires, [to_json(ACTION, &fires)?.into()]).await?;
+            tx.execute(&INSERT_FIRES, [to_json(ACTION, &fires)?.into()]).await?;
         }
         let written = plans.iter().filter(|plan| moved.contains(&plan.task_id)).flat_map(|plan| &plan.fires);
         let written: Vec<i64> = written.map(|fire| fire.fire_time).collect();
         self.note_past_runs(&tx, &written, now).await?;
         let watched = fires_of(&|plan| plan.follow_up);
         if !watched.is_empty() {
-            tx.execute(&self.sql.watch_fires, [to_json(ACTION, &watched)?.into()]).await?;
+            tx.execute(&WATCH_FIRES, [to_json(ACTION, &watched)?.into()]).await?;
         }
         tx.commit().await?;
         tracing::trace!(tasks = moved.len(), logs = fires.len(), now, "task logs written ahead");

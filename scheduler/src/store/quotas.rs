@@ -2,17 +2,32 @@
 //! tasks.
 
 use super::connect::{Transaction, retrying};
-use super::dialect::Sql;
 use super::entity::{task, tenant};
 use super::query::*;
 use super::rates;
 use super::rows::to_json;
+use super::sql::{ID, INIT, RETRY};
 use super::{BATCH_MAX, Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::quota::Quotas;
 use crate::domain::{FieldError, FieldRefusal};
 use crate::domain::{Reason, Status};
 use sea_orm::QueryResult;
 use std::collections::{BTreeSet, HashMap};
+
+statements!(
+    OVER_QUOTA = |_| format!(
+        "SELECT l.id FROM task_log l WHERE l.status IN ({INIT}, {RETRY}) AND +l.tenant_id = {{1}} AND \
+         l.reason = 'over_quota' LIMIT {{2}}"
+    ),
+    ASK_ANEW = |d| {
+        d.update_rows(
+        "task_log",
+        "due_time = CASE WHEN l.fire_time > {2} THEN l.fire_time ELSE {2} END, reason = '', version = l.version + 1",
+        ID,
+        &format!("l.id = v.n_id AND +l.status IN ({INIT}, {RETRY}) AND l.reason = 'over_quota'"),
+    )
+    },
+);
 
 /// What a tenant uses of its quotas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,7 +99,7 @@ impl SqlStore {
         }
         if before.retain_days != retain_days {
             // Its older logs lie where retention has looked already.
-            let look_again = Sql::new(self.backend, "DELETE FROM purge_cursor WHERE id = {1}");
+            let look_again = sql!("DELETE FROM purge_cursor WHERE id = {1}");
             tx.execute(&look_again, [i64::from(retain_days).into()]).await?;
         }
         tx.commit().await?;
@@ -109,12 +124,12 @@ impl SqlStore {
         let values = [tenant_id.into(), (BATCH_MAX as u64).into()];
         let mut moved = 0;
         loop {
-            let rows = self.query(ACTION, &self.sql.over_quota, values.clone(), |row| row.try_get_by_index(0)).await?;
+            let rows = self.query(ACTION, &OVER_QUOTA, values.clone(), |row| row.try_get_by_index(0)).await?;
             let ids: Vec<[i64; 1]> = rows.into_iter().map(|id| [id]).collect();
             if ids.is_empty() {
                 return Ok(moved);
             }
-            moved += self.execute(ACTION, &self.sql.ask_anew, [to_json(ACTION, &ids)?.into(), now.into()]).await?;
+            moved += self.execute(ACTION, &ASK_ANEW, [to_json(ACTION, &ids)?.into(), now.into()]).await?;
         }
     }
 
@@ -122,21 +137,18 @@ impl SqlStore {
     /// of the tenant: those of these states are few.
     pub async fn quota_use(&self, tenant_id: i64, now: i64) -> Result<QuotaUse> {
         const ACTION: &str = "read what a tenant uses";
-        let sql = Sql::new(
-            self.backend,
-            &format!(
-                "SELECT (SELECT COUNT(*) FROM task WHERE tenant_id = {{1}}), \
+        let sql = sql!(format!(
+            "SELECT (SELECT COUNT(*) FROM task WHERE tenant_id = {{1}}), \
                  (SELECT COUNT(*) FROM task_log WHERE status = {} AND +tenant_id = {{1}} AND parent_id = 0), \
                  (SELECT COUNT(*) FROM (SELECT l.id FROM task_log l WHERE l.status IN ({}, {}, {}) AND \
                  +l.tenant_id = {{1}} AND l.due_time > {{2}} AND l.reason = '{}' LIMIT {DELAYED_MAX}) d), \
                  t.max_fires_per_minute, (SELECT places FROM tenant_rate WHERE id = {{1}}) FROM tenant t WHERE t.id = {{1}}",
-                Status::Dispatched as i16,
-                Status::Init as i16,
-                Status::Queued as i16,
-                Status::Retry as i16,
-                Reason::OverQuota.as_str(),
-            ),
-        );
+            Status::Dispatched as i16,
+            Status::Init as i16,
+            Status::Queued as i16,
+            Status::Retry as i16,
+            Reason::OverQuota.as_str(),
+        ));
         let read = |row: &QueryResult| {
             let count = |at| row.try_get_by_index::<i64>(at);
             let per_minute: i32 = row.try_get_by_index(3)?;
@@ -170,8 +182,7 @@ impl SqlStore {
     /// How many tasks a tenant may have and has; `None` when it has no quota. Whoever asks this
     /// after that waits for the commit.
     pub(super) async fn task_room(&self, tx: &Transaction<'_>, tenant_id: i64) -> Result<Option<TaskRoom>> {
-        let lock =
-            Sql::new(self.backend, "UPDATE tenant SET task_turn = task_turn + 1 WHERE id = {1} AND max_tasks > 0");
+        let lock = sql!("UPDATE tenant SET task_turn = task_turn + 1 WHERE id = {1} AND max_tasks > 0");
         if tx.execute(&lock, [tenant_id.into()]).await? == 0 {
             return Ok(None);
         }

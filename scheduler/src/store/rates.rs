@@ -2,11 +2,41 @@
 //! quota of fires.
 
 use super::connect::{Transaction, retrying};
+use super::dialect::Kind;
+use super::handing::CHANGE;
 use super::handing::change_row;
 use super::rows::to_json;
+use super::sql::{DUE_TIME, ID, INIT};
 use super::{Change, Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::rate::{self, Ask, Place, Rate, Rates, Waiting};
 use std::collections::BTreeSet;
+
+statements!(
+    RATE_LOCK = |d| d.update_rows("tenant_rate", "turn = l.turn + 1", ID, "l.id = v.n_id"),
+    RATE_INSERT = |d| format!(
+        "INSERT INTO tenant_rate (id, turn, places) SELECT v.n_id, 0, '{{}}' FROM {} WHERE 1 = 1 {}",
+        d.rows(1, ID),
+        d.or_ignore("tenant_rate", "id")
+    ),
+    RATES = |d| format!(
+        "SELECT r.id, t.max_fires_per_minute, r.places FROM {} JOIN tenant_rate r ON r.id = v.n_id \
+         JOIN tenant t ON t.id = r.id",
+        d.rows(1, ID)
+    ),
+    RATE_WRITE = |d| d.update_rows(
+        "tenant_rate",
+        "places = v.n_places",
+        &[("id", Kind::Big), ("places", Kind::Text)],
+        "l.id = v.n_id",
+    ),
+    // Who waits only so long keeps his place. (A tenant has more logs than wait at a time.)
+    RATE_LINE = |d| format!(
+        "SELECT l.id, l.version, l.failures, l.priority, l.due_time FROM task_log l {} JOIN task t ON t.id = l.task_id \
+         WHERE l.status = {INIT} AND l.due_time > {{3}} AND l.due_time < {{4}} AND l.tenant_id = {{1}} AND \
+         l.priority < {{2}} AND l.reason = 'over_quota' AND t.wait_timeout_ms = 0 ORDER BY l.due_time LIMIT {{5}}",
+        d.by_index(DUE_TIME)
+    ),
+);
 
 const ACTION: &str = "take places in the rate of a tenant";
 
@@ -39,7 +69,7 @@ impl SqlStore {
         self.write_rates(&tx, rates, now).await?;
         if !delayed.is_empty() {
             let rows: Vec<_> = delayed.iter().map(change_row).collect();
-            tx.execute(&self.sql.change, [to_json(ACTION, &rows)?.into()]).await?;
+            tx.execute(&CHANGE, [to_json(ACTION, &rows)?.into()]).await?;
         }
         tx.commit().await?;
         Ok(places)
@@ -64,7 +94,7 @@ impl SqlStore {
         let (Some(before), Some(after)) = (own.max(), of_urgent().map(|ask| ask.at).min()) else { return Ok(()) };
         let priority = of_urgent().map(|ask| ask.priority).max().unwrap_or(0);
         let values = [tenant.into(), priority.into(), after.into(), before.into(), (urgent.len() as u64).into()];
-        let line = tx.query(&self.sql.rate_line, values, waiting).await?;
+        let line = tx.query(&RATE_LINE, values, waiting).await?;
         let found = line.len();
         let moved = rate::overtake(asks, places, urgent, line);
         if let Some(rate) = rate.filter(|_| found < urgent.len()) {
@@ -76,7 +106,7 @@ impl SqlStore {
         }
         let rows: Vec<Change> = moved.iter().map(Change::overtaken).collect();
         let rows: Vec<_> = rows.iter().map(change_row).collect();
-        if tx.execute(&self.sql.change, [to_json(ACTION, &rows)?.into()]).await? < moved.len() as u64 {
+        if tx.execute(&CHANGE, [to_json(ACTION, &rows)?.into()]).await? < moved.len() as u64 {
             return Err(StoreError::new(StoreErrorKind::Contention, ACTION, "a run that waited was claimed meanwhile"));
         }
         Ok(())
@@ -85,9 +115,9 @@ impl SqlStore {
     /// Whoever takes places of a tenant, or changes its quota, holds its row until the commit.
     pub(super) async fn lock_rates(&self, tx: &Transaction<'_>, tenants: &BTreeSet<i64>) -> Result<()> {
         let ids = list(tenants)?;
-        if tx.execute(&self.sql.rate_lock, [ids.clone().into()]).await? < tenants.len() as u64 {
-            tx.execute(&self.sql.rate_insert, [ids.clone().into()]).await?;
-            tx.execute(&self.sql.rate_lock, [ids.into()]).await?;
+        if tx.execute(&RATE_LOCK, [ids.clone().into()]).await? < tenants.len() as u64 {
+            tx.execute(&RATE_INSERT, [ids.clone().into()]).await?;
+            tx.execute(&RATE_LOCK, [ids.into()]).await?;
         }
         Ok(())
     }
@@ -97,7 +127,7 @@ impl SqlStore {
         let read = |row: &sea_orm::QueryResult| {
             Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index::<String>(2)?))
         };
-        let rows: Vec<(i64, i32, String)> = tx.query(&self.sql.rates, [list(tenants)?.into()], read).await?;
+        let rows: Vec<(i64, i32, String)> = tx.query(&RATES, [list(tenants)?.into()], read).await?;
         rows.into_iter().map(|(id, per_minute, places)| Ok((id, (per_minute, parse(&places)?)))).collect()
     }
 
@@ -107,7 +137,7 @@ impl SqlStore {
             rate.forget(now);
             rows.push((id, to_json(ACTION, &rate)?));
         }
-        tx.execute(&self.sql.rate_write, [to_json(ACTION, &rows)?.into()]).await.map(drop)
+        tx.execute(&RATE_WRITE, [to_json(ACTION, &rows)?.into()]).await.map(drop)
     }
 }
 

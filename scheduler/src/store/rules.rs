@@ -1,10 +1,11 @@
 //! Rules of tenants, apps and executors: bounds, maintenance windows, weights.
 
 use super::connect::retrying;
-use super::dialect::{Kind, Sql};
+use super::dialect::Kind;
 use super::entity::{app, executor_rule, maintenance_window};
 use super::query::*;
 use super::rows::{clean, to_json, to_word};
+use super::sql::{ID, INIT, RETRY};
 use super::{BATCH_MAX, Result, RuleStore, Scope, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::executor::WEIGHT_DEFAULT;
 use crate::domain::rules::{MaintenanceWindow, Rules};
@@ -12,10 +13,28 @@ use async_trait::async_trait;
 use sea_orm::{DbErr, FromQueryResult, QueryResult};
 use std::collections::HashMap;
 
+statements!(
+    RULE_VERSION = |_| "SELECT version FROM rule_version WHERE id = 1".into(),
+    POSTPONED = |_| format!(
+        "SELECT l.id FROM task_log l WHERE l.status IN ({INIT}, {RETRY}) AND l.due_time = {{2}} AND l.tenant_id = {{1}} \
+         AND l.reason = 'maintenance' LIMIT {{3}}"
+    ),
+    RESUME = |d| {
+        d.update_rows(
+        "task_log",
+        "due_time = CASE WHEN l.fire_time > {3} THEN l.fire_time ELSE {3} END, reason = '', version = l.version + 1",
+        ID,
+        &format!(
+            "l.id = v.n_id AND +l.status IN ({INIT}, {RETRY}) AND l.due_time = {{2}} AND l.reason = 'maintenance'"
+        ),
+    )
+    },
+);
+
 #[async_trait]
 impl RuleStore for SqlStore {
     async fn rule_version(&self) -> Result<i64> {
-        let found = self.query("look for new rules", &self.sql.rule_version, [], |row| row.try_get_by_index(0)).await?;
+        let found = self.query("look for new rules", &RULE_VERSION, [], |row| row.try_get_by_index(0)).await?;
         Ok(found.first().copied().unwrap_or(0))
     }
 
@@ -43,13 +62,13 @@ impl RuleStore for SqlStore {
         let values = [tenant_id.into(), ends_at.into(), (BATCH_MAX as u64).into()];
         let mut resumed = 0;
         loop {
-            let rows = self.query(ACTION, &self.sql.postponed, values.clone(), |row| row.try_get_by_index(0)).await?;
+            let rows = self.query(ACTION, &POSTPONED, values.clone(), |row| row.try_get_by_index(0)).await?;
             let ids: Vec<[i64; 1]> = rows.into_iter().map(|id| [id]).collect();
             if ids.is_empty() {
                 return Ok(resumed);
             }
             let ids = to_json(ACTION, &ids)?;
-            resumed += self.execute(ACTION, &self.sql.resume, [ids.into(), ends_at.into(), now.into()]).await?;
+            resumed += self.execute(ACTION, &RESUME, [ids.into(), ends_at.into(), now.into()]).await?;
         }
     }
 }
@@ -164,14 +183,11 @@ impl SqlStore {
     pub async fn executor_rules(&self, places: &[ExecutorPlace]) -> Result<HashMap<ExecutorPlace, ExecutorRule>> {
         const ACTION: &str = "read the rules of executors";
         const PLACE: &[(&str, Kind)] = &[("tenant_id", Kind::Big), ("app_id", Kind::Big), ("address", Kind::Text)];
-        let sql = Sql::new(
-            self.backend,
-            &format!(
-                "SELECT r.tenant_id, r.app_id, r.address, r.weight, r.disabled, r.note, r.revision FROM {} JOIN \
+        let sql = sql!(|d| format!(
+            "SELECT r.tenant_id, r.app_id, r.address, r.weight, r.disabled, r.note, r.revision FROM {} JOIN \
                  executor_rule r ON r.tenant_id = v.n_tenant_id AND r.app_id = v.n_app_id AND r.address = v.n_address",
-                self.backend.rows(1, PLACE)
-            ),
-        );
+            d.rows(1, PLACE)
+        ));
         let mut found = HashMap::new();
         for batch in places.chunks(BATCH_MAX) {
             let rows = self.query(ACTION, &sql, [to_json(ACTION, batch)?.into()], executor_rule).await?;

@@ -3,12 +3,16 @@
 
 use super::connect::{Transaction, retrying};
 use super::dialect::{Dialect, Kind, Sql};
+use super::planning::MOVE_BACK;
 use super::planning::bucket;
 use super::rows::{clean, to_json};
+use super::sql::ID;
 use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskView};
 use crate::domain::Status;
 use crate::domain::task::{Routing, ScheduleKind, TaskSpec};
 use crate::domain::task_log::PARENT_SHARD;
+
+statements!(MOVE_SKIPS = |d| d.update_rows("task_log", "shard_index = {2}, shard_total = {3}", ID, "l.id = v.n_id"),);
 
 /// Cancelled fires ahead of one task at most.
 pub const SKIPS_MAX: i64 = 1_000;
@@ -72,13 +76,10 @@ impl SqlStore {
         if task.activity.started && skip.fire_time < watermark {
             return Err(conflict(ACTION, "the task writes no run for this instant any more"));
         }
-        let count = Sql::new(
-            self.backend,
-            &format!(
-                "SELECT COUNT(*) FROM task_log l WHERE l.task_id = {{1}} AND l.fire_time > {{2}} AND {}",
-                is_skip("l")
-            ),
-        );
+        let count = sql!(format!(
+            "SELECT COUNT(*) FROM task_log l WHERE l.task_id = {{1}} AND l.fire_time > {{2}} AND {}",
+            is_skip("l")
+        ));
         let ahead: Vec<i64> = tx.query(&count, [task.id.into(), now.into()], |row| row.try_get_by_index(0)).await?;
         if ahead.first().is_some_and(|ahead| *ahead >= SKIPS_MAX) {
             return Err(conflict(
@@ -86,17 +87,14 @@ impl SqlStore {
                 format!("the task has {SKIPS_MAX} cancelled fires ahead; stop or edit it instead"),
             ));
         }
-        let insert = Sql::new(
-            self.backend,
-            &format!(
-                "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, bucket, \
+        let insert = sql!(format!(
+            "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, bucket, \
                  fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, dispatched_at, \
                  started_at, finished_at, reason, message, origin, seq, priority, stopping) \
                  SELECT {{1}}, tenant_id, app_id, id, revision, 0, {{3}}, {{4}}, {{5}}, {{6}}, {{6}}, {}, 1, 0, 0, 0, 0, 0, \
                  0, 0, {{6}}, 'cancelled_by_hand', {{7}}, 'schedule', turn, priority, '' FROM task WHERE id = {{2}}",
-                Status::Cancelled as i16
-            ),
-        );
+            Status::Cancelled as i16
+        ));
         let values = [
             skip.id.into(),
             task.id.into(),
@@ -138,27 +136,24 @@ impl SqlStore {
             // With the log still there, so that it is taken out of what `max_fires` counts: it will be
             // counted again.
             let values = [task.id.into(), task.revision.into(), fire_time.into(), now.into()];
-            tx.execute(&self.move_back_sql(), values).await?;
+            tx.execute(&MOVE_BACK, values).await?;
         }
         let is_gone = format!("DELETE FROM task_log WHERE id = {{1}} AND {}", is_skip("task_log"));
         if tx.execute(&Sql::new(self.backend, &is_gone), [log.into()]).await? == 0 {
             return Err(conflict(UNDO, "the run was changed meanwhile; look again"));
         }
-        tx.execute(&Sql::new(self.backend, "DELETE FROM follow_up WHERE id = {1}"), [log.into()]).await?;
+        tx.execute(sql!("DELETE FROM follow_up WHERE id = {1}"), [log.into()]).await?;
         tx.commit().await
     }
 
     /// Holds the task's row, so that nobody writes runs of it meanwhile; answers its watermark.
     async fn hold(&self, tx: &Transaction<'_>, action: &'static str, task: &TaskView) -> Result<i64> {
-        let turn = Sql::new(
-            self.backend,
-            "UPDATE task SET turn = turn + 1 WHERE id = {1} AND revision = {2} AND tenant_id = {3}",
-        );
+        let turn = sql!("UPDATE task SET turn = turn + 1 WHERE id = {1} AND revision = {2} AND tenant_id = {3}");
         let values = [task.id.into(), task.revision.into(), task.scope.tenant_id.into()];
         if tx.execute(&turn, values).await? == 0 {
             return Err(conflict(action, "the task was changed meanwhile; look again"));
         }
-        let watermark = Sql::new(self.backend, "SELECT next_fire_at FROM task WHERE id = {1}");
+        let watermark = sql!("SELECT next_fire_at FROM task WHERE id = {1}");
         let found: Vec<i64> = tx.query(&watermark, [task.id.into()], |row| row.try_get_by_index(0)).await?;
         found.first().copied().ok_or_else(|| conflict(action, "the task was deleted meanwhile"))
     }
@@ -171,14 +166,11 @@ impl SqlStore {
         fire_time: i64,
         shard: i32,
     ) -> Result<Option<(i64, bool)>> {
-        let sql = Sql::new(
-            self.backend,
-            &format!(
-                "SELECT l.id, CASE WHEN {} THEN 1 ELSE 0 END FROM task_log l WHERE l.task_id = {{1}} AND \
+        let sql = sql!(format!(
+            "SELECT l.id, CASE WHEN {} THEN 1 ELSE 0 END FROM task_log l WHERE l.task_id = {{1}} AND \
                  l.fire_time = {{2}} AND l.shard_index = {{3}}",
-                is_skip("l")
-            ),
-        );
+            is_skip("l")
+        ));
         let found = tx.query(&sql, [task.into(), fire_time.into(), shard.into()], |row| {
             Ok((row.try_get_by_index(0)?, row.try_get_by_index::<i32>(1)? == 1))
         });
@@ -188,14 +180,11 @@ impl SqlStore {
     /// Fires of a tenant's task from `from` up to before `until` (ms) that were cancelled before anybody
     /// had them, earliest first.
     pub async fn skipped_fires(&self, tenant: i64, task: i64, from: i64, until: i64, limit: u64) -> Result<Vec<i64>> {
-        let sql = Sql::new(
-            self.backend,
-            &format!(
-                "SELECT l.fire_time FROM task_log l WHERE l.task_id = {{1}} AND l.fire_time >= {{2}} AND l.fire_time < {{3}} \
+        let sql = sql!(format!(
+            "SELECT l.fire_time FROM task_log l WHERE l.task_id = {{1}} AND l.fire_time >= {{2}} AND l.fire_time < {{3}} \
                  AND l.tenant_id = {{4}} AND {} ORDER BY l.fire_time LIMIT {{5}}",
-                is_skip("l")
-            ),
-        );
+            is_skip("l")
+        ));
         let values = [task.into(), from.into(), until.into(), tenant.into(), limit.into()];
         self.query("list cancelled fires", &sql, values, |row| row.try_get_by_index(0)).await
     }
@@ -220,14 +209,11 @@ impl SqlStore {
         if shard == shard_of(&before.spec) {
             return Ok(());
         }
-        let ahead = Sql::new(
-            self.backend,
-            &format!(
-                "SELECT l.id FROM task_log l WHERE l.task_id = {{1}} AND l.fire_time > {{2}} AND l.shard_index = {{3}} AND {} \
+        let ahead = sql!(format!(
+            "SELECT l.id FROM task_log l WHERE l.task_id = {{1}} AND l.fire_time > {{2}} AND l.shard_index = {{3}} AND {} \
                  ORDER BY l.fire_time LIMIT {{4}}",
-                is_skip("l")
-            ),
-        );
+            is_skip("l")
+        ));
         // Those of the last minutes, whose logs were written, beside those ahead of them.
         let limit = 2 * SKIPS_MAX;
         let values = [before.id.into(), now.into(), shard_of(&before.spec).into(), limit.into()];
@@ -236,7 +222,7 @@ impl SqlStore {
             return Ok(());
         }
         let values = [to_json(ACTION, &ahead)?.into(), shard.into(), i32::from(shard == 0).into()];
-        tx.execute(&self.sql.move_skips, values).await.map(drop)
+        tx.execute(&MOVE_SKIPS, values).await.map(drop)
     }
 }
 

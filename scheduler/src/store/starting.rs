@@ -1,7 +1,6 @@
 //! Runs that no schedule names: started by hand, by a program, by a parent.
 
 use super::connect::{Transaction, retrying};
-use super::dialect::Sql;
 use super::planning::bucket;
 use super::rows::clean;
 use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskView};
@@ -91,12 +90,11 @@ impl SqlStore {
         let fire_time = self.insert_run(&tx, task.id, &task.spec, run).await?;
         if let Some(key) = key {
             // One whose log retention has taken is free again.
-            let clear = Sql::new(
-                self.backend,
-                "DELETE FROM run_key WHERE id = {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = run_key.log_id)",
+            let clear = sql!(
+                "DELETE FROM run_key WHERE id = {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = run_key.log_id)"
             );
             tx.execute(&clear, [key.clone().into()]).await?;
-            let sql = Sql::new(self.backend, "INSERT INTO run_key (id, task_id, log_id) VALUES ({1}, {2}, {3})");
+            let sql = sql!("INSERT INTO run_key (id, task_id, log_id) VALUES ({1}, {2}, {3})");
             tx.execute(&sql, [key.into(), task.id.into(), run.id.into()]).await?;
         }
         tx.commit().await?;
@@ -104,10 +102,7 @@ impl SqlStore {
     }
 
     async fn run_of_key(&self, tx: &Transaction<'_>, key: &str) -> Result<Option<StartedRun>> {
-        let sql = Sql::new(
-            self.backend,
-            "SELECT l.id, l.fire_time FROM run_key k JOIN task_log l ON l.id = k.log_id WHERE k.id = {1}",
-        );
+        let sql = sql!("SELECT l.id, l.fire_time FROM run_key k JOIN task_log l ON l.id = k.log_id WHERE k.id = {1}");
         let found = tx
             .query(&sql, [key.into()], |row| {
                 Ok(StartedRun { log: row.try_get_by_index(0)?, fire_time: row.try_get_by_index(1)?, is_repeated: true })
@@ -126,7 +121,7 @@ impl SqlStore {
     ) -> Result<i64> {
         let shard = if spec.routing == Routing::Sharding { PARENT_SHARD } else { 0 };
         let place = if spec.needs_permit() { task_id } else { run.id };
-        let turn = Sql::new(self.backend, "UPDATE task SET turn = turn + 1 WHERE id = {1}");
+        let turn = sql!("UPDATE task SET turn = turn + 1 WHERE id = {1}");
         if tx.execute(&turn, [task_id.into()]).await? == 0 {
             return Err(StoreError::new(
                 StoreErrorKind::NotFound,
@@ -136,10 +131,9 @@ impl SqlStore {
         }
         // The watermark's row is held: nobody else starts a run of this task meanwhile, and
         // pre-generation skips an instant that is taken.
-        let taken = Sql::new(
-            self.backend,
+        let taken = sql!(
             "SELECT fire_time FROM task_log WHERE task_id = {1} AND shard_index = {2} AND fire_time >= {3} AND \
-             fire_time < {4} ORDER BY fire_time",
+             fire_time < {4} ORDER BY fire_time"
         );
         let values = [task_id.into(), shard.into(), run.at.into(), (run.at + TRIES_MAX).into()];
         let taken: Vec<i64> = tx.query(&taken, values, |row| row.try_get_by_index(0)).await?;
@@ -149,17 +143,14 @@ impl SqlStore {
                 fire_time += 1;
             }
         }
-        let insert = Sql::new(
-            self.backend,
-            &format!(
-                "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, bucket, \
+        let insert = sql!(format!(
+            "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, bucket, \
                  fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, dispatched_at, \
                  started_at, finished_at, reason, message, params, origin, seq, priority, stopping) \
                  SELECT {{1}}, tenant_id, app_id, id, revision, 0, {{3}}, {{4}}, {{5}}, {{6}}, {{6}}, {}, 1, 0, 0, 0, 0, 0, \
                  0, 0, 0, '', {{7}}, {{8}}, {{9}}, turn, COALESCE({{10}}, priority), '' FROM task WHERE id = {{2}}",
-                Status::Init as i16
-            ),
-        );
+            Status::Init as i16
+        ));
         let values = [
             run.id.into(),
             task_id.into(),
@@ -179,10 +170,9 @@ impl SqlStore {
 
     /// Notes that the end of a run has consequences, if its task says so.
     async fn watch(&self, tx: &Transaction<'_>, log: i64) -> Result<()> {
-        let watch = Sql::new(
-            self.backend,
+        let watch = sql!(
             "INSERT INTO follow_up (id, task_id) SELECT l.id, t.id FROM task_log l JOIN task t ON t.id = l.task_id \
-             WHERE l.id = {1} AND (t.children > 0 OR t.pause_after_failures > 0)",
+             WHERE l.id = {1} AND (t.children > 0 OR t.pause_after_failures > 0)"
         );
         tx.execute(&watch, [log.into()]).await.map(drop)
     }

@@ -7,12 +7,31 @@ use super::connect::{Transaction, retrying};
 use super::dialect::Sql;
 use super::planning::fires_before;
 use super::rows;
+use super::sql::ID;
 use super::task_columns::{SPEC_COLUMNS, markers, read_spec, spec_list, spec_set, spec_values};
+use super::template::Text as _;
 use super::{HandedRun, Result, Scope, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
 use crate::domain::{Reach, Reason, Status};
 use sea_orm::{DbErr, QueryResult, Value};
 use std::collections::BTreeMap;
+
+statements!(
+    // The task's revision, not one that the caller knows: this is part of the edit.
+    ADOPT = |d| d.update_rows(
+        "task_log",
+        "revision = (SELECT t.revision FROM task t WHERE t.id = l.task_id)",
+        ID,
+        "l.id = v.n_id",
+    ),
+    WATCH_RUNS = |d| format!(
+        "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON l.id = v.n_id \
+         WHERE l.parent_id = 0 {}",
+        d.rows(1, ID),
+        d.or_ignore("follow_up", "id")
+    ),
+    UNCOUNT = |_| "UPDATE task SET fires = CASE WHEN fires > {2} THEN fires - {2} ELSE 0 END WHERE id = {1}".into(),
+);
 
 /// Whether a task fires by itself, and why not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -331,20 +350,17 @@ impl SqlStore {
         values.extend(spec_values(ACTION, spec)?);
         // `written_until` and `fires` go by the watermark before that itself is set: MySQL assigns
         // from left to right. An exhausted schedule wrote at most the days ahead.
-        let sql = Sql::new(
-            self.backend,
-            &format!(
-                "UPDATE task SET written_until = CASE WHEN next_fire_at = {NEVER} THEN CASE WHEN started = 1 THEN \
+        let sql = sql!(format!(
+            "UPDATE task SET written_until = CASE WHEN next_fire_at = {NEVER} THEN CASE WHEN started = 1 THEN \
                  {{3}} + 86400000 ELSE written_until END WHEN next_fire_at > written_until THEN next_fire_at \
                  ELSE written_until END, fires = CASE WHEN {{9}} = 1 THEN 0 ELSE {} END, started = {{4}}, \
                  next_fire_at = {{5}}, anchor_at = {{6}}, paused_at = {{7}}, pause_note = {{8}}, \
                  failures_in_row = CASE WHEN {{10}} = 1 THEN 0 ELSE failures_in_row END, \
                  revision = revision + 1, updated_at = {{3}}, {} WHERE id = {{1}} AND revision = {{2}} AND tenant_id = {{11}}",
-                fires_before("{5}"),
-                spec_set(12)
-            ),
-        );
-        if tx.execute_raw(sql.bind_all(values)).await? == 0 {
+            fires_before("{5}"),
+            spec_set(12)
+        ));
+        if tx.execute_raw(sql.on(self.backend).bind_all(values)).await? == 0 {
             return Err(changed_meanwhile(ACTION, before));
         }
         self.fit_skips(tx, before, spec, now).await?;
@@ -377,9 +393,9 @@ impl SqlStore {
             return Ok(());
         }
         let ids = rows::to_json("change a task", &ids)?;
-        tx.execute(&self.sql.adopt, [ids.clone().into()]).await?;
-        tx.execute(&self.sql.watch_runs, [ids.into()]).await?;
-        let wait = Sql::new(self.backend, &format!("UPDATE task SET next_fire_at = {NEVER} WHERE id = {{1}}"));
+        tx.execute(&ADOPT, [ids.clone().into()]).await?;
+        tx.execute(&WATCH_RUNS, [ids.into()]).await?;
+        let wait = sql!(format!("UPDATE task SET next_fire_at = {NEVER} WHERE id = {{1}}"));
         tx.execute(&wait, [id.into()]).await.map(drop)
     }
 
@@ -394,13 +410,10 @@ impl SqlStore {
         let first = task.schedule.next_after(task.schedule.anchor);
         let tx = self.begin("begin a chain anew").await?;
         // Sets nothing yet: it holds the row, so that the chain goes on in one way only.
-        let is_waiting = Sql::new(
-            self.backend,
-            &format!(
-                "UPDATE task SET turn = turn + 1 WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND \
+        let is_waiting = sql!(format!(
+            "UPDATE task SET turn = turn + 1 WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND \
                  next_fire_at = {NEVER}"
-            ),
-        );
+        ));
         if tx.execute(&is_waiting, [id.into(), revision.into()]).await? == 0 {
             return tx.rollback().await;
         }
@@ -416,14 +429,13 @@ impl SqlStore {
             ),
         );
         tx.execute(&forget, [id.into()]).await?;
-        let others = Sql::new(
-            self.backend,
+        let others = sql!(
             "SELECT f.id FROM follow_up f JOIN task_log l ON l.id = f.id WHERE f.task_id = {1} AND l.revision = {2} AND \
-             l.origin IN ('schedule', 'misfire') LIMIT 1",
+             l.origin IN ('schedule', 'misfire') LIMIT 1"
         );
         let others: Vec<i64> = tx.query(&others, [id.into(), revision.into()], |row| row.try_get_by_index(0)).await?;
         if others.is_empty() {
-            let set = Sql::new(self.backend, "UPDATE task SET next_fire_at = {2} WHERE id = {1}");
+            let set = sql!("UPDATE task SET next_fire_at = {2} WHERE id = {1}");
             tx.execute(&set, [id.into(), first.into()]).await?;
         }
         tx.commit().await
@@ -470,7 +482,7 @@ impl SqlStore {
         let tx = self.begin(ACTION).await?;
         self.drop_links(&tx, before.id).await?;
         self.end_backfills(&tx, before.id, now).await?;
-        let sql = Sql::new(self.backend, "DELETE FROM task WHERE id = {1} AND revision = {2} AND tenant_id = {3}");
+        let sql = sql!("DELETE FROM task WHERE id = {1} AND revision = {2} AND tenant_id = {3}");
         if tx.execute(&sql, [before.id.into(), before.revision.into(), before.scope.tenant_id.into()]).await? == 0 {
             return Err(changed_meanwhile(ACTION, before));
         }
@@ -503,35 +515,29 @@ impl SqlStore {
         let values = [task_id.into(), reason.as_str().into(), now.into(), next.into()];
         let untried = tx.execute(&untried, values).await?;
         if untried > 0 {
-            tx.execute(&self.uncount_sql(), [task_id.into(), (untried as i64).into()]).await?;
+            tx.execute(&UNCOUNT, [task_id.into(), (untried as i64).into()]).await?;
         }
         let cancel = cancel(if keeps_unscheduled { SCHEDULED } else { "" });
         let values: [Value; 3] = [task_id.into(), reason.as_str().into(), now.into()];
         tx.execute(&cancel, values.clone()).await?;
-        let held = Sql::new(
-            self.backend,
-            &format!(
-                "SELECT {} FROM task_log l WHERE l.task_id = {{1}} AND l.status = {} ORDER BY l.id",
-                rows::HANDED_COLUMNS,
-                Status::Dispatched as i16
-            ),
-        );
+        let held = sql!(format!(
+            "SELECT {} FROM task_log l WHERE l.task_id = {{1}} AND l.status = {} ORDER BY l.id",
+            rows::HANDED_COLUMNS,
+            Status::Dispatched as i16
+        ));
         let held = tx.query(&held, [task_id.into()], rows::handed_run).await?;
         // Once more: a run may have come back from its executor between the two.
         tx.execute(&cancel, values).await?;
         // Copies in queues lose at the version.
-        let keep = Sql::new(
-            self.backend,
-            &format!(
-                "UPDATE task_log SET status = CASE WHEN attempt > 0 THEN {} ELSE {} END, version = version + 1, \
+        let keep = sql!(format!(
+            "UPDATE task_log SET status = CASE WHEN attempt > 0 THEN {} ELSE {} END, version = version + 1, \
                  revision = (SELECT revision FROM task WHERE id = {{1}}) WHERE task_id = {{1}} AND status IN ({}, {}, {})",
-                Status::Retry as i16,
-                Status::Init as i16,
-                Status::Init as i16,
-                Status::Queued as i16,
-                Status::Retry as i16
-            ),
-        );
+            Status::Retry as i16,
+            Status::Init as i16,
+            Status::Init as i16,
+            Status::Queued as i16,
+            Status::Retry as i16
+        ));
         if keeps_unscheduled {
             tx.execute(&keep, [task_id.into()]).await?;
         }
@@ -541,14 +547,7 @@ impl SqlStore {
     /// Takes fires that executors gave up for a stop or a pause out of what `max_fires` counts.
     pub async fn uncount(&self, id: i64, fires: usize) -> Result<()> {
         let values = [id.into(), (fires as i64).into()];
-        self.execute("uncount fires", &self.uncount_sql(), values).await.map(drop)
-    }
-
-    fn uncount_sql(&self) -> Sql {
-        Sql::new(
-            self.backend,
-            "UPDATE task SET fires = CASE WHEN fires > {2} THEN fires - {2} ELSE 0 END WHERE id = {1}",
-        )
+        self.execute("uncount fires", &UNCOUNT, values).await.map(drop)
     }
 
     /// Lists tasks within reach, by id.
@@ -570,21 +569,18 @@ impl SqlStore {
 
     /// The tasks of an app that have one of these names.
     pub async fn tasks_named(&self, scope: Scope, names: &[String]) -> Result<Vec<TaskView>> {
-        let sql = Sql::new(
-            self.backend,
-            &format!(
-                "{} WHERE t.tenant_id = {{1}} AND t.app_id = {{2}} AND t.name IN ({})",
-                views(),
-                markers(3, NAMES_AT_ONCE)
-            ),
-        );
+        let sql = sql!(format!(
+            "{} WHERE t.tenant_id = {{1}} AND t.app_id = {{2}} AND t.name IN ({})",
+            views(),
+            markers(3, NAMES_AT_ONCE)
+        ));
         let mut tasks = Vec::new();
         for chunk in names.chunks(NAMES_AT_ONCE) {
             // The last name fills the row up: the text of the statement stays the same.
             let filled = (0..NAMES_AT_ONCE).filter_map(|at| chunk.get(at).or_else(|| chunk.last()));
             let mut values: Vec<Value> = vec![scope.tenant_id.into(), scope.app_id.into()];
             values.extend(filled.map(|name| Value::from(name.as_str())));
-            tasks.extend(self.query_raw("find tasks by name", sql.bind_all(values), task_view).await?);
+            tasks.extend(self.query_raw("find tasks by name", sql.on(self.backend).bind_all(values), task_view).await?);
         }
         self.fill_parents(&mut tasks).await?;
         Ok(tasks)

@@ -2,7 +2,6 @@
 
 use super::conditions::{touching, within};
 use super::connect::retrying;
-use super::dialect::Sql;
 use super::entity::{
     api_token, app, app_key, calendar, executor_rule, handler, maintenance_window, role, role_grant, setting, task,
     tenant, user_account,
@@ -164,7 +163,7 @@ impl SqlStore {
             tx.run(&windows.filter(maintenance_window::Column::TenantId.eq(id))).await?;
             tx.run(&calendar::Entity::delete_many().filter(calendar::Column::TenantId.eq(id))).await?;
             tx.run(&api_token::Entity::delete_many().filter(api_token::Column::TenantId.eq(id))).await?;
-            tx.execute(&Sql::new(self.backend, "DELETE FROM tenant_rate WHERE id = {1}"), [id.into()]).await?;
+            tx.execute(sql!("DELETE FROM tenant_rate WHERE id = {1}"), [id.into()]).await?;
             tx.run(&tenant::Entity::delete_many().filter(tenant::Column::Id.eq(id))).await?;
             tx.commit().await
         })

@@ -4,12 +4,14 @@ mod read;
 mod sql;
 
 pub use read::FiguresFilter;
-pub(super) use sql::Statements;
+pub(super) use sql::STATEMENTS;
 
 use super::connect::{Transaction, retrying};
 use super::rows::to_json;
+use super::template::{Template, Text as _};
 use super::{Fence, Result, SqlStore};
 use crate::domain::statistics::{Grain, HOUR_MS, MINUTE_MS};
+use crate::store::cluster::LEASE_RENEW;
 use async_trait::async_trait;
 use sea_orm::{DbErr, QueryResult, Value};
 use std::collections::BTreeSet;
@@ -101,102 +103,98 @@ pub trait StatisticsStore: Send + Sync {
 #[async_trait]
 impl StatisticsStore for SqlStore {
     async fn list_minutes(&self, fence: Fence, since: i64, until: i64) -> Result<bool> {
-        let sql = &self.sql.statistics;
         let until = until - until.rem_euclid(MINUTE_MS);
-        let listed = self.query(ACTION, &sql.state, [], first).await?.first().copied().unwrap_or(0).max(since);
+        let listed = self.query(ACTION, &sql::STATE, [], first).await?.first().copied().unwrap_or(0).max(since);
         if listed >= until {
             return Ok(true);
         }
         // What lies between the fires costs nothing.
-        let next: Vec<i64> = self.query(ACTION, &sql.next_fire, [listed.into()], first).await?;
+        let next: Vec<i64> = self.query(ACTION, &sql::NEXT_FIRE, [listed.into()], first).await?;
         let from = next.first().copied().unwrap_or(until).min(until);
         let from = from - from.rem_euclid(MINUTE_MS);
         let minutes: Vec<i64> = (from..until).step_by(MINUTE_MS as usize).take(LIST_MAX).collect();
         let listed = minutes.last().map_or(until, |last| last + MINUTE_MS);
-        let mut steps = vec![(&sql.listed, vec![listed.into()])];
+        let mut steps = vec![(&sql::LISTED, vec![listed.into()])];
         if !minutes.is_empty() {
-            steps.push((&sql.count_again, vec![numbers_json(&minutes)?.into(), 0i64.into()]));
+            steps.push((&sql::COUNT_AGAIN, vec![numbers_json(&minutes)?.into(), 0i64.into()]));
         }
         self.fenced(fence, &steps).await
     }
 
     async fn to_count(&self, now: i64, limit: u64) -> Result<Vec<Counting>> {
-        self.query(ACTION, &self.sql.statistics.due, [now.into(), limit.into()], counting).await
+        self.query(ACTION, &sql::DUE, [now.into(), limit.into()], counting).await
     }
 
     async fn tasks_fired(&self, minute: i64) -> Result<Vec<(i64, u64)>> {
-        self.query(ACTION, &self.sql.statistics.tasks_fired, [minute.into()], with_count).await
+        self.query(ACTION, &sql::TASKS_FIRED, [minute.into()], with_count).await
     }
 
     async fn tasks_open(&self, minute: i64) -> Result<Vec<(i64, u64)>> {
         let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index::<i32>(1)? as u64));
-        self.query(ACTION, &self.sql.statistics.tasks_open, [minute.into()], read).await
+        self.query(ACTION, &sql::TASKS_OPEN, [minute.into()], read).await
     }
 
     async fn open_runs(&self, minute: i64) -> Result<u64> {
-        let open = self.query(ACTION, &self.sql.statistics.open_runs, [minute.into()], first).await?;
+        let open = self.query(ACTION, &sql::OPEN_RUNS, [minute.into()], first).await?;
         Ok(open.first().copied().unwrap_or(0) as u64)
     }
 
     async fn count_tasks(&self, fence: Fence, minute: i64, tasks: &[i64]) -> Result<bool> {
         let tasks = numbers_json(tasks)?;
-        let count = &self.sql.statistics.count_tasks;
+        let count = &sql::COUNT_TASKS;
         self.fenced(fence, &[(count, vec![tasks.into(), minute.into()])]).await
     }
 
     async fn sum_minute(&self, fence: Fence, minute: i64) -> Result<bool> {
-        let sql = &self.sql.statistics;
-        self.fenced(fence, &[(&sql.sum_tenants, vec![minute.into()]), (&sql.sum_all, vec![minute.into()])]).await
+        self.fenced(fence, &[(&sql::SUM_TENANTS, vec![minute.into()]), (&sql::SUM_ALL, vec![minute.into()])]).await
     }
 
     async fn rows_of_hour(&self, hour: i64) -> Result<u64> {
-        let rows: Vec<i64> = self.query(ACTION, &self.sql.statistics.rows_of_hour, [hour.into()], first).await?;
+        let rows: Vec<i64> = self.query(ACTION, &sql::ROWS_OF_HOUR, [hour.into()], first).await?;
         Ok(rows.first().copied().unwrap_or(0) as u64)
     }
 
     async fn sum_task_hours(&self, fence: Fence, hour: i64, part: Part) -> Result<bool> {
         let values = vec![hour.into(), part.of.into(), part.index.into()];
-        self.fenced(fence, &[(&self.sql.statistics.sum_task_hours, values)]).await
+        self.fenced(fence, &[(&sql::SUM_TASK_HOURS, values)]).await
     }
 
     async fn sum_tenant_hours(&self, fence: Fence, hour: i64) -> Result<bool> {
-        self.fenced(fence, &[(&self.sql.statistics.sum_tenant_hours, vec![hour.into()])]).await
+        self.fenced(fence, &[(&sql::SUM_TENANT_HOURS, vec![hour.into()])]).await
     }
 
     async fn counted(&self, fence: Fence, of: &Counting, found: Counted, now: i64) -> Result<bool> {
-        let sql = &self.sql.statistics;
         let mut values: Vec<Value> = vec![(of.grain as i32).into(), of.start.into(), of.marks.into()];
         let mut steps = Vec::new();
         match found.again_at {
-            None => steps.push((&sql.done, values)),
+            None => steps.push((&sql::DONE, values)),
             Some(at) => {
                 values.push(at.into());
-                steps.push((&sql.put_off, values));
+                steps.push((&sql::PUT_OFF, values));
             }
         }
         if found.is_news && of.grain == Grain::TaskMinute {
             let hour = of.start - of.start.rem_euclid(HOUR_MS);
             let at = (hour + HOUR_MS + HOUR_SETTLES_MS).max(now + HOUR_GATHERS_MS);
-            steps.push((&sql.mark_hour, vec![hour.into(), at.into()]));
+            steps.push((&sql::MARK_HOUR, vec![hour.into(), at.into()]));
         }
         self.fenced(fence, &steps).await
     }
 
     async fn purge_figures(&self, grain: Grain, before: i64, limit: u64) -> Result<bool> {
         const ACTION: &str = "delete old statistics";
-        let sql = &self.sql.statistics;
         let grain = grain as i32;
         let last = [grain.into(), before.into(), limit.saturating_sub(1).into()];
         let last: Vec<(i64, i64)> = self
-            .query(ACTION, &sql.purge_until, last, |row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?)))
+            .query(ACTION, &sql::PURGE_UNTIL, last, |row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?)))
             .await?;
         match last.first() {
             Some((start, subject)) => {
                 let values = [grain.into(), (*start).into(), (*subject).into()];
-                self.execute(ACTION, &sql.purge_part, values).await?;
+                self.execute(ACTION, &sql::PURGE_PART, values).await?;
                 Ok(true)
             }
-            None => self.execute(ACTION, &sql.purge_rest, [grain.into(), before.into()]).await.map(|_| false),
+            None => self.execute(ACTION, &sql::PURGE_REST, [grain.into(), before.into()]).await.map(|_| false),
         }
     }
 }
@@ -207,7 +205,7 @@ impl SqlStore {
     async fn begin_fenced(&self, fence: Fence) -> Result<Option<Transaction<'_>>> {
         let tx = self.begin(ACTION).await?;
         let values = [fence.lease.as_str().into(), fence.node.into(), fence.number.into(), STATISTICS_LEASE_MS.into()];
-        if tx.execute(&self.sql.lease_renew, values).await? == 0 {
+        if tx.execute(&LEASE_RENEW, values).await? == 0 {
             tx.rollback().await?;
             return Ok(None);
         }
@@ -215,11 +213,11 @@ impl SqlStore {
     }
 
     /// These statements in one transaction under the fence.
-    async fn fenced(&self, fence: Fence, steps: &[(&super::dialect::Sql, Vec<Value>)]) -> Result<bool> {
+    async fn fenced(&self, fence: Fence, steps: &[(&Template, Vec<Value>)]) -> Result<bool> {
         retrying(|| async {
             let Some(tx) = self.begin_fenced(fence).await? else { return Ok(false) };
             for (sql, values) in steps {
-                tx.execute_raw(sql.bind_all(values.clone())).await?;
+                tx.execute_raw(sql.on(self.backend).bind_all(values.clone())).await?;
             }
             tx.commit().await?;
             Ok(true)
@@ -238,7 +236,7 @@ impl SqlStore {
         }
         let minutes: Vec<i64> = minutes.into_iter().collect();
         let values = [numbers_json(&minutes)?.into(), (now + PAST_RUNS_MS).into()];
-        tx.execute(&self.sql.statistics.count_again, values).await.map(drop)
+        tx.execute(&sql::COUNT_AGAIN, values).await.map(drop)
     }
 }
 

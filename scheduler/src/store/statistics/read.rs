@@ -73,9 +73,9 @@ impl SqlStore {
 
     /// Minutes before this instant have been counted, ms; 0 when none has.
     pub async fn statistics_until(&self) -> Result<i64> {
-        let listed: Vec<i64> = self.query(ACTION, &self.sql.statistics.state, [], first).await?;
+        let listed: Vec<i64> = self.query(ACTION, &super::sql::STATE, [], first).await?;
         let waiting: Vec<Option<i64>> =
-            self.query(ACTION, &self.sql.statistics.first_uncounted, [], |row| row.try_get_by_index(0)).await?;
+            self.query(ACTION, &super::sql::FIRST_UNCOUNTED, [], |row| row.try_get_by_index(0)).await?;
         let listed = listed.first().copied().unwrap_or(0);
         Ok(waiting.first().copied().flatten().unwrap_or(listed).min(listed))
     }
@@ -84,7 +84,7 @@ impl SqlStore {
     async fn hours_until(&self) -> Result<i64> {
         let until = self.statistics_until().await?;
         let waiting: Vec<Option<i64>> =
-            self.query(ACTION, &self.sql.statistics.hours_until, [], |row| row.try_get_by_index(0)).await?;
+            self.query(ACTION, &super::sql::HOURS_UNTIL, [], |row| row.try_get_by_index(0)).await?;
         let hour = waiting.first().copied().flatten().unwrap_or(until).min(until);
         Ok(hour - hour.rem_euclid(HOUR_MS))
     }
@@ -139,7 +139,7 @@ impl SqlStore {
             i32::from(within.tenants.is_some()).into(),
             numbers_json(within.tenants.as_deref().unwrap_or_default())?.into(),
         ];
-        self.query(ACTION, &self.sql.statistics.read, values, point).await
+        self.query(ACTION, &super::sql::READ, values, point).await
     }
 }
 

@@ -1,0 +1,40 @@
+//! The hot statements of all files, for whoever wants to see what a database makes of them.
+
+use super::SqlStore;
+use super::template::Text as _;
+use super::{
+    attempts, backfills, calendars, claiming, cluster, executors, follow, handing, housekeeping, keys, links, logs,
+    outcome, permits, planning, quotas, rates, rules, skips, statistics, tasks,
+};
+
+impl SqlStore {
+    /// The name and the text of every hot statement, as this database gets it.
+    #[must_use]
+    pub fn statements(&self) -> Vec<(&'static str, String)> {
+        let lists = [
+            attempts::STATEMENTS,
+            backfills::STATEMENTS,
+            calendars::STATEMENTS,
+            claiming::STATEMENTS,
+            cluster::STATEMENTS,
+            executors::STATEMENTS,
+            follow::STATEMENTS,
+            handing::STATEMENTS,
+            housekeeping::STATEMENTS,
+            keys::STATEMENTS,
+            links::STATEMENTS,
+            logs::STATEMENTS,
+            outcome::STATEMENTS,
+            permits::STATEMENTS,
+            planning::STATEMENTS,
+            quotas::STATEMENTS,
+            rates::STATEMENTS,
+            rules::STATEMENTS,
+            skips::STATEMENTS,
+            statistics::STATEMENTS,
+            tasks::STATEMENTS,
+        ];
+        let all = lists.into_iter().flatten();
+        all.map(|template| (template.name(), template.on(self.backend).text().to_owned())).collect()
+    }
+}
