@@ -23,6 +23,7 @@ pub mod process;
 pub mod wait;
 
 pub mod database;
+pub mod dump;
 pub mod outage;
 pub mod rows;
 pub mod server;

@@ -42,7 +42,9 @@ impl World {
         Self::on(Database::private(kind).await)
     }
 
-    fn on(database: Database) -> Self {
+    /// A world whose database is there already.
+    #[must_use]
+    pub fn on(database: Database) -> Self {
         Self {
             database,
             nodes: Mutex::default(),

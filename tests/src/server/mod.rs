@@ -4,7 +4,7 @@
 //! on it). A scenario that stops the database starts a private one.
 
 mod mariadb;
-mod postgres;
+pub(crate) mod postgres;
 
 use crate::database::connect;
 use crate::folder;

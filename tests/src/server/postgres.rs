@@ -7,8 +7,8 @@ use std::process::Command;
 
 const USER: &str = "postgres";
 
-/// Debian keeps each version in a folder of its own; the newest one is taken.
-fn program(name: &str) -> PathBuf {
+/// A program of PostgreSQL. Debian keeps each version in a folder of its own; the newest one is taken.
+pub fn program(name: &str) -> PathBuf {
     let mut found: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
         .flatten()
