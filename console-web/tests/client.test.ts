@@ -21,10 +21,10 @@ afterEach(() => {
 
 describe("the client", () => {
   it("turns a refusal into a problem with its fields", async () => {
-    network(() => answer(400, { type: "about:blank", title: "Bad Request", status: 400, detail: "cron: no", errors: [{ field: "cron", message: "no" }] }));
+    network(() => answer(400, { title: "Bad Request", status: 400, code: "invalid_fields", params: { fields: "cron: no" }, detail: "cron: no", errors: [{ field: "cron", message: "no" }] }));
     const failure = await client.GET("/tasks").catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(Problem);
-    expect(failure).toMatchObject({ status: 400, detail: "cron: no", errors: [{ field: "cron", message: "no" }] });
+    expect(failure).toMatchObject({ status: 400, code: "invalid_fields", params: { fields: "cron: no" }, detail: "cron: no", errors: [{ field: "cron", message: "no" }] });
   });
 
   it("understands a proxy's page, and when to come again", async () => {

@@ -12,18 +12,17 @@ const DAY = 86_400_000;
 
 describe("refusals in plain words", () => {
   test.each([
-    [403, "you do not hold tasks.edit, nodes.read there yourself", { key: "beyond_grant", values: { what: "tasks.edit, nodes.read" } }],
-    [403, "the user may do what you may not; somebody who may has to do this", { key: "beyond_user", values: { what: "" } }],
-    [409, "delete a tenant: it still has apps; delete them first", { key: "tenant_in_use", values: { what: "apps" } }],
-    [409, "delete a role: it is granted to ann, bob; take it back first", { key: "role_granted", values: { what: "ann, bob" } }],
-    [409, "take a role: nobody would be left who is platform admin and has a password; make another one first", { key: "last_admin", values: { what: "" } }],
-  ])("%i %s", (status, detail, refusal) => {
-    expect(refusalOf(new Problem(status, "about:blank", detail))).toEqual(refusal);
+    ["beyond_own", { permissions: "tasks.edit, nodes.read" }, { key: "beyond_grant", values: { what: "tasks.edit, nodes.read" } }],
+    ["user_above_caller", {}, { key: "beyond_user", values: { what: "" } }],
+    ["still_has", { what: "apps" }, { key: "tenant_in_use", values: { what: "apps" } }],
+    ["role_granted", { users: "ann, bob" }, { key: "role_granted", values: { what: "ann, bob" } }],
+    ["last_admin", {}, { key: "last_admin", values: { what: "" } }],
+  ])("%s", (code, params, refusal) => {
+    expect(refusalOf(new Problem(409, code, "in English", [], params))).toEqual(refusal);
   });
 
   test("all else is left to others", () => {
-    expect(refusalOf(new Problem(409, "about:blank", "tenant `x` was changed meanwhile; read it again"))).toBeUndefined();
-    expect(refusalOf(new Problem(500, "about:blank", "it still has apps"))).toBeUndefined();
+    expect(refusalOf(new Problem(409, "changed_meanwhile", "it still has apps"))).toBeUndefined();
     expect(refusalOf(new Error("it still has apps"))).toBeUndefined();
   });
 });

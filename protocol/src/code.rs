@@ -47,29 +47,39 @@ pub enum Code {
     Other(u32),
 }
 
-/// Every known code with its number, in the order of the table in the docs.
-const TABLE: [(Code, u32); 18] = [
-    (Code::Ok, 0),
-    (Code::BadRequest, 40_000),
-    (Code::Unsigned, 40_100),
-    (Code::UnknownKey, 40_101),
-    (Code::ClockSkew, 40_102),
-    (Code::Replayed, 40_103),
-    (Code::WrongSignature, 40_104),
-    (Code::SignMethod, 40_105),
-    (Code::Forbidden, 40_300),
-    (Code::NotFound, 40_400),
-    (Code::RegisterAgain, 40_401),
-    (Code::WrongExecutor, 40_402),
-    (Code::Conflict, 40_900),
-    (Code::TooLarge, 41_300),
-    (Code::TooMany, 42_900),
-    (Code::Internal, 50_000),
-    (Code::StoreUnavailable, 50_300),
-    (Code::ShuttingDown, 50_301),
+/// Every known code with its number and what it means, in the order of the table in the docs.
+const TABLE: [(Code, u32, &str); 18] = [
+    (Code::Ok, 0, "done"),
+    (Code::BadRequest, 40_000, "the body or a field is not as demanded"),
+    (Code::Unsigned, 40_100, "a signature header is missing"),
+    (Code::UnknownKey, 40_101, "no valid key of this tenant and app: unknown, expired or revoked"),
+    (Code::ClockSkew, 40_102, "the timestamp is outside the window"),
+    (Code::Replayed, 40_103, "the nonce was used before, or a newer message of this kind has been heard"),
+    (Code::WrongSignature, 40_104, "the signature does not match"),
+    (Code::SignMethod, 40_105, "unknown signature method, or not the one that the app demands"),
+    (Code::Forbidden, 40_300, "not allowed; no client certificate where executors must show one"),
+    (Code::NotFound, 40_400, "no such thing for this caller"),
+    (Code::RegisterAgain, 40_401, "the node does not know this executor (any more)"),
+    (Code::WrongExecutor, 40_402, "meant for another executor process"),
+    (Code::Conflict, 40_900, "the state does not allow it"),
+    (Code::TooLarge, 41_300, "the body is too large"),
+    (
+        Code::TooMany,
+        42_900,
+        "too many requests with this key, or too many that are not rightly signed from this address; try again later",
+    ),
+    (Code::Internal, 50_000, "a fault of the receiver"),
+    (Code::StoreUnavailable, 50_300, "the node cannot reach its database"),
+    (Code::ShuttingDown, 50_301, "the receiver is shutting down"),
 ];
 
 impl Code {
+    /// Every known code with its number and what it means.
+    #[must_use]
+    pub fn list() -> &'static [(Self, u32, &'static str)] {
+        &TABLE
+    }
+
     /// The HTTP status that a reply with this code carries.
     #[must_use]
     pub fn http_status(self) -> u16 {
@@ -91,13 +101,13 @@ impl From<Code> for u32 {
         if let Code::Other(number) = code {
             return number;
         }
-        TABLE.iter().find(|(known, _)| *known == code).map_or(50_000, |(_, number)| *number)
+        TABLE.iter().find(|(known, ..)| *known == code).map_or(50_000, |(_, number, _)| *number)
     }
 }
 
 impl From<u32> for Code {
     fn from(number: u32) -> Self {
-        TABLE.iter().find(|(_, known)| *known == number).map_or(Code::Other(number), |(code, _)| *code)
+        TABLE.iter().find(|(_, known, _)| *known == number).map_or(Code::Other(number), |(code, ..)| *code)
     }
 }
 
@@ -107,7 +117,7 @@ mod tests {
 
     #[test]
     fn every_code_survives_the_wire_and_names_its_status() {
-        for (code, number) in TABLE {
+        for (code, number, _) in TABLE {
             assert_eq!(u32::from(code), number);
             assert_eq!(Code::from(number), code);
         }

@@ -151,7 +151,7 @@ async fn scopes(
     Ok(scopes)
 }
 
-/// A task that runs by itself needs its calendar.
+/// A calendar that a task names must be there, also of a task that rests.
 async fn refuse_calendars(
     store: &SqlStore,
     entries: &[Entry],
@@ -161,7 +161,7 @@ async fn refuse_calendars(
     let mut known: HashMap<(&str, &str), bool> = HashMap::new();
     for entry in entries {
         let Some(scope) = scopes.get(&(entry.tenant.clone(), entry.app.clone())) else { continue };
-        if !entry.started || entry.spec.calendar.is_empty() {
+        if entry.spec.calendar.is_empty() {
             continue;
         }
         let (tenant, calendar) = (entry.tenant.as_str(), entry.spec.calendar.as_str());

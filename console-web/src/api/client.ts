@@ -6,20 +6,22 @@ import type { components, paths } from "./schema";
 /** A schema of the document. */
 export type Schema<Name extends keyof components["schemas"]> = components["schemas"][Name];
 
-/** One line of what a form was refused for. */
-export type FieldError = Schema<"FieldError">;
+/** One line of what a form was refused for; the console's own have words and no code. */
+export type FieldError = Pick<Schema<"FieldError">, "field" | "message"> & Partial<Schema<"FieldError">>;
 
 /** The node refused, and says why. */
 export class Problem extends Error {
   constructor(
     /** HTTP status. */
     readonly status: number,
-    /** The problem's URN; `about:blank` when the status says it all. */
-    readonly type: string,
+    /** Why (docs/errors.md); empty where something else than a node has answered. */
+    readonly code: string,
     /** For people, in English: names the field, the permission or the state that stood in the way. */
     readonly detail: string,
     /** What is wrong with which field. */
     readonly errors: readonly FieldError[] = [],
+    /** What the code's words are filled with. */
+    readonly params: Readonly<Record<string, unknown>> = {},
     /** Seconds after which it may be tried again; from `Retry-After`. */
     readonly retryAfter?: number,
   ) {
@@ -67,10 +69,10 @@ async function problemOf(answer: Response): Promise<Problem> {
   try {
     const body = (await answer.json()) as Partial<Schema<"Problem">>;
     const detail = body.detail ?? body.title ?? answer.statusText;
-    return new Problem(answer.status, body.type ?? "about:blank", detail, body.errors ?? [], retryAfter);
+    return new Problem(answer.status, body.code ?? "", detail, body.errors ?? [], body.params ?? {}, retryAfter);
   } catch {
     // A proxy's page, not the node's answer.
-    return new Problem(answer.status, "about:blank", answer.statusText, [], retryAfter);
+    return new Problem(answer.status, "", answer.statusText, [], {}, retryAfter);
   }
 }
 

@@ -1,14 +1,23 @@
-/** What the node says is wrong with a field, in the viewer's language. The node says it in English. */
+/** What the node refuses, in the viewer's language, by its codes. The node says it in English. */
 import i18next from "i18next";
-import type { Problem } from "../api/client";
-import { refusedFieldZh } from "../i18n/zh/refusedFields";
+import type { FieldError, Problem } from "../api/client";
+import { FIELDS, PROBLEMS } from "../i18n/zh/refusals";
 
-/** What has no words here is shown as the node says it. */
-export function fieldWords(message: string): string {
-  return (i18next.language === "zh" ? refusedFieldZh(message) : undefined) ?? message;
+/** The words for a code; of one that only a newer node knows, nothing. */
+function zhOf(words: object, code: string | undefined, params: object | undefined): string | undefined {
+  if (i18next.language !== "zh" || code === undefined) return undefined;
+  const say = (words as Record<string, ((params: object) => string) | undefined>)[code];
+  return say?.(params ?? {});
+}
+
+/** What is wrong with a field. */
+export function fieldWords({ code, params, message, entry }: FieldError): string {
+  const words = zhOf(FIELDS, code, params);
+  return words === undefined ? message : entry === undefined ? words : `${entry}：${words}`;
 }
 
 /** What stood in the way. Where the node names fields, their messages say more than the sum of them. */
-export function detailOf({ errors, detail }: Problem): string {
-  return errors.length > 0 ? errors.map(({ field, message }) => `${field}: ${fieldWords(message)}`).join("\n") : detail;
+export function detailOf({ errors, code, params, detail }: Problem): string {
+  if (errors.length > 0) return errors.map((error) => `${error.field}: ${fieldWords(error)}`).join("\n");
+  return zhOf(PROBLEMS, code, params) ?? detail;
 }

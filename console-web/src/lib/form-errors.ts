@@ -16,9 +16,9 @@ export function errorsOf(error: unknown, fields: readonly string[]): { shown: Of
   if (!(error instanceof Problem)) return { shown: [], rest: true };
   const shown = new Map<string, string[]>();
   let rest = error.errors.length === 0;
-  for (const { field, message } of error.errors) {
-    const name = field.split(/[.[]/)[0] ?? field;
-    if (fields.includes(name)) shown.set(name, [...(shown.get(name) ?? []), fieldWords(message)]);
+  for (const refused of error.errors) {
+    const name = refused.field.split(/[.[]/)[0] ?? refused.field;
+    if (fields.includes(name)) shown.set(name, [...(shown.get(name) ?? []), fieldWords(refused)]);
     else rest = true;
   }
   return { shown: [...shown].map(([name, errors]) => ({ name, errors })), rest };

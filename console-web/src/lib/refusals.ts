@@ -1,4 +1,5 @@
-/** What the node refuses about people, recognised by its words, so that it can be said in the viewer's language. */
+/** Refusals about people that have plainer words than the node's. */
+import type { ProblemParams } from "../api/codes";
 import { Problem } from "../api/client";
 
 /** Key of the plain words, and what goes into them. */
@@ -7,24 +8,22 @@ export interface Refusal {
   values: { what: string };
 }
 
-export const KNOWN: readonly [pattern: RegExp, key: Refusal["key"]][] = [
-  [/you do not hold (.+) there yourself/, "beyond_grant"],
-  [/the user may do what you may not/, "beyond_user"],
-  [/the account is managed by another tenant/, "managed_elsewhere"],
-  [/nobody would be left who is platform admin/, "last_admin"],
-  [/signs in by single sign-on; a password/, "single_sign_on"],
-  [/it still has (apps|users|roles|grants)/, "tenant_in_use"],
-  [/it is granted to (.+); take it back first/, "role_granted"],
-  [/built-in roles cannot be changed/, "built_in"],
-  [/the name is already taken/, "name_taken"],
-];
+/** By code: the key, and the parameter that goes into the words. */
+const KNOWN: { readonly [Code in keyof ProblemParams]?: readonly [Refusal["key"], (keyof ProblemParams[Code])?] } = {
+  beyond_own: ["beyond_grant", "permissions"],
+  user_above_caller: ["beyond_user"],
+  managed_elsewhere: ["managed_elsewhere"],
+  last_admin: ["last_admin"],
+  single_sign_on: ["single_sign_on"],
+  still_has: ["tenant_in_use", "what"],
+  role_granted: ["role_granted", "users"],
+  built_in: ["built_in"],
+  name_taken: ["name_taken"],
+};
 
-/** The refusal, if it is one of those; anything else is shown as the node says it. */
+/** The refusal, if it is one of those; anything else is shown as it is. */
 export function refusalOf(error: unknown): Refusal | undefined {
-  if (!(error instanceof Problem) || (error.status !== 403 && error.status !== 409)) return undefined;
-  for (const [pattern, key] of KNOWN) {
-    const found = pattern.exec(error.detail);
-    if (found !== null) return { key, values: { what: found[1] ?? "" } };
-  }
-  return undefined;
+  if (!(error instanceof Problem)) return undefined;
+  const [key, param] = (KNOWN as Record<string, readonly [Refusal["key"], string?] | undefined>)[error.code] ?? [];
+  return key === undefined ? undefined : { key, values: { what: param === undefined ? "" : String(error.params[param]) } };
 }

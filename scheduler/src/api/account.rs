@@ -5,13 +5,14 @@ use super::guard::SESSION_COOKIE;
 use super::input::{AfterQuery, BeforeQuery, Page, Query, limit, parse_id, parse_optional_id};
 use super::operation::{Needs, Operation, delete, get, post, put};
 use super::problem::Problem;
+use super::refusal::RequestRefusal;
 use super::tokens::{CreatedToken, NewTokenInput, TokenOutput, create_token, page_of};
 use super::users::{find_by_id, target};
 use super::{Api, body};
 use crate::auth::{Caller, SignedIn, Visit, check_password, csrf_of};
-use crate::domain::FieldError;
 use crate::domain::access::{PERMISSIONS, PLATFORM, Reach};
 use crate::domain::audit::{Actor, AuditNote, Target};
+use crate::domain::{FieldError, FieldRefusal, Refusal};
 use crate::store::{SessionView, UserRow, UserView};
 use actix_web::cookie::time::Duration;
 use actix_web::cookie::{Cookie, SameSite};
@@ -134,7 +135,7 @@ pub fn cookie(api: &Api, token: String) -> Cookie<'static> {
 
 async fn sign_out(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, Problem> {
     let Some(session) = &caller.session else {
-        return Err(Problem::conflict("this is no session; revoke the token instead"));
+        return Err(Refusal::NoSession.into());
     };
     if let Some(number) = api.store.session_number(caller.actor.id, session).await? {
         let store = api.store.noting(vec![own_note(&api, &caller, "sign_out")]);
@@ -246,14 +247,14 @@ async fn change_password(api: web::Data<Api>, caller: Caller, payload: web::Payl
     let user = me(&api, &caller).await?;
     // A token is for programs; whoever finds one must not be able to take the account over.
     let Some(session) = &caller.session else {
-        return Err(Problem::beyond("sign in with the password to change it"));
+        return Err(RequestRefusal::SessionNeeded.into());
     };
-    check_password(&new, &user.name).map_err(|why| FieldError::new("new", why))?;
+    check_password(&new, &user.name).map_err(|refusal| FieldError::new("new", refusal))?;
     if !api.gate.is_password_of(&user, &current).await? {
-        return Err(FieldError::new("current", "this is not the password").into());
+        return Err(FieldError::new("current", FieldRefusal::NotThePassword).into());
     }
     if current == new {
-        return Err(FieldError::new("new", "another one than the current is allowed").into());
+        return Err(FieldError::new("new", FieldRefusal::SamePassword).into());
     }
     let password_hash = api.gate.passwords.hash(&new).await.map_err(Problem::internal)?;
     let row = UserRow { password_hash, must_change: false, ..row_of(&user) };
@@ -282,7 +283,7 @@ pub async fn me(api: &Api, caller: &Caller) -> Result<UserView, Problem> {
         0 => None,
         id => find_by_id(api, &Reach::All, id).await?,
     };
-    user.ok_or_else(|| Problem::beyond("the configured token is nobody's account; sign in as a user"))
+    user.ok_or_else(|| RequestRefusal::AccountNeeded.into())
 }
 
 /// A session.
@@ -331,7 +332,7 @@ async fn end_session(api: web::Data<Api>, caller: Caller, id: web::Path<String>)
     let number = parse_id("id", &id)?;
     let store = api.store.noting(vec![own_note(&api, &caller, "end_session")]);
     if number <= 0 || store.end_sessions(caller.actor.id, Some(number)).await? == 0 {
-        return Err(Problem::not_found(format!("there is no session {number}")));
+        return Err(Refusal::not_found("session", number).into());
     }
     Ok(HttpResponse::NoContent().finish())
 }

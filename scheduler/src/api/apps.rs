@@ -8,7 +8,7 @@ use super::tenants::{check_description, check_name};
 use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
-use crate::domain::{FieldError, Permission};
+use crate::domain::{FieldError, FieldRefusal, Permission, Refusal};
 use crate::store::{AppFilter, AppView, KeyWords};
 use actix_web::{HttpRequest, HttpResponse, web};
 use carillon_protocol::sign::SignMethod;
@@ -187,7 +187,9 @@ async fn edit(
     let AppInput { description, max_concurrent, sign_method } = body::json(payload).await?;
     check_description(description.as_deref().unwrap_or_default())?;
     if max_concurrent.is_some_and(|most| !(0..=CONCURRENT_MAX).contains(&most)) {
-        return Err(FieldError::new("max_concurrent", "0 (no bound) to 1000000 are allowed").into());
+        return Err(
+            FieldError::new("max_concurrent", FieldRefusal::BoundOutOfRange { most: CONCURRENT_MAX.into() }).into()
+        );
     }
     let sign_method = sign_method.map(|word| read_method(&word)).transpose()?;
     let before = find(&api, &caller, Permission::AppsEdit, &id).await?;
@@ -219,15 +221,16 @@ pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Re
     let id = parse_id("id", id)?;
     let filter = AppFilter { id: Some(id), limit: 1, ..AppFilter::default() };
     let found = api.store.list_apps(&caller.reach(needs), &filter).await?;
-    found.into_iter().next().ok_or_else(|| Problem::not_found(format!("there is no app {id}")))
+    found.into_iter().next().ok_or_else(|| Refusal::not_found("app", id).into())
 }
 
 fn read_method(word: &str) -> Result<Option<SignMethod>, FieldError> {
     if word.is_empty() {
         return Ok(None);
     }
-    let allowed = "HMAC-SHA256, MD5 and nothing (whichever an executor chooses) are allowed";
-    SignMethod::parse(word).map(Some).ok_or_else(|| FieldError::new("sign_method", allowed))
+    let allowed = "HMAC-SHA256, MD5 or nothing (what each executor chooses)".to_owned();
+    let refusal = FieldRefusal::WrongChoice { given: word.to_owned(), allowed };
+    SignMethod::parse(word).map(Some).ok_or_else(|| FieldError::new("sign_method", refusal))
 }
 
 fn method_word(method: Option<SignMethod>) -> String {

@@ -7,7 +7,7 @@ use super::problem::Problem;
 use crate::auth::Caller;
 use crate::domain::access::PLATFORM;
 use crate::domain::audit::{AuditEntry, ChainPage};
-use crate::domain::{FieldError, Permission};
+use crate::domain::{FieldError, FieldRefusal, Permission, Refusal};
 use crate::store::{AuditFilter, AuditPage, ChainView};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -121,12 +121,12 @@ impl From<ChainView> for ChainEnd {
 /// The chain that a query names, by its tenant's name or id.
 async fn chain_of(api: &Api, caller: &Caller, tenant: Option<&str>, id: Option<&String>) -> Result<i64, Problem> {
     match (tenant, parse_optional_id("tenant_id", id)?) {
-        (Some(_), Some(_)) => Err(FieldError::new("tenant_id", "name the tenant by its name or by its id").into()),
+        (Some(_), Some(_)) => Err(FieldError::new("tenant_id", FieldRefusal::not_with("tenant")).into()),
         (None, Some(id)) => {
             let reach = caller.reach(Permission::AuditRead);
             let found = api.store.audit_chains(&reach, id.saturating_sub(1), 1).await?;
             let found = found.first().filter(|chain| chain.tenant_id == id);
-            found.map(|chain| chain.tenant_id).ok_or_else(|| Problem::not_found(format!("there is no chain of {id}")))
+            found.map(|chain| chain.tenant_id).ok_or_else(|| Refusal::not_found("chain of", id).into())
         }
         (Some(tenant), None) if tenant != "-" => Ok(api.whole_tenant(caller, Permission::AuditRead, tenant).await?.id),
         _ if caller.access.holds(Permission::AuditRead, PLATFORM, 0) => Ok(PLATFORM),

@@ -1,7 +1,9 @@
 //! Bodies, bounded in size and time.
 
 use super::problem::Problem;
+use super::refusal::RequestRefusal;
 use crate::domain::FieldError;
+use crate::domain::refusal::unreadable;
 use actix_web::web::{Bytes, BytesMut, Payload};
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
@@ -47,9 +49,9 @@ pub async fn json<T: DeserializeOwned>(payload: Payload) -> Result<T, Problem> {
 /// Reads a JSON body of at most `limit` bytes.
 pub async fn json_within<T: DeserializeOwned>(payload: Payload, limit: usize) -> Result<T, Problem> {
     let body = read(payload, limit).await.map_err(|error| match error {
-        BodyError::TooLarge => Problem::too_large(limit),
-        BodyError::TooSlow => Problem::too_slow(),
-        BodyError::Broken(detail) => Problem::invalid(format!("the body cannot be read: {detail}")),
+        BodyError::TooLarge => Problem::from(RequestRefusal::TooLarge { most_bytes: limit as i64 }),
+        BodyError::TooSlow => RequestRefusal::TooSlow.into(),
+        BodyError::Broken(detail) => RequestRefusal::BrokenBody { detail }.into(),
     })?;
     let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
     let mut reader = serde_json::Deserializer::from_slice(body);
@@ -57,10 +59,10 @@ pub async fn json_within<T: DeserializeOwned>(payload: Payload, limit: usize) ->
         let message = error.inner().to_string();
         match error.path().to_string().as_str() {
             "." => match named(&message) {
-                Some(field) => FieldError::new(field, message).into(),
-                None => Problem::invalid(format!("the body is not as expected: {message}")),
+                Some(field) => FieldError::new(field, unreadable(&message)).into(),
+                None => RequestRefusal::WrongBody { detail: message }.into(),
             },
-            field => FieldError::new(field, message).into(),
+            field => FieldError::new(field, unreadable(&message)).into(),
         }
     })
 }

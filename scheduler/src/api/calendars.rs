@@ -7,7 +7,7 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::calendar::CalendarSpec;
-use crate::domain::{FieldError, Permission};
+use crate::domain::{FieldError, Permission, Refusal};
 use crate::redefine::change_of;
 use crate::store::CalendarView;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -112,8 +112,7 @@ async fn show(
         Some(version) => api.store.calendar_version(tenant.id, &name, version).await?,
         None => api.store.calendar(tenant.id, &name).await?,
     };
-    let calendar =
-        found.ok_or_else(|| Problem::not_found(format!("there is no calendar `{name}` (of that version)")))?;
+    let calendar = found.ok_or_else(|| Refusal::not_found("calendar", name))?;
     Ok(HttpResponse::Ok().insert_header(etag(calendar.version)).json(CalendarOutput::from(calendar)))
 }
 
@@ -128,7 +127,7 @@ async fn put(
     let spec: CalendarSpec = body::json(payload).await?;
     let mut refused = Vec::new();
     if !(1..=128).contains(&name.chars().count()) || name.chars().any(char::is_control) {
-        refused.push(FieldError::new("name", "1 to 128 printable characters are allowed"));
+        refused.push(FieldError::name("name", 128));
     }
     refused.extend(spec.compile(&name, 1).err().into_iter().flatten());
     if !refused.is_empty() {

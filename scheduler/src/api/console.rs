@@ -2,6 +2,7 @@
 //! but memory and the network is spent on whoever asks, so that no rate counts it.
 
 use super::problem::Problem;
+use super::refusal::RequestRefusal;
 use actix_web::http::Method;
 use actix_web::http::header::{self, AcceptEncoding, Encoding, EntityTag, Header, HeaderName, IfNoneMatch};
 use actix_web::web::Bytes;
@@ -140,7 +141,7 @@ pub async fn answer(request: HttpRequest, console: web::Data<Console>) -> Result
 }
 
 fn nowhere() -> Problem {
-    Problem::not_found("there is no such route")
+    RequestRefusal::NoRoute.into()
 }
 
 /// Whether a path says what it means: nothing is looked up on a disk, and whoever tries to go up there learns nothing.

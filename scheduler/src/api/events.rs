@@ -6,7 +6,9 @@ use super::guard;
 use super::input::Query;
 use super::operation::{Needs, Operation, get};
 use super::problem::Problem;
+use super::refusal::RequestRefusal;
 use crate::auth::{Caller, Denied};
+use crate::domain::Refusal;
 use crate::domain::news::Hearing;
 use crate::live::{LiveEvent, NoStream, Recheck, follow};
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -57,7 +59,7 @@ async fn stream(
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
     if caller.must_change {
-        return Err(Problem::must_change_password());
+        return Err(RequestRefusal::PasswordChangeRequired.into());
     }
     let only = match query.0.tenant {
         Some(name) => Some(tenant(&api, &caller, &name).await?),
@@ -79,13 +81,15 @@ async fn stream(
 async fn tenant(api: &Api, caller: &Caller, name: &str) -> Result<i64, Problem> {
     let found = api.store.list_tenants(&caller.access.anywhere(), Some(name), "", 1).await?;
     let found = found.first().map(|tenant| tenant.id);
-    found.ok_or_else(|| Problem::not_found(format!("there is no tenant `{name}`")))
+    found.ok_or_else(|| Refusal::not_found("tenant", name).into())
 }
 
 fn no_place(why: NoStream) -> Problem {
     match why {
-        NoStream::Stops => Problem::unavailable(why.to_string()),
-        NoStream::User | NoStream::Node => Problem::no_room(PLACE_WAIT, why.to_string()),
+        NoStream::Stops => RequestRefusal::NodeStops { detail: why.to_string() }.into(),
+        NoStream::User | NoStream::Node => {
+            Problem::from(RequestRefusal::TooManyStreams { detail: why.to_string() }).retry_after(PLACE_WAIT)
+        }
     }
 }
 

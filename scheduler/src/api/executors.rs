@@ -7,7 +7,7 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::executor::{Executor, WEIGHT_MAX};
-use crate::domain::{FieldError, Permission};
+use crate::domain::{FieldError, Permission, Refusal};
 use crate::store::{ExecutorPlace, ExecutorRule, Scope};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -202,7 +202,7 @@ fn find(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<Arc<E
     let id = parse_id("id", id)?;
     let reach = caller.reach(needs);
     let executor = api.engine.registry.find(id).filter(|executor| reach.has(executor.tenant_id, executor.app_id));
-    executor.ok_or_else(|| Problem::not_found(format!("there is no executor {id} online")))
+    executor.ok_or_else(|| Refusal::not_found("executor online", id).into())
 }
 
 async fn edit(
@@ -224,10 +224,10 @@ async fn edit(
         revision: before.revision,
     };
     if !(0..=WEIGHT_MAX).contains(&after.weight) {
-        return Err(FieldError::new("weight", "0 (takes nothing) to 100 are allowed").into());
+        return Err(FieldError::range("weight", 0, WEIGHT_MAX.into()).into());
     }
     if after.note.chars().count() > NOTE_CHARS_MAX {
-        return Err(FieldError::new("note", "at most 1000 characters are allowed").into());
+        return Err(FieldError::too_long("note", NOTE_CHARS_MAX).into());
     }
     let scope = Scope { tenant_id: executor.tenant_id, app_id: executor.app_id };
     let address = &executor.address;

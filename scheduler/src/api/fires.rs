@@ -129,7 +129,7 @@ async fn coming(api: web::Data<Api>, caller: Caller, query: Query<ComingQuery>) 
     let ComingQuery { tenant, app, task, ms } = query.0;
     let ms = ms.unwrap_or(COMING_MAX_MS);
     if !(1..=COMING_MAX_MS).contains(&ms) {
-        return Err(FieldError::new("ms", format!("1 to {COMING_MAX_MS} are allowed")).into());
+        return Err(FieldError::span("ms", 1, COMING_MAX_MS).into());
     }
     let tenant_id = match tenant {
         Some(tenant) => Some(api.tenant(&caller, NEEDS, &tenant).await?.id),

@@ -4,6 +4,7 @@ use super::Api;
 use super::input::{PAGE_MAX, Query};
 use super::operation::{Operation, get};
 use super::problem::Problem;
+use super::refusal::RequestRefusal;
 use crate::auth::Caller;
 use crate::domain::forecast::{Budget, Extent, Firing, Forecast, Peak, forecast};
 use crate::domain::task::{NEVER, ScheduleKind};
@@ -140,7 +141,7 @@ impl Forecasts {
             return Ok(answer);
         }
         let turn = tokio::time::timeout(TURN_MAX, Arc::clone(&self.turn).acquire_owned()).await;
-        let busy = |_| Problem::no_room(TURN_MAX, "other forecasts are being made");
+        let busy = |_| Problem::from(RequestRefusal::ForecastBusy).retry_after(TURN_MAX);
         let turn = turn.map_err(busy)?.map_err(Problem::internal)?;
         // The one before may have asked the same.
         if let Some(answer) = self.kept(&asked) {

@@ -6,6 +6,7 @@ use super::operation::{Operation, get};
 use super::problem::Problem;
 use crate::auth::Caller;
 use crate::domain::Permission;
+use crate::domain::Refusal;
 use crate::domain::task::ParentOutcome;
 use crate::store::{Graph, GraphTask};
 use actix_web::{HttpResponse, web};
@@ -70,8 +71,7 @@ async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Res
     let id = parse_id("id", &id)?;
     let now = api.engine.clock.now_ms();
     let graph = api.store.task_graph(&caller.reach(Permission::TasksRead), id, now).await?;
-    let Graph { tasks, unseen, links, is_complete } =
-        graph.ok_or_else(|| Problem::not_found(format!("there is no task {id}")))?;
+    let Graph { tasks, unseen, links, is_complete } = graph.ok_or_else(|| Refusal::not_found("task", id))?;
     let seen = tasks.values().map(|task| neighbour(&caller, task));
     let hidden = unseen.iter().map(|id| Neighbour { id: id.to_string(), ..Neighbour::default() });
     let link = |(link, on): (crate::store::GraphLink, ParentOutcome)| Link {

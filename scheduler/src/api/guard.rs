@@ -5,6 +5,7 @@ use super::Api;
 use super::client_address::client_address;
 use super::operation::Needs;
 use super::problem::Problem;
+use super::refusal::RequestRefusal;
 use crate::auth::Caller;
 use actix_web::body::MessageBody;
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
@@ -57,7 +58,7 @@ pub async fn check(door: Door, request: &HttpRequest) -> Result<Option<Caller>, 
     let address = client_address(api, request);
     api.rates.addresses.admit_address(&address).map_err(Problem::too_many)?;
     if has_body && !is_json(request.headers()) {
-        return Err(Problem::no_json());
+        return Err(RequestRefusal::NoJson.into());
     }
     if needs == Needs::Nothing {
         refuse_foreign(request)?;
@@ -68,11 +69,11 @@ pub async fn check(door: Door, request: &HttpRequest) -> Result<Option<Caller>, 
     refuse_forged(&caller, request)?;
     let is_token = caller.session.is_none();
     if needs == Needs::Session && is_token {
-        return Err(Problem::beyond("a token does nothing to its owner's account; sign in"));
+        return Err(RequestRefusal::SessionNeeded.into());
     }
     // Who must change it needs a session to do so.
     if caller.must_change && (is_token || needs != Needs::Anybody) {
-        return Err(Problem::must_change_password());
+        return Err(RequestRefusal::PasswordChangeRequired.into());
     }
     match needs {
         Needs::Permission(permission) if caller.access.reach(permission).is_none() => {
@@ -111,7 +112,7 @@ fn refuse_forged(caller: &Caller, request: &HttpRequest) -> Result<(), Problem> 
     if matches(csrf, given) {
         return Ok(());
     }
-    Err(Problem::forged(CSRF_HEADER))
+    Err(RequestRefusal::Forged { header: CSRF_HEADER.to_owned() }.into())
 }
 
 /// A browser says when the page that asks is another site's; such a page neither changes anything
@@ -122,7 +123,7 @@ fn refuse_foreign(request: &HttpRequest) -> Result<(), Problem> {
     if only_looks || ["same-origin", "none"].contains(&site) {
         return Ok(());
     }
-    Err(Problem::beyond("the request comes from a page of another site"))
+    Err(RequestRefusal::ForeignSite.into())
 }
 
 /// A page of another site can make a browser send text, a form, or something that says nothing of

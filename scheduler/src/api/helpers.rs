@@ -4,15 +4,15 @@
 use super::Api;
 use super::problem::Problem;
 use crate::auth::Caller;
-use crate::domain::Permission;
 use crate::domain::audit::{AuditNote, Target};
+use crate::domain::{Permission, Refusal};
 use crate::store::{Scope, TenantView};
 
 impl Api {
     /// The tenant of that name, if the caller holds the permission there, or in some of its apps.
     pub async fn tenant(&self, caller: &Caller, needs: Permission, name: &str) -> Result<TenantView, Problem> {
         let found = self.store.list_tenants(&caller.reach(needs), Some(name), "", 1).await?;
-        found.into_iter().next().ok_or_else(|| Problem::not_found(format!("there is no tenant `{name}`")))
+        found.into_iter().next().ok_or_else(|| Refusal::not_found("tenant", name).into())
     }
 
     /// The tenant of that name, if the caller holds the permission for all of it.

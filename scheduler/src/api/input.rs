@@ -1,7 +1,8 @@
 //! What callers send beside bodies: queries, ids, revisions. What is wrong is a problem document.
 
 use super::problem::Problem;
-use crate::domain::FieldError;
+use super::refusal::RequestRefusal;
+use crate::domain::{FieldError, Refusal};
 use actix_web::dev::Payload;
 use actix_web::http::header;
 use actix_web::{FromRequest, HttpRequest, web};
@@ -26,7 +27,7 @@ const SEARCH_CHARS_MAX: usize = 100;
 /// It has not 1 to 100 characters.
 pub fn refuse_wrong_search(part: Option<&str>) -> Result<(), Problem> {
     if part.is_some_and(|part| !(1..=SEARCH_CHARS_MAX).contains(&part.chars().count())) {
-        return Err(FieldError::new("search", format!("1 to {SEARCH_CHARS_MAX} characters are allowed")).into());
+        return Err(FieldError::length("search", 1, SEARCH_CHARS_MAX).into());
     }
     Ok(())
 }
@@ -40,8 +41,24 @@ impl<T: DeserializeOwned> FromRequest for Query<T> {
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let read = web::Query::<T>::from_query(request.query_string());
-        ready(read.map(|query| Self(query.into_inner())).map_err(|error| Problem::invalid(format!("query: {error}"))))
+        ready(read.map(|query| Self(query.into_inner())).map_err(wrong_query))
     }
+}
+
+fn wrong_query(error: impl ToString) -> Problem {
+    RequestRefusal::WrongQuery { detail: error.to_string() }.into()
+}
+
+/// One of the words that a parameter may be, or why not.
+pub fn known_word<T>(
+    parameter: &str,
+    given: &str,
+    known: Option<T>,
+    allowed: impl FnOnce() -> String,
+) -> Result<T, Problem> {
+    let wrong =
+        || RequestRefusal::WrongWord { parameter: parameter.to_owned(), given: given.to_owned(), allowed: allowed() };
+    known.ok_or_else(|| wrong().into())
 }
 
 /// A page of a list.
@@ -95,12 +112,13 @@ pub fn limit(wanted: Option<u64>) -> Result<u64, Problem> {
     if (1..=PAGE_MAX).contains(&size) {
         return Ok(size);
     }
-    Err(FieldError::new("limit", format!("1 to {PAGE_MAX} are allowed")).into())
+    Err(FieldError::range("limit", 1, PAGE_MAX as i64).into())
 }
 
 /// An id out of a path or a query.
 pub fn parse_id(field: &str, text: &str) -> Result<i64, Problem> {
-    text.parse().map_err(|_| Problem::invalid(format!("{field}: `{text}` is no id")))
+    let wrong = || RequestRefusal::WrongId { parameter: field.to_owned(), given: text.chars().take(40).collect() };
+    text.parse().map_err(|_| wrong().into())
 }
 
 /// An id out of a query that may lack it.
@@ -117,7 +135,7 @@ pub fn parse_place(field: &str, text: &str, numbers: RangeInclusive<usize>) -> R
 
 /// What is no place in a list.
 pub fn no_place(field: &str) -> Problem {
-    Problem::invalid(format!("{field}: use the `next` of the page before"))
+    RequestRefusal::WrongCursor { parameter: field.to_owned() }.into()
 }
 
 /// The revision that `If-Match` names; none when the caller does not care.
@@ -128,15 +146,13 @@ pub fn if_match(request: &HttpRequest) -> Result<Option<i64>, Problem> {
         return Ok(None);
     }
     let revision = text.trim_start_matches("W/").trim_matches('"').parse();
-    revision.map(Some).map_err(|_| Problem::invalid("If-Match: send the ETag that was read"))
+    revision.map(Some).map_err(|_| RequestRefusal::WrongIfMatch.into())
 }
 
 /// Refuses to overwrite what somebody else has changed since it was read.
 pub fn refuse_stale(given: Option<i64>, current: i64) -> Result<(), Problem> {
     match given {
-        Some(revision) if revision != current => Err(Problem::conflict(format!(
-            "revision {revision} is not current ({current} is): somebody changed it meanwhile; read it again"
-        ))),
+        Some(given) if given != current => Err(Refusal::StaleRevision { given, current }.into()),
         _ => Ok(()),
     }
 }

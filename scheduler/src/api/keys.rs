@@ -199,7 +199,7 @@ async fn rotate(
     let Rotation { note, overlap_ms } = body::json(payload).await?;
     check_note(&note)?;
     if !(0..=OVERLAP_MS_MAX).contains(&overlap_ms) {
-        return Err(FieldError::new("overlap_ms", "0 to 2592000000 (30 days) are allowed").into());
+        return Err(FieldError::span("overlap_ms", 0, OVERLAP_MS_MAX).into());
     }
     let app = find_app(&api, &caller, Permission::KeysRotate, &app).await?;
     let key = new_key()?;
@@ -233,7 +233,7 @@ fn check_note(note: &str) -> Result<(), FieldError> {
     if note.chars().count() <= NOTE_CHARS_MAX {
         return Ok(());
     }
-    Err(FieldError::new("note", "at most 160 characters are allowed"))
+    Err(FieldError::too_long("note", NOTE_CHARS_MAX))
 }
 
 /// A key that nobody can guess.

@@ -7,6 +7,7 @@ use super::input::Query;
 use super::logs::find;
 use super::operation::{Operation, get};
 use super::problem::Problem;
+use super::refusal::RequestRefusal;
 use crate::auth::Caller;
 use crate::dispatch::{Follower, NoPlace, Reading, RunSource, TailEvent, Wanted, follow};
 use crate::domain::{FieldError, Permission, Reach};
@@ -131,7 +132,7 @@ async fn page(
     let limit = bytes.unwrap_or(*OUTPUT_PAGE_BYTES.end());
     if !OUTPUT_PAGE_BYTES.contains(&limit) {
         let (least, most) = OUTPUT_PAGE_BYTES.into_inner();
-        return Err(FieldError::new("bytes", format!("{least} to {most} are allowed")).into());
+        return Err(FieldError::range("bytes", least as i64, most as i64).into());
     }
     let wanted = Wanted { attempt: checked(attempt)?, from: offset.unwrap_or(0), limit };
     let log = find(&api, &caller, Permission::TaskLogsOutput, &id).await?;
@@ -161,8 +162,10 @@ async fn stream(
 
 fn no_place(why: NoPlace) -> Problem {
     match why {
-        NoPlace::Stops => Problem::unavailable(why.to_string()),
-        NoPlace::User | NoPlace::Tenant | NoPlace::Node => Problem::no_room(PLACE_WAIT, why.to_string()),
+        NoPlace::Stops => RequestRefusal::NodeStops { detail: why.to_string() }.into(),
+        NoPlace::User | NoPlace::Tenant | NoPlace::Node => {
+            Problem::from(RequestRefusal::TooManyStreams { detail: why.to_string() }).retry_after(PLACE_WAIT)
+        }
     }
 }
 
@@ -177,7 +180,7 @@ fn source(store: &SqlStore, reach: Reach, id: i64) -> RunSource {
 
 fn checked(attempt: Option<i32>) -> Result<Option<i32>, Problem> {
     match attempt {
-        Some(..1) => Err(FieldError::new("attempt", "they count from 1").into()),
+        Some(..1) => Err(FieldError::range("attempt", 1, i32::MAX.into()).into()),
         attempt => Ok(attempt),
     }
 }
@@ -185,8 +188,7 @@ fn checked(attempt: Option<i32>) -> Result<Option<i32>, Problem> {
 /// Where the client's last event ended.
 fn resumed(last: &str) -> Result<(Option<i32>, u64), Problem> {
     let parts = last.split_once('-').and_then(|(attempt, next)| Some((attempt.parse().ok()?, next.parse().ok()?)));
-    let (attempt, next) =
-        parts.ok_or_else(|| Problem::invalid(format!("{LAST_EVENT}: send the id of an event of this stream")))?;
+    let (attempt, next) = parts.ok_or_else(|| RequestRefusal::WrongEventId { header: LAST_EVENT.to_owned() })?;
     Ok((checked(Some(attempt))?, next))
 }
 

@@ -1,10 +1,11 @@
 //! Task logs.
 
 use super::Api;
-use super::input::{Page, Query, limit, parse_id, parse_optional_id, parse_place};
+use super::input::{Page, Query, known_word, limit, parse_id, parse_optional_id, parse_place};
 use super::operation::{Operation, get, post};
 use super::problem::Problem;
 use crate::auth::Caller;
+use crate::domain::Refusal;
 use crate::domain::audit::{AuditNote, Target};
 use crate::domain::reason::REASONS;
 use crate::domain::{IdSource, Order, Origin, Permission, Reason, Status};
@@ -252,10 +253,8 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<LogQuery>) -> Re
     } = query.0;
     let status = status
         .map(|word| {
-            Status::parse(&word).ok_or_else(|| {
-                let words = crate::domain::task_log::STATUSES.map(|(_, word)| word).join(", ");
-                Problem::invalid(format!("status: `{word}` is none of {words}"))
-            })
+            let words = || crate::domain::task_log::STATUSES.map(|(_, word)| word).join(", ");
+            known_word("status", &word, Status::parse(&word), words)
         })
         .transpose()?;
     let limit = limit(wanted)?;
@@ -288,15 +287,12 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<LogQuery>) -> Re
 
 fn known_reason(word: &str) -> Result<Reason, Problem> {
     let known = REASONS.iter().find(|(_, known)| *known == word).map(|(reason, _)| *reason);
-    known.ok_or_else(|| Problem::invalid(format!("reason: `{word}` is none; docs/concepts.md lists them")))
+    known_word("reason", word, known, || "those that docs/concepts.md lists".to_owned())
 }
 
 fn known_origin(word: &str) -> Result<Origin, Problem> {
-    let origin = Origin::parse(word);
-    if origin.as_str() == word {
-        return Ok(origin);
-    }
-    Err(Problem::invalid(format!("origin: `{word}` is none of schedule, misfire, hand, parent, backfill")))
+    let origin = Some(Origin::parse(word)).filter(|origin| origin.as_str() == word);
+    known_word("origin", word, origin, || "schedule, misfire, hand, parent, backfill".to_owned())
 }
 
 async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
@@ -350,10 +346,10 @@ pub async fn cancel_log(api: &Api, caller: &Caller, id: &str, how: &Cancel<'_>) 
         let run = &log.handed.run;
         let now = api.engine.clock.now_ms();
         if run.status.is_terminal() {
-            return Err(Problem::conflict(format!("the run has ended ({})", run.status.as_str())));
+            return Err(Refusal::RunEnded { status: run.status.as_str().to_owned() }.into());
         }
         if !how.may_run && run.status == Status::Dispatched && run.due_time <= now {
-            return Err(Problem::conflict(format!("the run has started; stop it with POST /task-logs/{id}/cancel")));
+            return Err(Refusal::RunStarted { id: id.to_owned() }.into());
         }
         let store = api.store.noting(vec![cancel_note(api, caller, &log, how.action)]);
         let is_done = if run.status == Status::Dispatched {
@@ -373,7 +369,7 @@ pub async fn cancel_log(api: &Api, caller: &Caller, id: &str, how: &Cancel<'_>) 
             return Ok(answer.json(TaskLog::from(&log)));
         }
     }
-    Err(Problem::conflict("the run keeps changing; try again"))
+    Err(Refusal::KeepsChanging.into())
 }
 
 /// What the audit says of a cancel: of a run that an executor has, that it is to stop; when and how
@@ -408,7 +404,7 @@ fn shown_reason(handed: &HandedRun) -> Reason {
 pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<LogView, Problem> {
     let id = parse_id("id", id)?;
     let found = api.store.log(&caller.reach(needs), id).await?;
-    found.ok_or_else(|| Problem::not_found(format!("there is no task log {id}")))
+    found.ok_or_else(|| Refusal::not_found("task log", id).into())
 }
 
 impl From<&LogView> for TaskLog {

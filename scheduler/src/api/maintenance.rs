@@ -8,7 +8,7 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::rules::{MaintenanceWindow, WindowAction};
-use crate::domain::{FieldError, Permission};
+use crate::domain::{FieldError, FieldRefusal, Permission};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -95,13 +95,10 @@ async fn add(
     };
     let mut refused = Vec::new();
     if window.ends_at <= window.starts_at.max(now) || window.ends_at.saturating_sub(window.starts_at) > WINDOW_MS_MAX {
-        refused.push(FieldError::new(
-            "ends_at",
-            "an instant after `starts_at` and now, at most 30 days later, is allowed",
-        ));
+        refused.push(FieldError::new("ends_at", FieldRefusal::WrongEnd { days: WINDOW_MS_MAX / 86_400_000 }));
     }
     if window.note.chars().count() > 1_000 {
-        refused.push(FieldError::new("note", "at most 1000 characters are allowed"));
+        refused.push(FieldError::too_long("note", 1_000));
     }
     if !refused.is_empty() {
         return Err(Problem::fields(refused));

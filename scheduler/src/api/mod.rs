@@ -11,6 +11,7 @@ mod body;
 mod calendars;
 mod client_address;
 mod console;
+mod errors_page;
 mod event_stream;
 mod events;
 mod executors;
@@ -33,6 +34,7 @@ mod problem;
 mod quotas;
 mod recent;
 mod reference;
+mod refusal;
 mod roles;
 mod runs;
 mod schedules;
@@ -62,11 +64,13 @@ use actix_web::middleware::from_fn;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use carillon_protocol::{ExecutorSettings, NODE_BASE_PATH};
 use console::Console;
+pub use errors_page::errors_page;
 pub use forecast::Forecasts;
 use ipnet::IpNet;
 use operation::Operation;
 use problem::Problem;
 use recent::Recent;
+use refusal::RequestRefusal;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
@@ -270,5 +274,5 @@ async fn nothing_here(api: web::Data<Api>, request: HttpRequest) -> Result<HttpR
     let address = client_address::client_address(&api, &request);
     api.rates.addresses.admit_address(&address).map_err(Problem::too_many)?;
     guard::identify(&api, &request, &address).await?;
-    Err(Problem::not_found("there is no such route"))
+    Err(RequestRefusal::NoRoute.into())
 }

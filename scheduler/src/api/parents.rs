@@ -5,7 +5,7 @@ use super::Api;
 use super::problem::Problem;
 use crate::auth::Caller;
 use crate::domain::task::TaskSpec;
-use crate::domain::{FieldError, Permission};
+use crate::domain::{FieldError, FieldRefusal, Permission};
 use crate::store::StoreErrorKind;
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ impl<'a> Parents<'a> {
             let sees = self.holds(Permission::TasksRead, tenant, of).await?;
             if !sees || (listens && !self.holds(Permission::TaskLogsRead, tenant, of).await?) {
                 let field = format!("parents[{at}].task");
-                refused.push(FieldError::new(field, format!("there is no task `{}`", link.task)));
+                refused.push(FieldError::new(field, FieldRefusal::no_such("task", &link.task)));
             }
         }
         Ok(refused)

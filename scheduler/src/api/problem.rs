@@ -1,9 +1,11 @@
 //! Errors of the management API as RFC 9457 problem details. Store errors become statuses here
 //! and nowhere else; their inner text goes to the log, not to the caller.
 
+use super::refusal::RequestRefusal;
 use crate::auth::Denied;
-use crate::domain::refusal::Coded;
-use crate::domain::{FieldError, FieldRefusal, Permission};
+use crate::domain::instant::utc_words;
+use crate::domain::refusal::{Coded, Entry};
+use crate::domain::{FieldError, FieldRefusal, Permission, Refusal};
 use crate::store::{StoreError, StoreErrorKind};
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
@@ -11,27 +13,29 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::time::Duration;
 use utoipa::openapi::RefOr;
+use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// What `type` says of a problem that has no page of its own.
-const BLANK: &str = "about:blank";
-
-/// What `type` says when another password must be chosen first.
-const MUST_CHANGE: &str = "urn:carillon:password-change-required";
+/// Where the codes are explained; `type` adds the code.
+const PAGE: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/errors.md#");
 
 /// A problem document (RFC 9457).
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub struct ProblemDocument {
-    /// Kind of problem; `about:blank` when the status says it all.
+    /// Where the code is explained.
     #[serde(rename = "type")]
-    kind: &'static str,
+    kind: String,
     /// The status in words.
     title: &'static str,
     /// The status.
     status: u16,
-    /// What went wrong, and how to mend it.
+    /// Why, for programs; docs/errors.md lists the codes.
+    code: ProblemCode,
+    /// What `detail` is filled with, by name: text or numbers.
+    params: Map<String, Value>,
+    /// What went wrong, and how to mend it, for people.
     detail: String,
     /// What is wrong with which field.
     errors: Vec<FieldDocument>,
@@ -70,21 +74,44 @@ impl From<&FieldError> for FieldDocument {
 #[derive(Debug, Serialize)]
 pub struct FieldCode(&'static str);
 
+/// A code of [`RequestRefusal`] or [`Refusal`].
+#[derive(Debug, Serialize)]
+pub struct ProblemCode(&'static str);
+
 impl PartialSchema for FieldCode {
     fn schema() -> RefOr<Schema> {
-        let codes = FieldRefusal::LIST.iter().map(|entry| entry.code);
-        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(codes)).into()
+        codes(FieldRefusal::LIST.iter())
+    }
+}
+
+impl PartialSchema for ProblemCode {
+    fn schema() -> RefOr<Schema> {
+        codes(RequestRefusal::LIST.iter().chain(Refusal::LIST))
     }
 }
 
 impl ToSchema for FieldCode {}
+
+impl ToSchema for ProblemCode {}
+
+/// An enum of codes; `x-params` has the parameters of each.
+fn codes<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> RefOr<Schema> {
+    let params = entries.clone().map(|entry| {
+        let params = entry.params.iter().map(|(name, kind)| ((*name).to_owned(), Value::from(*kind)));
+        (entry.code.to_owned(), Value::Object(params.collect()))
+    });
+    let params = ExtensionsBuilder::new().add("x-params", Value::Object(params.collect())).build();
+    let codes = entries.map(|entry| entry.code);
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(codes)).extensions(Some(params)).into()
+}
 
 /// An error as the caller sees it.
 #[derive(Debug, thiserror::Error)]
 #[error("{detail}")]
 pub struct Problem {
     status: StatusCode,
-    kind: &'static str,
+    code: &'static str,
+    params: Map<String, Value>,
     detail: String,
     /// What is wrong with which field.
     errors: Vec<FieldError>,
@@ -93,123 +120,90 @@ pub struct Problem {
 }
 
 impl Problem {
-    fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, kind: BLANK, detail: detail.into(), errors: Vec::new(), header: None }
-    }
-
-    /// 400: what is wrong with the input, and what is allowed.
-    pub fn invalid(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, detail)
+    fn of(refusal: &impl Coded) -> Self {
+        let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let (code, params, detail) = (refusal.code(), refusal.params(), refusal.to_string());
+        Self { status, code, params, detail, errors: Vec::new(), header: None }
     }
 
     /// 400: every field that is refused.
     pub fn fields(errors: Vec<FieldError>) -> Self {
-        let detail = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        Self::refused(detail, errors)
+        let fields = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        Self::from(RequestRefusal::InvalidFields { fields }).naming(errors)
     }
 
-    /// 400: what is refused as a whole, and every field that is the reason.
-    pub fn refused(detail: impl Into<String>, errors: Vec<FieldError>) -> Self {
-        Self { errors, ..Self::invalid(detail) }
+    /// The same, with every field that is the reason.
+    pub fn naming(self, errors: Vec<FieldError>) -> Self {
+        Self { errors, ..self }
+    }
+
+    fn with_header(self, name: header::HeaderName, value: impl Into<String>) -> Self {
+        Self { header: Some(Box::new((name, value.into()))), ..self }
+    }
+
+    /// The same, with when to try again.
+    pub fn retry_after(self, wait: Duration) -> Self {
+        self.with_header(header::RETRY_AFTER, seconds(wait).to_string())
     }
 
     /// 401
     pub fn unauthorised() -> Self {
-        Self {
-            header: Some(Box::new((header::WWW_AUTHENTICATE, "Bearer".to_owned()))),
-            ..Self::new(StatusCode::UNAUTHORIZED, Denied::Unknown.to_string())
-        }
+        RequestRefusal::Unauthenticated.into()
     }
 
     /// 403: the permission is held nowhere.
     pub fn forbidden(permission: Permission) -> Self {
-        let detail =
-            format!("this needs the permission `{}`; an admin can grant a role that has it", permission.as_str());
-        Self::new(StatusCode::FORBIDDEN, detail)
-    }
-
-    /// 403: what is asked for goes beyond what the caller holds.
-    pub fn beyond(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, detail)
-    }
-
-    /// 403: nothing else goes before.
-    pub fn must_change_password() -> Self {
-        let detail = "choose another password first (PUT /api/v1/account/password)";
-        Self { kind: MUST_CHANGE, ..Self::new(StatusCode::FORBIDDEN, detail) }
-    }
-
-    /// 403: a request with a cookie that does not show where it comes from.
-    pub fn forged(header: &str) -> Self {
-        let detail = format!("send the session's token in the header {header}; GET /api/v1/session tells it");
-        Self::new(StatusCode::FORBIDDEN, detail)
-    }
-
-    /// 404
-    pub fn not_found(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, detail)
+        RequestRefusal::PermissionMissing { permission: permission.as_str().to_owned() }.into()
     }
 
     /// 405
     pub fn wrong_method(allowed: &[Method]) -> Self {
         let allowed = allowed.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
-        let detail = format!("this path has only {allowed}");
-        Self { header: Some(Box::new((header::ALLOW, allowed))), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, detail) }
-    }
-
-    /// 409
-    pub fn conflict(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::CONFLICT, detail)
-    }
-
-    /// 413
-    pub fn too_large(limit: usize) -> Self {
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {limit} bytes"))
-    }
-
-    /// 415
-    pub fn no_json() -> Self {
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send the body as `content-type: application/json`")
-    }
-
-    /// 408
-    pub fn too_slow() -> Self {
-        Self::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
+        Self::from(RequestRefusal::WrongMethod { allowed: allowed.clone() }).with_header(header::ALLOW, allowed)
     }
 
     /// 429
     pub fn too_many(wait: Duration) -> Self {
-        let seconds = wait.as_secs() + 1;
-        Self {
-            header: Some(Box::new((header::RETRY_AFTER, seconds.to_string()))),
-            ..Self::new(StatusCode::TOO_MANY_REQUESTS, format!("too many requests; wait {seconds} s"))
-        }
-    }
-
-    /// 429: as much of it goes on as may.
-    pub fn no_room(wait: Duration, detail: impl Into<String>) -> Self {
-        Self { detail: detail.into(), ..Self::too_many(wait) }
-    }
-
-    /// 503: what is needed outside does not answer.
-    pub fn unavailable(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+        Self::from(RequestRefusal::TooManyRequests { seconds: seconds(wait) }).retry_after(wait)
     }
 
     /// 500: a fault of ours.
     pub fn internal(error: impl std::fmt::Display) -> Self {
         tracing::error!(%error, "management request failed");
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal fault; the node's log says more")
+        RequestRefusal::Internal.into()
+    }
+}
+
+fn seconds(wait: Duration) -> i64 {
+    wait.as_secs() as i64 + 1
+}
+
+impl From<RequestRefusal> for Problem {
+    fn from(refusal: RequestRefusal) -> Self {
+        let problem = Self::of(&refusal);
+        if problem.status == StatusCode::UNAUTHORIZED {
+            return problem.with_header(header::WWW_AUTHENTICATE, "Bearer");
+        }
+        problem
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        Self::of(&refusal)
     }
 }
 
 impl From<Denied> for Problem {
     fn from(denied: Denied) -> Self {
         match denied {
-            Denied::Unknown => Self::unauthorised(),
-            Denied::WrongPassword => Self { detail: denied.to_string(), ..Self::unauthorised() },
-            Denied::NoAccount(_) => Self::beyond(denied.to_string()),
-            Denied::TooMany(wait) => Self { detail: denied.to_string(), ..Self::too_many(wait) },
+            Denied::Unknown => RequestRefusal::Unauthenticated.into(),
+            Denied::Expired(at) => RequestRefusal::TokenExpired { expired_at: utc_words(at) }.into(),
+            Denied::WrongPassword => RequestRefusal::WrongPassword.into(),
+            Denied::NoAccount(detail) => RequestRefusal::NoAccount { detail }.into(),
+            Denied::TooMany(wait) => {
+                Self::from(RequestRefusal::TooManySignIns { seconds: seconds(wait) }).retry_after(wait)
+            }
             Denied::Store(error) => error.into(),
             Denied::Password(_) | Denied::Random(_) => Self::internal(denied),
         }
@@ -218,31 +212,25 @@ impl From<Denied> for Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        let status = match error.kind() {
-            StoreErrorKind::Unavailable | StoreErrorKind::Contention | StoreErrorKind::ReadOnly => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
-            StoreErrorKind::Duplicate | StoreErrorKind::Conflict | StoreErrorKind::Outdated => StatusCode::CONFLICT,
-            StoreErrorKind::NotFound => StatusCode::NOT_FOUND,
-            StoreErrorKind::Invalid => StatusCode::BAD_REQUEST,
-            StoreErrorKind::Other => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        let detail = match error.kind() {
-            StoreErrorKind::Duplicate => format!("{}: the name is already taken", error.action()),
-            StoreErrorKind::Conflict
-            | StoreErrorKind::Outdated
-            | StoreErrorKind::NotFound
-            | StoreErrorKind::Invalid => error.to_string(),
-            StoreErrorKind::ReadOnly => "the database is read-only; make it writable".to_owned(),
-            StoreErrorKind::Unavailable | StoreErrorKind::Contention => {
-                "the database cannot be reached right now; try again".to_owned()
-            }
-            StoreErrorKind::Other => "internal fault; the node's log says more".to_owned(),
-        };
-        if status.is_server_error() {
-            tracing::error!(%error, "management request failed");
+        if let Some(refusal) = error.refusal() {
+            return refusal.clone().into();
         }
-        Self { errors: error.field().cloned().into_iter().collect(), ..Self::new(status, detail) }
+        if let Some(field) = error.field() {
+            return field.clone().into();
+        }
+        let refusal = match error.kind() {
+            StoreErrorKind::NotFound => return Refusal::not_found(error.action(), error.detail()).into(),
+            StoreErrorKind::Duplicate | StoreErrorKind::Conflict => {
+                return Refusal::Conflict { detail: error.to_string() }.into();
+            }
+            StoreErrorKind::Outdated => return Refusal::Outdated.into(),
+            StoreErrorKind::Invalid => return RequestRefusal::NulInText.into(),
+            StoreErrorKind::ReadOnly => RequestRefusal::DatabaseReadOnly,
+            StoreErrorKind::Unavailable | StoreErrorKind::Contention => RequestRefusal::DatabaseAway,
+            StoreErrorKind::Other => RequestRefusal::Internal,
+        };
+        tracing::error!(%error, "management request failed");
+        refusal.into()
     }
 }
 
@@ -267,11 +255,16 @@ impl ResponseError for Problem {
             answer.insert_header((name.clone(), value.as_str()));
         }
         answer.content_type("application/problem+json").json(ProblemDocument {
-            kind: self.kind,
+            kind: format!("{PAGE}{}", self.code),
             title: self.status.canonical_reason().unwrap_or("error"),
             status: self.status.as_u16(),
+            code: ProblemCode(self.code),
+            params: self.params.clone(),
             detail: self.detail.clone(),
             errors: self.errors.iter().map(Into::into).collect(),
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

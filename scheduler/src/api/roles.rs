@@ -3,12 +3,13 @@
 use super::input::{AfterQuery, Page, Query, etag, if_match, limit, parse_id, parse_optional_id, refuse_stale};
 use super::operation::{Operation, delete, get, post, put};
 use super::problem::Problem;
+use super::refusal::RequestRefusal;
 use super::tenants::check_description;
 use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::access::{BUILT_IN, BUILT_IN_MAX, BuiltIn, Grant, PLATFORM, PermissionSet, built_in};
 use crate::domain::audit::Target;
-use crate::domain::{FieldError, Permission};
+use crate::domain::{FieldError, FieldRefusal, Permission, Refusal};
 use crate::store::{RoleFilter, RoleView};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -127,7 +128,7 @@ pub async fn find_role(api: &Api, caller: &Caller, needs: Permission, id: &str) 
     }
     let filter = RoleFilter { id: Some(id), limit: 1, ..RoleFilter::default() };
     let found = api.store.list_roles(&caller.reach(needs), &filter).await?;
-    found.into_iter().next().ok_or_else(|| Problem::not_found(format!("there is no role {id}")))
+    found.into_iter().next().ok_or_else(|| Refusal::not_found("role", id).into())
 }
 
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<AfterQuery>) -> Result<HttpResponse, Problem> {
@@ -160,16 +161,16 @@ fn refuse_more(caller: &Caller, needs: Permission, role: &RoleView) -> Result<()
     if more.is_empty() {
         return Ok(());
     }
-    Err(Problem::beyond(format!("you do not hold {} there yourself", more.words().join(", "))))
+    Err(RequestRefusal::BeyondOwn { permissions: more.words().join(", ") }.into())
 }
 
 fn check(role: &RoleView) -> Result<(), Problem> {
     check_description(&role.description)?;
     if !(1..=64).contains(&role.name.trim().chars().count()) || role.name.chars().any(char::is_control) {
-        return Err(FieldError::new("name", "1 to 64 printable characters are allowed").into());
+        return Err(FieldError::name("name", 64).into());
     }
     if BUILT_IN.iter().any(|known| known.name.eq_ignore_ascii_case(role.name.trim())) {
-        return Err(FieldError::new("name", "this is the name of a built-in role").into());
+        return Err(FieldError::new("name", FieldRefusal::BuiltInName).into());
     }
     Ok(())
 }
@@ -202,7 +203,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
 async fn changeable(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<RoleView, Problem> {
     let role = find_role(api, caller, needs, id).await?;
     if role.id < BUILT_IN_MAX {
-        return Err(Problem::conflict("built-in roles cannot be changed; make one of your own"));
+        return Err(Refusal::BuiltIn.into());
     }
     refuse_more(caller, needs, &role)?;
     Ok(role)

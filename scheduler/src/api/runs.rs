@@ -8,7 +8,7 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::task::{SPAN_MS_MAX, ScheduleKind, check_params, params_text};
-use crate::domain::{FieldError, Permission};
+use crate::domain::{FieldError, FieldRefusal, Permission};
 use crate::store::{Backfill, NewRun};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -96,19 +96,21 @@ impl RunInput {
         let mut refused = Vec::new();
         let params = self.params.map(params_text);
         refused.extend(check_params(params.as_deref().unwrap_or_default()).err());
-        let mut unless = |holds: bool, field: &str, message: &str| {
+        let mut unless = |holds: bool, field: &str, refusal: FieldRefusal| {
             if !holds {
-                refused.push(FieldError::new(field, message));
+                refused.push(FieldError::new(field, refusal));
             }
         };
-        unless(self.delay_ms.is_none() || self.at.is_none(), "at", "not allowed together with `delay_ms`");
+        unless(self.delay_ms.is_none() || self.at.is_none(), "at", FieldRefusal::not_with("delay_ms"));
         let at = self.at.unwrap_or_else(|| now.saturating_add(self.delay_ms.unwrap_or(0)));
         let field = if self.at.is_some() { "at" } else { "delay_ms" };
-        unless((now..=now + SPAN_MS_MAX).contains(&at), field, "now to 2592000000 ms (30 days) from now is allowed");
-        unless(self.priority.is_none_or(|priority| (1..=9).contains(&priority)), "priority", "1 to 9 are allowed");
+        let refusal = FieldRefusal::TooFarAhead { days: SPAN_MS_MAX / 86_400_000 };
+        unless((now..=now + SPAN_MS_MAX).contains(&at), field, refusal);
+        let is_priority = self.priority.is_none_or(|priority| (1..=9).contains(&priority));
+        unless(is_priority, "priority", FieldRefusal::OutOfRange { least: 1, most: 9 });
         let key = &self.idempotency_key;
         let is_key = key.as_ref().is_none_or(|key| (1..=KEY_CHARS_MAX).contains(&key.chars().count()));
-        unless(is_key, "idempotency_key", "1 to 255 characters are allowed");
+        unless(is_key, "idempotency_key", FieldRefusal::WrongLength { least: 1, most: KEY_CHARS_MAX as i64 });
         if !refused.is_empty() {
             return Err(Problem::fields(refused));
         }
@@ -154,18 +156,20 @@ async fn backfill(
     let task = find(&api, &caller, Permission::BackfillsCreate, parse_id("id", &id)?).await?;
     let now = api.engine.clock.now_ms();
     let mut refused = Vec::new();
-    let mut unless = |holds: bool, field: &str, message: &str| {
+    let mut unless = |holds: bool, field: &str, refusal: FieldRefusal| {
         if !holds {
-            refused.push(FieldError::new(field, message));
+            refused.push(FieldError::new(field, refusal));
         }
     };
     let has_instants = matches!(task.spec.schedule, ScheduleKind::Cron | ScheduleKind::FixedRate);
-    unless(has_instants, "schedule", "only a task with a cron or fixed-rate schedule has fires to fill in");
+    unless(has_instants, "schedule", FieldRefusal::NothingToFill);
     let is_range = input.from >= 0 && input.from < input.until && input.until - input.from <= RANGE_MS_MAX;
-    unless(is_range, "from", "an instant before `until`, at most 366 days, is allowed");
-    unless(input.until <= now, "until", "an instant that has passed is allowed; what is to come fires by itself");
+    let refusal = FieldRefusal::WrongSpan { other: "until".to_owned(), days: RANGE_MS_MAX / 86_400_000 };
+    unless(is_range, "from", refusal);
+    unless(input.until <= now, "until", FieldRefusal::NotPast);
     let is_bound = (1..=BACKFILL_CONCURRENT_MAX).contains(&input.max_concurrent);
-    unless(is_bound, "max_concurrent", "1 to 1000 are allowed");
+    let most = BACKFILL_CONCURRENT_MAX.into();
+    unless(is_bound, "max_concurrent", FieldRefusal::OutOfRange { least: 1, most });
     let params = input.params.map(params_text);
     refused.extend(check_params(params.as_deref().unwrap_or_default()).err());
     if !refused.is_empty() {

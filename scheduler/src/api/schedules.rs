@@ -8,7 +8,7 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::schedule::{Kind, Preview, Schedule, SkipReason};
 use crate::domain::task::TaskSpec;
-use crate::domain::{FieldError, Permission};
+use crate::domain::{FieldError, FieldRefusal, Permission};
 use crate::store::TaskView;
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
@@ -114,15 +114,15 @@ async fn of_spec(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> 
     let mut refused = Vec::new();
     let mut number = |field: &str, value: Option<Value>| {
         let number = value.as_ref().and_then(Value::as_i64);
-        if value.is_some() && number.is_none() {
-            refused.push(FieldError::new(field, "a whole number is allowed"));
+        if let Some(value) = value.filter(|_| number.is_none()) {
+            refused.push(FieldError::new(field, FieldRefusal::wrong_type(&value, "a whole number")));
         }
         number
     };
     let (count, after) = (number("count", count), number("after", after));
     let count = checked(count).map_err(|error| refused.push(error)).unwrap_or_default();
-    if tenant.as_ref().is_some_and(|tenant| !tenant.is_string()) {
-        refused.push(FieldError::new("tenant", "the name of a tenant is allowed"));
+    if let Some(tenant) = tenant.as_ref().filter(|tenant| !tenant.is_string()) {
+        refused.push(FieldError::new("tenant", FieldRefusal::wrong_type(tenant, "the name of a tenant")));
     }
     // A preview needs no name and no handler.
     for field in ["name", "handler"] {
@@ -145,7 +145,7 @@ async fn of_spec(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> 
 /// How many fires are wanted.
 fn checked(count: Option<i64>) -> Result<usize, FieldError> {
     let count = usize::try_from(count.unwrap_or(10)).ok().filter(|count| (1..=COUNT_MAX).contains(count));
-    count.ok_or_else(|| FieldError::new("count", format!("1 to {COUNT_MAX} are allowed")))
+    count.ok_or_else(|| FieldError::range("count", 1, COUNT_MAX as i64))
 }
 
 async fn ready(api: &Api, tenant: i64, spec: &TaskSpec, anchor: i64, seed: i64) -> Result<Schedule, Problem> {

@@ -7,6 +7,7 @@ use super::console::Console;
 use super::input::Query;
 use super::operation::{Needs, Operation, get};
 use super::problem::Problem;
+use super::refusal::RequestRefusal;
 use super::{Api, account};
 use crate::auth::{Denied, Occasion, Pending, Provider, Visit};
 use actix_web::cookie::time::Duration;
@@ -127,11 +128,15 @@ impl From<Denied> for Failure {
     fn from(denied: Denied) -> Self {
         let word = match denied {
             Denied::TooMany(_) => TOO_MANY,
-            Denied::Unknown | Denied::WrongPassword | Denied::NoAccount(_) => "not_allowed",
+            Denied::Unknown | Denied::Expired(_) | Denied::WrongPassword | Denied::NoAccount(_) => "not_allowed",
             Denied::Store(_) | Denied::Password(_) | Denied::Random(_) => "unavailable",
         };
         Self::new(word, denied.into())
     }
+}
+
+fn refused(detail: &str) -> Problem {
+    RequestRefusal::SignOnRefused { detail: detail.to_owned() }.into()
 }
 
 /// Whether the answer becomes what a person sees.
@@ -143,7 +148,7 @@ fn shows_a_page(request: &HttpRequest) -> bool {
 }
 
 fn provider(api: &Api) -> Result<&Provider, Failure> {
-    let nothing = || Problem::not_found("there is no single sign-on here (auth.oidc)");
+    let nothing = || RequestRefusal::NoSignOn.into();
     api.provider.as_ref().ok_or_else(|| Failure::new("provider", nothing()))
 }
 
@@ -155,7 +160,7 @@ async fn begin(
 ) -> Result<HttpResponse, Problem> {
     let return_to = query.0.return_to.unwrap_or_else(|| "/".to_owned());
     if api.provider.is_some() && !is_here(&return_to) {
-        return Err(Problem::invalid("return_to: a path of this node is allowed, such as /tasks"));
+        return Err(RequestRefusal::WrongReturnPath.into());
     }
     let address = client_address(&api, &request);
     let begun = to_provider(&api, &address, &return_to).await;
@@ -218,13 +223,13 @@ async fn from_provider(
     if let Some(error) = error {
         let why = error_description.unwrap_or_default();
         tracing::warn!(address, error, why, "single sign-on refused by the provider");
-        let detail = format!("the provider does not sign you in: {error} {why}");
-        return Err(Failure::new("refused", Problem::beyond(detail.trim_end())));
+        let detail = format!("the provider does not sign you in: {error} {why}").trim_end().to_owned();
+        return Err(Failure::new("refused", RequestRefusal::SignOnRefused { detail }.into()));
     }
     if iss.is_some_and(|issuer| issuer != provider.settings().issuer) {
-        return Err(unusable(Problem::beyond("the answer comes from another provider")));
+        return Err(unusable(refused("the answer comes from another provider")));
     }
-    let code = code.ok_or_else(|| unusable(Problem::invalid("code: the provider must send it")))?;
+    let code = code.ok_or_else(|| unusable(RequestRefusal::SignOnWithoutCode.into()))?;
     let identity = provider.finish(code, pending).await.map_err(|error| unreachable(&error))?;
     let now = api.engine.clock.now_ms();
     let next_id = || api.engine.ids.next(now);
@@ -252,7 +257,7 @@ async fn from_provider(
 fn pending_of(request: &HttpRequest, state: Option<&str>) -> Result<(Pending, String), Failure> {
     let gone = |word| {
         let detail = "this browser has not begun to sign in, or ten minutes ago; begin again";
-        move || Failure::new(word, Problem::beyond(detail))
+        move || Failure::new(word, refused(detail))
     };
     let kept = request.cookie(PENDING_COOKIE).ok_or_else(gone("expired"))?;
     let another = gone("state");
@@ -268,7 +273,7 @@ fn pending_of(request: &HttpRequest, state: Option<&str>) -> Result<(Pending, St
 /// What the provider did wrong is for the log: it may name what is not everybody's business.
 fn unreachable(error: &anyhow::Error) -> Failure {
     tracing::error!(error = format!("{error:#}"), "single sign-on failed");
-    Failure::new("provider", Problem::unavailable("single sign-on does not work right now; the node's log says why"))
+    Failure::new("provider", RequestRefusal::SignOnAway.into())
 }
 
 #[cfg(test)]

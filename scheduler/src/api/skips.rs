@@ -8,9 +8,10 @@ use super::tasks::find;
 use super::{Api, body, schedules};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
+use crate::domain::instant::utc_words;
 use crate::domain::schedule::Schedule;
 use crate::domain::task::ScheduleKind;
-use crate::domain::{FieldError, Order, Permission};
+use crate::domain::{FieldError, FieldRefusal, Order, Permission};
 use crate::store::{LogFilter, LogView, Skip, Skipped, TaskView};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -85,12 +86,12 @@ async fn skip(
 ) -> Result<HttpResponse, Problem> {
     let SkipInput { fire_time, note } = body::json(payload).await?;
     if note.chars().count() > NOTE_CHARS_MAX {
-        return Err(FieldError::new("note", "at most 1000 characters are allowed").into());
+        return Err(FieldError::too_long("note", NOTE_CHARS_MAX).into());
     }
     let task = find(&api, &caller, Permission::TaskLogsCancel, parse_id("id", &id)?).await?;
     let now = api.engine.clock.now_ms();
     if !(0..=now + AHEAD_MS_MAX).contains(&fire_time) {
-        return Err(FieldError::new("fire_time", "an instant at most 366 days ahead is allowed").into());
+        return Err(FieldError::new("fire_time", FieldRefusal::TooFarAhead { days: AHEAD_MS_MAX / 86_400_000 }).into());
     }
     let cancel = Cancel { action: "skip_fire", message: &note, may_run: false };
     if let Some(log) = log_of(&api, &caller, &task, fire_time).await? {
@@ -125,33 +126,29 @@ async fn log_of(api: &Api, caller: &Caller, task: &TaskView, fire_time: i64) -> 
 /// Refuses what will be no fire of the task, as far as that is known.
 fn refuse_no_fire(task: &TaskView, schedule: &Schedule, fire_time: i64, now: i64) -> Result<(), Problem> {
     let spec = &task.spec;
-    let refused = |message: String| Err(FieldError::new("fire_time", message).into());
+    let refused = |refusal: FieldRefusal| Err(FieldError::new("fire_time", refusal).into());
     match spec.schedule {
-        ScheduleKind::None => return refused("the task has no schedule; nothing is to come".to_owned()),
+        ScheduleKind::None => return refused(FieldRefusal::NoSchedule),
         ScheduleKind::FixedDelay => {
-            return refused(
-                "each fire of a fixed delay follows the end of the run before it: none is known beforehand, and \
-                 without one the others would not follow; cancel the run once it is written, or pause the task"
-                    .to_owned(),
-            );
+            return refused(FieldRefusal::FixedDelayAhead);
         }
         ScheduleKind::FixedRate if !task.activity.started => {
-            return refused("a fixed rate counts from its start: the task is not started".to_owned());
+            return refused(FieldRefusal::RateNotStarted);
         }
         ScheduleKind::Cron | ScheduleKind::FixedRate | ScheduleKind::Once => {}
     }
     if fire_time <= now {
-        return refused("only an instant that is still to come is allowed".to_owned());
+        return refused(FieldRefusal::NotToCome);
     }
     let next = schedule.next_after(fire_time - 1);
     if next == crate::domain::schedule::NEVER {
-        return refused("the task's schedule has no fire at this instant, and none after it".to_owned());
+        return refused(FieldRefusal::NoFire);
     }
     if next != fire_time {
-        return refused(format!("the task's schedule has no fire at this instant; the next one is at {next}"));
+        return refused(FieldRefusal::NoFireNext { next: utc_words(next) });
     }
     if !reaches(task, schedule, fire_time, now) {
-        return refused("the task will have had its max_fires by then".to_owned());
+        return refused(FieldRefusal::MaxFiresUsed);
     }
     Ok(())
 }

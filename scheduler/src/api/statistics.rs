@@ -1,9 +1,10 @@
 //! Statistics: how many fired, how they ended, how late they started, how long they took.
 
 use super::Api;
-use super::input::{Query, parse_optional_id};
+use super::input::{Query, known_word, parse_optional_id};
 use super::operation::{Operation, get};
 use super::problem::Problem;
+use super::refusal::RequestRefusal;
 use crate::auth::Caller;
 use crate::domain::Permission;
 use crate::domain::statistics::{BOUNDS_MS, DAY_MS, Figures, Histogram, MINUTE_MS, STEPS, Step};
@@ -115,9 +116,7 @@ struct Statistics {
 async fn read(api: web::Data<Api>, caller: Caller, query: Query<StatisticsQuery>) -> Result<HttpResponse, Problem> {
     const NEEDS: Permission = Permission::StatisticsRead;
     let StatisticsQuery { tenant, task, from, until, step } = query.0;
-    let step = Step::parse(&step).ok_or_else(|| {
-        Problem::invalid(format!("step: `{step}` is none of {}", STEPS.map(|(_, word)| word).join(", ")))
-    })?;
+    let step = known_word("step", &step, Step::parse(&step), || STEPS.map(|(_, word)| word).join(", "))?;
     let (from, until) = rounded(from, until, step)?;
     let reach = caller.reach(NEEDS);
     let task_id = parse_optional_id("task", task.as_ref())?;
@@ -128,10 +127,7 @@ async fn read(api: web::Data<Api>, caller: Caller, query: Query<StatisticsQuery>
         (Some(tenant), None) => Some(api.whole_tenant(&caller, NEEDS, tenant).await?.id),
     };
     if task_id.is_some() && step.period_ms() == MINUTE_MS && from < api.engine.statistician.task_minutes_since() {
-        return Err(Problem::invalid(
-            "from: figures of a task by the minute are not kept that long (data.statistics_task_minutes_days); ask in \
-             steps of 1h",
-        ));
+        return Err(RequestRefusal::NotKeptThatLong.into());
     }
     let filter = FiguresFilter { tenant_id, task_id, from, until, step };
     let figures = api.store.figures(&reach, &filter).await?;
@@ -154,7 +150,7 @@ async fn read(api: web::Data<Api>, caller: Caller, query: Query<StatisticsQuery>
 fn rounded(from: i64, until: i64, step: Step) -> Result<(i64, i64), Problem> {
     let (period, most) = (step.period_ms(), RANGE_MAX_MS);
     if from < 0 || until <= from || until.saturating_sub(from) > most || until > i64::MAX - most {
-        return Err(Problem::invalid("from, until: give epoch milliseconds, `until` later, by 91 days at most"));
+        return Err(RequestRefusal::WrongRange { most_days: RANGE_MAX_MS / 86_400_000 }.into());
     }
     Ok((from - from % period, (until + period - 1) / period * period))
 }

@@ -5,13 +5,15 @@ use super::input::{self, PAGE_MAX, Query, parse_optional_id};
 use super::operation::{Operation, get, post};
 use super::parents::Parents;
 use super::problem::Problem;
+use super::refusal::RequestRefusal;
 use super::tasks::defaults;
 use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::{AuditNote, Target};
+use crate::domain::refusal::no_app;
 use crate::domain::task::FieldChange;
 use crate::domain::task::file::{Entry, TaskFile, VERSION};
-use crate::domain::{FieldError, Permission, Reach};
+use crate::domain::{FieldError, Permission, Reach, Refusal};
 use crate::redefine::Left;
 use crate::store::{AppFilter, NewTask, TaskChange, TaskFilter, TaskView, audited_task};
 use crate::task_files::{Action, Planned, Step, changes_of, plan};
@@ -132,7 +134,7 @@ async fn apply(
     let defaults = defaults(&api);
     // Thousands of definitions take a while; the HTTP worker has others to answer.
     let file = web::block(move || TaskFile::read(&body, &defaults)).await;
-    let file = file.map_err(|error| Problem::invalid(format!("the file was not read: {error}")))?;
+    let file = file.map_err(|error| RequestRefusal::WrongBody { detail: error.to_string() })?;
     let now = api.engine.clock.now_ms();
     let reach = caller.reach(Permission::TasksApply);
     let steps = match plan(&api.store, &reach, file, || api.engine.ids.next(now), now).await? {
@@ -183,9 +185,12 @@ fn notes(api: &Api, caller: &Caller, new: &[NewTask], changes: &[TaskChange]) ->
 fn refusal(mut errors: Vec<FieldError>) -> Problem {
     let count = errors.len();
     errors.truncate(REFUSALS_MAX);
-    let shown = if count > REFUSALS_MAX { format!("; the first {REFUSALS_MAX} are shown") } else { String::new() };
-    let fields = if count == 1 { "1 field is refused".to_owned() } else { format!("{count} fields are refused") };
-    Problem::refused(format!("{fields}, nothing was changed{shown}"), errors)
+    let (count, shown) = (count as i64, errors.len() as i64);
+    Problem::from(match shown < count {
+        true => RequestRefusal::FileRefusedMany { count, shown },
+        false => RequestRefusal::FileRefused { count },
+    })
+    .naming(errors)
 }
 
 /// `left` has one entry for each changed task, in their order; of a dry run it is empty.
@@ -260,15 +265,14 @@ async fn refuse_nowhere(api: &Api, reach: &Reach, tenant: Option<&str>, app: Opt
     if let Some(tenant) = tenant
         && api.store.list_tenants(reach, Some(tenant), "", 1).await?.is_empty()
     {
-        return Err(Problem::not_found(format!("there is no tenant `{tenant}`")));
+        return Err(Refusal::not_found("tenant", tenant).into());
     }
     let Some(name) = app else { return Ok(()) };
     let (of, app) = (tenant.map(str::to_owned), Some(name.to_owned()));
     let filter = AppFilter { tenant: of, name: app, limit: 1, ..AppFilter::default() };
     if api.store.list_apps(reach, &filter).await?.is_empty() {
-        let whose = tenant.map_or("no tenant has".to_owned(), |tenant| format!("tenant `{tenant}` has no"));
-        let article = if tenant.is_some() { "app" } else { "an app" };
-        return Err(Problem::not_found(format!("{whose} {article} `{name}`")));
+        let no_app = |tenant: &str| no_app(tenant, name);
+        return Err(tenant.map_or_else(|| Refusal::not_found("app", name), no_app).into());
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Tasks: reading, creating, editing, starting, stopping, pausing, deleting.
 
 use super::input::{
-    Page, Query, etag, if_match, limit, parse_id, parse_optional_id, refuse_stale, refuse_wrong_search,
+    Page, Query, etag, if_match, known_word, limit, parse_id, parse_optional_id, refuse_stale, refuse_wrong_search,
 };
 use super::operation::{Operation, delete, get, post, put};
 use super::parents::Parents;
@@ -11,7 +11,7 @@ use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::task::file::NOTE_CHARS_MAX;
 use crate::domain::task::{NEVER, ScheduleKind, TaskSpec};
-use crate::domain::{FieldError, Permission};
+use crate::domain::{FieldError, FieldRefusal, Permission, Refusal};
 use crate::redefine::{Left, change_of};
 use crate::store::{Activity, NewTask, Scope, TaskFilter, TaskState, TaskView, audited_task};
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -122,8 +122,9 @@ impl Beside {
             (name, allowed): (&str, &str),
         ) -> Option<T> {
             let value = fields.remove(name)?;
+            let refusal = FieldRefusal::wrong_type(&value, allowed);
             let read = serde_json::from_value(value);
-            let wrong = |_| refused.push(FieldError::new(name, format!("{allowed} is allowed")));
+            let wrong = |_| refused.push(FieldError::new(name, refusal));
             read.map_err(wrong).ok().flatten()
         }
         let mut refused = Vec::new();
@@ -135,10 +136,10 @@ impl Beside {
             revision: read(fields, &mut refused, ("revision", "the number that the task was read with")),
         };
         if beside.pause_note.as_ref().is_some_and(|note| note.chars().count() > NOTE_CHARS_MAX) {
-            refused.push(FieldError::new("pause_note", "at most 1000 characters are allowed"));
+            refused.push(FieldError::too_long("pause_note", NOTE_CHARS_MAX));
         }
         if beside.pause_note.is_some() && beside.started == Some(true) {
-            refused.push(FieldError::new("pause_note", "not allowed together with `started: true`"));
+            refused.push(FieldError::new("pause_note", FieldRefusal::not_with("started")));
         }
         (beside, refused)
     }
@@ -255,8 +256,7 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<TaskQuery>) -> R
 }
 
 fn known_state(word: &str) -> Result<TaskState, Problem> {
-    let state = TaskState::parse(word);
-    state.ok_or_else(|| Problem::invalid(format!("state: `{word}` is none of started, stopped, paused")))
+    known_word("state", word, TaskState::parse(word), || "started, stopped, paused".to_owned())
 }
 
 async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> Result<HttpResponse, Problem> {
@@ -269,7 +269,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
         ("handler", fields.contains_key("handler")),
     ];
     for (field, _) in given.iter().filter(|(_, is_given)| !is_given) {
-        add(&mut refused, vec![FieldError::new(*field, "is required")]);
+        add(&mut refused, vec![FieldError::required(*field)]);
     }
     let now = api.engine.clock.now_ms();
     let activity = beside.activity(&Activity::default());
@@ -328,10 +328,7 @@ fn add(refused: &mut Vec<FieldError>, more: Vec<FieldError>) {
 /// A task that would fire once, in the past, is a slip.
 fn refuse_past(spec: &TaskSpec, activity: &Activity, now: i64) -> Result<(), FieldError> {
     if spec.schedule == ScheduleKind::Once && activity.started && spec.fire_at > 0 && spec.fire_at <= now {
-        return Err(FieldError::new(
-            "fire_at",
-            format!("lies in the past (it is {now} now); start a run by hand instead"),
-        ));
+        return Err(FieldError::new("fire_at", FieldRefusal::InThePast));
     }
     Ok(())
 }
@@ -353,7 +350,7 @@ async fn edit(
     let before = find(&api, &caller, Permission::TasksEdit, parse_id("id", &id)?).await?;
     let fixed = [("tenant", &beside.tenant, &before.tenant), ("app", &beside.app, &before.app)];
     for (field, ..) in fixed.iter().filter(|(_, given, is)| given.as_ref().is_some_and(|given| given != *is)) {
-        refused.push(FieldError::new(*field, "a task cannot move to another; create it there"));
+        refused.push(FieldError::new(*field, FieldRefusal::CannotMove));
     }
     let activity = beside.activity(&before.activity);
     let spec = read(&before.spec, &fields, &activity, api.engine.clock.now_ms(), &mut refused);
@@ -424,9 +421,7 @@ async fn pause(
 ) -> Result<HttpResponse, Problem> {
     let PauseInput { note } = body::json(payload).await?;
     if note.trim().is_empty() || note.chars().count() > NOTE_CHARS_MAX {
-        return Err(
-            FieldError::new("note", "1 to 1000 characters are allowed: say why, for whoever finds it paused").into()
-        );
+        return Err(FieldError::length("note", 1, NOTE_CHARS_MAX).into());
     }
     let before = find(&api, &caller, Permission::TasksPause, parse_id("id", &id)?).await?;
     let spec = before.spec.clone();
@@ -480,5 +475,5 @@ pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: i64) -> Res
 }
 
 fn gone(id: i64) -> Problem {
-    Problem::not_found(format!("there is no task {id}"))
+    Refusal::not_found("task", id).into()
 }

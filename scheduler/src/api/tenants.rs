@@ -7,7 +7,7 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::access::PLATFORM;
 use crate::domain::audit::Target;
-use crate::domain::{FieldError, Permission};
+use crate::domain::{FieldError, FieldRefusal, Permission};
 use crate::store::TenantView;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -167,7 +167,7 @@ pub fn check_description(description: &str) -> Result<(), Problem> {
     if description.chars().count() <= DESCRIPTION_CHARS_MAX {
         return Ok(());
     }
-    Err(FieldError::new("description", format!("at most {DESCRIPTION_CHARS_MAX} characters are allowed")).into())
+    Err(FieldError::too_long("description", DESCRIPTION_CHARS_MAX).into())
 }
 
 /// Names of tenants and apps stand in headers, signatures and paths: plain ASCII words.
@@ -177,6 +177,5 @@ pub fn check_name(field: &str, name: &str) -> Result<(), Problem> {
     if (1..=64).contains(&name.len()) && begins_well && name.chars().all(plain) {
         return Ok(());
     }
-    let allowed = "1 to 64 characters out of a-z A-Z 0-9 - _ . are allowed, a letter or digit first";
-    Err(FieldError::new(field, allowed).into())
+    Err(FieldError::new(field, FieldRefusal::WrongPlainName).into())
 }

@@ -8,7 +8,7 @@ use super::{Api, body};
 use crate::auth::{Caller, TOKEN_PREFIX, hash_of, new_secret};
 use crate::domain::access::{PLATFORM, PermissionSet};
 use crate::domain::audit::Target;
-use crate::domain::{FieldError, Permission};
+use crate::domain::{FieldError, FieldRefusal, Permission, Refusal};
 use crate::store::TokenView;
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -116,13 +116,13 @@ pub async fn create_token(api: web::Data<Api>, caller: Caller, payload: web::Pay
     let now = api.engine.clock.now_ms();
     let mut refused = Vec::new();
     if !(1..=100).contains(&input.name.trim().chars().count()) {
-        refused.push(FieldError::new("name", "1 to 100 characters are allowed: say what it is for"));
+        refused.push(FieldError::length("name", 1, 100));
     }
     if input.permissions.is_empty() {
-        refused.push(FieldError::new("permissions", "at least one is needed; docs/permissions.md lists them"));
+        refused.push(FieldError::new("permissions", FieldRefusal::PermissionsNeeded));
     }
     if input.expires_at <= now || input.expires_at - now > LIFE_MS_MAX {
-        refused.push(FieldError::new("expires_at", "an instant to come, at most ten years away, is allowed"));
+        refused.push(FieldError::new("expires_at", FieldRefusal::WrongExpiry { years: 10 }));
     }
     if !refused.is_empty() {
         return Err(Problem::fields(refused));
@@ -175,7 +175,7 @@ async fn revoke(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> R
     // The one after the id before is the one, if it is within reach.
     let found = api.store.list_tokens(&reach, None, id.saturating_sub(1), 1).await?;
     let token = found.into_iter().find(|token| token.id == id);
-    let token = token.ok_or_else(|| Problem::not_found(format!("there is no token {id}")))?;
+    let token = token.ok_or_else(|| Refusal::not_found("token", id))?;
     let user = super::users::find_by_id(&api, &reach, token.user_id).await?;
     let home = user.map_or(PLATFORM, |user| user.tenant_id);
     let before = serde_json::to_string(&TokenOutput::from(token.clone())).ok();

@@ -7,12 +7,13 @@ use super::input::{
 };
 use super::operation::{Operation, delete, get, post, put};
 use super::problem::Problem;
+use super::refusal::RequestRefusal;
 use super::roles::find_role;
 use super::{Api, body};
 use crate::auth::{Caller, check_password, random_password};
 use crate::domain::access::{Grant, PLATFORM, is_user_name};
 use crate::domain::audit::Target;
-use crate::domain::{FieldError, Permission, Reach};
+use crate::domain::{FieldError, FieldRefusal, Permission, Reach, Refusal};
 use crate::store::{AppFilter, GrantView, NewGrant, UserFilter, UserRow, UserView};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -241,17 +242,17 @@ pub async fn find_by_id(api: &Api, reach: &Reach, id: i64) -> Result<Option<User
 async fn find(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<UserView, Problem> {
     let id = parse_id("id", id)?;
     let user = find_by_id(api, &caller.reach(needs), id).await?;
-    user.ok_or_else(|| Problem::not_found(format!("there is no user {id}")))
+    user.ok_or_else(|| Refusal::not_found("user", id).into())
 }
 
 /// The user of that id, if the caller may manage the account.
 async fn managed(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<UserView, Problem> {
     let user = find(api, caller, needs, id).await?;
     if !caller.access.holds(needs, user.tenant_id, 0) {
-        return Err(Problem::beyond("the account is managed by another tenant, or by the platform"));
+        return Err(RequestRefusal::ManagedElsewhere.into());
     }
     if !caller.access.covers(&user.access()) {
-        return Err(Problem::beyond("the user may do what you may not; somebody who may has to do this"));
+        return Err(RequestRefusal::UserAboveCaller.into());
     }
     Ok(user)
 }
@@ -272,8 +273,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     let NewUser { name, display_name, tenant, password } = body::json(payload).await?;
     let mut refused = Vec::new();
     if !is_user_name(&name) {
-        let allowed = "1 to 64 characters out of a-z A-Z 0-9 - _ . @ are allowed, a letter or digit first";
-        refused.push(FieldError::new("name", allowed));
+        refused.push(FieldError::new("name", FieldRefusal::WrongUserName));
     }
     refused.extend(check_display_name(&display_name).err());
     if let Some(password) = &password {
@@ -285,7 +285,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     let tenant_id = match &tenant {
         Some(tenant) => api.whole_tenant(&caller, Permission::UsersCreate, tenant).await?.id,
         None if caller.access.holds(Permission::UsersCreate, PLATFORM, 0) => PLATFORM,
-        None => return Err(FieldError::new("tenant", "name the tenant whose admins manage the account").into()),
+        None => return Err(FieldError::new("tenant", FieldRefusal::TenantNeeded).into()),
     };
     let made_up = if password.is_none() { Some(random_password().map_err(Problem::internal)?) } else { None };
     let chosen = password.as_ref().or(made_up.as_ref()).map(String::as_str).unwrap_or_default();
@@ -306,7 +306,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     let note = api.note(&caller, "create_user", tenant_id, about, (None, Some(after)));
     api.store.noting(vec![note]).create_user(&row, &[], now).await?;
     let user = find_by_id(&api, &Reach::All, row.id).await?;
-    let user = user.ok_or_else(|| Problem::conflict("the user was deleted meanwhile"))?;
+    let user = user.ok_or_else(|| Refusal::DeletedMeanwhile { kind: "user".to_owned() })?;
     Ok(HttpResponse::Created()
         .insert_header(etag(user.revision))
         .json(CreatedUser { user: User::from(&user), password: made_up }))
@@ -316,7 +316,7 @@ fn check_display_name(name: &str) -> Result<(), FieldError> {
     if name.chars().count() <= DISPLAY_NAME_CHARS_MAX && !name.chars().any(char::is_control) {
         return Ok(());
     }
-    Err(FieldError::new("display_name", "at most 100 printable characters are allowed"))
+    Err(FieldError::new("display_name", FieldRefusal::WrongLine { most: DISPLAY_NAME_CHARS_MAX as i64 }))
 }
 
 async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
@@ -368,7 +368,7 @@ async fn write(
 async fn reset_password(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let before = managed(&api, &caller, Permission::UsersEdit, &id).await?;
     if !before.subject.is_empty() && api.provider.is_some() {
-        return Err(Problem::conflict("the user signs in by single sign-on; a password would be a way around it"));
+        return Err(Refusal::SingleSignOn.into());
     }
     let password = random_password().map_err(Problem::internal)?;
     let password_hash = api.gate.passwords.hash(&password).await.map_err(Problem::internal)?;
@@ -412,7 +412,7 @@ async fn create_grant(
     let apps = apps_of(&api, tenant_id, apps).await?;
     let role = find_role(&api, &caller, Permission::GrantsCreate, &role).await?;
     if role.tenant_id != PLATFORM && role.tenant_id != tenant_id {
-        return Err(FieldError::new("role", "it belongs to another tenant").into());
+        return Err(FieldError::new("role", FieldRefusal::OtherTenant).into());
     }
     let grant = Grant { permissions: role.permissions, tenant_id, apps: apps.clone() };
     refuse_more(&caller, Permission::GrantsCreate, &grant)?;
@@ -433,19 +433,19 @@ async fn create_grant(
     let note = api.note(&caller, "create_grant", tenant_id, target(&user), (None, Some(after.to_string())));
     api.store.noting(vec![note]).create_grant(&new, now).await?;
     let user = find_by_id(&api, &Reach::All, user.id).await?;
-    let user = user.ok_or_else(|| Problem::conflict("the user was deleted meanwhile"))?;
+    let user = user.ok_or_else(|| Refusal::DeletedMeanwhile { kind: "user".to_owned() })?;
     let shown = seen(&user, &caller.reach(Permission::GrantsCreate));
     Ok(HttpResponse::Created().insert_header(etag(user.revision)).json(shown))
 }
 
 /// Ids of apps, each the tenant's.
 async fn apps_of(api: &Api, tenant_id: i64, apps: Vec<String>) -> Result<Vec<i64>, Problem> {
-    let wrong = |what: &str| Problem::from(FieldError::new("apps", what));
+    let wrong = |refusal: FieldRefusal| Problem::from(FieldError::new("apps", refusal));
     if apps.len() > APPS_MAX {
-        return Err(wrong("at most 100 are allowed"));
+        return Err(wrong(FieldRefusal::TooMany { most: APPS_MAX as i64 }));
     }
     if tenant_id == PLATFORM && !apps.is_empty() {
-        return Err(wrong("name their tenant, too"));
+        return Err(wrong(FieldRefusal::AppsNeedTenant));
     }
     let mut ids = Vec::with_capacity(apps.len());
     for app in apps {
@@ -453,7 +453,7 @@ async fn apps_of(api: &Api, tenant_id: i64, apps: Vec<String>) -> Result<Vec<i64
         let filter = AppFilter { id: Some(id), limit: 1, ..AppFilter::default() };
         let found = api.store.list_apps(&Reach::All, &filter).await?;
         if found.first().is_none_or(|app| app.tenant_id != tenant_id) {
-            return Err(wrong(&format!("the tenant has no app {id}")));
+            return Err(wrong(FieldRefusal::no_such("app", id)));
         }
         ids.push(id);
     }
@@ -474,7 +474,7 @@ fn refuse_more(caller: &Caller, needs: Permission, grant: &Grant) -> Result<(), 
     if more.is_empty() {
         return Ok(());
     }
-    Err(Problem::beyond(format!("you do not hold {} there yourself", more.words().join(", "))))
+    Err(RequestRefusal::BeyondOwn { permissions: more.words().join(", ") }.into())
 }
 
 async fn delete_grant(
@@ -486,7 +486,7 @@ async fn delete_grant(
     let id = parse_id("grant", &path.1)?;
     let reach = caller.reach(Permission::GrantsDelete);
     let grant = user.grants.iter().find(|grant| grant.id == id && reach.touches(grant.tenant_id));
-    let grant = grant.ok_or_else(|| Problem::not_found(format!("the user has no grant {id}")))?;
+    let grant = grant.ok_or_else(|| Refusal::not_found("grant", id))?;
     let given = Grant { permissions: grant.permissions, tenant_id: grant.tenant_id, apps: grant.apps.clone() };
     refuse_more(&caller, Permission::GrantsDelete, &given)?;
     let before = serde_json::to_string(&GrantOutput::from(grant)).ok();

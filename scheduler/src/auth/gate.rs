@@ -48,6 +48,9 @@ pub enum Denied {
     /// Nothing shown, or nothing that is valid (any more).
     #[error("sign in, or send `Authorization: Bearer <token>`")]
     Unknown,
+    /// The token was valid until that instant, ms.
+    #[error("the token has expired")]
+    Expired(i64),
     /// Name and password do not belong together, or the account is disabled.
     #[error("the name or the password is wrong, or the account is disabled")]
     WrongPassword,
@@ -170,7 +173,11 @@ impl Gate {
     }
 
     async fn by_token(&self, hash: &str, address: &str, now: i64, is_use: bool) -> Result<Caller, Denied> {
-        let (token, user) = self.store.token(hash, now).await?.ok_or(Denied::Unknown)?;
+        let (token, user) = self.store.token(hash).await?.ok_or(Denied::Unknown)?;
+        // Only who has the secret learns that it was valid.
+        if token.expires_at != 0 && token.expires_at <= now {
+            return Err(Denied::Expired(token.expires_at));
+        }
         if is_use && now - token.used_at >= TOUCH_MS {
             self.store.touch_token(token.id, now).await?;
         }

@@ -1,5 +1,6 @@
 //! Passwords: argon2id, off the HTTP threads, a few at a time.
 
+use crate::domain::FieldRefusal;
 use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
@@ -79,18 +80,18 @@ impl Passwords {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn check_password(password: &str, user: &str) -> Result<(), String> {
+pub fn check_password(password: &str, user: &str) -> Result<(), FieldRefusal> {
     let chars = password.chars().count();
     if !(CHARS_MIN..=CHARS_MAX).contains(&chars) {
-        return Err(format!("{CHARS_MIN} to {CHARS_MAX} characters are allowed"));
+        return Err(FieldRefusal::WrongLength { least: CHARS_MIN as i64, most: CHARS_MAX as i64 });
     }
     let lower = password.to_lowercase();
     if lower.contains(&user.to_lowercase()) && !user.is_empty() {
-        return Err("it must not contain the user's name".to_owned());
+        return Err(FieldRefusal::PasswordHasName);
     }
     let distinct: std::collections::BTreeSet<char> = lower.chars().collect();
     if distinct.len() < 5 || KNOWN.iter().any(|known| lower.starts_with(known)) {
-        return Err("it is too easily guessed; several random words are a good password".to_owned());
+        return Err(FieldRefusal::PasswordGuessable);
     }
     Ok(())
 }

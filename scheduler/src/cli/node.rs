@@ -31,8 +31,11 @@ const BUSY_TRIES_MAX: usize = 10;
 /// … after what the node says, at most this.
 const BUSY_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// What `type` says when another password must be chosen first.
-const MUST_CHANGE: &str = "urn:carillon:password-change-required";
+/// The code that says that another password must be chosen first.
+const MUST_CHANGE: &str = "password_change_required";
+
+/// The code that says that the token was valid once.
+const EXPIRED: &str = "token_expired";
 
 /// Where the node is.
 #[derive(Debug, Args)]
@@ -79,9 +82,8 @@ pub struct Ask {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Refusal {
-    /// Kind of problem.
-    #[serde(rename = "type")]
-    kind: String,
+    /// Why (docs/errors.md).
+    code: String,
     /// The status.
     pub status: u16,
     /// What is wrong.
@@ -219,8 +221,9 @@ impl Node {
             Err(refusal) => refusal,
         };
         match refusal.status {
+            401 if refusal.code == EXPIRED => Err(Exit::NotAllowed.because(refusal.detail)),
             401 => Err(refused(self.credentials.as_ref(), self.address())),
-            403 if refusal.kind == MUST_CHANGE => {
+            403 if refusal.code == MUST_CHANGE => {
                 let login = format!("carillon login --url {}", self.address());
                 Err(Exit::NotAllowed.because(format!("another password must be chosen first: {login}")))
             }

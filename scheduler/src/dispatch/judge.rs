@@ -2,6 +2,7 @@
 
 use super::dispatcher::{Dispatcher, Failed};
 use super::parcel::{Parcel, takes_over};
+use crate::domain::instant::local_words;
 use crate::domain::rules::WindowAction;
 use crate::domain::task::{Maintenance, MisfireStrategy};
 use crate::domain::{Origin, Reason, Run, Status, Task};
@@ -152,7 +153,9 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
         }
         let rules = self.rules.now();
         let window = rules.window_at(run.tenant_id, run.due_time.max(now))?;
-        let note = format!("maintenance window {} to {} (epoch ms): {}", window.starts_at, window.ends_at, window.note);
+        let zone = task.schedule.zone;
+        let (from, until) = (local_words(window.starts_at, zone), local_words(window.ends_at, zone));
+        let note = format!("maintenance window {from} to {until}: {}", window.note);
         Some(match window.action {
             WindowAction::Skip => {
                 Change { message: note, finished_at: now, ..Change::of(run, Status::Expired, Reason::Maintenance) }

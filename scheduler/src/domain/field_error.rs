@@ -16,8 +16,8 @@ pub struct FieldError {
 
 impl FieldError {
     /// `refusal` about `field`.
-    pub fn new(field: impl Into<String>, refusal: impl Into<FieldRefusal>) -> Self {
-        Self { field: field.into(), entry: None, refusal: refusal.into() }
+    pub fn new(field: impl Into<String>, refusal: FieldRefusal) -> Self {
+        Self { field: field.into(), entry: None, refusal }
     }
 
     /// A number outside of `least` to `most`.

@@ -15,6 +15,7 @@ pub mod field_error;
 pub mod follow;
 pub mod forecast;
 pub mod id;
+pub mod instant;
 pub mod links;
 pub mod news;
 pub mod order;

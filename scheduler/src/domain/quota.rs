@@ -1,6 +1,6 @@
 //! What a tenant may have at most.
 
-use super::FieldError;
+use super::{FieldError, FieldRefusal};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -33,15 +33,17 @@ impl Quotas {
     #[must_use]
     pub fn check(&self) -> Vec<FieldError> {
         let fields = [
-            ("max_tasks", self.max_tasks, COUNT_MAX, "no bound"),
-            ("max_fires_per_minute", self.max_fires_per_minute, COUNT_MAX, "no bound"),
-            ("max_concurrent", self.max_concurrent, COUNT_MAX, "no bound"),
-            ("retain_days", self.retain_days, RETAIN_DAYS_MAX, "the node's default"),
+            ("max_tasks", self.max_tasks, COUNT_MAX),
+            ("max_fires_per_minute", self.max_fires_per_minute, COUNT_MAX),
+            ("max_concurrent", self.max_concurrent, COUNT_MAX),
+            ("retain_days", self.retain_days, RETAIN_DAYS_MAX),
         ];
-        let wrong = fields.into_iter().filter(|(_, value, most, _)| !(0..=*most).contains(value));
-        wrong
-            .map(|(field, _, most, zero)| FieldError::new(field, format!("0 ({zero}) to {most} are allowed")))
-            .collect()
+        let wrong = fields.into_iter().filter(|(_, value, most)| !(0..=*most).contains(value));
+        let refusal = |field: &str, most: i64| match field {
+            "retain_days" => FieldRefusal::RetentionOutOfRange { most },
+            _ => FieldRefusal::BoundOutOfRange { most },
+        };
+        wrong.map(|(field, _, most)| FieldError::new(field, refusal(field, most.into()))).collect()
     }
 }
 

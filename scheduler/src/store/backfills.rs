@@ -6,10 +6,10 @@ use super::dialect::Kind;
 use super::planning::bucket;
 use super::rows::{clean, to_json};
 use super::sql::{EXPIRED, ID, ID_VERSION, INIT};
-use super::{Backfill, BackfillStore, PlanStore, Result, SqlStore, StoreError, StoreErrorKind};
+use super::{Backfill, BackfillStore, PlanStore, Result, SqlStore, StoreError};
 use crate::domain::task::{NEVER, Routing};
 use crate::domain::task_log::PARENT_SHARD;
-use crate::domain::{Origin, Status, Task};
+use crate::domain::{Origin, Refusal, Status, Task};
 use async_trait::async_trait;
 use sea_orm::{DbErr, QueryResult};
 use std::collections::HashMap;
@@ -235,8 +235,7 @@ impl SqlStore {
         let values = [id.into(), task_id.into(), tenant_id.into()];
         let known = self.query(ACTION, &sql, values, |row| row.try_get_by_index::<i64>(0)).await?;
         if known.is_empty() {
-            let detail = format!("the task has no backfill {id}");
-            return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, detail));
+            return Err(StoreError::of(ACTION, Refusal::not_found("backfill", id)));
         }
         self.end_backfill(id, "cancelled", now).await
     }

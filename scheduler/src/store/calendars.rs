@@ -9,7 +9,7 @@ use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskFilter, TaskView};
 use crate::domain::calendar::{Calendar, CalendarSpec};
 use crate::domain::schedule::Schedule;
 use crate::domain::task::TaskSpec;
-use crate::domain::{FieldError, Reach, Task};
+use crate::domain::{FieldError, FieldRefusal, Reach, Refusal, Task};
 use dashmap::DashMap;
 use sea_orm::{DbErr, QueryResult, Select};
 use std::collections::{BTreeSet, HashMap};
@@ -188,8 +188,7 @@ impl SqlStore {
         self.bump_rules(&tx).await?;
         let known: Option<calendar::Model> = tx.one(named_so(tenant_id, name)).await?;
         if current != known.as_ref().map_or(0, |calendar| calendar.version) {
-            let detail = format!("calendar `{name}` was changed meanwhile; read it again");
-            return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+            return Err(StoreError::of(ACTION, Refusal::changed("calendar", name)));
         }
         let (calendar_id, version) = known.as_ref().map_or((id, 1), |known| (known.id, known.version + 1));
         if known.is_none() {
@@ -254,11 +253,10 @@ impl SqlStore {
             .limit(10);
         let users: Vec<String> = tx.column(users, task::Column::Name).await?;
         if !users.is_empty() {
-            let detail = format!("tasks name it ({}); change them first", users.join(", "));
-            return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+            return Err(StoreError::of(ACTION, Refusal::CalendarInUse { tasks: users.join(", ") }));
         }
         let Some(id) = tx.column::<i64, _>(named_so(tenant_id, name), calendar::Column::Id).await?.pop() else {
-            return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, format!("there is no calendar `{name}`")));
+            return Err(StoreError::of(ACTION, Refusal::not_found("calendar", name)));
         };
         tx.run(&calendar_version::Entity::delete_many().filter(calendar_version::Column::CalendarId.eq(id))).await?;
         tx.run(&calendar::Entity::delete_many().filter(calendar::Column::Id.eq(id))).await?;
@@ -285,8 +283,7 @@ fn named_so(tenant_id: i64, name: &str) -> Select<calendar::Entity> {
 }
 
 fn unknown(name: &str) -> StoreError {
-    let message = format!("the tenant has no calendar `{name}`; the name of one of its calendars is allowed");
-    StoreError::refused("read a calendar", FieldError::new("calendar", message))
+    StoreError::refused("read a calendar", FieldError::new("calendar", FieldRefusal::no_such("calendar", name)))
 }
 
 /// The tenant and the calendar that a task names; the name is empty where it names none.

@@ -1,6 +1,7 @@
 //! One error for the room: what kind it is decides what a worker does next.
 
-use crate::domain::FieldError;
+use crate::domain::refusal::Coded;
+use crate::domain::{FieldError, Refusal};
 use crate::metrics::{Family, family};
 use sea_orm::{DbErr, RuntimeErr, SqlErr, SqlxError};
 
@@ -50,17 +51,39 @@ pub struct StoreError {
     detail: String,
     /// The field of the input that is to blame.
     field: Option<FieldError>,
+    /// Why what is there does not allow it.
+    refusal: Option<Refusal>,
 }
 
 impl StoreError {
     /// An error without a database error behind it.
     pub fn new(kind: StoreErrorKind, action: &'static str, detail: impl Into<String>) -> Self {
-        Self { kind, action, detail: detail.into(), field: None }
+        Self { kind, action, detail: detail.into(), field: None, refusal: None }
+    }
+
+    /// What is there does not allow it.
+    pub fn of(action: &'static str, refusal: Refusal) -> Self {
+        let kind = match refusal.status() {
+            404 => StoreErrorKind::NotFound,
+            400 => StoreErrorKind::Invalid,
+            _ => StoreErrorKind::Conflict,
+        };
+        Self { kind, action, detail: refusal.to_string(), field: None, refusal: Some(refusal) }
+    }
+
+    /// The same; of a name that is taken, with which name, of what.
+    #[must_use]
+    pub fn naming(self, kind: &str, name: &str) -> Self {
+        if self.kind != StoreErrorKind::Duplicate {
+            return self;
+        }
+        let refusal = Refusal::NameTaken { kind: kind.to_owned(), name: name.to_owned() };
+        Self { detail: refusal.to_string(), refusal: Some(refusal), ..self }
     }
 
     /// A field of the input that what is stored does not allow.
     pub fn refused(action: &'static str, field: FieldError) -> Self {
-        Self { kind: StoreErrorKind::Invalid, action, detail: field.to_string(), field: Some(field) }
+        Self { kind: StoreErrorKind::Invalid, action, detail: field.to_string(), field: Some(field), refusal: None }
     }
 
     /// What kind it is.
@@ -81,6 +104,18 @@ impl StoreError {
         matches!(self.kind, StoreErrorKind::Unavailable | StoreErrorKind::Contention)
     }
 
+    /// What went wrong, without where.
+    #[must_use]
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// Why what is there does not allow it, where that is the reason.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&Refusal> {
+        self.refusal.as_ref()
+    }
+
     /// The field that is to blame, where that is known.
     #[must_use]
     pub fn field(&self) -> Option<&FieldError> {
@@ -93,7 +128,7 @@ impl StoreError {
             StoreErrorKind::Invalid => "text must not contain the character NUL".to_owned(),
             _ => error.to_string(),
         };
-        Self { kind, action, detail, field: None }
+        Self { kind, action, detail, field: None, refusal: None }
     }
 }
 

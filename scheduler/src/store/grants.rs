@@ -5,7 +5,8 @@ use super::connect::{Transaction, retrying};
 use super::entity::{Ids, role, role_grant, tenant, user_account};
 use super::query::*;
 use super::rows::to_json;
-use super::{Result, SqlStore, StoreError, StoreErrorKind};
+use super::{Result, SqlStore, StoreError};
+use crate::domain::Refusal;
 use crate::domain::access::{BY_GROUP, BuiltIn, Grant, PLATFORM, PLATFORM_ADMIN, PermissionSet, built_in};
 
 /// A role granted to a user.
@@ -88,7 +89,7 @@ impl SqlStore {
     /// Grants a role, if user, role and tenant are still there.
     pub async fn create_grant(&self, grant: &NewGrant, now: i64) -> Result<()> {
         const ACTION: &str = "grant a role";
-        let gone = |what: &str| StoreError::new(StoreErrorKind::NotFound, ACTION, format!("the {what} is gone"));
+        let gone = |what: &str| StoreError::of(ACTION, Refusal::DeletedMeanwhile { kind: what.to_owned() });
         // Users and roles are deleted under the lock; the tenant is held.
         retrying(|| async {
             let tx = self.begin(ACTION).await?;
@@ -119,7 +120,7 @@ impl SqlStore {
             let tx = self.begin(ACTION).await?;
             self.lock_access(&tx).await?;
             if tx.run(&grant).await? == 0 {
-                return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, format!("there is no grant {id}")));
+                return Err(StoreError::of(ACTION, Refusal::not_found("grant", id)));
             }
             refuse_no_admin(&tx, ACTION).await?;
             tx.commit().await
@@ -193,8 +194,7 @@ pub(super) async fn refuse_no_admin(tx: &Transaction<'_>, action: &'static str) 
         .filter(user_account::Column::Disabled.eq(0))
         .filter(user_account::Column::PasswordHash.ne(""));
     if !tx.any(admins).await? {
-        let detail = "nobody would be left who is platform admin and has a password; make another one first";
-        return Err(StoreError::new(StoreErrorKind::Conflict, action, detail));
+        return Err(StoreError::of(action, Refusal::LastAdmin));
     }
     Ok(())
 }

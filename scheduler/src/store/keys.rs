@@ -7,8 +7,8 @@ use super::dialect::{Kind, Sql};
 use super::entity::{app, app_key};
 use super::query::*;
 use super::rows::{clean, to_json};
-use super::{Result, Scope, SqlStore, StoreError, StoreErrorKind};
-use crate::domain::Reach;
+use super::{Result, Scope, SqlStore, StoreError};
+use crate::domain::{Reach, Refusal};
 use carillon_protocol::sign::{Key, SignMethod};
 use sea_orm::{DbErr, QueryResult};
 use std::cmp::Reverse;
@@ -266,11 +266,10 @@ async fn make_room(tx: &Transaction<'_>, scope: Scope, now: i64) -> Result<()> {
         .filter(app::Column::Id.eq(scope.app_id))
         .filter(app::Column::TenantId.eq(scope.tenant_id));
     if tx.run(&lock).await? == 0 {
-        return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, "there is no such app"));
+        return Err(StoreError::of(ACTION, Refusal::DeletedMeanwhile { kind: "app".to_owned() }));
     }
     if tx.count(app_key::Entity::find().filter(of_app(scope)).filter(valid(now))).await? >= KEYS_MAX {
-        let detail = format!("the app has {KEYS_MAX} valid keys; revoke those that nobody uses any more");
-        return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+        return Err(StoreError::of(ACTION, Refusal::TooManyKeys { most: KEYS_MAX }));
     }
     Ok(())
 }
@@ -309,5 +308,5 @@ fn signing_key(row: &QueryResult) -> std::result::Result<SigningKey, DbErr> {
 }
 
 fn not_found(action: &'static str, id: &str) -> StoreError {
-    StoreError::new(StoreErrorKind::NotFound, action, format!("there is no key `{id}`"))
+    StoreError::of(action, Refusal::not_found("key", id))
 }

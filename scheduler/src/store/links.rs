@@ -6,7 +6,7 @@ use super::sql::ID;
 use super::{Result, Scope, SqlStore, StoreError, TaskView};
 use crate::domain::links::{cycle, knots};
 use crate::domain::task::{ParentLink, TaskSpec};
-use crate::domain::{FieldError, Status};
+use crate::domain::{FieldError, FieldRefusal, Status};
 use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeSet, HashMap};
 
@@ -39,7 +39,7 @@ impl SqlStore {
         for (at, link) in spec.parents.iter().enumerate() {
             let parent = self.find_parent(tx, scope, &link.task).await?;
             let parent = parent
-                .ok_or_else(|| refuse(&format!("parents[{at}].task"), format!("there is no task `{}`", link.task)))?;
+                .ok_or_else(|| refuse(&format!("parents[{at}].task"), FieldRefusal::no_such("task", &link.task)))?;
             parents.push((parent, link));
         }
         self.count_children(tx, child, -1).await?;
@@ -167,7 +167,7 @@ impl SqlStore {
             .into_iter()
             .collect();
         let way: Vec<&str> = way.iter().filter_map(|id| names.get(id)).map(String::as_str).collect();
-        Ok(refuse("parents", format!("a task cannot follow itself: {}", way.join(" after "))))
+        Ok(refuse("parents", FieldRefusal::FollowsItself { way: way.join(" after ") }))
     }
 }
 
@@ -175,6 +175,6 @@ fn link(row: &QueryResult) -> std::result::Result<(i64, i64), DbErr> {
     Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))
 }
 
-fn refuse(field: &str, message: String) -> StoreError {
-    StoreError::refused(ACTION, FieldError::new(field, message))
+fn refuse(field: &str, refusal: FieldRefusal) -> StoreError {
+    StoreError::refused(ACTION, FieldError::new(field, refusal))
 }

@@ -7,9 +7,9 @@ use super::query::*;
 use super::rates;
 use super::rows::to_json;
 use super::sql::{ID, INIT, RETRY};
-use super::{BATCH_MAX, Result, SqlStore, StoreError, StoreErrorKind};
+use super::{BATCH_MAX, Result, SqlStore, StoreError};
 use crate::domain::quota::Quotas;
-use crate::domain::{FieldError, FieldRefusal};
+use crate::domain::{FieldError, FieldRefusal, Refusal};
 use crate::domain::{Reason, Status};
 use sea_orm::QueryResult;
 use std::collections::{BTreeSet, HashMap};
@@ -94,8 +94,7 @@ impl SqlStore {
             self.begin_anew_at_rate(&tx, tenant_id, before.max_fires_per_minute, now).await?;
         }
         if tx.run(&update).await? == 0 {
-            let detail = format!("tenant {tenant_id} was changed meanwhile; read it again");
-            return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+            return Err(StoreError::of(ACTION, Refusal::changed("tenant", tenant_id)));
         }
         if before.retain_days != retain_days {
             // Its older logs lie where retention has looked already.
@@ -226,5 +225,5 @@ fn quotas_of(tenant: &tenant::Model) -> Quotas {
 }
 
 fn no_tenant(action: &'static str, id: i64) -> StoreError {
-    StoreError::new(StoreErrorKind::NotFound, action, format!("there is no tenant {id}"))
+    StoreError::of(action, Refusal::not_found("tenant", id))
 }

@@ -5,9 +5,9 @@ use super::connect::retrying;
 use super::entity::{role, role_grant, user_account};
 use super::query::*;
 use super::rows::{clean, to_json};
-use super::{Result, SqlStore, StoreError, StoreErrorKind};
-use crate::domain::Reach;
+use super::{Result, SqlStore, StoreError};
 use crate::domain::access::{PLATFORM, PermissionSet};
+use crate::domain::{Reach, Refusal};
 
 /// A role.
 #[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
@@ -76,7 +76,7 @@ impl SqlStore {
             created_at: role.created_at,
             updated_at: role.created_at,
         };
-        self.at(ACTION).insert(row).await
+        self.at(ACTION).insert(row).await.map_err(|error| error.naming("role", &role.name))
     }
 
     /// Writes a role's new content, if its revision still is the one read; whoever has it is
@@ -95,9 +95,9 @@ impl SqlStore {
             .filter(role::Column::Id.eq(role.id))
             .filter(role::Column::TenantId.eq(role.tenant_id))
             .filter(role::Column::Revision.eq(role.revision));
-        if self.at(ACTION).run(&update).await? == 0 {
-            let detail = format!("role `{}` was changed meanwhile; read it again", role.name);
-            return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+        let written = self.at(ACTION).run(&update).await;
+        if written.map_err(|error| error.naming("role", &role.name))? == 0 {
+            return Err(StoreError::of(ACTION, Refusal::changed("role", &role.name)));
         }
         Ok(())
     }
@@ -117,8 +117,7 @@ impl SqlStore {
             self.lock_access(&tx).await?;
             let holders: Vec<String> = tx.column(holders.clone(), user_account::Column::Name).await?;
             if !holders.is_empty() {
-                let detail = format!("it is granted to {}; take it back first", holders.join(", "));
-                return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+                return Err(StoreError::of(ACTION, Refusal::RoleGranted { users: holders.join(", ") }));
             }
             tx.run(&delete).await?;
             tx.commit().await

@@ -6,7 +6,8 @@ use super::entity::{app, executor_rule, maintenance_window};
 use super::query::*;
 use super::rows::{clean, to_json, to_word};
 use super::sql::{ID, INIT, RETRY};
-use super::{BATCH_MAX, Result, RuleStore, Scope, SqlStore, StoreError, StoreErrorKind};
+use super::{BATCH_MAX, Result, RuleStore, Scope, SqlStore, StoreError};
+use crate::domain::Refusal;
 use crate::domain::executor::WEIGHT_DEFAULT;
 use crate::domain::rules::{MaintenanceWindow, Rules};
 use async_trait::async_trait;
@@ -174,7 +175,7 @@ impl SqlStore {
         let tx = self.begin(ACTION).await?;
         self.bump_rules(&tx).await?;
         if tx.run(&window).await? == 0 {
-            return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, format!("there is no window {id}")));
+            return Err(StoreError::of(ACTION, Refusal::not_found("window", id)));
         }
         tx.commit().await
     }
@@ -250,8 +251,7 @@ impl SqlStore {
             .filter(executor_rule::Column::Address.eq(address))
             .filter(executor_rule::Column::Revision.eq(revision));
         if tx.run(&update).await? == 0 {
-            let detail = format!("what is said of the executor at {address} was changed meanwhile; read it again");
-            return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+            return Err(StoreError::of(ACTION, Refusal::changed("rule of the executor at", address)));
         }
         tx.commit().await
     }

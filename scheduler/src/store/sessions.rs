@@ -6,9 +6,9 @@ use super::connect::retrying;
 use super::entity::{api_token, session, user_account};
 use super::query::*;
 use super::rows::{clean, to_json};
-use super::{Result, SqlStore, StoreError, StoreErrorKind, UserView};
-use crate::domain::Reach;
+use super::{Result, SqlStore, StoreError, UserView};
 use crate::domain::access::PermissionSet;
+use crate::domain::{Reach, Refusal};
 
 /// A session.
 #[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
@@ -199,11 +199,10 @@ impl SqlStore {
         retrying(|| async {
             let tx = self.begin(ACTION).await?;
             if tx.run(&hold).await? == 0 {
-                return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, "the user is gone"));
+                return Err(StoreError::of(ACTION, Refusal::not_found("user", token.user_id)));
             }
             if tx.count(present.clone()).await? >= TOKENS_MAX {
-                let detail = format!("{TOKENS_MAX} tokens of one user are the most; revoke one first");
-                return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+                return Err(StoreError::of(ACTION, Refusal::TooManyTokens { most: TOKENS_MAX }));
             }
             tx.insert(row.clone()).await?;
             tx.commit().await
@@ -212,11 +211,11 @@ impl SqlStore {
     }
 
     /// The valid token of that hash with its owner and what he is granted.
-    pub async fn token(&self, hash: &str, now: i64) -> Result<Option<(TokenView, UserView)>> {
+    pub async fn token(&self, hash: &str) -> Result<Option<(TokenView, UserView)>> {
         let found = api_token::Entity::find()
             .join(JoinType::InnerJoin, api_token::Relation::User.def())
             .filter(api_token::Column::Hash.eq(hash))
-            .filter(valid(now))
+            .filter(api_token::Column::RevokedAt.eq(0))
             .filter(user_account::Column::Disabled.eq(0));
         let found = self.at("find a token").one(found).await?;
         let Some(TokenOfUser { token, mut user }) = found else { return Ok(None) };
@@ -262,7 +261,7 @@ impl SqlStore {
             .filter(api_token::Column::UserId.eq(user_id))
             .filter(api_token::Column::RevokedAt.eq(0));
         if self.at(ACTION).run(&revoke).await? == 0 {
-            return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, format!("there is no token {id}")));
+            return Err(StoreError::of(ACTION, Refusal::not_found("token", id)));
         }
         Ok(())
     }

@@ -7,10 +7,11 @@ use super::planning::MOVE_BACK;
 use super::planning::bucket;
 use super::rows::{clean, to_json};
 use super::sql::ID;
-use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskView};
+use super::{Result, SqlStore, StoreError, TaskView};
 use crate::domain::Status;
 use crate::domain::task::{Routing, ScheduleKind, TaskSpec};
 use crate::domain::task_log::PARENT_SHARD;
+use crate::domain::{Refusal, Status, instant::utc_words};
 
 statements!(MOVE_SKIPS = |d| d.update_rows("task_log", "shard_index = {2}, shard_total = {3}", ID, "l.id = v.n_id"),);
 
@@ -54,10 +55,6 @@ fn shard_of(spec: &TaskSpec) -> i32 {
     if spec.routing == Routing::Sharding { PARENT_SHARD } else { 0 }
 }
 
-fn conflict(action: &'static str, detail: impl Into<String>) -> StoreError {
-    StoreError::new(StoreErrorKind::Conflict, action, detail)
-}
-
 impl SqlStore {
     /// Writes the log of a coming fire, which the schedule of `task` names, as cancelled by hand. It
     /// ends at its instant, so that retention keeps it until then and its time after.
@@ -74,7 +71,7 @@ impl SqlStore {
             return Ok(Skipped::There(log));
         }
         if task.activity.started && skip.fire_time < watermark {
-            return Err(conflict(ACTION, "the task writes no run for this instant any more"));
+            return Err(StoreError::of(ACTION, Refusal::FireIsPast));
         }
         let count = sql!(format!(
             "SELECT COUNT(*) FROM task_log l WHERE l.task_id = {{1}} AND l.fire_time > {{2}} AND {}",
@@ -82,10 +79,7 @@ impl SqlStore {
         ));
         let ahead: Vec<i64> = tx.query(&count, [task.id.into(), now.into()], |row| row.try_get_by_index(0)).await?;
         if ahead.first().is_some_and(|ahead| *ahead >= SKIPS_MAX) {
-            return Err(conflict(
-                ACTION,
-                format!("the task has {SKIPS_MAX} cancelled fires ahead; stop or edit it instead"),
-            ));
+            return Err(StoreError::of(ACTION, Refusal::TooManySkips { most: SKIPS_MAX }));
         }
         let insert = sql!(format!(
             "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, bucket, \
@@ -118,19 +112,15 @@ impl SqlStore {
     async fn unskip_fire_once(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
         if task.spec.schedule == ScheduleKind::FixedDelay {
             // The cancelled run has its follower, which goes on: with both there would be two chains.
-            return Err(conflict(UNDO, "after a cancelled run of a fixed delay the next one comes by itself"));
+            return Err(StoreError::of(UNDO, Refusal::FollowsByItself));
         }
         let tx = self.begin(UNDO).await?;
         self.hold(&tx, UNDO, task).await?;
         let Some((log, is_cancelled)) = self.log_of_fire(&tx, task.id, fire_time, shard_of(&task.spec)).await? else {
-            let detail = "the task has no run for this instant: nobody cancelled it";
-            return Err(StoreError::new(StoreErrorKind::NotFound, UNDO, detail));
+            return Err(StoreError::of(UNDO, Refusal::not_found("cancelled fire", utc_words(fire_time))));
         };
         if !is_cancelled || fire_time <= now {
-            return Err(conflict(
-                UNDO,
-                "only a fire that is still to come, and was cancelled before anybody had it, can be let come",
-            ));
+            return Err(StoreError::of(UNDO, Refusal::NotCancelled));
         }
         if is_named {
             // With the log still there, so that it is taken out of what `max_fires` counts: it will be
@@ -140,7 +130,7 @@ impl SqlStore {
         }
         let is_gone = format!("DELETE FROM task_log WHERE id = {{1}} AND {}", is_skip("task_log"));
         if tx.execute(&Sql::new(self.backend, &is_gone), [log.into()]).await? == 0 {
-            return Err(conflict(UNDO, "the run was changed meanwhile; look again"));
+            return Err(StoreError::of(UNDO, Refusal::changed("run", log)));
         }
         tx.execute(sql!("DELETE FROM follow_up WHERE id = {1}"), [log.into()]).await?;
         tx.commit().await
@@ -151,11 +141,14 @@ impl SqlStore {
         let turn = sql!("UPDATE task SET turn = turn + 1 WHERE id = {1} AND revision = {2} AND tenant_id = {3}");
         let values = [task.id.into(), task.revision.into(), task.scope.tenant_id.into()];
         if tx.execute(&turn, values).await? == 0 {
-            return Err(conflict(action, "the task was changed meanwhile; look again"));
+            return Err(StoreError::of(action, Refusal::changed("task", &task.spec.name)));
         }
         let watermark = sql!("SELECT next_fire_at FROM task WHERE id = {1}");
         let found: Vec<i64> = tx.query(&watermark, [task.id.into()], |row| row.try_get_by_index(0)).await?;
-        found.first().copied().ok_or_else(|| conflict(action, "the task was deleted meanwhile"))
+        found
+            .first()
+            .copied()
+            .ok_or_else(|| StoreError::of(action, Refusal::DeletedMeanwhile { kind: "task".to_owned() }))
     }
 
     /// The log of a fire, and whether it was cancelled before anybody had it.

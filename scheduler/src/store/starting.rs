@@ -4,10 +4,10 @@ use super::connect::{Transaction, retrying};
 use super::planning::bucket;
 use super::rows::clean;
 use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskView};
-use crate::domain::Origin;
 use crate::domain::Status;
 use crate::domain::task::{Routing, TaskSpec};
 use crate::domain::task_log::PARENT_SHARD;
+use crate::domain::{Origin, Refusal};
 use sha2::{Digest, Sha256};
 
 /// A run to start.
@@ -123,11 +123,7 @@ impl SqlStore {
         let place = if spec.needs_permit() { task_id } else { run.id };
         let turn = sql!("UPDATE task SET turn = turn + 1 WHERE id = {1}");
         if tx.execute(&turn, [task_id.into()]).await? == 0 {
-            return Err(StoreError::new(
-                StoreErrorKind::NotFound,
-                ACTION,
-                format!("there is no task {task_id} (any more)"),
-            ));
+            return Err(StoreError::of(ACTION, Refusal::not_found("task", task_id)));
         }
         // The watermark's row is held: nobody else starts a run of this task meanwhile, and
         // pre-generation skips an instant that is taken.

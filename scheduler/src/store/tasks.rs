@@ -10,9 +10,9 @@ use super::rows;
 use super::sql::ID;
 use super::task_columns::{SPEC_COLUMNS, markers, read_spec, spec_list, spec_set, spec_values};
 use super::template::Text as _;
-use super::{HandedRun, Result, Scope, SqlStore, StoreError, StoreErrorKind};
+use super::{HandedRun, Result, Scope, SqlStore, StoreError};
 use crate::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
-use crate::domain::{Reach, Reason, Status};
+use crate::domain::{Reach, Reason, Refusal, Status};
 use sea_orm::{DbErr, QueryResult, Value};
 use std::collections::BTreeMap;
 
@@ -312,7 +312,8 @@ impl SqlStore {
                 }
             ),
         );
-        tx.execute_raw(sql.bind_all(values)).await.map(drop)
+        let written = tx.execute_raw(sql.bind_all(values)).await;
+        written.map(drop).map_err(|error| error.naming("task", &task.spec.name))
     }
 
     async fn update_task(&self, tx: &Transaction<'_>, change: &TaskChange, now: i64) -> Result<Unsent> {
@@ -601,9 +602,7 @@ impl SqlStore {
         if !started {
             return Ok(NEVER);
         }
-        let mut schedule = spec
-            .to_schedule(anchor, id)
-            .map_err(|error| StoreError::new(StoreErrorKind::Invalid, "start a task", error.to_string()))?;
+        let mut schedule = spec.to_schedule(anchor, id).map_err(|error| StoreError::refused("start a task", error))?;
         self.add_calendar(tx, tenant_id, spec, &mut schedule).await?;
         Ok(schedule.next_after(now))
     }
@@ -663,8 +662,7 @@ fn counts_anew(before: &TaskSpec, after: &TaskSpec) -> bool {
 }
 
 fn changed_meanwhile(action: &'static str, before: &TaskView) -> StoreError {
-    let detail = format!("task {} was changed meanwhile (revision {} is not current)", before.id, before.revision);
-    StoreError::new(StoreErrorKind::Conflict, action, detail)
+    StoreError::of(action, Refusal::changed("task", &before.spec.name))
 }
 
 fn task_view(row: &QueryResult) -> std::result::Result<TaskView, DbErr> {

@@ -11,7 +11,7 @@ use super::keys::insert_key;
 use super::query::*;
 use super::rows::clean;
 use super::{BATCH_MAX, KeyWords, Result, Scope, SqlStore, StoreError, StoreErrorKind};
-use crate::domain::Reach;
+use crate::domain::{Reach, Refusal, refusal::no_app};
 use carillon_protocol::sign::{Key, SignMethod};
 use sea_orm::{DbErr, FromQueryResult, QueryResult};
 use std::collections::HashMap;
@@ -106,7 +106,7 @@ impl SqlStore {
             revision: 1,
             created_at: tenant.created_at,
         };
-        self.at("create a tenant").insert(row).await
+        self.at("create a tenant").insert(row).await.map_err(|error| error.naming("tenant", &tenant.name))
     }
 
     /// Tenants within reach by name, after `after`; only the one of that name, when given.
@@ -155,8 +155,7 @@ impl SqlStore {
                 ("grants", tx.any(role_grant::Entity::find().filter(role_grant::Column::TenantId.eq(id))).await?),
             ] {
                 if is_there {
-                    let detail = format!("it still has {what}; delete them first");
-                    return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+                    return Err(StoreError::of(ACTION, Refusal::StillHas { what: what.to_owned() }));
                 }
             }
             let windows = maintenance_window::Entity::delete_many();
@@ -192,6 +191,7 @@ impl SqlStore {
             tx.commit().await
         })
         .await
+        .map_err(|error| error.naming("app", &app.name))
     }
 
     /// Apps within reach, by id.
@@ -267,8 +267,7 @@ impl SqlStore {
             let tasks = of_app!(task::Entity::find(), task).limit(10);
             let tasks: Vec<String> = tx.column(tasks, task::Column::Name).await?;
             if !tasks.is_empty() {
-                let detail = format!("it still has tasks ({}); delete them first", tasks.join(", "));
-                return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+                return Err(StoreError::of(ACTION, Refusal::StillHasTasks { tasks: tasks.join(", ") }));
             }
             tx.commit().await
         })
@@ -281,9 +280,7 @@ impl SqlStore {
         let filter = AppFilter { tenant: of, name, limit: 1, ..AppFilter::default() };
         let found = self.list_apps(reach, &filter).await?;
         let found: Option<Scope> = found.first().map(|app| Scope { tenant_id: app.tenant_id, app_id: app.id });
-        found.ok_or_else(|| {
-            StoreError::new(StoreErrorKind::NotFound, "find an app", format!("tenant `{tenant}` has no app `{app}`"))
-        })
+        found.ok_or_else(|| StoreError::of("find an app", no_app(tenant, app)))
     }
 
     /// The value stored under `name`, writing `value` first when there is none: the first of
@@ -304,5 +301,5 @@ fn method_word(method: Option<SignMethod>) -> &'static str {
 }
 
 fn changed_meanwhile(action: &'static str, what: &str, name: &str) -> StoreError {
-    StoreError::new(StoreErrorKind::Conflict, action, format!("{what} `{name}` was changed meanwhile; read it again"))
+    StoreError::of(action, Refusal::changed(what, name))
 }

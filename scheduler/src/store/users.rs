@@ -5,9 +5,9 @@ use super::connect::retrying;
 use super::entity::{api_token, role_grant, session, user_account};
 use super::query::*;
 use super::rows::clean;
-use super::{GrantView, NewGrant, Result, SqlStore, StoreError, StoreErrorKind, grants};
-use crate::domain::Reach;
+use super::{GrantView, NewGrant, Result, SqlStore, StoreError, grants};
 use crate::domain::access::{Access, Place};
+use crate::domain::{Reach, Refusal};
 
 /// A user account, without its password.
 #[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
@@ -119,6 +119,7 @@ impl SqlStore {
             tx.commit().await
         })
         .await
+        .map_err(|error| error.naming("user", &user.name))
     }
 
     /// Users whose account belongs to a tenant within reach, or who are granted something there;
@@ -196,8 +197,7 @@ impl SqlStore {
             let tx = self.begin(ACTION).await?;
             self.lock_access(&tx).await?;
             if tx.run(&update).await? == 0 {
-                let detail = format!("user `{}` was changed meanwhile; read it again", user.name);
-                return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
+                return Err(StoreError::of(ACTION, Refusal::changed("user", &user.name)));
             }
             if user.disabled || !user.password_hash.is_empty() {
                 tx.run(&others).await?;
@@ -218,7 +218,7 @@ impl SqlStore {
             let tx = self.begin(ACTION).await?;
             self.lock_access(&tx).await?;
             if tx.run(&user).await? == 0 {
-                return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, format!("there is no user {user_id}")));
+                return Err(StoreError::of(ACTION, Refusal::not_found("user", user_id)));
             }
             tx.run(&session::Entity::delete_many().filter(session::Column::UserId.eq(user_id))).await?;
             tx.run(&role_grant::Entity::delete_many().filter(role_grant::Column::UserId.eq(user_id))).await?;

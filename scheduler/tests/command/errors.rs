@@ -29,7 +29,7 @@ handler = "h"
     for args in [&["apply", "-f", "tasks.toml"][..], &["apply", "-f", "tasks.toml", "--dry-run"]] {
         let err = here.refused(args);
         let mut lines = err.lines();
-        assert_eq!(lines.next(), Some("carillon: tasks.toml is refused: 4 fields are refused, nothing was changed"));
+        assert_eq!(lines.next(), Some("carillon: tasks.toml is refused: fields in error: 4; nothing was changed"));
         for (line, expected) in lines.zip([
             "retry_intervall_ms: retail/orders/bad: there is no such field; did you mean `retry_interval_ms`?",
             "routing: retail/orders/bad: `randm` is not allowed; `first`, `last`, `round`, `random`,",
@@ -64,7 +64,7 @@ task:
 ";
     here.write("tasks.yaml", yaml);
     let expected = "\
-carillon: tasks.yaml is refused: 6 fields are refused, nothing was changed
+carillon: tasks.yaml is refused: fields in error: 6; nothing was changed
   tasks.yaml:11: task[5].app: retail/ordres/f: tenant `retail` has no app `ordres`; create it first (tasks of the file that name it: 1)
   tasks.yaml:9: task[3].tenant: retial/orders/d: there is no tenant `retial`; create it first (tasks of the file that name it: 2)
   tasks.yaml:12: task[6].calendar: retail/orders/g: tenant `retail` has no calendar `holidays`

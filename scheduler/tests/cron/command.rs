@@ -202,7 +202,7 @@ fn says_what_is_wrong_with_other_input() {
     let wrong = File::new("wrong.toml", "excluded_days = [\"10-32\"]\nexcluded_hours = [\"8-9\"]\n");
     let unknown = File::new("unknown.toml", "excluded_day = [\"10-31\"]\n");
     let cases = [
-        (vec![daily, "--calendar", wrong.path()], "excluded_days[0]: \"10-32\" is not a day"),
+        (vec![daily, "--calendar", wrong.path()], "excluded_days[0]: `10-32` is not a day"),
         (vec![daily, "--calendar", wrong.path()], "excluded_hours[0]"),
         (vec![daily, "--calendar", unknown.path()], "unknown field `excluded_day`"),
         (vec![daily, "--calendar", "/nowhere.toml"], "/nowhere.toml cannot be read"),

@@ -50,7 +50,7 @@ fn each_bad_field_is_refused_by_name() {
     // A hundred wrong days are not a hundred messages.
     assert_eq!(refused(&spec(&[], &["x"; 100], &[], &[])).len(), 11);
     let error = &spec(&[], &["10-32"], &[], &[]).compile("x", 1).unwrap_err()[0];
-    let text = "excluded_days[0]: \"10-32\" is not a day; allowed: one day from 1970-01-01 to 2199-12-31, such as \
+    let text = "excluded_days[0]: `10-32` is not a day; allowed: one day from 1970-01-01 to 2199-12-31, such as \
                 2026-10-01, or a day of every year, such as 10-01";
     assert_eq!(error.to_string(), text);
 }

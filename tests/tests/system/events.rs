@@ -141,7 +141,7 @@ async fn each_hears_of_what_he_may_see(kind: Kind) {
     api.expect(400, Method::GET, "/events?app=1", None).await;
     let newcomer = api.make_new_person("newcomer", Some("near")).await;
     let refused = newcomer.api.expect(403, Method::GET, "/events", None).await;
-    assert_eq!(refused["type"], "urn:carillon:password-change-required");
+    assert_eq!(refused["code"], "password_change_required");
     world.assert_no_errors();
 }
 

@@ -361,7 +361,7 @@ async fn a_password_that_must_be_changed_comes_first(kind: Kind) {
         let call = walk.call(operation, &walk.near).await;
         walk.must_be_refused(&rows, REFUSED, &newcomer.api, operation, &call).await;
         let (_, answer) = walk.send(&newcomer.api, operation, &call).await;
-        assert_eq!(answer["type"], "urn:carillon:password-change-required", "{}", operation.id);
+        assert_eq!(answer["code"], "password_change_required", "{}", operation.id);
     }
     for operation in walk.own() {
         walk.must_be_refused(&rows, REFUSED, &newcomer.api, operation, &anything(operation)).await;

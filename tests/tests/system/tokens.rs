@@ -112,7 +112,7 @@ async fn tokens_end(kind: Kind) {
     let (_, four) = fresh().await;
     let reset = admin.expect(200, Method::POST, &format!("/users/{}/password", ann.id), None).await;
     let refused = four.expect(403, Method::GET, "/apps", None).await;
-    assert_eq!(refused["type"], "urn:carillon:password-change-required");
+    assert_eq!(refused["code"], "password_change_required");
     let reset = reset["password"].as_str().unwrap();
     let (api, _) = admin.sign_in("ann", reset).await;
     let body = json!({ "current": reset, "new": "six green boats on ice" });

@@ -78,7 +78,7 @@ export function EditorForm({ tenant, app, first, task }: Properties) {
           <Card size="small">
             <FirePreview values={values} tenant={place.tenant} />
           </Card>
-          {errors.length > 0 && <Alert type="error" showIcon title={t("editor.errors")} description={others.map(({ field, message }) => `${field}: ${fieldWords(message)}`).join("\n")} className="failure-detail" />}
+          {errors.length > 0 && <Alert type="error" showIcon title={t("editor.errors")} description={others.map((error) => `${error.field}: ${fieldWords(error)}`).join("\n")} className="failure-detail" />}
           {task === undefined && (
             <Checkbox checked={isStarted} onChange={(event) => setStarted(event.target.checked)}>
               {t("editor.start_now")}

@@ -5,6 +5,6 @@ import { fieldWords } from "../../lib/fieldWords";
 
 /** All lines that name the field, or a place in its list (`tags[3]`). */
 export function errorOf(errors: readonly FieldError[], field: string): Pick<FormItemProps, "validateStatus" | "help"> {
-  const messages = errors.filter((error) => error.field === field || error.field.startsWith(`${field}[`)).map((error) => fieldWords(error.message));
+  const messages = errors.filter((error) => error.field === field || error.field.startsWith(`${field}[`)).map(fieldWords);
   return messages.length === 0 ? {} : { validateStatus: "error", help: messages.join(" ") };
 }

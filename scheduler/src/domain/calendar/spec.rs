@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 use super::{Calendar, DAY_WORDS, DAYS, MINUTE_WORDS, MINUTES};
 use crate::domain::field_error::FieldError;
+use crate::domain::refusal::FieldRefusal;
 
 /// Most days that a calendar may list, `excluded_days` and `workdays` together.
 pub const DAYS_MAX: usize = 2_000;
@@ -76,10 +77,10 @@ impl CalendarSpec {
         }
         if errors.is_empty() && working.iter().all(|word| *word == 0) {
             let field = if self.excluded_days.is_empty() { "excluded_weekdays" } else { "excluded_days" };
-            errors.push(FieldError::new(field, "no working day is left between 1970 and 2199; leave at least one"));
+            errors.push(FieldError::new(field, FieldRefusal::NoDayLeft));
         }
         if errors.is_empty() && allowed.iter().all(|word| *word == 0) {
-            errors.push(FieldError::new("excluded_hours", "no minute of the day is left; leave at least one"));
+            errors.push(FieldError::new("excluded_hours", FieldRefusal::NoMinuteLeft));
         }
         if !errors.is_empty() {
             return Err(errors);
@@ -90,15 +91,18 @@ impl CalendarSpec {
 
     fn check_bounds(&self, errors: &mut Vec<FieldError>) {
         let days = self.excluded_days.len() + self.workdays.len();
-        for (field, count, most, what) in [
-            ("excluded_weekdays", self.excluded_weekdays.len(), 7, "days of the week"),
-            ("excluded_days", days, DAYS_MAX, "days, together with workdays"),
-            ("excluded_hours", self.excluded_hours.len(), HOUR_RANGES_MAX, "ranges of hours"),
-            ("description", self.description.chars().count(), DESCRIPTION_CHARS_MAX, "characters"),
+        for (field, count, most) in [
+            ("excluded_weekdays", self.excluded_weekdays.len(), 7),
+            ("excluded_days", days, DAYS_MAX),
+            ("excluded_hours", self.excluded_hours.len(), HOUR_RANGES_MAX),
         ] {
             if count > most {
-                errors.push(FieldError::new(field, format!("{count} are too many; allowed: {most} {what}")));
+                let (given, most) = (count as i64, most as i64);
+                errors.push(FieldError::new(field, FieldRefusal::TooManyGiven { given, most }));
             }
+        }
+        if self.description.chars().count() > DESCRIPTION_CHARS_MAX {
+            errors.push(FieldError::too_long("description", DESCRIPTION_CHARS_MAX));
         }
     }
 }
@@ -123,11 +127,14 @@ impl Day {
     }
 }
 
+/// Why an entry is refused, made of the entry.
+type Wrong = fn(String) -> FieldRefusal;
+
 /// Every entry of a list that can be read; what is wrong with the others goes to `errors`.
 fn read<T>(
     field: &str,
     list: &[String],
-    one: impl Fn(&str) -> Result<T, &'static str>,
+    one: impl Fn(&str) -> Result<T, Wrong>,
     errors: &mut Vec<FieldError>,
 ) -> Vec<T> {
     let mut values = Vec::with_capacity(list.len());
@@ -135,28 +142,27 @@ fn read<T>(
     for (place, text) in list.iter().enumerate() {
         match one(text) {
             Ok(value) => values.push(value),
-            Err(message) if wrong < ERRORS_MAX => {
-                let shown: String = text.chars().take(40).collect();
-                errors.push(FieldError::new(format!("{field}[{place}]"), format!("{shown:?} {message}")));
+            Err(refusal) if wrong < ERRORS_MAX => {
+                let given = text.chars().take(40).collect();
+                errors.push(FieldError::new(format!("{field}[{place}]"), refusal(given)));
                 wrong += 1;
             }
             Err(_) => wrong += 1,
         }
     }
     if wrong > ERRORS_MAX {
-        errors.push(FieldError::new(field, format!("{} more entries are wrong", wrong - ERRORS_MAX)));
+        errors.push(FieldError::new(field, FieldRefusal::MoreWrong { count: (wrong - ERRORS_MAX) as i64 }));
     }
     values
 }
 
-fn weekday(text: &str) -> Result<Weekday, &'static str> {
-    let wrong = "is not a day of the week; allowed: mon, tue, wed, thu, fri, sat, sun";
+fn weekday(text: &str) -> Result<Weekday, Wrong> {
+    let wrong: Wrong = |given| FieldRefusal::WrongWeekday { given };
     if text.len() == 3 { text.parse().map_err(|_| wrong) } else { Err(wrong) }
 }
 
-fn day(text: &str) -> Result<Day, &'static str> {
-    let wrong = "is not a day; allowed: one day from 1970-01-01 to 2199-12-31, such as 2026-10-01, or a day of every \
-                 year, such as 10-01";
+fn day(text: &str) -> Result<Day, Wrong> {
+    let wrong: Wrong = |given| FieldRefusal::WrongDay { given };
     let date = |year, month, day| NaiveDate::from_ymd_opt(year, month, day).ok_or(wrong);
     let parts: Vec<_> = text.split('-').collect();
     match parts[..] {
@@ -175,9 +181,8 @@ fn day(text: &str) -> Result<Day, &'static str> {
 }
 
 /// From and until, in minutes.
-fn hours(text: &str) -> Result<(usize, usize), &'static str> {
-    let wrong =
-        "is not a range of hours; allowed: 22:00-06:00, from 00:00 to 24:00 in minutes, with two different ends";
+fn hours(text: &str) -> Result<(usize, usize), Wrong> {
+    let wrong: Wrong = |given| FieldRefusal::WrongHours { given };
     let (from, until) = text.split_once('-').ok_or(wrong)?;
     let (from, until) = (minutes(from).ok_or(wrong)?, minutes(until).ok_or(wrong)?);
     if from == until || from == MINUTES {
@@ -185,7 +190,7 @@ fn hours(text: &str) -> Result<(usize, usize), &'static str> {
     }
     // A whole day would look like an empty range below.
     if until - until.min(from) == MINUTES {
-        return Err("excludes the whole day; leave at least one minute");
+        return Err(|given| FieldRefusal::WholeDay { given });
     }
     Ok((from, until))
 }

@@ -173,19 +173,127 @@ refusals! {
         "names no day that exists, such as 31 February: it would never fire"
         "Choose a day that occurs in one of the months."
 
-    Other "other" { detail: String } 400
-        "{detail}"
-        "The message says what to do."
+    WrongLine "wrong_line" { most: i64 } 400
+        "at most {most} printable characters are allowed"
+        "Shorten the text to one line within this length."
+    WrongPlainName "wrong_plain_name" 400
+        "1 to 64 characters out of a-z A-Z 0-9 - _ . are allowed, a letter or digit first"
+        "Choose such a name: it stands in addresses and headers."
+    WrongUserName "wrong_user_name" 400
+        "1 to 64 characters out of a-z A-Z 0-9 - _ . @ are allowed, a letter or digit first"
+        "Choose such a name."
+    BuiltInName "built_in_name" 400
+        "this is the name of a built-in role"
+        "Choose another name."
+    RetentionOutOfRange "retention_out_of_range" { most: i64 } 400
+        "0 (the node's default) to {most} are allowed"
+        "Send a number of days within the range; 0 stands for the node's default."
+    CannotMove "cannot_move" 400
+        "a task cannot move to another; create it there"
+        "Create the task in the other app, and delete this one."
+    TenantNeeded "tenant_needed" 400
+        "name the tenant whose admins manage the account"
+        "Send `tenant`; only admins of the platform create accounts without one."
+    AppsNeedTenant "apps_need_tenant" 400
+        "name their tenant, too"
+        "Send `tenant` along with `apps`."
+    OtherTenant "other_tenant" 400
+        "it belongs to another tenant"
+        "Use a role of the tenant, or of the platform."
+    PermissionsNeeded "permissions_needed" 400
+        "at least one is needed; docs/permissions.md lists them"
+        "Name the permissions that the token is to have."
+    WrongExpiry "wrong_expiry" { years: i64 } 400
+        "an instant to come, at most {years} years away, is allowed"
+        "Send a later, or an earlier, end in epoch milliseconds."
+    WrongEnd "wrong_end" { days: i64 } 400
+        "an instant after `starts_at` and now, at most {days} days later, is allowed"
+        "Send an end within that range, in epoch milliseconds."
+    TooFarAhead "too_far_ahead" { days: i64 } 400
+        "now to {days} days from now is allowed"
+        "Send an earlier instant."
+    NotToCome "not_to_come" 400
+        "only an instant that is still to come is allowed"
+        "Send a later instant."
+    NotPast "not_past" 400
+        "an instant that has passed is allowed; what is to come fires by itself"
+        "Send an earlier instant."
+    WrongSpan "wrong_span" { other: String, days: i64 } 400
+        "an instant before `{other}`, by at most {days} days, is allowed"
+        "Send a shorter range; split a long one."
+    NothingToFill "nothing_to_fill" 400
+        "only a task with a cron or fixed-rate schedule has fires to fill in"
+        "Start runs by hand instead."
+    NoSchedule "no_schedule" 400
+        "the task has no schedule; nothing is to come"
+        "Give the task a schedule first."
+    FixedDelayAhead "fixed_delay_ahead" 400
+        "each fire of a fixed delay follows the end of the run before it: none is known beforehand, and without one the others would not follow; cancel the run once it is written, or pause the task"
+        "Cancel the run once it is written, or pause the task."
+    RateNotStarted "rate_not_started" 400
+        "a fixed rate counts from its start: the task is not started"
+        "Start the task first."
+    NoFire "no_fire" 400
+        "the task's schedule has no fire at this instant, and none after it"
+        "Ask for the task's next fires (GET /api/v1/tasks/{id}/fires)."
+    NoFireNext "no_fire_next" { next: String } 400
+        "the task's schedule has no fire at this instant; the next one is at {next}"
+        "Send an instant at which the task fires."
+    MaxFiresUsed "max_fires_used" 400
+        "the task will have had its max_fires by then"
+        "Raise `max_fires`, or choose an earlier fire."
+    NotThePassword "not_the_password" 400
+        "this is not the password"
+        "Type the current password."
+    SamePassword "same_password" 400
+        "another one than the current is allowed"
+        "Choose another password."
+    PasswordHasName "password_has_name" 400
+        "it must not contain the user's name"
+        "Choose another password."
+    PasswordGuessable "password_guessable" 400
+        "it is too easily guessed; several random words are a good password"
+        "Choose several random words."
+
+    TooManyGiven "too_many_given" { given: i64, most: i64 } 400
+        "{given} are too many; at most {most} are allowed"
+        "Leave some out, or split them over two calendars."
+    WrongWeekday "wrong_weekday" { given: String } 400
+        "`{given}` is not a day of the week; allowed: mon, tue, wed, thu, fri, sat, sun"
+        "Write one of the seven words."
+    WrongDay "wrong_day" { given: String } 400
+        "`{given}` is not a day; allowed: one day from 1970-01-01 to 2199-12-31, such as 2026-10-01, or a day of every year, such as 10-01"
+        "Write the day as year-month-day, or as month-day."
+    WrongHours "wrong_hours" { given: String } 400
+        "`{given}` is not a range of hours; allowed: 22:00-06:00, from 00:00 to 24:00 in minutes, with two different ends"
+        "Write two times of day with a hyphen between."
+    WholeDay "whole_day" { given: String } 400
+        "`{given}` excludes the whole day; leave at least one minute"
+        "Stop the task instead, or exclude the days."
+    MoreWrong "more_wrong" { count: i64 } 400
+        "{count} more entries are wrong"
+        "Correct those that are listed first."
+    NoDayLeft "no_day_left" 400
+        "no working day is left between 1970 and 2199; leave at least one"
+        "Exclude fewer days."
+    NoMinuteLeft "no_minute_left" 400
+        "no minute of the day is left; leave at least one"
+        "Exclude fewer hours."
 }
 
-impl From<String> for FieldRefusal {
-    fn from(detail: String) -> Self {
-        Self::Other { detail }
+impl FieldRefusal {
+    /// There is no `kind` (tenant, app, task, calendar) of that name.
+    pub fn no_such(kind: &str, name: impl ToString) -> Self {
+        Self::NoSuch { kind: kind.to_owned(), name: name.to_string() }
     }
-}
 
-impl From<&str> for FieldRefusal {
-    fn from(detail: &str) -> Self {
-        detail.to_owned().into()
+    /// Not allowed together with another field.
+    pub fn not_with(other: &str) -> Self {
+        Self::NotWith { other: other.to_owned() }
+    }
+
+    /// A value of another type than `allowed`.
+    pub fn wrong_type(given: &impl ToString, allowed: &str) -> Self {
+        Self::WrongType { given: given.to_string().chars().take(40).collect(), allowed: allowed.to_owned() }
     }
 }

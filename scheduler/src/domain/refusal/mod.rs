@@ -2,13 +2,17 @@
 //! The lists stand in [`FieldRefusal`] (a field of what was given), [`Refusal`] (what is there does not
 //! allow it) and in `api/` (the request itself); `docs/errors.md` is made of them.
 
+mod cron;
 mod field;
 mod read;
 mod state;
+mod zone;
 
+pub use cron::wrong_cron;
 pub use field::FieldRefusal;
 pub use read::unreadable;
-pub use state::Refusal;
+pub use state::{Refusal, no_app};
+pub use zone::wrong_zone;
 
 use serde_json::{Map, Value};
 

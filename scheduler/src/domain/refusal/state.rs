@@ -6,6 +6,9 @@ refusals! {
     /// What is there does not allow it.
     Refusal
 
+    TooMuchAsked "too_much_asked" { most_points: i64, most_rows: i64 } 400
+        "that is more than {most_points} points or {most_rows} minutes or hours of tenants; ask for a shorter range, or in larger steps"
+        "Ask for a shorter range, or in larger steps."
     NotFound "not_found" { kind: String, name: String } 404
         "there is no {kind} `{name}`"
         "Correct the name or id. What another tenant owns is as good as absent for those who may not see it."
@@ -81,4 +84,22 @@ refusals! {
     Conflict "conflict" { detail: String } 409
         "{detail}"
         "The message says what stands in the way."
+}
+
+/// The tenant has no app of that name.
+pub fn no_app(tenant: &str, name: &str) -> Refusal {
+    let (kind, of_kind) = ("app".to_owned(), "tenant".to_owned());
+    Refusal::NotFoundIn { kind, name: name.to_owned(), of_kind, of: tenant.to_owned() }
+}
+
+impl Refusal {
+    /// There is no `kind` of that name or id.
+    pub fn not_found(kind: &str, name: impl ToString) -> Self {
+        Self::NotFound { kind: kind.to_owned(), name: name.to_string() }
+    }
+
+    /// Somebody else was faster.
+    pub fn changed(kind: &str, name: impl ToString) -> Self {
+        Self::ChangedMeanwhile { kind: kind.to_owned(), name: name.to_string() }
+    }
 }

@@ -5,6 +5,7 @@ use super::spec::TaskSpec;
 use crate::domain::calendar::CalendarRule;
 use crate::domain::cron::{CronSchedule, DstPolicy};
 use crate::domain::field_error::FieldError;
+use crate::domain::refusal::{FieldRefusal, wrong_cron, wrong_zone};
 use crate::domain::schedule::{Schedule, Trigger};
 use chrono_tz::Tz;
 
@@ -50,61 +51,72 @@ impl TaskSpec {
 
     fn check_texts(&self, found: &mut Found) {
         for (field, text) in [("name", &self.name), ("handler", &self.handler)] {
-            found.unless(is_name(text), field, "1 to 128 printable characters are allowed");
+            found.unless(is_name(text), field, FieldRefusal::WrongName { most: 128 });
         }
-        found.unless(!self.name.contains('/'), "name", "`/` is not allowed: it parts app and task in `parents`");
+        found.unless(!self.name.contains('/'), "name", FieldRefusal::Slash);
         let is_short = self.description.chars().count() <= 1_000;
-        found.unless(is_short, "description", "at most 1000 characters are allowed");
+        found.unless(is_short, "description", FieldRefusal::TooLong { most: 1_000 });
         if let Err(error) = check_params(&self.params) {
             found.0.push(error);
         }
         for (field, tags) in [("tags", &self.tags), ("tags_any", &self.tags_any), ("tags_none", &self.tags_none)] {
             let are_names = tags.len() <= TAGS_MAX && tags.iter().all(|tag| is_name(tag));
-            found.unless(are_names, field, "at most 32 tags of 1 to 128 printable characters are allowed");
+            let refusal = FieldRefusal::WrongTags { most: TAGS_MAX as i64, most_characters: 128 };
+            found.unless(are_names, field, refusal);
         }
         let calendar = self.calendar.is_empty() || is_name(&self.calendar);
-        found.unless(calendar, "calendar", "the name of a calendar of the tenant, or nothing, is allowed");
-        found.unless(self.parents.len() <= PARENTS_MAX, "parents", "at most 32 parents are allowed");
+        found.unless(calendar, "calendar", FieldRefusal::WrongName { most: 128 });
+        let are_few = self.parents.len() <= PARENTS_MAX;
+        found.unless(are_few, "parents", FieldRefusal::TooMany { most: PARENTS_MAX as i64 });
         for (at, link) in self.parents.iter().enumerate() {
             let twice = self.parents[..at].iter().any(|other| other.task == link.task);
-            found.unless(!twice, &format!("parents[{at}].task"), "a parent is allowed once");
+            found.unless(!twice, &format!("parents[{at}].task"), FieldRefusal::ParentTwice);
             let named = link.task.split('/').all(is_name) && link.task.split('/').count() <= 2;
-            found.unless(named, &format!("parents[{at}].task"), "`task`, or `app/task` for another app, is allowed");
+            found.unless(named, &format!("parents[{at}].task"), FieldRefusal::WrongParent);
         }
     }
 
     fn check_schedule(&self, found: &mut Found) {
-        found.unless(self.cron.len() <= 190, "cron", "at most 190 characters are allowed");
-        if (self.schedule == ScheduleKind::Cron || !self.cron.is_empty())
-            && let Err(error) = CronSchedule::parse(&self.cron)
-        {
-            found.0.push(FieldError::new("cron", error.to_string()));
+        found.unless(self.cron.len() <= 190, "cron", FieldRefusal::TooLong { most: 190 });
+        if self.schedule == ScheduleKind::Cron || !self.cron.is_empty() {
+            match CronSchedule::parse(&self.cron) {
+                Err(error) => found.0.push(FieldError::new("cron", wrong_cron(&self.cron, &error))),
+                Ok(cron) => {
+                    let fires = cron.next_after(0, Tz::UTC, DstPolicy::default()).is_some();
+                    found.unless(fires, "cron", FieldRefusal::CronNever);
+                }
+            }
         }
         if self.time_zone.parse::<Tz>().is_err() {
-            let zone = &self.time_zone;
-            let message = format!("`{zone}` is no IANA time zone; Asia/Shanghai or UTC would be");
-            found.0.push(FieldError::new("time_zone", message));
+            found.0.push(FieldError::new("time_zone", wrong_zone(&self.time_zone)));
         }
-        let is_interval = match self.schedule {
-            ScheduleKind::FixedRate | ScheduleKind::FixedDelay => {
-                (INTERVAL_MS_MIN..=INTERVAL_MS_MAX).contains(&self.interval_ms)
-            }
-            _ => (0..=INTERVAL_MS_MAX).contains(&self.interval_ms),
-        };
-        found.unless(is_interval, "interval_ms", "1000 (a second) to 31622400000 (366 days) are allowed");
+        let repeats = matches!(self.schedule, ScheduleKind::FixedRate | ScheduleKind::FixedDelay);
+        let needed = |value: &str| FieldRefusal::RequiredFor { other: "schedule".to_owned(), value: value.to_owned() };
+        if repeats && self.interval_ms == 0 {
+            let kind = if self.schedule == ScheduleKind::FixedRate { "fixed_rate" } else { "fixed_delay" };
+            found.unless(false, "interval_ms", needed(kind));
+        } else {
+            let least_ms = if repeats { INTERVAL_MS_MIN } else { 0 };
+            let is_interval = (least_ms..=INTERVAL_MS_MAX).contains(&self.interval_ms);
+            found.unless(
+                is_interval,
+                "interval_ms",
+                FieldRefusal::SpanOutOfRange { least_ms, most_ms: INTERVAL_MS_MAX },
+            );
+        }
         let is_once = self.schedule != ScheduleKind::Once || self.fire_at > 0;
-        found.unless(is_once, "fire_at", "an instant is required for `schedule: once`");
+        found.unless(is_once, "fire_at", needed("once"));
         for (field, at) in
             [("fire_at", self.fire_at), ("valid_from", self.valid_from), ("valid_until", self.valid_until)]
         {
-            found.unless((0..=INSTANT_MAX).contains(&at), field, "0 (none) to the end of 2199 is allowed");
+            found.unless((0..=INSTANT_MAX).contains(&at), field, FieldRefusal::InstantOutOfRange);
         }
         let is_window = self.valid_from == 0 || self.valid_until == 0 || self.valid_from < self.valid_until;
-        found.unless(is_window, "valid_until", "an instant after `valid_from` is allowed");
+        found.unless(is_window, "valid_until", FieldRefusal::NotAfter { other: "valid_from".to_owned() });
         let is_movable = self.calendar_rule == CalendarRule::Skip || self.schedule == ScheduleKind::Cron;
-        found.unless(is_movable, "calendar_rule", "only `skip` is allowed without a cron schedule");
+        found.unless(is_movable, "calendar_rule", FieldRefusal::NeedsCron);
         let is_spread = self.spread_ms == 0 || matches!(self.schedule, ScheduleKind::Cron | ScheduleKind::FixedRate);
-        found.unless(is_spread, "spread_ms", "only 0 is allowed without a cron or fixed-rate schedule");
+        found.unless(is_spread, "spread_ms", FieldRefusal::NeedsCronOrRate);
     }
 
     fn check_spans(&self, found: &mut Found) {
@@ -119,7 +131,8 @@ impl TaskSpec {
             ("jitter_ms", self.jitter_ms, WINDOW_MS_MAX),
         ];
         for (field, ms, most) in spans {
-            found.unless((0..=most).contains(&ms), field, &format!("0 to {most} ms are allowed"));
+            let refusal = FieldRefusal::SpanOutOfRange { least_ms: 0, most_ms: most };
+            found.unless((0..=most).contains(&ms), field, refusal);
         }
     }
 
@@ -134,7 +147,7 @@ impl TaskSpec {
             ("retry_jitter_percent", self.retry_jitter_percent.into(), 0, 100),
         ];
         for (field, count, least, most) in counts {
-            found.unless((least..=most).contains(&count), field, &format!("{least} to {most} are allowed"));
+            found.unless((least..=most).contains(&count), field, FieldRefusal::OutOfRange { least, most });
         }
     }
 
@@ -148,14 +161,14 @@ impl TaskSpec {
             ScheduleKind::None => Trigger::None,
             ScheduleKind::Cron => {
                 let cron = CronSchedule::parse(&self.cron);
-                Trigger::Cron(Box::new(cron.map_err(|error| FieldError::new("cron", error.to_string()))?))
+                Trigger::Cron(Box::new(cron.map_err(|error| FieldError::new("cron", wrong_cron(&self.cron, &error)))?))
             }
             ScheduleKind::FixedRate => Trigger::FixedRate { interval_ms: self.interval_ms },
             ScheduleKind::FixedDelay => Trigger::FixedDelay { delay_ms: self.interval_ms },
             ScheduleKind::Once => Trigger::Once { at: self.fire_at },
         };
         let zone = self.time_zone.parse::<Tz>();
-        let zone = zone.map_err(|_| FieldError::new("time_zone", format!("`{}` is no zone", self.time_zone)))?;
+        let zone = zone.map_err(|_| FieldError::new("time_zone", wrong_zone(&self.time_zone)))?;
         Ok(Schedule {
             trigger,
             zone,
@@ -176,9 +189,9 @@ impl TaskSpec {
 struct Found(Vec<FieldError>);
 
 impl Found {
-    fn unless(&mut self, holds: bool, field: &str, message: &str) {
+    fn unless(&mut self, holds: bool, field: &str, refusal: FieldRefusal) {
         if !holds {
-            self.0.push(FieldError::new(field, message));
+            self.0.push(FieldError::new(field, refusal));
         }
     }
 }
@@ -195,5 +208,6 @@ pub fn check_params(params: &str) -> Result<(), FieldError> {
     if params.len() <= carillon_protocol::TEXT_BYTES_MAX {
         return Ok(());
     }
-    Err(FieldError::new("params", format!("at most {} bytes are allowed", carillon_protocol::TEXT_BYTES_MAX)))
+    let most = carillon_protocol::TEXT_BYTES_MAX as i64;
+    Err(FieldError::new("params", FieldRefusal::TooManyBytes { most }))
 }

@@ -187,7 +187,7 @@ impl Entry {
 
     /// `refusal` about its `field`.
     #[must_use]
-    pub fn refusal(&self, field: &str, refusal: impl Into<FieldRefusal>) -> FieldError {
+    pub fn refusal(&self, field: &str, refusal: FieldRefusal) -> FieldError {
         self.of(FieldError::new(field, refusal))
     }
 

@@ -206,7 +206,7 @@ impl TaskSpec {
             field => FieldError::new(field, unreadable(&error.inner().to_string())),
         };
         let Ok(Value::Object(mut whole)) = serde_json::to_value(self) else {
-            return Err(FieldError::new("task", "cannot be written as JSON"));
+            return Err(FieldError::new("task", unreadable("cannot be written as JSON")));
         };
         if let Some(Value::String(cron)) = patch.get("cron")
             && !patch.contains_key("schedule")

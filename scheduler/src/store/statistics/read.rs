@@ -1,10 +1,10 @@
 //! Figures as the management API shows them.
 
 use super::super::conditions::Conditions;
-use super::super::{Result, SqlStore, StoreError, StoreErrorKind};
+use super::super::{Result, SqlStore, StoreError};
 use super::{first, numbers_json};
-use crate::domain::Reach;
 use crate::domain::statistics::{ALL_TENANTS, BUCKETS, Figures, Grain, HOUR_MS, Histogram, MINUTE_MS, Step};
+use crate::domain::{Reach, Refusal};
 use sea_orm::{DbErr, QueryResult};
 
 const ACTION: &str = "read statistics";
@@ -51,11 +51,8 @@ impl SqlStore {
         if rows * within.subjects.len() as i64 > ROWS_MAX
             || (filter.until - filter.from) / filter.step.ms() > POINTS_MAX
         {
-            let detail = format!(
-                "that is more than {POINTS_MAX} points or {ROWS_MAX} minutes or hours of tenants; ask for a shorter range, \
-                 or in larger steps"
-            );
-            return Err(StoreError::new(StoreErrorKind::Invalid, ACTION, detail));
+            let (most_points, most_rows) = (POINTS_MAX, ROWS_MAX);
+            return Err(StoreError::of(ACTION, Refusal::TooMuchAsked { most_points, most_rows }));
         }
         let (minute, hour) = match filter.task_id {
             Some(_) => (Grain::TaskMinute, Grain::TaskHour),
@@ -93,7 +90,7 @@ impl SqlStore {
         if let Some(task) = filter.task_id {
             let tenants = self.tenant_of_task(reach, filter.tenant_id, task).await?;
             if tenants.is_empty() {
-                return Err(StoreError::new(StoreErrorKind::NotFound, ACTION, format!("there is no task {task}")));
+                return Err(StoreError::of(ACTION, Refusal::not_found("task", task)));
             }
             return Ok(Within { subjects: vec![task], tenants: Some(tenants) });
         }
