@@ -5,7 +5,7 @@
 use crate::dispatch::TookBack;
 use crate::domain::audit::{Actor, AuditNote, Target};
 use crate::domain::task::{ScheduleKind, TaskSpec};
-use crate::domain::{Reach, Reason, Status};
+use crate::domain::{Action, Reach, Reason, Status};
 use crate::engine::Engine;
 use crate::store::{
     Activity, HandedRun, NewTask, OutcomeStore, Result, SqlStore, TaskChange, TaskFilter, TaskView, Unsent,
@@ -96,7 +96,7 @@ impl Redefiner {
             tenant_id: before.scope.tenant_id,
             at,
             actor: self.node.clone(),
-            action: "pause_task",
+            action: Action::PauseTask,
             target: Target::task(id, &spec.name),
             before: audited_task(&before.spec, &before.activity),
             after: audited_task(&spec, &activity),

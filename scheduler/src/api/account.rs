@@ -12,7 +12,7 @@ use super::{Api, body};
 use crate::auth::{Caller, SignedIn, Visit, check_password, csrf_of};
 use crate::domain::access::{PERMISSIONS, PLATFORM, Reach};
 use crate::domain::audit::{Actor, AuditNote, Target};
-use crate::domain::{FieldError, FieldRefusal, Refusal};
+use crate::domain::{Action, FieldError, FieldRefusal, Refusal};
 use crate::store::{SessionView, UserRow, UserView};
 use actix_web::cookie::time::Duration;
 use actix_web::cookie::{Cookie, SameSite};
@@ -26,16 +26,16 @@ use utoipa::ToSchema;
 pub fn operations() -> Vec<Operation> {
     use Needs::{Anybody, Nothing, Session};
     vec![
-        post("/login", "sign_in", Nothing, "Sign in with name and password")
+        post("/login", Action::SignIn, Nothing, "Sign in with name and password")
             .says("Begins a new session; its token is in the cookie, and (for programs) in the answer.")
             .body::<Credentials>()
             .answers::<LoggedIn>(200, "The session")
             .to(sign_in),
-        post("/logout", "sign_out", Anybody, "End this session").answers_nothing("It has ended").to(sign_out),
+        post("/logout", Action::SignOut, Anybody, "End this session").answers_nothing("It has ended").to(sign_out),
         get("/session", "show_session", Anybody, "Who I am, and what I may do where")
             .answers::<Me>(200, "The caller")
             .to(show),
-        put("/account/password", "change_password", Anybody, "Choose another password; other sessions end")
+        put("/account/password", Action::ChangePassword, Anybody, "Choose another password; other sessions end")
             .body::<PasswordChange>()
             .answers_nothing("It is changed")
             .to(change_password),
@@ -43,18 +43,18 @@ pub fn operations() -> Vec<Operation> {
             .query::<BeforeQuery>()
             .answers_page::<SessionOutput>("A page of sessions")
             .to(list_sessions),
-        delete("/account/sessions/{id}", "end_session", Session, "End a session of mine")
+        delete("/account/sessions/{id}", Action::EndSession, Session, "End a session of mine")
             .answers_nothing("It has ended")
             .to(end_session),
         get("/account/tokens", "list_my_tokens", Session, "My API tokens, by id")
             .query::<AfterQuery>()
             .answers_page::<TokenOutput>("A page of tokens")
             .to(list_tokens),
-        post("/account/tokens", "create_my_token", Session, "Create an API token; it is shown once")
+        post("/account/tokens", Action::CreateMyToken, Session, "Create an API token; it is shown once")
             .body::<NewTokenInput>()
             .answers::<CreatedToken>(201, "The token")
             .to(create_token),
-        delete("/account/tokens/{id}", "revoke_my_token", Session, "Revoke an API token of mine")
+        delete("/account/tokens/{id}", Action::RevokeMyToken, Session, "Revoke an API token of mine")
             .answers_nothing("It is void")
             .to(revoke_token),
     ]
@@ -99,7 +99,7 @@ async fn sign_in(api: web::Data<Api>, request: HttpRequest, payload: web::Payloa
             return Err(denied.into());
         }
     };
-    let note = own_note(&api, &caller(&user, &address), "sign_in");
+    let note = own_note(&api, &caller(&user, &address), Action::SignIn);
     Ok(answer(&api, api.gate.begin(user, &visit, note, now).await?))
 }
 
@@ -138,7 +138,7 @@ async fn sign_out(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, P
         return Err(Refusal::NoSession.into());
     };
     if let Some(number) = api.store.session_number(caller.actor.id, session).await? {
-        let store = api.store.noting(vec![own_note(&api, &caller, "sign_out")]);
+        let store = api.store.noting(vec![own_note(&api, &caller, Action::SignOut)]);
         store.end_sessions(caller.actor.id, Some(number)).await?;
     }
     let mut gone = cookie(&api, String::new());
@@ -147,7 +147,7 @@ async fn sign_out(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, P
 }
 
 /// What the audit says of something that somebody does to his own account.
-pub fn own_note(api: &Api, caller: &Caller, action: &'static str) -> AuditNote {
+pub fn own_note(api: &Api, caller: &Caller, action: Action) -> AuditNote {
     let Actor { id, name, .. } = &caller.actor;
     let target = Target { kind: "user", id: id.to_string(), name: name.clone() };
     api.note(caller, action, caller.home_id, target, (None, None))
@@ -258,7 +258,7 @@ async fn change_password(api: web::Data<Api>, caller: Caller, payload: web::Payl
     }
     let password_hash = api.gate.passwords.hash(&new).await.map_err(Problem::internal)?;
     let row = UserRow { password_hash, must_change: false, ..row_of(&user) };
-    let note = api.note(&caller, "change_password", user.tenant_id, target(&user), (None, None));
+    let note = api.note(&caller, Action::ChangePassword, user.tenant_id, target(&user), (None, None));
     api.store.noting(vec![note]).update_user(&row, user.revision, session, api.engine.clock.now_ms()).await?;
     Ok(HttpResponse::NoContent().finish())
 }
@@ -330,7 +330,7 @@ async fn list_sessions(
 
 async fn end_session(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let number = parse_id("id", &id)?;
-    let store = api.store.noting(vec![own_note(&api, &caller, "end_session")]);
+    let store = api.store.noting(vec![own_note(&api, &caller, Action::EndSession)]);
     if number <= 0 || store.end_sessions(caller.actor.id, Some(number)).await? == 0 {
         return Err(Refusal::not_found("session", number).into());
     }
@@ -349,7 +349,7 @@ async fn list_tokens(api: web::Data<Api>, caller: Caller, query: Query<AfterQuer
 async fn revoke_token(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let user = me(&api, &caller).await?;
     let id = parse_id("id", &id)?;
-    let note = api.note(&caller, "revoke_my_token", user.tenant_id, super::tokens::target(id, ""), (None, None));
+    let note = api.note(&caller, Action::RevokeMyToken, user.tenant_id, super::tokens::target(id, ""), (None, None));
     api.store.noting(vec![note]).revoke_token(user.id, id, api.engine.clock.now_ms()).await?;
     Ok(HttpResponse::NoContent().finish())
 }

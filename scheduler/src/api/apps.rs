@@ -8,7 +8,7 @@ use super::tenants::{check_description, check_name};
 use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
-use crate::domain::{FieldError, FieldRefusal, Permission, Refusal};
+use crate::domain::{Action, FieldError, FieldRefusal, Permission, Refusal};
 use crate::store::{AppFilter, AppView, KeyWords};
 use actix_web::{HttpRequest, HttpResponse, web};
 use carillon_protocol::sign::SignMethod;
@@ -26,7 +26,7 @@ pub fn operations() -> Vec<Operation> {
             .query::<AppQuery>()
             .answers_page::<App>("A page of apps")
             .to(list),
-        post("/apps", "create_app", P::AppsCreate, "Create an app, with its first key")
+        post("/apps", Action::CreateApp, P::AppsCreate, "Create an app, with its first key")
             .says("The key's secret is in this answer and never shown again.")
             .body::<NewApp>()
             .answers::<CreatedApp>(201, "The app and its key")
@@ -34,7 +34,7 @@ pub fn operations() -> Vec<Operation> {
         get("/apps/{id}", "show_app", P::AppsRead, "An app").answers::<App>(200, "The app").to(show),
         put(
             "/apps/{id}",
-            "edit_app",
+            Action::EditApp,
             P::AppsEdit,
             "Describe an app, bound its runs at once, set how its executors sign",
         )
@@ -43,7 +43,7 @@ pub fn operations() -> Vec<Operation> {
         .body::<AppInput>()
         .answers::<App>(200, "The app")
         .to(edit),
-        delete("/apps/{id}", "delete_app", P::AppsDelete, "Delete an app that has no task, with its keys")
+        delete("/apps/{id}", Action::DeleteApp, P::AppsDelete, "Delete an app that has no task, with its keys")
             .answers_nothing("It is gone")
             .to(remove),
     ]
@@ -165,7 +165,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
         created_at: now,
     };
     let words = KeyWords { note: "", created_by: &caller.actor.name };
-    let note = api.note(&caller, "create_app", app.tenant_id, target(&app), (None, audited(&app)));
+    let note = api.note(&caller, Action::CreateApp, app.tenant_id, target(&app), (None, audited(&app)));
     api.store.noting(vec![note]).create_app(&app, &key, words).await?;
     known_here(&api).await;
     let key = CreatedKey::from(key);
@@ -202,7 +202,7 @@ async fn edit(
         ..before.clone()
     };
     let change = (audited(&before), audited(&after));
-    let note = api.note(&caller, "edit_app", before.tenant_id, target(&before), change);
+    let note = api.note(&caller, Action::EditApp, before.tenant_id, target(&before), change);
     api.store.noting(vec![note]).edit_app(&before, &after).await?;
     known_here(&api).await;
     Ok(HttpResponse::Ok().insert_header(etag(after.revision)).json(App::from(after)))
@@ -210,7 +210,7 @@ async fn edit(
 
 async fn remove(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let app = find(&api, &caller, Permission::AppsDelete, &id).await?;
-    let note = api.note(&caller, "delete_app", app.tenant_id, target(&app), (audited(&app), None));
+    let note = api.note(&caller, Action::DeleteApp, app.tenant_id, target(&app), (audited(&app), None));
     api.store.noting(vec![note]).delete_app(app.tenant_id, app.id).await?;
     known_here(&api).await;
     Ok(HttpResponse::NoContent().finish())

@@ -7,7 +7,7 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::calendar::CalendarSpec;
-use crate::domain::{FieldError, Permission, Refusal};
+use crate::domain::{Action, FieldError, Permission, Refusal};
 use crate::redefine::change_of;
 use crate::store::CalendarView;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -31,7 +31,7 @@ pub fn operations() -> Vec<Operation> {
             .to(show),
         operation::put(
             "/calendars/{tenant}/{name}",
-            "put_calendar",
+            Action::PutCalendar,
             P::CalendarsEdit,
             "Write a calendar's next version",
         )
@@ -41,7 +41,7 @@ pub fn operations() -> Vec<Operation> {
         .to(put),
         delete(
             "/calendars/{tenant}/{name}",
-            "delete_calendar",
+            Action::DeleteCalendar,
             P::CalendarsDelete,
             "Delete a calendar that no task names",
         )
@@ -138,7 +138,7 @@ async fn put(
     let current = before.as_ref().map_or(0, |calendar| calendar.version);
     refuse_stale(if_match(&request)?, current)?;
     let change = (before.map(|calendar| audited(&calendar.spec)), Some(audited(&spec)));
-    let note = api.note(&caller, "put_calendar", tenant, target(&name), change);
+    let note = api.note(&caller, Action::PutCalendar, tenant, target(&name), change);
     let now = api.engine.clock.now_ms();
     let store = api.store.noting(vec![note]);
     let version = store.put_calendar(api.engine.ids.next(now), tenant, &name, &spec, current, now).await?;
@@ -183,7 +183,7 @@ async fn remove(
     let tenant = api.whole_tenant(&caller, Permission::CalendarsDelete, &tenant).await?.id;
     let before = api.store.calendar(tenant, &name).await?;
     let change = (before.map(|calendar| audited(&calendar.spec)), None);
-    let note = api.note(&caller, "delete_calendar", tenant, target(&name), change);
+    let note = api.note(&caller, Action::DeleteCalendar, tenant, target(&name), change);
     api.store.noting(vec![note]).delete_calendar(tenant, &name).await?;
     Ok(HttpResponse::NoContent().finish())
 }

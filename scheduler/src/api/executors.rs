@@ -7,7 +7,7 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::executor::{Executor, WEIGHT_MAX};
-use crate::domain::{FieldError, Permission, Refusal};
+use crate::domain::{Action, FieldError, Permission, Refusal};
 use crate::store::{ExecutorPlace, ExecutorRule, Scope};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub fn operations() -> Vec<Operation> {
         get("/executors/{id}", "show_executor", P::ExecutorsRead, "An executor that is online")
             .answers::<ExecutorOutput>(200, "The executor")
             .to(show),
-        put("/executors/{id}", "edit_executor", P::ExecutorsEdit, "Disable or weigh an executor")
+        put("/executors/{id}", Action::EditExecutor, P::ExecutorsEdit, "Disable or weigh an executor")
             .says("It holds for its address: a new process there inherits it. What is not named stays as it is.")
             .if_match()
             .body::<ExecutorInput>()
@@ -233,7 +233,7 @@ async fn edit(
     let address = &executor.address;
     let now = api.engine.clock.now_ms();
     let target = Target { kind: "executor", id: address.clone(), name: address.clone() };
-    let note = api.note(&caller, "edit_executor", scope.tenant_id, target, (audited(&before), audited(&after)));
+    let note = api.note(&caller, Action::EditExecutor, scope.tenant_id, target, (audited(&before), audited(&after)));
     let store = api.store.noting(vec![note]);
     store.set_executor_rule(api.engine.ids.next(now), scope, address, &after, now).await?;
     api.engine.look().await?;

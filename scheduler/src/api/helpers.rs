@@ -5,7 +5,7 @@ use super::Api;
 use super::problem::Problem;
 use crate::auth::Caller;
 use crate::domain::audit::{AuditNote, Target};
-use crate::domain::{Permission, Refusal};
+use crate::domain::{Action, Permission, Refusal};
 use crate::store::{Scope, TenantView};
 
 impl Api {
@@ -33,7 +33,7 @@ impl Api {
     pub fn note(
         &self,
         caller: &Caller,
-        action: &'static str,
+        action: Action,
         tenant_id: i64,
         target: Target,
         (before, after): (Option<String>, Option<String>),

@@ -7,7 +7,7 @@ use super::problem::Problem;
 use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
-use crate::domain::{FieldError, Permission};
+use crate::domain::{Action, FieldError, Permission};
 use crate::store::{AppView, KeyPlace, KeyView, KeyWords, Scope};
 use actix_web::{HttpResponse, web};
 use carillon_protocol::sign::{Key, random_hex};
@@ -32,12 +32,12 @@ pub fn operations() -> Vec<Operation> {
             .query::<AfterQuery>()
             .answers_page::<KeyOutput>("A page of keys: those that are valid, then the others, each the newest first")
             .to(list),
-        post("/apps/{id}/keys", "create_key", P::KeysCreate, "Create a key beside those that there are")
+        post("/apps/{id}/keys", Action::CreateKey, P::KeysCreate, "Create a key beside those that there are")
             .says("The secret is in this answer and never shown again. An app has at most ten valid keys.")
             .body::<NewKey>()
             .answers::<CreatedKey>(201, "The key")
             .to(create),
-        post("/apps/{id}/keys/rotate", "rotate_keys", P::KeysRotate, "Replace an app's keys by a new one")
+        post("/apps/{id}/keys/rotate", Action::RotateKeys, P::KeysRotate, "Replace an app's keys by a new one")
             .says(
                 "Every valid key ends after the overlap, or when it would have anyway. Restart executors with the new \
                  key meanwhile. The secret is in this answer and never shown again.",
@@ -45,7 +45,7 @@ pub fn operations() -> Vec<Operation> {
             .body::<Rotation>()
             .answers::<CreatedKey>(201, "The new key")
             .to(rotate),
-        delete("/keys/{id}", "revoke_key", P::KeysRevoke, "Revoke a key")
+        delete("/keys/{id}", Action::RevokeKey, P::KeysRevoke, "Revoke a key")
             .says(
                 "It ends at once at the node that is asked, and within about a second at the others: its executors are \
                  no longer heard, and nothing is sent to them.",
@@ -183,7 +183,7 @@ async fn create(
     let app = find_app(&api, &caller, Permission::KeysCreate, &app).await?;
     let key = new_key()?;
     let said = json!({ "app": app.name, "note": note }).to_string();
-    let audit = api.note(&caller, "create_key", app.tenant_id, target(&key.id), (None, Some(said)));
+    let audit = api.note(&caller, Action::CreateKey, app.tenant_id, target(&key.id), (None, Some(said)));
     let words = KeyWords { note: &note, created_by: &caller.actor.name };
     api.store.noting(vec![audit]).create_key(scope(&app), &key, words, api.engine.clock.now_ms()).await?;
     known_here(&api).await;
@@ -204,7 +204,7 @@ async fn rotate(
     let app = find_app(&api, &caller, Permission::KeysRotate, &app).await?;
     let key = new_key()?;
     let said = json!({ "app": app.name, "note": note, "overlap_ms": overlap_ms }).to_string();
-    let audit = api.note(&caller, "rotate_keys", app.tenant_id, target(&key.id), (None, Some(said)));
+    let audit = api.note(&caller, Action::RotateKeys, app.tenant_id, target(&key.id), (None, Some(said)));
     let words = KeyWords { note: &note, created_by: &caller.actor.name };
     let store = api.store.noting(vec![audit]);
     store.rotate_key(scope(&app), &key, words, overlap_ms, api.engine.clock.now_ms()).await?;
@@ -215,7 +215,7 @@ async fn rotate(
 async fn revoke(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let (scope, key) = api.store.key(&caller.reach(Permission::KeysRevoke), &id).await?;
     let said = json!({ "note": key.note, "created_by": key.created_by }).to_string();
-    let audit = api.note(&caller, "revoke_key", scope.tenant_id, target(&key.id), (Some(said), None));
+    let audit = api.note(&caller, Action::RevokeKey, scope.tenant_id, target(&key.id), (Some(said), None));
     api.store.noting(vec![audit]).revoke_key(scope, &key.id, api.engine.clock.now_ms()).await?;
     known_here(&api).await;
     Ok(HttpResponse::NoContent().finish())

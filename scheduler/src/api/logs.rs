@@ -8,7 +8,7 @@ use crate::auth::Caller;
 use crate::domain::Refusal;
 use crate::domain::audit::{AuditNote, Target};
 use crate::domain::reason::REASONS;
-use crate::domain::{IdSource, Order, Origin, Permission, Reason, Status};
+use crate::domain::{Action, IdSource, Order, Origin, Permission, Reason, Status};
 use crate::store::{Change, ExecutorStore, HandStore, HandedRun, KeptAttempt, LogFilter, LogPage, LogView, cut};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub fn operations() -> Vec<Operation> {
             .says("With its attempts, oldest first; the latest 101.")
             .answers::<TaskLogInFull>(200, "The log")
             .to(show),
-        post("/task-logs/{id}/cancel", "cancel_run", P::TaskLogsCancel, "Cancel a run, or kill it when it runs")
+        post("/task-logs/{id}/cancel", Action::CancelRun, P::TaskLogsCancel, "Cancel a run, or kill it when it runs")
             .says("Of a sharded run all shards stop. A run that has ended is not changed: 409.")
             .answers::<TaskLog>(200, "It is cancelled")
             .answers::<TaskLog>(202, "Its executor has been told to stop it, and has not confirmed it yet")
@@ -326,13 +326,13 @@ const CANCEL_ROUNDS_MAX: usize = 10;
 /// the executor confirms; that wish outlives this node, and an executor that cannot be reached now.
 /// Of a sharded run all shards stop.
 async fn cancel(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
-    cancel_log(&api, &caller, &id, &Cancel { action: "cancel_run", message: "", may_run: true }).await
+    cancel_log(&api, &caller, &id, &Cancel { action: Action::CancelRun, message: "", may_run: true }).await
 }
 
 /// How a run is cancelled.
 pub struct Cancel<'a> {
     /// What the audit calls it.
-    pub action: &'static str,
+    pub action: Action,
     /// Why, for people; empty says nothing.
     pub message: &'a str,
     /// Whether one that is due with its executor is stopped, too.
@@ -374,7 +374,7 @@ pub async fn cancel_log(api: &Api, caller: &Caller, id: &str, how: &Cancel<'_>) 
 
 /// What the audit says of a cancel: of a run that an executor has, that it is to stop; when and how
 /// it ended says its log.
-fn cancel_note(api: &Api, caller: &Caller, log: &LogView, action: &'static str) -> AuditNote {
+fn cancel_note(api: &Api, caller: &Caller, log: &LogView, action: Action) -> AuditNote {
     let run = &log.handed.run;
     let told = |status: &str| serde_json::json!({ "status": status, "attempt": run.attempt }).to_string();
     let to = if run.status == Status::Dispatched { STOPPING } else { Status::Cancelled.as_str() };

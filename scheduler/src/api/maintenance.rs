@@ -8,7 +8,7 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::rules::{MaintenanceWindow, WindowAction};
-use crate::domain::{FieldError, FieldRefusal, Permission};
+use crate::domain::{Action, FieldError, FieldRefusal, Permission};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -24,11 +24,11 @@ pub fn operations() -> Vec<Operation> {
             .query::<AfterQuery>()
             .answers_page::<Window>("A page of windows, by their end")
             .to(list),
-        post("/tenants/{tenant}/maintenance", "add_window", P::MaintenanceCreate, "Begin or plan a window")
+        post("/tenants/{tenant}/maintenance", Action::AddWindow, P::MaintenanceCreate, "Begin or plan a window")
             .body::<WindowInput>()
             .answers::<Window>(201, "The window")
             .to(add),
-        delete("/tenants/{tenant}/maintenance/{id}", "drop_window", P::MaintenanceDelete, "End a window")
+        delete("/tenants/{tenant}/maintenance/{id}", Action::DropWindow, P::MaintenanceDelete, "End a window")
             .says("What was postponed is due at once.")
             .answers_nothing("It is no more")
             .to(drop_window),
@@ -105,7 +105,7 @@ async fn add(
     }
     let output = Window::from(&window);
     let after = serde_json::to_string(&output).ok();
-    let note = api.note(&caller, "add_window", tenant_id, target(window.id), (None, after));
+    let note = api.note(&caller, Action::AddWindow, tenant_id, target(window.id), (None, after));
     api.store.noting(vec![note]).add_window(&window, now).await?;
     Ok(HttpResponse::Created().json(output))
 }
@@ -135,7 +135,7 @@ async fn drop_window(
     let id = parse_id("id", &path.1)?;
     let before = api.store.window(tenant.id, id).await?;
     let before = before.as_ref().map(Window::from).and_then(|window| serde_json::to_string(&window).ok());
-    let note = api.note(&caller, "drop_window", tenant.id, target(id), (before, None));
+    let note = api.note(&caller, Action::DropWindow, tenant.id, target(id), (before, None));
     api.store.noting(vec![note]).drop_window(tenant.id, id).await?;
     // What was postponed is due now; the other nodes look every second.
     api.engine.look().await?;

@@ -6,9 +6,9 @@ use super::operation::{Operation, get, put};
 use super::problem::Problem;
 use super::{Api, body};
 use crate::auth::Caller;
-use crate::domain::Permission;
 use crate::domain::audit::Target;
 use crate::domain::quota::Quotas;
+use crate::domain::{Action, Permission};
 use crate::store::QuotaUse;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -21,7 +21,7 @@ pub fn operations() -> Vec<Operation> {
         get("/tenants/{tenant}/quotas", "show_quotas", P::QuotasRead, "A tenant's quotas and what it uses of them")
             .answers::<TenantQuotas>(200, "The quotas")
             .to(show),
-        put("/tenants/{tenant}/quotas", "edit_quotas", P::QuotasEdit, "Set a tenant's quotas")
+        put("/tenants/{tenant}/quotas", Action::EditQuotas, P::QuotasEdit, "Set a tenant's quotas")
             .says(
                 "What the body leaves out has no bound. Runs that another quota of fires delayed ask anew; tasks \
                  beyond a smaller quota stay.",
@@ -91,7 +91,7 @@ async fn edit(
     let before = api.store.quotas(tenant.id).await?;
     let target = Target { kind: "tenant", id: tenant.id.to_string(), name: tenant.name };
     let say = |quotas: &Quotas| serde_json::to_string(quotas).ok();
-    let note = api.note(&caller, "edit_quotas", tenant.id, target, (say(&before), say(&quotas)));
+    let note = api.note(&caller, Action::EditQuotas, tenant.id, target, (say(&before), say(&quotas)));
     let now = api.engine.clock.now_ms();
     api.store.noting(vec![note]).set_quotas(tenant.id, Some(tenant.revision), &quotas, now).await?;
     // What waited may go now; the other nodes look every second.

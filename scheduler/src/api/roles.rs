@@ -9,7 +9,7 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::access::{BUILT_IN, BUILT_IN_MAX, BuiltIn, Grant, PLATFORM, PermissionSet, built_in};
 use crate::domain::audit::Target;
-use crate::domain::{FieldError, FieldRefusal, Permission, Refusal};
+use crate::domain::{Action, FieldError, FieldRefusal, Permission, Refusal};
 use crate::store::{RoleFilter, RoleView};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -23,18 +23,18 @@ pub fn operations() -> Vec<Operation> {
             .query::<AfterQuery>()
             .answers_page::<Role>("A page of roles, by id")
             .to(list),
-        post("/roles", "create_role", P::RolesCreate, "Make a role, for a tenant or for all")
+        post("/roles", Action::CreateRole, P::RolesCreate, "Make a role, for a tenant or for all")
             .body::<NewRole>()
             .answers::<Role>(201, "The role")
             .to(create),
         get("/roles/{id}", "show_role", P::RolesRead, "A role").answers::<Role>(200, "The role").to(show),
-        put("/roles/{id}", "edit_role", P::RolesEdit, "Edit a role; whoever has it is affected at once")
+        put("/roles/{id}", Action::EditRole, P::RolesEdit, "Edit a role; whoever has it is affected at once")
             .says("Fields that are not named stay as they are. Built-in roles cannot be edited.")
             .if_match()
             .body::<RoleInput>()
             .answers::<Role>(200, "The role")
             .to(edit),
-        delete("/roles/{id}", "delete_role", P::RolesDelete, "Delete a role that nobody has")
+        delete("/roles/{id}", Action::DeleteRole, P::RolesDelete, "Delete a role that nobody has")
             .answers_nothing("It is gone")
             .to(remove),
     ]
@@ -194,7 +194,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     };
     check(&role)?;
     refuse_more(&caller, Permission::RolesCreate, &role)?;
-    let note = api.note(&caller, "create_role", tenant_id, target(&role), (None, audited(&role)));
+    let note = api.note(&caller, Action::CreateRole, tenant_id, target(&role), (None, audited(&role)));
     api.store.noting(vec![note]).create_role(&role).await?;
     Ok(HttpResponse::Created().insert_header(etag(1)).json(Role::from(&role)))
 }
@@ -228,7 +228,7 @@ async fn edit(
     check(&after)?;
     refuse_more(&caller, Permission::RolesEdit, &after)?;
     let change = (audited(&before), audited(&after));
-    let note = api.note(&caller, "edit_role", before.tenant_id, target(&before), change);
+    let note = api.note(&caller, Action::EditRole, before.tenant_id, target(&before), change);
     api.store.noting(vec![note]).update_role(&after, api.engine.clock.now_ms()).await?;
     after.revision += 1;
     Ok(HttpResponse::Ok().insert_header(etag(after.revision)).json(Role::from(&after)))
@@ -236,7 +236,7 @@ async fn edit(
 
 async fn remove(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let role = changeable(&api, &caller, Permission::RolesDelete, &id).await?;
-    let note = api.note(&caller, "delete_role", role.tenant_id, target(&role), (audited(&role), None));
+    let note = api.note(&caller, Action::DeleteRole, role.tenant_id, target(&role), (audited(&role), None));
     api.store.noting(vec![note]).delete_role(&role).await?;
     Ok(HttpResponse::NoContent().finish())
 }

@@ -8,7 +8,7 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::task::{SPAN_MS_MAX, ScheduleKind, check_params, params_text};
-use crate::domain::{FieldError, FieldRefusal, Permission};
+use crate::domain::{Action, FieldError, FieldRefusal, Permission};
 use crate::store::{Backfill, NewRun};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ const KEY_CHARS_MAX: usize = 255;
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
-        post("/tasks/{id}/run", "run_task", P::TasksRun, "Run a task by hand, now or later")
+        post("/tasks/{id}/run", Action::RunTask, P::TasksRun, "Run a task by hand, now or later")
             .says("Two calls with the same `idempotency_key` start one run.")
             .body::<RunInput>()
             .answers::<Started>(202, "The run")
@@ -31,11 +31,11 @@ pub fn operations() -> Vec<Operation> {
             .query::<BeforeQuery>()
             .answers_page::<BackfillOutput>("A page of backfills")
             .to(list_backfills),
-        post("/tasks/{id}/backfills", "create_backfill", P::BackfillsCreate, "Run a task for fires of the past")
+        post("/tasks/{id}/backfills", Action::CreateBackfill, P::BackfillsCreate, "Run a task for fires of the past")
             .body::<BackfillInput>()
             .answers::<BackfillOutput>(202, "The backfill")
             .to(backfill),
-        delete("/tasks/{id}/backfills/{backfill}", "cancel_backfill", P::BackfillsCancel, "Cancel a backfill")
+        delete("/tasks/{id}/backfills/{backfill}", Action::CancelBackfill, P::BackfillsCancel, "Cancel a backfill")
             .says("Runs that are written already go on; cancel them one by one.")
             .answers_nothing("It writes no more runs")
             .to(cancel_backfill),
@@ -84,7 +84,7 @@ async fn run(
     let wanted = input.read(api.engine.ids.next(now), now)?;
     let after = json!({ "log": wanted.id.to_string(), "at": wanted.at, "params": wanted.params }).to_string();
     let target = Target::task(task.id, &task.spec.name);
-    let note = api.note(&caller, "run_task", task.scope.tenant_id, target, (None, Some(after)));
+    let note = api.note(&caller, Action::RunTask, task.scope.tenant_id, target, (None, Some(after)));
     let started = api.store.noting(vec![note]).start_run(&task, &wanted).await?;
     api.poke.notify_one();
     let answer = Started { log: started.log.to_string(), fire_time: started.fire_time, repeated: started.is_repeated };
@@ -193,7 +193,7 @@ async fn backfill(
     let output = BackfillOutput::from(&backfill);
     let after = serde_json::to_string(&output).ok();
     let target = Target::task(task.id, &task.spec.name);
-    let note = api.note(&caller, "create_backfill", task.scope.tenant_id, target, (None, after));
+    let note = api.note(&caller, Action::CreateBackfill, task.scope.tenant_id, target, (None, after));
     api.store.noting(vec![note]).create_backfill(&backfill, now).await?;
     Ok(HttpResponse::Accepted().json(output))
 }
@@ -222,7 +222,7 @@ async fn cancel_backfill(
     let task = find(&api, &caller, Permission::BackfillsCancel, task).await?;
     let before = Some(json!({ "backfill": id.to_string() }).to_string());
     let target = Target::task(task.id, &task.spec.name);
-    let note = api.note(&caller, "cancel_backfill", task.scope.tenant_id, target, (before, None));
+    let note = api.note(&caller, Action::CancelBackfill, task.scope.tenant_id, target, (before, None));
     api.store.noting(vec![note]).cancel_backfill(task.scope.tenant_id, task.id, id, api.engine.clock.now_ms()).await?;
     Ok(HttpResponse::NoContent().finish())
 }

@@ -10,6 +10,7 @@ use super::problem::Problem;
 use super::refusal::RequestRefusal;
 use super::{Api, account};
 use crate::auth::{Denied, Occasion, Pending, Provider, Visit};
+use crate::domain::Action;
 use actix_web::cookie::time::Duration;
 use actix_web::cookie::{Cookie, SameSite};
 use actix_web::http::header;
@@ -45,7 +46,7 @@ pub fn operations() -> Vec<Operation> {
             .query::<BeginQuery>()
             .answers_nothing_as(303, "The provider's address")
             .to(begin),
-        get("/login/oidc/callback", "finish_single_sign_on", Nothing, "Come back from the provider of single sign-on")
+        get("/login/oidc/callback", Action::FinishSingleSignOn, Nothing, "Come back from the provider of single sign-on")
             .says(
                 "Begins a session as `sign_in` does, for whom the provider names, and leads to where he came from. What \
                  goes wrong leads a page to the console's `/sign-in?error=<word>`: `expired` (this browser has not begun, \
@@ -243,7 +244,7 @@ async fn from_provider(
     };
     let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     let visit = Visit { address, agent, number: next_id() };
-    let note = own_note(api, &account::caller(&user, address), "finish_single_sign_on");
+    let note = own_note(api, &account::caller(&user, address), Action::FinishSingleSignOn);
     let signed_in = api.gate.begin(user, &visit, note, now).await?;
     Ok(HttpResponse::SeeOther()
         .cookie(cookie(api, signed_in.token))

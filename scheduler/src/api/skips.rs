@@ -11,7 +11,7 @@ use crate::domain::audit::Target;
 use crate::domain::instant::utc_words;
 use crate::domain::schedule::Schedule;
 use crate::domain::task::ScheduleKind;
-use crate::domain::{FieldError, FieldRefusal, Order, Permission};
+use crate::domain::{Action, FieldError, FieldRefusal, Order, Permission};
 use crate::store::{LogFilter, LogView, Skip, Skipped, TaskView};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ const COUNTED_MAX: i64 = 10_000;
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
-        post("/tasks/{id}/skip", "skip_fire", P::TaskLogsCancel, "Cancel one coming fire of a task")
+        post("/tasks/{id}/skip", Action::SkipFire, P::TaskLogsCancel, "Cancel one coming fire of a task")
             .says(
                 "Also one whose run is not written yet: at most 366 days ahead, and 1,000 of a task. A run that is \
                  written is cancelled as `cancel_run` does it; one that has started or ended is not changed: 409.",
@@ -41,7 +41,7 @@ pub fn operations() -> Vec<Operation> {
             .answers::<TaskLog>(200, "Its log, cancelled")
             .answers::<TaskLog>(202, "Its executor has been told to drop it, and has not confirmed it yet")
             .to(skip),
-        post("/tasks/{id}/unskip", "unskip_fire", P::TaskLogsCancel, "Let a cancelled fire come after all")
+        post("/tasks/{id}/unskip", Action::UnskipFire, P::TaskLogsCancel, "Let a cancelled fire come after all")
             .says("One that is still to come, and was cancelled before any executor had it.")
             .body::<UnskipInput>()
             .answers::<Unskipped>(200, "It comes, if the task fires then")
@@ -93,7 +93,7 @@ async fn skip(
     if !(0..=now + AHEAD_MS_MAX).contains(&fire_time) {
         return Err(FieldError::new("fire_time", FieldRefusal::TooFarAhead { days: AHEAD_MS_MAX / 86_400_000 }).into());
     }
-    let cancel = Cancel { action: "skip_fire", message: &note, may_run: false };
+    let cancel = Cancel { action: Action::SkipFire, message: &note, may_run: false };
     if let Some(log) = log_of(&api, &caller, &task, fire_time).await? {
         return logs::cancel_log(&api, &caller, &log.handed.run.id.to_string(), &cancel).await;
     }
@@ -102,7 +102,7 @@ async fn skip(
     let log = api.engine.ids.next(now);
     let after = json!({ "fire_time": fire_time, "note": note, "log": log.to_string() }).to_string();
     let target = Target::task(task.id, &task.spec.name);
-    let noted = api.note(&caller, "skip_fire", task.scope.tenant_id, target, (None, Some(after)));
+    let noted = api.note(&caller, Action::SkipFire, task.scope.tenant_id, target, (None, Some(after)));
     let wanted = Skip { id: log, fire_time, message: note.clone() };
     match api.store.noting(vec![noted]).skip_fire(&task, &wanted, now).await? {
         Skipped::Written => {
@@ -182,7 +182,7 @@ async fn unskip(
     let is_named = schedule.next_after(fire_time.saturating_sub(1)) == fire_time;
     let before = json!({ "fire_time": fire_time }).to_string();
     let target = Target::task(task.id, &task.spec.name);
-    let note = api.note(&caller, "unskip_fire", task.scope.tenant_id, target, (Some(before), None));
+    let note = api.note(&caller, Action::UnskipFire, task.scope.tenant_id, target, (Some(before), None));
     api.store.noting(vec![note]).unskip_fire(&task, fire_time, is_named, now).await?;
     if task.activity.started {
         // Its window may have been written already.

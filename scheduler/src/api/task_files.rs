@@ -9,6 +9,7 @@ use super::refusal::RequestRefusal;
 use super::tasks::defaults;
 use super::{Api, body};
 use crate::auth::Caller;
+use crate::domain::Action as Changes;
 use crate::domain::audit::{AuditNote, Target};
 use crate::domain::refusal::no_app;
 use crate::domain::task::FieldChange;
@@ -36,7 +37,7 @@ const UNCHANGED: &str = "unchanged";
 /// What can be done.
 pub fn operations() -> Vec<Operation> {
     vec![
-        post("/tasks/apply", "apply_tasks", Permission::TasksApply, "Apply a task file: all of it, or nothing")
+        post("/tasks/apply", Changes::ApplyTasks, Permission::TasksApply, "Apply a task file: all of it, or nothing")
             .says("The body is the task file as JSON (docs/tasks.md).")
             .query::<How>()
             .body::<TaskFileBody>()
@@ -171,13 +172,19 @@ async fn refuse_parents(api: &Api, caller: &Caller, steps: &[Step]) -> Result<()
 fn notes(api: &Api, caller: &Caller, new: &[NewTask], changes: &[TaskChange]) -> Vec<AuditNote> {
     let created = new.iter().map(|task| {
         let after = audited_task(&task.spec, &task.activity);
-        api.note(caller, "apply_tasks", task.scope.tenant_id, Target::task(task.id, &task.spec.name), (None, after))
+        api.note(
+            caller,
+            Changes::ApplyTasks,
+            task.scope.tenant_id,
+            Target::task(task.id, &task.spec.name),
+            (None, after),
+        )
     });
     let edited = changes.iter().map(|change| {
         let was = audited_task(&change.before.spec, &change.before.activity);
         let is = audited_task(&change.spec, &change.activity);
         let target = Target::task(change.before.id, &change.spec.name);
-        api.note(caller, "apply_tasks", change.before.scope.tenant_id, target, (was, is))
+        api.note(caller, Changes::ApplyTasks, change.before.scope.tenant_id, target, (was, is))
     });
     created.chain(edited).collect()
 }

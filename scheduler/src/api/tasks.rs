@@ -11,7 +11,7 @@ use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::task::file::NOTE_CHARS_MAX;
 use crate::domain::task::{NEVER, ScheduleKind, TaskSpec};
-use crate::domain::{FieldError, FieldRefusal, Permission, Refusal};
+use crate::domain::{Action, FieldError, FieldRefusal, Permission, Refusal};
 use crate::redefine::{Left, change_of};
 use crate::store::{Activity, NewTask, Scope, TaskFilter, TaskState, TaskView, audited_task};
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -27,29 +27,29 @@ pub fn operations() -> Vec<Operation> {
             .query::<TaskQuery>()
             .answers_page::<Task>("A page of tasks")
             .to(list),
-        post("/tasks", "create_task", P::TasksCreate, "Create a task")
+        post("/tasks", Action::CreateTask, P::TasksCreate, "Create a task")
             .says("`tenant`, `app`, `name` and `handler` are required; every other field has a default (docs/policies.md).")
             .body::<TaskInput>()
             .answers::<Task>(201, "The task")
             .to(create),
         get("/tasks/{id}", "show_task", P::TasksRead, "A task").answers::<Task>(200, "The task").to(show),
-        put("/tasks/{id}", "edit_task", P::TasksEdit, "Edit a task")
+        put("/tasks/{id}", Action::EditTask, P::TasksEdit, "Edit a task")
             .says("Fields that are not named stay as they are. Runs of the old definition are taken back before the answer.")
             .if_match()
             .body::<TaskInput>()
             .answers::<Changed>(200, "The task, and what could not be taken back")
             .to(edit),
-        delete("/tasks/{id}", "delete_task", P::TasksDelete, "Delete a task; its logs stay until retention takes them")
+        delete("/tasks/{id}", Action::DeleteTask, P::TasksDelete, "Delete a task; its logs stay until retention takes them")
             .if_match()
             .answers::<Changed>(200, "The task as it was, and what could not be taken back")
             .to(remove),
-        post("/tasks/{id}/start", "start_task", P::TasksStart, "Start a task")
+        post("/tasks/{id}/start", Action::StartTask, P::TasksStart, "Start a task")
             .answers::<Changed>(200, "The task")
             .to(start),
-        post("/tasks/{id}/stop", "stop_task", P::TasksStop, "Stop a task; it forgets what it has counted")
+        post("/tasks/{id}/stop", Action::StopTask, P::TasksStop, "Stop a task; it forgets what it has counted")
             .answers::<Changed>(200, "The task, and what could not be taken back")
             .to(stop),
-        post("/tasks/{id}/pause", "pause_task", P::TasksPause, "Pause a task, saying why")
+        post("/tasks/{id}/pause", Action::PauseTask, P::TasksPause, "Pause a task, saying why")
             .body::<PauseInput>()
             .answers::<Changed>(200, "The task, and what could not be taken back")
             .to(pause),
@@ -282,7 +282,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     refuse_parents(Parents::new(&api, &caller, Permission::TasksCreate), (&tenant, &app), None, &spec).await?;
     let id = api.engine.ids.next(now);
     let after = audited_task(&spec, &activity);
-    let note = api.note(&caller, "create_task", scope.tenant_id, Target::task(id, &spec.name), (None, after));
+    let note = api.note(&caller, Action::CreateTask, scope.tenant_id, Target::task(id, &spec.name), (None, after));
     let task = NewTask { id, scope, spec, activity };
     api.redefiner.noting(vec![note]).apply(std::slice::from_ref(&task), &[]).await?;
     let task = find(&api, &caller, Permission::TasksCreate, task.id).await?;
@@ -362,7 +362,7 @@ async fn edit(
     refuse_state(&caller, before.scope, &before.activity, &activity)?;
     let place = (before.tenant.as_str(), before.app.as_str());
     refuse_parents(Parents::new(&api, &caller, Permission::TasksEdit), place, Some(&before.spec), &spec).await?;
-    change(&api, &caller, "edit_task", before, spec, activity).await
+    change(&api, &caller, Action::EditTask, before, spec, activity).await
 }
 
 async fn refuse_parents(
@@ -396,13 +396,13 @@ async fn start(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Re
     }
     refuse_past(&before.spec, &Activity::of(true), api.engine.clock.now_ms())?;
     let spec = before.spec.clone();
-    change(&api, &caller, "start_task", before, spec, Activity::of(true)).await
+    change(&api, &caller, Action::StartTask, before, spec, Activity::of(true)).await
 }
 
 async fn stop(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let before = find(&api, &caller, Permission::TasksStop, parse_id("id", &id)?).await?;
     let spec = before.spec.clone();
-    change(&api, &caller, "stop_task", before, spec, Activity::of(false)).await
+    change(&api, &caller, Action::StopTask, before, spec, Activity::of(false)).await
 }
 
 #[derive(Default, Deserialize, ToSchema)]
@@ -425,7 +425,7 @@ async fn pause(
     }
     let before = find(&api, &caller, Permission::TasksPause, parse_id("id", &id)?).await?;
     let spec = before.spec.clone();
-    change(&api, &caller, "pause_task", before, spec, Activity { started: false, pause_note: Some(note) }).await
+    change(&api, &caller, Action::PauseTask, before, spec, Activity { started: false, pause_note: Some(note) }).await
 }
 
 async fn remove(
@@ -438,7 +438,7 @@ async fn remove(
     refuse_stale(if_match(&request)?, before.revision)?;
     let was = audited_task(&before.spec, &before.activity);
     let target = Target::task(before.id, &before.spec.name);
-    let note = api.note(&caller, "delete_task", before.scope.tenant_id, target, (was, None));
+    let note = api.note(&caller, Action::DeleteTask, before.scope.tenant_id, target, (was, None));
     let left = api.redefiner.noting(vec![note]).delete(&before).await?;
     changed(&api, &before, left).await
 }
@@ -446,7 +446,7 @@ async fn remove(
 async fn change(
     api: &Api,
     caller: &Caller,
-    action: &'static str,
+    action: Action,
     before: TaskView,
     spec: TaskSpec,
     activity: Activity,

@@ -7,7 +7,7 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::access::PLATFORM;
 use crate::domain::audit::Target;
-use crate::domain::{FieldError, FieldRefusal, Permission};
+use crate::domain::{Action, FieldError, FieldRefusal, Permission};
 use crate::store::TenantView;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -24,21 +24,26 @@ pub fn operations() -> Vec<Operation> {
             .query::<TenantQuery>()
             .answers_page::<Tenant>("A page of tenants")
             .to(list),
-        post("/tenants", "create_tenant", P::TenantsCreate, "Create a tenant")
+        post("/tenants", Action::CreateTenant, P::TenantsCreate, "Create a tenant")
             .body::<NewTenant>()
             .answers::<Tenant>(201, "The tenant")
             .to(create),
         get("/tenants/{tenant}", "show_tenant", P::TenantsRead, "A tenant, by name")
             .answers::<Tenant>(200, "The tenant")
             .to(show),
-        put("/tenants/{tenant}", "edit_tenant", P::TenantsEdit, "Describe a tenant")
+        put("/tenants/{tenant}", Action::EditTenant, P::TenantsEdit, "Describe a tenant")
             .if_match()
             .body::<Description>()
             .answers::<Tenant>(200, "The tenant")
             .to(edit),
-        delete("/tenants/{tenant}", "delete_tenant", P::TenantsDelete, "Delete a tenant that has no app, user or role")
-            .answers_nothing("It is gone")
-            .to(remove),
+        delete(
+            "/tenants/{tenant}",
+            Action::DeleteTenant,
+            P::TenantsDelete,
+            "Delete a tenant that has no app, user or role",
+        )
+        .answers_nothing("It is gone")
+        .to(remove),
     ]
 }
 
@@ -119,7 +124,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     let now = api.engine.clock.now_ms();
     let id = api.engine.ids.next(now);
     let tenant = TenantView { id, name, description, max_concurrent: 0, revision: 1, created_at: now };
-    let note = api.note(&caller, "create_tenant", PLATFORM, target(&tenant), (None, audited(&tenant)));
+    let note = api.note(&caller, Action::CreateTenant, PLATFORM, target(&tenant), (None, audited(&tenant)));
     api.store.noting(vec![note]).create_tenant(&tenant).await?;
     Ok(HttpResponse::Created().insert_header(etag(1)).json(Tenant::from(tenant)))
 }
@@ -142,14 +147,14 @@ async fn edit(
     refuse_stale(if_match(&request)?, before.revision)?;
     let after = TenantView { description, revision: before.revision + 1, ..before.clone() };
     let change = (audited(&before), audited(&after));
-    let note = api.note(&caller, "edit_tenant", before.id, target(&before), change);
+    let note = api.note(&caller, Action::EditTenant, before.id, target(&before), change);
     api.store.noting(vec![note]).describe_tenant(&before, &after.description).await?;
     Ok(HttpResponse::Ok().insert_header(etag(after.revision)).json(Tenant::from(after)))
 }
 
 async fn remove(api: web::Data<Api>, caller: Caller, name: web::Path<String>) -> Result<HttpResponse, Problem> {
     let tenant = api.tenant(&caller, Permission::TenantsDelete, &name).await?;
-    let note = api.note(&caller, "delete_tenant", PLATFORM, target(&tenant), (audited(&tenant), None));
+    let note = api.note(&caller, Action::DeleteTenant, PLATFORM, target(&tenant), (audited(&tenant), None));
     api.store.noting(vec![note]).delete_tenant(tenant.id).await?;
     Ok(HttpResponse::NoContent().finish())
 }

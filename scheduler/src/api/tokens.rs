@@ -8,7 +8,7 @@ use super::{Api, body};
 use crate::auth::{Caller, TOKEN_PREFIX, hash_of, new_secret};
 use crate::domain::access::{PLATFORM, PermissionSet};
 use crate::domain::audit::Target;
-use crate::domain::{FieldError, FieldRefusal, Permission, Refusal};
+use crate::domain::{Action, FieldError, FieldRefusal, Permission, Refusal};
 use crate::store::TokenView;
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub fn operations() -> Vec<Operation> {
             .query::<TokenQuery>()
             .answers_page::<TokenOutput>("A page of tokens")
             .to(list),
-        delete("/tokens/{id}", "revoke_token", Permission::TokensRevoke, "Revoke an API token")
+        delete("/tokens/{id}", Action::RevokeToken, Permission::TokensRevoke, "Revoke an API token")
             .answers_nothing("It is void")
             .to(revoke),
     ]
@@ -144,7 +144,7 @@ pub async fn create_token(api: web::Data<Api>, caller: Caller, payload: web::Pay
         used_at: 0,
     };
     let after = serde_json::to_string(&TokenOutput::from(token.clone())).ok();
-    let note = api.note(&caller, "create_my_token", user.tenant_id, target(token.id, &token.name), (None, after));
+    let note = api.note(&caller, Action::CreateMyToken, user.tenant_id, target(token.id, &token.name), (None, after));
     api.store.noting(vec![note]).create_token(&token, &hash_of(&secret)).await?;
     Ok(HttpResponse::Created().json(CreatedToken { token: token.into(), secret }))
 }
@@ -179,7 +179,7 @@ async fn revoke(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> R
     let user = super::users::find_by_id(&api, &reach, token.user_id).await?;
     let home = user.map_or(PLATFORM, |user| user.tenant_id);
     let before = serde_json::to_string(&TokenOutput::from(token.clone())).ok();
-    let note = api.note(&caller, "revoke_token", home, target(id, &token.name), (before, None));
+    let note = api.note(&caller, Action::RevokeToken, home, target(id, &token.name), (before, None));
     api.store.noting(vec![note]).revoke_token(token.user_id, id, api.engine.clock.now_ms()).await?;
     Ok(HttpResponse::NoContent().finish())
 }

@@ -13,7 +13,7 @@ use super::{Api, body};
 use crate::auth::{Caller, check_password, random_password};
 use crate::domain::access::{Grant, PLATFORM, is_user_name};
 use crate::domain::audit::Target;
-use crate::domain::{FieldError, FieldRefusal, Permission, Reach, Refusal};
+use crate::domain::{Action, FieldError, FieldRefusal, Permission, Reach, Refusal};
 use crate::store::{AppFilter, GrantView, NewGrant, UserFilter, UserRow, UserView};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -33,32 +33,32 @@ pub fn operations() -> Vec<Operation> {
             .query::<UserQuery>()
             .answers_page::<User>("A page of users")
             .to(list),
-        post("/users", "create_user", P::UsersCreate, "Create a user, who may do nothing yet")
+        post("/users", Action::CreateUser, P::UsersCreate, "Create a user, who may do nothing yet")
             .says("Without a password one is made up and shown in this answer only; it must be changed at the first login.")
             .body::<NewUser>()
             .answers::<CreatedUser>(201, "The user")
             .to(create),
         get("/users/{id}", "show_user", P::UsersRead, "A user").answers::<User>(200, "The user").to(show),
-        put("/users/{id}", "edit_user", P::UsersEdit, "Name or disable a user; disabled, his sessions end")
+        put("/users/{id}", Action::EditUser, P::UsersEdit, "Name or disable a user; disabled, his sessions end")
             .says("Fields that are not named stay as they are.")
             .if_match()
             .body::<UserInput>()
             .answers::<User>(200, "The user")
             .to(edit),
-        delete("/users/{id}", "delete_user", P::UsersDelete, "Delete a user with his sessions and tokens")
+        delete("/users/{id}", Action::DeleteUser, P::UsersDelete, "Delete a user with his sessions and tokens")
             .answers_nothing("He is gone")
             .to(remove),
-        post("/users/{id}/password", "reset_password", P::UsersEdit, "Give a user a new password, which he must change")
+        post("/users/{id}/password", Action::ResetPassword, P::UsersEdit, "Give a user a new password, which he must change")
             .answers::<CreatedUser>(200, "The user and the password, shown once")
             .to(reset_password),
-        delete("/users/{id}/sessions", "end_user_sessions", P::UsersEdit, "End all sessions of a user")
+        delete("/users/{id}/sessions", Action::EndUserSessions, P::UsersEdit, "End all sessions of a user")
             .answers_nothing("They have ended")
             .to(end_sessions),
-        post("/users/{id}/grants", "create_grant", P::GrantsCreate, "Grant a role to a user, in a tenant or on the platform")
+        post("/users/{id}/grants", Action::CreateGrant, P::GrantsCreate, "Grant a role to a user, in a tenant or on the platform")
             .body::<GrantInput>()
             .answers::<User>(201, "The user")
             .to(create_grant),
-        delete("/users/{id}/grants/{grant}", "delete_grant", P::GrantsDelete, "Take a role from a user")
+        delete("/users/{id}/grants/{grant}", Action::DeleteGrant, P::GrantsDelete, "Take a role from a user")
             .answers_nothing("It is taken")
             .to(delete_grant),
     ]
@@ -303,7 +303,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     };
     let about = Target { kind: "user", id: row.id.to_string(), name: row.name.clone() };
     let after = serde_json::json!({ "name": row.name, "display_name": row.display_name }).to_string();
-    let note = api.note(&caller, "create_user", tenant_id, about, (None, Some(after)));
+    let note = api.note(&caller, Action::CreateUser, tenant_id, about, (None, Some(after)));
     api.store.noting(vec![note]).create_user(&row, &[], now).await?;
     let user = find_by_id(&api, &Reach::All, row.id).await?;
     let user = user.ok_or_else(|| Refusal::DeletedMeanwhile { kind: "user".to_owned() })?;
@@ -349,14 +349,14 @@ async fn edit(
         revision: before.revision + 1,
         ..before.clone()
     };
-    write(&api, &caller, "edit_user", &row, (&before, &after)).await?;
+    write(&api, &caller, Action::EditUser, &row, (&before, &after)).await?;
     Ok(HttpResponse::Ok().insert_header(etag(after.revision)).json(User::from(&after)))
 }
 
 async fn write(
     api: &Api,
     caller: &Caller,
-    action: &'static str,
+    action: Action,
     row: &UserRow,
     (before, after): (&UserView, &UserView),
 ) -> Result<(), Problem> {
@@ -374,17 +374,17 @@ async fn reset_password(api: web::Data<Api>, caller: Caller, id: web::Path<Strin
     let password_hash = api.gate.passwords.hash(&password).await.map_err(Problem::internal)?;
     let row = UserRow { password_hash, must_change: true, ..row_of(&before) };
     let after = UserView { must_change: true, has_password: true, revision: before.revision + 1, ..before.clone() };
-    write(&api, &caller, "reset_password", &row, (&before, &after)).await?;
+    write(&api, &caller, Action::ResetPassword, &row, (&before, &after)).await?;
     Ok(HttpResponse::Ok().json(CreatedUser { user: User::from(&after), password: Some(password) }))
 }
 
 async fn remove(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let user = managed(&api, &caller, Permission::UsersDelete, &id).await?;
-    let mut notes = vec![api.note(&caller, "delete_user", user.tenant_id, target(&user), (audited(&user), None))];
+    let mut notes = vec![api.note(&caller, Action::DeleteUser, user.tenant_id, target(&user), (audited(&user), None))];
     // Other tenants lose somebody, too.
     for grant in user.grants.iter().filter(|grant| ![PLATFORM, user.tenant_id].contains(&grant.tenant_id)) {
         let before = serde_json::to_string(&GrantOutput::from(grant)).ok();
-        notes.push(api.note(&caller, "delete_user", grant.tenant_id, target(&user), (before, None)));
+        notes.push(api.note(&caller, Action::DeleteUser, grant.tenant_id, target(&user), (before, None)));
     }
     api.store.noting(notes).delete_user(user.tenant_id, user.id).await?;
     Ok(HttpResponse::NoContent().finish())
@@ -392,7 +392,7 @@ async fn remove(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> R
 
 async fn end_sessions(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let user = managed(&api, &caller, Permission::UsersEdit, &id).await?;
-    let note = api.note(&caller, "end_user_sessions", user.tenant_id, target(&user), (None, None));
+    let note = api.note(&caller, Action::EndUserSessions, user.tenant_id, target(&user), (None, None));
     api.store.noting(vec![note]).end_sessions(user.id, None).await?;
     Ok(HttpResponse::NoContent().finish())
 }
@@ -430,7 +430,7 @@ async fn create_grant(
         "tenant": tenant,
         "apps": new.apps.iter().map(ToString::to_string).collect::<Vec<_>>(),
     });
-    let note = api.note(&caller, "create_grant", tenant_id, target(&user), (None, Some(after.to_string())));
+    let note = api.note(&caller, Action::CreateGrant, tenant_id, target(&user), (None, Some(after.to_string())));
     api.store.noting(vec![note]).create_grant(&new, now).await?;
     let user = find_by_id(&api, &Reach::All, user.id).await?;
     let user = user.ok_or_else(|| Refusal::DeletedMeanwhile { kind: "user".to_owned() })?;
@@ -490,7 +490,7 @@ async fn delete_grant(
     let given = Grant { permissions: grant.permissions, tenant_id: grant.tenant_id, apps: grant.apps.clone() };
     refuse_more(&caller, Permission::GrantsDelete, &given)?;
     let before = serde_json::to_string(&GrantOutput::from(grant)).ok();
-    let note = api.note(&caller, "delete_grant", grant.tenant_id, target(&user), (before, None));
+    let note = api.note(&caller, Action::DeleteGrant, grant.tenant_id, target(&user), (before, None));
     api.store.noting(vec![note]).delete_grant(grant.tenant_id, user.id, id).await?;
     Ok(HttpResponse::NoContent().finish())
 }

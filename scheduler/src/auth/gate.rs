@@ -4,6 +4,7 @@ use super::caller::Caller;
 use super::password::{PasswordError, Passwords, check_password, random_password};
 use super::secret::{SESSION_PREFIX, TOKEN_PREFIX, csrf_of, hash_of, new_secret};
 use super::throttle::Throttle;
+use crate::domain::Action;
 use crate::domain::access::{Access, PLATFORM, PLATFORM_ADMIN, built_in, is_user_name};
 use crate::domain::audit::{Actor, AuditNote, Target};
 use crate::store::{NewGrant, SessionView, SqlStore, StoreError, StoreErrorKind, TokenView, UserRow, UserView};
@@ -281,8 +282,8 @@ impl Gate {
         };
         let role = built_in(PLATFORM_ADMIN).map(|role| role.name);
         let notes = vec![
-            note("create_user", json!({ "name": user.name, "display_name": user.display_name })),
-            note("create_grant", json!({ "role": role, "tenant": null, "apps": [] })),
+            note(Action::CreateUser, json!({ "name": user.name, "display_name": user.display_name })),
+            note(Action::CreateGrant, json!({ "role": role, "tenant": null, "apps": [] })),
         ];
         match self.store.noting(notes).create_user(&user, &[grant], now).await {
             Ok(()) => Ok(configured.is_empty().then_some(random)),

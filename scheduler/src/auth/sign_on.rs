@@ -2,9 +2,9 @@
 //! do. How the provider is asked is `oidc`'s.
 
 use super::gate::{Denied, Gate};
-use crate::domain::Reach;
 use crate::domain::access::{BUILT_IN, BY_GROUP, PLATFORM, is_user_name};
 use crate::domain::audit::{Actor, AuditNote, Target};
+use crate::domain::{Action, Reach};
 use crate::store::{AppFilter, GrantView, NewGrant, RoleFilter, StoreErrorKind, UserFilter, UserRow, UserView};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
@@ -266,9 +266,9 @@ impl Gate {
         let grants: Vec<NewGrant> = wanted.iter().map(|wanted| new_grant(row.id, wanted, occasion)).collect();
         let about = Target { kind: "user", id: row.id.to_string(), name: row.name.clone() };
         let after = serde_json::json!({ "name": row.name, "subject": row.subject }).to_string();
-        let mut notes = vec![note(settings, occasion, "create_user", tenant_id, &about, (None, Some(after)))];
+        let mut notes = vec![note(settings, occasion, Action::CreateUser, tenant_id, &about, (None, Some(after)))];
         notes.extend(grants.iter().map(|grant| {
-            note(settings, occasion, "create_grant", grant.tenant_id, &about, (None, Some(told_new(grant))))
+            note(settings, occasion, Action::CreateGrant, grant.tenant_id, &about, (None, Some(told_new(grant))))
         }));
         self.store.noting(notes).create_user(&row, &grants, occasion.now).await?;
         self.by_subject(&row.subject).await?.ok_or(Denied::Unknown)
@@ -302,11 +302,11 @@ impl Gate {
         let mut notes = Vec::new();
         for grant in &taken {
             let before = told(grant.role_id, &grant.apps);
-            notes.push(note(settings, occasion, "delete_grant", grant.tenant_id, &about, (Some(before), None)));
+            notes.push(note(settings, occasion, Action::DeleteGrant, grant.tenant_id, &about, (Some(before), None)));
         }
         for grant in &given {
             let after = told_new(grant);
-            notes.push(note(settings, occasion, "create_grant", grant.tenant_id, &about, (None, Some(after))));
+            notes.push(note(settings, occasion, Action::CreateGrant, grant.tenant_id, &about, (None, Some(after))));
         }
         let taken: Vec<i64> = taken.iter().map(|grant| grant.id).collect();
         match self.store.noting(notes).regrant(user.id, &taken, &given, occasion.now).await {
@@ -343,7 +343,7 @@ fn told(role_id: i64, apps: &[i64]) -> String {
 fn note(
     settings: &SignOnSettings,
     occasion: &Occasion<'_>,
-    action: &'static str,
+    action: Action,
     tenant_id: i64,
     target: &Target,
     (before, after): (Option<String>, Option<String>),

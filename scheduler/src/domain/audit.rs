@@ -2,6 +2,7 @@
 //! tenant form a chain: each carries the hash of the one before it, so that none can be changed,
 //! left out or put in later without breaking it.
 
+use super::action::{Action, AuditAction};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -52,7 +53,7 @@ pub struct AuditNote {
     /// Who.
     pub actor: Actor,
     /// Operation, as the API calls it.
-    pub action: &'static str,
+    pub action: Action,
     /// To what.
     pub target: Target,
     /// What it was, as JSON, without secrets.
@@ -86,7 +87,8 @@ pub struct AuditEntry {
     pub actor: String,
     /// From where; of a node or an executor where it listens.
     pub address: String,
-    /// Operation.
+    /// What was done: an operation of this API, or what a registration brought about.
+    #[schema(value_type = AuditAction)]
     pub action: String,
     /// Kind of thing.
     pub target_kind: String,
@@ -157,7 +159,7 @@ impl AuditEntry {
             actor_id: note.actor.id,
             actor: note.actor.name.clone(),
             address: note.actor.address.clone(),
-            action: note.action.to_owned(),
+            action: note.action.as_str().to_owned(),
             target_kind: note.target.kind.to_owned(),
             target_id: note.target.id.clone(),
             target: note.target.name.clone(),
@@ -244,7 +246,8 @@ mod tests {
             let actor = Actor { kind: "user", id: 9, name: "ann".to_owned(), address: "10.0.0.1".to_owned() };
             let target = Target { kind: "task", id: id.to_string(), name: "pay".to_owned() };
             let (before, after) = (None, Some("{}".to_owned()));
-            let note = AuditNote { id, tenant_id: 7, at: id * 10, actor, action: "edit_task", target, before, after };
+            let note =
+                AuditNote { id, tenant_id: 7, at: id * 10, actor, action: Action::EditTask, target, before, after };
             let entry = AuditEntry::follow(&note, last.seq, &last.hash);
             last.take(&entry).unwrap();
             entries.push(entry);

@@ -6,6 +6,7 @@
 //! what happened, `forecast` what will.
 
 pub mod access;
+pub mod action;
 pub mod audit;
 pub mod calendar;
 pub mod cron;
@@ -35,6 +36,7 @@ pub mod task;
 pub mod task_log;
 
 pub use access::{Permission, Reach};
+pub use action::Action;
 pub use executor::Executor;
 pub use field_error::FieldError;
 pub use id::IdSource;

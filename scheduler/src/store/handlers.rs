@@ -7,6 +7,7 @@ use super::quotas::TaskRoom;
 use super::rows::to_json;
 use super::tasks::{Activity, IfThere, NewTask, audited_task};
 use super::{Result, Scope, Signer, SqlStore};
+use crate::domain::Action;
 use crate::domain::audit::{Actor, AuditNote, Target};
 use crate::domain::task::TaskSpec;
 use carillon_protocol::{HandlerInfo, Register};
@@ -121,7 +122,7 @@ impl SqlStore {
         Ok(made
             .map(|task| {
                 let after = audited_task(&task.spec, &task.activity);
-                note(of, "create_task", Target::task(task.id, &task.spec.name), after)
+                note(of, Action::CreateTask, Target::task(task.id, &task.spec.name), after)
             })
             .collect())
     }
@@ -195,12 +196,12 @@ impl SqlStore {
                  {used}; each registration asks again"
             ),
         });
-        Ok(note(of, "register_handlers", target, Some(after.to_string())))
+        Ok(note(of, Action::RegisterHandlers, target, Some(after.to_string())))
     }
 }
 
 /// What the audit says of something that a registration brings about.
-fn note(of: &Registering<'_>, action: &'static str, target: Target, after: Option<String>) -> AuditNote {
+fn note(of: &Registering<'_>, action: Action, target: Target, after: Option<String>) -> AuditNote {
     let Signer { scope, key_id, .. } = *of.signer;
     let actor = Actor { kind: "executor", id: 0, name: key_id.to_owned(), address: of.register.address.clone() };
     AuditNote { id: (of.new_id)(), tenant_id: scope.tenant_id, at: of.now, actor, action, target, before: None, after }

@@ -4,8 +4,8 @@
 use super::dialect::{Kind, Sql};
 use super::rows::to_json;
 use super::{Result, SqlStore};
-use crate::domain::Status;
 use crate::domain::news::NewsKinds;
+use crate::domain::{Action, Status};
 use sea_orm::{DbErr, QueryResult, Value};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -57,7 +57,7 @@ impl SqlStore {
         let chains = to_json(ACTION, chains)?;
         let read = |row: &QueryResult| {
             let (action, target): (String, String) = (row.try_get_by_index(1)?, row.try_get_by_index(2)?);
-            Ok((row.try_get_by_index(0)?, NewsKinds::of_audit(&action, &target)))
+            Ok((row.try_get_by_index(0)?, Action::changes_of(&action, &target)))
         };
         for (tenant, kinds) in self.query(ACTION, &Sql::new(self.backend, &text), [chains.into()], read).await? {
             let all: &mut NewsKinds = changed.entry(tenant).or_default();

@@ -2,6 +2,7 @@
 //! newest first, and no other; and no page takes longer because what it looks for is rare.
 
 use crate::fixture::World;
+use carillon::domain::Action;
 use carillon::domain::access::Place;
 use carillon::domain::audit::{Actor, AuditEntry, AuditNote, Chain, Target};
 use carillon::domain::{IdSource, Reach};
@@ -26,7 +27,7 @@ fn notes(world: &World) -> Vec<AuditNote> {
             tenant_id: [0, world.scope.tenant_id, 77, 78][(number % 4) as usize],
             at,
             actor: Actor { kind: "user", id: number % 3, name: "ann".to_owned(), address: String::new() },
-            action: ["edit_task", "create_user", "stop_task"][(number / 4 % 3) as usize],
+            action: [Action::EditTask, Action::CreateUser, Action::StopTask][(number / 4 % 3) as usize],
             target: Target {
                 kind: ["task", "user"][(number / 2 % 2) as usize],
                 id: (number % 5).to_string(),
@@ -65,7 +66,7 @@ fn fits(entry: &AuditNote, reach: &Reach, filter: &AuditFilter) -> bool {
         && filter.target_id.as_ref().is_none_or(|id| *id == entry.target.id)
         && filter.target_kind.as_ref().is_none_or(|kind| kind == entry.target.kind)
         && filter.actor_id.is_none_or(|id| id == entry.actor.id)
-        && filter.action.as_ref().is_none_or(|action| action == entry.action)
+        && filter.action.as_ref().is_none_or(|action| action == entry.action.as_str())
         && filter.from.is_none_or(|from| entry.at >= from)
         && filter.until.is_none_or(|until| entry.at < until)
 }
@@ -133,7 +134,7 @@ async fn what_is_rare_is_found_step_by_step(world: World, store: SqlStore) {
         tenant_id: world.scope.tenant_id,
         at: world.now + number,
         actor: Actor { kind: "user", id: 1, name: "ann".to_owned(), address: String::new() },
-        action: if number == 0 { "rare" } else { "common" },
+        action: if number == 0 { Action::DeleteTask } else { Action::EditTask },
         target: Target { kind: "task", id: "1".to_owned(), name: String::new() },
         before: None,
         after: None,
@@ -142,7 +143,8 @@ async fn what_is_rare_is_found_step_by_step(world: World, store: SqlStore) {
     for part in all.chunks(3_000) {
         write(&store, &world, part.to_vec()).await;
     }
-    let rare = AuditFilter { action: Some("rare".to_owned()), limit: 10, ..AuditFilter::default() };
+    let rare =
+        AuditFilter { action: Some(Action::DeleteTask.as_str().to_owned()), limit: 10, ..AuditFilter::default() };
     for reach in [Reach::All, Reach::tenant(world.scope.tenant_id)] {
         let first = store.search_audit(&reach, &rare).await.unwrap();
         let next = first.next.expect("there is more to look at");

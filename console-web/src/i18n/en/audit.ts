@@ -54,6 +54,7 @@ export default {
   chain_entries: "Show entries",
   actions: {
     sign_in: "signed in",
+    finish_single_sign_on: "signed in by single sign-on",
     sign_out: "signed out",
     change_password: "changed the own password",
     end_session: "ended an own session",

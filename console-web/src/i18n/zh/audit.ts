@@ -57,6 +57,7 @@ const zh: Like<typeof en> = {
   chain_entries: "查看记录",
   actions: {
     sign_in: "登录",
+    finish_single_sign_on: "通过单点登录",
     sign_out: "退出登录",
     change_password: "修改自己的密码",
     end_session: "结束自己的会话",

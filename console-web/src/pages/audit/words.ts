@@ -1,5 +1,6 @@
 /** Operations, kinds of things and of actors in words; those of a newer node are shown as they are. */
 import { useTranslation } from "react-i18next";
+import type { Action } from "../../api/actions";
 import texts from "../../i18n/en/audit";
 
 type Words = "actions" | "kinds" | "actors";
@@ -8,8 +9,11 @@ function isIn<Group extends Words>(group: Group, word: string): word is Extract<
   return Object.hasOwn(texts[group], word);
 }
 
+/** Words for all that the node says can be done: one that lacks does not compile. */
+const WORDS: Readonly<Record<Action, string>> = texts.actions;
+
 /** All known operations, in order. */
-export const ACTIONS = Object.keys(texts.actions);
+export const ACTIONS = Object.keys(WORDS);
 
 /** All known kinds of things, in order. */
 export const KINDS = Object.keys(texts.kinds);

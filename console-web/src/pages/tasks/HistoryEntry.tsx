@@ -3,6 +3,7 @@ import { Flex, Typography } from "antd";
 import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
+import type { ActionOn } from "../../api/actions";
 import type { Schema } from "../../api/client";
 import en from "../../i18n/en/tasks";
 import { DEFAULTS, definitionOf, FIELDS, readDefinition, readObject } from "../../lib/definition";
@@ -12,10 +13,13 @@ import { Moment } from "../../parts/Moment";
 import { Changes } from "./Changes";
 import { Restore } from "./Restore";
 
-type Known = keyof typeof en.history.action;
+type Known = ActionOn<"task">;
+
+/** Words for all that is done to tasks: one that lacks does not compile. */
+const WORDS: Readonly<Record<Known, string>> = en.history.action;
 
 function isKnown(action: string): action is Known {
-  return Object.hasOwn(en.history.action, action);
+  return Object.hasOwn(WORDS, action);
 }
 
 interface Properties {

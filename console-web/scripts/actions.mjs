@@ -1,0 +1,28 @@
+// Writes src/api/actions.ts out of the OpenAPI document; with --check it only compares.
+import { readFileSync, writeFileSync } from "node:fs";
+
+const file = new URL("../src/api/actions.ts", import.meta.url);
+const { schemas } = JSON.parse(readFileSync(new URL("../../docs/openapi.json", import.meta.url), "utf8")).components;
+const lines = Object.entries(schemas.AuditAction["x-actions"]).map(([action, { target }]) => `  ${action}: "${target}",`);
+const text = `/** Made of docs/openapi.json by \`npm run generate\`: do not edit. */
+
+/** What can be done, and the kind of thing that it is done to. */
+export const ACTIONS = {
+${lines.join("\n")}
+} as const;
+
+/** One of them; a newer node may know more. */
+export type Action = keyof typeof ACTIONS;
+
+/** What is done to things of a kind. */
+export type ActionOn<Target extends string> = { [Key in Action]: (typeof ACTIONS)[Key] extends Target ? Key : never }[Action];
+`;
+
+if (process.argv.includes("--check")) {
+  if (readFileSync(file, "utf8") !== text) {
+    console.error("src/api/actions.ts is not what docs/openapi.json says: run `npm run generate`");
+    process.exit(1);
+  }
+} else {
+  writeFileSync(file, text);
+}
