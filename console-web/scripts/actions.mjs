@@ -13,9 +13,6 @@ ${lines.join("\n")}
 
 /** One of them; a newer node may know more. */
 export type Action = keyof typeof ACTIONS;
-
-/** What is done to things of a kind. */
-export type ActionOn<Target extends string> = { [Key in Action]: (typeof ACTIONS)[Key] extends Target ? Key : never }[Action];
 `;
 
 if (process.argv.includes("--check")) {

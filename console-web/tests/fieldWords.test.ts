@@ -1,7 +1,8 @@
 import i18next from "i18next";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Problem, type FieldError } from "../src/api/client";
-import { detailOf, fieldWords } from "../src/lib/fieldWords";
+import * as words from "../src/i18n/zh/refusals";
+import { detailOf, fieldWords, sayInChinese } from "../src/lib/fieldWords";
 
 const zone: FieldError = { field: "time_zone", code: "wrong_time_zone_near", params: { given: "europe/berlin", nearest: "Europe/Berlin" }, message: "in English" };
 const hour: FieldError = {
@@ -10,9 +11,11 @@ const hour: FieldError = {
 const newer = { field: "name", code: "on_sundays", params: {}, message: "1 to 9 are allowed on Sundays" } as unknown as FieldError;
 
 describe("what the node refuses", () => {
-  const before = i18next.language;
+  beforeAll(async () => {
+    await i18next.init({ lng: "zh", resources: {} });
+    sayInChinese(words);
+  });
   beforeEach(() => i18next.changeLanguage("zh"));
-  afterEach(() => i18next.changeLanguage(before));
 
   test("has words in Chinese by its code", () => {
     expect(fieldWords(zone)).toBe("“europe/berlin”不是 IANA 时区，是否指 Europe/Berlin？");

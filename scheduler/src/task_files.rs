@@ -219,8 +219,18 @@ fn changes(task: &TaskView, entry: &Entry) -> Vec<FieldChange> {
 /// What is allowed but hardly meant. A file stays applicable when the instant of a one-off has
 /// passed.
 fn warning(entry: &Entry, action: &Action, per_minute: i32, now: i64) -> Option<String> {
-    if matches!(action, Action::Keep(_)) || !entry.started {
+    if matches!(action, Action::Keep(_)) {
         return None;
+    }
+    let params = entry.spec.params.trim_start();
+    if params.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(params).is_err() {
+        return Some("`params` looks like JSON and is none: the handler gets the text as it stands".to_owned());
+    }
+    if !entry.started {
+        return None;
+    }
+    if entry.spec.schedule == ScheduleKind::None && entry.spec.parents.is_empty() {
+        return Some("`started` does nothing without a schedule or parents: it runs by hand only".to_owned());
     }
     if entry.spec.schedule == ScheduleKind::Once && entry.spec.fire_at <= now {
         return Some("`fire_at` lies in the past: it will not fire".to_owned());

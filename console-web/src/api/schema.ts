@@ -1402,6 +1402,7 @@ export interface components {
             /** @description What came of it: `retry` when it failed, or was not taken, and the run went on. */
             status: string;
         };
+        AuditAction: string;
         /** @description A chain, and where it ends. */
         AuditChain: {
             /** @description Hash of its last entry. */
@@ -1425,8 +1426,8 @@ export interface components {
         };
         /** @description An entry. */
         AuditEntry: {
-            /** @description Operation. */
-            action: string;
+            /** @description What was done: an operation of this API, or what a registration brought about. */
+            action: components["schemas"]["AuditAction"];
             /** @description Who, by name; of an executor the id of its key. */
             actor: string;
             /** @description The user's id. */

@@ -2,6 +2,7 @@
 import dayjs from "dayjs";
 import i18next from "i18next";
 import { initReactI18next } from "react-i18next";
+import { sayInChinese } from "../lib/fieldWords";
 import type en from "./en";
 
 /** A language that the console speaks. */
@@ -31,7 +32,10 @@ async function load(language: Language): Promise<void> {
   if (i18next.hasResourceBundle(language, "common")) return;
   const texts: Record<string, object> = language === "zh" ? (await import("./zh")).default : (await import("./en")).default;
   // Calendars in forms name months; English comes with the library.
-  if (language === "zh") await import("dayjs/locale/zh-cn");
+  if (language === "zh") {
+    await import("dayjs/locale/zh-cn");
+    sayInChinese(await import("./zh/refusals"));
+  }
   for (const [namespace, bundle] of Object.entries(texts)) i18next.addResourceBundle(language, namespace, bundle);
 }
 

@@ -95,7 +95,7 @@ fn can_be(operation: &Operation, status: u16) -> bool {
 fn finished(operation: Operation) -> utoipa::openapi::path::Operation {
     let tag = operation.path.trim_start_matches('/').split('/').next().unwrap_or_default().to_owned();
     let refusals: Vec<_> = REFUSALS.iter().filter(|(status, ..)| can_be(&operation, *status)).collect();
-    let (needs, action) = (operation.needs, operation.action);
+    let needs = operation.needs;
     let mut doc = operation.doc.tag(tag);
     for (status, name, _) in refusals {
         doc = doc.response(status.to_string(), RefOr::<Response>::Ref(Ref::from_response_name(*name)));
@@ -105,12 +105,7 @@ fn finished(operation: Operation) -> utoipa::openapi::path::Operation {
         Needs::Nothing => vec![SecurityRequirement::default()],
         _ => vec![SecurityRequirement::new("token", none), SecurityRequirement::new("session", none)],
     }));
-    let extensions = ExtensionsBuilder::new().add("x-permission", needs.as_str());
-    let extensions = match action {
-        Some(action) => extensions.add("x-changes", action.changes().words()),
-        None => extensions,
-    };
-    doc.extensions(Some(extensions.build())).build()
+    doc.extensions(Some(ExtensionsBuilder::new().add("x-permission", needs.as_str()).build())).build()
 }
 
 /// A schema put together of others, as one: a reader need not look in two places, and what one

@@ -4,7 +4,6 @@
 
 use super::guard;
 use super::input::Page;
-use crate::domain::Action;
 use crate::domain::access::Permission;
 use actix_web::http::Method;
 use actix_web::middleware::from_fn;
@@ -46,35 +45,14 @@ impl From<Permission> for Needs {
     }
 }
 
-/// What an operation is called: one that changes something is an action, and called by it.
-#[derive(Debug, Clone, Copy)]
-pub struct Id {
-    word: &'static str,
-    action: Option<Action>,
-}
-
-impl From<&'static str> for Id {
-    fn from(word: &'static str) -> Self {
-        Self { word, action: None }
-    }
-}
-
-impl From<Action> for Id {
-    fn from(action: Action) -> Self {
-        Self { word: action.as_str(), action: Some(action) }
-    }
-}
-
 /// One operation.
 pub struct Operation {
     /// Method.
     pub method: Method,
     /// Path below `/api/v1`, with `{parameters}`.
     pub path: &'static str,
-    /// Its name: as the document, clients and the audit call it.
+    /// Its name: as the document, clients and the audit call it. What changes something has its action's.
     pub id: &'static str,
-    /// What it changes; nothing when it only looks.
-    pub action: Option<Action>,
     /// What its callers must have.
     pub needs: Needs,
     /// What it says of itself.
@@ -89,27 +67,27 @@ pub struct Operation {
 }
 
 /// `GET path`: looks.
-pub fn get(path: &'static str, id: impl Into<Id>, needs: impl Into<Needs>, summary: &str) -> Operation {
+pub fn get(path: &'static str, id: impl Into<&'static str>, needs: impl Into<Needs>, summary: &str) -> Operation {
     Operation::new(Method::GET, path, id.into(), needs.into(), summary)
 }
 
 /// `POST path`: creates, or does something.
-pub fn post(path: &'static str, id: impl Into<Id>, needs: impl Into<Needs>, summary: &str) -> Operation {
+pub fn post(path: &'static str, id: impl Into<&'static str>, needs: impl Into<Needs>, summary: &str) -> Operation {
     Operation::new(Method::POST, path, id.into(), needs.into(), summary)
 }
 
 /// `PUT path`: sets what the body names.
-pub fn put(path: &'static str, id: impl Into<Id>, needs: impl Into<Needs>, summary: &str) -> Operation {
+pub fn put(path: &'static str, id: impl Into<&'static str>, needs: impl Into<Needs>, summary: &str) -> Operation {
     Operation::new(Method::PUT, path, id.into(), needs.into(), summary)
 }
 
 /// `DELETE path`.
-pub fn delete(path: &'static str, id: impl Into<Id>, needs: impl Into<Needs>, summary: &str) -> Operation {
+pub fn delete(path: &'static str, id: impl Into<&'static str>, needs: impl Into<Needs>, summary: &str) -> Operation {
     Operation::new(Method::DELETE, path, id.into(), needs.into(), summary)
 }
 
 impl Operation {
-    fn new(method: Method, path: &'static str, Id { word: id, action }: Id, needs: Needs, summary: &str) -> Self {
+    fn new(method: Method, path: &'static str, id: &'static str, needs: Needs, summary: &str) -> Self {
         let mut doc = OperationBuilder::new().operation_id(Some(id)).summary(Some(summary));
         for name in path_parameters(path) {
             let text = Schema::from(ObjectBuilder::new().schema_type(SchemaType::new(Type::String)).build());
@@ -121,18 +99,7 @@ impl Operation {
                     .schema(Some(text)),
             );
         }
-        Self {
-            method,
-            path,
-            id,
-            action,
-            needs,
-            doc,
-            schemas: Vec::new(),
-            has_body: false,
-            has_query: false,
-            route: None,
-        }
+        Self { method, path, id, needs, doc, schemas: Vec::new(), has_body: false, has_query: false, route: None }
     }
 
     /// More about it than fits into the summary.

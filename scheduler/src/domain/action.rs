@@ -82,6 +82,12 @@ actions! {
     DeleteGrant "delete_grant" "user" [Users, Tokens]
 }
 
+impl From<Action> for &'static str {
+    fn from(action: Action) -> Self {
+        action.as_str()
+    }
+}
+
 impl Action {
     /// What has to be read again after it.
     #[must_use]

@@ -9,8 +9,7 @@ use super::rows::to_json;
 use super::sql::{ID, INIT, RETRY};
 use super::{BATCH_MAX, Result, SqlStore, StoreError};
 use crate::domain::quota::Quotas;
-use crate::domain::{FieldError, FieldRefusal, Refusal};
-use crate::domain::{Reason, Status};
+use crate::domain::{FieldError, FieldRefusal, Reason, Refusal, Status};
 use sea_orm::QueryResult;
 use std::collections::{BTreeSet, HashMap};
 

@@ -8,10 +8,10 @@ use super::planning::bucket;
 use super::rows::{clean, to_json};
 use super::sql::ID;
 use super::{Result, SqlStore, StoreError, TaskView};
-use crate::domain::Status;
+use crate::domain::instant::utc_words;
 use crate::domain::task::{Routing, ScheduleKind, TaskSpec};
 use crate::domain::task_log::PARENT_SHARD;
-use crate::domain::{Refusal, Status, instant::utc_words};
+use crate::domain::{Refusal, Status};
 
 statements!(MOVE_SKIPS = |d| d.update_rows("task_log", "shard_index = {2}, shard_total = {3}", ID, "l.id = v.n_id"),);
 

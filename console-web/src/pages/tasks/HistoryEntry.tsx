@@ -3,23 +3,21 @@ import { Flex, Typography } from "antd";
 import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import type { ActionOn } from "../../api/actions";
 import type { Schema } from "../../api/client";
 import en from "../../i18n/en/tasks";
 import { DEFAULTS, definitionOf, FIELDS, readDefinition, readObject } from "../../lib/definition";
 import { diff } from "../../lib/diff";
 import { useLink } from "../../lib/tenant";
 import { Moment } from "../../parts/Moment";
+import { useAuditWords } from "../audit/words";
 import { Changes } from "./Changes";
 import { Restore } from "./Restore";
 
-type Known = ActionOn<"task">;
+/** What the history of one task says shorter than the audit. */
+type Shorter = keyof typeof en.history.action;
 
-/** Words for all that is done to tasks: one that lacks does not compile. */
-const WORDS: Readonly<Record<Known, string>> = en.history.action;
-
-function isKnown(action: string): action is Known {
-  return Object.hasOwn(WORDS, action);
+function isShorter(action: string): action is Shorter {
+  return Object.hasOwn(en.history.action, action);
 }
 
 interface Properties {
@@ -30,13 +28,14 @@ interface Properties {
 
 export function HistoryEntry({ task, entry, mayRestore }: Properties) {
   const { t } = useTranslation("tasks");
+  const words = useAuditWords();
   const version = useMemo(() => readDefinition(entry.after), [entry.after]);
   const isNow = version !== undefined && diff(definitionOf(task), version).length === 0;
   return (
     <Flex vertical gap={4}>
       <Flex justify="space-between" align="start" gap="small" wrap>
         <div>
-          <strong>{isKnown(entry.action) ? t(`history.action.${entry.action}`) : entry.action}</strong>{" "}
+          <strong>{isShorter(entry.action) ? t(`history.action.${entry.action}`) : words.action(entry.action)}</strong>{" "}
           <Typography.Text type="secondary">
             {t(`history.by`, { actor: entry.actor, address: entry.address === "" ? "–" : entry.address })} · <Moment at={entry.at} /> (
             <Moment at={entry.at} relative />)
