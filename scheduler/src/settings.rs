@@ -7,6 +7,7 @@ use crate::tls::TlsSettings;
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,6 +18,9 @@ pub const DEFAULT_FILE: &str = "conf/application.toml";
 
 /// Shortest token that may be configured, characters.
 const TOKEN_CHARS_MIN: usize = 32;
+
+/// What a node looks at all the time: rarer would make runs late, more often would only cost.
+const LOOK_INTERVALS: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(5);
 
 /// Networks in which executors, or proxies, may be, at most.
 const NETWORKS_MAX: usize = 1_000;
@@ -79,6 +83,12 @@ pub struct SchedulerSettings {
     #[serde(with = "humantime_serde")]
     pub load_interval: Duration,
     #[serde(with = "humantime_serde")]
+    pub look_interval: Duration,
+    #[serde(with = "humantime_serde")]
+    pub waiting_interval: Duration,
+    #[serde(with = "humantime_serde")]
+    pub reap_interval: Duration,
+    #[serde(with = "humantime_serde")]
     pub heartbeat_interval: Duration,
     #[serde(with = "humantime_serde")]
     pub offline_after: Duration,
@@ -102,6 +112,10 @@ pub struct ExecutorsSettings {
     pub offline_after: Duration,
     #[serde(with = "humantime_serde")]
     pub abandon_after: Duration,
+    #[serde(with = "humantime_serde")]
+    pub keys_interval: Duration,
+    #[serde(with = "humantime_serde")]
+    pub key_uses_interval: Duration,
     pub requests_per_second: u32,
     pub allowed_networks: Vec<IpNet>,
 }
@@ -116,7 +130,10 @@ pub struct DataSettings {
     pub statistics_days: u32,
     /// Days that those of single tasks are kept by the minute; after that by the hour.
     pub statistics_task_minutes_days: u32,
-    /// Between two rounds.
+    /// Between two looks at what is to be counted.
+    #[serde(with = "humantime_serde")]
+    pub statistics_interval: Duration,
+    /// Between two rounds of deleting.
     #[serde(with = "humantime_serde")]
     pub purge_interval: Duration,
 }
@@ -242,6 +259,22 @@ impl Settings {
             (
                 !s.pre_generation_interval.is_zero() && !s.load_interval.is_zero(),
                 "schedulers.pre_generation_interval and load_interval must not be 0",
+            ),
+            (
+                [s.look_interval, s.waiting_interval].iter().all(|interval| LOOK_INTERVALS.contains(interval)),
+                "schedulers.look_interval and waiting_interval must be between 50ms and 5s",
+            ),
+            (
+                !s.reap_interval.is_zero() && s.reap_interval <= s.offline_after,
+                "schedulers.reap_interval must not be 0, and at most offline_after",
+            ),
+            (
+                LOOK_INTERVALS.contains(&self.executors.keys_interval) && !self.executors.key_uses_interval.is_zero(),
+                "executors.keys_interval must be between 50ms and 5s, executors.key_uses_interval not 0",
+            ),
+            (
+                (Duration::from_secs(1)..=Duration::from_mins(1)).contains(&self.data.statistics_interval),
+                "data.statistics_interval must be between 1s and 60s",
             ),
             (
                 s.accept_window >= Duration::from_millis(500) && s.accept_window <= Duration::from_mins(1),

@@ -17,25 +17,8 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-/// Between two looks at the cluster, the clock and what is due almost at once.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Between two rounds of the reaper; it also comes when a node dies.
-const REAP_INTERVAL: Duration = Duration::from_secs(3);
-
-/// Between two looks at runs that wait for others to end, when none has ended here.
-const WAITING_INTERVAL: Duration = Duration::from_millis(200);
-
 /// How long ended runs are gathered before anybody looks.
 const GATHER: Duration = Duration::from_millis(20);
-
-/// Between two readings of the executors' keys.
-const KEYS_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Between two notes of when keys were last used.
-const KEY_USES_INTERVAL: Duration = Duration::from_mins(1);
-/// Between two looks at what is to be counted.
-const STATISTICS_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The running workers; none ends by itself.
 pub type Workers = JoinSet<anyhow::Result<()>>;
@@ -142,23 +125,23 @@ impl From<StoreError> for Fault {
 
 /// Starts them all; they end when `stop` is cancelled.
 pub fn start(parts: Parts, settings: &Settings, stop: &CancellationToken) -> Workers {
-    let s = &settings.schedulers;
+    let (s, e) = (&settings.schedulers, &settings.executors);
     let periods = [
         (Worker::Heartbeat, s.heartbeat_interval),
-        (Worker::Look, LOOK_INTERVAL),
-        (Worker::Keys, KEYS_INTERVAL),
-        (Worker::KeyUses, KEY_USES_INTERVAL),
+        (Worker::Look, s.look_interval),
+        (Worker::Keys, e.keys_interval),
+        (Worker::KeyUses, e.key_uses_interval),
         (Worker::Certificate, settings.server.tls.reload_interval),
         (Worker::Pregenerate, s.pre_generation_interval),
         (Worker::Load, s.load_interval),
-        (Worker::LoadUrgent, LOOK_INTERVAL),
-        (Worker::Reap, REAP_INTERVAL),
-        (Worker::Waiting, WAITING_INTERVAL),
-        (Worker::Follow, LOOK_INTERVAL),
-        (Worker::Backfill, LOOK_INTERVAL),
+        (Worker::LoadUrgent, s.look_interval),
+        (Worker::Reap, s.reap_interval),
+        (Worker::Waiting, s.waiting_interval),
+        (Worker::Follow, s.look_interval),
+        (Worker::Backfill, s.look_interval),
         (Worker::Housekeeping, settings.data.purge_interval),
-        (Worker::Statistics, STATISTICS_INTERVAL),
-        (Worker::Watch, LOOK_INTERVAL),
+        (Worker::Statistics, settings.data.statistics_interval),
+        (Worker::Watch, s.look_interval),
     ];
     let parts = Arc::new(parts);
     let mut workers = JoinSet::new();

@@ -1,12 +1,14 @@
-//! One scenario's own database: made empty, read directly by the checks.
+//! One scenario's own database, read directly by the checks.
 
 use crate::folder;
 use crate::server::{Kind, Server};
+use crate::template;
 use sea_orm::{ConnectOptions, ConnectionTrait, DatabaseBackend, DatabaseConnection, DbErr, QueryResult, Statement};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
 /// Within this time a server that runs gives a connection.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -35,42 +37,49 @@ pub struct Database {
     server: Option<Arc<Server>>,
     /// The file, of SQLite.
     file: Option<PathBuf>,
+    /// What the checks read over. It looks whether its connection still lives before it uses it, so it outlives a
+    /// stop of the server.
+    reader: Arc<OnceCell<DatabaseConnection>>,
 }
 
 impl Database {
-    /// An empty database on the server that scenarios share.
+    /// A database with the schema of this version, on the server that scenarios share.
     pub async fn fresh(kind: Kind) -> Self {
+        template::copy(kind).await
+    }
+
+    /// A database without any table, on the server that scenarios share.
+    pub async fn empty(kind: Kind) -> Self {
         match kind {
             Kind::Sqlite => Self::file(),
-            _ => Self::on(kind, Server::shared(kind).await).await,
+            _ => Self::on(Server::shared(kind).await, |name| format!("CREATE DATABASE {name}")).await,
         }
     }
 
-    /// An empty database on a server of its own, which may be stopped.
+    /// A database without any table, on a server of its own, which may be stopped.
     pub async fn private(kind: Kind) -> Self {
         match kind {
             Kind::Sqlite => Self::file(),
-            _ => Self::on(kind, Server::private(kind).await).await,
+            _ => Self::on(Server::private(kind).await, |name| format!("CREATE DATABASE {name}")).await,
         }
     }
 
-    fn file() -> Self {
+    /// A file that is not there yet.
+    pub(crate) fn file() -> Self {
         let file = folder::fresh("sqlite").join("carillon.db");
-        Self {
-            kind: Kind::Sqlite,
-            url: format!("sqlite://{}?mode=rwc", file.display()),
-            server: None,
-            file: Some(file),
-        }
+        let url = format!("sqlite://{}?mode=rwc", file.display());
+        Self { kind: Kind::Sqlite, url, server: None, file: Some(file), reader: Arc::default() }
     }
 
-    async fn on(kind: Kind, server: Arc<Server>) -> Self {
+    /// A database that these statements make, given its name.
+    pub(crate) async fn on(server: Arc<Server>, make: impl FnOnce(&str) -> String) -> Self {
         let name = format!("scenario_{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let admin = connect(&server.admin_url(), CONNECT).await.expect("connect as administrator");
-        let created = admin.execute_unprepared(&format!("CREATE DATABASE {name}")).await;
+        let created = admin.execute_unprepared(&make(&name)).await;
         created.expect("create the scenario's database");
         admin.close().await.expect("close the administrator's connection");
-        Self { kind, url: server.url(&name), server: Some(server), file: None }
+        let url = server.url(&name);
+        Self { kind: server.kind, url, server: Some(server), file: None, reader: Arc::default() }
     }
 
     /// The server, unless this is a file.
@@ -85,20 +94,24 @@ impl Database {
         self.file.as_ref().expect("only SQLite is a file")
     }
 
-    /// A small pool of its own: connections do not survive the scenarios that stop servers.
+    /// A connection of the caller's own.
     pub async fn connect(&self) -> DatabaseConnection {
         connect(&self.url, CONNECT).await.expect("connect to the scenario's database")
     }
 
+    async fn reader(&self) -> &DatabaseConnection {
+        self.reader.get_or_init(|| self.connect()).await
+    }
+
     /// Runs a query and reads each row.
     pub async fn query<T>(&self, sql: &str, read: impl Fn(&QueryResult) -> Result<T, DbErr>) -> Vec<T> {
-        let connection = self.connect().await;
-        let rows = connection
+        let rows = self
+            .reader()
+            .await
             .query_all_raw(Statement::from_string(self.backend(), sql))
             .await
             .unwrap_or_else(|error| panic!("{sql}: {error}"));
         let values = rows.iter().map(read).collect::<Result<_, _>>();
-        connection.close().await.expect("close the connection");
         values.unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
@@ -110,13 +123,11 @@ impl Database {
 
     /// Runs a statement; the rows affected.
     pub async fn execute(&self, sql: &str) -> u64 {
-        let connection = self.connect().await;
-        let done = connection.execute_unprepared(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
-        connection.close().await.expect("close the connection");
+        let done = self.reader().await.execute_unprepared(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
         done.rows_affected()
     }
 
-    fn backend(&self) -> DatabaseBackend {
+    pub(crate) fn backend(&self) -> DatabaseBackend {
         match self.kind {
             Kind::Sqlite => DatabaseBackend::Sqlite,
             Kind::MariaDb => DatabaseBackend::MySql,

@@ -16,6 +16,7 @@
 
 pub mod certificates;
 pub mod clock;
+pub mod cost;
 pub mod folder;
 pub mod http;
 pub mod port;
@@ -27,6 +28,7 @@ pub mod dump;
 pub mod outage;
 pub mod rows;
 pub mod server;
+mod template;
 
 pub mod api;
 pub mod command;

@@ -32,12 +32,17 @@ pub struct World {
 }
 
 impl World {
-    /// An empty world on a shared server.
+    /// A world on a shared server, the schema in its database.
     pub async fn new(kind: Kind) -> Self {
         Self::on(Database::fresh(kind).await)
     }
 
-    /// An empty world on a server of its own, which may be stopped.
+    /// A world on a shared server, without a schema.
+    pub async fn empty(kind: Kind) -> Self {
+        Self::on(Database::empty(kind).await)
+    }
+
+    /// A world on a server of its own, which may be stopped, without a schema.
     pub async fn private(kind: Kind) -> Self {
         Self::on(Database::private(kind).await)
     }

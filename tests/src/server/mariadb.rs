@@ -1,4 +1,4 @@
-//! `MariaDB`: durable commits as in production, little memory.
+//! `MariaDB` with little memory.
 
 use super::{find_program, make_folder_of, run_installer};
 use crate::process::bound;
@@ -26,8 +26,8 @@ pub fn install(data: &Path) {
     run_installer(&installer, USER, &arguments);
 }
 
-/// The server on `data`.
-pub fn serve(data: &Path, port: u16) -> Command {
+/// The server on `data`; its commits are as durable as in production, or not at all.
+pub fn serve(data: &Path, port: u16, is_durable: bool) -> Command {
     let program = find_program("mariadbd", &["/usr/sbin/mariadbd", "/usr/local/sbin/mariadbd", "/usr/bin/mariadbd"]);
     // Read at each start; makes the account that nodes and tests use.
     let init = data.with_extension("sql");
@@ -48,12 +48,16 @@ pub fn serve(data: &Path, port: u16) -> Command {
         "--bind-address=127.0.0.1".to_owned(),
         "--skip-name-resolve".to_owned(),
         "--character-set-server=utf8mb4".to_owned(),
-        "--innodb-flush-log-at-trx-commit=1".to_owned(),
         "--innodb-buffer-pool-size=64M".to_owned(),
         "--innodb-log-file-size=32M".to_owned(),
         "--performance-schema=OFF".to_owned(),
         "--max-connections=400".to_owned(),
     ]);
+    command.args(if is_durable {
+        ["--innodb-flush-log-at-trx-commit=1", "--innodb-flush-method=fsync", "--innodb-doublewrite=ON"]
+    } else {
+        ["--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync", "--innodb-doublewrite=OFF"]
+    });
     command.current_dir("/");
     command
 }

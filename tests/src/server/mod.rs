@@ -1,7 +1,8 @@
 //! Database servers, real ones, each in a folder of its own on a free port.
 //!
 //! One server per kind is shared by the scenarios of a test process (each has its own database
-//! on it). A scenario that stops the database starts a private one.
+//! on it); it is never stopped, so it writes nothing through to the disk. A scenario that stops
+//! the database starts a private one, which is as durable as in production.
 
 mod mariadb;
 pub(crate) mod postgres;
@@ -37,7 +38,9 @@ static POSTGRES_TEMPLATE: OnceCell<PathBuf> = OnceCell::const_new();
 /// A database server. Not for [`Kind::Sqlite`].
 #[derive(Debug)]
 pub struct Server {
-    kind: Kind,
+    /// Of this kind.
+    pub kind: Kind,
+    is_durable: bool,
     folder: PathBuf,
     /// Where it listens on 127.0.0.1.
     pub port: u16,
@@ -52,16 +55,20 @@ impl Server {
             Kind::Postgres => &POSTGRES,
             Kind::Sqlite => panic!("SQLite has no server"),
         };
-        cell.get_or_init(|| Self::private(kind)).await.clone()
+        cell.get_or_init(|| Self::begin(kind, false)).await.clone()
     }
 
     /// A server of one scenario's own.
     pub async fn private(kind: Kind) -> Arc<Self> {
+        Self::begin(kind, true).await
+    }
+
+    async fn begin(kind: Kind, is_durable: bool) -> Arc<Self> {
         let data = folder::fresh(&format!("{kind:?}")).join("data");
         // Making a system database takes seconds; copying one does not.
         let copied = Command::new("cp").arg("-a").args([template(kind).await, &data]).status().expect("run cp");
         assert!(copied.success(), "cannot copy the data folder of {kind:?}");
-        let server = Arc::new(Self { kind, folder: data, port: port::free(), process: Mutex::new(None) });
+        let server = Arc::new(Self { kind, is_durable, folder: data, port: port::free(), process: Mutex::new(None) });
         server.start().await;
         server
     }
@@ -69,8 +76,8 @@ impl Server {
     /// Starts it (again) and waits until it answers.
     pub async fn start(&self) {
         let command = match self.kind {
-            Kind::MariaDb => mariadb::serve(&self.folder, self.port),
-            _ => postgres::serve(&self.folder, self.port),
+            Kind::MariaDb => mariadb::serve(&self.folder, self.port, self.is_durable),
+            _ => postgres::serve(&self.folder, self.port, self.is_durable),
         };
         let log = self.folder.with_extension("log");
         let process = Process::start(&format!("{:?}", self.kind), command, &log);

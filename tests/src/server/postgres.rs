@@ -1,4 +1,4 @@
-//! `PostgreSQL`: durable commits as in production, little memory.
+//! `PostgreSQL` with little memory.
 
 use super::{make_folder_of, run_installer};
 use crate::process::bound;
@@ -34,18 +34,18 @@ pub fn install(data: &Path) {
     run_installer(&program("initdb"), USER, &arguments);
 }
 
-/// The server on `data`.
-pub fn serve(data: &Path, port: u16) -> Command {
+/// The server on `data`; its commits are as durable as in production, or not at all.
+pub fn serve(data: &Path, port: u16, is_durable: bool) -> Command {
     let mut command = bound(&program("postgres"), Some(USER));
     command.arg("-D").arg(data).args(["-p", &port.to_string()]);
-    for setting in [
-        "listen_addresses=127.0.0.1",
-        "unix_socket_directories=",
-        "max_connections=400",
-        "shared_buffers=64MB",
-        "synchronous_commit=on",
-    ] {
+    for setting in
+        ["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=400", "shared_buffers=64MB"]
+    {
         command.args(["-c", setting]);
+    }
+    let durable = if is_durable { "on" } else { "off" };
+    for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
+        command.args(["-c", &format!("{setting}={durable}")]);
     }
     command.current_dir("/");
     command

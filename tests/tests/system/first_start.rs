@@ -4,10 +4,10 @@ use carillon_tests::{Api, Database, Kind, World, command, folder, now_ms, port, 
 use carillon_tests::{await_until, node::configure, wait::when};
 use serde_json::json;
 
-scenario!(three_nodes_migrate_at_once: mariadb postgres);
+scenario!(three_nodes_migrate_at_once on_each: mariadb postgres);
 
 async fn three_nodes_migrate_at_once(kind: Kind) {
-    let world = World::new(kind).await;
+    let world = World::empty(kind).await;
     let nodes = ["a", "b", "c"].map(|name| world.unready_node(name, 0, &[]));
     for node in &nodes {
         node.ready().await;
@@ -39,7 +39,7 @@ fn steps() -> i64 {
 
 #[tokio::test]
 async fn three_migrations_of_one_file_at_once() {
-    let database = Database::fresh(Kind::Sqlite).await;
+    let database = Database::empty(Kind::Sqlite).await;
     let folder = folder::fresh("migrate");
     let processes: Vec<Process> = (0..3)
         .map(|number| {

@@ -8,12 +8,25 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // test code
 
 /// `scenario!(name: sqlite mariadb postgres)` makes a test of the function of that name for each
-/// of these databases.
+/// of these databases; `./scripts/test` runs it on one of them, and `./scripts/test --long` on all.
+/// `scenario!(name on_each: …)` is always run on all: its point is what they do differently.
 macro_rules! scenario {
+    ($scenario:ident on_each: $($kind:ident)+) => {
+        mod $scenario {
+            mod on_each {
+                $(#[tokio::test]
+                async fn $kind() {
+                    let _cost = carillon_tests::cost::Cost::of_this_test();
+                    Box::pin(super::super::$scenario(kind!($kind))).await;
+                })+
+            }
+        }
+    };
     ($scenario:ident: $($kind:ident)+) => {
         mod $scenario {
             $(#[tokio::test]
             async fn $kind() {
+                let _cost = carillon_tests::cost::Cost::of_this_test();
                 Box::pin(super::$scenario(kind!($kind))).await;
             })+
         }

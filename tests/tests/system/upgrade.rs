@@ -12,8 +12,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-scenario!(what_a_release_left_behind_keeps_its_meaning: sqlite mariadb postgres);
-scenario!(a_step_that_was_cut_short_is_taken_again: sqlite mariadb postgres);
+scenario!(what_a_release_left_behind_keeps_its_meaning on_each: sqlite mariadb postgres);
+scenario!(a_step_that_was_cut_short_is_taken_again on_each: sqlite mariadb postgres);
 
 /// Every release whose databases must be readable.
 const RELEASES: &[&str] = &["0.1"];
@@ -129,7 +129,7 @@ async fn write() {
 async fn left_behind(release: &str, kind: Kind) -> (Database, Value) {
     let read =
         |path: PathBuf| std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let database = Database::fresh(kind).await;
+    let database = Database::empty(kind).await;
     database.load(&read(fixture(release, file_of(kind)))).await;
     let told = read(fixture(release, file_of(kind)).with_extension("json"));
     (database, serde_json::from_str(&told).expect("JSON"))
@@ -190,7 +190,7 @@ async fn what_a_release_left_behind_keeps_its_meaning(kind: Kind) {
 
 /// MariaDB commits each change of the schema by itself, so a crash can leave any part of a step.
 async fn a_step_that_was_cut_short_is_taken_again(kind: Kind) {
-    let database = Database::fresh(kind).await;
+    let database = Database::empty(kind).await;
     migrate(&database).await;
     for statement in [
         // Done, and not noted.
