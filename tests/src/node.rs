@@ -15,6 +15,19 @@ pub const TOKEN: &str = "the-token-of-the-system-tests-0123456789";
 /// Settings as (`section.key`, value); `config` is a file of more.
 pub type Settings<'a> = &'a [(&'a str, &'a str)];
 
+/// Every distance after which somebody counts as dead, and what goes with it, at a third of its default: for scenarios
+/// that wait for that.
+pub const QUICK: Settings = &[
+    ("schedulers.heartbeat_interval", "1s"),
+    ("schedulers.offline_after", "3300ms"),
+    ("schedulers.look_interval", "330ms"),
+    ("schedulers.reap_interval", "1s"),
+    ("schedulers.load_interval", "1700ms"),
+    ("executors.heartbeat_interval", "1s"),
+    ("executors.offline_after", "3300ms"),
+    ("executors.abandon_after", "20s"),
+];
+
 /// Puts settings into the environment as the node reads them.
 pub fn configure(command: &mut Command, settings: Settings) {
     for (key, value) in settings {

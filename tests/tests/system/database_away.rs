@@ -2,16 +2,18 @@
 
 use crate::sharing::every_second;
 use carillon_tests::fires::{assert_all, assert_on_time, fired_within};
+use carillon_tests::node::QUICK;
 use carillon_tests::wait::when;
 use carillon_tests::{Fires, Kind, LogRow, Outage, Status, World, await_until, now_ms, pass};
 use serde_json::json;
 
-scenario!(database_away_20_s: sqlite mariadb postgres);
+scenario!(database_away_for_longer_than_anybody_may_be_silent: sqlite mariadb postgres);
 scenario!(steps_that_could_not_be_written_are_made_up_for: sqlite mariadb postgres);
 
-async fn database_away_20_s(kind: Kind) {
+/// For twice as long as nodes and executors may be silent.
+async fn database_away_for_longer_than_anybody_may_be_silent(kind: Kind) {
     let world = World::private(kind).await;
-    let node = world.nodes(&[]).await;
+    let node = world.nodes(QUICK).await;
     let api = world.api();
     let app = api.make_app("retail", "orders").await;
     let executor = world.executor("e1", &app).await;
@@ -20,26 +22,26 @@ async fn database_away_20_s(kind: Kind) {
     let fields = json!({ "cron": "* * * * * ?", "max_retries": 0 });
     tasks.push(api.make_task(&app, "no retries", "tick", fields).await);
     let made_at = now_ms();
-    pass(8.0).await;
+    pass(5.0).await;
 
     let held = world.database.logs("status = 2").await;
     let outage = Outage::begin(&world.database).await;
     let gone_at = now_ms();
-    pass(4.0).await;
+    pass(2.5).await;
     if kind != Kind::Sqlite {
         // SQLite's lock keeps writers out only; the file can be read.
         assert_eq!(node.probe("/readyz").await, Some(503), "ready without its database");
     }
     assert_eq!(node.probe("/healthz").await, Some(200), "the process lives");
     held_runs_started_on_time(&executor.starts(), &held, gone_at);
-    pass(16.0).await;
+    pass(4.5).await;
     outage.end().await;
     let back_at = now_ms();
 
     await_until("the node is ready again", 40, || async { when(node.probe("/readyz").await == Some(200)) }).await;
     let fresh = format!("SELECT COUNT(*) FROM task_log WHERE status = 10 AND fire_time > {}", back_at + 1_000);
     await_until("fires after the outage succeed", 40, || async { when(world.database.number(&fresh).await > 0) }).await;
-    pass(8.0).await;
+    pass(7.0).await;
     let until = now_ms() - 3_000;
     let (rows, starts) = world.settle_and_check().await;
     let mut all = Vec::new();
@@ -56,7 +58,7 @@ async fn database_away_20_s(kind: Kind) {
 /// "no state is a trap"). Here it decides every second that nobody can take one.
 async fn steps_that_could_not_be_written_are_made_up_for(kind: Kind) {
     let world = World::private(kind).await;
-    let node = world.node("a", &[]).await;
+    let node = world.node("a", QUICK).await;
     let api = world.api();
     let app = api.make_app("retail", "orders").await;
     for number in 0..3 {
@@ -68,7 +70,7 @@ async fn steps_that_could_not_be_written_are_made_up_for(kind: Kind) {
     })
     .await;
     let outage = Outage::begin(&world.database).await;
-    pass(9.0).await;
+    pass(5.0).await;
     outage.end().await;
     await_until("the node is ready again", 40, || async { when(node.probe("/readyz").await == Some(200)) }).await;
     let (rows, _) = world.settle_and_check().await;

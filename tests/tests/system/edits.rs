@@ -29,12 +29,12 @@ async fn edit_with_rows_queued(kind: Kind) {
     let (edited_at, edited_us) = (now_ms(), now_us());
     assert_eq!(ids_of(&answer["unreachable"]), Vec::<i64>::new(), "{answer}");
     assert_eq!(answer["task"]["handler"], "echo", "{answer}");
-    pass(9.0).await;
+    pass(6.0).await;
 
     let asked_again_at = now_ms();
     api.edit(task, json!({ "cron": "0/2 * * * * ?" })).await;
     let (edited_again_at, edited_again_us) = (now_ms(), now_us());
-    pass(9.0).await;
+    pass(6.0).await;
     a_stale_revision_is_refused(&world, task).await;
 
     let until = now_ms() - 3_000;
@@ -147,7 +147,7 @@ async fn stop_with_rows_queued(kind: Kind) {
     // The same instants, cancelled a moment ago, fire when it is started again.
     api.start(task).await;
     let started_at = now_ms();
-    pass(9.0).await;
+    pass(6.0).await;
     let until = now_ms() - 1_000;
     let fired = Fires::every(1, &world.database.logs_of(task).await).between(started_at, until);
     assert_all("fired after the new start", &fired, |row| row.status == Status::Succeeded);

@@ -2,6 +2,7 @@
 
 use crate::sharing::every_second;
 use carillon_tests::fires::{assert_all, assert_on_time, fired_within};
+use carillon_tests::node::QUICK;
 use carillon_tests::wait::{sample, when};
 use carillon_tests::{FakeExecutor, Fires, Kind, LogRow, Status, World, await_until, now_ms, pass};
 use serde_json::json;
@@ -13,7 +14,8 @@ scenario!(executor_restarted_on_the_same_port_leaves_nothing_running: sqlite mar
 async fn executor_killed_between_acceptance_and_due(kind: Kind) {
     let world = World::new(kind).await;
     // Soon after the executor is offline its running handlers count as stopped, too.
-    world.node("a", &[("schedulers.before_interval", "6s"), ("executors.abandon_after", "15s")]).await;
+    let settings = [QUICK, &[("schedulers.before_interval", "3s"), ("executors.abandon_after", "5s")]].concat();
+    world.node("a", &settings).await;
     let api = world.api();
     let app = api.make_app("retail", "orders").await;
     let victim = world.executor("e1", &app).await;
@@ -25,7 +27,7 @@ async fn executor_killed_between_acceptance_and_due(kind: Kind) {
         once.push(api.make_task(&app, &format!("at most once {number}"), "tick", fields).await);
     }
     let made_at = now_ms();
-    pass(8.0).await;
+    pass(5.0).await;
     let id = world.database.executor_at(victim.port).await;
     let held = format!("status = 2 AND executor_id = {id}");
     let held = await_until("the executor holds runs that are not due", 20, || async {
@@ -34,7 +36,7 @@ async fn executor_killed_between_acceptance_and_due(kind: Kind) {
     })
     .await;
     world.kill9(&victim).await;
-    pass(14.0).await;
+    pass(6.0).await;
     for row in &held {
         what_it_held_went_elsewhere(&world, row).await;
     }
@@ -81,7 +83,7 @@ async fn executor_unreachable_means_another_at_once(kind: Kind) {
     let fake = FakeExecutor::start(&app, &node.url, &["tick"], false).await;
     let tasks = every_second(&api, &app, 4).await;
     let made_at = now_ms();
-    pass(14.0).await;
+    pass(11.0).await;
     let until = now_ms() - 3_000;
     let (rows, starts) = world.settle_and_check().await;
     let mut fires = Vec::new();

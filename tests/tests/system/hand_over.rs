@@ -61,7 +61,7 @@ async fn shards_beside(kind: Kind, on_dispatch: OnDispatch) {
     let fields = json!({ "cron": "0/2 * * * * ?", "routing": "sharding" });
     let task = api.make_task(&app, "all of you", "sharded", fields).await;
     let made_at = now_ms();
-    pass(12.0).await;
+    pass(10.0).await;
     let until = now_ms() - 6_000;
     let (rows, _) = world.settle_and_check_with(|| fake.starts()).await;
     let of_task: Vec<_> = rows.iter().filter(|row| row.task == task).cloned().collect();
@@ -90,7 +90,7 @@ async fn beside_a_healthy_one(kind: Kind, on_dispatch: OnDispatch) -> Outcome {
     fake.script(|script| script.on_dispatch = on_dispatch);
     let tasks = every_second(&api, &app, 3).await;
     let made_at = now_ms();
-    pass(14.0).await;
+    pass(10.0).await;
     let until = now_ms() - 4_000;
     let (rows, starts) = world.settle_and_check_with(|| fake.starts()).await;
     let mut fires = Vec::new();
