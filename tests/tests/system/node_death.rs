@@ -122,5 +122,5 @@ async fn paused_node_is_a_zombie_that_writes_nothing(kind: Kind) {
         assert_all("succeeded", &fires, |row| row.status == Status::Succeeded);
     }
     let by_b = rows.iter().filter(|row| row.node == b && row.status == Status::Succeeded).count();
-    assert!(by_b > 100, "the healthy node dispatched only {by_b}");
+    assert!(by_b > 80, "the healthy node dispatched only {by_b}");
 }

@@ -27,7 +27,7 @@ async fn two_nodes_share_the_work(kind: Kind) {
     world.executor("e1", &app).await;
     let from = now_ms();
     let tasks = every_second(&api, &app, 20).await;
-    pass(14.0).await;
+    pass(16.0).await;
     let until = now_ms() - 3_000;
     let (a, b) = (world.database.node_id("a").await, world.database.node_id("b").await);
     let (rows, starts) = world.settle_and_check().await;
@@ -36,7 +36,7 @@ async fn two_nodes_share_the_work(kind: Kind) {
         let fires = Fires::every(1, &of_task).assert_no_gap().between(from + 2_000, until);
         assert_all("succeeded without a failure", &fires, |row| row.status == Status::Succeeded && row.failures == 0);
         // Both nodes know the app's key by then.
-        let fires = Fires::every(1, &of_task).between(from + 6_000, until);
+        let fires = Fires::every(1, &of_task).between(from + 8_000, until);
         assert_all("sent once and succeeded", &fires, |row| row.status == Status::Succeeded && row.attempt == 1);
     }
     let due = fired_within(&rows, from + 6_000, until);
