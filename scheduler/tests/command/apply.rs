@@ -1,6 +1,6 @@
 //! Creating, changing and leaving alone.
 
-use crate::installation::{Installation, TOKEN};
+use super::installation::{Installation, TOKEN};
 use serde_json::{Value, json};
 
 const FILE: &str = r#"

@@ -1,6 +1,6 @@
 //! `carillon audit`.
 
-use crate::installation::Installation;
+use super::installation::Installation;
 use sea_orm::sqlx::{AssertSqlSafe, Connection, SqliteConnection, raw_sql};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! What is wrong is named with its place, and changes nothing.
 
-use crate::installation::{Installation, TOKEN};
+use super::installation::{Installation, TOKEN};
 use serde_json::json;
 
 const HEAD: &str = "version = 1\ntenant = \"retail\"\napp = \"orders\"\n";

@@ -1,6 +1,6 @@
 //! Signing in, and what is kept of it.
 
-use crate::installation::{Installation, TOKEN, run};
+use super::installation::{Installation, TOKEN, run};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;

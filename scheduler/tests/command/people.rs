@@ -1,6 +1,6 @@
 //! Users, roles, tokens, and what one may not do.
 
-use crate::installation::{Installation, Ran, run};
+use super::installation::{Installation, Ran, run};
 use serde_json::json;
 
 const PASSWORD: &str = "correct horse battery";

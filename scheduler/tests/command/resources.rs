@@ -1,6 +1,6 @@
 //! Each command, as a table and as JSON.
 
-use crate::installation::Installation;
+use super::installation::Installation;
 use serde_json::{Value, json};
 
 /// The words of a table's line.
@@ -44,8 +44,8 @@ async fn a_list_goes_through_all_pages_up_to_its_limit() {
     let some = here.json(&["tasks", "list", "--limit", "501"]);
     assert_eq!((names(&some)[0], names(&some).len()), ("task 0000", 501));
     let mut command = here.stranger();
-    command.args(["tasks", "list"]).env("CARILLON_TOKEN", crate::installation::TOKEN);
-    let ran = crate::installation::run(&mut command, "");
+    command.args(["tasks", "list"]).env("CARILLON_TOKEN", super::installation::TOKEN);
+    let ran = super::installation::run(&mut command, "");
     assert_eq!((ran.code, ran.out.lines().count()), (0, 1_001));
     assert_eq!(ran.err, "carillon: there may be more than these 1000; --limit shows more\n");
 }

@@ -1,7 +1,7 @@
 //! What is exported and applied again is the same, here and elsewhere, in every format.
 
-use crate::every_field::every_field;
-use crate::installation::Installation;
+use super::every_field::every_field;
+use super::installation::Installation;
 use carillon::domain::task::TaskSpec;
 use carillon::domain::task::file::Entry;
 use serde_json::{Value, json};
