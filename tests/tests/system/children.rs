@@ -223,10 +223,12 @@ async fn one_child_per_parent_although_a_node_dies(kind: Kind) {
     world.executor("e1", &app).await;
     let mut parents = Vec::new();
     for number in 0..8 {
-        let fields = json!({ "cron": "* * * * * ?", "max_fires": 14 });
-        parents.push(api.make_task(&app, &format!("parent {number}"), "output", fields).await);
+        let fields = json!({ "cron": "* * * * * ?", "max_fires": 14, "started": false });
+        let parent = api.make_task(&app, &format!("parent {number}"), "output", fields).await;
         let fields = after(json!([{ "task": format!("parent {number}") }]));
         api.make_task(&app, &format!("child {number}"), "echo", fields).await;
+        api.start(parent).await;
+        parents.push(parent);
     }
     world.await_successes(parents[7], 3).await;
     victim.process.kill9().await;

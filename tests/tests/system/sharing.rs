@@ -25,8 +25,8 @@ async fn two_nodes_share_the_work(kind: Kind) {
     assert_eq!(api.get("/nodes").await["items"].as_array().map(Vec::len), Some(2));
     let app = api.make_app("retail", "orders").await;
     world.executor("e1", &app).await;
-    let from = now_ms();
     let tasks = every_second(&api, &app, 20).await;
+    let from = now_ms();
     pass(16.0).await;
     let until = now_ms() - 3_000;
     let (a, b) = (world.database.node_id("a").await, world.database.node_id("b").await);
