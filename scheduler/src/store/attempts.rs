@@ -80,25 +80,22 @@ statements!(
     KEEP_ENDED = |d| format!(
         "{INSERT} SELECT l.id, l.attempt, l.executor_id, COALESCE(e.address, ''), l.node_id, v.n_due_time, \
          l.dispatched_at, l.started_at, l.finished_at, l.status, l.reason, v.n_message FROM {} \
-         JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 AND l.attempt = v.n_attempt \
+         task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 AND l.attempt = v.n_attempt \
          {EXECUTOR} l.executor_id WHERE +l.status = {RETRY} AND l.reason = v.n_reason {}",
-        d.rows(1, ENDED),
+        d.batch(1, ENDED),
         kept_already(d)
     ),
     KEEP_REFUSED = |d| format!(
         "{INSERT} SELECT l.id, v.n_attempt, v.n_executor_id, COALESCE(e.address, ''), l.node_id, l.due_time, \
-         v.n_dispatched_at, 0, 0, {RETRY}, '{}', '' FROM {} JOIN task_log l ON l.id = v.n_id AND \
+         v.n_dispatched_at, 0, 0, {RETRY}, '{}', '' FROM {} task_log l ON l.id = v.n_id AND \
          l.version = v.n_version + 1 AND l.attempt = v.n_attempt + 1 {EXECUTOR} v.n_executor_id \
          WHERE +l.status = {DISPATCHED} {}",
         Reason::NotAccepted.as_str(),
-        d.rows(1, REFUSED),
+        d.batch(1, REFUSED),
         kept_already(d)
     ),
     TRIM = |d| trim(d),
-    PURGE = |d| format!(
-        "DELETE FROM task_log_attempt WHERE log_id IN (SELECT n_id FROM {})",
-        d.rows(1, &[("id", Kind::Big)])
-    ),
+    PURGE = |d| d.delete_from("task_log_attempt", &d.rows(1, &[("id", Kind::Big)]), "l.log_id = v.n_id"),
     OF_LOG = |_| {
         "SELECT a.attempt, a.executor_id, a.address, a.node_id, a.due_time, a.dispatched_at, a.started_at, \
          a.finished_at, a.status, a.reason, a.message FROM task_log_attempt a JOIN task_log l ON l.id = a.log_id \
@@ -117,7 +114,7 @@ fn kept_already(d: Dialect) -> String {
 pub(super) fn keep_given_up(d: Dialect, fires: &str, on: &str) -> String {
     format!(
         "{INSERT} SELECT l.id, l.attempt, l.executor_id, COALESCE(e.address, ''), l.node_id, l.due_time, l.dispatched_at, \
-         l.started_at, l.finished_at, l.status, l.reason, '' FROM {fires} JOIN task_log l ON {on} {EXECUTOR} l.executor_id \
+         l.started_at, l.finished_at, l.status, l.reason, '' FROM {fires} task_log l ON {on} {EXECUTOR} l.executor_id \
          WHERE l.attempt > 0 AND l.dispatched_at > 0 {}",
         kept_already(d)
     )
@@ -125,7 +122,8 @@ pub(super) fn keep_given_up(d: Dialect, fires: &str, on: &str) -> String {
 
 /// Deletes the logs for which `which` holds (columns without an alias), and the attempts kept of them.
 pub(super) fn delete_logs(d: Dialect, which: &str) -> [Sql; 2] {
-    let attempts = format!("DELETE FROM task_log_attempt WHERE log_id IN (SELECT id FROM task_log WHERE {which})");
+    let logs = format!("(SELECT id AS n_id FROM task_log WHERE {which}) v");
+    let attempts = d.delete_from("task_log_attempt", &logs, "l.log_id = v.n_id");
     [attempts, format!("DELETE FROM task_log WHERE {which}")].map(|text| Sql::new(d, &text))
 }
 

@@ -47,9 +47,9 @@ statements!(
         d.or_ignore("backfill_run", "id")
     ),
     WATCH_BACKFILL = |d| format!(
-        "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON l.id = v.n_id \
+        "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} task_log l ON l.id = v.n_id \
          WHERE 1 = 1 {}",
-        d.rows(1, BACKFILL),
+        d.batch(1, BACKFILL),
         d.or_ignore("follow_up", "id")
     ),
 );

@@ -17,9 +17,9 @@ use std::sync::Arc;
 
 statements!(
     CALENDARS = |d| format!(
-        "SELECT c.tenant_id, c.name, c.version, c.body FROM {} JOIN calendar c ON c.tenant_id = v.n_tenant_id \
+        "SELECT c.tenant_id, c.name, c.version, c.body FROM {} calendar c ON c.tenant_id = v.n_tenant_id \
          AND c.name = v.n_name",
-        d.rows(1, &[("tenant_id", Kind::Big), ("name", Kind::Text)])
+        d.batch(1, &[("tenant_id", Kind::Big), ("name", Kind::Text)])
     ),
 );
 

@@ -21,9 +21,9 @@ statements!(
         &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status IN ({INIT}, {RETRY})"),
     ),
     CLAIMED = |d| format!(
-        "SELECT l.id FROM {} JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
+        "SELECT l.id FROM {} task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
          WHERE +l.status = {QUEUED} AND l.node_id = {{2}}",
-        d.rows(1, ID_VERSION)
+        d.batch(1, ID_VERSION)
     ),
     QUEUED_OF = |_| format!(
         "SELECT {RUN_COLUMNS} FROM task_log l WHERE l.status = {QUEUED} AND l.node_id = {{1}} \

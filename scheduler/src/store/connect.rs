@@ -132,6 +132,17 @@ impl SqlStore {
         Ok(store)
     }
 
+    /// The same store, which tells `seen` of every statement and of the time it took: for explaining and profiling
+    /// them. Clones tell it, too.
+    #[must_use]
+    pub fn watched(mut self, seen: impl Fn(&Statement, Duration) + Clone + Send + Sync + 'static) -> Self {
+        for connection in [&mut self.writer, &mut self.reader] {
+            let seen = seen.clone();
+            connection.set_metric_callback(move |info| seen(info.statement, info.elapsed));
+        }
+        self
+    }
+
     /// Which kind of database this is: `sqlite`, `mysql` or `postgres`.
     #[must_use]
     pub fn backend_name(&self) -> &'static str {

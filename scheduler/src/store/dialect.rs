@@ -177,6 +177,11 @@ impl Dialect {
         }
     }
 
+    /// A batch as [`Dialect::rows`] has it, and the join that reads it before the table named next.
+    pub fn batch(self, marker: usize, columns: &[(&str, Kind)]) -> String {
+        format!("{} {}", self.rows(marker, columns), self.join_in_order())
+    }
+
     /// Between a batch and another one: a join in that order with every row.
     pub fn each_with(self, rows: &str) -> String {
         let join = self.join_in_order();

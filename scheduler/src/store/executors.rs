@@ -19,7 +19,7 @@ statements!(
     ),
     EXECUTOR_KNOWN = |_| format!("SELECT id FROM executor WHERE {BEAT_OF}"),
     RECONFIRM = |d| d.update_rows("task_log", "version = l.version + 1", RUN_KEY, STILL_HELD),
-    RECONFIRMED = |d| format!("SELECT l.id, l.attempt FROM {} JOIN task_log l ON {STILL_HELD}", d.rows(1, RUN_KEY)),
+    RECONFIRMED = |d| format!("SELECT l.id, l.attempt FROM {} task_log l ON {STILL_HELD}", d.batch(1, RUN_KEY)),
     EXECUTORS = |_| format!(
         "SELECT {EXECUTOR_COLUMNS} FROM executor e LEFT JOIN executor_rule r ON r.tenant_id = e.tenant_id AND \
          r.app_id = e.app_id AND r.address = e.address \

@@ -29,9 +29,9 @@ statements!(
         &format!("l.id = v.n_id AND EXISTS (SELECT 1 FROM task_log t WHERE t.id = l.id AND t.status >= {SUCCEEDED})"),
     ),
     CHILDREN_OF = |d| format!(
-        "SELECT p.parent_id, p.child_id, p.on_outcome FROM {} JOIN task_parent p ON p.parent_id = v.n_id \
+        "SELECT p.parent_id, p.child_id, p.on_outcome FROM {} task_parent p ON p.parent_id = v.n_id \
          ORDER BY p.child_id, p.id",
-        d.rows(1, ID)
+        d.batch(1, ID)
     ),
 );
 

@@ -24,9 +24,9 @@ statements!(
             )
     },
     HANDED_OVER = |d| format!(
-        "SELECT l.id FROM {} JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
+        "SELECT l.id FROM {} task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
          WHERE +l.status = {DISPATCHED} AND l.node_id = {{2}} AND l.executor_id = v.n_executor_id",
-        d.rows(1, &[("id", Kind::Big), ("version", Kind::Big), ("executor_id", Kind::Big)])
+        d.batch(1, &[("id", Kind::Big), ("version", Kind::Big), ("executor_id", Kind::Big)])
     ),
     EXPAND_PARENT = |_| format!(
         "UPDATE task_log SET status = {DISPATCHED}, shard_total = {{3}}, dispatched_at = {{4}}, \
@@ -39,8 +39,8 @@ statements!(
          dispatched_at, started_at, finished_at, reason, params, origin, seq, priority) \
          SELECT v.n_id, p.tenant_id, p.app_id, p.task_id, p.revision, p.id, v.n_shard_index, p.shard_total, \
          v.n_bucket, p.fire_time, p.due_time, {DISPATCHED}, 1, 1, 0, {{2}}, v.n_executor_id, {{3}}, {{3}}, 0, 0, \
-         '', p.params, p.origin, p.seq, p.priority FROM {} JOIN task_log p ON p.id = v.n_parent_id",
-        d.rows(
+         '', p.params, p.origin, p.seq, p.priority FROM {} task_log p ON p.id = v.n_parent_id",
+        d.batch(
             1,
             &[
                 ("id", Kind::Big),
@@ -60,9 +60,9 @@ statements!(
         "l.id = v.n_id AND l.version = v.n_version",
     ),
     CHANGED = |d| format!(
-        "SELECT l.id FROM {} JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
+        "SELECT l.id FROM {} task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
          AND +l.status = v.n_status AND l.reason = v.n_reason",
-        d.rows(1, CHANGE_ROW)
+        d.batch(1, CHANGE_ROW)
     ),
     NOTE_STOP = |d| d.update_rows(
         "task_log",
@@ -71,9 +71,9 @@ statements!(
         &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status = {DISPATCHED}"),
     ),
     NOTED_STOP = |d| format!(
-        "SELECT l.id FROM {} JOIN task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
+        "SELECT l.id FROM {} task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
          WHERE +l.status = {DISPATCHED} AND l.stopping = {{2}}",
-        d.rows(1, ID_VERSION)
+        d.batch(1, ID_VERSION)
     ),
 );
 

@@ -142,8 +142,7 @@ impl SqlStore {
 
     /// Which of these tasks are there: one of the same name may have been faster.
     async fn made(&self, tx: &Transaction<'_>, tasks: &[NewTask]) -> Result<HashSet<i64>> {
-        let sql =
-            sql!(|d| format!("SELECT t.id FROM {} JOIN task t ON t.id = v.n_id", d.rows(1, &[("id", Kind::Big)])));
+        let sql = sql!(|d| format!("SELECT t.id FROM {} task t ON t.id = v.n_id", d.batch(1, &[("id", Kind::Big)])));
         let ids = to_json(ACTION, &tasks.iter().map(|task| [task.id]).collect::<Vec<_>>())?;
         Ok(tx.query(&sql, [ids.into()], |row| row.try_get_by_index(0)).await?.into_iter().collect())
     }
@@ -156,8 +155,8 @@ impl SqlStore {
         handlers: &[&HandlerInfo],
     ) -> Result<HashSet<String>> {
         let sql = sql!(|d| format!(
-            "SELECT t.name FROM {} JOIN task t ON t.tenant_id = {{2}} AND t.app_id = {{3}} AND t.name = v.n_name",
-            d.rows(1, &[("name", Kind::Text)])
+            "SELECT t.name FROM {} task t ON t.tenant_id = {{2}} AND t.app_id = {{3}} AND t.name = v.n_name",
+            d.batch(1, &[("name", Kind::Text)])
         ));
         let names: Vec<[&str; 1]> = handlers.iter().map(|handler| [handler.name.as_str()]).collect();
         let names = to_json(ACTION, &names)?;

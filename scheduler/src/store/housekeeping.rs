@@ -41,10 +41,10 @@ statements!(
          ELSE 0 END FROM task_log l LEFT JOIN tenant t ON t.id = l.tenant_id WHERE l.id > {{1}} AND l.id < {{2}} \
          ORDER BY l.id LIMIT {{3}}"
     ),
-    OF_THESE_FOLLOW_UP = |d| format!("DELETE FROM follow_up WHERE id IN {}", d.ids(1)),
-    OF_THESE_PERMIT = |d| format!("DELETE FROM permit WHERE id IN {}", d.ids(1)),
-    OF_THESE_BACKFILL_RUN = |d| format!("DELETE FROM backfill_run WHERE id IN {}", d.ids(1)),
-    OF_THESE_RUN_KEY = |d| format!("DELETE FROM run_key WHERE log_id IN {}", d.ids(1)),
+    OF_THESE_FOLLOW_UP = |d| d.delete_from("follow_up", &d.rows(1, ID), "l.id = v.n_id"),
+    OF_THESE_PERMIT = |d| d.delete_from("permit", &d.rows(1, ID), "l.id = v.n_id"),
+    OF_THESE_BACKFILL_RUN = |d| d.delete_from("backfill_run", &d.rows(1, ID), "l.id = v.n_id"),
+    OF_THESE_RUN_KEY = |d| d.delete_from("run_key", &d.rows(1, ID), "l.log_id = v.n_id"),
 );
 
 /// Delete what stands beside logs that retention has taken.

@@ -12,9 +12,9 @@ use std::collections::{BTreeSet, HashMap};
 
 statements!(
     PARENTS_OF_TASKS = |d| format!(
-        "SELECT p.child_id, t.app_id, t.name, a.name, p.on_outcome FROM {} JOIN task_parent p ON p.child_id = v.n_id \
+        "SELECT p.child_id, t.app_id, t.name, a.name, p.on_outcome FROM {} task_parent p ON p.child_id = v.n_id \
          JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id ORDER BY p.child_id, p.id",
-        d.rows(1, ID)
+        d.batch(1, ID)
     ),
     NAMES_OF_TASKS = |d| format!("SELECT id, name FROM task WHERE id IN {}", d.ids(1)),
 );

@@ -19,9 +19,9 @@ statements!(
     SHARD_COUNTS = |d| format!(
         "SELECT p.id, COUNT(CASE WHEN s.status >= {SUCCEEDED} THEN 1 END), \
          COUNT(CASE WHEN s.status = {SUCCEEDED} THEN 1 END), COUNT(CASE WHEN s.started_at > 0 OR (s.status = {DISPATCHED} AND s.due_time <= {{now}}) THEN 1 END) \
-         FROM {} JOIN task_log p ON p.id = v.n_id JOIN task_log s ON s.task_id = p.task_id AND \
+         FROM {} task_log p ON p.id = v.n_id JOIN task_log s ON s.task_id = p.task_id AND \
          s.fire_time = p.fire_time AND s.parent_id = p.id GROUP BY p.id",
-        d.rows(1, ID)
+        d.batch(1, ID)
     ),
 );
 

@@ -29,10 +29,10 @@ statements!(
                 ),
             )
     },
-    RUNS = |d| format!("SELECT {HANDED_COLUMNS} FROM {} JOIN task_log l ON l.id = v.n_id", d.rows(1, ID)),
+    RUNS = |d| format!("SELECT {HANDED_COLUMNS} FROM {} task_log l ON l.id = v.n_id", d.batch(1, ID)),
     RUNS_SCOPED = |d| format!(
-        "SELECT {HANDED_COLUMNS} FROM {} JOIN task_log l ON l.id = v.n_id AND +l.tenant_id = {{2}} AND +l.app_id = {{3}}",
-        d.rows(1, ID)
+        "SELECT {HANDED_COLUMNS} FROM {} task_log l ON l.id = v.n_id AND +l.tenant_id = {{2}} AND +l.app_id = {{3}}",
+        d.batch(1, ID)
     ),
     STALE = |d| format!(
         "INSERT INTO stale_result (id, log_id, attempt, executor_id, status, message, started_at, finished_at, \
@@ -52,8 +52,8 @@ statements!(
         )
     ),
     PARENTS_OF = |d| format!(
-        "SELECT DISTINCT l.parent_id FROM {} JOIN task_log l ON l.id = v.n_id WHERE l.parent_id > 0",
-        d.rows(1, ID)
+        "SELECT DISTINCT l.parent_id FROM {} task_log l ON l.id = v.n_id WHERE l.parent_id > 0",
+        d.batch(1, ID)
     ),
     SETTLE_PARENTS = |d| settle_parents(d),
     OPEN_PARENTS = |_| format!(
@@ -90,10 +90,10 @@ fn settle_parents(d: Dialect) -> String {
     let counted = format!(
         "(SELECT p.id AS n_id, COUNT(*) AS n_ended, SUM(CASE WHEN s.status = {SUCCEEDED} THEN 1 ELSE 0 END) AS n_good, \
          MIN(CASE WHEN s.started_at > 0 THEN s.started_at END) AS n_started, MAX(s.finished_at) AS n_finished \
-         FROM {} JOIN task_log p ON p.id = v.n_id AND +p.status = {DISPATCHED} \
+         FROM {} task_log p ON p.id = v.n_id AND +p.status = {DISPATCHED} \
          JOIN task_log s ON s.task_id = p.task_id AND s.fire_time = p.fire_time AND s.parent_id = p.id \
          AND +s.status >= {SUCCEEDED} GROUP BY p.id) v",
-        d.rows(1, ID)
+        d.batch(1, ID)
     );
     d.update_from("task_log",
         &format!(

@@ -58,9 +58,9 @@ statements!(
         )
     ),
     PERMIT_HOLDERS = |d| format!(
-        "SELECT {HANDED_COLUMNS} FROM {} JOIN permit p ON p.task_id = v.n_id JOIN task_log l ON l.id = p.id \
+        "SELECT {HANDED_COLUMNS} FROM {} permit p ON p.task_id = v.n_id JOIN task_log l ON l.id = p.id \
          WHERE +l.status = {DISPATCHED}",
-        d.rows(1, ID)
+        d.batch(1, ID)
     ),
     NOTE_WAITS = |d| d.update_rows(
         "task_log",
@@ -83,11 +83,11 @@ statements!(
         "l.task_id = v.n_task_id AND l.address = v.n_address",
     ),
     OVERDUE = |d| format!(
-        "SELECT l.task_id, l.fire_time FROM {} JOIN task_log l ON l.task_id = v.n_id AND l.fire_time >= v.n_from \
+        "SELECT l.task_id, l.fire_time FROM {} task_log l ON l.task_id = v.n_id AND l.fire_time >= v.n_from \
          WHERE ((l.due_time < {{2}} AND l.origin = 'schedule') OR l.origin = 'misfire') AND l.parent_id = 0 AND \
          +l.status NOT IN ({EXPIRED}, {CANCELLED}) \
          ORDER BY l.fire_time DESC LIMIT {{3}}",
-        d.rows(1, &[("id", Kind::Big), ("from", Kind::Big)])
+        d.batch(1, &[("id", Kind::Big), ("from", Kind::Big)])
     ),
 );
 

@@ -30,9 +30,9 @@ statements!(
          (v.n_follow_up = 1 OR l.children = 0)",
     ),
     MOVED_TASKS = |d| format!(
-        "SELECT t.id FROM {} JOIN task t ON t.id = v.n_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_to \
+        "SELECT t.id FROM {} task t ON t.id = v.n_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_to \
          AND (v.n_follow_up = 1 OR t.children = 0)",
-        d.rows(1, MARK)
+        d.batch(1, MARK)
     ),
     WATERMARK = |_| "SELECT MIN(next_fire_at) FROM task".into(),
     SKIPPED = |d| super::skips::skipped(d),
@@ -43,12 +43,12 @@ statements!(
          SELECT v.n_id, t.tenant_id, t.app_id, t.id, t.revision, 0, \
          v.n_shard_index, CASE WHEN v.n_shard_index < 0 THEN 0 ELSE 1 END, \
          v.n_bucket, v.n_fire_time, v.n_due_time, v.n_status, 1, 0, 0, 0, 0, 0, 0, 0, 0, v.n_reason, v.n_message, v.n_origin, v.n_seq, v.n_priority \
-         FROM {} JOIN task t ON t.id = v.n_task_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_next \
+         FROM {} task t ON t.id = v.n_task_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_next \
          WHERE 1 = 1 {}",
-        d.rows(1, FIRE),
+        d.batch(1, FIRE),
         d.or_ignore("task_log", "task_id, fire_time, shard_index")
     ),
-    KEEP_GIVEN_UP = |d| super::attempts::keep_given_up(d, &d.rows(1, FIRE), &may_take_over()),
+    KEEP_GIVEN_UP = |d| super::attempts::keep_given_up(d, &d.batch(1, FIRE), &may_take_over()),
     TAKE_OVER_FIRES = |d| d.update_rows(
         "task_log",
         "status = v.n_status, revision = v.n_revision, due_time = v.n_due_time, reason = v.n_reason, \
@@ -59,10 +59,10 @@ statements!(
         &may_take_over(),
     ),
     WATCH_FIRES = |d| format!(
-        "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON \
+        "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} task_log l ON \
          l.task_id = v.n_task_id AND l.fire_time = v.n_fire_time AND l.shard_index = v.n_shard_index \
          WHERE l.revision = v.n_revision AND +l.status < {SUCCEEDED} {}",
-        d.rows(1, FIRE),
+        d.batch(1, FIRE),
         d.or_ignore("follow_up", "id")
     ),
     // Of task `{1}` under revision `{2}`, to the instant `{3}`, at `{4}`. Both take the watermark before that is

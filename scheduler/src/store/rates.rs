@@ -19,9 +19,9 @@ statements!(
         d.or_ignore("tenant_rate", "id")
     ),
     RATES = |d| format!(
-        "SELECT r.id, t.max_fires_per_minute, r.places FROM {} JOIN tenant_rate r ON r.id = v.n_id \
+        "SELECT r.id, t.max_fires_per_minute, r.places FROM {} tenant_rate r ON r.id = v.n_id \
          JOIN tenant t ON t.id = r.id",
-        d.rows(1, ID)
+        d.batch(1, ID)
     ),
     RATE_WRITE = |d| d.update_rows(
         "tenant_rate",

@@ -185,9 +185,9 @@ impl SqlStore {
         const ACTION: &str = "read the rules of executors";
         const PLACE: &[(&str, Kind)] = &[("tenant_id", Kind::Big), ("app_id", Kind::Big), ("address", Kind::Text)];
         let sql = sql!(|d| format!(
-            "SELECT r.tenant_id, r.app_id, r.address, r.weight, r.disabled, r.note, r.revision FROM {} JOIN \
+            "SELECT r.tenant_id, r.app_id, r.address, r.weight, r.disabled, r.note, r.revision FROM {} \
                  executor_rule r ON r.tenant_id = v.n_tenant_id AND r.app_id = v.n_app_id AND r.address = v.n_address",
-            d.rows(1, PLACE)
+            d.batch(1, PLACE)
         ));
         let mut found = HashMap::new();
         for batch in places.chunks(BATCH_MAX) {

@@ -222,9 +222,9 @@ impl SqlStore {
 /// Fires that were cancelled before anybody had them, of several tasks.
 pub(super) fn skipped(backend: Dialect) -> String {
     format!(
-        "SELECT l.task_id, l.fire_time FROM {} JOIN task_log l ON l.task_id = v.n_id AND l.fire_time >= v.n_from AND \
+        "SELECT l.task_id, l.fire_time FROM {} task_log l ON l.task_id = v.n_id AND l.fire_time >= v.n_from AND \
          l.fire_time < {{2}} WHERE {} ORDER BY l.fire_time DESC LIMIT {{3}}",
-        backend.rows(1, &[("id", Kind::Big), ("from", Kind::Big)]),
+        backend.batch(1, &[("id", Kind::Big), ("from", Kind::Big)]),
         is_skip("l")
     )
 }

@@ -25,9 +25,9 @@ statements!(
         "l.id = v.n_id",
     ),
     WATCH_RUNS = |d| format!(
-        "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} JOIN task_log l ON l.id = v.n_id \
+        "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} task_log l ON l.id = v.n_id \
          WHERE l.parent_id = 0 {}",
-        d.rows(1, ID),
+        d.batch(1, ID),
         d.or_ignore("follow_up", "id")
     ),
     UNCOUNT = |_| "UPDATE task SET fires = CASE WHEN fires > {2} THEN fires - {2} ELSE 0 END WHERE id = {1}".into(),

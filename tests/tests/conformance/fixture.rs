@@ -1,6 +1,7 @@
 //! A store of its own for each case, and the few steps that most cases begin with.
 
 use crate::admin::{Admin, SqlAdmin};
+use crate::plans::Plans;
 use carillon::domain::plan::{Fire, Plan};
 use carillon::domain::task::{ScheduleKind, TaskSpec};
 use carillon::domain::task_log::{PARENT_SHARD, PRIORITY_DEFAULT};
@@ -35,6 +36,8 @@ pub struct World {
     /// An instant that a case counts from, ms.
     pub now: i64,
     ids: IdSource,
+    /// Of the statements that its stores send; none of the model.
+    pub plans: Option<Plans>,
 }
 
 impl World {
@@ -56,26 +59,43 @@ impl World {
         Self::on(&Database::fresh(kind).await).await
     }
 
+    /// To be asked for after the case: whether the statements that it sent go in by an index.
+    pub fn check_of_plans(&self) -> impl Future<Output = ()> + use<> {
+        let (plans, home) = (self.plans.clone(), [self.scope.tenant_id, self.scope.app_id]);
+        async move {
+            if let Some(plans) = plans {
+                plans.check(home).await;
+            }
+        }
+    }
+
     /// Over a database that may have rows already.
     pub async fn over_database(database: &Database) -> Self {
         Self::on(database).await.0
     }
 
-    async fn on(database: &Database) -> (Self, SqlStore) {
-        let store = Arc::new(connect(&database.url).await);
+    /// Over a migrated database, and the store itself.
+    pub async fn on(database: &Database) -> (Self, SqlStore) {
+        let plans = Plans::new(database.kind);
+        let watched = |store: SqlStore| {
+            let plans = plans.clone();
+            store.watched(move |statement, _| plans.see(statement))
+        };
+        let store = connect(&database.url).await;
         store.migrate().await.expect("migrate the fresh database");
-        let rival = Arc::new(connect(&database.url).await);
+        let store = Arc::new(watched(store));
+        let rival = Arc::new(watched(connect(&database.url).await));
         let admin = |store: &Arc<SqlStore>| SqlAdmin { store: SqlStore::clone(store), database: database.clone() };
         let admins = [Arc::new(admin(&store)) as Arc<dyn Admin>, Arc::new(admin(&rival))];
         let sql = SqlStore::clone(&store);
-        (Self::over([store, rival], admins).await, sql)
+        (Self { plans: Some(plans), ..Self::over([store, rival], admins).await }, sql)
     }
 
     async fn over([store, rival]: [Arc<dyn Store>; 2], [admin, rival_admin]: [Arc<dyn Admin>; 2]) -> Self {
         let ids = IdSource::new(1);
         let now = now_ms();
         let scope = admin.make_app([ids.next(now), ids.next(now)], HOME[0], HOME[1]).await;
-        Self { store, rival, admin, rival_admin, scope, now, ids }
+        Self { store, rival, admin, rival_admin, scope, now, ids, plans: None }
     }
 
     /// A new id.

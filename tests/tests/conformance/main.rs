@@ -20,17 +20,26 @@ macro_rules! cases {
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                super::$case(crate::fixture::World::sql(carillon_tests::Kind::Sqlite).await).await;
+                let world = crate::fixture::World::sql(carillon_tests::Kind::Sqlite).await;
+                let check = world.check_of_plans();
+                super::$case(world).await;
+                check.await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn mariadb() {
-                super::$case(crate::fixture::World::sql(carillon_tests::Kind::MariaDb).await).await;
+                let world = crate::fixture::World::sql(carillon_tests::Kind::MariaDb).await;
+                let check = world.check_of_plans();
+                super::$case(world).await;
+                check.await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
-                super::$case(crate::fixture::World::sql(carillon_tests::Kind::Postgres).await).await;
+                let world = crate::fixture::World::sql(carillon_tests::Kind::Postgres).await;
+                let check = world.check_of_plans();
+                super::$case(world).await;
+                check.await;
             }
         })+
     };
@@ -49,7 +58,9 @@ macro_rules! databases {
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $name() {
             let (world, store) = crate::fixture::World::sql_with_store(carillon_tests::Kind::$kind).await;
+            let check = world.check_of_plans();
             super::$case(world, store).await;
+            check.await;
         }
     };
 }
@@ -57,6 +68,7 @@ macro_rules! databases {
 mod access;
 mod admin;
 mod fixture;
+mod plans;
 
 mod audit;
 mod cluster;
