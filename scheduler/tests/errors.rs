@@ -10,7 +10,7 @@ fn the_page_in_the_repository_is_current() {
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         kept == made,
-        "docs/errors.md is not current; make it again: UPDATE_ERRORS=1 cargo test -p carillon --test errors"
+        "docs/errors.md is not current; make it again: UPDATE_ERRORS=1 cargo test -p carillon --test it errors"
     );
 }
 

@@ -2,6 +2,7 @@
 
 mod command;
 mod cron;
+mod errors;
 mod openapi;
 mod permissions;
 mod schedule;

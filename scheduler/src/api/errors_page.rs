@@ -14,7 +14,7 @@ and `detail`, which is the code's sentence filled with the params. `type` leads 
 are to blame, `errors` has for each its `field`, `code`, `params` and `message` (of a task file also the `entry`). Programs \
 go by codes; a code keeps its meaning, sentences may be improved. Codes that are new may come at any time.
 
-This page is made of the program's lists: `UPDATE_ERRORS=1 cargo test -p carillon --test errors`.
+This page is made of the program's lists: `UPDATE_ERRORS=1 cargo test -p carillon --test it errors`.
 ";
 
 /// The page.
