@@ -3,7 +3,7 @@ import type { Permission } from "../src/api/permissions";
 import type { About } from "./buttons";
 
 export interface Operation {
-  method: "GET" | "POST" | "PUT" | "DELETE";
+  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   path: string;
   body?: unknown;
 }
@@ -21,6 +21,7 @@ export function operations(things: Things): Record<Permission, Operation> {
   const get = (path: string): Operation => ({ method: "GET", path });
   const post = (path: string, body: unknown = {}): Operation => ({ method: "POST", path, body });
   const put = (path: string, body: unknown): Operation => ({ method: "PUT", path, body });
+  const patch = (path: string, body: unknown): Operation => ({ method: "PATCH", path, body });
   const remove = (path: string): Operation => ({ method: "DELETE", path });
   const run = { at: null, delay_ms: null, idempotency_key: null, priority: null };
   return {
@@ -61,7 +62,7 @@ export function operations(things: Things): Record<Permission, Operation> {
     "tasks.apply": post("/tasks/apply", { version: 1, task: [{ tenant: "demo", app: "bells", name: "by nobody", handler: "echo", schedule: "none" }] }),
     "tasks.create": post("/tasks", { tenant: "demo", app: "bells", name: "by nobody", handler: "echo", schedule: "none" }),
     "tasks.delete": remove(`/tasks/${task}`),
-    "tasks.edit": put(`/tasks/${task}`, { description: "changed by nobody" }),
+    "tasks.edit": patch(`/tasks/${task}`, { description: "changed by nobody" }),
     "tasks.pause": post(`/tasks/${task}/pause`, { note: "by nobody" }),
     "tasks.read": get(`/tasks/${task}`),
     "tasks.run": post(`/tasks/${task}/run`, run),

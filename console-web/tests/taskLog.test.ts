@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { duration, hasOnlyBeenTold, lateness, stopping, storyOf, type Log } from "../src/lib/taskLog";
 
+type Attempt = NonNullable<Log["attempts"]>[number];
+
 const LOG: Log = {
   id: "7", task: "1", app: "3", tenant: "demo", written_at: 1_000, revision: 1, status: "succeeded", reason: "", origin: "schedule", priority: 5, fire_time: 10_000, due_time: 10_000,
   attempt: 1, failures: 0, shard_index: 0, shard_total: 1, message: "", output: "", version: 3, node: "2", executor: "5",
@@ -26,15 +28,15 @@ describe("the story of a run", () => {
   });
 
   it("tells every attempt that the node tells of", () => {
-    const first = { attempt: 1, due_time: 10_000, dispatched_at: 7_000, started_at: 10_001, finished_at: 10_100, status: "failed", reason: "handler_failed", message: "no" };
-    const second = { ...first, attempt: 2, due_time: 12_000, dispatched_at: 11_000, started_at: 12_000, finished_at: 12_050, status: "succeeded", reason: "" };
+    const first: Attempt = { attempt: 1, due_time: 10_000, dispatched_at: 7_000, started_at: 10_001, finished_at: 10_100, status: "failed", reason: "handler_failed", message: "no" };
+    const second: Attempt = { ...first, attempt: 2, due_time: 12_000, dispatched_at: 11_000, started_at: 12_000, finished_at: 12_050, status: "succeeded", reason: "" };
     const log = { ...LOG, attempt: 2, due_time: 12_000, dispatched_at: 11_000, started_at: 12_000, finished_at: 12_050, attempts: [first, second] };
     expect(kinds(log)).toEqual(["written", "claimed 1", "handed 1", "due", "started 1", "failed 1", "handed 2", "due 2", "started 2", "ended"]);
   });
 
   it("numbers the claim that is kept: it is that of the last attempt, or of the one to come", () => {
-    const first = { attempt: 1, due_time: 10_000, dispatched_at: 7_000, started_at: 10_001, finished_at: 10_100, status: "retry", reason: "handler_failed", message: "no", node: "2" };
-    const second = { ...first, attempt: 2, due_time: 12_000, dispatched_at: 11_000, started_at: 12_000, finished_at: 12_050, status: "succeeded", reason: "", node: "9" };
+    const first: Attempt = { attempt: 1, due_time: 10_000, dispatched_at: 7_000, started_at: 10_001, finished_at: 10_100, status: "retry", reason: "handler_failed", message: "no", node: "2" };
+    const second: Attempt = { ...first, attempt: 2, due_time: 12_000, dispatched_at: 11_000, started_at: 12_000, finished_at: 12_050, status: "succeeded", reason: "", node: "9" };
     const log = { ...LOG, attempt: 2, queued_at: 10_500, due_time: 12_000, dispatched_at: 11_000, started_at: 12_000, finished_at: 12_050, attempts: [first, second] };
     expect(kinds(log)).toContain("claimed 2");
     expect(storyOf(log).filter(({ kind }) => kind === "handed").map(({ node }) => node)).toEqual(["2", "9"]);

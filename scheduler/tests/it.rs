@@ -3,6 +3,7 @@
 mod command;
 mod cron;
 mod errors;
+mod fields;
 mod openapi;
 mod permissions;
 mod schedule;

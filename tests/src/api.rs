@@ -151,7 +151,7 @@ impl Api {
 
     /// Edits a task; answers `{"task", "unreachable"}`.
     pub async fn edit(&self, id: i64, fields: Value) -> Value {
-        self.expect(200, Method::PUT, &format!("/tasks/{id}"), Some(&fields)).await
+        self.expect(200, Method::PATCH, &format!("/tasks/{id}"), Some(&fields)).await
     }
 
     /// Starts a task.
@@ -180,6 +180,11 @@ impl Api {
     pub async fn run_log_with(&self, id: i64, fields: Value) -> i64 {
         let answer = self.expect(202, Method::POST, &format!("/tasks/{id}/run"), Some(&fields)).await;
         id_of(&answer["log"]).unwrap_or_else(|| panic!("no log in {answer}"))
+    }
+
+    /// `PATCH`, which must succeed.
+    pub async fn patch(&self, path: &str, fields: Value) -> Value {
+        self.expect(200, Method::PATCH, path, Some(&fields)).await
     }
 
     /// `PUT`, which must succeed.

@@ -49,6 +49,7 @@ pub mod fires;
 pub mod invariants;
 pub mod world;
 
+pub mod every_field;
 pub mod model;
 
 pub use api::{Api, App};

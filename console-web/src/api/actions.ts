@@ -37,6 +37,7 @@ export const ACTIONS = {
   pause_task: "task",
   put_calendar: "calendar",
   register_handlers: "app",
+  replace_task: "task",
   reset_password: "user",
   revoke_key: "key",
   revoke_my_token: "token",

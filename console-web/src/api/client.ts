@@ -42,7 +42,7 @@ export class Unreachable extends Error {
   }
 }
 
-const CHANGES = new Set(["POST", "PUT", "DELETE"]);
+const CHANGES = new Set(["POST", "PUT", "PATCH", "DELETE"]);
 
 /** Questions that are asked with a body. */
 const ASKS = /\/(login|preview)$/;

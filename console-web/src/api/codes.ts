@@ -51,6 +51,7 @@ export interface FieldParams {
   nothing_to_fill: None;
   nul: None;
   of_an_entry: None;
+  of_another_task: None;
   other_tenant: None;
   out_of_range: { least: number; most: number };
   parent_twice: None;

@@ -836,16 +836,20 @@ export interface paths {
         /** A task */
         get: operations["show_task"];
         /**
-         * Edit a task
-         * @description Fields that are not named stay as they are. Runs of the old definition are taken back before the answer.
+         * Replace the definition of a task
+         * @description Every field is required. What `GET` answered can be sent back as it is, with changes: what cannot be written is passed over, and its `revision` guards against overwriting. Runs of the old definition are taken back before the answer.
          */
-        put: operations["edit_task"];
+        put: operations["replace_task"];
         post?: never;
         /** Delete a task; its logs stay until retention takes them */
         delete: operations["delete_task"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Edit fields of a task
+         * @description A JSON merge patch (RFC 7396): what is left out stays as it is, null puts a field back to its default. Runs of the old definition are taken back before the answer.
+         */
+        patch: operations["edit_task"];
         trace?: never;
     };
     "/tasks/{id}/backfills": {
@@ -1354,7 +1358,7 @@ export interface components {
             /** @description Logs of runs that go on. */
             running: string[];
             /** @description `started`, `stopped` or `paused`, as the file has it. */
-            state: string;
+            state: components["schemas"]["TaskState"];
             /** @description Tenant's name. */
             tenant: string;
             /** @description Logs of runs whose executor could not be asked; they may still start. */
@@ -1393,14 +1397,14 @@ export interface components {
             /** @description The node that handed it over. */
             node?: string | null;
             /** @description Why. */
-            reason: string;
+            reason: components["schemas"]["RunReason"];
             /**
              * Format: int64
              * @description When the handler was entered, epoch ms; unknown until the result comes.
              */
             started_at?: number | null;
             /** @description What came of it: `retry` when it failed, or was not taken, and the run went on. */
-            status: string;
+            status: components["schemas"]["RunStatus"];
         };
         AuditAction: string;
         /** @description A chain, and where it ends. */
@@ -1703,7 +1707,7 @@ export interface components {
             /** @description The node that has it. */
             node?: string | null;
             /** @description `init`, `queued`, `dispatched` (an executor holds it) or `retry`. */
-            status: string;
+            status: components["schemas"]["RunStatus"];
         };
         /** @description A task that fires. */
         ComingTask: {
@@ -1965,7 +1969,7 @@ export interface components {
             field: string;
         };
         /** @enum {string} */
-        FieldCode: "required" | "required_for" | "unknown_field" | "unknown_field_near" | "file_version_required" | "file_version_unknown" | "too_many_in_file" | "tenant_missing" | "app_missing" | "of_an_entry" | "twice_in_file" | "wrong_type" | "wrong_choice" | "unreadable" | "out_of_range" | "span_out_of_range" | "bound_out_of_range" | "instant_out_of_range" | "wrong_name" | "wrong_length" | "too_long" | "too_many_bytes" | "too_many" | "nul" | "not_with" | "slash" | "wrong_tags" | "parent_twice" | "wrong_parent" | "follows_itself" | "no_such" | "no_such_in_tenant" | "no_task_in_file" | "quota_of_tasks" | "wrong_time_zone" | "wrong_time_zone_near" | "not_after" | "in_the_past" | "needs_cron" | "needs_cron_or_rate" | "cron_five_fields" | "cron_too_few_fields" | "cron_too_many_fields" | "cron_unexpected" | "cron_missing" | "cron_out_of_range" | "cron_step" | "cron_years_reversed" | "cron_unknown_name" | "cron_mixed_range" | "cron_step_after_name" | "cron_not_alone" | "cron_both_days" | "cron_no_days" | "cron_never" | "wrong_line" | "wrong_plain_name" | "wrong_user_name" | "built_in_name" | "retention_out_of_range" | "cannot_move" | "tenant_needed" | "apps_need_tenant" | "other_tenant" | "permissions_needed" | "wrong_expiry" | "wrong_end" | "too_far_ahead" | "not_to_come" | "not_past" | "wrong_span" | "nothing_to_fill" | "no_schedule" | "fixed_delay_ahead" | "rate_not_started" | "no_fire" | "no_fire_next" | "max_fires_used" | "not_the_password" | "same_password" | "password_has_name" | "password_guessable" | "too_many_given" | "wrong_weekday" | "wrong_day" | "wrong_hours" | "whole_day" | "more_wrong" | "no_day_left" | "no_minute_left";
+        FieldCode: "required" | "required_for" | "unknown_field" | "unknown_field_near" | "file_version_required" | "file_version_unknown" | "too_many_in_file" | "tenant_missing" | "app_missing" | "of_an_entry" | "twice_in_file" | "wrong_type" | "wrong_choice" | "unreadable" | "out_of_range" | "span_out_of_range" | "bound_out_of_range" | "instant_out_of_range" | "wrong_name" | "wrong_length" | "too_long" | "too_many_bytes" | "too_many" | "nul" | "not_with" | "slash" | "wrong_tags" | "parent_twice" | "wrong_parent" | "follows_itself" | "no_such" | "no_such_in_tenant" | "no_task_in_file" | "quota_of_tasks" | "wrong_time_zone" | "wrong_time_zone_near" | "not_after" | "in_the_past" | "needs_cron" | "needs_cron_or_rate" | "cron_five_fields" | "cron_too_few_fields" | "cron_too_many_fields" | "cron_unexpected" | "cron_missing" | "cron_out_of_range" | "cron_step" | "cron_years_reversed" | "cron_unknown_name" | "cron_mixed_range" | "cron_step_after_name" | "cron_not_alone" | "cron_both_days" | "cron_no_days" | "cron_never" | "wrong_line" | "wrong_plain_name" | "wrong_user_name" | "built_in_name" | "retention_out_of_range" | "cannot_move" | "of_another_task" | "tenant_needed" | "apps_need_tenant" | "other_tenant" | "permissions_needed" | "wrong_expiry" | "wrong_end" | "too_far_ahead" | "not_to_come" | "not_past" | "wrong_span" | "nothing_to_fill" | "no_schedule" | "fixed_delay_ahead" | "rate_not_started" | "no_fire" | "no_fire_next" | "max_fires_used" | "not_the_password" | "same_password" | "password_has_name" | "password_guessable" | "too_many_given" | "wrong_weekday" | "wrong_day" | "wrong_hours" | "whole_day" | "more_wrong" | "no_day_left" | "no_minute_left";
         /** @description Why a field is refused. */
         FieldError: {
             /** @description What is wrong; docs/errors.md lists the codes. */
@@ -2258,12 +2262,10 @@ export interface components {
              * @description When that run ended, epoch ms.
              */
             last_finished_at?: number | null;
-            /** @description State of the run that was due last, for whoever may see it. */
-            last_status?: string | null;
+            last_status?: components["schemas"]["RunStatus"] | null;
             /** @description Its name. */
             name?: string | null;
-            /** @description `started`, `stopped` or `paused`. */
-            state?: string | null;
+            state?: components["schemas"]["TaskState"] | null;
             /** @description Tenant's name. */
             tenant?: string | null;
         };
@@ -2291,6 +2293,270 @@ export interface components {
             permissions: string[];
             /** @description Name of the tenant where it can be granted; everywhere when absent. */
             tenant?: string | null;
+        };
+        /** @description A task to create. What is left out has its default. */
+        NewTask: {
+            /** @description Name of the app. */
+            app: string;
+            /**
+             * @description Where that earlier run is looked for.
+             * @default executor
+             */
+            block_scope: components["schemas"]["BlockScope"];
+            /**
+             * @description What becomes of a run that is due while an earlier one of the task goes on.
+             * @default concurrent
+             */
+            block_strategy: components["schemas"]["BlockStrategy"];
+            /**
+             * @description Name of a calendar of the tenant; empty is none. It must be there when the task starts.
+             * @default
+             */
+            calendar: string;
+            /**
+             * @description What becomes of a fire on a day that is no working day.
+             * @default skip
+             */
+            calendar_rule: components["schemas"]["CalendarRule"];
+            /**
+             * @description Quartz expression (docs/cron.md).
+             * @default
+             */
+            cron: string;
+            /**
+             * @description What an outcome that nobody knows means.
+             * @default at_least_once
+             */
+            delivery: components["schemas"]["Delivery"];
+            /**
+             * @description For people.
+             * @default
+             */
+            description: string;
+            /**
+             * @description What becomes of a local time that a change of the clock leaves out.
+             * @default auto
+             */
+            dst_gap: components["schemas"]["Gap"];
+            /**
+             * @description What becomes of a local time that a change of the clock repeats.
+             * @default auto
+             */
+            dst_overlap: components["schemas"]["Overlap"];
+            /**
+             * Format: int64
+             * @description Later than this after its due time a run has expired. 0: never.
+             * @default 0
+             */
+            expire_after_ms: number;
+            /**
+             * @description What becomes of a run that is later than `expire_after_ms`.
+             * @default execute
+             */
+            expired_strategy: components["schemas"]["ExpiredStrategy"];
+            /**
+             * @description What follows a failed attempt.
+             * @default retry
+             */
+            failure_strategy: components["schemas"]["FailureStrategy"];
+            /**
+             * Format: int64
+             * @description When `once` fires; when started, in the future. Epoch ms; 0: none. RFC 3339 is read, too.
+             * @default 0
+             */
+            fire_at: number;
+            /** @description The handler that executors of the app run; several tasks may share one. */
+            handler: string;
+            /**
+             * Format: int64
+             * @description Of `fixed_rate` between two fires, of `fixed_delay` after the end of a run; both ask for 1,000 at least. 0: none.
+             * @default 0
+             */
+            interval_ms: number;
+            /**
+             * Format: int32
+             * @description Each fire is delayed by another random span up to this. 0: none.
+             * @default 0
+             */
+            jitter_ms: number;
+            /**
+             * @description What the tenant's maintenance windows do.
+             * @default obey
+             */
+            maintenance: components["schemas"]["Maintenance"];
+            /**
+             * Format: int32
+             * @description Runs of the task at once at most, in the whole app. 0: no bound.
+             * @default 0
+             */
+            max_concurrent: number;
+            /**
+             * Format: int64
+             * @description Fires of the schedule at most, counted from its start. 0: no bound.
+             * @default 0
+             */
+            max_fires: number;
+            /**
+             * Format: int32
+             * @description Retries at most; the first attempt is not counted.
+             * @default 5
+             */
+            max_retries: number;
+            /**
+             * Format: int32
+             * @description For `fire_all`: missed fires that run at most, the latest ones.
+             * @default 10
+             */
+            misfire_max: number;
+            /**
+             * Format: int64
+             * @description For `fire_all`: what was missed longer ago does not run. 0: no bound.
+             * @default 0
+             */
+            misfire_max_late_ms: number;
+            /**
+             * @description What becomes of fires that were missed while no node ran, or claimed too late.
+             * @default fire_once
+             */
+            misfire_strategy: components["schemas"]["MisfireStrategy"];
+            /** @description Name of the task, unique within the app; without `/`, which parts app and task in `parents`. */
+            name: string;
+            /**
+             * @description Parameters of every run; other JSON than text is kept as its JSON.
+             * @default
+             */
+            params: string;
+            /**
+             * @description Whether the parents' output is the run's parameters.
+             * @default false
+             */
+            parent_output: boolean;
+            /**
+             * @description How many of the parents must have ended.
+             * @default all
+             */
+            parent_rule: components["schemas"]["ParentRule"];
+            /**
+             * @description Tasks whose end makes this one run: `task`, or `app/task` of another app, and `on` which end (`success`).
+             * @default []
+             */
+            parents: components["schemas"]["ParentLink"][];
+            /**
+             * Format: int32
+             * @description Pauses the task after so many failed runs in a row. 0: never.
+             * @default 0
+             */
+            pause_after_failures: number;
+            /** @description Pauses it, and says why. */
+            pause_note?: string | null;
+            /**
+             * Format: int32
+             * @description Within the tenant; 9 is the most urgent.
+             * @default 5
+             */
+            priority: number;
+            /**
+             * @description How that interval grows.
+             * @default fixed
+             */
+            retry_backoff: components["schemas"]["RetryBackoff"];
+            /**
+             * @description Whether another attempt goes to another executor, where there is one.
+             * @default false
+             */
+            retry_elsewhere: boolean;
+            /**
+             * Format: int64
+             * @description From a failure to the next attempt.
+             * @default 10000
+             */
+            retry_interval_ms: number;
+            /**
+             * Format: int32
+             * @description Scatters the interval by this share of it: 20 makes 80 to 120 %. 0: none.
+             * @default 0
+             */
+            retry_jitter_percent: number;
+            /**
+             * Format: int64
+             * @description Bound of an interval that grows.
+             * @default 600000
+             */
+            retry_max_interval_ms: number;
+            /**
+             * @description Failures that are retried.
+             * @default [
+             *       "failed",
+             *       "timed_out",
+             *       "lost",
+             *       "not_sent"
+             *     ]
+             */
+            retry_on: components["schemas"]["FailureClass"][];
+            /**
+             * @description Which executor runs it (docs/concepts.md, "Where a run goes").
+             * @default random
+             */
+            routing: components["schemas"]["Routing"];
+            /**
+             * @description What names the instants; a `cron` that comes alone makes it `cron`.
+             * @default none
+             */
+            schedule: components["schemas"]["ScheduleKind"];
+            /**
+             * Format: int32
+             * @description All fires come later by one fixed offset below this, drawn from the task's id; cron and fixed rate only. 0: none.
+             * @default 0
+             */
+            spread_ms: number;
+            /** @description Whether it fires by itself; false when left out. */
+            started?: boolean | null;
+            /**
+             * @description An executor must have all of these, compared exactly.
+             * @default []
+             */
+            tags: string[];
+            /**
+             * @description An executor must have one of these, when there are any.
+             * @default []
+             */
+            tags_any: string[];
+            /**
+             * @description An executor must have none of these.
+             * @default []
+             */
+            tags_none: string[];
+            /** @description Name of the tenant. */
+            tenant: string;
+            /**
+             * @description IANA zone of cron and calendar; what is left out is the setting `schedulers.time_zone`.
+             * @default UTC
+             */
+            time_zone: string;
+            /**
+             * Format: int64
+             * @description A run that takes longer is stopped. 0: none.
+             * @default 0
+             */
+            timeout_ms: number;
+            /**
+             * Format: int64
+             * @description Nothing fires before this instant. Epoch ms; 0: none. RFC 3339 is read, too.
+             * @default 0
+             */
+            valid_from: number;
+            /**
+             * Format: int64
+             * @description Nothing fires at this instant or later; it lies after `valid_from`. Epoch ms; 0: none. RFC 3339 is read, too.
+             * @default 0
+             */
+            valid_until: number;
+            /**
+             * Format: int64
+             * @description A run that waits longer, from its due time to its start, has failed. 0: none.
+             * @default 0
+             */
+            wait_timeout_ms: number;
         };
         /** @description A tenant to be. */
         NewTenant: {
@@ -2473,7 +2739,7 @@ export interface components {
             succeeded: number;
         };
         /** @description A line of a preview: a fire, or instants of one local day that are skipped for the same reason. */
-        Preview: components["schemas"]["PreviewKind"] & {
+        Preview: {
             /**
              * Format: u-int32
              * @description How many instants the line stands for; 1 for a fire.
@@ -2489,6 +2755,8 @@ export interface components {
              * @description The fire time, or what it would have been, epoch ms; of several instants the first.
              */
             fire_time: number;
+            /** @description Whether it fires. */
+            kind: components["schemas"]["PreviewKind"];
             /**
              * Format: int64
              * @description The last of them, epoch ms.
@@ -2497,16 +2765,18 @@ export interface components {
             /** @description Whether more is skipped, before the next fire, than this line and those before it say. */
             more: boolean;
             note?: components["schemas"]["PreviewNote"] | null;
+            reason?: components["schemas"]["SkipReason"] | null;
         };
-        /** @description Whether an instant fires. In JSON `"kind": "fires"`, or `"kind": "skipped"` with the `"reason"`. */
-        PreviewKind: {
-            /** @enum {string} */
-            kind: "fires";
-        } | {
-            /** @enum {string} */
-            kind: "skipped";
-            /** @description It does not. */
-            reason: components["schemas"]["SkipReason"];
+        /**
+         * @description Whether an instant fires.
+         * @enum {string}
+         */
+        PreviewKind: "fires" | "skipped";
+        /** @description [`Kind`] in the API's document: as one object, because generators of clients leave out what is a choice of several. */
+        PreviewKindFields: {
+            /** @description Whether it fires. */
+            kind: components["schemas"]["PreviewKind"];
+            reason?: components["schemas"]["SkipReason"] | null;
         };
         /** @description What else there is to know about a line. */
         PreviewNote: {
@@ -2565,280 +2835,6 @@ export interface components {
             calendar: components["schemas"]["CalendarVersion"];
             /** @description Started tasks that were redefined. */
             tasks: number;
-        };
-        /** @description A schedule, and how much of it. */
-        Question: {
-            /**
-             * Format: int64
-             * @description After this instant, epoch ms; now when absent.
-             */
-            after?: number | null;
-            /**
-             * @description Where earlier runs are looked for.
-             * @default executor
-             */
-            block_scope: components["schemas"]["BlockScope"];
-            /**
-             * @description What happens to a run that is due while an earlier one goes on.
-             * @default concurrent
-             */
-            block_strategy: components["schemas"]["BlockStrategy"];
-            /**
-             * @description Name of a calendar of the tenant; empty is none.
-             * @default
-             */
-            calendar: string;
-            /**
-             * @description What the calendar's excluded days do.
-             * @default skip
-             */
-            calendar_rule: components["schemas"]["CalendarRule"];
-            /**
-             * Format: int64
-             * @description Fires, 1 to 1000.
-             */
-            count?: number | null;
-            /**
-             * @description Quartz cron, for `cron`.
-             * @default
-             */
-            cron: string;
-            /**
-             * @description What an unknown outcome means.
-             * @default at_least_once
-             */
-            delivery: components["schemas"]["Delivery"];
-            /**
-             * @description For people.
-             * @default
-             */
-            description: string;
-            /**
-             * @description A local time that a change of the clock leaves out.
-             * @default auto
-             */
-            dst_gap: components["schemas"]["Gap"];
-            /**
-             * @description A local time that a change of the clock repeats.
-             * @default auto
-             */
-            dst_overlap: components["schemas"]["Overlap"];
-            /**
-             * Format: int64
-             * @description Later than this after it was due a run counts as expired, ms; 0 is never.
-             * @default 0
-             */
-            expire_after_ms: number;
-            /**
-             * @description What happens to a run that is too late.
-             * @default execute
-             */
-            expired_strategy: components["schemas"]["ExpiredStrategy"];
-            /**
-             * @description What follows a failure.
-             * @default retry
-             */
-            failure_strategy: components["schemas"]["FailureStrategy"];
-            /**
-             * Format: int64
-             * @description For `once`, ms.
-             * @default 0
-             */
-            fire_at: number;
-            /**
-             * @description Handler name.
-             * @default
-             */
-            handler: string;
-            /**
-             * Format: int64
-             * @description For `fixed_rate` and `fixed_delay`, ms.
-             * @default 0
-             */
-            interval_ms: number;
-            /**
-             * Format: int64
-             * @description Window of the random delay of each start, ms.
-             * @default 0
-             */
-            jitter_ms: number;
-            /**
-             * @description What the tenant's maintenance windows do.
-             * @default obey
-             */
-            maintenance: components["schemas"]["Maintenance"];
-            /**
-             * Format: int32
-             * @description Runs of the task at once at most, in the whole app; 0 is no bound.
-             * @default 0
-             */
-            max_concurrent: number;
-            /**
-             * Format: int64
-             * @description Fires of the schedule at most; 0 is no bound.
-             * @default 0
-             */
-            max_fires: number;
-            /**
-             * Format: int32
-             * @description Retries at most (first attempt not counted).
-             * @default 5
-             */
-            max_retries: number;
-            /**
-             * Format: int32
-             * @description For `fire_all`: missed fires that run at most, the latest ones.
-             * @default 10
-             */
-            misfire_max: number;
-            /**
-             * Format: int64
-             * @description For `fire_all`: later than this a missed fire does not run, ms; 0 is no bound.
-             * @default 0
-             */
-            misfire_max_late_ms: number;
-            /**
-             * @description What happens to missed fires.
-             * @default fire_once
-             */
-            misfire_strategy: components["schemas"]["MisfireStrategy"];
-            /**
-             * @description Name, unique within (tenant, app).
-             * @default
-             */
-            name: string;
-            /**
-             * @description Parameters of every run; other JSON than text is kept as its JSON.
-             * @default
-             */
-            params: string;
-            /**
-             * @description Whether the parents' output is the run's parameters.
-             * @default false
-             */
-            parent_output: boolean;
-            /**
-             * @description How many of them must have ended.
-             * @default all
-             */
-            parent_rule: components["schemas"]["ParentRule"];
-            /**
-             * @description Tasks whose end makes this one run.
-             * @default []
-             */
-            parents: components["schemas"]["ParentLink"][];
-            /**
-             * Format: int32
-             * @description Pauses the task after so many failed runs in a row; 0 is never.
-             * @default 0
-             */
-            pause_after_failures: number;
-            /**
-             * Format: int32
-             * @description 1..=9, 9 is the most urgent of the tenant.
-             * @default 5
-             */
-            priority: number;
-            /**
-             * @description How that interval grows.
-             * @default fixed
-             */
-            retry_backoff: components["schemas"]["RetryBackoff"];
-            /**
-             * @description Whether another attempt goes to another executor, where there is one.
-             * @default false
-             */
-            retry_elsewhere: boolean;
-            /**
-             * Format: int64
-             * @description Between a failure and the next attempt, ms.
-             * @default 10000
-             */
-            retry_interval_ms: number;
-            /**
-             * Format: int32
-             * @description Random part of the interval, per cent of it: 20 makes 80 to 120 %.
-             * @default 0
-             */
-            retry_jitter_percent: number;
-            /**
-             * Format: int64
-             * @description Bound of a growing interval, ms.
-             * @default 600000
-             */
-            retry_max_interval_ms: number;
-            /**
-             * @description Failures that are retried.
-             * @default [
-             *       "failed",
-             *       "timed_out",
-             *       "lost",
-             *       "not_sent"
-             *     ]
-             */
-            retry_on: components["schemas"]["FailureClass"][];
-            /**
-             * @description How executors are chosen.
-             * @default random
-             */
-            routing: components["schemas"]["Routing"];
-            /**
-             * @description What names the instants.
-             * @default none
-             */
-            schedule: components["schemas"]["ScheduleKind"];
-            /**
-             * Format: int64
-             * @description Window of the stable offset by which the task fires later, ms.
-             * @default 0
-             */
-            spread_ms: number;
-            /**
-             * @description Tags that an executor must all have, compared exactly.
-             * @default []
-             */
-            tags: string[];
-            /**
-             * @description Tags of which an executor must have one, when there are any.
-             * @default []
-             */
-            tags_any: string[];
-            /**
-             * @description Tags of which an executor must have none.
-             * @default []
-             */
-            tags_none: string[];
-            /** @description Name of the tenant whose calendars it names. */
-            tenant?: string | null;
-            /**
-             * @description IANA zone of cron, calendar and overview.
-             * @default UTC
-             */
-            time_zone: string;
-            /**
-             * Format: int64
-             * @description Time-out of a run, ms; 0 is none.
-             * @default 0
-             */
-            timeout_ms: number;
-            /**
-             * Format: int64
-             * @description Fires from this instant on only, ms; 0 is none.
-             * @default 0
-             */
-            valid_from: number;
-            /**
-             * Format: int64
-             * @description Fires before this instant only, ms; 0 is none.
-             * @default 0
-             */
-            valid_until: number;
-            /**
-             * Format: int64
-             * @description Time-out for waiting, from the due time to the start, ms; 0 is none.
-             * @default 0
-             */
-            wait_timeout_ms: number;
         };
         /** @description Bounds of a tenant. 0 is no bound; days of retention: the node's default. */
         Quotas: {
@@ -2922,7 +2918,7 @@ export interface components {
          * @description How executors are chosen.
          * @enum {string}
          */
-        Routing: "first" | "last" | "round" | "random" | "consistent_hash" | "least_frequently_used" | "least_recently_used" | "failover" | "busyover" | "least_loaded" | "sharding";
+        Routing: "random" | "first" | "last" | "round" | "consistent_hash" | "least_frequently_used" | "least_recently_used" | "failover" | "busyover" | "least_loaded" | "sharding";
         /** @description A run to start. */
         RunInput: {
             /**
@@ -2952,10 +2948,293 @@ export interface components {
             priority: number | null;
         };
         /**
+         * @description Why a run is in its state; docs/concepts.md tells what each means. Empty when there is nothing to explain.
+         * @enum {string}
+         */
+        RunReason: "" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_by_hand" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit";
+        /**
+         * @description State of a run; `stopping` while its executor was told to stop it and has not confirmed it yet.
+         * @enum {string}
+         */
+        RunStatus: "init" | "queued" | "dispatched" | "retry" | "succeeded" | "failed" | "discarded" | "expired" | "cancelled" | "stopping";
+        /**
+         * @description What made a run.
+         * @enum {string}
+         */
+        RunTrigger: "schedule" | "misfire" | "hand" | "parent" | "backfill";
+        /**
          * @description What names the instants at which a task fires by itself.
          * @enum {string}
          */
         ScheduleKind: "none" | "cron" | "fixed_rate" | "fixed_delay" | "once";
+        /** @description A schedule, and how much of it. */
+        ScheduleQuestion: {
+            /**
+             * Format: int64
+             * @description After this instant, epoch ms; now when absent.
+             */
+            after?: number | null;
+            /**
+             * @description Where that earlier run is looked for.
+             * @default executor
+             */
+            block_scope: components["schemas"]["BlockScope"];
+            /**
+             * @description What becomes of a run that is due while an earlier one of the task goes on.
+             * @default concurrent
+             */
+            block_strategy: components["schemas"]["BlockStrategy"];
+            /**
+             * @description Name of a calendar of the tenant; empty is none. It must be there when the task starts.
+             * @default
+             */
+            calendar: string;
+            /**
+             * @description What becomes of a fire on a day that is no working day.
+             * @default skip
+             */
+            calendar_rule: components["schemas"]["CalendarRule"];
+            /**
+             * Format: int64
+             * @description Fires, 1 to 1000.
+             */
+            count?: number | null;
+            /**
+             * @description Quartz expression (docs/cron.md).
+             * @default
+             */
+            cron: string;
+            /**
+             * @description What an outcome that nobody knows means.
+             * @default at_least_once
+             */
+            delivery: components["schemas"]["Delivery"];
+            /**
+             * @description For people.
+             * @default
+             */
+            description: string;
+            /**
+             * @description What becomes of a local time that a change of the clock leaves out.
+             * @default auto
+             */
+            dst_gap: components["schemas"]["Gap"];
+            /**
+             * @description What becomes of a local time that a change of the clock repeats.
+             * @default auto
+             */
+            dst_overlap: components["schemas"]["Overlap"];
+            /**
+             * Format: int64
+             * @description Later than this after its due time a run has expired. 0: never.
+             * @default 0
+             */
+            expire_after_ms: number;
+            /**
+             * @description What becomes of a run that is later than `expire_after_ms`.
+             * @default execute
+             */
+            expired_strategy: components["schemas"]["ExpiredStrategy"];
+            /**
+             * @description What follows a failed attempt.
+             * @default retry
+             */
+            failure_strategy: components["schemas"]["FailureStrategy"];
+            /**
+             * Format: int64
+             * @description When `once` fires; when started, in the future. Epoch ms; 0: none. RFC 3339 is read, too.
+             * @default 0
+             */
+            fire_at: number;
+            /** @description The handler that executors of the app run; several tasks may share one. */
+            handler?: string;
+            /**
+             * Format: int64
+             * @description Of `fixed_rate` between two fires, of `fixed_delay` after the end of a run; both ask for 1,000 at least. 0: none.
+             * @default 0
+             */
+            interval_ms: number;
+            /**
+             * Format: int32
+             * @description Each fire is delayed by another random span up to this. 0: none.
+             * @default 0
+             */
+            jitter_ms: number;
+            /**
+             * @description What the tenant's maintenance windows do.
+             * @default obey
+             */
+            maintenance: components["schemas"]["Maintenance"];
+            /**
+             * Format: int32
+             * @description Runs of the task at once at most, in the whole app. 0: no bound.
+             * @default 0
+             */
+            max_concurrent: number;
+            /**
+             * Format: int64
+             * @description Fires of the schedule at most, counted from its start. 0: no bound.
+             * @default 0
+             */
+            max_fires: number;
+            /**
+             * Format: int32
+             * @description Retries at most; the first attempt is not counted.
+             * @default 5
+             */
+            max_retries: number;
+            /**
+             * Format: int32
+             * @description For `fire_all`: missed fires that run at most, the latest ones.
+             * @default 10
+             */
+            misfire_max: number;
+            /**
+             * Format: int64
+             * @description For `fire_all`: what was missed longer ago does not run. 0: no bound.
+             * @default 0
+             */
+            misfire_max_late_ms: number;
+            /**
+             * @description What becomes of fires that were missed while no node ran, or claimed too late.
+             * @default fire_once
+             */
+            misfire_strategy: components["schemas"]["MisfireStrategy"];
+            /** @description Name of the task, unique within the app; without `/`, which parts app and task in `parents`. */
+            name?: string;
+            /**
+             * @description Parameters of every run; other JSON than text is kept as its JSON.
+             * @default
+             */
+            params: string;
+            /**
+             * @description Whether the parents' output is the run's parameters.
+             * @default false
+             */
+            parent_output: boolean;
+            /**
+             * @description How many of the parents must have ended.
+             * @default all
+             */
+            parent_rule: components["schemas"]["ParentRule"];
+            /**
+             * @description Tasks whose end makes this one run: `task`, or `app/task` of another app, and `on` which end (`success`).
+             * @default []
+             */
+            parents: components["schemas"]["ParentLink"][];
+            /**
+             * Format: int32
+             * @description Pauses the task after so many failed runs in a row. 0: never.
+             * @default 0
+             */
+            pause_after_failures: number;
+            /**
+             * Format: int32
+             * @description Within the tenant; 9 is the most urgent.
+             * @default 5
+             */
+            priority: number;
+            /**
+             * @description How that interval grows.
+             * @default fixed
+             */
+            retry_backoff: components["schemas"]["RetryBackoff"];
+            /**
+             * @description Whether another attempt goes to another executor, where there is one.
+             * @default false
+             */
+            retry_elsewhere: boolean;
+            /**
+             * Format: int64
+             * @description From a failure to the next attempt.
+             * @default 10000
+             */
+            retry_interval_ms: number;
+            /**
+             * Format: int32
+             * @description Scatters the interval by this share of it: 20 makes 80 to 120 %. 0: none.
+             * @default 0
+             */
+            retry_jitter_percent: number;
+            /**
+             * Format: int64
+             * @description Bound of an interval that grows.
+             * @default 600000
+             */
+            retry_max_interval_ms: number;
+            /**
+             * @description Failures that are retried.
+             * @default [
+             *       "failed",
+             *       "timed_out",
+             *       "lost",
+             *       "not_sent"
+             *     ]
+             */
+            retry_on: components["schemas"]["FailureClass"][];
+            /**
+             * @description Which executor runs it (docs/concepts.md, "Where a run goes").
+             * @default random
+             */
+            routing: components["schemas"]["Routing"];
+            /**
+             * @description What names the instants; a `cron` that comes alone makes it `cron`.
+             * @default none
+             */
+            schedule: components["schemas"]["ScheduleKind"];
+            /**
+             * Format: int32
+             * @description All fires come later by one fixed offset below this, drawn from the task's id; cron and fixed rate only. 0: none.
+             * @default 0
+             */
+            spread_ms: number;
+            /**
+             * @description An executor must have all of these, compared exactly.
+             * @default []
+             */
+            tags: string[];
+            /**
+             * @description An executor must have one of these, when there are any.
+             * @default []
+             */
+            tags_any: string[];
+            /**
+             * @description An executor must have none of these.
+             * @default []
+             */
+            tags_none: string[];
+            /** @description Name of the tenant whose calendars it names. */
+            tenant?: string | null;
+            /**
+             * @description IANA zone of cron and calendar; what is left out is the setting `schedulers.time_zone`.
+             * @default UTC
+             */
+            time_zone: string;
+            /**
+             * Format: int64
+             * @description A run that takes longer is stopped. 0: none.
+             * @default 0
+             */
+            timeout_ms: number;
+            /**
+             * Format: int64
+             * @description Nothing fires before this instant. Epoch ms; 0: none. RFC 3339 is read, too.
+             * @default 0
+             */
+            valid_from: number;
+            /**
+             * Format: int64
+             * @description Nothing fires at this instant or later; it lies after `valid_from`. Epoch ms; 0: none. RFC 3339 is read, too.
+             * @default 0
+             */
+            valid_until: number;
+            /**
+             * Format: int64
+             * @description A run that waits longer, from its due time to its start, has failed. 0: none.
+             * @default 0
+             */
+            wait_timeout_ms: number;
+        };
         /** @description A second in which something fires. */
         Second: {
             /** @description Fires in it. */
@@ -3096,71 +3375,37 @@ export interface components {
         Task: {
             /** @description App's name. */
             app: string;
-            /**
-             * @description Where earlier runs are looked for.
-             * @default executor
-             */
+            /** @description Where that earlier run is looked for. */
             block_scope: components["schemas"]["BlockScope"];
-            /**
-             * @description What happens to a run that is due while an earlier one goes on.
-             * @default concurrent
-             */
+            /** @description What becomes of a run that is due while an earlier one of the task goes on. */
             block_strategy: components["schemas"]["BlockStrategy"];
-            /**
-             * @description Name of a calendar of the tenant; empty is none.
-             * @default
-             */
+            /** @description Name of a calendar of the tenant; empty is none. It must be there when the task starts. */
             calendar: string;
-            /**
-             * @description What the calendar's excluded days do.
-             * @default skip
-             */
+            /** @description What becomes of a fire on a day that is no working day. */
             calendar_rule: components["schemas"]["CalendarRule"];
             /**
              * Format: int64
              * @description Epoch ms.
              */
             created_at: number;
-            /**
-             * @description Quartz cron, for `cron`.
-             * @default
-             */
+            /** @description Quartz expression (docs/cron.md). */
             cron: string;
-            /**
-             * @description What an unknown outcome means.
-             * @default at_least_once
-             */
+            /** @description What an outcome that nobody knows means. */
             delivery: components["schemas"]["Delivery"];
-            /**
-             * @description For people.
-             * @default
-             */
+            /** @description For people. */
             description: string;
-            /**
-             * @description A local time that a change of the clock leaves out.
-             * @default auto
-             */
+            /** @description What becomes of a local time that a change of the clock leaves out. */
             dst_gap: components["schemas"]["Gap"];
-            /**
-             * @description A local time that a change of the clock repeats.
-             * @default auto
-             */
+            /** @description What becomes of a local time that a change of the clock repeats. */
             dst_overlap: components["schemas"]["Overlap"];
             /**
              * Format: int64
-             * @description Later than this after it was due a run counts as expired, ms; 0 is never.
-             * @default 0
+             * @description Later than this after its due time a run has expired. 0: never.
              */
             expire_after_ms: number;
-            /**
-             * @description What happens to a run that is too late.
-             * @default execute
-             */
+            /** @description What becomes of a run that is later than `expire_after_ms`. */
             expired_strategy: components["schemas"]["ExpiredStrategy"];
-            /**
-             * @description What follows a failure.
-             * @default retry
-             */
+            /** @description What follows a failed attempt. */
             failure_strategy: components["schemas"]["FailureStrategy"];
             /**
              * Format: int32
@@ -3169,8 +3414,7 @@ export interface components {
             failures_in_row: number;
             /**
              * Format: int64
-             * @description For `once`, ms.
-             * @default 0
+             * @description When `once` fires; when started, in the future. Epoch ms; 0: none. RFC 3339 is read, too.
              */
             fire_at: number;
             /**
@@ -3178,69 +3422,50 @@ export interface components {
              * @description Fires of the schedule since it was started.
              */
             fires: number;
-            /**
-             * @description Handler name.
-             * @default
-             */
+            /** @description The handler that executors of the app run; several tasks may share one. */
             handler: string;
             /** @description Id. */
             id: string;
             /**
              * Format: int64
-             * @description For `fixed_rate` and `fixed_delay`, ms.
-             * @default 0
+             * @description Of `fixed_rate` between two fires, of `fixed_delay` after the end of a run; both ask for 1,000 at least. 0: none.
              */
             interval_ms: number;
             /**
-             * Format: int64
-             * @description Window of the random delay of each start, ms.
-             * @default 0
+             * Format: int32
+             * @description Each fire is delayed by another random span up to this. 0: none.
              */
             jitter_ms: number;
-            /**
-             * @description What the tenant's maintenance windows do.
-             * @default obey
-             */
+            /** @description What the tenant's maintenance windows do. */
             maintenance: components["schemas"]["Maintenance"];
             /**
              * Format: int32
-             * @description Runs of the task at once at most, in the whole app; 0 is no bound.
-             * @default 0
+             * @description Runs of the task at once at most, in the whole app. 0: no bound.
              */
             max_concurrent: number;
             /**
              * Format: int64
-             * @description Fires of the schedule at most; 0 is no bound.
-             * @default 0
+             * @description Fires of the schedule at most, counted from its start. 0: no bound.
              */
             max_fires: number;
             /**
              * Format: int32
-             * @description Retries at most (first attempt not counted).
-             * @default 5
+             * @description Retries at most; the first attempt is not counted.
              */
             max_retries: number;
             /**
              * Format: int32
              * @description For `fire_all`: missed fires that run at most, the latest ones.
-             * @default 10
              */
             misfire_max: number;
             /**
              * Format: int64
-             * @description For `fire_all`: later than this a missed fire does not run, ms; 0 is no bound.
-             * @default 0
+             * @description For `fire_all`: what was missed longer ago does not run. 0: no bound.
              */
             misfire_max_late_ms: number;
-            /**
-             * @description What happens to missed fires.
-             * @default fire_once
-             */
+            /** @description What becomes of fires that were missed while no node ran, or claimed too late. */
             misfire_strategy: components["schemas"]["MisfireStrategy"];
-            /**
-             * @description Name, unique within (tenant, app).
-             * @default
-             */
+            /** @description Name of the task, unique within the app; without `/`, which parts app and task in `parents`. */
             name: string;
             /**
              * Format: int64
@@ -3249,30 +3474,17 @@ export interface components {
              *     cancelled beforehand counts.
              */
             next_fire_at?: number | null;
-            /**
-             * @description Parameters of every run; other JSON than text is kept as its JSON.
-             * @default
-             */
+            /** @description Parameters of every run; other JSON than text is kept as its JSON. */
             params: string;
-            /**
-             * @description Whether the parents' output is the run's parameters.
-             * @default false
-             */
+            /** @description Whether the parents' output is the run's parameters. */
             parent_output: boolean;
-            /**
-             * @description How many of them must have ended.
-             * @default all
-             */
+            /** @description How many of the parents must have ended. */
             parent_rule: components["schemas"]["ParentRule"];
-            /**
-             * @description Tasks whose end makes this one run.
-             * @default []
-             */
+            /** @description Tasks whose end makes this one run: `task`, or `app/task` of another app, and `on` which end (`success`). */
             parents: components["schemas"]["ParentLink"][];
             /**
              * Format: int32
-             * @description Pauses the task after so many failed runs in a row; 0 is never.
-             * @default 0
+             * @description Pauses the task after so many failed runs in a row. 0: never.
              */
             pause_after_failures: number;
             /** @description Why it is paused. */
@@ -3284,99 +3496,61 @@ export interface components {
             paused_at?: number | null;
             /**
              * Format: int32
-             * @description 1..=9, 9 is the most urgent of the tenant.
-             * @default 5
+             * @description Within the tenant; 9 is the most urgent.
              */
             priority: number;
-            /**
-             * @description How that interval grows.
-             * @default fixed
-             */
+            /** @description How that interval grows. */
             retry_backoff: components["schemas"]["RetryBackoff"];
-            /**
-             * @description Whether another attempt goes to another executor, where there is one.
-             * @default false
-             */
+            /** @description Whether another attempt goes to another executor, where there is one. */
             retry_elsewhere: boolean;
             /**
              * Format: int64
-             * @description Between a failure and the next attempt, ms.
-             * @default 10000
+             * @description From a failure to the next attempt.
              */
             retry_interval_ms: number;
             /**
              * Format: int32
-             * @description Random part of the interval, per cent of it: 20 makes 80 to 120 %.
-             * @default 0
+             * @description Scatters the interval by this share of it: 20 makes 80 to 120 %. 0: none.
              */
             retry_jitter_percent: number;
             /**
              * Format: int64
-             * @description Bound of a growing interval, ms.
-             * @default 600000
+             * @description Bound of an interval that grows.
              */
             retry_max_interval_ms: number;
-            /**
-             * @description Failures that are retried.
-             * @default [
-             *       "failed",
-             *       "timed_out",
-             *       "lost",
-             *       "not_sent"
-             *     ]
-             */
+            /** @description Failures that are retried. */
             retry_on: components["schemas"]["FailureClass"][];
             /**
              * Format: int64
              * @description Grows with every change.
              */
             revision: number;
-            /**
-             * @description How executors are chosen.
-             * @default random
-             */
+            /** @description Which executor runs it (docs/concepts.md, "Where a run goes"). */
             routing: components["schemas"]["Routing"];
-            /**
-             * @description What names the instants.
-             * @default none
-             */
+            /** @description What names the instants; a `cron` that comes alone makes it `cron`. */
             schedule: components["schemas"]["ScheduleKind"];
             /**
-             * Format: int64
-             * @description Window of the stable offset by which the task fires later, ms.
-             * @default 0
+             * Format: int32
+             * @description All fires come later by one fixed offset below this, drawn from the task's id; cron and fixed rate only. 0: none.
              */
             spread_ms: number;
             /** @description Whether it fires by itself. */
             started: boolean;
-            /** @description `started`, `stopped` or `paused`. */
-            state: string;
-            /**
-             * @description Tags that an executor must all have, compared exactly.
-             * @default []
-             */
+            /** @description Whether it fires by itself, and if not, whether somebody paused it. */
+            state: components["schemas"]["TaskState"];
+            /** @description An executor must have all of these, compared exactly. */
             tags: string[];
-            /**
-             * @description Tags of which an executor must have one, when there are any.
-             * @default []
-             */
+            /** @description An executor must have one of these, when there are any. */
             tags_any: string[];
-            /**
-             * @description Tags of which an executor must have none.
-             * @default []
-             */
+            /** @description An executor must have none of these. */
             tags_none: string[];
             /** @description Tenant's name. */
             tenant: string;
-            /**
-             * @description IANA zone of cron, calendar and overview.
-             * @default UTC
-             */
+            /** @description IANA zone of cron and calendar; what is left out is the setting `schedulers.time_zone`. */
             time_zone: string;
             /**
              * Format: int64
-             * @description Time-out of a run, ms; 0 is none.
-             * @default 0
+             * @description A run that takes longer is stopped. 0: none.
              */
             timeout_ms: number;
             /**
@@ -3386,20 +3560,17 @@ export interface components {
             updated_at: number;
             /**
              * Format: int64
-             * @description Fires from this instant on only, ms; 0 is none.
-             * @default 0
+             * @description Nothing fires before this instant. Epoch ms; 0: none. RFC 3339 is read, too.
              */
             valid_from: number;
             /**
              * Format: int64
-             * @description Fires before this instant only, ms; 0 is none.
-             * @default 0
+             * @description Nothing fires at this instant or later; it lies after `valid_from`. Epoch ms; 0: none. RFC 3339 is read, too.
              */
             valid_until: number;
             /**
              * Format: int64
-             * @description Time-out for waiting, from the due time to the start, ms; 0 is none.
-             * @default 0
+             * @description A run that waits longer, from its due time to its start, has failed. 0: none.
              */
             wait_timeout_ms: number;
             /**
@@ -3407,6 +3578,176 @@ export interface components {
              * @description Logs are written for fires before this instant, epoch ms; null when none will be written (any more).
              */
             written_until?: number | null;
+        };
+        /**
+         * @description A task's whole definition: every field of it is required, so that none is lost. What a task answers beside it may
+         *     stand here, too, and is not changed by it.
+         */
+        TaskDefinition: {
+            /** @description Name of the app; a task cannot move. */
+            app?: string | null;
+            /** @description Where that earlier run is looked for. */
+            block_scope: components["schemas"]["BlockScope"];
+            /** @description What becomes of a run that is due while an earlier one of the task goes on. */
+            block_strategy: components["schemas"]["BlockStrategy"];
+            /** @description Name of a calendar of the tenant; empty is none. It must be there when the task starts. */
+            calendar: string;
+            /** @description What becomes of a fire on a day that is no working day. */
+            calendar_rule: components["schemas"]["CalendarRule"];
+            /** @description Quartz expression (docs/cron.md). */
+            cron: string;
+            /** @description What an outcome that nobody knows means. */
+            delivery: components["schemas"]["Delivery"];
+            /** @description For people. */
+            description: string;
+            /** @description What becomes of a local time that a change of the clock leaves out. */
+            dst_gap: components["schemas"]["Gap"];
+            /** @description What becomes of a local time that a change of the clock repeats. */
+            dst_overlap: components["schemas"]["Overlap"];
+            /**
+             * Format: int64
+             * @description Later than this after its due time a run has expired. 0: never.
+             */
+            expire_after_ms: number;
+            /** @description What becomes of a run that is later than `expire_after_ms`. */
+            expired_strategy: components["schemas"]["ExpiredStrategy"];
+            /** @description What follows a failed attempt. */
+            failure_strategy: components["schemas"]["FailureStrategy"];
+            /**
+             * Format: int64
+             * @description When `once` fires; when started, in the future. Epoch ms; 0: none. RFC 3339 is read, too.
+             */
+            fire_at: number;
+            /** @description The handler that executors of the app run; several tasks may share one. */
+            handler: string;
+            /**
+             * Format: int64
+             * @description Of `fixed_rate` between two fires, of `fixed_delay` after the end of a run; both ask for 1,000 at least. 0: none.
+             */
+            interval_ms: number;
+            /**
+             * Format: int32
+             * @description Each fire is delayed by another random span up to this. 0: none.
+             */
+            jitter_ms: number;
+            /** @description What the tenant's maintenance windows do. */
+            maintenance: components["schemas"]["Maintenance"];
+            /**
+             * Format: int32
+             * @description Runs of the task at once at most, in the whole app. 0: no bound.
+             */
+            max_concurrent: number;
+            /**
+             * Format: int64
+             * @description Fires of the schedule at most, counted from its start. 0: no bound.
+             */
+            max_fires: number;
+            /**
+             * Format: int32
+             * @description Retries at most; the first attempt is not counted.
+             */
+            max_retries: number;
+            /**
+             * Format: int32
+             * @description For `fire_all`: missed fires that run at most, the latest ones.
+             */
+            misfire_max: number;
+            /**
+             * Format: int64
+             * @description For `fire_all`: what was missed longer ago does not run. 0: no bound.
+             */
+            misfire_max_late_ms: number;
+            /** @description What becomes of fires that were missed while no node ran, or claimed too late. */
+            misfire_strategy: components["schemas"]["MisfireStrategy"];
+            /** @description Name of the task, unique within the app; without `/`, which parts app and task in `parents`. */
+            name: string;
+            /** @description Parameters of every run; other JSON than text is kept as its JSON. */
+            params: string;
+            /** @description Whether the parents' output is the run's parameters. */
+            parent_output: boolean;
+            /** @description How many of the parents must have ended. */
+            parent_rule: components["schemas"]["ParentRule"];
+            /** @description Tasks whose end makes this one run: `task`, or `app/task` of another app, and `on` which end (`success`). */
+            parents: components["schemas"]["ParentLink"][];
+            /**
+             * Format: int32
+             * @description Pauses the task after so many failed runs in a row. 0: never.
+             */
+            pause_after_failures: number;
+            /** @description Pauses it, and says why. */
+            pause_note?: string | null;
+            /**
+             * Format: int32
+             * @description Within the tenant; 9 is the most urgent.
+             */
+            priority: number;
+            /** @description How that interval grows. */
+            retry_backoff: components["schemas"]["RetryBackoff"];
+            /** @description Whether another attempt goes to another executor, where there is one. */
+            retry_elsewhere: boolean;
+            /**
+             * Format: int64
+             * @description From a failure to the next attempt.
+             */
+            retry_interval_ms: number;
+            /**
+             * Format: int32
+             * @description Scatters the interval by this share of it: 20 makes 80 to 120 %. 0: none.
+             */
+            retry_jitter_percent: number;
+            /**
+             * Format: int64
+             * @description Bound of an interval that grows.
+             */
+            retry_max_interval_ms: number;
+            /** @description Failures that are retried. */
+            retry_on: components["schemas"]["FailureClass"][];
+            /**
+             * Format: int64
+             * @description Revision that was read; when it is no longer current, nothing is changed.
+             */
+            revision?: number | null;
+            /** @description Which executor runs it (docs/concepts.md, "Where a run goes"). */
+            routing: components["schemas"]["Routing"];
+            /** @description What names the instants; a `cron` that comes alone makes it `cron`. */
+            schedule: components["schemas"]["ScheduleKind"];
+            /**
+             * Format: int32
+             * @description All fires come later by one fixed offset below this, drawn from the task's id; cron and fixed rate only. 0: none.
+             */
+            spread_ms: number;
+            /** @description Whether it fires by itself; left out, it goes on as it is. */
+            started?: boolean | null;
+            /** @description An executor must have all of these, compared exactly. */
+            tags: string[];
+            /** @description An executor must have one of these, when there are any. */
+            tags_any: string[];
+            /** @description An executor must have none of these. */
+            tags_none: string[];
+            /** @description Name of the tenant; a task cannot move. */
+            tenant?: string | null;
+            /** @description IANA zone of cron and calendar; what is left out is the setting `schedulers.time_zone`. */
+            time_zone: string;
+            /**
+             * Format: int64
+             * @description A run that takes longer is stopped. 0: none.
+             */
+            timeout_ms: number;
+            /**
+             * Format: int64
+             * @description Nothing fires before this instant. Epoch ms; 0: none. RFC 3339 is read, too.
+             */
+            valid_from: number;
+            /**
+             * Format: int64
+             * @description Nothing fires at this instant or later; it lies after `valid_from`. Epoch ms; 0: none. RFC 3339 is read, too.
+             */
+            valid_until: number;
+            /**
+             * Format: int64
+             * @description A run that waits longer, from its due time to its start, has failed. 0: none.
+             */
+            wait_timeout_ms: number;
         };
         /** @description A task file. */
         TaskFile: {
@@ -3428,281 +3769,6 @@ export interface components {
             links: components["schemas"]["Link"][];
             /** @description The task and its neighbours, by id. */
             tasks: components["schemas"]["Neighbour"][];
-        };
-        /** @description What a task is made of: a definition, and what stands beside it. */
-        TaskInput: {
-            /** @description Name of the app. */
-            app?: string | null;
-            /**
-             * @description Where earlier runs are looked for.
-             * @default executor
-             */
-            block_scope: components["schemas"]["BlockScope"];
-            /**
-             * @description What happens to a run that is due while an earlier one goes on.
-             * @default concurrent
-             */
-            block_strategy: components["schemas"]["BlockStrategy"];
-            /**
-             * @description Name of a calendar of the tenant; empty is none.
-             * @default
-             */
-            calendar: string;
-            /**
-             * @description What the calendar's excluded days do.
-             * @default skip
-             */
-            calendar_rule: components["schemas"]["CalendarRule"];
-            /**
-             * @description Quartz cron, for `cron`.
-             * @default
-             */
-            cron: string;
-            /**
-             * @description What an unknown outcome means.
-             * @default at_least_once
-             */
-            delivery: components["schemas"]["Delivery"];
-            /**
-             * @description For people.
-             * @default
-             */
-            description: string;
-            /**
-             * @description A local time that a change of the clock leaves out.
-             * @default auto
-             */
-            dst_gap: components["schemas"]["Gap"];
-            /**
-             * @description A local time that a change of the clock repeats.
-             * @default auto
-             */
-            dst_overlap: components["schemas"]["Overlap"];
-            /**
-             * Format: int64
-             * @description Later than this after it was due a run counts as expired, ms; 0 is never.
-             * @default 0
-             */
-            expire_after_ms: number;
-            /**
-             * @description What happens to a run that is too late.
-             * @default execute
-             */
-            expired_strategy: components["schemas"]["ExpiredStrategy"];
-            /**
-             * @description What follows a failure.
-             * @default retry
-             */
-            failure_strategy: components["schemas"]["FailureStrategy"];
-            /**
-             * Format: int64
-             * @description For `once`, ms.
-             * @default 0
-             */
-            fire_at: number;
-            /**
-             * @description Handler name.
-             * @default
-             */
-            handler: string;
-            /**
-             * Format: int64
-             * @description For `fixed_rate` and `fixed_delay`, ms.
-             * @default 0
-             */
-            interval_ms: number;
-            /**
-             * Format: int64
-             * @description Window of the random delay of each start, ms.
-             * @default 0
-             */
-            jitter_ms: number;
-            /**
-             * @description What the tenant's maintenance windows do.
-             * @default obey
-             */
-            maintenance: components["schemas"]["Maintenance"];
-            /**
-             * Format: int32
-             * @description Runs of the task at once at most, in the whole app; 0 is no bound.
-             * @default 0
-             */
-            max_concurrent: number;
-            /**
-             * Format: int64
-             * @description Fires of the schedule at most; 0 is no bound.
-             * @default 0
-             */
-            max_fires: number;
-            /**
-             * Format: int32
-             * @description Retries at most (first attempt not counted).
-             * @default 5
-             */
-            max_retries: number;
-            /**
-             * Format: int32
-             * @description For `fire_all`: missed fires that run at most, the latest ones.
-             * @default 10
-             */
-            misfire_max: number;
-            /**
-             * Format: int64
-             * @description For `fire_all`: later than this a missed fire does not run, ms; 0 is no bound.
-             * @default 0
-             */
-            misfire_max_late_ms: number;
-            /**
-             * @description What happens to missed fires.
-             * @default fire_once
-             */
-            misfire_strategy: components["schemas"]["MisfireStrategy"];
-            /**
-             * @description Name, unique within (tenant, app).
-             * @default
-             */
-            name: string;
-            /**
-             * @description Parameters of every run; other JSON than text is kept as its JSON.
-             * @default
-             */
-            params: string;
-            /**
-             * @description Whether the parents' output is the run's parameters.
-             * @default false
-             */
-            parent_output: boolean;
-            /**
-             * @description How many of them must have ended.
-             * @default all
-             */
-            parent_rule: components["schemas"]["ParentRule"];
-            /**
-             * @description Tasks whose end makes this one run.
-             * @default []
-             */
-            parents: components["schemas"]["ParentLink"][];
-            /**
-             * Format: int32
-             * @description Pauses the task after so many failed runs in a row; 0 is never.
-             * @default 0
-             */
-            pause_after_failures: number;
-            /** @description Pauses it, and says why. */
-            pause_note?: string | null;
-            /**
-             * Format: int32
-             * @description 1..=9, 9 is the most urgent of the tenant.
-             * @default 5
-             */
-            priority: number;
-            /**
-             * @description How that interval grows.
-             * @default fixed
-             */
-            retry_backoff: components["schemas"]["RetryBackoff"];
-            /**
-             * @description Whether another attempt goes to another executor, where there is one.
-             * @default false
-             */
-            retry_elsewhere: boolean;
-            /**
-             * Format: int64
-             * @description Between a failure and the next attempt, ms.
-             * @default 10000
-             */
-            retry_interval_ms: number;
-            /**
-             * Format: int32
-             * @description Random part of the interval, per cent of it: 20 makes 80 to 120 %.
-             * @default 0
-             */
-            retry_jitter_percent: number;
-            /**
-             * Format: int64
-             * @description Bound of a growing interval, ms.
-             * @default 600000
-             */
-            retry_max_interval_ms: number;
-            /**
-             * @description Failures that are retried.
-             * @default [
-             *       "failed",
-             *       "timed_out",
-             *       "lost",
-             *       "not_sent"
-             *     ]
-             */
-            retry_on: components["schemas"]["FailureClass"][];
-            /**
-             * Format: int64
-             * @description Revision that was read; when it is no longer current, nothing is changed.
-             */
-            revision?: number | null;
-            /**
-             * @description How executors are chosen.
-             * @default random
-             */
-            routing: components["schemas"]["Routing"];
-            /**
-             * @description What names the instants.
-             * @default none
-             */
-            schedule: components["schemas"]["ScheduleKind"];
-            /**
-             * Format: int64
-             * @description Window of the stable offset by which the task fires later, ms.
-             * @default 0
-             */
-            spread_ms: number;
-            /** @description Whether it fires by itself. */
-            started?: boolean | null;
-            /**
-             * @description Tags that an executor must all have, compared exactly.
-             * @default []
-             */
-            tags: string[];
-            /**
-             * @description Tags of which an executor must have one, when there are any.
-             * @default []
-             */
-            tags_any: string[];
-            /**
-             * @description Tags of which an executor must have none.
-             * @default []
-             */
-            tags_none: string[];
-            /** @description Name of the tenant. */
-            tenant?: string | null;
-            /**
-             * @description IANA zone of cron, calendar and overview.
-             * @default UTC
-             */
-            time_zone: string;
-            /**
-             * Format: int64
-             * @description Time-out of a run, ms; 0 is none.
-             * @default 0
-             */
-            timeout_ms: number;
-            /**
-             * Format: int64
-             * @description Fires from this instant on only, ms; 0 is none.
-             * @default 0
-             */
-            valid_from: number;
-            /**
-             * Format: int64
-             * @description Fires before this instant only, ms; 0 is none.
-             * @default 0
-             */
-            valid_until: number;
-            /**
-             * Format: int64
-             * @description Time-out for waiting, from the due time to the start, ms; 0 is none.
-             * @default 0
-             */
-            wait_timeout_ms: number;
         };
         /** @description One run of a task. */
         TaskLog: {
@@ -3749,7 +3815,7 @@ export interface components {
             /** @description The node that has or had it. */
             node?: string | null;
             /** @description What made it: `schedule`, `misfire`, `hand`, `parent` or `backfill`. */
-            origin: string;
+            origin: components["schemas"]["RunTrigger"];
             /** @description What the handler returned. */
             output: string;
             /** @description Parameters instead of the task's. */
@@ -3767,7 +3833,7 @@ export interface components {
              */
             queued_at?: number | null;
             /** @description Why it is in this state; docs/concepts.md lists the words. */
-            reason: string;
+            reason: components["schemas"]["RunReason"];
             /**
              * Format: int64
              * @description Revision of the task that it goes by.
@@ -3790,7 +3856,7 @@ export interface components {
              */
             started_at?: number | null;
             /** @description Its state; `stopping` when its executor was told to stop it and has not confirmed it yet. */
-            status: string;
+            status: components["schemas"]["RunStatus"];
             /** @description Task. */
             task: string;
             /** @description Its name; null when it is no more. */
@@ -3857,7 +3923,7 @@ export interface components {
             /** @description The node that has or had it. */
             node?: string | null;
             /** @description What made it: `schedule`, `misfire`, `hand`, `parent` or `backfill`. */
-            origin: string;
+            origin: components["schemas"]["RunTrigger"];
             /** @description What the handler returned. */
             output: string;
             /** @description Parameters instead of the task's. */
@@ -3875,7 +3941,7 @@ export interface components {
              */
             queued_at?: number | null;
             /** @description Why it is in this state; docs/concepts.md lists the words. */
-            reason: string;
+            reason: components["schemas"]["RunReason"];
             /**
              * Format: int64
              * @description Revision of the task that it goes by.
@@ -3898,7 +3964,7 @@ export interface components {
              */
             started_at?: number | null;
             /** @description Its state; `stopping` when its executor was told to stop it and has not confirmed it yet. */
-            status: string;
+            status: components["schemas"]["RunStatus"];
             /** @description Task. */
             task: string;
             /** @description Its name; null when it is no more. */
@@ -3932,268 +3998,229 @@ export interface components {
             /** @description What to send to get the next page; null when this is the last. */
             next?: string | null;
         };
-        /** @description A task as it is defined. Times are epoch ms; 0 stands for "none" where it says so. */
+        /**
+         * @description Fields of a task to change, as a JSON merge patch (RFC 7396): what is left out stays as it is, null puts a field
+         *     back to its default, a list takes the place of the list before.
+         */
+        TaskPatch: {
+            block_scope?: components["schemas"]["BlockScope"] | null;
+            block_strategy?: components["schemas"]["BlockStrategy"] | null;
+            calendar?: string | null;
+            calendar_rule?: components["schemas"]["CalendarRule"] | null;
+            cron?: string | null;
+            delivery?: components["schemas"]["Delivery"] | null;
+            description?: string | null;
+            dst_gap?: components["schemas"]["Gap"] | null;
+            dst_overlap?: components["schemas"]["Overlap"] | null;
+            expire_after_ms?: number | null;
+            expired_strategy?: components["schemas"]["ExpiredStrategy"] | null;
+            failure_strategy?: components["schemas"]["FailureStrategy"] | null;
+            fire_at?: number | null;
+            /** @description The handler that executors of the app run; several tasks may share one. */
+            handler?: string;
+            interval_ms?: number | null;
+            jitter_ms?: number | null;
+            maintenance?: components["schemas"]["Maintenance"] | null;
+            max_concurrent?: number | null;
+            max_fires?: number | null;
+            max_retries?: number | null;
+            misfire_max?: number | null;
+            misfire_max_late_ms?: number | null;
+            misfire_strategy?: components["schemas"]["MisfireStrategy"] | null;
+            /** @description Name of the task, unique within the app; without `/`, which parts app and task in `parents`. */
+            name?: string;
+            params?: string | null;
+            parent_output?: boolean | null;
+            parent_rule?: components["schemas"]["ParentRule"] | null;
+            parents?: components["schemas"]["ParentLink"][] | null;
+            pause_after_failures?: number | null;
+            /** @description Pauses it, and says why; null ends the pause. */
+            pause_note?: string | null;
+            priority?: number | null;
+            retry_backoff?: components["schemas"]["RetryBackoff"] | null;
+            retry_elsewhere?: boolean | null;
+            retry_interval_ms?: number | null;
+            retry_jitter_percent?: number | null;
+            retry_max_interval_ms?: number | null;
+            retry_on?: components["schemas"]["FailureClass"][] | null;
+            /**
+             * Format: int64
+             * @description Revision that was read; when it is no longer current, nothing is changed.
+             */
+            revision?: number | null;
+            routing?: components["schemas"]["Routing"] | null;
+            schedule?: components["schemas"]["ScheduleKind"] | null;
+            spread_ms?: number | null;
+            /** @description Whether it fires by itself. */
+            started?: boolean | null;
+            tags?: string[] | null;
+            tags_any?: string[] | null;
+            tags_none?: string[] | null;
+            time_zone?: string | null;
+            timeout_ms?: number | null;
+            valid_from?: number | null;
+            valid_until?: number | null;
+            wait_timeout_ms?: number | null;
+        };
+        /** @description A task as it is defined. */
         TaskSpec: {
-            /**
-             * @description Where earlier runs are looked for.
-             * @default executor
-             */
+            /** @description Where that earlier run is looked for. */
             block_scope: components["schemas"]["BlockScope"];
-            /**
-             * @description What happens to a run that is due while an earlier one goes on.
-             * @default concurrent
-             */
+            /** @description What becomes of a run that is due while an earlier one of the task goes on. */
             block_strategy: components["schemas"]["BlockStrategy"];
-            /**
-             * @description Name of a calendar of the tenant; empty is none.
-             * @default
-             */
+            /** @description Name of a calendar of the tenant; empty is none. It must be there when the task starts. */
             calendar: string;
-            /**
-             * @description What the calendar's excluded days do.
-             * @default skip
-             */
+            /** @description What becomes of a fire on a day that is no working day. */
             calendar_rule: components["schemas"]["CalendarRule"];
-            /**
-             * @description Quartz cron, for `cron`.
-             * @default
-             */
+            /** @description Quartz expression (docs/cron.md). */
             cron: string;
-            /**
-             * @description What an unknown outcome means.
-             * @default at_least_once
-             */
+            /** @description What an outcome that nobody knows means. */
             delivery: components["schemas"]["Delivery"];
-            /**
-             * @description For people.
-             * @default
-             */
+            /** @description For people. */
             description: string;
-            /**
-             * @description A local time that a change of the clock leaves out.
-             * @default auto
-             */
+            /** @description What becomes of a local time that a change of the clock leaves out. */
             dst_gap: components["schemas"]["Gap"];
-            /**
-             * @description A local time that a change of the clock repeats.
-             * @default auto
-             */
+            /** @description What becomes of a local time that a change of the clock repeats. */
             dst_overlap: components["schemas"]["Overlap"];
             /**
              * Format: int64
-             * @description Later than this after it was due a run counts as expired, ms; 0 is never.
-             * @default 0
+             * @description Later than this after its due time a run has expired. 0: never.
              */
             expire_after_ms: number;
-            /**
-             * @description What happens to a run that is too late.
-             * @default execute
-             */
+            /** @description What becomes of a run that is later than `expire_after_ms`. */
             expired_strategy: components["schemas"]["ExpiredStrategy"];
-            /**
-             * @description What follows a failure.
-             * @default retry
-             */
+            /** @description What follows a failed attempt. */
             failure_strategy: components["schemas"]["FailureStrategy"];
             /**
              * Format: int64
-             * @description For `once`, ms.
-             * @default 0
+             * @description When `once` fires; when started, in the future. Epoch ms; 0: none. RFC 3339 is read, too.
              */
             fire_at: number;
-            /**
-             * @description Handler name.
-             * @default
-             */
+            /** @description The handler that executors of the app run; several tasks may share one. */
             handler: string;
             /**
              * Format: int64
-             * @description For `fixed_rate` and `fixed_delay`, ms.
-             * @default 0
+             * @description Of `fixed_rate` between two fires, of `fixed_delay` after the end of a run; both ask for 1,000 at least. 0: none.
              */
             interval_ms: number;
             /**
-             * Format: int64
-             * @description Window of the random delay of each start, ms.
-             * @default 0
+             * Format: int32
+             * @description Each fire is delayed by another random span up to this. 0: none.
              */
             jitter_ms: number;
-            /**
-             * @description What the tenant's maintenance windows do.
-             * @default obey
-             */
+            /** @description What the tenant's maintenance windows do. */
             maintenance: components["schemas"]["Maintenance"];
             /**
              * Format: int32
-             * @description Runs of the task at once at most, in the whole app; 0 is no bound.
-             * @default 0
+             * @description Runs of the task at once at most, in the whole app. 0: no bound.
              */
             max_concurrent: number;
             /**
              * Format: int64
-             * @description Fires of the schedule at most; 0 is no bound.
-             * @default 0
+             * @description Fires of the schedule at most, counted from its start. 0: no bound.
              */
             max_fires: number;
             /**
              * Format: int32
-             * @description Retries at most (first attempt not counted).
-             * @default 5
+             * @description Retries at most; the first attempt is not counted.
              */
             max_retries: number;
             /**
              * Format: int32
              * @description For `fire_all`: missed fires that run at most, the latest ones.
-             * @default 10
              */
             misfire_max: number;
             /**
              * Format: int64
-             * @description For `fire_all`: later than this a missed fire does not run, ms; 0 is no bound.
-             * @default 0
+             * @description For `fire_all`: what was missed longer ago does not run. 0: no bound.
              */
             misfire_max_late_ms: number;
-            /**
-             * @description What happens to missed fires.
-             * @default fire_once
-             */
+            /** @description What becomes of fires that were missed while no node ran, or claimed too late. */
             misfire_strategy: components["schemas"]["MisfireStrategy"];
-            /**
-             * @description Name, unique within (tenant, app).
-             * @default
-             */
+            /** @description Name of the task, unique within the app; without `/`, which parts app and task in `parents`. */
             name: string;
-            /**
-             * @description Parameters of every run; other JSON than text is kept as its JSON.
-             * @default
-             */
+            /** @description Parameters of every run; other JSON than text is kept as its JSON. */
             params: string;
-            /**
-             * @description Whether the parents' output is the run's parameters.
-             * @default false
-             */
+            /** @description Whether the parents' output is the run's parameters. */
             parent_output: boolean;
-            /**
-             * @description How many of them must have ended.
-             * @default all
-             */
+            /** @description How many of the parents must have ended. */
             parent_rule: components["schemas"]["ParentRule"];
-            /**
-             * @description Tasks whose end makes this one run.
-             * @default []
-             */
+            /** @description Tasks whose end makes this one run: `task`, or `app/task` of another app, and `on` which end (`success`). */
             parents: components["schemas"]["ParentLink"][];
             /**
              * Format: int32
-             * @description Pauses the task after so many failed runs in a row; 0 is never.
-             * @default 0
+             * @description Pauses the task after so many failed runs in a row. 0: never.
              */
             pause_after_failures: number;
             /**
              * Format: int32
-             * @description 1..=9, 9 is the most urgent of the tenant.
-             * @default 5
+             * @description Within the tenant; 9 is the most urgent.
              */
             priority: number;
-            /**
-             * @description How that interval grows.
-             * @default fixed
-             */
+            /** @description How that interval grows. */
             retry_backoff: components["schemas"]["RetryBackoff"];
-            /**
-             * @description Whether another attempt goes to another executor, where there is one.
-             * @default false
-             */
+            /** @description Whether another attempt goes to another executor, where there is one. */
             retry_elsewhere: boolean;
             /**
              * Format: int64
-             * @description Between a failure and the next attempt, ms.
-             * @default 10000
+             * @description From a failure to the next attempt.
              */
             retry_interval_ms: number;
             /**
              * Format: int32
-             * @description Random part of the interval, per cent of it: 20 makes 80 to 120 %.
-             * @default 0
+             * @description Scatters the interval by this share of it: 20 makes 80 to 120 %. 0: none.
              */
             retry_jitter_percent: number;
             /**
              * Format: int64
-             * @description Bound of a growing interval, ms.
-             * @default 600000
+             * @description Bound of an interval that grows.
              */
             retry_max_interval_ms: number;
-            /**
-             * @description Failures that are retried.
-             * @default [
-             *       "failed",
-             *       "timed_out",
-             *       "lost",
-             *       "not_sent"
-             *     ]
-             */
+            /** @description Failures that are retried. */
             retry_on: components["schemas"]["FailureClass"][];
-            /**
-             * @description How executors are chosen.
-             * @default random
-             */
+            /** @description Which executor runs it (docs/concepts.md, "Where a run goes"). */
             routing: components["schemas"]["Routing"];
-            /**
-             * @description What names the instants.
-             * @default none
-             */
+            /** @description What names the instants; a `cron` that comes alone makes it `cron`. */
             schedule: components["schemas"]["ScheduleKind"];
             /**
-             * Format: int64
-             * @description Window of the stable offset by which the task fires later, ms.
-             * @default 0
+             * Format: int32
+             * @description All fires come later by one fixed offset below this, drawn from the task's id; cron and fixed rate only. 0: none.
              */
             spread_ms: number;
-            /**
-             * @description Tags that an executor must all have, compared exactly.
-             * @default []
-             */
+            /** @description An executor must have all of these, compared exactly. */
             tags: string[];
-            /**
-             * @description Tags of which an executor must have one, when there are any.
-             * @default []
-             */
+            /** @description An executor must have one of these, when there are any. */
             tags_any: string[];
-            /**
-             * @description Tags of which an executor must have none.
-             * @default []
-             */
+            /** @description An executor must have none of these. */
             tags_none: string[];
-            /**
-             * @description IANA zone of cron, calendar and overview.
-             * @default UTC
-             */
+            /** @description IANA zone of cron and calendar; what is left out is the setting `schedulers.time_zone`. */
             time_zone: string;
             /**
              * Format: int64
-             * @description Time-out of a run, ms; 0 is none.
-             * @default 0
+             * @description A run that takes longer is stopped. 0: none.
              */
             timeout_ms: number;
             /**
              * Format: int64
-             * @description Fires from this instant on only, ms; 0 is none.
-             * @default 0
+             * @description Nothing fires before this instant. Epoch ms; 0: none. RFC 3339 is read, too.
              */
             valid_from: number;
             /**
              * Format: int64
-             * @description Fires before this instant only, ms; 0 is none.
-             * @default 0
+             * @description Nothing fires at this instant or later; it lies after `valid_from`. Epoch ms; 0: none. RFC 3339 is read, too.
              */
             valid_until: number;
             /**
              * Format: int64
-             * @description Time-out for waiting, from the due time to the start, ms; 0 is none.
-             * @default 0
+             * @description A run that waits longer, from its due time to its start, has failed. 0: none.
              */
             wait_timeout_ms: number;
         };
+        /**
+         * @description Whether a task fires by itself.
+         * @enum {string}
+         */
+        TaskState: "started" | "stopped" | "paused";
         /** @description A tenant. */
         Tenant: {
             /**
@@ -5920,9 +5947,9 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
-                "application/json": components["schemas"]["Question"];
+                "application/json": components["schemas"]["ScheduleQuestion"];
             };
         };
         responses: {
@@ -6291,7 +6318,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TaskInput"];
+                "application/json": components["schemas"]["NewTask"];
             };
         };
         responses: {
@@ -6416,7 +6443,7 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    edit_task: {
+    replace_task: {
         parameters: {
             query?: never;
             header?: {
@@ -6430,7 +6457,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TaskInput"];
+                "application/json": components["schemas"]["TaskDefinition"];
             };
         };
         responses: {
@@ -6483,6 +6510,45 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    edit_task: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that was read; when it is no longer current, the answer is 409 and nothing is changed */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/merge-patch+json": components["schemas"]["TaskPatch"];
+            };
+        };
+        responses: {
+            /** @description The task, and what could not be taken back */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Changed"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
             429: components["responses"]["TooMany"];
             503: components["responses"]["Unavailable"];
         };

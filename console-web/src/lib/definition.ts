@@ -1,5 +1,8 @@
-/** A task's definition as the console handles it: its fields, their defaults, and what they may be. */
+/** A task's definition as the console handles it; what its fields may hold is made of the API's document (api/taskFields.ts). */
 import type { Schema } from "../api/client";
+import { CHOICES, DEFAULTS, OUTCOMES, UNITS } from "../api/taskFields";
+
+export { CHOICES, DEFAULTS, OUTCOMES, RANGES } from "../api/taskFields";
 
 /** All fields that one can write; neither the task's state nor its counters. */
 export type Definition = Schema<"TaskSpec">;
@@ -7,48 +10,8 @@ export type Definition = Schema<"TaskSpec">;
 /** Name of one of them. */
 export type Field = keyof Definition;
 
-/** What the fields with a choice may be; the first is the default. */
-export const CHOICES = {
-  schedule: ["none", "cron", "fixed_rate", "fixed_delay", "once"],
-  dst_gap: ["auto", "skip", "after"],
-  dst_overlap: ["auto", "first", "second", "both"],
-  calendar_rule: ["skip", "next", "previous"],
-  misfire_strategy: ["fire_once", "skip", "fire_all"],
-  expired_strategy: ["execute", "discard"],
-  maintenance: ["obey", "ignore"],
-  routing: [
-    "random", "round", "first", "last", "consistent_hash", "least_frequently_used", "least_recently_used", "failover",
-    "busyover", "least_loaded", "sharding",
-  ],
-  block_strategy: ["concurrent", "serial", "discard_later", "cover_early"],
-  block_scope: ["executor", "app"],
-  failure_strategy: ["retry", "discard"],
-  retry_backoff: ["fixed", "exponential"],
-  retry_on: ["failed", "timed_out", "lost", "not_sent"],
-  delivery: ["at_least_once", "at_most_once"],
-  parent_rule: ["all", "any"],
-} as const satisfies { [Name in Field]?: readonly (Definition[Name] | (Definition[Name] extends readonly (infer Item)[] ? Item : never))[] };
-
 /** A field with a choice. */
 export type ChoiceField = keyof typeof CHOICES;
-
-/** What the end of a parent may be asked to be; the first is the default. */
-export const OUTCOMES = ["success", "failure", "always"] as const satisfies readonly Schema<"ParentOutcome">[];
-
-/** A new task, before anything is said about it (docs/policies.md). */
-export const DEFAULTS: Definition = {
-  name: "", handler: "", description: "", params: "",
-  schedule: "none", cron: "", time_zone: "UTC", interval_ms: 0, fire_at: 0, valid_from: 0, valid_until: 0, max_fires: 0,
-  dst_gap: "auto", dst_overlap: "auto", calendar: "", calendar_rule: "skip", spread_ms: 0, jitter_ms: 0,
-  misfire_strategy: "fire_once", misfire_max: 10, misfire_max_late_ms: 0,
-  expired_strategy: "execute", expire_after_ms: 0, maintenance: "obey", pause_after_failures: 0,
-  routing: "random", tags: [], tags_any: [], tags_none: [],
-  block_strategy: "concurrent", block_scope: "executor", max_concurrent: 0, priority: 5,
-  failure_strategy: "retry", max_retries: 5, retry_interval_ms: 10_000, retry_backoff: "fixed", retry_max_interval_ms: 600_000,
-  retry_jitter_percent: 0, retry_on: ["failed", "timed_out", "lost", "not_sent"], retry_elsewhere: false,
-  timeout_ms: 0, wait_timeout_ms: 0, delivery: "at_least_once",
-  parents: [], parent_rule: "all", parent_output: false,
-};
 
 /** Names of all fields, in the order in which people read them. */
 export const FIELDS = Object.keys(DEFAULTS).filter(isField);
@@ -121,10 +84,10 @@ export function readDefinition(json: string | null | undefined): Definition | un
 
 /** Spans, in ms. */
 export function isSpan(name: string): boolean {
-  return name.endsWith("_ms");
+  return UNITS[name] === "ms";
 }
 
 /** Instants, in epoch ms. */
 export function isInstant(name: string): boolean {
-  return name === "fire_at" || name === "valid_from" || name === "valid_until";
+  return UNITS[name] === "instant";
 }

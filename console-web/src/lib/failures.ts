@@ -11,7 +11,7 @@ export interface Group {
   /** The task's name; its id when it is gone. */
   name: string;
   tenant: string;
-  status: string;
+  status: Schema<"RunStatus">;
   reason: string;
   count: number;
   /** When the newest of them ended, epoch ms. */

@@ -4,6 +4,7 @@ use super::Api;
 use super::input::{Query, parse_optional_id};
 use super::operation::{Operation, get};
 use super::problem::Problem;
+use super::words::RunStatus;
 use crate::auth::Caller;
 use crate::domain::{FieldError, Permission, Status};
 use crate::store::{ComingFilter, ComingRun, TaskNames};
@@ -119,6 +120,7 @@ struct ComingFire {
     /// When it should start, epoch ms.
     due_time: i64,
     /// `init`, `queued`, `dispatched` (an executor holds it) or `retry`.
+    #[schema(value_type = RunStatus)]
     status: &'static str,
     /// The node that has it.
     node: Option<String>,

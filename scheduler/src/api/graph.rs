@@ -4,6 +4,7 @@ use super::Api;
 use super::input::parse_id;
 use super::operation::{Operation, get};
 use super::problem::Problem;
+use super::words::{RunStatus, TaskState};
 use crate::auth::Caller;
 use crate::domain::Permission;
 use crate::domain::Refusal;
@@ -49,8 +50,10 @@ struct Neighbour {
     /// App's name.
     app_name: Option<String>,
     /// `started`, `stopped` or `paused`.
+    #[schema(value_type = Option<TaskState>)]
     state: Option<&'static str>,
     /// State of the run that was due last, for whoever may see it.
+    #[schema(value_type = Option<RunStatus>)]
     last_status: Option<&'static str>,
     /// When that run ended, epoch ms.
     last_finished_at: Option<i64>,

@@ -131,7 +131,10 @@ fn refuse_foreign(request: &HttpRequest) -> Result<(), Problem> {
 fn is_json(headers: &HeaderMap) -> bool {
     match text(headers, header::CONTENT_TYPE.as_str()) {
         None => !headers.contains_key(header::CONTENT_TYPE) && is_empty(headers),
-        Some(kind) => kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json"),
+        Some(kind) => {
+            let kind = kind.split(';').next().unwrap_or_default().trim();
+            ["application/json", "application/merge-patch+json"].iter().any(|json| kind.eq_ignore_ascii_case(json))
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::Api;
 use super::input::{Page, Query, known_word, limit, parse_id, parse_optional_id, parse_place};
 use super::operation::{Operation, get, post};
 use super::problem::Problem;
+use super::words::{RunReason, RunStatus, RunTrigger, STOPPING};
 use crate::auth::Caller;
 use crate::domain::Refusal;
 use crate::domain::audit::{AuditNote, Target};
@@ -103,10 +104,13 @@ pub struct TaskLog {
     /// Revision of the task that it goes by.
     revision: i64,
     /// Its state; `stopping` when its executor was told to stop it and has not confirmed it yet.
+    #[schema(value_type = RunStatus)]
     status: &'static str,
     /// Why it is in this state; docs/concepts.md lists the words.
+    #[schema(value_type = RunReason)]
     reason: &'static str,
     /// What made it: `schedule`, `misfire`, `hand`, `parent` or `backfill`.
+    #[schema(value_type = RunTrigger)]
     origin: &'static str,
     /// 1 to 9, 9 is the most urgent.
     priority: i32,
@@ -168,8 +172,10 @@ struct AttemptOutput {
     /// Counted from 1.
     attempt: i32,
     /// What came of it: `retry` when it failed, or was not taken, and the run went on.
+    #[schema(value_type = RunStatus)]
     status: &'static str,
     /// Why.
+    #[schema(value_type = RunReason)]
     reason: &'static str,
     /// For people; its first 1,000 characters.
     message: String,
@@ -382,9 +388,6 @@ fn cancel_note(api: &Api, caller: &Caller, log: &LogView, action: Action) -> Aud
     let target = Target { kind: "task_log", id: run.id.to_string(), name: format!("task {}", run.task_id) };
     api.note(caller, action, run.tenant_id, target, change)
 }
-
-/// State of a run whose executor was told to stop it, and has not confirmed it yet.
-const STOPPING: &str = "stopping";
 
 fn is_stopping(handed: &HandedRun) -> bool {
     handed.run.status == Status::Dispatched && handed.stopping != Reason::None

@@ -45,12 +45,14 @@ mod skips;
 mod statistics;
 mod strangers;
 mod task_files;
+mod task_schema;
 mod tasks;
 mod tenants;
 mod tokens;
 mod unread;
 mod users;
 mod wire;
+mod words;
 
 use crate::auth::{AddressRule, Gate, KeyRing, Provider, Throttle, Verifier};
 use crate::dispatch::Tails;

@@ -81,6 +81,11 @@ pub fn put(path: &'static str, id: impl Into<&'static str>, needs: impl Into<Nee
     Operation::new(Method::PUT, path, id.into(), needs.into(), summary)
 }
 
+/// `PATCH path`: changes what the body names.
+pub fn patch(path: &'static str, id: impl Into<&'static str>, needs: impl Into<Needs>, summary: &str) -> Operation {
+    Operation::new(Method::PATCH, path, id.into(), needs.into(), summary)
+}
+
 /// `DELETE path`.
 pub fn delete(path: &'static str, id: impl Into<&'static str>, needs: impl Into<Needs>, summary: &str) -> Operation {
     Operation::new(Method::DELETE, path, id.into(), needs.into(), summary)
@@ -118,14 +123,19 @@ impl Operation {
     }
 
     /// Its body, as JSON.
-    pub fn body<T: ToSchema>(mut self) -> Self {
+    pub fn body<T: ToSchema>(self) -> Self {
+        self.body_as::<T>("application/json")
+    }
+
+    /// Its body, as a kind of JSON.
+    pub fn body_as<T: ToSchema>(mut self, media_type: &str) -> Self {
         let content = ContentBuilder::new().schema(Some(self.schema::<T>())).build();
         // No body is read as one without fields.
         let required = match T::schema() {
             RefOr::T(Schema::Object(object)) if object.required.is_empty() => Required::False,
             _ => Required::True,
         };
-        let body = RequestBodyBuilder::new().content("application/json", content).required(Some(required));
+        let body = RequestBodyBuilder::new().content(media_type, content).required(Some(required));
         self.doc = self.doc.request_body(Some(body.build()));
         self.has_body = true;
         self
@@ -225,6 +235,7 @@ impl Operation {
         match self.method {
             Method::POST => HttpMethod::Post,
             Method::PUT => HttpMethod::Put,
+            Method::PATCH => HttpMethod::Patch,
             Method::DELETE => HttpMethod::Delete,
             _ => HttpMethod::Get,
         }

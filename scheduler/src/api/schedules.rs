@@ -3,6 +3,7 @@
 use super::input::{Page, Query, parse_id};
 use super::operation::{Operation, get, post};
 use super::problem::Problem;
+use super::task_schema::ScheduleQuestion;
 use super::tasks::{defaults, find};
 use super::{Api, body};
 use crate::auth::Caller;
@@ -13,7 +14,7 @@ use crate::store::TaskView;
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 /// Fires in one preview at most.
 const COUNT_MAX: usize = 1_000;
@@ -38,7 +39,7 @@ pub fn operations() -> Vec<Operation> {
             "The coming fires of a schedule that is not saved",
         )
         .says("The body has the fields of a task that say when, `tenant` for its calendars, `count` and `after`.")
-        .body::<Question>()
+        .body::<ScheduleQuestion>()
         .answers_page::<Preview>("Fires, and why others are none")
         .to(of_spec),
     ]
@@ -52,22 +53,6 @@ struct Wanted {
     count: Option<i64>,
     /// After this instant, epoch ms; now when absent.
     after: Option<i64>,
-}
-
-/// A schedule, and how much of it.
-#[derive(ToSchema)]
-#[allow(dead_code)] // describes the body, which is read field by field so that every slip is named
-struct Question {
-    /// Name of the tenant whose calendars it names.
-    tenant: Option<String>,
-    /// Fires, 1 to 1000.
-    #[schema(minimum = 1, maximum = 1000)]
-    count: Option<i64>,
-    /// After this instant, epoch ms; now when absent.
-    after: Option<i64>,
-    #[serde(flatten)]
-    #[schema(value_type = TaskSpec)]
-    spec: (),
 }
 
 async fn of_task(

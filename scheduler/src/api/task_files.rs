@@ -7,6 +7,7 @@ use super::parents::Parents;
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
 use super::tasks::defaults;
+use super::words::TaskState;
 use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::Action as Changes;
@@ -112,6 +113,7 @@ struct Outcome {
     /// `create`, `change` or `unchanged`.
     action: &'static str,
     /// `started`, `stopped` or `paused`, as the file has it.
+    #[schema(value_type = TaskState)]
     state: &'static str,
     /// Fields that change.
     changes: Vec<FieldChange>,

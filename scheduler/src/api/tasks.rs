@@ -3,10 +3,11 @@
 use super::input::{
     Page, Query, etag, if_match, known_word, limit, parse_id, parse_optional_id, refuse_stale, refuse_wrong_search,
 };
-use super::operation::{Operation, delete, get, post, put};
+use super::operation::{Operation, delete, get, patch, post, put};
 use super::parents::Parents;
 use super::problem::Problem;
-use super::{Api, body};
+use super::task_schema::{self, TaskDefinition, TaskPatch};
+use super::{Api, body, words};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::task::file::NOTE_CHARS_MAX;
@@ -29,16 +30,25 @@ pub fn operations() -> Vec<Operation> {
             .to(list),
         post("/tasks", Action::CreateTask, P::TasksCreate, "Create a task")
             .says("`tenant`, `app`, `name` and `handler` are required; every other field has a default (docs/policies.md).")
-            .body::<TaskInput>()
+            .body::<task_schema::NewTask>()
             .answers::<Task>(201, "The task")
             .to(create),
         get("/tasks/{id}", "show_task", P::TasksRead, "A task").answers::<Task>(200, "The task").to(show),
-        put("/tasks/{id}", Action::EditTask, P::TasksEdit, "Edit a task")
-            .says("Fields that are not named stay as they are. Runs of the old definition are taken back before the answer.")
+        patch("/tasks/{id}", Action::EditTask, P::TasksEdit, "Edit fields of a task")
+            .says("A JSON merge patch (RFC 7396): what is left out stays as it is, null puts a field back to its default. \
+                   Runs of the old definition are taken back before the answer.")
             .if_match()
-            .body::<TaskInput>()
+            .body_as::<TaskPatch>("application/merge-patch+json")
             .answers::<Changed>(200, "The task, and what could not be taken back")
             .to(edit),
+        put("/tasks/{id}", Action::ReplaceTask, P::TasksEdit, "Replace the definition of a task")
+            .says("Every field is required. What `GET` answered can be sent back as it is, with changes: what cannot be \
+                   written is passed over, and its `revision` guards against overwriting. Runs of the old definition \
+                   are taken back before the answer.")
+            .if_match()
+            .body::<TaskDefinition>()
+            .answers::<Changed>(200, "The task, and what could not be taken back")
+            .to(replace),
         delete("/tasks/{id}", Action::DeleteTask, P::TasksDelete, "Delete a task; its logs stay until retention takes them")
             .if_match()
             .answers::<Changed>(200, "The task as it was, and what could not be taken back")
@@ -81,25 +91,6 @@ struct TaskQuery {
     /// Items in the page, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
-}
-
-/// What a task is made of: a definition, and what stands beside it.
-#[derive(ToSchema)]
-#[allow(dead_code)] // describes the body, which is read field by field so that every slip is named
-struct TaskInput {
-    /// Name of the tenant.
-    tenant: Option<String>,
-    /// Name of the app.
-    app: Option<String>,
-    /// Whether it fires by itself.
-    started: Option<bool>,
-    /// Pauses it, and says why.
-    pause_note: Option<String>,
-    /// Revision that was read; when it is no longer current, nothing is changed.
-    revision: Option<i64>,
-    #[serde(flatten)]
-    #[schema(value_type = TaskSpec)]
-    spec: (),
 }
 
 /// What stands beside the definition in a body.
@@ -165,7 +156,8 @@ pub struct Task {
     pub app: String,
     #[serde(flatten)]
     spec: TaskSpec,
-    /// `started`, `stopped` or `paused`.
+    /// Whether it fires by itself, and if not, whether somebody paused it.
+    #[schema(value_type = words::TaskState)]
     state: &'static str,
     /// Whether it fires by itself.
     started: bool,
@@ -346,23 +338,83 @@ async fn edit(
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let mut fields: Map<String, Value> = body::json(payload).await?;
+    let defaults = serde_json::to_value(defaults(&api)).unwrap_or_default();
+    for (name, value) in fields.iter_mut().filter(|(_, value)| value.is_null()) {
+        if let Some(default) = default_of(name, &defaults) {
+            *value = default;
+        }
+    }
+    let ends_pause = fields.get("pause_note").is_some_and(Value::is_null);
+    rewrite(&api, &caller, Action::EditTask, (&id, &request), fields, ends_pause).await
+}
+
+/// What a null means in a patch.
+fn default_of(name: &str, defaults: &Value) -> Option<Value> {
+    if name == "started" { Some(false.into()) } else { defaults.get(name).cloned() }
+}
+
+async fn replace(
+    api: web::Data<Api>,
+    caller: Caller,
+    id: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let mut fields: Map<String, Value> = body::json(payload).await?;
+    let mut refused: Vec<FieldError> =
+        TaskSpec::field_names().filter(|name| !fields.contains_key(*name)).map(FieldError::required).collect();
+    if fields.get("id").is_some_and(|given| given != id.as_str()) {
+        refused.push(FieldError::new("id", FieldRefusal::OfAnotherTask));
+    }
+    if !refused.is_empty() {
+        return Err(Problem::fields(refused));
+    }
+    fields.retain(|name, _| !READ_ONLY.contains(&name.as_str()));
+    rewrite(&api, &caller, Action::ReplaceTask, (&id, &request), fields, false).await
+}
+
+/// What a task answers and nobody writes.
+const READ_ONLY: [&str; 9] = [
+    "id",
+    "state",
+    "paused_at",
+    "next_fire_at",
+    "written_until",
+    "fires",
+    "failures_in_row",
+    "created_at",
+    "updated_at",
+];
+
+/// The one way by which definitions change: `fields` take the place of the task's own.
+async fn rewrite(
+    api: &Api,
+    caller: &Caller,
+    action: Action,
+    (id, request): (&str, &HttpRequest),
+    mut fields: Map<String, Value>,
+    ends_pause: bool,
+) -> Result<HttpResponse, Problem> {
     let (beside, mut refused) = Beside::take(&mut fields);
-    let before = find(&api, &caller, Permission::TasksEdit, parse_id("id", &id)?).await?;
+    let before = find(api, caller, Permission::TasksEdit, parse_id("id", id)?).await?;
     let fixed = [("tenant", &beside.tenant, &before.tenant), ("app", &beside.app, &before.app)];
     for (field, ..) in fixed.iter().filter(|(_, given, is)| given.as_ref().is_some_and(|given| given != *is)) {
         refused.push(FieldError::new(*field, FieldRefusal::CannotMove));
     }
-    let activity = beside.activity(&before.activity);
+    let mut activity = beside.activity(&before.activity);
+    if ends_pause {
+        activity.pause_note = None;
+    }
     let spec = read(&before.spec, &fields, &activity, api.engine.clock.now_ms(), &mut refused);
     let Some(spec) = spec.filter(|_| refused.is_empty()) else {
         return Err(Problem::fields(refused));
     };
     refuse_stale(beside.revision, before.revision)?;
-    refuse_stale(if_match(&request)?, before.revision)?;
-    refuse_state(&caller, before.scope, &before.activity, &activity)?;
+    refuse_stale(if_match(request)?, before.revision)?;
+    refuse_state(caller, before.scope, &before.activity, &activity)?;
     let place = (before.tenant.as_str(), before.app.as_str());
-    refuse_parents(Parents::new(&api, &caller, Permission::TasksEdit), place, Some(&before.spec), &spec).await?;
-    change(&api, &caller, Action::EditTask, before, spec, activity).await
+    refuse_parents(Parents::new(api, caller, Permission::TasksEdit), place, Some(&before.spec), &spec).await?;
+    change(api, caller, action, before, spec, activity).await
 }
 
 async fn refuse_parents(

@@ -56,6 +56,7 @@ actions! {
     CreateTask "create_task" "task" [Tasks, TaskLogs]
     ApplyTasks "apply_tasks" "task" [Tasks, TaskLogs]
     EditTask "edit_task" "task" [Tasks, TaskLogs]
+    ReplaceTask "replace_task" "task" [Tasks, TaskLogs]
     DeleteTask "delete_task" "task" [Tasks, TaskLogs]
     StartTask "start_task" "task" [Tasks, TaskLogs]
     StopTask "stop_task" "task" [Tasks, TaskLogs]

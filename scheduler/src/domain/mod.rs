@@ -9,6 +9,7 @@ pub mod access;
 pub mod action;
 pub mod audit;
 pub mod calendar;
+pub mod choice;
 pub mod cron;
 pub mod executor;
 pub mod failure;

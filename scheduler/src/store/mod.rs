@@ -83,7 +83,7 @@ pub use sessions::{SessionView, TokenView};
 pub use skips::{SKIPS_MAX, Skip, Skipped};
 pub use starting::{NewRun, StartedRun};
 pub use statistics::{Counted, Counting, FiguresFilter, Part, STATISTICS_LEASE_MS, StatisticsStore};
-pub use tasks::{Activity, NewTask, TaskChange, TaskFilter, TaskState, TaskView, Unsent, audited_task};
+pub use tasks::{Activity, NewTask, TASK_STATES, TaskChange, TaskFilter, TaskState, TaskView, Unsent, audited_task};
 pub use tenants::{AppFilter, AppView, TenantView};
 pub use traits::*;
 pub use users::{UserFilter, UserRow, UserView};

@@ -1,110 +1,117 @@
-//! The columns of a task's definition, each once: for reading, writing and the texts of
-//! statements.
+//! The columns of a task's definition, made of the list of its fields: how each is read and written goes by its type.
 
 use super::Result;
 use super::rows::{clean, json, to_json, to_word, word};
-use crate::domain::task::{EVERY_FAILURE, FailureClass, TaskSpec};
+use crate::domain::choice::Enumerated;
+use crate::domain::task::{TaskSpec, task_fields};
 use sea_orm::{DbErr, QueryResult, Value};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 type Read<T> = std::result::Result<T, DbErr>;
 
-macro_rules! spec_columns {
-    ($($field:ident: $kind:ident,)*) => {
+/// What stands in a column.
+trait Column: Sized {
+    /// As the database has it.
+    fn write(&self, action: &'static str) -> Result<Value>;
+
+    /// Out of a row; none where the row is older than the column.
+    fn read(row: &QueryResult, at: usize) -> Read<Option<Self>>;
+}
+
+impl Column for String {
+    fn write(&self, _: &'static str) -> Result<Value> {
+        Ok(clean(self).into())
+    }
+
+    fn read(row: &QueryResult, at: usize) -> Read<Option<Self>> {
+        row.try_get_by_index(at)
+    }
+}
+
+impl Column for i32 {
+    fn write(&self, _: &'static str) -> Result<Value> {
+        Ok((*self).into())
+    }
+
+    fn read(row: &QueryResult, at: usize) -> Read<Option<Self>> {
+        row.try_get_by_index(at)
+    }
+}
+
+impl Column for i64 {
+    fn write(&self, _: &'static str) -> Result<Value> {
+        Ok((*self).into())
+    }
+
+    fn read(row: &QueryResult, at: usize) -> Read<Option<Self>> {
+        row.try_get_by_index(at)
+    }
+}
+
+impl Column for bool {
+    fn write(&self, _: &'static str) -> Result<Value> {
+        Ok(i32::from(*self).into())
+    }
+
+    fn read(row: &QueryResult, at: usize) -> Read<Option<Self>> {
+        Ok(row.try_get_by_index::<Option<i32>>(at)?.map(|flag| flag != 0))
+    }
+}
+
+impl<T: Serialize + DeserializeOwned> Column for Vec<T> {
+    fn write(&self, action: &'static str) -> Result<Value> {
+        Ok(to_json(action, self)?.into())
+    }
+
+    fn read(row: &QueryResult, at: usize) -> Read<Option<Self>> {
+        row.try_get_by_index::<Option<String>>(at)?.map(|_| json(row, at)).transpose()
+    }
+}
+
+impl<T: Enumerated> Column for T {
+    fn write(&self, action: &'static str) -> Result<Value> {
+        Ok(to_word(action, self)?.into())
+    }
+
+    fn read(row: &QueryResult, at: usize) -> Read<Option<Self>> {
+        word(row, at).map(Some)
+    }
+}
+
+macro_rules! columns {
+    (
+        columns { $($group:literal: $(
+            $(#[$attr:meta])* $field:ident: $type:ty = $default:expr,
+            $says:literal, $allowed:expr, $example:literal, $use_when:literal;
+        )*)* }
+        elsewhere { $($rest:tt)* }
+    ) => {
         /// Their names, in the order of [`spec_values`] and [`read_spec`].
-        pub const SPEC_COLUMNS: &[&str] = &[$(stringify!($field)),*];
+        pub const SPEC_COLUMNS: &[&str] = &[$($(stringify!($field)),*),*];
 
         /// The values of a definition.
         pub fn spec_values(action: &'static str, spec: &TaskSpec) -> Result<Vec<Value>> {
-            Ok(vec![$(spec_columns!(@write $kind action spec.$field)),*])
+            Ok(vec![$($(spec.$field.write(action)?),*),*])
         }
 
-        /// The definition in the columns from `from` on; its parents stand in a table of their own.
+        /// The definition in the columns from `from` on; what stands elsewhere is as by default.
         pub fn read_spec(row: &QueryResult, from: usize) -> Read<TaskSpec> {
-            let mut at = from;
-            let mut next = || {
-                at += 1;
-                at - 1
-            };
-            Ok(TaskSpec { $($field: spec_columns!(@read $kind row, next()),)* parents: Vec::new() })
+            let mut spec = TaskSpec::default();
+            let mut columns = from..;
+            $($(
+                if let Some(at) = columns.next()
+                    && let Some(value) = Column::read(row, at)?
+                {
+                    spec.$field = value;
+                }
+            )*)*
+            Ok(spec)
         }
     };
-    (@write plain $action:ident $spec:ident.$field:ident) => { $spec.$field.clone().into() };
-    (@write text $action:ident $spec:ident.$field:ident) => { clean(&$spec.$field).into() };
-    (@write word $action:ident $spec:ident.$field:ident) => { to_word($action, &$spec.$field)?.into() };
-    (@write list $action:ident $spec:ident.$field:ident) => { to_json($action, &$spec.$field)?.into() };
-    (@write failures $action:ident $spec:ident.$field:ident) => { to_json($action, &$spec.$field)?.into() };
-    (@write flag $action:ident $spec:ident.$field:ident) => { i32::from($spec.$field).into() };
-    (@read plain $row:ident, $at:expr) => { $row.try_get_by_index($at)? };
-    (@read text $row:ident, $at:expr) => { $row.try_get_by_index($at)? };
-    (@read word $row:ident, $at:expr) => { word($row, $at)? };
-    (@read list $row:ident, $at:expr) => { list($row, $at)? };
-    (@read failures $row:ident, $at:expr) => { failures($row, $at)? };
-    (@read flag $row:ident, $at:expr) => { $row.try_get_by_index::<i32>($at)? != 0 };
 }
 
-spec_columns! {
-    name: plain,
-    handler: plain,
-    description: text,
-    params: text,
-    schedule: word,
-    cron: plain,
-    time_zone: plain,
-    interval_ms: plain,
-    fire_at: plain,
-    valid_from: plain,
-    valid_until: plain,
-    max_fires: plain,
-    dst_gap: word,
-    dst_overlap: word,
-    calendar: plain,
-    calendar_rule: word,
-    spread_ms: plain,
-    jitter_ms: plain,
-    misfire_strategy: word,
-    misfire_max: plain,
-    misfire_max_late_ms: plain,
-    expired_strategy: word,
-    expire_after_ms: plain,
-    maintenance: word,
-    pause_after_failures: plain,
-    routing: word,
-    tags: list,
-    tags_any: list,
-    tags_none: list,
-    block_strategy: word,
-    block_scope: word,
-    max_concurrent: plain,
-    priority: plain,
-    failure_strategy: word,
-    max_retries: plain,
-    retry_interval_ms: plain,
-    retry_backoff: word,
-    retry_max_interval_ms: plain,
-    retry_jitter_percent: plain,
-    retry_on: failures,
-    retry_elsewhere: flag,
-    timeout_ms: plain,
-    wait_timeout_ms: plain,
-    delivery: word,
-    parent_rule: word,
-    parent_output: flag,
-}
-
-/// A list of a row that may be older than the column.
-fn list(row: &QueryResult, at: usize) -> Read<Vec<String>> {
-    match row.try_get_by_index::<Option<String>>(at)? {
-        Some(_) => json(row, at),
-        None => Ok(Vec::new()),
-    }
-}
-
-fn failures(row: &QueryResult, at: usize) -> Read<Vec<FailureClass>> {
-    match row.try_get_by_index::<Option<String>>(at)? {
-        Some(_) => json(row, at),
-        None => Ok(EVERY_FAILURE.to_vec()),
-    }
-}
+task_fields!(columns);
 
 /// The columns, each after `prefix`.
 pub fn spec_list(prefix: &str) -> String {

@@ -72,20 +72,20 @@ pub enum TaskState {
 }
 
 /// Every state with its word in the API.
-const STATES: [(TaskState, &str); 3] =
+pub const TASK_STATES: [(TaskState, &str); 3] =
     [(TaskState::Started, "started"), (TaskState::Stopped, "stopped"), (TaskState::Paused, "paused")];
 
 impl TaskState {
     /// The word in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        STATES[self as usize].1
+        TASK_STATES[self as usize].1
     }
 
     /// The state of that word.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
-        STATES.iter().find(|(_, known)| *known == word).map(|(state, _)| *state)
+        TASK_STATES.iter().find(|(_, known)| *known == word).map(|(state, _)| *state)
     }
 }
 

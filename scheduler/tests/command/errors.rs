@@ -32,7 +32,7 @@ handler = "h"
         assert_eq!(lines.next(), Some("carillon: tasks.toml is refused: fields in error: 4; nothing was changed"));
         for (line, expected) in lines.zip([
             "retry_intervall_ms: retail/orders/bad: there is no such field; did you mean `retry_interval_ms`?",
-            "routing: retail/orders/bad: `randm` is not allowed; `first`, `last`, `round`, `random`,",
+            "routing: retail/orders/bad: `randm` is not allowed; `random`, `first`, `last`, `round`,",
             "cron: retail/orders/bad: hour (column 5): 25 is not between 0 and 23; allowed: 0-23 and * , - /",
             "retry_interval_ms: retail/orders/bad: 0 to 2592000000 ms are allowed",
         ]) {

@@ -47,7 +47,7 @@ async fn definitions(installation: &Installation) -> Vec<(Value, Value, Value, T
         .unwrap()
         .iter()
         .map(|task| {
-            let fields = TaskSpec::field_names().iter().map(|name| ((*name).to_owned(), task[*name].clone()));
+            let fields = TaskSpec::field_names().map(|name| (name.to_owned(), task[name].clone()));
             let spec: TaskSpec = serde_json::from_value(fields.collect()).unwrap();
             (task["app"].clone(), task["started"].clone(), task["pause_note"].clone(), spec)
         })

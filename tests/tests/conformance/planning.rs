@@ -2,13 +2,10 @@
 
 use crate::fixture::{World, edit, stop};
 use carillon::domain::Status;
-use carillon::domain::cron::{Gap, Overlap};
 use carillon::domain::plan::Plan;
-use carillon::domain::task::{
-    BlockScope, BlockStrategy, CalendarRule, Delivery, ExpiredStrategy, FailureClass, FailureStrategy, Maintenance,
-    MisfireStrategy, NEVER, ParentRule, RetryBackoff, Routing, ScheduleKind, TaskSpec,
-};
+use carillon::domain::task::{NEVER, TaskSpec};
 use carillon::store::{StoreErrorKind, TaskChange};
+use carillon_tests::every_field::every_field;
 use futures_util::future::join_all;
 use std::sync::Arc;
 
@@ -42,53 +39,15 @@ async fn a_task_is_read_as_it_was_entered(world: World) {
     let plain = World::every_second("Ünicode \u{1f514}");
     let every = TaskSpec {
         name: text("every field"),
-        handler: text("other"),
         description: text("line\nline \u{1f514}"),
         params: text("{\"a\":\"b'c\\\"d\"}"),
-        schedule: ScheduleKind::Cron,
-        cron: text("0 0 3 * * ?"),
-        time_zone: text("Asia/Shanghai"),
-        interval_ms: 1_001,
-        fire_at: 1_002,
-        valid_from: 1_003,
         valid_until: 7_258_118_399_999,
         max_fires: 1 << 40,
-        dst_gap: Gap::Skip,
-        dst_overlap: Overlap::Second,
         // Only one that exists; `rules` has a case for it.
         calendar: String::new(),
-        calendar_rule: CalendarRule::Next,
-        spread_ms: 1_004,
-        jitter_ms: 1_005,
-        misfire_strategy: MisfireStrategy::FireAll,
-        misfire_max: 11,
-        misfire_max_late_ms: 1_006,
-        expired_strategy: ExpiredStrategy::Discard,
-        expire_after_ms: 1_007,
-        maintenance: Maintenance::Ignore,
-        pause_after_failures: 12,
-        routing: Routing::Sharding,
-        tags: vec![text("gpu"), text("eu-west")],
         tags_any: vec![text("a'b"), text("\u{1f514}")],
-        tags_none: vec![text("old")],
-        block_strategy: BlockStrategy::CoverEarly,
-        block_scope: BlockScope::App,
-        max_concurrent: 13,
-        priority: 9,
-        failure_strategy: FailureStrategy::Discard,
-        max_retries: 14,
-        retry_interval_ms: 1_008,
-        retry_backoff: RetryBackoff::Exponential,
-        retry_max_interval_ms: 1_009,
-        retry_jitter_percent: 15,
-        retry_on: vec![FailureClass::Failed, FailureClass::Lost],
-        retry_elsewhere: true,
-        timeout_ms: 1_010,
-        wait_timeout_ms: 1_011,
-        delivery: Delivery::AtMostOnce,
         parents: Vec::new(),
-        parent_rule: ParentRule::Any,
-        parent_output: true,
+        ..every_field()
     };
     for spec in [plain, every] {
         let entered = world.stopped(&spec).await;

@@ -75,12 +75,12 @@ async fn each_change_has_one_entry(kind: Kind) {
     let task = json!({ "tenant": "near", "app": "orders", "name": "close", "handler": "tick" });
     let task = ann.api.expect(201, Method::POST, "/tasks", Some(&task)).await["id"].as_str().unwrap().to_owned();
     let path = format!("/tasks/{task}");
-    ann.api.put(&path, json!({ "description": "first" })).await;
-    ann.api.put(&path, json!({ "description": "second" })).await;
+    ann.api.patch(&path, json!({ "description": "first" })).await;
+    ann.api.patch(&path, json!({ "description": "second" })).await;
     ann.api.expect(200, Method::POST, &format!("{path}/start"), None).await;
     // Refused, each in its own way: no entry.
-    ann.api.expect(400, Method::PUT, &path, Some(&json!({ "cron": "nonsense" }))).await;
-    ann.api.expect(409, Method::PUT, &path, Some(&json!({ "description": "third", "revision": 1 }))).await;
+    ann.api.expect(400, Method::PATCH, &path, Some(&json!({ "cron": "nonsense" }))).await;
+    ann.api.expect(409, Method::PATCH, &path, Some(&json!({ "description": "third", "revision": 1 }))).await;
     ann.api.expect(403, Method::POST, "/tenants", Some(&json!({ "name": "mine" }))).await;
     ann.api.expect(404, Method::DELETE, "/tasks/1", None).await;
     ann.api.expect(409, Method::POST, "/apps", Some(&json!({ "tenant": "near", "name": "orders" }))).await;
@@ -169,7 +169,7 @@ async fn without_its_entry_nothing_is_changed(kind: Kind) {
     world.database.execute("ALTER TABLE audit_entry RENAME TO audit_away").await;
     let text = json!({ "description": "second" });
     for (method, path, body) in [
-        (Method::PUT, format!("/tasks/{task}"), Some(text.clone())),
+        (Method::PATCH, format!("/tasks/{task}"), Some(text.clone())),
         (Method::POST, format!("/tasks/{task}/start"), None),
         (Method::DELETE, format!("/tasks/{task}"), None),
         (Method::PUT, "/tenants/near".to_owned(), Some(text)),
@@ -410,7 +410,7 @@ async fn a_killed_node_leaves_data_and_chain_in_step(kind: Kind) {
             let client = reqwest::Client::new();
             for number in 0.. {
                 let body = json!({ "description": format!("{kill}.{number}") });
-                let request = client.put(api.address(&format!("/tasks/{task}"))).bearer_auth(api.token()).json(&body);
+                let request = client.patch(api.address(&format!("/tasks/{task}"))).bearer_auth(api.token()).json(&body);
                 match request.send().await {
                     Ok(answer) => assert_eq!(answer.status(), 200),
                     Err(_) => return,

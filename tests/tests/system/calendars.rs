@@ -132,7 +132,7 @@ async fn wrong_ones_are_named(api: &Api, app: &App) {
             let errors = api.refused(400, Method::POST, "/tasks", &body).await;
             assert_names(&errors, name);
             let body = json!({ "calendar": name, "started": started });
-            let errors = api.refused(400, Method::PUT, &format!("/tasks/{good}"), &body).await;
+            let errors = api.refused(400, Method::PATCH, &format!("/tasks/{good}"), &body).await;
             assert_names(&errors, name);
         }
     }

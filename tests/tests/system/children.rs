@@ -191,17 +191,23 @@ async fn graphs_are_checked(kind: Kind) {
     let path = || "/tasks".to_owned();
     let edit = |task: i64| format!("/tasks/{task}");
     let put = |parents: Value| json!({ "parents": parents });
-    refused(Method::PUT, edit(first), put(parent("third")), "parents", &["first after third after second after first"])
-        .await;
-    refused(Method::PUT, edit(first), put(parent("first")), "parents", &["first after first"]).await;
+    refused(
+        Method::PATCH,
+        edit(first),
+        put(parent("third")),
+        "parents",
+        &["first after third after second after first"],
+    )
+    .await;
+    refused(Method::PATCH, edit(first), put(parent("first")), "parents", &["first after first"]).await;
     refused(Method::POST, path(), new(parent("new")), "parents", &["new after new"]).await;
     refused(Method::POST, path(), new(parent("nobody")), "parents[0].task", &["nobody"]).await;
     refused(Method::POST, path(), new(parent("ledger/first")), "parents[0].task", &["ledger/first"]).await;
-    refused(Method::PUT, edit(second), put(parent("a/b/c")), "parents[0].task", &["app/task"]).await;
+    refused(Method::PATCH, edit(second), put(parent("a/b/c")), "parents[0].task", &["app/task"]).await;
     let twice = json!([{ "task": "first" }, { "task": "first", "on": "failure" }]);
-    refused(Method::PUT, edit(second), put(twice), "parents[1].task", &["once"]).await;
+    refused(Method::PATCH, edit(second), put(twice), "parents[1].task", &["once"]).await;
     let odd = json!([{ "task": "first", "on": "sunday" }]);
-    refused(Method::PUT, edit(second), put(odd), "parents[0].on", &["success", "failure", "always"]).await;
+    refused(Method::PATCH, edit(second), put(odd), "parents[0].on", &["success", "failure", "always"]).await;
     assert_eq!(api.task(first).await["parents"], json!([]));
     assert_eq!(api.task(second).await["parents"], json!([{ "task": "first", "on": "success" }]));
     assert_eq!(world.database.number("SELECT COUNT(*) FROM task WHERE name = 'new'").await, 0);

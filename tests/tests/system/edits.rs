@@ -115,7 +115,7 @@ async fn a_stale_revision_is_refused(world: &World, task: i64) {
     let api = world.api();
     let before = api.task(task).await;
     let body = json!({ "description": "too late", "revision": 1 });
-    let (status, answer) = api.send(Method::PUT, &format!("/tasks/{task}"), Some(&body)).await;
+    let (status, answer) = api.send(Method::PATCH, &format!("/tasks/{task}"), Some(&body)).await;
     assert_eq!(status, 409, "{answer}");
     assert_eq!(api.task(task).await["description"], before["description"]);
 }

@@ -224,7 +224,7 @@ async fn parents_in_other_apps_must_be_seen(kind: Kind) {
         for output in [false, true] {
             let (_, answer) = ann.api.send(Method::POST, "/tasks", Some(&task("x", follow(of, output)))).await;
             answers.insert(answer["errors"][0]["message"].to_string().replace(of, "…"));
-            let (status, answer) = ann.api.send(Method::PUT, &child, Some(&follow(of, output))).await;
+            let (status, answer) = ann.api.send(Method::PATCH, &child, Some(&follow(of, output))).await;
             assert_eq!(status, 400, "{answer}");
             answers.insert(answer["errors"][0]["message"].to_string().replace(of, "…"));
         }
@@ -234,22 +234,22 @@ async fn parents_in_other_apps_must_be_seen(kind: Kind) {
     }
     assert_eq!(answers.len(), 1, "what is hidden and what is not there answer alike: {answers:?}");
     // Her own app's, as before.
-    ann.api.expect(200, Method::PUT, &child, Some(&follow("first", true))).await;
-    ann.api.expect(200, Method::PUT, &child, Some(&follow("orders/first", false))).await;
+    ann.api.expect(200, Method::PATCH, &child, Some(&follow("first", true))).await;
+    ann.api.expect(200, Method::PATCH, &child, Some(&follow("orders/first", false))).await;
 
     // Who sees the task may follow it; for what it answers he must see its runs.
     let looks = admin.make_role("looks", Some("near"), &["tasks.read"]).await;
     admin.expect(201, Method::POST, &path, Some(&narrow(looks, &ledger_id))).await;
-    ann.api.expect(400, Method::PUT, &child, Some(&follow("ledger/prices", true))).await;
-    ann.api.expect(200, Method::PUT, &child, Some(&follow("ledger/prices", false))).await;
+    ann.api.expect(400, Method::PATCH, &child, Some(&follow("ledger/prices", true))).await;
+    ann.api.expect(200, Method::PATCH, &child, Some(&follow("ledger/prices", false))).await;
     // It stays as it is, and no more than that.
-    ann.api.expect(200, Method::PUT, &child, Some(&json!({ "description": "after the prices" }))).await;
-    ann.api.expect(400, Method::PUT, &child, Some(&json!({ "parent_output": true }))).await;
+    ann.api.expect(200, Method::PATCH, &child, Some(&json!({ "description": "after the prices" }))).await;
+    ann.api.expect(400, Method::PATCH, &child, Some(&json!({ "parent_output": true }))).await;
     let applied = file(task("child", follow("ledger/prices", true)));
     ann.api.expect(400, Method::POST, "/tasks/apply", Some(&applied)).await;
     let reads = admin.make_role("reads", Some("near"), &["task_logs.read"]).await;
     admin.expect(201, Method::POST, &path, Some(&narrow(reads, &ledger_id))).await;
-    ann.api.expect(200, Method::PUT, &child, Some(&json!({ "parent_output": true }))).await;
+    ann.api.expect(200, Method::PATCH, &child, Some(&json!({ "parent_output": true }))).await;
     ann.api.expect(200, Method::POST, "/tasks/apply", Some(&applied)).await;
     world.assert_no_errors();
 }
@@ -293,7 +293,7 @@ async fn other_tenants_grants_are_nobodys_business(kind: Kind) {
     writer.api.expect(403, Method::POST, "/tasks", Some(&task(true))).await;
     let made = writer.api.expect(201, Method::POST, "/tasks", Some(&task(false))).await;
     let path = format!("/tasks/{}", made["id"].as_str().unwrap());
-    writer.api.expect(403, Method::PUT, &path, Some(&json!({ "started": true }))).await;
-    writer.api.expect(403, Method::PUT, &path, Some(&json!({ "pause_note": "no" }))).await;
+    writer.api.expect(403, Method::PATCH, &path, Some(&json!({ "started": true }))).await;
+    writer.api.expect(403, Method::PATCH, &path, Some(&json!({ "pause_note": "no" }))).await;
     world.assert_no_errors();
 }

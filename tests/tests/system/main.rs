@@ -69,6 +69,7 @@ mod shards;
 mod edits;
 mod policies;
 mod retention;
+mod task_bodies;
 
 mod events;
 mod metrics;

@@ -195,6 +195,7 @@ export default {
     action: {
       create_task: "Created",
       edit_task: "Edited",
+      replace_task: "Edited",
       apply_tasks: "Changed by a task file",
       delete_task: "Deleted",
       start_task: "Started",

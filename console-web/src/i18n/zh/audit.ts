@@ -79,6 +79,7 @@ const zh: Like<typeof en> = {
     create_task: "新建任务",
     apply_tasks: "应用任务文件",
     edit_task: "编辑任务",
+    replace_task: "编辑任务",
     delete_task: "删除任务",
     start_task: "启动任务",
     stop_task: "停止任务",

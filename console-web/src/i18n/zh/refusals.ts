@@ -86,6 +86,7 @@ export const FIELDS: Words<FieldParams> = {
   built_in_name: () => "这是内置角色的名称",
   retention_out_of_range: ({ most }) => `须为 0（节点的默认值）至 ${most}`,
   cannot_move: () => "任务不能移到别处，请在那里新建",
+  of_another_task: () => "属于另一个任务",
   tenant_needed: () => "请指定由哪个租户的管理员管理此账号",
   apps_need_tenant: () => "请同时指定应用所属的租户",
   other_tenant: () => "它属于其他租户",

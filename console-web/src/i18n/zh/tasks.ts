@@ -197,6 +197,7 @@ const zh: Like<typeof en> = {
     action: {
       create_task: "创建",
       edit_task: "修改",
+      replace_task: "修改",
       apply_tasks: "由任务文件更改",
       delete_task: "删除",
       start_task: "启动",

@@ -28,7 +28,7 @@ type Preview = Schema<"Preview">;
 
 function Skipped({ item, zone }: { item: Preview; zone: string }) {
   const { t } = useTranslation("task");
-  if (item.kind !== "skipped") return null;
+  if (item.kind !== "skipped" || item.reason == null) return null;
   return (
     <Typography.Text type="secondary">
       {item.count > 1 ? t("fires.skipped_many", { count: item.count, last: instant(item.last, zone) }) : t("fires.skipped")}

@@ -14,7 +14,7 @@ const SETTLE_MS = 300;
 const COUNT = 10;
 
 /** What the node's answer depends on, in one text: nothing is asked again for a new name. */
-function questionOf(values: Definition, tenant: string): Schema<"Question"> {
+function questionOf(values: Definition, tenant: string): Schema<"ScheduleQuestion"> {
   // Names and parameters say nothing about when, and the node would judge them.
   const about = { name: "preview", handler: "preview", description: "", params: "", parents: [], tags: [], tags_any: [], tags_none: [] };
   return { ...values, ...about, tenant: tenant === "" ? null : tenant, count: COUNT };
@@ -28,13 +28,13 @@ export function FirePreview({ values, tenant }: { values: Definition; tenant: st
       <Typography.Title level={2} id="preview" className="section-title">
         {t("preview.title")}
       </Typography.Title>
-      {values.schedule === "none" ? <Typography.Text type="secondary">{t("preview.none")}</Typography.Text> : <Answer body={JSON.parse(asked) as Schema<"Question">} />}
+      {values.schedule === "none" ? <Typography.Text type="secondary">{t("preview.none")}</Typography.Text> : <Answer body={JSON.parse(asked) as Schema<"ScheduleQuestion">} />}
     </section>
   );
 }
 
 /** The question is the key of its answer: an old one is never shown for a new question. */
-function Answer({ body }: { body: Schema<"Question"> }) {
+function Answer({ body }: { body: Schema<"ScheduleQuestion"> }) {
   const { t } = useTranslation("schedule");
   const { data, error } = $api.useQuery("post", "/schedules/preview", { body }, { retry: false, staleTime: 10_000, enabled: body.schedule !== "none" });
   const failure: unknown = error;
@@ -83,7 +83,7 @@ function Notes({ line, zone }: { line: Schema<"Preview">; zone: string }) {
   const { note } = line;
   return (
     <>
-      {line.kind === "skipped" && (
+      {line.kind === "skipped" && line.reason != null && (
         <div>
           <Word tone="idle">{t("preview.skipped")}</Word> {t(`skip.${line.reason}`)}
           {line.count > 1 && ` ${t("preview.count_skipped", { count: line.count, last: instant(line.last, zone) })}`}

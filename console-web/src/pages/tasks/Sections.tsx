@@ -64,7 +64,7 @@ export function BusySection({ draft }: Properties) {
     <>
       <ChoiceRadios draft={draft} name="block_strategy" />
       {draft.values.block_strategy !== "concurrent" && <ChoiceRadios draft={draft} name="block_scope" />}
-      <NumberField draft={draft} name="max_concurrent" max={1_000_000} />
+      <NumberField draft={draft} name="max_concurrent" />
       <SpanField draft={draft} name="wait_timeout_ms" />
       <Labelled draft={draft} name="priority">
         <Select id={idOf("priority")} options={PRIORITIES} value={draft.values.priority} onChange={(priority: number) => draft.set("priority", priority)} className="short-select" />
@@ -80,7 +80,7 @@ export function LateSection({ draft }: Properties) {
       <ChoiceRadios draft={draft} name="misfire_strategy" />
       {misfire_strategy === "fire_all" && (
         <>
-          <NumberField draft={draft} name="misfire_max" min={1} max={1_000} />
+          <NumberField draft={draft} name="misfire_max" />
           <SpanField draft={draft} name="misfire_max_late_ms" />
         </>
       )}
@@ -120,17 +120,17 @@ export function FailSection({ draft }: Properties) {
       <ChoiceRadios draft={draft} name="failure_strategy" />
       {failure_strategy === "retry" && (
         <>
-          <NumberField draft={draft} name="max_retries" max={1_000} />
+          <NumberField draft={draft} name="max_retries" />
           <SpanField draft={draft} name="retry_interval_ms" />
           <ChoiceRadios draft={draft} name="retry_backoff" />
           {retry_backoff === "exponential" && <SpanField draft={draft} name="retry_max_interval_ms" />}
-          <NumberField draft={draft} name="retry_jitter_percent" max={100} />
+          <NumberField draft={draft} name="retry_jitter_percent" />
           <RetryOn draft={draft} />
           <YesNoField draft={draft} name="retry_elsewhere" />
         </>
       )}
       <ChoiceRadios draft={draft} name="delivery" />
-      <NumberField draft={draft} name="pause_after_failures" max={1_000_000} />
+      <NumberField draft={draft} name="pause_after_failures" />
     </>
   );
 }

@@ -3,7 +3,7 @@ import { Checkbox, Flex, Form, Input, InputNumber, Radio, Select, Typography } f
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import en from "../../i18n/en/fields";
-import { CHOICES, type ChoiceField, type Field } from "../../lib/definition";
+import { CHOICES, RANGES, type ChoiceField, type Field } from "../../lib/definition";
 import { useFieldLabel } from "./Changes";
 import type { Draft, FieldOf } from "./draft";
 import { DurationInput } from "./DurationInput";
@@ -58,7 +58,8 @@ export function TextField({ draft, name, required = false, rows, mono = false }:
   );
 }
 
-export function NumberField({ draft, name, min = 0, max }: Of<FieldOf<number>> & { min?: number; max?: number }) {
+export function NumberField({ draft, name }: Of<FieldOf<number>>) {
+  const { min, max } = RANGES[name] ?? { min: 0 };
   return (
     <Labelled draft={draft} name={name}>
       <InputNumber id={idOf(name)} min={min} max={max} precision={0} value={draft.values[name]} onChange={(value) => draft.set(name, value ?? min)} />

@@ -2,7 +2,7 @@
 
 use crate::cli::table::escaped;
 use crate::domain::task::file::instant_text;
-use crate::domain::task::{FieldChange, INSTANTS};
+use crate::domain::task::{FieldChange, TaskSpec};
 use serde::Deserialize;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr as _;
@@ -108,7 +108,7 @@ fn show_change(out: &mut String, change: &FieldChange, paint: &Paint) {
         return line(out, &format!("    {field}: {before} → {after}"));
     }
     let value = |value: &Value| {
-        let is_instant = INSTANTS.contains(&change.field.as_str());
+        let is_instant = TaskSpec::instants().any(|name| name == change.field);
         match value {
             Value::Null => "none".to_owned(),
             Value::Number(number) if is_instant && number.as_i64() == Some(0) => "none".to_owned(),

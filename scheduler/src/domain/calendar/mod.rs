@@ -9,8 +9,7 @@ mod spec;
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use super::choice::choice;
 
 pub use spec::{CalendarSpec, DAYS_MAX, DESCRIPTION_CHARS_MAX, HOUR_RANGES_MAX};
 
@@ -31,17 +30,16 @@ const MINUTE_WORDS: usize = MINUTES.div_ceil(64);
 /// A fire is moved by so many days at most; one that would have to move further is left out.
 pub const MOVE_DAYS_MAX: i64 = 400;
 
-/// What becomes of a fire on a day that is not a working day.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CalendarRule {
-    /// It is left out.
-    #[default]
-    Skip,
-    /// It moves to the next working day, at the same local time.
-    Next,
-    /// It moves to the previous working day, at the same local time.
-    Previous,
+choice! {
+    /// What becomes of a fire on a day that is not a working day.
+    CalendarRule {
+        /// It is left out.
+        Skip,
+        /// It moves to the next working day, at the same local time; of a cron schedule only.
+        Next,
+        /// It moves to the previous working day, at the same local time; of a cron schedule only.
+        Previous,
+    }
 }
 
 /// A version of a calendar, ready to be asked. No working day lies before 1970 or after 2199.

@@ -47,8 +47,8 @@ mod offsets;
 mod parse;
 mod zone;
 
+use crate::domain::choice::choice;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 pub use error::{CronError, Field, Reason};
 pub(in crate::domain) use offsets::Stretch;
@@ -125,30 +125,28 @@ pub struct DstPolicy {
     pub overlap: Overlap,
 }
 
-/// What a schedule does whose local time does not exist, because the clock was put forward over it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Gap {
-    /// [`Gap::After`] for a fixed schedule, [`Gap::Skip`] for a repeating one.
-    #[default]
-    Auto,
-    /// It does not fire.
-    Skip,
-    /// It fires once, right at the end of the gap.
-    After,
+choice! {
+    /// What a schedule does whose local time does not exist, because the clock was put forward over it.
+    Gap {
+        /// As `after` for a fixed schedule, as `skip` for a repeating one.
+        Auto,
+        /// It does not fire.
+        Skip,
+        /// It fires once, right at the end of the gap.
+        After,
+    }
 }
 
-/// What a schedule does whose local time exists twice, because the clock was put back over it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Overlap {
-    /// [`Overlap::First`] for a fixed schedule, [`Overlap::Both`] for a repeating one.
-    #[default]
-    Auto,
-    /// It fires in the first pass only.
-    First,
-    /// It fires in the second pass only.
-    Second,
-    /// It fires in both passes.
-    Both,
+choice! {
+    /// What a schedule does whose local time exists twice, because the clock was put back over it.
+    Overlap {
+        /// As `first` for a fixed schedule, as `both` for a repeating one.
+        Auto,
+        /// It fires in the first pass only.
+        First,
+        /// It fires in the second pass only.
+        Second,
+        /// It fires in both passes.
+        Both,
+    }
 }

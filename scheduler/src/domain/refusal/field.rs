@@ -191,6 +191,9 @@ refusals! {
     CannotMove "cannot_move" 400
         "a task cannot move to another; create it there"
         "Create the task in the other app, and delete this one."
+    OfAnotherTask "of_another_task" 400
+        "is another task's"
+        "Send to the path of a task what that task answered."
     TenantNeeded "tenant_needed" 400
         "name the tenant whose admins manage the account"
         "Send `tenant`; only admins of the platform create accounts without one."

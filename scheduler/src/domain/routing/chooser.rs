@@ -1,6 +1,7 @@
 //! Chooses executors for the runs of one batch.
 
 use super::field::Field;
+use super::strategy::Takes;
 use super::{Executors, Nobody, Probe, Rings, Routing, Tags, UseChange, Uses, candidates};
 use crate::domain::executor::Executor;
 use std::collections::HashMap;
@@ -123,7 +124,8 @@ impl Chooser {
             Routing::Sharding if request.is_shard => Routing::Random,
             routing => routing,
         };
-        let one_is_chosen = !matches!(routing, Routing::Failover | Routing::Busyover | Routing::Sharding);
+        let takes = routing.takes();
+        let one_is_chosen = matches!(takes, Takes::One(_) | Takes::OneByUses(_));
         let left_out = match request.left_out(&field.executors, one_is_chosen) {
             Ok(left_out) => left_out,
             Err(nobody) => return Choice::Nobody(nobody),
@@ -139,18 +141,18 @@ impl Chooser {
             let key = (request.task_id, left_out);
             narrowed.entry(key).or_insert_with_key(|(_, left_out)| field.without(left_out))
         };
-        match routing {
-            Routing::Failover | Routing::Busyover => {
+        match takes {
+            Takes::FirstThatAnswers { skip_busy } => {
                 let executors = avoided_last(&field.executors, request.avoid);
-                Choice::Probe(Probe { executors, skip_busy: routing == Routing::Busyover })
+                Choice::Probe(Probe { executors, skip_busy })
             }
-            Routing::Sharding => {
+            Takes::All => {
                 for executor in field.executors.iter() {
                     give(known, executor.id);
                 }
                 Choice::Shards(Arc::clone(&field.executors))
             }
-            _ => to(field.place(routing, request, known), &field.executors, known),
+            Takes::One(place) | Takes::OneByUses(place) => to(place(field, request, known), &field.executors, known),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::fixture::executor;
 use super::{Choice, Chooser, Known, Request, Routing, Tags, Use, Uses};
+use crate::domain::choice::Enumerated as _;
 use crate::domain::executor::Executor;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -58,12 +59,17 @@ struct Asked {
 /// Few tasks, so that runs meet in the memos; the routing goes with the task.
 fn any_asked() -> impl Strategy<Value = Asked> {
     let ids = prop::collection::vec(992..1_000_i64, 0..3);
-    (0..11_i64, any::<i64>(), 0..3_i32, prop_oneof![Just(Vec::new()), ids], prop::option::of(992..1_000_i64)).prop_map(
-        |(task_id, run_id, attempt, refused_by, avoid)| {
-            let routing = Routing::ALL[usize::try_from(task_id).unwrap()];
-            Asked { task_id, routing, run_id, attempt, refused_by, avoid }
-        },
+    (
+        0..Routing::ALL.len() as i64,
+        any::<i64>(),
+        0..3_i32,
+        prop_oneof![Just(Vec::new()), ids],
+        prop::option::of(992..1_000_i64),
     )
+        .prop_map(|(task_id, run_id, attempt, refused_by, avoid)| {
+            let routing = Routing::ALL[usize::try_from(task_id).unwrap()].0;
+            Asked { task_id, routing, run_id, attempt, refused_by, avoid }
+        })
 }
 
 fn request<'a>(asked: &'a Asked, tags: &'a Tags, seq: i64) -> Request<'a> {

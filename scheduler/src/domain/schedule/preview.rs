@@ -37,6 +37,7 @@ pub struct Preview {
     pub due_time: i64,
     /// Whether it fires, and if not, why.
     #[serde(flatten)]
+    #[schema(value_type = KindFields)]
     pub kind: Kind,
     /// What else there is to know.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,14 +51,35 @@ pub struct Preview {
 }
 
 /// Whether an instant fires. In JSON `"kind": "fires"`, or `"kind": "skipped"` with the `"reason"`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = PreviewKind)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", content = "reason", rename_all = "snake_case")]
 pub enum Kind {
     /// It fires.
     Fires,
     /// It does not.
     Skipped(SkipReason),
+}
+
+/// [`Kind`] in the API's document: as one object, because generators of clients leave out what is a choice of several.
+#[derive(ToSchema)]
+#[schema(as = PreviewKindFields)]
+#[allow(dead_code)] // only described
+struct KindFields {
+    /// Whether it fires.
+    kind: KindWord,
+    /// Of what is skipped: why.
+    reason: Option<SkipReason>,
+}
+
+/// Whether an instant fires.
+#[derive(ToSchema)]
+#[schema(as = PreviewKind, rename_all = "snake_case")]
+#[allow(dead_code)] // only described
+enum KindWord {
+    /// It fires.
+    Fires,
+    /// It does not.
+    Skipped,
 }
 
 /// Why an instant that the trigger names does not fire.

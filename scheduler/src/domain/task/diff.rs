@@ -30,8 +30,8 @@ pub fn diff(before: &TaskSpec, after: &TaskSpec) -> Vec<FieldChange> {
         return Vec::new();
     }
     let (before, after) = (fields(before), fields(after));
-    let changes = TaskSpec::field_names().iter().filter_map(|name| {
-        let value = |of: &Map<String, Value>| of.get(*name).cloned().unwrap_or_default();
+    let changes = TaskSpec::field_names().filter_map(|name| {
+        let value = |of: &Map<String, Value>| of.get(name).cloned().unwrap_or_default();
         let (before, after) = (value(&before), value(&after));
         (before != after).then(|| FieldChange::new(name, before, after))
     });

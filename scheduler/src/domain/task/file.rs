@@ -2,7 +2,7 @@
 //! API. It is declarative: what an entry does not say has its default, whatever the task is now.
 
 use super::fields::unknown;
-use super::{INSTANTS, ScheduleKind, TaskSpec};
+use super::{ScheduleKind, TaskSpec};
 use crate::domain::field_error::FieldError;
 use crate::domain::refusal::FieldRefusal;
 use chrono::{DateTime, SecondsFormat};
@@ -201,7 +201,7 @@ impl Entry {
     #[must_use]
     pub fn field_names() -> Vec<&'static str> {
         let head = ["tenant", "app", "name", "started", "pause_note"];
-        head.into_iter().chain(TaskSpec::field_names().iter().copied().filter(|name| *name != "name")).collect()
+        head.into_iter().chain(TaskSpec::field_names().filter(|name| *name != "name")).collect()
     }
 
     /// The entry as a file has it: defaults are left out, save those that an installation can set
@@ -209,7 +209,7 @@ impl Entry {
     #[must_use]
     pub fn to_fields(&self) -> Map<String, Value> {
         let mut fields = self.spec.sparse();
-        for field in INSTANTS {
+        for field in TaskSpec::instants() {
             if let Some(value) = fields.get_mut(field) {
                 *value = instant_text(value);
             }

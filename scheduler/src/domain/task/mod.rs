@@ -3,20 +3,23 @@
 
 mod check;
 mod diff;
+mod field;
 mod fields;
 pub mod file;
 mod policy;
 mod read;
 mod spec;
+mod table;
 
-pub use check::{RETRIES_MAX, SPAN_MS_MAX, check_params};
+pub use check::check_params;
 pub use diff::{FieldChange, diff};
-pub use fields::INSTANTS;
+pub use field::{Allowed, Choices, Field, INSTANT_MAX, NAME_MAX, TAGS_MAX, Unit};
 pub use policy::{
     BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureClass, FailureStrategy, Maintenance, MisfireStrategy,
     ParentOutcome, ParentRule, RetryBackoff, ScheduleKind,
 };
-pub use spec::{EVERY_FAILURE, ParentLink, TaskSpec, params_text};
+pub use spec::{EVERY_FAILURE, PARENTS_MAX, ParentLink, SPAN_MS_MAX, TaskSpec, params_text};
+pub(crate) use table::task_fields;
 
 pub use super::calendar::CalendarRule;
 pub use super::routing::Routing;

@@ -1,29 +1,13 @@
 //! The choices of a task. Every word is the one of API, console and task file.
 
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-
-/// Makes an enum whose words are stored and shown; the first is the default.
-macro_rules! choice {
-    ($(#[$doc:meta])* $name:ident { $(#[$first_doc:meta])* $first:ident, $($(#[$rest_doc:meta])* $rest:ident,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
-        #[serde(rename_all = "snake_case")]
-        pub enum $name {
-            $(#[$first_doc])*
-            #[default]
-            $first,
-            $($(#[$rest_doc])* $rest,)*
-        }
-    };
-}
+use crate::domain::choice::choice;
 
 choice! {
     /// What names the instants at which a task fires by itself.
     ScheduleKind {
-        /// Nothing: it runs by hand, or after its parents.
+        /// Nothing does: the task runs by hand, or after its parents.
         None,
-        /// `cron`, Quartz.
+        /// The expression in `cron`.
         Cron,
         /// Every `interval_ms`, counted from its start.
         FixedRate,
@@ -71,7 +55,7 @@ choice! {
 choice! {
     /// What happens to a run that is later than the task's expiry time.
     ExpiredStrategy {
-        /// It runs all the same. The default: a late payroll is better than none.
+        /// It runs all the same: a late payroll is better than none.
         Execute,
         /// It ends as expired.
         Discard,

@@ -34,8 +34,8 @@ impl TaskSpec {
     fn read_each(&self, fields: &Map<String, Value>) -> (Self, Vec<FieldError>) {
         let (mut good, mut refused) = (Map::new(), Vec::new());
         for (name, value) in fields {
-            if !Self::field_names().contains(&name.as_str()) {
-                refused.push(FieldError::new(name, unknown(name, Self::field_names().iter().copied())));
+            if !Self::has_field(name) {
+                refused.push(FieldError::new(name, unknown(name, Self::field_names())));
                 continue;
             }
             let alone = |value: Value| self.patched(Map::from_iter([(name.clone(), value)]));

@@ -1,10 +1,12 @@
-//! What an admin enters for a task: every field with its default. The same value is the body of
-//! the API, the entry of a task file, and the defaults that an executor registers.
+//! What an admin enters for a task, made of the list in `table.rs`. The same value is the body of the API, the entry of
+//! a task file, and the defaults that an executor registers.
 
+use super::field::{Allowed, Field, Unit};
 use super::policy::{
     BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureClass, FailureStrategy, Maintenance, MisfireStrategy,
     ParentOutcome, ParentRule, RetryBackoff, ScheduleKind,
 };
+use super::table::task_fields;
 use crate::domain::calendar::CalendarRule;
 use crate::domain::cron::{Gap, Overlap};
 use crate::domain::field_error::FieldError;
@@ -19,6 +21,21 @@ use utoipa::ToSchema;
 pub const EVERY_FAILURE: [FailureClass; 4] =
     [FailureClass::Failed, FailureClass::TimedOut, FailureClass::Lost, FailureClass::NotSent];
 
+/// Longest interval, time-out or expiry, ms: thirty days.
+pub const SPAN_MS_MAX: i64 = 30 * 86_400_000;
+
+/// Longest interval of a fixed rate or delay, ms: a year.
+pub(super) const INTERVAL_MS_MAX: i64 = 366 * 86_400_000;
+
+/// Longest spread or jitter, ms: a day.
+const WINDOW_MS_MAX: i64 = 86_400_000;
+
+/// Bound of runs at once, and of failures in a row.
+const COUNT_MAX: i64 = 1_000_000;
+
+/// Parents at most.
+pub const PARENTS_MAX: usize = 32;
+
 /// A parent whose end makes the task run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -30,169 +47,40 @@ pub struct ParentLink {
     pub on: ParentOutcome,
 }
 
-/// A task as it is defined. Times are epoch ms; 0 stands for "none" where it says so.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct TaskSpec {
-    /// Name, unique within (tenant, app).
-    pub name: String,
-    /// Handler name.
-    pub handler: String,
-    /// For people.
-    pub description: String,
-    /// Parameters of every run; other JSON than text is kept as its JSON.
-    #[serde(deserialize_with = "text_or_json")]
-    pub params: String,
-
-    /// What names the instants.
-    pub schedule: ScheduleKind,
-    /// Quartz cron, for `cron`.
-    pub cron: String,
-    /// IANA zone of cron, calendar and overview.
-    pub time_zone: String,
-    /// For `fixed_rate` and `fixed_delay`, ms.
-    pub interval_ms: i64,
-    /// For `once`, ms.
-    #[serde(deserialize_with = "instant")]
-    pub fire_at: i64,
-    /// Fires from this instant on only, ms; 0 is none.
-    #[serde(deserialize_with = "instant")]
-    pub valid_from: i64,
-    /// Fires before this instant only, ms; 0 is none.
-    #[serde(deserialize_with = "instant")]
-    pub valid_until: i64,
-    /// Fires of the schedule at most; 0 is no bound.
-    pub max_fires: i64,
-    /// A local time that a change of the clock leaves out.
-    pub dst_gap: Gap,
-    /// A local time that a change of the clock repeats.
-    pub dst_overlap: Overlap,
-    /// Name of a calendar of the tenant; empty is none.
-    pub calendar: String,
-    /// What the calendar's excluded days do.
-    pub calendar_rule: CalendarRule,
-    /// Window of the stable offset by which the task fires later, ms.
-    pub spread_ms: i64,
-    /// Window of the random delay of each start, ms.
-    pub jitter_ms: i64,
-
-    /// What happens to missed fires.
-    pub misfire_strategy: MisfireStrategy,
-    /// For `fire_all`: missed fires that run at most, the latest ones.
-    pub misfire_max: i32,
-    /// For `fire_all`: later than this a missed fire does not run, ms; 0 is no bound.
-    pub misfire_max_late_ms: i64,
-    /// What happens to a run that is too late.
-    pub expired_strategy: ExpiredStrategy,
-    /// Later than this after it was due a run counts as expired, ms; 0 is never.
-    pub expire_after_ms: i64,
-    /// What the tenant's maintenance windows do.
-    pub maintenance: Maintenance,
-    /// Pauses the task after so many failed runs in a row; 0 is never.
-    pub pause_after_failures: i32,
-
-    /// How executors are chosen.
-    pub routing: Routing,
-    /// Tags that an executor must all have, compared exactly.
-    pub tags: Vec<String>,
-    /// Tags of which an executor must have one, when there are any.
-    pub tags_any: Vec<String>,
-    /// Tags of which an executor must have none.
-    pub tags_none: Vec<String>,
-
-    /// What happens to a run that is due while an earlier one goes on.
-    pub block_strategy: BlockStrategy,
-    /// Where earlier runs are looked for.
-    pub block_scope: BlockScope,
-    /// Runs of the task at once at most, in the whole app; 0 is no bound.
-    pub max_concurrent: i32,
-    /// 1..=9, 9 is the most urgent of the tenant.
-    pub priority: i32,
-
-    /// What follows a failure.
-    pub failure_strategy: FailureStrategy,
-    /// Retries at most (first attempt not counted).
-    pub max_retries: i32,
-    /// Between a failure and the next attempt, ms.
-    pub retry_interval_ms: i64,
-    /// How that interval grows.
-    pub retry_backoff: RetryBackoff,
-    /// Bound of a growing interval, ms.
-    pub retry_max_interval_ms: i64,
-    /// Random part of the interval, per cent of it: 20 makes 80 to 120 %.
-    pub retry_jitter_percent: i32,
-    /// Failures that are retried.
-    pub retry_on: Vec<FailureClass>,
-    /// Whether another attempt goes to another executor, where there is one.
-    pub retry_elsewhere: bool,
-    /// Time-out of a run, ms; 0 is none.
-    pub timeout_ms: i64,
-    /// Time-out for waiting, from the due time to the start, ms; 0 is none.
-    pub wait_timeout_ms: i64,
-    /// What an unknown outcome means.
-    pub delivery: Delivery,
-
-    /// Tasks whose end makes this one run.
-    pub parents: Vec<ParentLink>,
-    /// How many of them must have ended.
-    pub parent_rule: ParentRule,
-    /// Whether the parents' output is the run's parameters.
-    pub parent_output: bool,
-}
-
-impl Default for TaskSpec {
-    fn default() -> Self {
-        Self {
-            name: String::new(),
-            handler: String::new(),
-            description: String::new(),
-            params: String::new(),
-            schedule: ScheduleKind::default(),
-            cron: String::new(),
-            time_zone: "UTC".to_owned(),
-            interval_ms: 0,
-            fire_at: 0,
-            valid_from: 0,
-            valid_until: 0,
-            max_fires: 0,
-            dst_gap: Gap::default(),
-            dst_overlap: Overlap::default(),
-            calendar: String::new(),
-            calendar_rule: CalendarRule::default(),
-            spread_ms: 0,
-            jitter_ms: 0,
-            misfire_strategy: MisfireStrategy::default(),
-            misfire_max: 10,
-            misfire_max_late_ms: 0,
-            expired_strategy: ExpiredStrategy::default(),
-            expire_after_ms: 0,
-            maintenance: Maintenance::default(),
-            pause_after_failures: 0,
-            routing: Routing::default(),
-            tags: Vec::new(),
-            tags_any: Vec::new(),
-            tags_none: Vec::new(),
-            block_strategy: BlockStrategy::default(),
-            block_scope: BlockScope::default(),
-            max_concurrent: 0,
-            priority: PRIORITY_DEFAULT,
-            failure_strategy: FailureStrategy::default(),
-            max_retries: 5,
-            retry_interval_ms: 10_000,
-            retry_backoff: RetryBackoff::default(),
-            retry_max_interval_ms: 600_000,
-            retry_jitter_percent: 0,
-            retry_on: EVERY_FAILURE.to_vec(),
-            retry_elsewhere: false,
-            timeout_ms: 0,
-            wait_timeout_ms: 0,
-            delivery: Delivery::default(),
-            parents: Vec::new(),
-            parent_rule: ParentRule::default(),
-            parent_output: false,
+/// Makes the definition of the list.
+macro_rules! definition {
+    ($($place:ident { $($group:literal: $(
+        $(#[$attr:meta])* $field:ident: $type:ty = $default:expr,
+        $says:literal, $allowed:expr, $example:literal, $use_when:literal;
+    )*)* })*) => {
+        /// A task as it is defined. Times are epoch ms; 0 stands for "none" where it says so.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct TaskSpec {
+            $($($(#[doc = $says] $(#[$attr])* pub $field: $type,)*)*)*
         }
-    }
+
+        impl Default for TaskSpec {
+            fn default() -> Self {
+                Self { $($($($field: $default,)*)*)* }
+            }
+        }
+
+        impl TaskSpec {
+            /// Every field, in the order of the definition.
+            pub const FIELDS: &[Field] = &[$($($(Field {
+                name: stringify!($field),
+                group: $group,
+                says: $says,
+                allowed: $allowed,
+                example: $example,
+                use_when: $use_when,
+            },)*)*)*];
+        }
+    };
 }
+
+task_fields!(definition);
 
 impl TaskSpec {
     /// This definition with the fields of `patch` in place of its own. A `cron` that comes

@@ -225,6 +225,12 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
         "show_task" | "delete_task" | "start_task" | "stop_task" | "preview_task" | "show_task_graph"
         | "list_backfills" => about(&[&place.task(api).await]),
         "edit_task" => with(about(&[&place.task(api).await]), json!({ "description": fresh("about") })),
+        "replace_task" => {
+            let task = place.task(api).await;
+            let mut whole = api.get(&format!("/tasks/{task}")).await;
+            whole["description"] = json!(fresh("about"));
+            with(about(&[&task]), whole)
+        }
         "pause_task" => with(about(&[&place.task(api).await]), json!({ "note": "moving house" })),
         "run_task" => with(about(&[&place.task(api).await]), json!({ "delay_ms": 86_400_000 })),
         "skip_fire" => {

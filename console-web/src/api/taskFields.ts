@@ -1,0 +1,112 @@
+/** Made of docs/openapi.json by `npm run generate`: do not edit. */
+import type { Schema } from "./client";
+
+/** A new task, before anything is said about it. */
+export const DEFAULTS: Schema<"TaskSpec"> = {
+  name: "",
+  handler: "",
+  description: "",
+  params: "",
+  schedule: "none",
+  cron: "",
+  time_zone: "UTC",
+  interval_ms: 0,
+  fire_at: 0,
+  valid_from: 0,
+  valid_until: 0,
+  max_fires: 0,
+  dst_gap: "auto",
+  dst_overlap: "auto",
+  calendar: "",
+  calendar_rule: "skip",
+  spread_ms: 0,
+  jitter_ms: 0,
+  misfire_strategy: "fire_once",
+  misfire_max: 10,
+  misfire_max_late_ms: 0,
+  expired_strategy: "execute",
+  expire_after_ms: 0,
+  maintenance: "obey",
+  pause_after_failures: 0,
+  routing: "random",
+  tags: [],
+  tags_any: [],
+  tags_none: [],
+  block_strategy: "concurrent",
+  block_scope: "executor",
+  max_concurrent: 0,
+  priority: 5,
+  failure_strategy: "retry",
+  max_retries: 5,
+  retry_interval_ms: 10000,
+  retry_backoff: "fixed",
+  retry_max_interval_ms: 600000,
+  retry_jitter_percent: 0,
+  retry_on: ["failed","timed_out","lost","not_sent"],
+  retry_elsewhere: false,
+  timeout_ms: 0,
+  wait_timeout_ms: 0,
+  delivery: "at_least_once",
+  parent_rule: "all",
+  parent_output: false,
+  parents: [],
+};
+
+/** What the fields with a choice may be. */
+export const CHOICES = {
+  schedule: ["none","cron","fixed_rate","fixed_delay","once"],
+  dst_gap: ["auto","skip","after"],
+  dst_overlap: ["auto","first","second","both"],
+  calendar_rule: ["skip","next","previous"],
+  misfire_strategy: ["fire_once","skip","fire_all"],
+  expired_strategy: ["execute","discard"],
+  maintenance: ["obey","ignore"],
+  routing: ["random","first","last","round","consistent_hash","least_frequently_used","least_recently_used","failover","busyover","least_loaded","sharding"],
+  block_strategy: ["concurrent","serial","discard_later","cover_early"],
+  block_scope: ["executor","app"],
+  failure_strategy: ["retry","discard"],
+  retry_backoff: ["fixed","exponential"],
+  retry_on: ["failed","timed_out","lost","not_sent"],
+  delivery: ["at_least_once","at_most_once"],
+  parent_rule: ["all","any"],
+} as const;
+
+/** What numbers may be. */
+export const RANGES: { readonly [name: string]: { readonly min: number; readonly max?: number } | undefined } = {
+  interval_ms: {"min":0,"max":31622400000},
+  max_fires: {"min":0},
+  spread_ms: {"min":0,"max":86400000},
+  jitter_ms: {"min":0,"max":86400000},
+  misfire_max: {"min":1,"max":1000},
+  misfire_max_late_ms: {"min":0,"max":2592000000},
+  expire_after_ms: {"min":0,"max":2592000000},
+  pause_after_failures: {"min":0,"max":1000000},
+  max_concurrent: {"min":0,"max":1000000},
+  priority: {"min":1,"max":9},
+  max_retries: {"min":0,"max":1000},
+  retry_interval_ms: {"min":0,"max":2592000000},
+  retry_max_interval_ms: {"min":0,"max":2592000000},
+  retry_jitter_percent: {"min":0,"max":100},
+  timeout_ms: {"min":0,"max":2592000000},
+  wait_timeout_ms: {"min":0,"max":2592000000},
+};
+
+/** What they count, where it is not things. */
+export const UNITS: { readonly [name: string]: "ms" | "%" | "instant" | undefined } = {
+  interval_ms: "ms",
+  fire_at: "instant",
+  valid_from: "instant",
+  valid_until: "instant",
+  spread_ms: "ms",
+  jitter_ms: "ms",
+  misfire_max_late_ms: "ms",
+  expire_after_ms: "ms",
+  retry_interval_ms: "ms",
+  retry_max_interval_ms: "ms",
+  retry_jitter_percent: "%",
+  timeout_ms: "ms",
+  wait_timeout_ms: "ms",
+};
+
+/** What the end of a parent may be asked to be; the first is the default. */
+export const OUTCOMES = ["success","failure","always"] as const;

@@ -1,0 +1,161 @@
+//! The routing strategies, each once: name, sentence, how it takes executors and by which function, what a weight means
+//! to it, and when to use it. Made of this list: the word in the API, in files and in columns, the API's document and
+//! through it the console's choices, and the tables of `docs/concepts.md` and `docs/policies.md`.
+//!
+//! A new strategy is an entry here and its function.
+
+use super::chooser::{Known, Request};
+use super::field::Field;
+use super::load::least_loaded;
+use super::round::Rotation;
+use crate::domain::choice::choice;
+
+/// How a strategy takes executors.
+#[derive(Clone, Copy)]
+pub(super) enum Takes {
+    /// The one at the place that the function names.
+    One(fn(&mut Field, &Request<'_>, &mut Known) -> Option<usize>),
+    /// The same by [`super::Uses`], which are loaded for the task before and stored after.
+    OneByUses(fn(&mut Field, &Request<'_>, &mut Known) -> Option<usize>),
+    /// The first, in the order of candidates, that answers a probe.
+    FirstThatAnswers {
+        /// Whether one that is busy with the task is passed over.
+        skip_busy: bool,
+    },
+    /// All of them, one shard each.
+    All,
+}
+
+/// Weights make shares.
+const SHARE: &str = "share";
+
+/// A weight says only whether an executor takes part.
+const PART: &str = "only 0 counts";
+
+/// Makes the choice of strategies, and what belongs to each.
+macro_rules! strategies {
+    ($first:ident $first_says:literal, $first_takes:expr, $first_weight:expr, $first_when:literal;
+     $($name:ident $says:literal, $takes:expr, $weight:expr, $when:literal;)*) => {
+        choice! {
+            /// How executors are chosen.
+            Routing {
+                #[doc = $first_says]
+                $first,
+                $(#[doc = $says] $name,)*
+            }
+        }
+
+        impl Routing {
+            /// How it takes executors.
+            pub(super) fn takes(self) -> Takes {
+                match self {
+                    Self::$first => $first_takes,
+                    $(Self::$name => $takes,)*
+                }
+            }
+
+            /// What an executor's weight means to it.
+            #[must_use]
+            pub fn weight(self) -> &'static str {
+                match self {
+                    Self::$first => $first_weight,
+                    $(Self::$name => $weight,)*
+                }
+            }
+
+            /// When to use it.
+            #[must_use]
+            pub fn use_when(self) -> &'static str {
+                match self {
+                    Self::$first => $first_when,
+                    $(Self::$name => $when,)*
+                }
+            }
+        }
+    };
+}
+
+strategies! {
+    Random "One of those that fit, at random.", Takes::One(random), SHARE, "executors are alike";
+    First "The first that fits.", Takes::One(first), PART, "one does the work and the others stand by";
+    Last "The last that fits.", Takes::One(last), PART, "one does the work and the others stand by";
+    Round "In turn, by the number of the run within its task.", Takes::One(round), "share, exact",
+        "executors are alike, and the work should be more even than `random` makes it";
+    ConsistentHash
+        "Always the same one for a task, as xxl-job computes it; when one leaves, only its tasks move.",
+        Takes::One(consistent_hash), PART,
+        "caches, local files; it also makes `block_scope: executor` meet itself while the fleet stays as it is";
+    LeastFrequentlyUsed
+        "The one that this task has used least; one that comes back does not have to catch up.",
+        Takes::OneByUses(least_frequently_used), SHARE,
+        "executors come and go and each should do its share of this task";
+    LeastRecentlyUsed
+        "The one that this task has not used for longest.", Takes::OneByUses(least_recently_used), PART,
+        "executors come and go and each should get its turn";
+    Failover
+        "The first that answers a probe.", Takes::FirstThatAnswers { skip_busy: false }, PART,
+        "a dispatch to a machine that just died costs too much";
+    Busyover
+        "The first that answers a probe and neither runs this task nor has a run of it due and waiting.",
+        Takes::FirstThatAnswers { skip_busy: true }, PART,
+        "a run should find an executor that is free of this task";
+    LeastLoaded
+        "The one with the fewest runs for its capacity, by its last heartbeat and what was given since.",
+        Takes::One(least_loaded_of), SHARE, "runs are long and of different length";
+    Sharding
+        "All of them, one shard each, with `shard_index` and `shard_total`; a parent row sums them up.",
+        Takes::All, PART, "every executor takes its part of the work";
+}
+
+impl Routing {
+    /// Whether it goes by [`super::Uses`].
+    #[must_use]
+    pub fn goes_by_uses(self) -> bool {
+        matches!(self.takes(), Takes::OneByUses(_))
+    }
+}
+
+fn first(_: &mut Field, _: &Request<'_>, _: &mut Known) -> Option<usize> {
+    Some(0)
+}
+
+fn last(field: &mut Field, _: &Request<'_>, _: &mut Known) -> Option<usize> {
+    field.executors.len().checked_sub(1)
+}
+
+fn random(field: &mut Field, request: &Request<'_>, _: &mut Known) -> Option<usize> {
+    field.weights.draw(request.seed())
+}
+
+/// An attempt more is a turn further, so that a repeated run moves on.
+fn round(field: &mut Field, request: &Request<'_>, _: &mut Known) -> Option<usize> {
+    let rotation = field.rotation.get_or_insert_with(|| {
+        let shares: Vec<i64> = field.executors.iter().map(|executor| executor.share()).collect();
+        Rotation::of(&shares)
+    });
+    rotation.at(request.seq.wrapping_add(i64::from(request.attempt)))
+}
+
+fn consistent_hash(field: &mut Field, request: &Request<'_>, known: &mut Known) -> Option<usize> {
+    field.on_ring(request.task_id, &[], &mut known.rings)
+}
+
+fn least_frequently_used(field: &mut Field, request: &Request<'_>, known: &mut Known) -> Option<usize> {
+    let uses = known.uses.of(request.task_id);
+    let slots = field.slots.get_or_insert_with(|| {
+        let slots = uses.slots(&field.executors);
+        uses.welcome(&field.executors, &slots);
+        slots
+    });
+    uses.least_frequent(&field.executors, slots)
+}
+
+fn least_recently_used(field: &mut Field, request: &Request<'_>, known: &mut Known) -> Option<usize> {
+    let uses = known.uses.of(request.task_id);
+    let slots = field.slots.get_or_insert_with(|| uses.slots(&field.executors));
+    uses.least_recent(slots)
+}
+
+fn least_loaded_of(field: &mut Field, request: &Request<'_>, known: &mut Known) -> Option<usize> {
+    least_loaded(&field.executors, &known.given, request.seed())
+}

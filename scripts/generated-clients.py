@@ -1,0 +1,79 @@
+"""Edits a task with the clients that scripts/generated-clients has made, and looks at what became of it."""
+
+import json
+import os
+import urllib.request
+
+BASE, TOKEN = os.environ["BASE"], os.environ["TOKEN"]
+
+
+def call(method, path, body=None):
+    """The API without any client: what is really there."""
+    request = urllib.request.Request(BASE + path, method=method, data=None if body is None else json.dumps(body).encode())
+    request.add_header("Authorization", f"Bearer {TOKEN}")
+    request.add_header("Content-Type", "application/json")
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+
+
+call("POST", "/tenants", {"name": "retail"})
+call("POST", "/apps", {"tenant": "retail", "name": "ledger"})
+made = call("POST", "/tasks", {
+    "tenant": "retail", "app": "ledger", "name": "close-books", "handler": "invoice", "cron": "0 0 3 * * ?",
+    "time_zone": "Asia/Shanghai", "params": "{\"depth\":3}", "priority": 9, "timeout_ms": 60_000, "tags": ["gpu"],
+    "retry_on": ["not_sent"], "delivery": "at_most_once", "block_strategy": "serial", "started": True,
+})
+ID = made["id"]
+MOVES = {"revision", "updated_at", "written_until"}
+
+
+def edited(who, field, value):
+    """The task is as before, save that field."""
+    global made
+    now = call("GET", f"/tasks/{ID}")
+    lost = {name: (made[name], now[name]) for name in made if name not in MOVES and made[name] != now[name]}
+    assert lost == {field: (made[field], value)}, f"{who}: {lost}"
+    made = now
+    print(f"{who}: {field} is {value}, nothing else changed")
+
+
+def with_openapi_python_client():
+    from carillon_opc import AuthenticatedClient
+    from carillon_opc.api.schedules import preview_schedule
+    from carillon_opc.api.tasks import edit_task, preview_task, replace_task, show_task
+    from carillon_opc.models import ScheduleQuestion, Task, TaskDefinition, TaskPatch
+
+    client = AuthenticatedClient(base_url=BASE, token=TOKEN, raise_on_unexpected_status=True)
+    edit_task.sync(ID, client=client, body=TaskPatch(max_retries=3))
+    edited("openapi-python-client, PATCH", "max_retries", 3)
+    task = show_task.sync(ID, client=client)
+    assert isinstance(task, Task), task
+    whole = TaskDefinition.from_dict(task.to_dict())
+    whole.timeout_ms = 70_000
+    replace_task.sync(ID, client=client, body=whole)
+    edited("openapi-python-client, PUT", "timeout_ms", 70_000)
+    fires = preview_task.sync(ID, client=client)
+    assert fires.items[0].kind == "fires", fires
+    fires = preview_schedule.sync(client=client, body=ScheduleQuestion(cron="0 0 3 * * ?"))
+    assert fires.items[0].fire_time > 0, fires
+
+
+def with_openapi_generator():
+    import carillon_ogc
+    from carillon_ogc.models import TaskDefinition, TaskPatch
+
+    configuration = carillon_ogc.Configuration(host=BASE, access_token=TOKEN)
+    with carillon_ogc.ApiClient(configuration) as client:
+        tasks = carillon_ogc.TasksApi(client)
+        tasks.edit_task(ID, TaskPatch(max_retries=4))
+        edited("openapi-generator, PATCH", "max_retries", 4)
+        whole = TaskDefinition.from_dict(tasks.show_task(ID).to_dict())
+        whole.timeout_ms = 80_000
+        tasks.replace_task(ID, whole)
+        edited("openapi-generator, PUT", "timeout_ms", 80_000)
+        fires = tasks.preview_task(ID)
+        assert fires.items[0].kind == "fires", fires
+
+
+with_openapi_python_client()
+with_openapi_generator()
