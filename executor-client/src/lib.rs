@@ -40,6 +40,7 @@ mod error;
 mod executor;
 mod handler;
 mod settings;
+mod testing;
 
 mod address;
 mod member;
@@ -80,3 +81,4 @@ pub use executor::Executor;
 #[cfg(feature = "layer")]
 pub use output::layer::output_layer;
 pub use parts::BlockingPart;
+pub use testing::{TestRun, TestRunBuilder};

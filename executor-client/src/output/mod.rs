@@ -195,6 +195,15 @@ impl Outputs {
         }
     }
 
+    /// Lines that wait for the writer.
+    pub(crate) fn unwritten(&self) -> Vec<String> {
+        let lines = |entry: &Entry| match &entry.what {
+            What::Line(line) => Some(line.clone()),
+            What::Cut | What::End => None,
+        };
+        lock(&self.queue).entries.iter().filter_map(lines).collect()
+    }
+
     /// The run has ended: nothing more is taken for it.
     pub(crate) fn end(&self, run: &Run) {
         if let Some(output) = run.outlet.0.get_or_init(|| None) {
