@@ -2,8 +2,8 @@
 //! over both, and leaves without losing or delaying anything.
 
 use crate::api;
-use crate::auth::{AddressRule, Gate, KeyRing, Provider, SessionTimes, Throttle, Verifier};
-use crate::cluster::{Clock, ClusterClock};
+use crate::auth::{AddressRule, FIRST_USER, Gate, KeyRing, Provider, SessionTimes, Throttle, Verifier, check_password};
+use crate::cluster::{Clock, ClusterClock, await_free_name};
 use crate::dispatch::{DispatchSettings, HttpTransport, Pump, PumpSettings, Tails};
 use crate::domain::audit::Actor;
 use crate::domain::statistics::DAY_MS;
@@ -14,7 +14,7 @@ use crate::outcome::ReaperSettings;
 use crate::pregenerate::PregenerateSettings;
 use crate::queue::LoaderSettings;
 use crate::redefine::Redefiner;
-use crate::settings::{Settings, ms};
+use crate::settings::{Settings, host_name, ms};
 use crate::store::{NodeInfo, SqlStore};
 use crate::tls::Listener;
 use crate::workers::{self, Ended, Parts, Workers};
@@ -44,8 +44,7 @@ const FAREWELL_MAX: Duration = Duration::from_secs(15);
 /// # Errors
 /// A setting, the port or the database that prevents the start; a worker that failed for good.
 pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
-    let tls = Listener::open(&settings.server.tls)?;
-    let provider = provider(&settings)?;
+    let Openings { tls, provider } = Openings::of(&settings)?;
     let listener = listen(&settings)?;
     let unusable = || unusable(&settings);
     let store = SqlStore::connect(&settings.database).await.with_context(unusable)?;
@@ -58,6 +57,8 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     let transport = HttpTransport::new(keys.clone(), store.clone(), addresses.clone(), cluster_clock)?;
     let info = node_info(&settings, &listener)?;
     let engine_settings = engine_settings(&settings);
+    let offline_after_ms = engine_settings.offline_after_ms;
+    await_free_name(&store, &info, settings.schedulers.heartbeat_interval, offline_after_ms).await?;
     let engine = Engine::join(Arc::new(store.clone()), clock.clone(), Arc::new(transport), &info, engine_settings)
         .await
         .with_context(unusable)?;
@@ -146,6 +147,27 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     failure.map_or(Ok(()), Err)
 }
 
+/// What the settings name and a node opens before it asks the database: what is refused here is
+/// refused by `carillon config check`, too.
+pub struct Openings {
+    tls: Option<Listener>,
+    provider: Option<Provider>,
+}
+
+impl Openings {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// What cannot be used, and by which setting.
+    pub fn of(settings: &Settings) -> anyhow::Result<Self> {
+        let password = settings.auth.admin_password.expose_secret();
+        if !password.is_empty() {
+            check_password(password, FIRST_USER).map_err(|why| anyhow!("auth.admin_password: {why}"))?;
+        }
+        Ok(Self { tls: Listener::open(&settings.server.tls)?, provider: provider(settings)? })
+    }
+}
+
 fn say_joined(engine: &Engine<SqlStore>, info: &NodeInfo, store: &SqlStore) {
     tracing::info!(
         node = engine.membership.id(),
@@ -202,7 +224,10 @@ fn listen(settings: &Settings) -> anyhow::Result<TcpListener> {
 /// How this node introduces itself to the others.
 fn node_info(settings: &Settings, listener: &TcpListener) -> std::io::Result<NodeInfo> {
     let scheme = if settings.server.tls.is_on() { "https" } else { "http" };
-    let place = SocketAddr::new(settings.server.bind, listener.local_addr()?.port());
+    let (bind, port) = (settings.server.bind, listener.local_addr()?.port());
+    // Nobody reaches a node at the address that stands for all of its machine's.
+    let place =
+        if bind.is_unspecified() { format!("{}:{port}", host_name()) } else { SocketAddr::new(bind, port).to_string() };
     Ok(NodeInfo {
         name: settings.node_name(),
         address: format!("{scheme}://{place}"),

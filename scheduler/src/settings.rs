@@ -387,7 +387,9 @@ fn show(path: String, value: config::Value, shown: &mut Vec<(String, String)>) -
     Ok(())
 }
 
-fn host_name() -> String {
+/// What this machine calls itself.
+#[must_use]
+pub fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname")
         .ok()
         .map(|name| name.trim().to_owned())

@@ -41,7 +41,7 @@ const SIGN_ON_BURST: u32 = 200;
 const SIGN_ON_EVERY: Duration = Duration::from_secs(1);
 
 /// Name of the first account.
-const FIRST_USER: &str = "admin";
+pub const FIRST_USER: &str = "admin";
 
 /// Why somebody is not let in.
 #[derive(Debug, thiserror::Error)]

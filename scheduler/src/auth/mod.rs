@@ -17,7 +17,7 @@ mod verifier;
 
 pub use address::AddressRule;
 pub use caller::Caller;
-pub use gate::{Denied, Gate, SessionTimes, SignedIn, Visit};
+pub use gate::{Denied, FIRST_USER, Gate, SessionTimes, SignedIn, Visit};
 pub use keys::KeyRing;
 pub use oidc::Provider;
 pub use password::{check_password, random_password};

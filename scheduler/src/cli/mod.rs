@@ -30,9 +30,9 @@ mod terminal;
 mod tokens;
 mod users;
 
+use crate::node::Openings;
 use crate::settings::{LogFormat, LogSettings, Settings};
 use crate::store::SqlStore;
-use crate::tls::Listener;
 use anyhow::Context;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
@@ -168,7 +168,8 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Config(ConfigCommandArgs { command: ConfigCommand::Check(args) }) => {
             let settings = Settings::load(args.config.as_deref())?;
-            Listener::open(&settings.server.tls)?;
+            log_filter(&settings.log)?;
+            Openings::of(&settings)?;
             println!("the configuration is usable");
         }
         Command::Migrate(args) => {
@@ -235,12 +236,15 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 /// Whoever sends nonsense makes this target complain.
 const STRANGERS: &str = "actix_http::h1::dispatcher";
 
-fn start_logging(settings: &LogSettings) -> anyhow::Result<()> {
+fn log_filter(settings: &LogSettings) -> anyhow::Result<EnvFilter> {
     // What strangers send is no error of the node, and they must not fill its log.
-    let filter = EnvFilter::try_new(format!("{},{STRANGERS}=off", settings.level))
-        .with_context(|| format!("log.level: `{}` is no level or filter", settings.level))?;
+    EnvFilter::try_new(format!("{},{STRANGERS}=off", settings.level))
+        .with_context(|| format!("log.level: `{}` is no level or filter", settings.level))
+}
+
+fn start_logging(settings: &LogSettings) -> anyhow::Result<()> {
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(log_filter(settings)?)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
     let started = match settings.format {

@@ -7,11 +7,13 @@
 mod clock;
 mod executors;
 mod membership;
+mod name;
 mod registry;
 mod rules;
 
 pub use clock::{Clock, ClusterClock};
 pub use executors::Executors;
 pub use membership::{Membership, View};
+pub use name::await_free_name;
 pub use registry::{Registry, Snapshot};
 pub use rules::RuleBook;

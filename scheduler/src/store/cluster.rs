@@ -9,6 +9,7 @@ use super::{
 use crate::domain::id::NODE_NUMBER_MAX;
 use async_trait::async_trait;
 use carillon_protocol::sign::random_hex;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 statements!(
     NOW_US = |_| "SELECT {now_us} AS now_us".into(),
@@ -32,6 +33,33 @@ statements!(
 /// longer than anything that a paused process could still want to write.
 const NUMBER_REST_MS: i64 = 3_600_000;
 
+/// The node that last joined under a name, and has not left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameHolder {
+    /// Where it listens, or did.
+    pub address: String,
+    /// Changes with each process.
+    pub incarnation: String,
+    /// When it joined, epoch ms.
+    pub started_at: i64,
+    /// Its last heartbeat, epoch ms.
+    pub heartbeat_at: i64,
+    /// How long ago that is, ms.
+    pub silent_ms: i64,
+    /// Whether it joined from the network stack that this process runs in.
+    pub is_here: bool,
+}
+
+/// Names the network stack that this process runs in, until the machine starts again; `None` where
+/// the system does not tell.
+fn network_stack() -> Option<String> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = std::fs::read_link("/proc/self/ns/net").ok()?;
+    let mut hasher = DefaultHasher::new();
+    (boot.trim(), namespace).hash(&mut hasher);
+    Some(format!("{:08x}", hasher.finish() & 0xffff_ffff))
+}
+
 #[async_trait]
 impl ClusterStore for SqlStore {
     async fn now_us(&self) -> Result<i64> {
@@ -42,8 +70,9 @@ impl ClusterStore for SqlStore {
     }
 
     async fn join(&self, node: &NodeInfo) -> Result<Member> {
-        let incarnation = random_hex::<16>()
+        let random = random_hex::<12>()
             .map_err(|error| StoreError::new(StoreErrorKind::Other, "join the cluster", error.to_string()))?;
+        let incarnation = network_stack().unwrap_or_default() + &random;
         for _ in 0..20 {
             match retrying(|| self.join_once(node, &incarnation)).await {
                 // Another node took the same number a moment earlier.
@@ -116,6 +145,28 @@ impl ClusterStore for SqlStore {
 }
 
 impl SqlStore {
+    /// Who joined under `name` last, unless they left.
+    pub async fn name_holder(&self, name: &str) -> Result<Option<NameHolder>> {
+        let now = self.now_us().await? / 1_000;
+        let here = network_stack();
+        let sql = Sql::new(
+            self.backend,
+            "SELECT address, incarnation, started_at, heartbeat_at FROM node WHERE name = {1} AND left_at = 0",
+        );
+        let read = |row: &sea_orm::QueryResult| {
+            let (incarnation, heartbeat_at): (String, i64) = (row.try_get_by_index(1)?, row.try_get_by_index(3)?);
+            Ok(NameHolder {
+                address: row.try_get_by_index(0)?,
+                is_here: here.as_ref().is_some_and(|here| incarnation.starts_with(here)),
+                incarnation,
+                started_at: row.try_get_by_index(2)?,
+                heartbeat_at,
+                silent_ms: now - heartbeat_at,
+            })
+        };
+        Ok(self.query("read who holds the node's name", &sql, [name.into()], read).await?.into_iter().next())
+    }
+
     /// Every lease, held or not, by name.
     pub async fn leases(&self) -> Result<Vec<LeaseState>> {
         let sql = sql!("SELECT name, holder, fence, expires_at FROM lease ORDER BY name");

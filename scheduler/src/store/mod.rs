@@ -67,6 +67,7 @@ pub use attempts::{ATTEMPTS_KEPT_MAX, KeptAttempt, MESSAGE_CHARS_MAX, cut};
 pub use audit::ChainView;
 pub use audit_search::{AuditFilter, AuditPage};
 pub use calendars::CalendarView;
+pub use cluster::NameHolder;
 pub use coming::{ComingFilter, ComingRun, ComingRuns, TaskNames};
 pub use connect::{DatabaseSettings, SqlStore, place};
 pub use error::{STORE_ERRORS, StoreError, StoreErrorKind};

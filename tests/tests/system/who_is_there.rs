@@ -5,6 +5,7 @@ use carillon_tests::wait::{await_until, when};
 use carillon_tests::{Kind, World, now_ms};
 use serde_json::{Value, json};
 
+scenario!(a_living_node_keeps_its_name: mariadb);
 scenario!(nodes_leases_clocks_and_executors_are_shown: sqlite mariadb postgres);
 
 async fn nodes_leases_clocks_and_executors_are_shown(kind: Kind) {
@@ -71,4 +72,31 @@ async fn nodes_leases_clocks_and_executors_are_shown(kind: Kind) {
         .await;
     }
     world.end_well().await;
+}
+
+/// Two processes under one name: the second refuses to start, and the first goes on. When the first
+/// has died, its name is free at once.
+async fn a_living_node_keeps_its_name(kind: Kind) {
+    const WATCHES: &str = "watching its heartbeat";
+    let world = World::new(kind).await;
+    let first = world.node("a", &[]).await;
+    let second = world.unready_node("a", 0, &[]);
+    let status = second.process.wait_exit(60).await;
+    let said = second.process.log();
+    assert!(!status.success(), "{said}");
+    for word in ["server.name", "`a`", &first.url, WATCHES] {
+        assert!(said.contains(word), "nothing about {word:?} in:\n{said}");
+    }
+    let beat = async || world.database.number("SELECT heartbeat_at FROM node WHERE name = 'a'").await;
+    let refused_at = beat().await;
+    await_until("the first goes on", 30, || async { when(beat().await > refused_at) }).await;
+    assert!(first.process.is_running());
+
+    first.process.kill9().await;
+    let again = world.node("a", &[]).await;
+    assert!(!again.process.log().contains(WATCHES), "{}", again.process.log());
+    assert_eq!(again.process.sigterm(30).await, Some(0));
+    // One that left has left its name.
+    let later = world.node("a", &[]).await;
+    assert!(!later.process.log().contains(WATCHES), "{}", later.process.log());
 }
