@@ -5,13 +5,14 @@ use super::Api;
 use super::guard::{self, Door};
 use super::problem::Problem;
 use crate::domain::Permission;
-use crate::metrics::{METRICS, Text};
+use crate::metrics::{METRICS, OTHER_APPS, RUNS_ENDED, Text};
 use crate::store::STORE_ERRORS;
 use crate::workers::ROUNDS_FAILED;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpRequest, HttpResponse, web};
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long a scrape waits for the database; what needs it is left out then.
@@ -43,6 +44,7 @@ async fn metrics(request: HttpRequest, api: web::Data<Api>) -> Result<HttpRespon
     }
     let mut text = Text::default();
     of_runs(&mut text);
+    of_ended_runs(&mut text, &api).await;
     of_node(&mut text, &api);
     of_store(&mut text, &api).await;
     Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text.finish()))
@@ -85,6 +87,32 @@ fn of_runs(text: &mut Text) {
         "carillon_run_duration_seconds",
         "From the start of a run to its end, of results committed by this node.",
         &m.duration,
+    );
+}
+
+/// By the names of tenant and app, which the database knows: an app that it does not name is left out.
+async fn of_ended_runs(text: &mut Text, api: &Api) {
+    let ended = RUNS_ENDED.all();
+    let ids: Vec<i64> = ended.keys().copied().filter(|app| *app != OTHER_APPS).collect();
+    let look = async { tokio::time::timeout(STORE_MAX, api.store.app_names(&ids)).await.ok().and_then(Result::ok) };
+    let Some(names) = api.looks.apps.or(look).await else { return };
+    let mut counts: BTreeMap<[String; 4], u64> = BTreeMap::new();
+    for (app, ends) in ended {
+        let (tenant, app) = match names.get(&app) {
+            Some(names) => names.clone(),
+            None if app == OTHER_APPS => ("other".to_owned(), "other".to_owned()),
+            None => continue,
+        };
+        for ((status, reason), count) in ends {
+            let labels = [tenant.clone(), app.clone(), status.as_str().to_owned(), reason.as_str().to_owned()];
+            *counts.entry(labels).or_default() += count;
+        }
+    }
+    text.counters_by(
+        "carillon_runs_ended_total",
+        "Runs whose end this node committed, by tenant, app, status and reason; the first 200 apps, the rest as other.",
+        ["tenant", "app", "status", "reason"],
+        counts.into_iter(),
     );
 }
 

@@ -73,6 +73,7 @@ use operation::Operation;
 use problem::Problem;
 use recent::Recent;
 use refusal::RequestRefusal;
+use std::collections::HashMap;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,6 +98,8 @@ pub struct Looks {
     answers: Recent<bool>,
     /// The watermark of writing ahead, epoch ms; `None` when it did not answer.
     watermark: Recent<Option<i64>>,
+    /// Names (tenant, app) by the app's id; `None` when it did not answer.
+    apps: Recent<Option<HashMap<i64, (String, String)>>>,
 }
 
 /// What the handlers work with.

@@ -2,11 +2,13 @@
 //!
 //! Plain atomics in one place that everything can reach: counting takes no lock, looks nothing up
 //! and allocates nothing, and times are counted in the same buckets as in the statistics. (The
-//! usual exporter keeps each time in memory until somebody asks.) Labels have few, fixed values;
-//! no tenant, task or address is one.
+//! usual exporter keeps each time in memory until somebody asks.) Labels have few, fixed values,
+//! save that ended runs are counted by app, of which there is a bounded number.
 
+mod ended;
 mod text;
 
+pub use ended::{OTHER_APPS, RUNS_ENDED};
 pub use text::Text;
 
 /// A family with a word for each variant of an enum, in their order, and perhaps more; a variant that

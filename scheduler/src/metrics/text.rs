@@ -23,6 +23,22 @@ impl Text {
         }
     }
 
+    /// Something that grows, by the values of several labels.
+    pub fn counters_by<const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        labels: [&str; N],
+        all: impl Iterator<Item = ([String; N], u64)>,
+    ) {
+        self.head(name, help, "counter");
+        for (words, value) in all {
+            let pairs = labels.iter().zip(&words).map(|(label, word)| format!("{label}=\"{}\"", escaped(word)));
+            let pairs = pairs.collect::<Vec<_>>().join(",");
+            self.sample(name, &format!("{{{pairs}}}"), value);
+        }
+    }
+
     /// Something that is so now.
     pub fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
         self.head(name, help, "gauge");

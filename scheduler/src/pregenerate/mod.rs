@@ -11,6 +11,7 @@ pub use backfill::Backfiller;
 use crate::cluster::{Clock, Membership};
 use crate::domain::plan::{Window, plan_besides};
 use crate::domain::{IdSource, Task};
+use crate::metrics::{OTHER_APPS, RUNS_ENDED};
 use crate::store::{ClusterStore, Fence, LeaseName, PlanStore, Result};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -131,7 +132,15 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
         let plan = |task| plan_besides(task, window, besides(task), || self.ids.next(now));
         let plans: Vec<_> = tasks.iter().filter_map(plan).collect();
         let logs = plans.iter().map(|plan| plan.fires.len()).sum();
-        Ok(self.store.write_ahead(fence, &plans, now).await?.map(|_| logs))
+        let Some(written) = self.store.write_ahead(fence, &plans, now).await? else { return Ok(None) };
+        let apps: HashMap<i64, i64> = tasks.iter().map(|task| (task.id, task.app_id)).collect();
+        let missed = plans.iter().filter(|plan| written.contains(&plan.task_id)).flat_map(|plan| {
+            let app = apps.get(&plan.task_id).copied().unwrap_or(OTHER_APPS);
+            let ended = plan.fires.iter().filter(|fire| fire.status.is_terminal());
+            ended.map(move |fire| (app, fire.status, fire.reason, 1))
+        });
+        RUNS_ENDED.add(missed);
+        Ok(Some(logs))
     }
 
     /// Fires that people cancelled among those that nobody wrote in time, by task. It matters only where

@@ -8,6 +8,7 @@ use super::rows::{clean, to_json};
 use super::sql::{DISPATCHED, ID_VERSION, QUEUED};
 use super::{Change, HandOver, HandStore, Result, SqlStore};
 use crate::domain::{Reason, Run, Status};
+use crate::metrics::RUNS_ENDED;
 use async_trait::async_trait;
 use std::collections::HashSet;
 
@@ -139,11 +140,15 @@ impl HandStore for SqlStore {
         } else {
             self.execute(ACTION, &CHANGE, [keys.clone().into()]).await?
         };
-        if moved == changes.len() as u64 {
-            return Ok(changes.iter().map(|change| change.id).collect());
-        }
-        let read = self.query(ACTION, &CHANGED, [keys.into()], |row| row.try_get_by_index(0));
-        Ok(read.await?.into_iter().collect())
+        let moved: HashSet<i64> = if moved == changes.len() as u64 {
+            changes.iter().map(|change| change.id).collect()
+        } else {
+            let read = self.query(ACTION, &CHANGED, [keys.into()], |row| row.try_get_by_index(0));
+            read.await?.into_iter().collect()
+        };
+        let ended = changes.iter().filter(|change| change.to.is_terminal() && moved.contains(&change.id));
+        RUNS_ENDED.add(ended.map(|change| (change.app_id, change.to, change.reason, 1)));
+        Ok(moved)
     }
 }
 

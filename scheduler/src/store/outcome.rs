@@ -4,6 +4,8 @@ use super::dialect::{Dialect, Kind};
 use super::rows::{self, HANDED_COLUMNS, clean, to_json};
 use super::sql::{CANCELLED, DISPATCHED, FAILED, ID, SUCCEEDED};
 use super::{HandedRun, OutcomeStore, Result, Scope, SqlStore, Suspects};
+use crate::domain::{Reason, Status};
+use crate::metrics::RUNS_ENDED;
 use async_trait::async_trait;
 use carillon_protocol::RunResult;
 
@@ -123,7 +125,9 @@ impl OutcomeStore for SqlStore {
             })
             .collect();
         let values = [to_json(ACTION, &rows)?.into(), scope.tenant_id.into(), scope.app_id.into()];
-        self.execute(ACTION, &SUCCEED, values).await
+        let moved = self.execute(ACTION, &SUCCEED, values).await?;
+        RUNS_ENDED.add([(scope.app_id, Status::Succeeded, Reason::None, moved)].into_iter());
+        Ok(moved)
     }
 
     async fn runs(&self, scope: Option<Scope>, ids: &[i64]) -> Result<Vec<HandedRun>> {

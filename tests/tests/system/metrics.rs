@@ -34,6 +34,11 @@ async fn metrics_agree_with_what_ran(kind: Kind) {
     let is = |name: &str, value: f64| assert!((of(name) - value).abs() < 1e-9, "{name} is {}, not {value}", of(name));
     is("carillon_results_total{outcome=\"succeeded\"}", succeeded);
     is("carillon_results_total{outcome=\"failed_for_good\"}", failed);
+    let ended = |status, reason| {
+        format!("carillon_runs_ended_total{{tenant=\"retail\",app=\"orders\",status=\"{status}\",reason=\"{reason}\"}}")
+    };
+    is(&ended("succeeded", ""), succeeded);
+    is(&ended("failed", "handler_failed_for_good"), failed);
     is("carillon_results_stale_total", 0.0);
     is("carillon_run_lateness_seconds_count", succeeded + failed);
     is("carillon_run_duration_seconds_count", succeeded + failed);

@@ -33,6 +33,8 @@ pub struct Change {
     pub id: i64,
     /// Version that the row must have.
     pub version: i64,
+    /// The run's app, for the metrics; 0 where it does not end.
+    pub app_id: i64,
     /// New state.
     pub to: Status,
     /// When it is due again; unchanged for an end.
@@ -58,6 +60,7 @@ impl Change {
         Self {
             id: run.id,
             version: run.version,
+            app_id: run.app_id,
             to,
             due_time: run.due_time,
             failures: run.failures,
@@ -88,6 +91,7 @@ impl Change {
         Self {
             id: ask.id,
             version: ask.version,
+            app_id: 0,
             to: ask.back_to,
             due_time,
             failures: ask.failures,
@@ -108,6 +112,7 @@ impl Change {
         Self {
             id: run.id,
             version: run.version,
+            app_id: 0,
             to: Status::Init,
             due_time: run.due_time,
             failures: run.failures,
