@@ -11,7 +11,7 @@ export type Log = Schema<"TaskLog"> & { attempts?: Attempt[] };
 /** How late the last attempt started, ms; unknown before it did, and when its run is due again. */
 export function lateness(log: Pick<Log, "started_at" | "due_time" | "status">): number | undefined {
   const isDueAgain = ["init", "queued", "retry"].includes(log.status);
-  return log.started_at == null || isDueAgain ? undefined : log.started_at - log.due_time;
+  return log.started_at == null || isDueAgain ? undefined : Math.max(0, log.started_at - log.due_time);
 }
 
 /** How long the last attempt ran, ms; unknown before it has ended. */

@@ -18,7 +18,7 @@ const COLUMNS: &[Column] = &[
     field("TASK", "task_name"),
     field("STATUS", "status"),
     field("REASON", "reason"),
-    made("LATE", |log| between(log, "due_time", "started_at")),
+    made("LATE", late),
     made("TOOK", |log| between(log, "started_at", "finished_at")),
     field("TRY", "attempt"),
     field("ID", "id"),
@@ -162,10 +162,18 @@ where
     }
 }
 
-/// ms from one instant of a run to another.
+/// How late the run started, ms; of one that is due again nothing is known yet.
+fn late(log: &Value) -> String {
+    if ["init", "queued", "retry"].contains(&log["status"].as_str().unwrap_or_default()) {
+        return "-".to_owned();
+    }
+    between(log, "due_time", "started_at")
+}
+
+/// ms from one instant of a run to a later one.
 fn between(log: &Value, from: &str, to: &str) -> String {
     match (log[from].as_i64(), log[to].as_i64()) {
-        (Some(from), Some(to)) => format!("{} ms", to - from),
+        (Some(from), Some(to)) => format!("{} ms", (to - from).max(0)),
         _ => "-".to_owned(),
     }
 }

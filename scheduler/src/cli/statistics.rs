@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::Value;
 
 const COLUMNS: &[Column] = &[
-    made("FROM", |point| text("start_at", &point["start"])),
+    made("FROM", |point| if point["start"].is_null() { "all".to_owned() } else { text("start_at", &point["start"]) }),
     field("FIRES", "fires"),
     field("SUCCEEDED", "succeeded"),
     field("FAILED", "failed"),

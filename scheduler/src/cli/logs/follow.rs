@@ -1,7 +1,7 @@
 //! Following runs: new ones as they come, and one until it ends.
 
 use super::output::Reader;
-use super::{Names, between};
+use super::{Names, between, late};
 use crate::cli::client::{Client, Output, print};
 use crate::cli::node::Ask;
 use crate::cli::table::{escaped, text, time};
@@ -108,8 +108,7 @@ fn state(log: &Value) -> String {
 }
 
 fn news(log: &Value) -> String {
-    let [late, took] =
-        [("due_time", "started_at"), ("started_at", "finished_at")].map(|(from, to)| between(log, from, to));
+    let (late, took) = (late(log), between(log, "started_at", "finished_at"));
     let (when, task, id) = (text("fire_time", &log["fire_time"]), text("", &log["task_name"]), text("", &log["id"]));
     escaped(&format!("{when}  {:<10}  {task}  late {late}, took {took}  {id}{}", status(log), why(log))) + "\n"
 }
