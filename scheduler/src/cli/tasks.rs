@@ -5,11 +5,13 @@
 //! understood, and what `export` writes is what the node knows.
 
 mod apply;
+mod create;
 mod diff;
 mod document;
 mod export;
 mod json;
 mod manage;
+mod orphans;
 mod run;
 
 pub use document::{Document, Format};
@@ -26,6 +28,8 @@ pub enum Tasks {
     /// List, show, start, stop, pause, delete, preview.
     #[command(flatten)]
     Manage(manage::Manage),
+    /// Create a task.
+    Create(create::CreateArgs),
     /// Run a task by hand, now or later.
     Run(RunArgs),
     /// Make the tasks of a file be as the file says: all of them, or, when one is refused, none.
@@ -46,6 +50,9 @@ pub struct ApplyArgs {
     /// Only show what would change.
     #[arg(long)]
     pub dry_run: bool,
+    /// Delete the tasks of the file's apps that the file does not name; --dry-run shows them.
+    #[arg(long)]
+    pub prune: bool,
     /// With --dry-run: exit with 3 when something would change.
     #[arg(long, requires = "dry_run")]
     pub exit_code: bool,
@@ -74,6 +81,7 @@ impl Tasks {
         match self {
             Self::Apply(args) => return apply::run(client, &args).await,
             Self::Manage(command) => command.run(client).await?,
+            Self::Create(args) => args.run(client).await?,
             Self::Run(args) => args.run(client).await?,
             Self::Export(args) => export::run(client, &args).await?,
         }

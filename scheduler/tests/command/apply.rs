@@ -121,3 +121,26 @@ async fn the_file_is_the_body_of_the_api() {
     let export = here.get("/tasks/export?tenant=retail").await;
     assert_eq!(here.post("/tasks/apply", &json!({ "version": 1, "task": export["task"] })).await["unchanged"], 1);
 }
+
+#[tokio::test]
+async fn what_a_file_does_not_name_is_shown_and_pruned_only_when_asked_for() {
+    let here = Installation::new().await;
+    here.write("tasks.toml", FILE);
+    here.done(&["apply", "-f", "tasks.toml"]);
+    here.done(&["create", "retail/orders/old", "--cron", "0 0 3 * * ?", "--set", "max_retries=2", "--start"]);
+    let old = task(&here, "old").await;
+    assert_eq!((&old["max_retries"], &old["state"], &old["handler"]), (&json!(2), &json!("started"), &json!("old")));
+    let refused = here.refused(&["create", "retail/orders/older", "--set", "max_retrys=2"]);
+    assert!(refused.contains("max_retrys"), "{refused}");
+
+    let dry = here.done(&["apply", "-f", "tasks.toml", "--dry-run"]);
+    assert!(dry.starts_with("- retail/orders/old  is not in the file; --prune deletes it\n"), "{dry}");
+    here.done(&["apply", "-f", "tasks.toml"]);
+    assert!(here.names().await.contains(&"old".to_owned()), "deleted without --prune");
+    let dry = here.tasks(&["apply", "-f", "tasks.toml", "--prune", "--dry-run", "--exit-code"]);
+    assert_eq!((dry.code, dry.out.contains("would be deleted")), (3, true), "{}", dry.out);
+    assert!(here.names().await.contains(&"old".to_owned()), "deleted by a dry run");
+    let out = here.done(&["apply", "-f", "tasks.toml", "--prune"]);
+    assert!(out.starts_with("- retail/orders/old  deleted"), "{out}");
+    assert_eq!(here.names().await, ["after it", "by hand", "hourly"]);
+}

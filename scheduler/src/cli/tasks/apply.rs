@@ -1,6 +1,7 @@
 //! `carillon tasks apply`.
 
 use super::document::{Document, Format};
+use super::orphans::Orphan;
 use super::{ApplyArgs, diff};
 use crate::cli::client::{Client, Output, json, print};
 use crate::cli::exit::Exit;
@@ -26,16 +27,39 @@ pub async fn run(client: &Client, args: &ApplyArgs) -> anyhow::Result<ExitCode> 
     let ask = Ask::post(["tasks", "apply"]).with("dry_run", args.dry_run.then_some(true));
     let answer = client.node.ask(&ask.body(Value::Object(document.fields))).await?;
     let answer = answer.map_err(|refusal| anyhow!("{}", refused(&place, &lines, &refusal)))?;
+    // Only asked for where they matter: an app may have many tasks.
+    let orphans = if args.dry_run || args.prune { Orphan::all(client, &answer).await? } else { Vec::new() };
+    if !args.dry_run {
+        for orphan in &orphans {
+            orphan.delete(client).await?;
+        }
+    }
     print(&match client.output {
-        Output::Json => json(&answer)?,
+        Output::Json => json(&with_orphans(&answer, &orphans))?,
         Output::Table => {
             let read = serde_json::from_value(answer.clone()).context("the node's answer is not understood")?;
             let coloured = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            diff::show(&read, coloured)
+            let end = match (args.prune, args.dry_run) {
+                (true, false) => "deleted: the file does not name it",
+                (true, true) => "would be deleted: the file does not name it",
+                (false, _) => "is not in the file; --prune deletes it",
+            };
+            let orphans = orphans.iter().map(|orphan| orphan.line(end)).collect::<String>();
+            orphans + &diff::show(&read, coloured)
         }
     })?;
-    let is_same = ["created", "changed"].iter().all(|count| answer.get(*count) == Some(&Value::from(0)));
+    let is_same = ["created", "changed"].iter().all(|count| answer.get(*count) == Some(&Value::from(0)))
+        && !(args.prune && !orphans.is_empty());
     Ok(if args.exit_code && !is_same { Exit::Different.into() } else { ExitCode::SUCCESS })
+}
+
+/// The answer as scripts get it; `orphans` is there when there are any.
+fn with_orphans(answer: &Value, orphans: &[Orphan]) -> Value {
+    let mut answer = answer.clone();
+    if let Some(fields) = answer.as_object_mut().filter(|_| !orphans.is_empty()) {
+        fields.insert("orphans".to_owned(), orphans.iter().map(Orphan::json).collect());
+    }
+    answer
 }
 
 fn format(args: &ApplyArgs) -> anyhow::Result<Format> {

@@ -1,0 +1,70 @@
+//! `carillon tasks create`.
+
+use crate::cli::client::Client;
+use crate::cli::find;
+use crate::cli::node::Ask;
+use anyhow::{Context, anyhow};
+use clap::Args;
+use serde_json::{Map, Value};
+
+/// A task to make.
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// tenant/app/name.
+    task: String,
+    /// The handler that it calls; its name if left out.
+    #[arg(long)]
+    handler: Option<String>,
+    /// When it fires, as Quartz writes it: "0 0 3 * * ?".
+    #[arg(long)]
+    cron: Option<String>,
+    /// The zone of --cron: Europe/Berlin; UTC if left out.
+    #[arg(long, value_name = "ZONE")]
+    time_zone: Option<String>,
+    /// Its parameters.
+    #[arg(long)]
+    params: Option<String>,
+    /// Any other field of a task: `max_retries=2`, `tags=["gpu"]`. The value is JSON; what is not counts as text.
+    #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = field, verbatim_doc_comment)]
+    fields: Vec<(String, Value)>,
+    /// Start it: it fires from now on.
+    #[arg(long)]
+    start: bool,
+}
+
+impl CreateArgs {
+    /// Makes it.
+    pub async fn run(self, client: &Client) -> anyhow::Result<()> {
+        let Self { task, handler, cron, time_zone, params, fields, start } = self;
+        let [tenant, app, name] =
+            find::parts(&task).with_context(|| format!("`{task}` is no place for a task; tenant/app/name is"))?;
+        let named = [
+            ("tenant", Some(tenant.to_owned())),
+            ("app", Some(app.to_owned())),
+            ("name", Some(name.to_owned())),
+            ("handler", Some(handler.unwrap_or_else(|| name.to_owned()))),
+            ("cron", cron),
+            ("time_zone", time_zone),
+            ("params", params),
+        ];
+        let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into())));
+        let mut body: Map<String, Value> = fields.into_iter().chain(named).collect();
+        if start {
+            body.insert("started".to_owned(), true.into());
+        }
+        let answer = client.node.ask(&Ask::post(["tasks"]).body(Value::Object(body))).await?;
+        let answer = answer.map_err(|refusal| {
+            let fields = refusal.errors.iter().map(|error| format!("\n  {}: {}", error.field, error.message));
+            anyhow!("task `{task}` is refused: {}{}", refusal.detail, fields.collect::<String>())
+        })?;
+        let state = if start { "is created and started" } else { "is created; `carillon tasks start` starts it" };
+        client.says(&answer, &format!("task `{task}` {state}"))
+    }
+}
+
+/// `field=value`; a value that is no JSON is text.
+fn field(text: &str) -> Result<(String, Value), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("`{text}` is no FIELD=VALUE"))?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+    Ok((name.trim().to_owned(), value))
+}

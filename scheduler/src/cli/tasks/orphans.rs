@@ -1,0 +1,59 @@
+//! Tasks that a task file does not name, in the apps that it does.
+
+use crate::cli::client::Client;
+use crate::cli::node::Ask;
+use crate::cli::table::escaped;
+use anyhow::Context;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Tasks of one app that are looked at.
+const TASKS_MAX: usize = 100_000;
+
+/// A task that the file does not name.
+#[derive(Debug)]
+pub struct Orphan {
+    id: String,
+    place: String,
+}
+
+impl Orphan {
+    /// Those beside the tasks that `answer`, of an apply, tells of.
+    pub async fn all(client: &Client, answer: &Value) -> anyhow::Result<Vec<Self>> {
+        let tasks = answer["tasks"].as_array().context("the node's answer is not understood")?;
+        let mut apps: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+        for task in tasks {
+            apps.entry((word(task, "tenant"), word(task, "app"))).or_default().insert(word(task, "name"));
+        }
+        let mut orphans = Vec::new();
+        for ((tenant, app), named) in apps {
+            let ask = Ask::get(["tasks"]).with("tenant", Some(tenant)).with("app", Some(app));
+            let (found, _) = client.node.list(&ask, Some("after"), TASKS_MAX).await?;
+            orphans.extend(found.iter().filter(|task| !named.contains(word(task, "name"))).map(|task| Self {
+                id: word(task, "id").to_owned(),
+                place: format!("{tenant}/{app}/{}", word(task, "name")),
+            }));
+        }
+        Ok(orphans)
+    }
+
+    /// Deletes it.
+    pub async fn delete(&self, client: &Client) -> anyhow::Result<()> {
+        let deleted = client.node.answer(Ask::delete(["tasks", &self.id])).await;
+        deleted.map(drop).with_context(|| format!("task `{}` is not deleted", self.place))
+    }
+
+    /// A line about it; `end` says what becomes of it.
+    pub fn line(&self, end: &str) -> String {
+        format!("- {}  {end}\n", escaped(&self.place))
+    }
+
+    /// For scripts.
+    pub fn json(&self) -> Value {
+        json!({ "id": self.id, "task": self.place })
+    }
+}
+
+fn word<'a>(task: &'a Value, name: &str) -> &'a str {
+    task[name].as_str().unwrap_or_default()
+}
