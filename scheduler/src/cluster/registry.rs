@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use carillon_protocol::RunKey;
 use dashmap::DashMap;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What an executor said it holds.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub struct Registry {
     snapshots: DashMap<i64, Snapshot>,
     /// Executors that could not be reached, and until when (ms) routing leaves them out.
     avoided: DashMap<i64, i64>,
+    /// Apps with an executor that has come since the last look at what waits for one.
+    come: Mutex<HashSet<(i64, i64)>>,
 }
 
 impl Registry {
@@ -37,8 +39,14 @@ impl Registry {
         let executors = store.executors(alive_since).await?;
         let ids: HashSet<i64> = executors.iter().map(|executor| executor.id).collect();
         let mut online = ByApp::new();
+        let before: HashMap<i64, Arc<Executor>> =
+            self.everyone().into_iter().map(|executor| (executor.id, executor)).collect();
         for executor in executors {
-            online.entry((executor.tenant_id, executor.app_id)).or_default().push(Arc::new(executor));
+            let app = (executor.tenant_id, executor.app_id);
+            if before.get(&executor.id).is_none_or(|before| executor.may_take_more_than(before)) {
+                self.note_come(app);
+            }
+            online.entry(app).or_default().push(Arc::new(executor));
         }
         self.online.store(Arc::new(online));
         self.snapshots.retain(|id, _| ids.contains(id));
@@ -84,9 +92,28 @@ impl Registry {
         self.avoided.insert(id, until);
     }
 
+    /// Whether routing leaves this executor out at `now` (ms) where there is another.
+    pub fn is_avoided(&self, id: i64, now: i64) -> bool {
+        self.avoided.get(&id).is_some_and(|until| *until > now)
+    }
+
+    /// Apps (tenant, app) of which an executor has come, or takes what it did not take before, since
+    /// this was asked last.
+    pub fn take_come(&self) -> HashSet<(i64, i64)> {
+        std::mem::take(&mut *self.come.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note_come(&self, app: (i64, i64)) {
+        self.come.lock().unwrap_or_else(PoisonError::into_inner).insert(app);
+    }
+
     /// Takes what an executor said.
     pub fn heard(&self, id: i64, snapshot: Snapshot) {
-        self.avoided.remove(&id);
+        if self.avoided.remove(&id).is_some()
+            && let Some(executor) = self.find(id)
+        {
+            self.note_come((executor.tenant_id, executor.app_id));
+        }
         self.snapshots.insert(id, snapshot);
     }
 

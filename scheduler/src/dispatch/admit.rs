@@ -60,10 +60,15 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
 
     /// Takes what may have a chance now out of waiting; what a later run covers ends.
     pub async fn look_at_waiting(&self) {
+        // Asked in any case: what came before a run began to wait is of no use to it.
+        let come = self.registry.take_come();
         if self.queue.parked.is_empty() {
             return;
         }
         let now = self.clock.now_ms();
+        if !come.is_empty() {
+            self.queue.push_at(self.queue.parked.leave_for(&come).into_iter().map(|run| (now, run)));
+        }
         let looked = self.queue.parked.look(now);
         if !looked.to_note.is_empty()
             && let Err(error) = self.store.note_waits(&looked.to_note).await

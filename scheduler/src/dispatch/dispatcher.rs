@@ -8,8 +8,9 @@
 use super::parcel::{Addressed, Parcel, Stranded};
 use super::{Canceller, TaskCache, Transport};
 use crate::cluster::{Clock, Membership, Registry, RuleBook};
-use crate::domain::routing::Rings;
-use crate::domain::{IdSource, Reason, Run, Status};
+use crate::domain::permit::Limit;
+use crate::domain::routing::{Nobody, Rings};
+use crate::domain::{IdSource, Reason, Run, Status, failure};
 use crate::metrics::METRICS;
 use crate::queue::{Batch, RunQueue};
 use crate::store::{Change, HandOver, HandStore, OutcomeStore, PermitStore, PlanStore, StoreError};
@@ -36,6 +37,15 @@ const ROUNDS_MAX: usize = 8;
 
 /// A run that found no executor is looked at again after this long, until it is due. ms.
 const LOOK_AGAIN_MS: i64 = 250;
+
+/// Runs of a node that wait for executors in memory at most: a quarter of the default queue.
+const WAITING_MAX: usize = 12_500;
+
+/// A run that waits for an executor and does not fit into memory is claimed again after this long. ms.
+const PUT_OFF_MS: i64 = 10_000;
+
+/// For so long after its due time it is no failure that all executors of a run are going. ms.
+const GOING_MS: i64 = 15_000;
 
 /// After the database failed, the batch is tried again after this long. ms.
 const STORE_PAUSE_MS: i64 = 200;
@@ -290,24 +300,51 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
         }
     }
 
-    /// What no executor took: it waits while there is time, then the failure strategy speaks.
+    /// What no executor took: it waits while there is time, then the failure strategy speaks. What
+    /// waits for an executor of its app is looked at again when one comes.
     pub(super) async fn nobody_took(&self, stranded: Vec<Stranded>) {
         let now = self.clock.now_ms();
         // Just started, or back after an outage: executors have not had the time to be heard.
         let unheard = !self.membership.view().settled;
         let (mut waiting, mut changes, mut permits) = (Vec::new(), Vec::new(), Vec::new());
+        let mut room = WAITING_MAX.saturating_sub(self.queue.parked.waiting_for_executors());
         for stranded in stranded {
             let reason = stranded.reason();
-            let Stranded { parcel: Parcel { run, task, has_permit, .. }, why } = stranded;
+            let Stranded { parcel: Parcel { run, task, has_permit, refused_by, .. }, why } = stranded;
             if has_permit {
                 permits.push(run.id);
+            }
+            let until = failure::waits_for_executor_until(&task.spec, &run);
+            if reason == Reason::NoExecutor && run.status == Status::Queued && now < until {
+                let mut online = self.registry.of_app(run.tenant_id, run.app_id, now).into_iter();
+                if online.any(|executor| executor.fits(&task.spec.handler, &task.tags)) {
+                    // It has come since; nobody tells of it again.
+                    waiting.push((now + self.settings.lead_ms + LOOK_AGAIN_MS, run));
+                    continue;
+                }
+                if room > 0 {
+                    room -= 1;
+                    self.queue.parked.park(run, &task, Limit::Executor, now);
+                    continue;
+                }
+                if now < IdSource::made_at(run.id).max(run.fire_time) + task.spec.no_executor_timeout_ms {
+                    changes.push(put_off(run, &why, now));
+                    continue;
+                }
             }
             if run.status == Status::Queued && (now < run.due_time || unheard) {
                 waiting.push((now + self.settings.lead_ms + LOOK_AGAIN_MS, run));
                 continue;
             }
-            let change = Change { message: why.to_string(), ..Change::after_failure(&task, &run, reason, now) };
-            changes.push((run, change));
+            // Executors that have died, or are about to end, are routed to until a heartbeat is missed.
+            let are_going = !refused_by.is_empty() && refused_by.iter().all(|id| self.registry.is_avoided(*id, now));
+            let patience = task.spec.no_executor_timeout_ms.min(GOING_MS);
+            let change = if are_going && now < run.due_time + patience {
+                Change::of(&run, Status::Retry, reason)
+            } else {
+                Change::after_failure(&task, &run, reason, now)
+            };
+            changes.push((run, Change { message: why.to_string(), ..change }));
         }
         if !permits.is_empty()
             && let Err(error) = self.store.release(&permits).await
@@ -326,4 +363,12 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
             self.postpone(runs, &error);
         }
     }
+}
+
+/// Leaves a run to the database for a while: more wait for executors than fit into memory.
+fn put_off(run: Run, why: &Nobody, now: i64) -> (Run, Change) {
+    let to = if run.attempt > 0 || run.failures > 0 { Status::Retry } else { Status::Init };
+    let (message, due_time) = (why.to_string(), now + PUT_OFF_MS);
+    let change = Change { message, due_time, ..Change::of(&run, to, Reason::NoExecutor) };
+    (run, change)
 }

@@ -83,10 +83,10 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
     }
 
     /// Whether a run was claimed so late that the misfire strategy decides. What its tenant's quota
-    /// delayed was not missed.
+    /// delayed, or what has waited for an executor, was not missed.
     fn is_overdue(&self, run: &Run) -> bool {
         run.origin == Origin::Schedule
-            && run.reason != Reason::OverQuota
+            && !matches!(run.reason, Reason::OverQuota | Reason::NoExecutor)
             && run.attempt == 0
             && run.failures == 0
             && run.queued_at > 0

@@ -57,6 +57,12 @@ impl Executor {
         self.is_open() && self.handlers.contains(handler) && tags.fits(&self.tags)
     }
 
+    /// Whether it may be given runs that it could not be given as `before`.
+    #[must_use]
+    pub fn may_take_more_than(&self, before: &Self) -> bool {
+        self.is_open() && (!before.is_open() || self.handlers != before.handlers || self.tags != before.tags)
+    }
+
     /// Whether it takes new runs at all: neither draining, nor disabled, nor without weight.
     #[must_use]
     pub fn is_open(&self) -> bool {

@@ -57,8 +57,8 @@ pub fn after(task: &Task, run: Attempt, reason: Reason, now: i64) -> Next {
         _ if run.attempt >= ATTEMPTS_MAX => return end(Status::Failed),
         // Never started: another executor takes it at once, and it does not count.
         Reason::GivenBack | Reason::ExecutorGone | Reason::Undelivered => return unfailed(Status::Retry),
-        // Nobody takes it: until it is due that is not a failure yet.
-        Reason::NoExecutor | Reason::NotAccepted | Reason::AllBusy if now < run.due_time => {
+        // Nobody takes it: until its patience ends that is not a failure yet.
+        Reason::NoExecutor | Reason::NotAccepted | Reason::AllBusy if now < patience(spec, run.due_time, reason) => {
             return unfailed(Status::Retry);
         }
         _ => {}
@@ -82,6 +82,21 @@ pub fn after(task: &Task, run: Attempt, reason: Reason, now: i64) -> Next {
         return end(Status::Failed);
     }
     Next { status: Status::Retry, due_time: now + retry_after(spec, run), failures: run.failures + 1 }
+}
+
+/// The instant from which it is a failure that nobody takes a run, for `reason`, epoch ms.
+fn patience(spec: &TaskSpec, due_time: i64, reason: Reason) -> i64 {
+    let wait = if reason == Reason::NoExecutor { spec.no_executor_timeout_ms } else { 0 };
+    due_time.saturating_add(wait)
+}
+
+/// Until when a run waits for an executor, epoch ms. One that has failed for want of one has waited.
+#[must_use]
+pub fn waits_for_executor_until(spec: &TaskSpec, run: &Run) -> i64 {
+    if run.failures > 0 && run.reason == Reason::NoExecutor {
+        return run.due_time;
+    }
+    patience(spec, run.due_time, Reason::NoExecutor)
 }
 
 /// The pause before the next attempt, ms: doubled with each failure when the task asks for it,

@@ -23,6 +23,8 @@ pub enum Limit {
     App,
     /// Its tenant's.
     Tenant,
+    /// No executor of its app takes it.
+    Executor,
 }
 
 impl Limit {
@@ -33,6 +35,7 @@ impl Limit {
             Self::Task => Reason::TaskLimit,
             Self::App => Reason::AppLimit,
             Self::Tenant => Reason::TenantLimit,
+            Self::Executor => Reason::NoExecutor,
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Runs that wait for others to end: beside the queue, so that a thousand waiting runs of one
+//! Runs that wait for others to end, or for an executor to come: beside the queue, so that a thousand waiting runs of one
 //! task cost one look and not a thousand.
 
 use crate::domain::permit::Limit;
 use crate::domain::task::{BlockStrategy, Task};
-use crate::domain::{Reason, Run};
+use crate::domain::{Reason, Run, failure};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -43,6 +43,10 @@ const NOTE_AFTER_MS: i64 = 1_000;
 /// A run that was tried is not tried again before it came back, or this long has passed, ms.
 const TRY_AGAIN_MS: i64 = 2_000;
 
+/// What waits for an executor is tried again after this long though none has come, ms: an edit, a
+/// stop or a cancel may have ended it meanwhile.
+const TRY_EXECUTORS_MS: i64 = 15_000;
+
 type ByTask = BTreeMap<i64, BTreeMap<(i64, i64), Waiting>>;
 
 /// Runs that wait for a permit, by task.
@@ -66,9 +70,13 @@ impl Parked {
     /// Lets a run of `task` wait that `limit` holds up at `now` (ms).
     pub fn park(&self, run: Run, task: &Task, limit: Limit, now: i64) {
         let spec = &task.spec;
-        let discards = task.blocks_app() && spec.block_strategy == BlockStrategy::DiscardLater;
-        let gives_up =
+        let for_executor = limit == Limit::Executor;
+        let discards = task.blocks_app() && spec.block_strategy == BlockStrategy::DiscardLater && !for_executor;
+        let mut gives_up =
             if spec.wait_timeout_ms > 0 { run.due_time.saturating_add(spec.wait_timeout_ms) } else { i64::MAX };
+        if for_executor {
+            gives_up = gives_up.min(failure::waits_for_executor_until(spec, &run)).min(task.expires_at(&run));
+        }
         let heads = if task.blocks_app() { 1 } else { usize::try_from(spec.max_concurrent).unwrap_or(0) };
         let key = (run.due_time, run.id);
         let mut tasks = self.lock();
@@ -79,7 +87,7 @@ impl Parked {
             newest_only: task.blocks_app() && spec.block_strategy == BlockStrategy::CoverEarly,
             in_order: task.blocks_app(),
             heads: if heads == 0 { HEADS_MAX } else { heads.min(HEADS_MAX) },
-            tried_at: i64::MIN,
+            tried_at: if for_executor { now } else { i64::MIN },
             limit,
             // It says nothing new of a run whose row says something already.
             is_noted: before.map_or(run.reason != Reason::None, |before| before.is_noted),
@@ -101,11 +109,17 @@ impl Parked {
             let silent = runs.values_mut().filter(|w| !w.is_noted && now - w.since >= NOTE_AFTER_MS).take(room);
             looked.to_note.extend(silent.map(|w| {
                 w.is_noted = true;
+                if w.limit == Limit::Executor {
+                    w.run.reason = Reason::NoExecutor;
+                }
                 (w.run.id, w.run.version, w.limit.reason())
             }));
             let heads = runs.values().next().map_or(0, |first| first.heads);
-            let may = |place: usize, w: &Waiting| place < heads || w.look_at <= now;
-            let rests = |w: &Waiting| now >= w.tried_at.saturating_add(TRY_AGAIN_MS);
+            let may = |place: usize, w: &Waiting| place < heads || w.look_at <= now || w.limit == Limit::Executor;
+            let rests = |w: &Waiting| {
+                let is_slow = w.limit == Limit::Executor && now < w.look_at;
+                now >= w.tried_at.saturating_add(if is_slow { TRY_EXECUTORS_MS } else { TRY_AGAIN_MS })
+            };
             let mut line: Vec<_> = runs.iter().collect();
             if line.first().is_some_and(|(_, first)| !first.in_order) {
                 line.sort_by_key(|(_, w)| Reverse(w.run.priority));
@@ -115,9 +129,12 @@ impl Parked {
         }
         found.sort_unstable();
         for (_, key, task) in found.into_iter().take(LOOK_MAX) {
-            if let Some(waiting) = tasks.get_mut(&task).and_then(|runs| runs.get_mut(&key)) {
-                waiting.tried_at = now;
-                looked.again.push(waiting.run.clone());
+            let Some(runs) = tasks.get_mut(&task) else { continue };
+            let Some(waiting) = runs.get_mut(&key) else { continue };
+            waiting.tried_at = now;
+            looked.again.push(waiting.run.clone());
+            if waiting.limit == Limit::Executor {
+                runs.remove(&key);
             }
         }
         tasks.retain(|_, runs| !runs.is_empty());
@@ -133,6 +150,23 @@ impl Parked {
                 tasks.remove(&run.task_id);
             }
         }
+    }
+
+    /// Takes out what waits for executors of these apps (tenant, app), of which one has come.
+    pub fn leave_for(&self, apps: &HashSet<(i64, i64)>) -> Vec<Run> {
+        let mut tasks = self.lock();
+        let mut runs = Vec::new();
+        for waiting in tasks.values_mut() {
+            let comes = |w: &Waiting| w.limit == Limit::Executor && apps.contains(&(w.run.tenant_id, w.run.app_id));
+            runs.extend(waiting.extract_if(.., |_, w| comes(w)).map(|(_, w)| w.run));
+        }
+        tasks.retain(|_, runs| !runs.is_empty());
+        runs
+    }
+
+    /// How many wait for executors.
+    pub fn waiting_for_executors(&self) -> usize {
+        self.lock().values().flat_map(BTreeMap::values).filter(|w| w.limit == Limit::Executor).count()
     }
 
     /// Whether this run waits here, at least as new.

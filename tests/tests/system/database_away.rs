@@ -62,7 +62,7 @@ async fn steps_that_could_not_be_written_are_made_up_for(kind: Kind) {
     let api = world.api();
     let app = api.make_app("retail", "orders").await;
     for number in 0..3 {
-        let fields = json!({ "cron": "* * * * * ?", "max_retries": 0 });
+        let fields = json!({ "cron": "* * * * * ?", "max_retries": 0, "no_executor_timeout_ms": 0 });
         api.make_task(&app, &format!("nobody's {number}"), "tick", fields).await;
     }
     await_until("runs end for want of an executor", 30, || async {

@@ -33,7 +33,7 @@ fn case(
 async fn check(world: &World, api: &Api, app: &App, cases: Vec<Case>) {
     let mut logs = Vec::new();
     for case in &cases {
-        let mut fields = json!({ "retry_interval_ms": 100, "max_retries": 2 });
+        let mut fields = json!({ "retry_interval_ms": 100, "max_retries": 2, "no_executor_timeout_ms": 0 });
         fields.as_object_mut().unwrap().extend(case.fields.as_object().unwrap().clone());
         let task = api.make_task(app, case.name, case.handler, fields).await;
         logs.push(api.run(task, None).await);

@@ -64,7 +64,7 @@ async fn one_by_one(world: &World, api: &Api, fleet: &Fleet, task: i64, count: u
 }
 
 async fn make(api: &Api, app: &App, name: &str, routing: &str, more: Value) -> i64 {
-    let mut fields = json!({ "routing": routing, "max_retries": 0 });
+    let mut fields = json!({ "routing": routing, "max_retries": 0, "no_executor_timeout_ms": 0 });
     fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let handler = fields.as_object_mut().unwrap().remove("handler");
     api.make_task(app, name, handler.as_ref().and_then(Value::as_str).unwrap_or("tick"), fields).await

@@ -66,6 +66,7 @@ export function BusySection({ draft }: Properties) {
       {draft.values.block_strategy !== "concurrent" && <ChoiceRadios draft={draft} name="block_scope" />}
       <NumberField draft={draft} name="max_concurrent" />
       <SpanField draft={draft} name="wait_timeout_ms" />
+      <SpanField draft={draft} name="no_executor_timeout_ms" />
       <Labelled draft={draft} name="priority">
         <Select id={idOf("priority")} options={PRIORITIES} value={draft.values.priority} onChange={(priority: number) => draft.set("priority", priority)} className="short-select" />
       </Labelled>

@@ -67,11 +67,17 @@ impl Task {
     /// a backfill and a retry are late on purpose.
     #[must_use]
     pub fn is_expired(&self, run: &Run, now: i64) -> bool {
-        self.spec.expired_strategy == ExpiredStrategy::Discard
+        now >= self.expires_at(run)
+    }
+
+    /// The instant from which `run` is too late, epoch ms.
+    #[must_use]
+    pub fn expires_at(&self, run: &Run) -> i64 {
+        let expires = self.spec.expired_strategy == ExpiredStrategy::Discard
             && self.spec.expire_after_ms > 0
             && run.attempt == 0
-            && run.origin == Origin::Schedule
-            && now > run.due_time.saturating_add(self.spec.expire_after_ms)
+            && run.origin == Origin::Schedule;
+        if expires { run.due_time.saturating_add(self.spec.expire_after_ms).saturating_add(1) } else { i64::MAX }
     }
 
     /// Whether the end of its runs has consequences beyond the runs themselves.
