@@ -89,19 +89,19 @@ impl SqlStore {
     /// Grants a role, if user, role and tenant are still there.
     pub async fn create_grant(&self, grant: &NewGrant, now: i64) -> Result<()> {
         const ACTION: &str = "grant a role";
-        let gone = |what: &str| StoreError::of(ACTION, Refusal::DeletedMeanwhile { kind: what.to_owned() });
+        let gone = |what: &str, id: i64| StoreError::of(ACTION, Refusal::not_found(what, id));
         // Users and roles are deleted under the lock; the tenant is held.
         retrying(|| async {
             let tx = self.begin(ACTION).await?;
             self.lock_access(&tx).await?;
             if !tx.any(user_account::Entity::find_by_id(grant.user_id)).await? {
-                return Err(gone("user"));
+                return Err(gone("user", grant.user_id));
             }
             if built_in(grant.role_id).is_none() && !tx.any(role::Entity::find_by_id(grant.role_id)).await? {
-                return Err(gone("role"));
+                return Err(gone("role", grant.role_id));
             }
             if grant.tenant_id != PLATFORM && !hold_tenant(&tx, grant.tenant_id).await? {
-                return Err(gone("tenant"));
+                return Err(gone("tenant", grant.tenant_id));
             }
             insert_grant(&tx, grant, now).await?;
             tx.commit().await

@@ -266,7 +266,7 @@ async fn make_room(tx: &Transaction<'_>, scope: Scope, now: i64) -> Result<()> {
         .filter(app::Column::Id.eq(scope.app_id))
         .filter(app::Column::TenantId.eq(scope.tenant_id));
     if tx.run(&lock).await? == 0 {
-        return Err(StoreError::of(ACTION, Refusal::DeletedMeanwhile { kind: "app".to_owned() }));
+        return Err(StoreError::of(ACTION, Refusal::not_found("app", scope.app_id)));
     }
     if tx.count(app_key::Entity::find().filter(of_app(scope)).filter(valid(now))).await? >= KEYS_MAX {
         return Err(StoreError::of(ACTION, Refusal::TooManyKeys { most: KEYS_MAX }));
