@@ -148,7 +148,7 @@ columns {
         Allowed::ms(SPAN_MS_MAX, "none"), "30_000", "a permit, a slot or a turn may take too long";
     no_executor_timeout_ms: i64 = 600_000,
         "While no executor may take it, a run waits so long from its due time before it has failed.",
-        Allowed::ms(SPAN_MS_MAX, "none"), "3_600_000", "less: a late run is of no use; more: deploys take long";
+        Allowed::ms(SPAN_MS_MAX, "it does not wait"), "3_600_000", "less: a late run is of no use; more: deploys take long";
     delivery: Delivery = Delivery::default(),
         "What an outcome that nobody knows means.",
         Allowed::one::<Delivery>(), "\"at_most_once\"", "`at_most_once`: twice is worse than not at all";
