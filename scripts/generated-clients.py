@@ -65,11 +65,11 @@ def with_openapi_generator():
     configuration = carillon_ogc.Configuration(host=BASE, access_token=TOKEN)
     with carillon_ogc.ApiClient(configuration) as client:
         tasks = carillon_ogc.TasksApi(client)
-        tasks.edit_task(ID, TaskPatch(max_retries=4))
+        tasks.edit_task(ID, task_patch=TaskPatch(max_retries=4))
         edited("openapi-generator, PATCH", "max_retries", 4)
         whole = TaskDefinition.from_dict(tasks.show_task(ID).to_dict())
         whole.timeout_ms = 80_000
-        tasks.replace_task(ID, whole)
+        tasks.replace_task(ID, task_definition=whole)
         edited("openapi-generator, PUT", "timeout_ms", 80_000)
         fires = tasks.preview_task(ID)
         assert fires.items[0].kind == "fires", fires

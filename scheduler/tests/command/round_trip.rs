@@ -167,7 +167,7 @@ time_zone = \"UTC\"
                     time_zone: UTC\n";
     assert_eq!(yaml, expected);
     for (args, expected) in
-        [(["--tenant", "retial"], "there is no tenant `retial`"), (["--app", "order"], "no tenant has an app `order`")]
+        [(["--tenant", "retial"], "there is no tenant `retial`"), (["--app", "order"], "there is no app `order`")]
     {
         let err = here.refused(&["export", args[0], args[1]]);
         assert!(err.contains(expected), "{err}");

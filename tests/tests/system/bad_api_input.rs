@@ -161,7 +161,7 @@ fn wrong_fields_of_a_task() -> Vec<(Value, &'static str, &'static [&'static str]
         (json!({ "cron": 5 }), "cron", &["text"]),
         (json!({ "time_zone": "Mars/Olympus" }), "time_zone", &["Mars/Olympus", "Asia/Shanghai"]),
         (json!({ "schedule": "fixed_rate", "interval_ms": 999 }), "interval_ms", &["1000"]),
-        (json!({ "schedule": "fixed_delay" }), "interval_ms", &["1000"]),
+        (json!({ "schedule": "fixed_delay" }), "interval_ms", &["required", "fixed_delay"]),
         (json!({ "interval_ms": -1 }), "interval_ms", &["31622400000"]),
         (json!({ "interval_ms": "soon" }), "interval_ms", &["number"]),
         (json!({ "schedule": "once" }), "fire_at", &["required"]),

@@ -23,6 +23,12 @@ impl TaskSpec {
         found.unless(!self.name.contains('/'), "name", FieldRefusal::Slash);
         self.check_parents(&mut found);
         self.check_schedule(&mut found);
+        // In the order of the definition, whichever rule found it.
+        let place = |error: &FieldError| {
+            let root = error.field.split(['.', '[']).next().unwrap_or_default();
+            Self::field_names().position(|name| name == root)
+        };
+        found.0.sort_by_key(place);
         found.0
     }
 
