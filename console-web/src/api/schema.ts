@@ -2422,6 +2422,12 @@ export interface components {
             /** @description Name of the task, unique within the app; without `/`, which parts app and task in `parents`. */
             name: string;
             /**
+             * Format: int64
+             * @description While no executor may take it, a run waits so long from its due time before it has failed. 0: it does not wait.
+             * @default 600000
+             */
+            no_executor_timeout_ms: number;
+            /**
              * @description Parameters of every run; other JSON than text is kept as its JSON.
              * @default
              */
@@ -3103,6 +3109,12 @@ export interface components {
             /** @description Name of the task, unique within the app; without `/`, which parts app and task in `parents`. */
             name?: string;
             /**
+             * Format: int64
+             * @description While no executor may take it, a run waits so long from its due time before it has failed. 0: it does not wait.
+             * @default 600000
+             */
+            no_executor_timeout_ms: number;
+            /**
              * @description Parameters of every run; other JSON than text is kept as its JSON.
              * @default
              */
@@ -3474,6 +3486,11 @@ export interface components {
              *     cancelled beforehand counts.
              */
             next_fire_at?: number | null;
+            /**
+             * Format: int64
+             * @description While no executor may take it, a run waits so long from its due time before it has failed. 0: it does not wait.
+             */
+            no_executor_timeout_ms: number;
             /** @description Parameters of every run; other JSON than text is kept as its JSON. */
             params: string;
             /** @description Whether the parents' output is the run's parameters. */
@@ -3661,6 +3678,11 @@ export interface components {
             misfire_strategy: components["schemas"]["MisfireStrategy"];
             /** @description Name of the task, unique within the app; without `/`, which parts app and task in `parents`. */
             name: string;
+            /**
+             * Format: int64
+             * @description While no executor may take it, a run waits so long from its due time before it has failed. 0: it does not wait.
+             */
+            no_executor_timeout_ms: number;
             /** @description Parameters of every run; other JSON than text is kept as its JSON. */
             params: string;
             /** @description Whether the parents' output is the run's parameters. */
@@ -4029,6 +4051,7 @@ export interface components {
             misfire_strategy?: components["schemas"]["MisfireStrategy"] | null;
             /** @description Name of the task, unique within the app; without `/`, which parts app and task in `parents`. */
             name?: string;
+            no_executor_timeout_ms?: number | null;
             params?: string | null;
             parent_output?: boolean | null;
             parent_rule?: components["schemas"]["ParentRule"] | null;
@@ -4139,6 +4162,11 @@ export interface components {
             misfire_strategy: components["schemas"]["MisfireStrategy"];
             /** @description Name of the task, unique within the app; without `/`, which parts app and task in `parents`. */
             name: string;
+            /**
+             * Format: int64
+             * @description While no executor may take it, a run waits so long from its due time before it has failed. 0: it does not wait.
+             */
+            no_executor_timeout_ms: number;
             /** @description Parameters of every run; other JSON than text is kept as its JSON. */
             params: string;
             /** @description Whether the parents' output is the run's parameters. */

@@ -46,6 +46,7 @@ export const DEFAULTS: Schema<"TaskSpec"> = {
   retry_elsewhere: false,
   timeout_ms: 0,
   wait_timeout_ms: 0,
+  no_executor_timeout_ms: 600000,
   delivery: "at_least_once",
   parent_rule: "all",
   parent_output: false,
@@ -89,6 +90,7 @@ export const RANGES: { readonly [name: string]: { readonly min: number; readonly
   retry_jitter_percent: {"min":0,"max":100},
   timeout_ms: {"min":0,"max":2592000000},
   wait_timeout_ms: {"min":0,"max":2592000000},
+  no_executor_timeout_ms: {"min":0,"max":2592000000},
 };
 
 /** What they count, where it is not things. */
@@ -106,6 +108,7 @@ export const UNITS: { readonly [name: string]: "ms" | "%" | "instant" | undefine
   retry_jitter_percent: "%",
   timeout_ms: "ms",
   wait_timeout_ms: "ms",
+  no_executor_timeout_ms: "ms",
 };
 
 /** What the end of a parent may be asked to be; the first is the default. */
