@@ -103,25 +103,25 @@ impl MigrationTrait for Tables {
 
 /// A step that adds columns to a table.
 #[derive(Debug)]
-pub struct Columns {
+pub struct AddedColumns {
     /// Under which the database notes that it is done.
     pub name: &'static str,
     /// The table's name.
     pub table: &'static str,
     /// (name, kind); each with a value for the rows that are there.
-    pub columns: &'static [(&'static str, Kind)],
+    pub added: &'static [(&'static str, Kind)],
 }
 
-impl MigrationName for Columns {
+impl MigrationName for AddedColumns {
     fn name(&self) -> &str {
         self.name
     }
 }
 
 #[async_trait::async_trait]
-impl MigrationTrait for Columns {
+impl MigrationTrait for AddedColumns {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        for (name, kind) in self.columns {
+        for (name, kind) in self.added {
             let Some(mut column) = column(name, *kind, manager.get_database_backend()) else { continue };
             if manager.has_column(self.table, *name).await? {
                 continue;

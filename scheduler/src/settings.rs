@@ -239,6 +239,7 @@ impl Settings {
         Ok(settings)
     }
 
+    #[allow(clippy::too_many_lines)] // a list, one entry per rule
     fn check(&self) -> Result<(), SettingsError> {
         let s = &self.schedulers;
         let rules = [

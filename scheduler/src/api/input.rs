@@ -45,6 +45,7 @@ impl<T: DeserializeOwned> FromRequest for Query<T> {
     }
 }
 
+#[allow(clippy::needless_pass_by_value)] // of `map_err`
 fn wrong_query(error: impl ToString) -> Problem {
     RequestRefusal::WrongQuery { detail: error.to_string() }.into()
 }

@@ -132,7 +132,7 @@ async fn page(
     let limit = bytes.unwrap_or(*OUTPUT_PAGE_BYTES.end());
     if !OUTPUT_PAGE_BYTES.contains(&limit) {
         let (least, most) = OUTPUT_PAGE_BYTES.into_inner();
-        return Err(FieldError::range("bytes", least as i64, most as i64).into());
+        return Err(FieldError::range("bytes", i64::from(least), i64::from(most)).into());
     }
     let wanted = Wanted { attempt: checked(attempt)?, from: offset.unwrap_or(0), limit };
     let log = find(&api, &caller, Permission::TaskLogsOutput, &id).await?;

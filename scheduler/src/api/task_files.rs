@@ -195,11 +195,12 @@ fn refusal(mut errors: Vec<FieldError>) -> Problem {
     let count = errors.len();
     errors.truncate(REFUSALS_MAX);
     let (count, shown) = (count as i64, errors.len() as i64);
-    Problem::from(match shown < count {
-        true => RequestRefusal::FileRefusedMany { count, shown },
-        false => RequestRefusal::FileRefused { count },
-    })
-    .naming(errors)
+    let refusal = if shown < count {
+        RequestRefusal::FileRefusedMany { count, shown }
+    } else {
+        RequestRefusal::FileRefused { count }
+    };
+    Problem::from(refusal).naming(errors)
 }
 
 /// `left` has one entry for each changed task, in their order; of a dry run it is empty.

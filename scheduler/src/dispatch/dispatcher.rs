@@ -369,6 +369,6 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
 fn put_off(run: Run, why: &Nobody, now: i64) -> (Run, Change) {
     let to = if run.attempt > 0 || run.failures > 0 { Status::Retry } else { Status::Init };
     let (message, due_time) = (why.to_string(), now + PUT_OFF_MS);
-    let change = Change { message, due_time, ..Change::of(&run, to, Reason::NoExecutor) };
+    let change = Change { due_time, message, ..Change::of(&run, to, Reason::NoExecutor) };
     (run, change)
 }

@@ -124,6 +124,7 @@ pub(crate) struct ChainPage {
 mod id {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
+    #[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for it
     pub fn serialize<S: Serializer>(id: &i64, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(id)
     }
@@ -137,6 +138,7 @@ mod id {
 mod id_or_null {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
+    #[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for it
     pub fn serialize<S: Serializer>(id: &i64, to: S) -> Result<S::Ok, S::Error> {
         if *id == 0 { to.serialize_none() } else { to.collect_str(id) }
     }

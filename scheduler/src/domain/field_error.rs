@@ -11,13 +11,13 @@ pub struct FieldError {
     /// The entry of a file that it belongs to.
     pub entry: Option<String>,
     /// What is wrong, and what is allowed.
-    pub refusal: FieldRefusal,
+    pub refusal: Box<FieldRefusal>,
 }
 
 impl FieldError {
     /// `refusal` about `field`.
     pub fn new(field: impl Into<String>, refusal: FieldRefusal) -> Self {
-        Self { field: field.into(), entry: None, refusal }
+        Self { field: field.into(), entry: None, refusal: Box::new(refusal) }
     }
 
     /// A number outside of `least` to `most`.

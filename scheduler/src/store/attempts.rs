@@ -94,7 +94,7 @@ statements!(
         d.batch(1, REFUSED),
         kept_already(d)
     ),
-    TRIM = |d| trim(d),
+    TRIM = trim,
     PURGE = |d| d.delete_from("task_log_attempt", &d.rows(1, &[("id", Kind::Big)]), "l.log_id = v.n_id"),
     OF_LOG = |_| {
         "SELECT a.attempt, a.executor_id, a.address, a.node_id, a.due_time, a.dispatched_at, a.started_at, \

@@ -3,6 +3,7 @@
 use super::connect::{Transaction, retrying};
 use super::dialect::Kind;
 use super::entity::{calendar, calendar_version, task};
+#[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
 use super::rows::to_json;
 use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskFilter, TaskView};

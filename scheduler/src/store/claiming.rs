@@ -13,7 +13,7 @@ use std::collections::HashSet;
 statements!(
     CLAIMABLE_ALL = |d| claimable(d, &[""]),
     CLAIMABLE_SHARE = |d| claimable(d, &[IN_SHARE]),
-    CLAIMABLE_BESIDES = |d| claimable_besides(d),
+    CLAIMABLE_BESIDES = claimable_besides,
     CLAIM = |d| d.update_rows(
         "task_log",
         &format!("status = {QUEUED}, node_id = {{2}}, queued_at = {{3}}, version = l.version + 1"),

@@ -50,9 +50,9 @@ pub struct StoreError {
     action: &'static str,
     detail: String,
     /// The field of the input that is to blame.
-    field: Option<FieldError>,
+    field: Option<Box<FieldError>>,
     /// Why what is there does not allow it.
-    refusal: Option<Refusal>,
+    refusal: Option<Box<Refusal>>,
 }
 
 impl StoreError {
@@ -68,7 +68,7 @@ impl StoreError {
             400 => StoreErrorKind::Invalid,
             _ => StoreErrorKind::Conflict,
         };
-        Self { kind, action, detail: refusal.to_string(), field: None, refusal: Some(refusal) }
+        Self { kind, action, detail: refusal.to_string(), field: None, refusal: Some(Box::new(refusal)) }
     }
 
     /// The same; of a name that is taken, with which name, of what.
@@ -78,12 +78,18 @@ impl StoreError {
             return self;
         }
         let refusal = Refusal::NameTaken { kind: kind.to_owned(), name: name.to_owned() };
-        Self { detail: refusal.to_string(), refusal: Some(refusal), ..self }
+        Self { detail: refusal.to_string(), refusal: Some(Box::new(refusal)), ..self }
     }
 
     /// A field of the input that what is stored does not allow.
     pub fn refused(action: &'static str, field: FieldError) -> Self {
-        Self { kind: StoreErrorKind::Invalid, action, detail: field.to_string(), field: Some(field), refusal: None }
+        Self {
+            kind: StoreErrorKind::Invalid,
+            action,
+            detail: field.to_string(),
+            field: Some(Box::new(field)),
+            refusal: None,
+        }
     }
 
     /// What kind it is.
@@ -113,13 +119,13 @@ impl StoreError {
     /// Why what is there does not allow it, where that is the reason.
     #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
-        self.refusal.as_ref()
+        self.refusal.as_deref()
     }
 
     /// The field that is to blame, where that is known.
     #[must_use]
     pub fn field(&self) -> Option<&FieldError> {
-        self.field.as_ref()
+        self.field.as_deref()
     }
 
     pub(super) fn from_db(action: &'static str, error: &DbErr) -> Self {

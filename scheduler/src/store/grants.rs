@@ -3,6 +3,7 @@
 
 use super::connect::{Transaction, retrying};
 use super::entity::{Ids, role, role_grant, tenant, user_account};
+#[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
 use super::rows::to_json;
 use super::{Result, SqlStore, StoreError};

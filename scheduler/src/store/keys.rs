@@ -5,6 +5,7 @@ use super::conditions::within;
 use super::connect::{Transaction, retrying};
 use super::dialect::{Kind, Sql};
 use super::entity::{app, app_key};
+#[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
 use super::rows::{clean, to_json};
 use super::{Result, Scope, SqlStore, StoreError};

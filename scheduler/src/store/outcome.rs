@@ -57,7 +57,7 @@ statements!(
         "SELECT DISTINCT l.parent_id FROM {} task_log l ON l.id = v.n_id WHERE l.parent_id > 0",
         d.batch(1, ID)
     ),
-    SETTLE_PARENTS = |d| settle_parents(d),
+    SETTLE_PARENTS = settle_parents,
     OPEN_PARENTS = |_| format!(
         "SELECT l.id FROM task_log l WHERE l.status = {DISPATCHED} AND l.shard_index = -1 AND \
          l.dispatched_at < {{1}} ORDER BY l.due_time LIMIT {{2}}"

@@ -35,7 +35,7 @@ statements!(
         d.batch(1, MARK)
     ),
     WATERMARK = |_| "SELECT MIN(next_fire_at) FROM task".into(),
-    SKIPPED = |d| super::skips::skipped(d),
+    SKIPPED = super::skips::skipped,
     INSERT_FIRES = |d| format!(
         "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, \
          bucket, fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, \

@@ -3,6 +3,7 @@
 
 use super::connect::{Transaction, retrying};
 use super::entity::{task, tenant};
+#[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
 use super::rates;
 use super::rows::to_json;

@@ -3,6 +3,7 @@
 use super::conditions::touching;
 use super::connect::retrying;
 use super::entity::{role, role_grant, user_account};
+#[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
 use super::rows::{clean, to_json};
 use super::{Result, SqlStore, StoreError};

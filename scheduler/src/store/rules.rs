@@ -3,6 +3,7 @@
 use super::connect::retrying;
 use super::dialect::Kind;
 use super::entity::{app, executor_rule, maintenance_window};
+#[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
 use super::rows::{clean, to_json, to_word};
 use super::sql::{ID, INIT, RETRY};

@@ -4,6 +4,7 @@
 use super::conditions::within;
 use super::connect::retrying;
 use super::entity::{api_token, session, user_account};
+#[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
 use super::rows::{clean, to_json};
 use super::{Result, SqlStore, StoreError, UserView};

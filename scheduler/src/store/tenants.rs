@@ -8,6 +8,7 @@ use super::entity::{
 };
 use super::grants::hold_tenant;
 use super::keys::insert_key;
+#[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
 use super::rows::clean;
 use super::{BATCH_MAX, KeyWords, Result, Scope, SqlStore, StoreError, StoreErrorKind};

@@ -3,6 +3,7 @@
 use super::conditions::holds;
 use super::connect::retrying;
 use super::entity::{api_token, role_grant, session, user_account};
+#[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
 use super::rows::clean;
 use super::{GrantView, NewGrant, Result, SqlStore, StoreError, grants};

@@ -48,9 +48,9 @@ pub async fn run(client: &Client, args: &ApplyArgs) -> anyhow::Result<ExitCode> 
             orphans + &diff::show(&read, coloured)
         }
     })?;
-    let is_same = ["created", "changed"].iter().all(|count| answer.get(*count) == Some(&Value::from(0)))
-        && !(args.prune && !orphans.is_empty());
-    Ok(if args.exit_code && !is_same { Exit::Different.into() } else { ExitCode::SUCCESS })
+    let changes = ["created", "changed"].iter().any(|count| answer.get(*count) != Some(&Value::from(0)));
+    let is_different = changes || (args.prune && !orphans.is_empty());
+    Ok(if args.exit_code && is_different { Exit::Different.into() } else { ExitCode::SUCCESS })
 }
 
 /// The answer as scripts get it; `orphans` is there when there are any.

@@ -286,6 +286,7 @@ refusals! {
 
 impl FieldRefusal {
     /// There is no `kind` (tenant, app, task, calendar) of that name.
+    #[allow(clippy::needless_pass_by_value)] // names and ids alike
     pub fn no_such(kind: &str, name: impl ToString) -> Self {
         Self::NoSuch { kind: kind.to_owned(), name: name.to_string() }
     }

@@ -67,6 +67,7 @@ macro_rules! refusals {
     ) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+        #[allow(clippy::doc_markdown)] // the sentences are for people, who see no backticks
         pub enum $name {
             $(
                 #[doc = $template]

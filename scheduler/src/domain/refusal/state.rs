@@ -94,11 +94,13 @@ pub fn no_app(tenant: &str, name: &str) -> Refusal {
 
 impl Refusal {
     /// There is no `kind` of that name or id.
+    #[allow(clippy::needless_pass_by_value)] // names and ids alike
     pub fn not_found(kind: &str, name: impl ToString) -> Self {
         Self::NotFound { kind: kind.to_owned(), name: name.to_string() }
     }
 
     /// Somebody else was faster.
+    #[allow(clippy::needless_pass_by_value)] // names and ids alike
     pub fn changed(kind: &str, name: impl ToString) -> Self {
         Self::ChangedMeanwhile { kind: kind.to_owned(), name: name.to_string() }
     }

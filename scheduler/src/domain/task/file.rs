@@ -65,7 +65,7 @@ impl TaskFile {
         match file.get("version") {
             Some(version) if version.as_i64() == Some(VERSION) => {}
             Some(version) => {
-                read.refuse("version", FieldRefusal::FileVersionUnknown { given: version.to_string(), known: VERSION })
+                read.refuse("version", FieldRefusal::FileVersionUnknown { given: version.to_string(), known: VERSION });
             }
             None => read.refuse("version", FieldRefusal::FileVersionRequired { known: VERSION }),
         }

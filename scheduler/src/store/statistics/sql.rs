@@ -106,7 +106,7 @@ statements!(
         "SELECT MIN(w.start) FROM statistic_work w WHERE w.grain = {TASK_HOUR} AND NOT EXISTS (SELECT 1 FROM statistic s \
          WHERE s.grain = {TENANT_HOUR} AND s.start = w.start AND s.subject = 0)"
     ),
-    READ = |d| read(d),
+    READ = read,
 );
 
 /// Names of the columns of figures after the tenant's, in the order in which they are written and read.

@@ -63,9 +63,9 @@ async fn sqlite(large: &Tables, statement: &Statement) -> Vec<String> {
         // Steps of one parent are loops within each other, the first outermost.
         let is_batch = verb == "SCAN" && name == "json_each";
         let around = steps[..at].iter().filter(|outer| outer.parent == step.parent);
-        let large_around =
+        let mut large_around =
             around.filter(|outer| outer.text.split(' ').nth(1).is_some_and(|name| is_large(&statement.sql, name)));
-        if let Some(outer) = large_around.filter(|outer| !outer.text.contains("LIST")).last().filter(|_| is_batch) {
+        if let Some(outer) = large_around.rfind(|outer| !outer.text.contains("LIST")).filter(|_| is_batch) {
             faults.push(format!("reads the batch once for each row of: {}", outer.text));
         }
     }
@@ -103,10 +103,7 @@ async fn mariadb(large: &Tables, statement: &Statement) -> Vec<String> {
         if is_table && (step.way == "ALL" || step.way == "index") {
             faults.push(format!("reads all of {} ({} {:?}, {})", step.table, step.way, step.key, step.extra));
         }
-        let outer = steps[..at]
-            .iter()
-            .filter(|outer| outer.id == step.id && is_large(&statement.sql, &outer.table))
-            .next_back();
+        let outer = steps[..at].iter().rfind(|outer| outer.id == step.id && is_large(&statement.sql, &outer.table));
         if let Some(outer) = outer.filter(|_| step.extra.contains("json_table")) {
             faults.push(format!("reads the batch once for each row of {}", outer.table));
         }

@@ -179,6 +179,7 @@ fn past_range() -> Value {
 
 /// A right call of the operation of that id, about fresh things in `place`; `None` when nobody has
 /// written down how it is called.
+#[allow(clippy::too_many_lines)] // a list, one entry per operation
 pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
     let api = &world.api();
     let tenant = place.tenant.as_str();
