@@ -5,7 +5,7 @@
 //! collation). A step that has been released is never changed; the next one is added. Every
 //! step can be run again after a crash in its middle (MariaDB commits each DDL statement).
 
-use schema::{AddedColumns, Kind, Tables};
+use schema::Tables;
 use sea_orm_migration::prelude::*;
 
 pub use sea_orm_migration::MigratorTrait;
@@ -17,6 +17,7 @@ mod m0004_cluster;
 mod m0005_people;
 mod m0006_audit;
 mod m0007_statistics;
+mod m0008_executor_wait;
 mod schema;
 
 /// Every step, oldest first.
@@ -33,11 +34,7 @@ impl MigratorTrait for Migrator {
             Box::new(Tables { name: "m0005_people", tables: m0005_people::TABLES }),
             Box::new(Tables { name: "m0006_audit", tables: m0006_audit::TABLES }),
             Box::new(Tables { name: "m0007_statistics", tables: m0007_statistics::TABLES }),
-            Box::new(AddedColumns {
-                name: "m0008_executor_wait",
-                table: "task",
-                added: &[("no_executor_timeout_ms", Kind::BigOr(600_000))],
-            }),
+            Box::new(m0008_executor_wait::STEP),
         ]
     }
 }

@@ -133,6 +133,7 @@ mod tests {
             delivery,
             max_retries: 2,
             retry_interval_ms: 1_000,
+            no_executor_timeout_ms: 0,
             ..TaskSpec::default()
         })
     }
@@ -176,6 +177,18 @@ mod tests {
                 "{strategy:?} {delivery:?} {failures} {reason:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_run_that_still_waits_for_an_executor_has_not_failed() {
+        let mut task = task(FailureStrategy::Discard, Delivery::AtMostOnce);
+        task.spec.no_executor_timeout_ms = 400;
+        let ended = |now| {
+            let next = after(&task, attempt(0, 0, 100), Reason::NoExecutor, now);
+            (next.status, next.failures)
+        };
+        assert_eq!(ended(499), (Status::Retry, 0));
+        assert_eq!(ended(500), (Status::Discarded, 1));
     }
 
     #[test]

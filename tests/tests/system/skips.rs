@@ -3,6 +3,7 @@
 use carillon_tests::api::id_of;
 use carillon_tests::wait::{await_until, when};
 use carillon_tests::{Api, Kind, Status, World, now_ms};
+use chrono::SecondsFormat;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -69,7 +70,8 @@ async fn single_fires_are_cancelled_and_let_come(kind: Kind) {
 
     // What is no fire of the task.
     let text = refused(&api, hourly, json!({ "fire_time": at + 1 })).await;
-    assert!(text.contains("no fire at this instant") && text.contains(&coming[2].to_string()), "{text}");
+    let next = chrono::DateTime::from_timestamp_millis(coming[2]).unwrap().to_rfc3339_opts(SecondsFormat::Secs, true);
+    assert!(text.contains("no fire at this instant") && text.contains(&next), "{text}");
     let text = refused(&api, hourly, json!({ "fire_time": at + 367 * 24 * HOUR_MS })).await;
     assert!(text.contains("366 days"), "{text}");
     let text = refused(&api, hourly, json!({ "fire_time": at + 200 * HOUR_MS })).await;

@@ -404,7 +404,7 @@ async fn executors_are_only_where_they_may_be(kind: Kind) {
     let only_ten = [("executors.allowed_networks", "10.0.0.0/8,fd00::/8")];
     let strict = world.unready_node("a", node.port, &only_ten);
     strict.ready().await;
-    let task = api.make_task(&app, "by hand", "job", json!({})).await;
+    let task = api.make_task(&app, "by hand", "job", json!({ "no_executor_timeout_ms": 0, "max_retries": 0 })).await;
     let run = api.run(task, None).await;
     let row = world.await_end(run).await;
     assert_eq!(row.status, Status::Failed, "{row:?}");

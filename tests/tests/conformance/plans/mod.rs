@@ -21,6 +21,7 @@ const ALLOWED: &[(&str, &str)] = &[
         "FROM permit p JOIN task_log l ON l.id = p.id",
         "permits are as many as run at once, which here is much of the table",
     ),
+    (" LIMIT 1 OFFSET ", "where such a page ends: as below"),
     (
         "l.id = s.id",
         "pages of at most 500 runs in the order of an index; the instants of a case lie outside of the large tables, \
