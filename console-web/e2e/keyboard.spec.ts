@@ -153,7 +153,7 @@ it("opens the task, runs it, and is back where it was", async () => {
   await page.keyboard.press("Enter");
   await run.getByRole("link", { name: like(tasks.run.log) }).waitFor();
   expect((await here()).tag).not.toBe("body");
-  expect(await world.log(bell, "succeeded")).toMatchObject({ origin: "hand", output: "ding" });
+  expect(await world.log(bell, "succeeded")).toMatchObject({ trigger: "manual", output: "ding" });
   await tabTo(common.close);
   await page.keyboard.press("Enter");
   await run.waitFor({ state: "hidden" });

@@ -7,7 +7,7 @@ import { openWindow, startBrowser, Watched, windowOf } from "./harness/browser";
 import { chinese, english, read, type Texts } from "./harness/reading";
 import { choose, dialog, like, say, wrong } from "./harness/words";
 import { got, World, type Person } from "./harness/world";
-import { makeScene, places, type Scene } from "./places";
+import { makeScene, places, type Scene } from "./scene";
 import { rooms } from "./rooms";
 
 let world: World;

@@ -171,7 +171,7 @@ it("tells a failure step by step, and why in plain words", async () => {
   }
   for (const attempt of [1, 2]) {
     // An executor may have it before it is due: that stands where it belongs.
-    await steps.filter({ hasText: like(words.step.handed_to_by, { attempt, node }) }).waitFor();
+    await steps.filter({ hasText: like(words.step.dispatched_to_by, { attempt, node }) }).waitFor();
     const step = steps.filter({ hasText: like(words.step.failed_after, { attempt }) });
     expect(await step.innerText()).toContain(`attempt ${attempt} fails; 9 will succeed`);
     expect(await step.innerText()).toContain(en.reasons.handler_failed);
@@ -199,9 +199,9 @@ it("cancels what waits and kills what runs, after asking", async () => {
   await page.getByRole("button", { name: words.cancel_run }).click();
   await question.getByRole("button", { name: words.cancel_run }).click();
   await page.getByText(words.cancel_done).waitFor();
-  await page.getByText(en.reasons.cancelled_by_hand).first().waitFor();
+  await page.getByText(en.reasons.cancelled_manually).first().waitFor();
   await page.getByRole("button", { name: words.cancel_run }).waitFor({ state: "hidden" });
-  expect(await logOf(waits)).toMatchObject({ status: "cancelled", reason: "cancelled_by_hand" });
+  expect(await logOf(waits)).toMatchObject({ status: "cancelled", reason: "cancelled_manually" });
 
   const runs = await run("long");
   await ended(runs, "dispatched");
@@ -214,7 +214,7 @@ it("cancels what waits and kills what runs, after asking", async () => {
   await kill.getByRole("button", { name: words.kill_run }).click();
   await page.getByText(words.kill_told).waitFor();
   await ended(runs, "cancelled");
-  await page.getByText(en.reasons.cancelled_by_hand).first().waitFor();
+  await page.getByText(en.reasons.cancelled_manually).first().waitFor();
   await page.getByRole("button", { name: words.kill_run }).waitFor({ state: "hidden" });
   expect(window.faults).toEqual([]);
   await window.context.close();
@@ -234,7 +234,7 @@ it("runs again with the parameters that the run had", async () => {
   const link = notice.getByRole("link");
   const next = (await link.innerText()).trim();
   expect(next).not.toBe(id);
-  expect(await ended(next, "succeeded")).toMatchObject({ task: task("echo"), params: "of this run alone", output: "of this run alone", origin: "hand" });
+  expect(await ended(next, "succeeded")).toMatchObject({ task: task("echo"), params: "of this run alone", output: "of this run alone", trigger: "manual" });
   await link.click();
   await page.getByRole("heading", { level: 1, name: say(words.title, { id: next }) }).waitFor();
   await page.getByText(words.own_parameters, { exact: true }).waitFor();

@@ -8,7 +8,7 @@ import { PAGES } from "../src/app/pages";
 import { ARTEFACTS, openWindow, startBrowser, windowOf, type Look } from "./harness/browser";
 import { faultsIn } from "./harness/faults";
 import { got, World, type Person } from "./harness/world";
-import { makeScene, places } from "./places";
+import { makeScene, places } from "./scene";
 
 let world: World;
 let browser: Browser;

@@ -76,15 +76,15 @@ it("shows what failed, and leads to its log", async () => {
 it("shows the coming three minutes in lanes, by pointer and by keyboard", async () => {
   const window = await windowOf(browser, world, admin);
   const page = await window.open("/?tenant=demo");
-  const coming = section(page, words.coming.title);
-  const lane = coming.getByRole("link", { name: /^every second/ });
+  const upcoming = section(page, words.upcoming.title);
+  const lane = upcoming.getByRole("link", { name: /^every second/ });
   await lane.waitFor();
-  await coming.getByRole("link", { name: /^always fails/ }).waitFor();
-  expect(await coming.getByRole("link", { name: /^sells/ }).count()).toBe(0);
+  await upcoming.getByRole("link", { name: /^always fails/ }).waitFor();
+  expect(await upcoming.getByRole("link", { name: /^sells/ }).count()).toBe(0);
   // Three minutes of seconds are written ahead.
   await until("marks", async () => (await lane.locator(".mark").count()) > 100);
   await lane.focus();
-  const reading = coming.locator("[aria-live]");
+  const reading = upcoming.locator("[aria-live]");
   await reading.getByText("every second").waitFor();
   const picked = async () => Date.parse((await reading.locator("time").getAttribute("datetime")) ?? "");
   // Away from what is due just now, which fires and goes.
@@ -97,7 +97,7 @@ it("shows the coming three minutes in lanes, by pointer and by keyboard", async 
   await page.keyboard.press("ArrowRight");
   await until("the next fire", async () => (await picked()) !== first);
   expect((await picked()) - first).toBe(1_000);
-  await window.picture("overview-coming");
+  await window.picture("overview-upcoming");
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { level: 1, name: "every second" }).waitFor();
   expect(new URL(page.url()).pathname).toBe(`/tasks/${id("every second")}`);
@@ -114,7 +114,7 @@ it("tells who is online, of one tenant and of all", async () => {
   await section(page, words.engine.executors).getByRole("row", { name: /bells/ }).waitFor();
   await section(page, words.engine.executors).getByRole("row", { name: /orders/ }).waitFor();
   await section(page, words.engine.nodes).getByText(words.engine.online, { exact: true }).waitFor();
-  await section(page, words.coming.title).getByRole("link", { name: /^sells/ }).waitFor();
+  await section(page, words.upcoming.title).getByRole("link", { name: /^sells/ }).waitFor();
   await window.open("/?tenant=retail");
   await until("its own executor", async () => (await figure(page, words.figures.executors).getByRole("link").innerText()) === "1");
   await section(page, words.failures.title).getByText(words.failures.none).waitFor();

@@ -11,7 +11,7 @@ import { startBrowser, windowOf, type Watched } from "./harness/browser";
 import { say } from "./harness/words";
 import { got, World, type Person } from "./harness/world";
 import { operations, type Operation, type Things } from "./operations";
-import { makeScene } from "./places";
+import { makeScene } from "./scene";
 
 type Access = components["schemas"]["Me"]["access"];
 

@@ -88,15 +88,15 @@ it("cancels one written fire, and no other", async () => {
   const items = got(await world.api.GET("/task-logs", { params: { query: { task: idOf("often"), from: at - 5_000, until: at + 5_001, order: "oldest" } } })).items;
   expect(items.map(({ fire_time, status, reason }) => [fire_time - at, status === "cancelled", reason])).toEqual([
     [-5_000, false, ""],
-    [0, true, "cancelled_by_hand"],
+    [0, true, "cancelled_manually"],
     [5_000, false, ""],
   ]);
   const cancelled = page.locator(".task-fires li").filter({ has: page.locator(`time[datetime="${new Date(at).toISOString()}"]`) });
   await cancelled.getByText(common.log_status.cancelled).waitFor();
   await window.picture("task-fire-cancelled");
   // As the question has said.
-  await cancelled.getByRole("button", { name: words.fires.unskip }).click();
-  await told(page, words.fires.unskipped).waitFor();
+  await cancelled.getByRole("button", { name: words.fires.restore }).click();
+  await told(page, words.fires.restored).waitFor();
   await world.logAt(idOf("often"), at, "succeeded");
 });
 
@@ -132,7 +132,7 @@ it("leaves a far fire out, and takes that back", async () => {
   const question = dialog(page, like(words.fires.cancel_question));
   await question.getByText(words.fires.skip_consequence).waitFor();
   await question.getByRole("button", { name: words.fires.cancel, exact: true }).click();
-  await fires().nth(1).getByText(words.fires.reason.cancelled_by_hand).waitFor();
+  await fires().nth(1).getByText(words.fires.reason.cancelled_manually).waitFor();
   await question.waitFor({ state: "hidden" });
   await window.picture("task-fire-skipped");
   expect(await window.axe()).toEqual([]);
@@ -141,8 +141,8 @@ it("leaves a far fire out, and takes that back", async () => {
     ["skipped", before[1]?.fire_time],
     ["fires", before[2]?.fire_time],
   ]);
-  await fires().nth(1).getByRole("button", { name: words.fires.unskip }).click();
-  await told(page, words.fires.unskipped).waitFor();
+  await fires().nth(1).getByRole("button", { name: words.fires.restore }).click();
+  await told(page, words.fires.restored).waitFor();
   await fires().nth(1).getByRole("button", { name: words.fires.cancel, exact: true }).waitFor();
   expect(await preview("noon", 3)).toEqual(before);
   expect(window.faults).toEqual([]);

@@ -205,7 +205,7 @@ it("runs a task with parameters of that run alone", async () => {
   await asked.getByRole("link", { name: like(tasks.run.log) }).click();
   await page.getByRole("heading", { level: 1, name: like(en.logs.title) }).waitFor();
   await page.locator("#content").getByText(common.log_status.succeeded).first().waitFor();
-  expect(await world.log(idOf("by hand"), "succeeded")).toMatchObject({ params: '{"only":"now"}', output: '{"only":"now"}', origin: "hand" });
+  expect(await world.log(idOf("by hand"), "succeeded")).toMatchObject({ params: '{"only":"now"}', output: '{"only":"now"}', trigger: "manual" });
   expect((await task("by hand")).params).toBe("");
 });
 

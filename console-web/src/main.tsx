@@ -4,7 +4,7 @@ import { createRoot } from "react-dom/client";
 import { createBrowserRouter } from "react-router";
 import { RouterProvider } from "react-router/dom";
 import { Problem } from "./api/client";
-import { Door } from "./app/Door";
+import { SessionGuard } from "./app/SessionGuard";
 import { keepPolicy, nonce } from "./app/policy";
 import { ThemeProvider } from "./app/theme";
 import { startSpeaking } from "./i18n";
@@ -21,7 +21,7 @@ const queries = new QueryClient({
 });
 
 // One route for all: the pages are those of `Console`. This kind of router can ask before a page is left.
-const router = createBrowserRouter([{ path: "*", element: <Door /> }]);
+const router = createBrowserRouter([{ path: "*", element: <SessionGuard /> }]);
 
 const root = document.getElementById("root");
 if (root === null) throw new Error("the page has no #root");

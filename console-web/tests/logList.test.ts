@@ -6,7 +6,7 @@ const NOW = 1_000_000_000;
 
 function row(id: number, version = 1): Log {
   return {
-    id: String(id), task: "1", app: "3", written_at: 0, tenant: "demo", revision: 1, status: "init", reason: "", origin: "schedule", priority: 5, fire_time: id, due_time: id + 5,
+    id: String(id), task: "1", app: "3", written_at: 0, tenant: "demo", revision: 1, status: "init", reason: "", trigger: "schedule", priority: 5, fire_time: id, due_time: id + 5,
     attempt: 0, failures: 0, shard_index: 0, shard_total: 1, message: "", output: "", version,
   };
 }
@@ -25,14 +25,14 @@ describe("ranges", () => {
   it("are instants", () => {
     expect(limitsOf({}, NOW)).toEqual({ from: undefined, until: NOW + 1 });
     expect(limitsOf({ range: "15m" }, NOW)).toEqual({ from: NOW - 900_000, until: NOW + 1 });
-    expect(limitsOf({ range: "coming" }, NOW)).toEqual({ from: NOW });
+    expect(limitsOf({ range: "upcoming" }, NOW)).toEqual({ from: NOW });
     expect(limitsOf({ range: "all" }, NOW)).toEqual({});
     expect(limitsOf({ from: "12", until: "x" }, NOW)).toEqual({ from: 12, until: undefined });
   });
 
   it("show what comes next first", () => {
-    expect(orderOf({ range: "coming" })).toBe("oldest");
-    expect(orderOf({ range: "coming", order: "newest" })).toBe("newest");
+    expect(orderOf({ range: "upcoming" })).toBe("oldest");
+    expect(orderOf({ range: "upcoming", order: "newest" })).toBe("newest");
     expect(orderOf({})).toBe("newest");
   });
 

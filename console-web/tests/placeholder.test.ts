@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { ofSame } from "../src/lib/placeholder";
 
 it("shows no tenant what another one's page has shown", () => {
-  const asked = (tenant?: string) => ({ queryKey: ["get", "/fires/coming", { params: { query: { tenant } } }] });
+  const asked = (tenant?: string) => ({ queryKey: ["get", "/fires/upcoming", { params: { query: { tenant } } }] });
   expect(ofSame({ tenant: "demo" })("figures", asked("demo"))).toBe("figures");
   expect(ofSame({ tenant: "demo" })("figures", asked("retail"))).toBeUndefined();
   expect(ofSame({ tenant: "demo" })("figures", asked())).toBeUndefined();

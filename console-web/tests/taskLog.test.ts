@@ -4,7 +4,7 @@ import { duration, hasOnlyBeenTold, lateness, stopping, storyOf, type Log } from
 type Attempt = NonNullable<Log["attempts"]>[number];
 
 const LOG: Log = {
-  id: "7", task: "1", app: "3", tenant: "demo", written_at: 1_000, revision: 1, status: "succeeded", reason: "", origin: "schedule", priority: 5, fire_time: 10_000, due_time: 10_000,
+  id: "7", task: "1", app: "3", tenant: "demo", written_at: 1_000, revision: 1, status: "succeeded", reason: "", trigger: "schedule", priority: 5, fire_time: 10_000, due_time: 10_000,
   attempt: 1, failures: 0, shard_index: 0, shard_total: 1, message: "", output: "", version: 3, node: "2", executor: "5",
   queued_at: 6_000, dispatched_at: 7_000, started_at: 10_004, finished_at: 10_504,
 };

@@ -31,7 +31,7 @@ describe("the verdict", () => {
   it("tells a newcomer from an idle cluster", () => {
     expect(words({ ...WELL, fires: 0, latenessP99: null, executorsOnline: 0 })).toEqual(["nothing_yet"]);
     expect(words({ ...WELL, fires: 0, latenessP99: null })).toEqual(["nothing_fires"]);
-    expect(words({ ...WELL, fires: 0, latenessP99: null, comingFires: 3 })).toEqual(["not_counted_yet"]);
+    expect(words({ ...WELL, fires: 0, latenessP99: null, upcomingFires: 3 })).toEqual(["not_counted_yet"]);
   });
   it("does not call well what it does not know whole", () => {
     expect(words({ ...WELL, waitingTasks: undefined, isWhole: false })).toEqual([]);

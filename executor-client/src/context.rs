@@ -188,7 +188,7 @@ impl TaskContext {
         self.run.item.log
     }
 
-    /// Attempt, counted from 1. With [`TaskContext::log`] it names this hand-over for ever; a
+    /// Attempt, counted from 1. With [`TaskContext::log`] it names this dispatch for ever; a
     /// handler that must not repeat an effect can store the pair beside it.
     pub fn attempt(&self) -> i32 {
         self.run.item.attempt
@@ -255,7 +255,7 @@ impl TaskContext {
         self.run.item.timeout_ms
     }
 
-    /// W3C trace context of the hand-over; empty when there is none.
+    /// W3C trace context of the dispatch; empty when there is none.
     pub fn trace(&self) -> &str {
         &self.run.item.trace
     }

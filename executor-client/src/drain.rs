@@ -116,7 +116,7 @@ pub(crate) async fn stop_threads(member: &Member, threads: Vec<JoinHandle<()>>) 
 
 pub(crate) fn tell_threads_to_stop(member: &Member) {
     member.runs.timer.stop();
-    member.outbox.stop();
+    member.pending_results.stop();
     member.runs.record.set();
     member.runs.outputs.stop();
 }

@@ -17,8 +17,8 @@ use crate::journal::{Journal, Pending};
 use crate::lease::Lease;
 use crate::member::Member;
 use crate::node::{Identity, Node, Nodes};
-use crate::outbox::{self, Outbox};
 use crate::output::{self, Limits, Outputs};
+use crate::pending_results::{self, PendingResults};
 use crate::runs::Runs;
 use crate::sender::{SENDERS, send_results};
 use crate::server::{Server, serve};
@@ -81,9 +81,9 @@ impl Executor {
             Nodes::new(nodes, tls, identity.clone(), Arc::clone(&clock)).map_err(|e| environment(e.to_string()))?;
         let outputs = Arc::new(Outputs::new(output, journal.output(), Arc::clone(&clock)));
         let runs = Arc::new(Runs::new(Arc::clone(&clock), Arc::new(Lease::new()), outputs, &settings));
-        let outbox = Arc::new(Outbox::new(pending, journal_bytes_max));
-        runs.restore(outbox.keys().into_iter());
-        let member = Arc::new(Member::new(Arc::new(nodes), runs, outbox, Arc::new(settings), instance));
+        let pending_results = Arc::new(PendingResults::new(pending, journal_bytes_max));
+        runs.restore(pending_results.keys().into_iter());
+        let member = Arc::new(Member::new(Arc::new(nodes), runs, pending_results, Arc::new(settings), instance));
         let server = Arc::new(Server { member: Arc::clone(&member), verifier: Verifier::new(identity, clock) });
         Ok(Self { member, server, listener, journal })
     }
@@ -191,9 +191,9 @@ fn start_threads(
             timing.release(due, now_us, |slots| start_slots(&timing, &handlers, slots))
         });
     });
-    let (runs, outbox) = (Arc::clone(&member.runs), Arc::clone(&member.outbox));
+    let (runs, pending_results) = (Arc::clone(&member.runs), Arc::clone(&member.pending_results));
     let recorder = watched_thread("carillon-journal", ended, move || {
-        outbox::record(journal, &runs, &outbox);
+        pending_results::record(journal, &runs, &pending_results);
     });
     let outputs = Arc::clone(&member.runs.outputs);
     let writer = watched_thread("carillon-output", ended, move || output::write(&outputs));

@@ -65,7 +65,7 @@ mod output;
 
 mod drain;
 mod journal;
-mod outbox;
+mod pending_results;
 mod sender;
 
 #[cfg(any(test, fuzzing))]

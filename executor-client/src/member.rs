@@ -1,7 +1,7 @@
 //! Membership: registering, the heartbeat, and what follows from losing contact.
 
 use crate::node::{Answer, Failure, Nodes};
-use crate::outbox::Outbox;
+use crate::pending_results::PendingResults;
 use crate::runs::Runs;
 use crate::settings::Settings;
 use crate::sync::lock;
@@ -36,7 +36,7 @@ const INTERVAL_MIN_MS: u64 = 20;
 pub(crate) struct Member {
     pub(crate) nodes: Arc<Nodes>,
     pub(crate) runs: Arc<Runs>,
-    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) pending_results: Arc<PendingResults>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) instance: String,
     /// 0 before the first registration.
@@ -54,14 +54,14 @@ impl Member {
     pub(crate) fn new(
         nodes: Arc<Nodes>,
         runs: Arc<Runs>,
-        outbox: Arc<Outbox>,
+        pending_results: Arc<PendingResults>,
         settings: Arc<Settings>,
         instance: String,
     ) -> Self {
         Self {
             nodes,
             runs,
-            outbox,
+            pending_results,
             settings,
             instance,
             executor_id: AtomicI64::new(0),

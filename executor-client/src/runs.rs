@@ -63,7 +63,7 @@ impl Runs {
         }
     }
 
-    /// Takes the items of one hand-over; one outcome each, in their order.
+    /// Takes the items of one dispatch; one outcome each, in their order.
     pub(crate) fn dispatch(&self, items: Vec<DispatchItem>) -> Vec<DispatchOutcome> {
         let journal_full = self.journal_full.load(Ordering::Acquire);
         let cluster_ms = self.clock.now_ms().unwrap_or(i64::MAX);
@@ -196,7 +196,7 @@ impl Runs {
             });
             if ready {
                 // It may have become the turn of another, and slots are started by the timer.
-                self.timer.poke();
+                self.timer.wake();
             }
         }
         // Outside the lock: it wakes handlers.

@@ -2,7 +2,7 @@
 
 use crate::member::Member;
 use crate::node::{Answer, Failure};
-use crate::outbox::Batch;
+use crate::pending_results::Batch;
 use bytes::Bytes;
 use carillon_protocol::{RESULT_ITEMS_MAX, ResultsAck, RunKey, Verdict};
 use std::time::Duration;
@@ -15,19 +15,19 @@ const RESULTS_TIMEOUT: Duration = Duration::from_secs(15);
 /// First and longest pause after a batch that no node took.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 
-/// Longest wait without a look at the outbox.
+/// Longest wait without a look at the pending_results.
 const IDLE: Duration = Duration::from_millis(500);
 
 /// Sends for ever, one request at a time.
 pub(crate) async fn send_results(member: &Member) {
-    let outbox = &member.outbox;
+    let pending_results = &member.pending_results;
     let mut pause = BACK_OFF.0;
     let mut items_max = RESULT_ITEMS_MAX;
     loop {
         // Before looking, so that what is added in between is not missed.
-        let ready = outbox.ready.notified();
+        let ready = pending_results.ready.notified();
         let batch = match member.executor_id() {
-            Some(_) => outbox.take(items_max),
+            Some(_) => pending_results.take(items_max),
             None => Batch::new(),
         };
         if batch.is_empty() {
@@ -57,7 +57,7 @@ pub(crate) async fn send_results(member: &Member) {
         // A batch that is refused for what it says is halved until the culprit stands alone,
         // and that one then waits behind the others.
         let alone = batch.len() == 1;
-        outbox.put_back(&batch, !(refused && alone));
+        pending_results.put_back(&batch, !(refused && alone));
         tokio::time::sleep(pause).await;
         if refused {
             items_max = (batch.len() / 2).max(1);
@@ -87,7 +87,7 @@ async fn send(member: &Member, batch: &Batch) -> Result<(), Failure> {
             }
         }
     }
-    member.outbox.acknowledged(&keys);
+    member.pending_results.acknowledged(&keys);
     member.runs.acknowledged(&keys);
     Ok(())
 }

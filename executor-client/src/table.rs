@@ -107,7 +107,7 @@ impl Table {
         }
     }
 
-    /// Whether this hand-over was accepted before.
+    /// Whether this dispatch was accepted before.
     pub(crate) fn knows(&self, key: RunKey) -> bool {
         self.live.contains_key(&key) || self.ended.contains(key)
     }

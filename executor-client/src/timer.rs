@@ -30,7 +30,7 @@ struct State {
     /// When the first of those that wait has waited too long, cluster ms.
     look_ms: Option<i64>,
     /// Whether somebody wants the thread to look at once.
-    poked: bool,
+    is_woken: bool,
     stopped: bool,
 }
 
@@ -60,8 +60,8 @@ impl Timer {
     }
 
     /// Has the thread release once, due runs or not.
-    pub(crate) fn poke(&self) {
-        lock(&self.state).poked = true;
+    pub(crate) fn wake(&self) {
+        lock(&self.state).is_woken = true;
         self.changed.notify_one();
     }
 
@@ -106,7 +106,7 @@ impl Timer {
 impl State {
     /// When there is something to do, cluster ms.
     fn earliest(&self) -> Option<i64> {
-        if self.poked {
+        if self.is_woken {
             return Some(i64::MIN);
         }
         let due = self.buckets.first_key_value().map(|(due, _)| *due);
@@ -114,7 +114,7 @@ impl State {
     }
 
     fn take_due(&mut self, now_ms: i64) -> Vec<Ticket> {
-        self.poked = false;
+        self.is_woken = false;
         let mut due = Vec::new();
         while let Some(bucket) = self.buckets.first_entry() {
             if *bucket.key() > now_ms {
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(state.earliest(), Some(30));
         state.look_ms = Some(25);
         assert_eq!(state.earliest(), Some(25));
-        state.poked = true;
+        state.is_woken = true;
         assert!(state.take_due(24).is_empty());
         assert_eq!(state.earliest(), Some(25));
     }

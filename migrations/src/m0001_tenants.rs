@@ -70,7 +70,7 @@ pub const TABLES: &[Table] = &[
     Table {
         name: "tenant_rate",
         keys: 1,
-        columns: &[("id", Big), ("turn", Big), ("places", Text)],
+        columns: &[("id", Big), ("turn", Big), ("slots", Text)],
         indexes: &[],
         rows: &[],
     },

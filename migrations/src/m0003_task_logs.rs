@@ -34,7 +34,7 @@ pub const TABLES: &[Table] = &[
             ("message", TextNull),
             ("output", TextNull),
             ("params", TextNull),
-            ("origin", NameOr("schedule")),
+            ("trigger_kind", NameOr("schedule")),
             ("seq", BigOr(0)),
             ("priority", IntOr(5)),
             // Why its executor was told to stop it; empty when it was not.
@@ -104,7 +104,7 @@ pub const TABLES: &[Table] = &[
         rows: &[],
     },
     // One row for each run whose end has consequences beyond the run; its id is the log's.
-    Table { name: "follow_up", keys: 1, columns: &[("id", Big), ("task_id", Big)], indexes: &[], rows: &[] },
+    Table { name: "outbox", keys: 1, columns: &[("id", Big), ("task_id", Big)], indexes: &[], rows: &[] },
     // One row for each run that runs, or is about to, under a bound; its id is the log's. It counts
     // while the log is DISPATCHED, or QUEUED with this version.
     Table {

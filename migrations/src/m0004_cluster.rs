@@ -62,7 +62,7 @@ pub const TABLES: &[Table] = &[
             // When the newest registration and heartbeat that counted were signed, by the executor's clock:
             // an older message is a repetition.
             ("register_signed_at", BigOr(0)),
-            ("beat_signed_at", BigOr(0)),
+            ("heartbeat_signed_at", BigOr(0)),
             ("node_id", BigOr(0)),
         ],
         indexes: &[

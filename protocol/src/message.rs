@@ -33,7 +33,7 @@ impl<T> Reply<T> {
     }
 }
 
-/// One hand-over of a run: the fencing token of everything that is said about it.
+/// One dispatch of a run: the fencing token of everything that is said about it.
 /// On the wire it is the array `[log, attempt]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RunKey(
@@ -78,7 +78,7 @@ pub struct HandlerInfo {
     /// For people.
     #[serde(default)]
     pub description: String,
-    /// Default schedule (Quartz cron); a task made without one fires only by hand.
+    /// Default schedule (Quartz cron); a task made without one fires only manually.
     #[serde(default)]
     pub cron: Option<String>,
     /// Default IANA time zone of the schedule.
@@ -207,7 +207,7 @@ pub struct RunResult {
     pub started_at: i64,
     /// Cluster time when it ended, ms.
     pub finished_at: i64,
-    /// When it should have started, as it was handed over, ms; 0 from executors that do not say.
+    /// When it should have started, as it was dispatched, ms; 0 from executors that do not say.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub due_time: i64,
 }
@@ -299,7 +299,7 @@ pub struct DispatchItem {
     pub fire_time: i64,
     /// When this attempt starts, ms; never earlier.
     pub due_time: i64,
-    /// Accepted only before this cluster time, ms; later the hand-over counts as lost and may
+    /// Accepted only before this cluster time, ms; later the dispatch counts as lost and may
     /// have been given to another.
     pub accept_until: i64,
     /// Shard of this run, from 0.
@@ -378,7 +378,7 @@ impl DispatchOutcome {
     }
 }
 
-/// `POST /cancel` on an executor. Unknown pairs are remembered, so that a hand-over which
+/// `POST /cancel` on an executor. Unknown pairs are remembered, so that a dispatch which
 /// arrives after its cancel is refused.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Cancel {
@@ -513,7 +513,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hand_over_of_an_older_node_means_what_it_always_meant() {
+    fn a_dispatch_of_an_older_node_means_what_it_always_meant() {
         let item = r#"{"log": 1, "attempt": 1, "task": 2, "task_name": "t", "handler": "h", "fire_time": 5,
             "due_time": 5, "accept_until": 9, "shard_index": 0, "shard_total": 1, "timeout_ms": 0}"#;
         let item: DispatchItem = serde_json::from_str(item).unwrap();

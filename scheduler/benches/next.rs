@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use carillon::domain::calendar::{Calendar, CalendarRule, CalendarSpec};
 use carillon::domain::cron::CronSchedule;
-use carillon::domain::schedule::{Schedule, Trigger};
+use carillon::domain::schedule::{Schedule, Timing};
 use chrono::TimeZone;
 use chrono_tz::Tz;
 use cron as cron_crate;
@@ -169,7 +169,7 @@ fn odd_ones() {
     let new_york = Tz::America__New_York;
     let (skip, next, previous) = (CalendarRule::Skip, CalendarRule::Next, CalendarRule::Previous);
     let rate = |interval_ms, calendar: &Arc<Calendar>| Schedule {
-        trigger: Trigger::FixedRate { interval_ms },
+        timing: Timing::FixedRate { interval_ms },
         zone: berlin,
         anchor: START,
         calendar: Some(Arc::clone(calendar)),
@@ -220,7 +220,7 @@ fn cron(expression: &str, zone: Tz, calendar: Option<&Arc<Calendar>>, calendar_r
     #[allow(clippy::unwrap_used)] // a constant that is wrong must be seen
     let cron = CronSchedule::parse(expression).unwrap();
     Schedule {
-        trigger: Trigger::Cron(Box::new(cron)),
+        timing: Timing::Cron(Box::new(cron)),
         zone,
         calendar: calendar.cloned(),
         calendar_rule,

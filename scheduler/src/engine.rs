@@ -5,8 +5,8 @@
 use crate::cluster::{Clock, Executors, Membership, Registry, RuleBook};
 use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, OutputReader, TaskCache, Transport};
 use crate::domain::IdSource;
-use crate::housekeeping::{Housekeeper, HousekeepingSettings, Statistician, StatisticsSettings};
-use crate::outcome::{Follower, Intake, Reaper, ReaperParts, ReaperSettings};
+use crate::housekeeping::{Aggregator, Housekeeper, HousekeepingSettings, StatisticsSettings};
+use crate::outcome::{OutboxWorker, Reaper, ReaperParts, ReaperSettings, ResultIngestion};
 use crate::pregenerate::{Backfiller, PregenerateSettings, Pregenerator};
 use crate::queue::{Loader, LoaderSettings, RunQueue};
 use crate::store::{NodeInfo, Result, Store};
@@ -23,7 +23,7 @@ pub struct EngineSettings {
     pub pregenerate: PregenerateSettings,
     /// Claiming.
     pub loader: LoaderSettings,
-    /// Handing over.
+    /// Dispatching over.
     pub dispatch: DispatchSettings,
     /// Lost runs.
     pub reaper: ReaperSettings,
@@ -55,22 +55,22 @@ pub struct Engine<S: Store + ?Sized> {
     pub pregenerator: Pregenerator<S>,
     /// Writes the runs of backfills.
     pub backfiller: Backfiller<S>,
-    /// Hands over.
+    /// Dispatches.
     pub dispatcher: Arc<Dispatcher<S>>,
     /// Takes back.
     pub canceller: Arc<Canceller<S>>,
     /// Reads what runs log.
     pub output: Arc<OutputReader<S>>,
     /// Takes results in.
-    pub intake: Intake<S>,
+    pub ingestion: ResultIngestion<S>,
     /// Follows up ended runs.
-    pub follower: Follower<S>,
+    pub outbox_worker: OutboxWorker<S>,
     /// Finds lost runs.
     pub reaper: Reaper<S>,
     /// Deletes old logs.
     pub housekeeper: Housekeeper<S>,
     /// Counts what happened.
-    pub statistician: Statistician<S>,
+    pub aggregator: Aggregator<S>,
     /// Names new rows.
     pub ids: Arc<IdSource>,
 }
@@ -137,11 +137,11 @@ impl<S: Store + 'static> Engine<S> {
             output: Arc::new(output),
             rules,
             backfiller: Backfiller::new(store.clone(), clock.clone(), ids.clone()),
-            follower: Follower::new(store.clone(), clock.clone(), ids.clone()),
-            intake: Intake::new(store.clone(), clock.clone(), ids.clone(), tasks),
+            outbox_worker: OutboxWorker::new(store.clone(), clock.clone(), ids.clone()),
+            ingestion: ResultIngestion::new(store.clone(), clock.clone(), ids.clone(), tasks),
             reaper,
             housekeeper: Housekeeper::new(store.clone(), clock.clone(), membership.clone(), settings.housekeeping),
-            statistician: Statistician::new(store.clone(), clock.clone(), membership.clone(), settings.statistics),
+            aggregator: Aggregator::new(store.clone(), clock.clone(), membership.clone(), settings.statistics),
             store,
             clock,
             membership,

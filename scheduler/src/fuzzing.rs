@@ -2,9 +2,9 @@
 //! the million, the tests below some thousands. A panic is a fault.
 
 use crate::api::check_registration;
-use crate::auth::{AddressRule, KeyRing, Lane, SignedHead, Verifier};
+use crate::auth::{AddressRule, KeyRing, MessageClass, SignedHead, Verifier};
 use crate::domain::task::TaskSpec;
-use crate::store::{Scope, SigningKey};
+use crate::store::{Owner, SigningKey};
 use carillon_protocol::sign::{Key, RequestParts, SignMethod};
 use carillon_protocol::{Code, Heartbeat, Register, Results, Unregister};
 use serde::Serialize;
@@ -19,7 +19,7 @@ const NONCE: &str = "0123456789abcdef";
 fn key() -> SigningKey {
     SigningKey {
         key: Key { id: "ck_1".to_owned(), secret: "a secret that nobody guesses".to_owned() },
-        scope: Scope { tenant_id: 1, app_id: 2 },
+        owner: Owner { tenant_id: 1, app_id: 2 },
         tenant: "retail".to_owned(),
         app: "orders".to_owned(),
         expires_at: 0,
@@ -35,7 +35,7 @@ fn verifier() -> Verifier {
 
 fn check(verifier: &Verifier, head: &SignedHead<'_>, body: &[u8]) -> Result<(), Code> {
     let claims = verifier.check_head(head, NOW).map_err(|refusal| refusal.code)?;
-    verifier.check_body(head, &claims, body, Lane::Results, NOW).map_err(|refusal| refusal.code)
+    verifier.check_body(head, &claims, body, MessageClass::Results, NOW).map_err(|refusal| refusal.code)
 }
 
 /// Headers, path, query and body, one a line: as they are, nobody's; rightly signed, admitted once,

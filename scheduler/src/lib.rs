@@ -14,9 +14,9 @@ pub mod dispatch;
 pub mod housekeeping;
 pub mod outcome;
 
+pub mod definitions;
 pub mod engine;
 pub mod live;
-pub mod redefine;
 pub mod settings;
 pub mod task_files;
 pub mod tls;

@@ -2,8 +2,11 @@
 //! over both, and leaves without losing or delaying anything.
 
 use crate::api;
-use crate::auth::{AddressRule, FIRST_USER, Gate, KeyRing, Provider, SessionTimes, Throttle, Verifier, check_password};
+use crate::auth::{
+    AddressRule, Authenticator, FIRST_USER, KeyRing, Provider, SessionTimes, Throttle, Verifier, check_password,
+};
 use crate::cluster::{Clock, ClusterClock, await_free_name};
+use crate::definitions::TaskDefinitions;
 use crate::dispatch::{DispatchSettings, HttpTransport, Pump, PumpSettings, Tails};
 use crate::domain::audit::Actor;
 use crate::domain::statistics::DAY_MS;
@@ -13,11 +16,10 @@ use crate::live::{Streams, Watcher};
 use crate::outcome::ReaperSettings;
 use crate::pregenerate::PregenerateSettings;
 use crate::queue::LoaderSettings;
-use crate::redefine::Redefiner;
 use crate::settings::{Settings, host_name, ms};
 use crate::store::{NodeInfo, SqlStore};
 use crate::tls::Listener;
-use crate::workers::{self, Ended, Parts, Workers};
+use crate::workers::{self, Parts, RunEndSignal, Workers};
 use anyhow::{Context, anyhow, bail};
 use carillon_protocol::ExecutorSettings;
 use secrecy::ExposeSecret;
@@ -32,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 const PULSE: Duration = Duration::from_secs(1);
 
 /// Added to the lead, ms. Cron fires fall on whole seconds; with a lead of whole seconds the
-/// hand-over of one second's runs would fall on the very instant at which executors start
+/// dispatch of one second's runs would fall on the very instant at which executors start
 /// another's, and on one machine they would make each other late.
 const STAGGER_MS: i64 = 350;
 
@@ -66,28 +68,28 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     engine.look().await?;
     say_joined(&engine, &info, &store);
 
-    let gate = gate(&store, &settings);
+    let authenticator = authenticator(&store, &settings);
     let this_node = Actor { kind: "node", id: 0, name: info.name.clone(), address: info.address.clone() };
-    make_first_user(&gate, &engine, &settings, &this_node).await.with_context(unusable)?;
+    make_first_user(&authenticator, &engine, &settings, &this_node).await.with_context(unusable)?;
 
     let stop = CancellationToken::new();
-    let poke = Arc::new(Notify::new());
-    let ended = Arc::new(Ended::default());
-    let redefiner = Arc::new(Redefiner::new(engine.clone(), store.clone(), poke.clone(), this_node));
+    let wake = Arc::new(Notify::new());
+    let ended = Arc::new(RunEndSignal::default());
+    let definitions = Arc::new(TaskDefinitions::new(engine.clone(), store.clone(), wake.clone(), this_node));
     let tails = Arc::new(Tails::default());
     let streams = Arc::new(Streams::new(stop.clone()));
     let api = api::Api {
         engine: engine.clone(),
         store: store.clone(),
-        redefiner: redefiner.clone(),
+        definitions: definitions.clone(),
         ended: ended.clone(),
         verifier: Verifier::new(keys.clone(), settings.executors.requests_per_second),
         keys: keys.clone(),
-        strangers: api::Strangers::default(),
+        unauthenticated: api::UnauthenticatedLimits::default(),
         addresses,
         trusted_proxies: settings.server.trusted_proxies.clone(),
         executors_show_certificates: tls.as_ref().is_some_and(|tls| tls.executors_show_certificates),
-        gate,
+        authenticator,
         provider,
         rates: rates(settings.api.requests_per_second),
         secure_cookie: settings.auth.secure_cookie
@@ -96,10 +98,10 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         tails: tails.clone(),
         streams: streams.clone(),
         node_name: info.name.clone(),
-        poke: poke.clone(),
+        wake: wake.clone(),
         executor_settings: executor_settings(&settings),
         stop: stop.clone(),
-        looks: api::Looks::default(),
+        cached: api::CachedAnswers::default(),
         forecasts: api::Forecasts::default(),
         metrics_public: settings.metrics.public,
         ahead_ms: engine_settings.pregenerate.ahead_ms,
@@ -122,10 +124,10 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         keys: keys.clone(),
         certificate,
         store: store.clone(),
-        poke,
+        wake,
         reap: Arc::default(),
         ended,
-        redefiner,
+        definitions,
         watcher: Watcher::new(engine.clone(), store.clone(), streams),
     };
     let mut workers = workers::start(parts, &settings, &stop);
@@ -178,9 +180,9 @@ fn say_joined(engine: &Engine<SqlStore>, info: &NodeInfo, store: &SqlStore) {
     );
 }
 
-fn gate(store: &SqlStore, settings: &Settings) -> Gate {
+fn authenticator(store: &SqlStore, settings: &Settings) -> Authenticator {
     let times = SessionTimes { idle_ms: ms(settings.auth.session_idle), max_ms: ms(settings.auth.session_max) };
-    Gate::new(store.clone(), settings.api.token.expose_secret(), times)
+    Authenticator::new(store.clone(), settings.api.token.expose_secret(), times)
 }
 
 fn provider(settings: &Settings) -> anyhow::Result<Option<Provider>> {
@@ -190,14 +192,16 @@ fn provider(settings: &Settings) -> anyhow::Result<Option<Provider>> {
 
 /// The cluster's first node makes the user that makes all others.
 async fn make_first_user(
-    gate: &Gate,
+    authenticator: &Authenticator,
     engine: &Engine<SqlStore>,
     settings: &Settings,
     node: &Actor,
 ) -> crate::store::Result<()> {
     let now = engine.clock.now_ms();
     let new_id = || engine.ids.next(now);
-    if let Some(password) = gate.first_user(settings.auth.admin_password.expose_secret(), node, &new_id, now).await? {
+    if let Some(password) =
+        authenticator.first_user(settings.auth.admin_password.expose_secret(), node, &new_id, now).await?
+    {
         // Not a log line: those are kept and sent elsewhere.
         println!(
             "First start: sign in as `admin` with the password {password} (shown once, to be changed at the first login)"
@@ -350,7 +354,7 @@ async fn watch(
 async fn say_farewell(engine: &Engine<SqlStore>, keys: &KeyRing, store: &SqlStore) {
     if tokio::time::timeout(FAREWELL_MAX, farewell(engine, keys, store)).await.is_err() {
         tracing::error!(
-            "gave up handing back runs: the database does not answer; the others take them after the offline time-out"
+            "gave up dispatching back runs: the database does not answer; the others take them after the offline time-out"
         );
     }
 }
@@ -374,7 +378,7 @@ async fn farewell(engine: &Engine<SqlStore>, keys: &KeyRing, store: &SqlStore) {
         ("release the pre-generation lease", engine.pregenerator.release().await),
         ("note the last use of keys", keys.note_uses(store).await),
         ("release the housekeeping lease", engine.housekeeper.release().await),
-        ("release the lease of statistics", engine.statistician.release().await),
+        ("release the lease of statistics", engine.aggregator.release().await),
         ("leave the cluster", engine.membership.leave().await),
     ] {
         if let Err(error) = done {

@@ -5,18 +5,18 @@
 mod parents;
 mod quotas;
 
+use crate::definitions::change_of;
 use crate::domain::task::file::{Entry, TaskFile};
 use crate::domain::task::{FieldChange, ScheduleKind, diff};
-use crate::domain::{FieldError, FieldRefusal, Reach};
-use crate::redefine::change_of;
-use crate::store::{Activity, NewTask, Result, Scope, SqlStore, StoreErrorKind, TaskChange, TaskView};
+use crate::domain::{AccessScope, FieldError, FieldRefusal};
+use crate::store::{Activity, NewTask, Owner, Result, SqlStore, StoreErrorKind, TaskChange, TaskView};
 use std::collections::{BTreeMap, HashMap};
 
 /// (tenant, app, name).
 type Name = (String, String, String);
 
 /// The place of a task whose app is not there.
-const NOWHERE: Scope = Scope { tenant_id: 0, app_id: 0 };
+const NOWHERE: Owner = Owner { tenant_id: 0, app_id: 0 };
 
 /// What a file asks for.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub struct Step {
 #[derive(Debug)]
 pub enum Action {
     /// A task of this id, there.
-    Create(i64, Scope),
+    Create(i64, Owner),
     /// Another definition or state.
     Change(Box<TaskView>, Vec<FieldChange>),
     /// Nothing: it is so.
@@ -65,7 +65,7 @@ pub fn changes_of(steps: &[Step]) -> (Vec<NewTask>, Vec<TaskChange>) {
     for Step { entry, action, .. } in steps {
         let spec = entry.spec.clone();
         match action {
-            Action::Create(id, scope) => new.push(NewTask { id: *id, scope: *scope, spec, activity: activity(entry) }),
+            Action::Create(id, owner) => new.push(NewTask { id: *id, owner: *owner, spec, activity: activity(entry) }),
             Action::Change(before, _) => changes.push(change_of((**before).clone(), spec, activity(entry))),
             Action::Keep(_) => {}
         }
@@ -79,13 +79,13 @@ pub fn changes_of(steps: &[Step]) -> (Vec<NewTask>, Vec<TaskChange>) {
 /// The database's; what the file has wrong is no error, but [`Planned::Refused`].
 pub async fn plan(
     store: &SqlStore,
-    reach: &Reach,
+    access_scope: &AccessScope,
     file: TaskFile,
     new_id: impl Fn() -> i64,
     now: i64,
 ) -> Result<Planned> {
     let TaskFile { entries, broken, mut refused } = file;
-    let scopes = scopes(store, reach, &entries, &mut refused).await?;
+    let scopes = scopes(store, access_scope, &entries, &mut refused).await?;
     refuse_calendars(store, &entries, &scopes, &mut refused).await?;
     let mut present = present(store, &entries, &scopes).await?;
     let quotas = quotas::of(store, &scopes).await?;
@@ -113,10 +113,10 @@ pub async fn plan(
 /// first entry that names it.
 async fn scopes(
     store: &SqlStore,
-    reach: &Reach,
+    access_scope: &AccessScope,
     entries: &[Entry],
     refused: &mut Vec<FieldError>,
-) -> Result<HashMap<(String, String), Scope>> {
+) -> Result<HashMap<(String, String), Owner>> {
     let mut scopes = HashMap::new();
     let mut missing: BTreeMap<(&str, &str), (&Entry, i64)> = BTreeMap::new();
     for entry in entries {
@@ -128,8 +128,8 @@ async fn scopes(
             *tasks += 1;
             continue;
         }
-        match store.scope(reach, &entry.tenant, &entry.app).await {
-            Ok(scope) => drop(scopes.insert(place, scope)),
+        match store.owner(access_scope, &entry.tenant, &entry.app).await {
+            Ok(owner) => drop(scopes.insert(place, owner)),
             Err(error) if error.kind() == StoreErrorKind::NotFound => {
                 missing.insert((&entry.tenant, &entry.app), (entry, 1));
             }
@@ -140,7 +140,7 @@ async fn scopes(
         return Ok(scopes);
     }
     for ((tenant, app), (entry, tasks)) in missing {
-        let is_there = !store.list_tenants(reach, Some(tenant), "", 1).await?.is_empty();
+        let is_there = !store.list_tenants(access_scope, Some(tenant), "", 1).await?.is_empty();
         refused.push(if is_there {
             let (tenant, name) = (tenant.to_owned(), app.to_owned());
             entry.refusal("app", FieldRefusal::AppMissing { tenant, name, tasks })
@@ -155,19 +155,19 @@ async fn scopes(
 async fn refuse_calendars(
     store: &SqlStore,
     entries: &[Entry],
-    scopes: &HashMap<(String, String), Scope>,
+    scopes: &HashMap<(String, String), Owner>,
     refused: &mut Vec<FieldError>,
 ) -> Result<()> {
     let mut known: HashMap<(&str, &str), bool> = HashMap::new();
     for entry in entries {
-        let Some(scope) = scopes.get(&(entry.tenant.clone(), entry.app.clone())) else { continue };
+        let Some(owner) = scopes.get(&(entry.tenant.clone(), entry.app.clone())) else { continue };
         if entry.spec.calendar.is_empty() {
             continue;
         }
         let (tenant, calendar) = (entry.tenant.as_str(), entry.spec.calendar.as_str());
         let is_there = match known.get(&(tenant, calendar)) {
             Some(is_there) => *is_there,
-            None => store.calendar(scope.tenant_id, calendar).await?.is_some(),
+            None => store.calendar(owner.tenant_id, calendar).await?.is_some(),
         };
         known.insert((tenant, calendar), is_there);
         if !is_there {
@@ -182,7 +182,7 @@ async fn refuse_calendars(
 async fn present(
     store: &SqlStore,
     entries: &[Entry],
-    scopes: &HashMap<(String, String), Scope>,
+    scopes: &HashMap<(String, String), Owner>,
 ) -> Result<HashMap<Name, TaskView>> {
     let mut names: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for entry in entries {
@@ -190,8 +190,8 @@ async fn present(
     }
     let mut present = HashMap::new();
     for ((tenant, app), names) in names {
-        let Some(scope) = scopes.get(&(tenant.to_owned(), app.to_owned())) else { continue };
-        for task in store.tasks_named(*scope, &names).await? {
+        let Some(owner) = scopes.get(&(tenant.to_owned(), app.to_owned())) else { continue };
+        for task in store.tasks_named(*owner, &names).await? {
             present.insert((task.tenant.clone(), task.app.clone(), task.spec.name.clone()), task);
         }
     }
@@ -230,7 +230,7 @@ fn warning(entry: &Entry, action: &Action, per_minute: i32, now: i64) -> Option<
         return None;
     }
     if entry.spec.schedule == ScheduleKind::None && entry.spec.parents.is_empty() {
-        return Some("`started` does nothing without a schedule or parents: it runs by hand only".to_owned());
+        return Some("`started` does nothing without a schedule or parents: it runs manually only".to_owned());
     }
     if entry.spec.schedule == ScheduleKind::Once && entry.spec.fire_at <= now {
         return Some("`fire_at` lies in the past: it will not fire".to_owned());

@@ -2,10 +2,10 @@
 
 use crate::auth::KeyRing;
 use crate::cluster::ClusterClock;
+use crate::definitions::TaskDefinitions;
 use crate::engine::Engine;
 use crate::live::Watcher;
 use crate::metrics::{Family, family};
-use crate::redefine::Redefiner;
 use crate::settings::Settings;
 use crate::store::{SqlStore, StoreError};
 use crate::tls::Certificate;
@@ -36,32 +36,32 @@ pub struct Parts {
     /// The database.
     pub store: SqlStore,
     /// Wakes the urgent loader.
-    pub poke: Arc<Notify>,
+    pub wake: Arc<Notify>,
     /// Wakes the reaper.
     pub reap: Arc<Notify>,
     /// Wakes those who wait for runs to end.
-    pub ended: Arc<Ended>,
+    pub ended: Arc<RunEndSignal>,
     /// Pauses what fails too often.
-    pub redefiner: Arc<Redefiner>,
+    pub definitions: Arc<TaskDefinitions>,
     /// Tells open pages what has changed.
     pub watcher: Watcher,
 }
 
 /// Told when runs have ended.
 #[derive(Debug, Default)]
-pub struct Ended {
-    follow: Arc<Notify>,
+pub struct RunEndSignal {
+    outbox: Arc<Notify>,
     waiting: Arc<Notify>,
     backfill: Arc<Notify>,
 }
 
-impl Ended {
+impl RunEndSignal {
     /// Runs have ended; wakes those of `engine` who wait for that.
     pub fn notify(&self, engine: &Engine<SqlStore>) {
-        if engine.follower.is_watching() {
-            self.follow.notify_one();
+        if engine.outbox_worker.is_watching() {
+            self.outbox.notify_one();
         }
-        if !engine.queue.parked.is_empty() {
+        if !engine.queue.blocked.is_empty() {
             self.waiting.notify_one();
         }
         if engine.backfiller.is_open() {
@@ -83,7 +83,7 @@ enum Worker {
     LoadUrgent,
     Reap,
     Waiting,
-    Follow,
+    Outbox,
     Backfill,
     Housekeeping,
     Statistics,
@@ -102,7 +102,7 @@ pub static ROUNDS_FAILED: Family<15> = family!(Worker {
     LoadUrgent "load_urgent",
     Reap "reap",
     Waiting "waiting",
-    Follow "follow",
+    Outbox "outbox",
     Backfill "backfill",
     Housekeeping "housekeeping",
     Statistics "statistics",
@@ -137,7 +137,7 @@ pub fn start(parts: Parts, settings: &Settings, stop: &CancellationToken) -> Wor
         (Worker::LoadUrgent, s.look_interval),
         (Worker::Reap, s.reap_interval),
         (Worker::Waiting, s.waiting_interval),
-        (Worker::Follow, s.look_interval),
+        (Worker::Outbox, s.look_interval),
         (Worker::Backfill, s.look_interval),
         (Worker::Housekeeping, settings.data.purge_interval),
         (Worker::Statistics, settings.data.statistics_interval),
@@ -152,16 +152,16 @@ pub fn start(parts: Parts, settings: &Settings, stop: &CancellationToken) -> Wor
 }
 
 impl Worker {
-    /// Turns round at `period`, and when it is poked. A store error is logged when it begins and
+    /// Turns round at `period`, and when it is woken. A store error is logged when it begins and
     /// when it is over; the next round tries again.
     async fn turn(self, parts: Arc<Parts>, period: Duration, stop: CancellationToken) -> anyhow::Result<()> {
-        let poke = match self {
-            Self::LoadUrgent => parts.poke.clone(),
+        let wake = match self {
+            Self::LoadUrgent => parts.wake.clone(),
             Self::Reap => parts.reap.clone(),
             Self::Waiting => parts.ended.waiting.clone(),
-            Self::Follow => parts.ended.follow.clone(),
+            Self::Outbox => parts.ended.outbox.clone(),
             Self::Backfill => parts.ended.backfill.clone(),
-            Self::Watch => parts.watcher.poke(),
+            Self::Watch => parts.watcher.wake(),
             _ => Arc::default(),
         };
         let mut interval = tokio::time::interval(period);
@@ -171,9 +171,9 @@ impl Worker {
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 _ = interval.tick() => {}
-                () = poke.notified() => {}
+                () = wake.notified() => {}
             }
-            if matches!(self, Self::Follow | Self::Waiting | Self::Backfill) {
+            if matches!(self, Self::Outbox | Self::Waiting | Self::Backfill) {
                 // Results come in many batches a second; one look serves several.
                 tokio::time::sleep(GATHER).await;
             }
@@ -210,7 +210,7 @@ impl Worker {
                 parts.clock.observe(&parts.store).await?;
                 if engine.look().await? {
                     parts.reap.notify_one();
-                    parts.poke.notify_one();
+                    parts.wake.notify_one();
                 }
             }
             Self::Keys => parts.keys.refresh(&parts.store).await?,
@@ -218,25 +218,25 @@ impl Worker {
             Self::Certificate => reload(parts).await?,
             Self::Pregenerate => {
                 if engine.pregenerator.tick().await? > 0 {
-                    parts.poke.notify_one();
+                    parts.wake.notify_one();
                 }
             }
             Self::Load => drop(engine.loader.load().await?),
             Self::LoadUrgent => drop(engine.loader.load_urgent().await?),
             Self::Reap => {
                 if engine.reaper.tick().await? > 0 {
-                    parts.poke.notify_one();
+                    parts.wake.notify_one();
                 }
             }
             Self::Waiting => engine.dispatcher.look_at_waiting().await,
-            Self::Follow => follow(parts).await?,
+            Self::Outbox => outbox(parts).await?,
             Self::Backfill => {
                 if engine.pregenerator.has_lease() && engine.backfiller.tick().await? > 0 {
-                    parts.poke.notify_one();
+                    parts.wake.notify_one();
                 }
             }
             Self::Housekeeping => drop(engine.housekeeper.tick().await?),
-            Self::Statistics => drop(engine.statistician.tick().await?),
+            Self::Statistics => drop(engine.aggregator.tick().await?),
             Self::Watch => parts.watcher.tick().await?,
         }
         Ok(())
@@ -251,17 +251,17 @@ async fn reload(parts: &Parts) -> Result<(), Fault> {
 }
 
 /// Children start at once, a fixed delay's next run is written, what fails too often pauses.
-async fn follow(parts: &Parts) -> Result<(), StoreError> {
+async fn outbox(parts: &Parts) -> Result<(), StoreError> {
     let engine = &parts.engine;
-    let followed = engine.follower.tick().await?;
+    let followed = engine.outbox_worker.tick().await?;
     for task in &followed.moved {
         engine.pregenerator.write_task(*task).await?;
     }
     if followed.started > 0 || !followed.moved.is_empty() {
-        parts.poke.notify_one();
+        parts.wake.notify_one();
     }
     for (task, count) in followed.failing {
-        parts.redefiner.pause_failing(task, count).await?;
+        parts.definitions.pause_failing(task, count).await?;
     }
     Ok(())
 }

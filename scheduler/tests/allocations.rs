@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use carillon::domain::calendar::{CalendarRule, CalendarSpec};
 use carillon::domain::cron::{CronSchedule, DstPolicy, Gap, Overlap};
-use carillon::domain::schedule::{Schedule, Trigger};
+use carillon::domain::schedule::{Schedule, Timing};
 use chrono_tz::TZ_VARIANTS;
 
 /// 2025-12-31, ms.
@@ -17,12 +17,9 @@ const START: i64 = 1_767_139_200_000;
 fn asking_allocates_nothing() {
     let expressions =
         ["0 0 * * * ?", "0 30 2 * * ?", "*/7 * * * * ?", "0 0 0 29 2 ? 2101", "0 0 9 LW * ?", "0 0 10 ? * 6#5"];
-    let parsed = expressions.map(|text| Trigger::Cron(Box::new(CronSchedule::parse(text).unwrap())));
-    let others = [
-        Trigger::FixedRate { interval_ms: 1_000_000 },
-        Trigger::FixedDelay { delay_ms: 5 },
-        Trigger::Once { at: START },
-    ];
+    let parsed = expressions.map(|text| Timing::Cron(Box::new(CronSchedule::parse(text).unwrap())));
+    let others =
+        [Timing::FixedRate { interval_ms: 1_000_000 }, Timing::FixedDelay { delay_ms: 5 }, Timing::Once { at: START }];
     let spec = CalendarSpec {
         excluded_weekdays: vec!["sat".into(), "sun".into()],
         excluded_hours: vec!["22:00-06:00".into()],
@@ -30,7 +27,7 @@ fn asking_allocates_nothing() {
     };
     let calendar = Arc::new(spec.compile("office", 1).unwrap());
     let mut schedules = Vec::new();
-    for trigger in parsed.into_iter().chain(others) {
+    for timing in parsed.into_iter().chain(others) {
         for (calendar, calendar_rule) in [
             (None, CalendarRule::Skip),
             (Some(&calendar), CalendarRule::Skip),
@@ -40,7 +37,7 @@ fn asking_allocates_nothing() {
             let dst = DstPolicy { gap: Gap::After, overlap: Overlap::Second };
             let bent = Schedule { spread_ms: 1_000_000, jitter_ms: 5_000, seed: 7, anchor: START, ..Schedule::none() };
             schedules.push(Schedule {
-                trigger: trigger.clone(),
+                timing: timing.clone(),
                 dst,
                 calendar: calendar.cloned(),
                 calendar_rule,

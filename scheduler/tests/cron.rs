@@ -6,7 +6,7 @@
 #[path = "cron/command.rs"]
 mod command;
 #[path = "cron/naive.rs"]
-mod naive;
+pub mod naive;
 #[path = "cron/properties.rs"]
 mod properties;
 

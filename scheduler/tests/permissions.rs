@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // a test may fail
 
-use carillon::domain::access::{BUILT_IN, Breadth, PERMISSIONS};
+use carillon::domain::access::{BUILT_IN, PERMISSIONS, PermissionLevel};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -60,7 +60,7 @@ fn tables() -> String {
     writeln!(text, "| permission | allows | operations | {roles} |").unwrap();
     writeln!(text, "|{}", " --- |".repeat(3 + BUILT_IN.len())).unwrap();
     for (permission, word, breadth, says) in PERMISSIONS {
-        let whole = if *breadth == Breadth::Platform { " (platform only)" } else { "" };
+        let whole = if *breadth == PermissionLevel::Platform { " (platform only)" } else { "" };
         let used = operations.remove(*word).unwrap_or_default().join(", ");
         let held = BUILT_IN.map(|role| if role.permissions().has(*permission) { "yes" } else { "" }).join(" | ");
         writeln!(text, "| `{word}` | {says}{whole} | {used} | {held} |").unwrap();

@@ -9,9 +9,6 @@ mod calendars;
 mod counts;
 #[path = "schedule/daylight_saving.rs"]
 mod daylight_saving;
-#[path = "cron/naive.rs"]
-#[allow(dead_code)] // shared with the cron tests, which use all of it
-mod naive;
 #[path = "schedule/previews.rs"]
 mod previews;
 #[path = "schedule/properties.rs"]
@@ -23,17 +20,17 @@ use std::sync::Arc;
 
 use carillon::domain::calendar::{Calendar, CalendarSpec};
 use carillon::domain::cron::CronSchedule;
-use carillon::domain::schedule::{NEVER, Schedule, Trigger};
+use carillon::domain::schedule::{NEVER, Schedule, Timing};
 use chrono::{DateTime, SecondsFormat, TimeZone};
 use chrono_tz::Tz;
 
 fn cron(expression: &str, zone: Tz) -> Schedule {
     let parsed = CronSchedule::parse(expression).unwrap_or_else(|error| panic!("{expression}: {error}"));
-    Schedule { trigger: Trigger::Cron(Box::new(parsed)), zone, ..Schedule::none() }
+    Schedule { timing: Timing::Cron(Box::new(parsed)), zone, ..Schedule::none() }
 }
 
 fn every(interval_ms: i64, anchor: i64) -> Schedule {
-    Schedule { trigger: Trigger::FixedRate { interval_ms }, anchor, ..Schedule::none() }
+    Schedule { timing: Timing::FixedRate { interval_ms }, anchor, ..Schedule::none() }
 }
 
 /// An RFC 3339 time as epoch ms.

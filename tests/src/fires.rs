@@ -5,7 +5,7 @@ use crate::rows::LogRow;
 use crate::wait::sample;
 use std::collections::HashSet;
 
-/// The rows of one task with a periodic schedule, without those started by hand.
+/// The rows of one task with a periodic schedule, without those started manually.
 #[derive(Debug)]
 pub struct Fires {
     period_ms: i64,

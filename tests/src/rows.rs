@@ -73,7 +73,7 @@ pub struct LogRow {
     pub reason: String,
     pub message: String,
     pub output: String,
-    pub origin: String,
+    pub trigger: String,
     pub seq: i64,
     pub priority: i32,
     pub stopping: String,
@@ -108,7 +108,7 @@ impl LogRow {
             reason: row.try_get_by_index(16)?,
             message: text(17)?,
             output: text(18)?,
-            origin: row.try_get_by_index(19)?,
+            trigger: row.try_get_by_index(19)?,
             seq: row.try_get_by_index(20)?,
             priority: row.try_get_by_index(21)?,
             stopping: row.try_get_by_index(22)?,
@@ -122,7 +122,7 @@ impl Database {
         let sql = format!(
             "SELECT id, task_id, parent_id, shard_index, shard_total, fire_time, due_time, status, version, attempt, \
              failures, node_id, executor_id, dispatched_at, started_at, finished_at, reason, message, output, \
-             origin, seq, priority, stopping FROM task_log WHERE {condition} ORDER BY fire_time, shard_index"
+             trigger_kind, seq, priority, stopping FROM task_log WHERE {condition} ORDER BY fire_time, shard_index"
         );
         self.query(&sql, LogRow::read).await
     }

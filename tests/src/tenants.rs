@@ -1,12 +1,12 @@
 //! Tenants and apps, made past the API.
 
-use carillon::domain::Reach;
-use carillon::store::{AppView, KeyWords, Scope, SqlStore, TenantView};
+use carillon::domain::AccessScope;
+use carillon::store::{AppView, KeyWords, Owner, SqlStore, TenantView};
 use carillon_protocol::sign::Key;
 
 /// Makes an app, and its tenant if that is new.
-pub async fn make_app(store: &SqlStore, [tenant_id, app_id]: [i64; 2], tenant: &str, app: &str) -> Scope {
-    let known = store.list_tenants(&Reach::All, Some(tenant), "", 1).await.expect("look for the tenant");
+pub async fn make_app(store: &SqlStore, [tenant_id, app_id]: [i64; 2], tenant: &str, app: &str) -> Owner {
+    let known = store.list_tenants(&AccessScope::All, Some(tenant), "", 1).await.expect("look for the tenant");
     let tenant_id = if let Some(known) = known.first() {
         known.id
     } else {
@@ -34,5 +34,5 @@ pub async fn make_app(store: &SqlStore, [tenant_id, app_id]: [i64; 2], tenant: &
         created_at: 1,
     };
     store.create_app(&app, &key, KeyWords { note: "", created_by: "" }).await.expect("make the app");
-    Scope { tenant_id, app_id }
+    Owner { tenant_id, app_id }
 }

@@ -39,6 +39,7 @@ export const ACTIONS = {
   register_handlers: "app",
   replace_task: "task",
   reset_password: "user",
+  restore_fire: "task",
   revoke_key: "key",
   revoke_my_token: "token",
   revoke_token: "token",
@@ -49,7 +50,6 @@ export const ACTIONS = {
   skip_fire: "task",
   start_task: "task",
   stop_task: "task",
-  unskip_fire: "task",
 } as const;
 
 /** One of them; a newer node may know more. */

@@ -328,7 +328,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/fires/coming": {
+    "/fires/forecast": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How much fires in each minute of the coming 24 hours
+         * @description Counted from the schedules of started tasks, calendars, validity and `max_fires` included; fires that were cancelled beforehand count, manual runs, children, retries and backfills do not. At most 20,000 tasks are counted. An answer may be 30 s old.
+         */
+        get: operations["forecast_fires"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/fires/upcoming": {
         parameters: {
             query?: never;
             header?: never;
@@ -339,27 +359,7 @@ export interface paths {
          * Runs of the coming minutes, as a timeline
          * @description The task logs that are written for the coming time, and those of the last 10 s that have not started. A sharded run counts as one. At most 20,000 logs ahead are looked at, which a caller's tenants share when there are 16 at most: when there are more, `complete` is false, and nothing is told of what fires at `until` or later.
          */
-        get: operations["list_coming_fires"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/fires/forecast": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * How much fires in each minute of the coming 24 hours
-         * @description Counted from the schedules of started tasks, calendars, validity and `max_fires` included; fires that were cancelled beforehand count, runs by hand, children, retries and backfills do not. At most 20,000 tasks are counted. An answer may be 30 s old.
-         */
-        get: operations["forecast_fires"];
+        get: operations["list_upcoming_fires"];
         put?: never;
         post?: never;
         delete?: never;
@@ -837,7 +837,7 @@ export interface paths {
         get: operations["show_task"];
         /**
          * Replace the definition of a task
-         * @description Every field is required. What `GET` answered can be sent back as it is, with changes: what cannot be written is passed over, and its `revision` guards against overwriting. Runs of the old definition are taken back before the answer.
+         * @description Every field is required. What `GET` answered can be sent back as it is, with changes: what cannot be written is passed over, and its `revision` guards against overwriting. Runs of the old definition are revoked before the answer.
          */
         put: operations["replace_task"];
         post?: never;
@@ -847,7 +847,7 @@ export interface paths {
         head?: never;
         /**
          * Edit fields of a task
-         * @description A JSON merge patch (RFC 7396): what is left out stays as it is, null puts a field back to its default. Runs of the old definition are taken back before the answer.
+         * @description A JSON merge patch (RFC 7396): what is left out stays as it is, null puts a field back to its default. Runs of the old definition are revoked before the answer.
          */
         patch: operations["edit_task"];
         trace?: never;
@@ -944,6 +944,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tasks/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let a cancelled fire come after all
+         * @description One that is still to come, and was cancelled before any executor had it.
+         */
+        post: operations["restore_fire"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tasks/{id}/run": {
         parameters: {
             query?: never;
@@ -954,7 +974,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Run a task by hand, now or later
+         * Run a task manually, now or later
          * @description Two calls with the same `idempotency_key` start one run.
          */
         post: operations["run_task"];
@@ -1012,26 +1032,6 @@ export interface paths {
         put?: never;
         /** Stop a task; it forgets what it has counted */
         post: operations["stop_task"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/tasks/{id}/unskip": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Let a cancelled fire come after all
-         * @description One that is still to come, and was cancelled before any executor had it.
-         */
-        post: operations["unskip_fire"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1366,7 +1366,7 @@ export interface components {
             /** @description What is allowed, and still may not be what was meant. */
             warning?: string | null;
         };
-        /** @description A hand-over of a run to an executor, and what came of it. */
+        /** @description A dispatch of a run to an executor, and what came of it. */
         Attempt: {
             /**
              * Format: int32
@@ -1375,7 +1375,7 @@ export interface components {
             attempt: number;
             /**
              * Format: int64
-             * @description When it was handed over, epoch ms.
+             * @description When it was dispatched, epoch ms.
              */
             dispatched_at?: number | null;
             /**
@@ -1394,7 +1394,7 @@ export interface components {
             finished_at?: number | null;
             /** @description For people; its first 1,000 characters. */
             message: string;
-            /** @description The node that handed it over. */
+            /** @description The node that dispatched it. */
             node?: string | null;
             /** @description Why. */
             reason: components["schemas"]["RunReason"];
@@ -1666,65 +1666,6 @@ export interface components {
             task: components["schemas"]["Task"];
             /** @description Logs of runs whose executor could not be asked; they may still start. */
             unreachable: string[];
-        };
-        /** @description What fires in the coming time. */
-        Coming: {
-            /**
-             * Format: int64
-             * @description Now, by the cluster's clock, epoch ms.
-             */
-            at: number;
-            /** @description Whether `until` is as far as was asked for. */
-            complete: boolean;
-            /** @description Runs that were counted. */
-            counted: number;
-            /** @description Further tasks that fire, too. */
-            more_tasks: number;
-            /** @description Seconds in which something fires, in their order. */
-            seconds: components["schemas"]["Second"][];
-            /** @description Tasks by their next fire, 50 at most. */
-            tasks: components["schemas"]["ComingTask"][];
-            /**
-             * Format: int64
-             * @description Before this instant none is missing, epoch ms.
-             */
-            until: number;
-        };
-        /** @description A run to come. */
-        ComingFire: {
-            /**
-             * Format: int64
-             * @description When it should start, epoch ms.
-             */
-            due_time: number;
-            /**
-             * Format: int64
-             * @description Epoch ms.
-             */
-            fire_time: number;
-            /** @description Its log. */
-            log: string;
-            /** @description The node that has it. */
-            node?: string | null;
-            /** @description `init`, `queued`, `dispatched` (an executor holds it) or `retry`. */
-            status: components["schemas"]["RunStatus"];
-        };
-        /** @description A task that fires. */
-        ComingTask: {
-            /** @description App's id. */
-            app: string;
-            /** @description App's name. */
-            app_name?: string | null;
-            /** @description How often it fires. */
-            fires: number;
-            /** @description Its name; null when it is no more. */
-            name?: string | null;
-            /** @description The next of them, 200 at most. */
-            next: components["schemas"]["ComingFire"][];
-            /** @description Id. */
-            task: string;
-            /** @description Tenant's name. */
-            tenant?: string | null;
         };
         /** @description An app that was created. */
         CreatedApp: {
@@ -2869,6 +2810,24 @@ export interface components {
              */
             retain_days: number;
         };
+        /** @description A cancelled fire that is to come after all. */
+        RestoreInput: {
+            /**
+             * Format: int64
+             * @description The instant that the schedule names, epoch ms.
+             */
+            fire_time: number;
+        };
+        /** @description A fire that comes after all. */
+        Restored: {
+            /**
+             * Format: int64
+             * @description The instant, epoch ms.
+             */
+            fire_time: number;
+            /** @description Its log, when it is written already. */
+            log?: string | null;
+        };
         /**
          * @description How the interval between attempts grows.
          * @enum {string}
@@ -2957,7 +2916,7 @@ export interface components {
          * @description Why a run is in its state; docs/concepts.md tells what each means. Empty when there is nothing to explain.
          * @enum {string}
          */
-        RunReason: "" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_by_hand" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit";
+        RunReason: "" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_manually" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit";
         /**
          * @description State of a run; `stopping` while its executor was told to stop it and has not confirmed it yet.
          * @enum {string}
@@ -2967,7 +2926,7 @@ export interface components {
          * @description What made a run.
          * @enum {string}
          */
-        RunTrigger: "schedule" | "misfire" | "hand" | "parent" | "backfill";
+        RunTrigger: "schedule" | "misfire" | "manual" | "parent" | "backfill";
         /**
          * @description What names the instants at which a task fires by itself.
          * @enum {string}
@@ -3341,7 +3300,7 @@ export interface components {
          * @description Why an instant that the trigger names does not fire.
          * @enum {string}
          */
-        SkipReason: "calendar_day" | "calendar_hours" | "moved_by_calendar" | "dst_gap" | "overlap_first_pass" | "overlap_second_pass" | "before_validity" | "after_validity" | "cancelled_by_hand";
+        SkipReason: "calendar_day" | "calendar_hours" | "moved_by_calendar" | "dst_gap" | "overlap_first_pass" | "overlap_second_pass" | "before_validity" | "after_validity" | "cancelled_manually";
         /** @description A run that was started. */
         Started: {
             /**
@@ -3800,12 +3759,12 @@ export interface components {
             app_name?: string | null;
             /**
              * Format: int32
-             * @description How often it was handed over.
+             * @description How often it was dispatched.
              */
             attempt: number;
             /**
              * Format: int64
-             * @description When it was handed over, epoch ms.
+             * @description When it was dispatched, epoch ms.
              */
             dispatched_at?: number | null;
             /**
@@ -3836,8 +3795,6 @@ export interface components {
             message: string;
             /** @description The node that has or had it. */
             node?: string | null;
-            /** @description What made it: `schedule`, `misfire`, `hand`, `parent` or `backfill`. */
-            origin: components["schemas"]["RunTrigger"];
             /** @description What the handler returned. */
             output: string;
             /** @description Parameters instead of the task's. */
@@ -3885,6 +3842,8 @@ export interface components {
             task_name?: string | null;
             /** @description Tenant's name. */
             tenant: string;
+            /** @description What made it: `schedule`, `misfire`, `manual`, `parent` or `backfill`. */
+            trigger: components["schemas"]["RunTrigger"];
             /**
              * Format: int64
              * @description Grows with every step.
@@ -3906,14 +3865,14 @@ export interface components {
             app_name?: string | null;
             /**
              * Format: int32
-             * @description How often it was handed over.
+             * @description How often it was dispatched.
              */
             attempt: number;
-            /** @description Every hand-over, oldest first; the last one as the log itself tells of it. */
+            /** @description Every dispatch, oldest first; the last one as the log itself tells of it. */
             attempts: components["schemas"]["Attempt"][];
             /**
              * Format: int64
-             * @description When it was handed over, epoch ms.
+             * @description When it was dispatched, epoch ms.
              */
             dispatched_at?: number | null;
             /**
@@ -3944,8 +3903,6 @@ export interface components {
             message: string;
             /** @description The node that has or had it. */
             node?: string | null;
-            /** @description What made it: `schedule`, `misfire`, `hand`, `parent` or `backfill`. */
-            origin: components["schemas"]["RunTrigger"];
             /** @description What the handler returned. */
             output: string;
             /** @description Parameters instead of the task's. */
@@ -3993,6 +3950,8 @@ export interface components {
             task_name?: string | null;
             /** @description Tenant's name. */
             tenant: string;
+            /** @description What made it: `schedule`, `misfire`, `manual`, `parent` or `backfill`. */
+            trigger: components["schemas"]["RunTrigger"];
             /**
              * Format: int64
              * @description Grows with every step.
@@ -4406,23 +4365,64 @@ export interface components {
             /** @description What to send to get the next page; null when this is the last. */
             next?: string | null;
         };
-        /** @description A cancelled fire that is to come after all. */
-        UnskipInput: {
+        /** @description What fires in the coming time. */
+        Upcoming: {
             /**
              * Format: int64
-             * @description The instant that the schedule names, epoch ms.
+             * @description Now, by the cluster's clock, epoch ms.
              */
-            fire_time: number;
+            at: number;
+            /** @description Whether `until` is as far as was asked for. */
+            complete: boolean;
+            /** @description Runs that were counted. */
+            counted: number;
+            /** @description Further tasks that fire, too. */
+            more_tasks: number;
+            /** @description Seconds in which something fires, in their order. */
+            seconds: components["schemas"]["Second"][];
+            /** @description Tasks by their next fire, 50 at most. */
+            tasks: components["schemas"]["UpcomingTask"][];
+            /**
+             * Format: int64
+             * @description Before this instant none is missing, epoch ms.
+             */
+            until: number;
         };
-        /** @description A fire that comes after all. */
-        Unskipped: {
+        /** @description A run to come. */
+        UpcomingFire: {
             /**
              * Format: int64
-             * @description The instant, epoch ms.
+             * @description When it should start, epoch ms.
+             */
+            due_time: number;
+            /**
+             * Format: int64
+             * @description Epoch ms.
              */
             fire_time: number;
-            /** @description Its log, when it is written already. */
-            log?: string | null;
+            /** @description Its log. */
+            log: string;
+            /** @description The node that has it. */
+            node?: string | null;
+            /** @description `init`, `queued`, `dispatched` (an executor holds it) or `retry`. */
+            status: components["schemas"]["RunStatus"];
+        };
+        /** @description A task that fires. */
+        UpcomingTask: {
+            /** @description App's id. */
+            app: string;
+            /** @description App's name. */
+            app_name?: string | null;
+            /** @description How often it fires. */
+            fires: number;
+            /** @description Its name; null when it is no more. */
+            name?: string | null;
+            /** @description The next of them, 200 at most. */
+            next: components["schemas"]["UpcomingFire"][];
+            /** @description Id. */
+            task: string;
+            /** @description Tenant's name. */
+            tenant?: string | null;
         };
         /** @description What a tenant uses of its quotas. */
         Used: {
@@ -5456,7 +5456,36 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    list_coming_fires: {
+    forecast_fires: {
+        parameters: {
+            query?: {
+                /** @description Only of the tenant of this name. */
+                tenant?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The forecast */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FireForecast"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_upcoming_fires: {
         parameters: {
             query?: {
                 /** @description Only of the tenant of this name. */
@@ -5480,36 +5509,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Coming"];
-                };
-            };
-            400: components["responses"]["Invalid"];
-            401: components["responses"]["Unauthorised"];
-            403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
-            429: components["responses"]["TooMany"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
-    forecast_fires: {
-        parameters: {
-            query?: {
-                /** @description Only of the tenant of this name. */
-                tenant?: string | null;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The forecast */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FireForecast"];
+                    "application/json": components["schemas"]["Upcoming"];
                 };
             };
             400: components["responses"]["Invalid"];
@@ -6114,8 +6114,8 @@ export interface operations {
                 status?: string | null;
                 /** @description Only for this reason. */
                 reason?: string | null;
-                /** @description Only what was made so: `schedule`, `misfire`, `hand`, `parent` or `backfill`. */
-                origin?: string | null;
+                /** @description Only what was made so: `schedule`, `misfire`, `manual`, `parent` or `backfill`. */
+                trigger?: string | null;
                 /** @description From this fire time on, epoch ms; of a list by `status` but `succeeded`: due time. */
                 from?: number | null;
                 /** @description Before this fire time, epoch ms. */
@@ -6489,7 +6489,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The task, and what could not be taken back */
+            /** @description The task, and what could not be revoked */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6524,7 +6524,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The task as it was, and what could not be taken back */
+            /** @description The task as it was, and what could not be revoked */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6560,7 +6560,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The task, and what could not be taken back */
+            /** @description The task, and what could not be revoked */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6721,7 +6721,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The task, and what could not be taken back */
+            /** @description The task, and what could not be revoked */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6771,6 +6771,42 @@ export interface operations {
             401: components["responses"]["Unauthorised"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    restore_fire: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RestoreInput"];
+            };
+        };
+        responses: {
+            /** @description It comes, if the task fires then */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Restored"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
             429: components["responses"]["TooMany"];
             503: components["responses"]["Unavailable"];
         };
@@ -6896,7 +6932,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The task, and what could not be taken back */
+            /** @description The task, and what could not be revoked */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6910,42 +6946,6 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["TooMany"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
-    unskip_fire: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["UnskipInput"];
-            };
-        };
-        responses: {
-            /** @description It comes, if the task fires then */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Unskipped"];
-                };
-            };
-            400: components["responses"]["Invalid"];
-            401: components["responses"]["Unauthorised"];
-            403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
-            408: components["responses"]["TooSlow"];
-            409: components["responses"]["Conflict"];
-            413: components["responses"]["TooLarge"];
-            415: components["responses"]["NoJson"];
             429: components["responses"]["TooMany"];
             503: components["responses"]["Unavailable"];
         };

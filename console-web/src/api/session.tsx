@@ -8,7 +8,7 @@ import type { Permission } from "./permissions";
 export type Me = Schema<"Me">;
 
 /** A place that a permission is asked for: the platform, a tenant, or one app of it. */
-export interface Place {
+export interface Scope {
   /** Tenant's name; absent: anywhere at all. `null`: the platform. */
   tenant?: string | null;
   /** App's id; absent: the whole tenant, or any app of it. */
@@ -16,17 +16,17 @@ export interface Place {
 }
 
 /**
- * Whether somebody who holds `access` may do `permission` in `place`. The node decides; this only
+ * Whether somebody who holds `access` may do `permission` in `scope`. The node decides; this only
  * keeps buttons away that it would refuse.
  */
-export function may(access: Me["access"], permission: Permission, place: Place = {}): boolean {
+export function may(access: Me["access"], permission: Permission, scope: Scope = {}): boolean {
   return access.some((held) => {
     if (!held.permissions.includes(permission)) return false;
     const everywhere = held.tenant_id == null;
     if (everywhere) return true;
-    if (place.tenant === null) return false;
-    if (place.tenant !== undefined && held.tenant !== place.tenant) return false;
-    return place.app === undefined || held.apps.length === 0 || held.apps.includes(place.app);
+    if (scope.tenant === null) return false;
+    if (scope.tenant !== undefined && held.tenant !== scope.tenant) return false;
+    return scope.app === undefined || held.apps.length === 0 || held.apps.includes(scope.app);
   });
 }
 
@@ -47,7 +47,7 @@ export function tenantsOf(access: Me["access"]): string[] {
 interface Session {
   me: Me;
   /** May I do this there? */
-  may: (permission: Permission, place?: Place) => boolean;
+  may: (permission: Permission, scope?: Scope) => boolean;
   /** May I do this in all of that tenant (`null`: on the platform; `undefined`: of any tenant)? */
   mayWhole: (permission: Permission, tenant: string | null | undefined) => boolean;
 }
@@ -92,7 +92,7 @@ export function SessionProvider({ me, children }: { me: Me; children: ReactNode 
   const session = useMemo<Session>(
     () => ({
       me,
-      may: (permission, place) => may(me.access, permission, place),
+      may: (permission, scope) => may(me.access, permission, scope),
       mayWhole: (permission, tenant) => mayWhole(me.access, permission, tenant),
     }),
     [me],

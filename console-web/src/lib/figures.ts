@@ -153,7 +153,7 @@ export function mean({ count, sum_ms: sum }: Sum): number | null {
   return count === 0 ? null : sum / count;
 }
 
-/** The share of runs that ended well, of those that ended by themselves: what was taken back is no failure. */
+/** The share of runs that ended well, of those that ended by themselves: what was revoked is no failure. */
 export function successShare(of: Pick<Totals, "succeeded" | "failed" | "discarded" | "expired">): number | null {
   const ended = of.succeeded + of.failed + of.discarded + of.expired;
   return ended === 0 ? null : of.succeeded / ended;

@@ -6,7 +6,7 @@ export interface Link {
 }
 
 /** Where a task stands. */
-export interface Place {
+export interface Scope {
   id: string;
   /** From 0, left to right. */
   layer: number;
@@ -19,7 +19,7 @@ export interface Place {
  * its parents. The node allows no cycles; should one come all the same, its tasks stay where they
  * were after as many rounds as there are tasks.
  */
-export function layout(ids: readonly string[], links: readonly Link[]): Place[] {
+export function layout(ids: readonly string[], links: readonly Link[]): Scope[] {
   const layers = new Map(ids.map((id) => [id, 0]));
   const known = links.filter(({ from, to }) => layers.has(from) && layers.has(to));
   for (let round = 0; round < ids.length; round++) {

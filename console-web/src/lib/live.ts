@@ -32,7 +32,7 @@ export function failuresWith(failures: number, stood: number): number {
 /** Beginnings of the paths whose answers a kind of change makes old. */
 const PATHS: Record<string, readonly string[]> = {
   tasks: ["/tasks", "/fires"],
-  task_logs: ["/task-logs", "/fires/coming", "/tasks/{id}/graph", "/tasks/{id}/backfills"],
+  task_logs: ["/task-logs", "/fires/upcoming", "/tasks/{id}/graph", "/tasks/{id}/backfills"],
   apps: ["/apps"],
   keys: ["/apps/{id}/keys"],
   executors: ["/executors"],

@@ -2,12 +2,12 @@
 import type { Log } from "./taskLog";
 
 /** Names of the filters, as they stand in the address. */
-export const LOG_FILTERS = ["status", "reason", "origin", "task", "app", "executor", "range", "from", "until", "order", "shards"] as const;
+export const LOG_FILTERS = ["status", "reason", "trigger", "task", "app", "executor", "range", "from", "until", "order", "shards"] as const;
 type Name = (typeof LOG_FILTERS)[number];
 export type LogFilters = Partial<Record<Name, string>>;
 
 /** Spans of time that are a click away. `past` is everything up to now, `all` also what is still to come. */
-export const RANGES = ["past", "15m", "1h", "24h", "coming", "all"] as const;
+export const RANGES = ["past", "15m", "1h", "24h", "upcoming", "all"] as const;
 export type Range = (typeof RANGES)[number];
 
 const LENGTHS: Partial<Record<Range, number>> = { "15m": 15 * 60_000, "1h": 3_600_000, "24h": 86_400_000 };
@@ -25,7 +25,7 @@ export function rangeOf(filters: LogFilters): Range | undefined {
 /** Which come first; of what is to come, the next. */
 export function orderOf(filters: LogFilters): "newest" | "oldest" {
   if (filters.order === "newest" || filters.order === "oldest") return filters.order;
-  return rangeOf(filters) === "coming" ? "oldest" : "newest";
+  return rangeOf(filters) === "upcoming" ? "oldest" : "newest";
 }
 
 function whole(text: string | undefined): number | undefined {
@@ -38,7 +38,7 @@ export function limitsOf(filters: LogFilters, now: number): { from?: number; unt
   const range = rangeOf(filters);
   if (range === undefined) return { from: whole(filters.from), until: whole(filters.until) };
   if (range === "all") return {};
-  if (range === "coming") return { from: now };
+  if (range === "upcoming") return { from: now };
   const length = LENGTHS[range];
   return { from: length === undefined ? undefined : now - length, until: now + 1 };
 }

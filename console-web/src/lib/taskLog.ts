@@ -2,7 +2,7 @@
 import type { Schema } from "../api/client";
 import { hasEnded } from "./states";
 
-/** One hand-over of a run to an executor. */
+/** One dispatch of a run to an executor. */
 export type Attempt = Schema<"Attempt">;
 
 /** A task log; only that of one run by itself tells its attempts. */
@@ -76,7 +76,7 @@ function stepsOfAttempt(attempt: Attempt, isLast: boolean, isOver: boolean): Ste
   return steps;
 }
 
-/** Which attempt was claimed then: the first one that was not handed over before, or the one to come. */
+/** Which attempt was claimed then: the first one that was not dispatched before, or the one to come. */
 function claimOf(at: number, attempts: readonly Attempt[]): number {
   const claimed = attempts.find(({ dispatched_at: handed }) => handed == null || handed >= at);
   return Math.max(1, claimed?.attempt ?? (attempts.at(-1)?.attempt ?? 0) + 1);

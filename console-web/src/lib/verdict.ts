@@ -21,7 +21,7 @@ export interface Facts {
   /** Runs that are past their due time, and wait. */
   overdueRuns?: number;
   /** Fires that are written for the coming minutes. */
-  comingFires?: number;
+  upcomingFires?: number;
   /** Everything that this viewer may know is known: only then nothing is the matter. */
   isWhole: boolean;
 }
@@ -92,5 +92,5 @@ export function verdict(facts: Facts): Finding[] {
   if (troubles.length > 0) return troubles;
   if (fires === undefined || !facts.isWhole) return [];
   if (fires > 0) return [{ says: "all_well" }];
-  return [{ says: (facts.comingFires ?? 0) > 0 ? "not_counted_yet" : "nothing_fires" }];
+  return [{ says: (facts.upcomingFires ?? 0) > 0 ? "not_counted_yet" : "nothing_fires" }];
 }

@@ -86,7 +86,7 @@ async fn an_early_run_never_starts_before_its_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hand_over_is_taken_once() {
+async fn a_dispatch_is_taken_once() {
     let (node, _journal, seen, running) = setup().await;
     let now = node.now_ms();
     let items = vec![item(1, "quick", now), item(2, "quick", now + 60_000)];

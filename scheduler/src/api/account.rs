@@ -9,8 +9,8 @@ use super::refusal::RequestRefusal;
 use super::tokens::{CreatedToken, NewTokenInput, TokenOutput, create_token, page_of};
 use super::users::{find_by_id, target};
 use super::{Api, body};
-use crate::auth::{Caller, SignedIn, Visit, check_password, csrf_of};
-use crate::domain::access::{PERMISSIONS, PLATFORM, Reach};
+use crate::auth::{Caller, LoginContext, SignedIn, check_password, csrf_of};
+use crate::domain::access::{AccessScope, PERMISSIONS, PLATFORM};
 use crate::domain::audit::{Actor, AuditNote, Target};
 use crate::domain::{Action, FieldError, FieldRefusal, Refusal};
 use crate::store::{SessionView, UserRow, UserView};
@@ -90,8 +90,8 @@ async fn sign_in(api: web::Data<Api>, request: HttpRequest, payload: web::Payloa
     let now = api.engine.clock.now_ms();
     let address = client_address(&api, &request);
     let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
-    let visit = Visit { address: &address, agent, number: api.engine.ids.next(now) };
-    let user = match api.gate.by_password(&name, &password, &address).await {
+    let visit = LoginContext { address: &address, agent, number: api.engine.ids.next(now) };
+    let user = match api.authenticator.by_password(&name, &password, &address).await {
         Ok(user) => user,
         Err(denied) => {
             let name: String = name.chars().take(64).collect();
@@ -100,7 +100,7 @@ async fn sign_in(api: web::Data<Api>, request: HttpRequest, payload: web::Payloa
         }
     };
     let note = own_note(&api, &caller(&user, &address), Action::SignIn);
-    Ok(answer(&api, api.gate.begin(user, &visit, note, now).await?))
+    Ok(answer(&api, api.authenticator.begin(user, &visit, note, now).await?))
 }
 
 /// Somebody who has just proved who he is.
@@ -214,7 +214,7 @@ async fn show(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, Probl
         .collect();
     let user = match caller.actor.id {
         0 => None,
-        id => find_by_id(&api, &Reach::All, id).await?,
+        id => find_by_id(&api, &AccessScope::All, id).await?,
     };
     let permissions =
         PERMISSIONS.iter().map(|(_, name, _, description)| PermissionOutput { name, description }).collect();
@@ -250,13 +250,13 @@ async fn change_password(api: web::Data<Api>, caller: Caller, payload: web::Payl
         return Err(RequestRefusal::SessionNeeded.into());
     };
     check_password(&new, &user.name).map_err(|refusal| FieldError::new("new", refusal))?;
-    if !api.gate.is_password_of(&user, &current).await? {
+    if !api.authenticator.is_password_of(&user, &current).await? {
         return Err(FieldError::new("current", FieldRefusal::NotThePassword).into());
     }
     if current == new {
         return Err(FieldError::new("new", FieldRefusal::SamePassword).into());
     }
-    let password_hash = api.gate.passwords.hash(&new).await.map_err(Problem::internal)?;
+    let password_hash = api.authenticator.passwords.hash(&new).await.map_err(Problem::internal)?;
     let row = UserRow { password_hash, must_change: false, ..row_of(&user) };
     let note = api.note(&caller, Action::ChangePassword, user.tenant_id, target(&user), (None, None));
     api.store.noting(vec![note]).update_user(&row, user.revision, session, api.engine.clock.now_ms()).await?;
@@ -281,7 +281,7 @@ pub fn row_of(user: &UserView) -> UserRow {
 pub async fn me(api: &Api, caller: &Caller) -> Result<UserView, Problem> {
     let user = match caller.actor.id {
         0 => None,
-        id => find_by_id(api, &Reach::All, id).await?,
+        id => find_by_id(api, &AccessScope::All, id).await?,
     };
     user.ok_or_else(|| RequestRefusal::AccountNeeded.into())
 }
@@ -342,7 +342,7 @@ async fn list_tokens(api: web::Data<Api>, caller: Caller, query: Query<AfterQuer
     let limit = limit(wanted)?;
     let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
     let user = me(&api, &caller).await?;
-    let tokens = api.store.list_tokens(&Reach::All, Some(user.id), after, limit).await?;
+    let tokens = api.store.list_tokens(&AccessScope::All, Some(user.id), after, limit).await?;
     Ok(HttpResponse::Ok().json(page_of(tokens, limit)))
 }
 

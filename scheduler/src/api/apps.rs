@@ -141,7 +141,7 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<AppQuery>) -> Re
     let limit = limit(wanted)?;
     let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
     let filter = AppFilter { tenant, name, id: None, after, limit };
-    let apps = api.store.list_apps(&caller.reach(Permission::AppsRead), &filter).await?;
+    let apps = api.store.list_apps(&caller.access_scope(Permission::AppsRead), &filter).await?;
     let items = apps.into_iter().map(App::from).collect();
     Ok(HttpResponse::Ok().json(Page::new(items, limit, |app: &App| app.id.clone())))
 }
@@ -220,7 +220,7 @@ async fn remove(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> R
 pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<AppView, Problem> {
     let id = parse_id("id", id)?;
     let filter = AppFilter { id: Some(id), limit: 1, ..AppFilter::default() };
-    let found = api.store.list_apps(&caller.reach(needs), &filter).await?;
+    let found = api.store.list_apps(&caller.access_scope(needs), &filter).await?;
     found.into_iter().next().ok_or_else(|| Refusal::not_found("app", id).into())
 }
 

@@ -123,8 +123,8 @@ async fn chain_of(api: &Api, caller: &Caller, tenant: Option<&str>, id: Option<&
     match (tenant, parse_optional_id("tenant_id", id)?) {
         (Some(_), Some(_)) => Err(FieldError::new("tenant_id", FieldRefusal::not_with("tenant")).into()),
         (None, Some(id)) => {
-            let reach = caller.reach(Permission::AuditRead);
-            let found = api.store.audit_chains(&reach, id.saturating_sub(1), 1).await?;
+            let access_scope = caller.access_scope(Permission::AuditRead);
+            let found = api.store.audit_chains(&access_scope, id.saturating_sub(1), 1).await?;
             let found = found.first().filter(|chain| chain.tenant_id == id);
             found.map(|chain| chain.tenant_id).ok_or_else(|| Refusal::not_found("chain of", id).into())
         }
@@ -152,7 +152,8 @@ async fn search(api: web::Data<Api>, caller: Caller, query: Query<AuditQuery>) -
         before: parse_optional_id("before", before.as_ref())?,
         limit,
     };
-    let AuditPage { entries, next } = api.store.search_audit(&caller.reach(Permission::AuditRead), &filter).await?;
+    let AuditPage { entries, next } =
+        api.store.search_audit(&caller.access_scope(Permission::AuditRead), &filter).await?;
     Ok(HttpResponse::Ok().json(Page { items: entries, next: next.map(|id| id.to_string()) }))
 }
 
@@ -161,7 +162,7 @@ async fn chains(api: web::Data<Api>, caller: Caller, query: Query<ChainsQuery>) 
     let limit = limit(wanted)?;
     // The platform's comes first.
     let after = parse_optional_id("after", after.as_ref())?.unwrap_or(PLATFORM - 1);
-    let chains = api.store.audit_chains(&caller.reach(Permission::AuditRead), after, limit).await?;
+    let chains = api.store.audit_chains(&caller.access_scope(Permission::AuditRead), after, limit).await?;
     let last = chains.last().map_or(PLATFORM, |chain| chain.tenant_id);
     let items = chains.into_iter().map(ChainEnd::from).collect();
     Ok(HttpResponse::Ok().json(Page::new(items, limit, |_| last.to_string())))

@@ -5,10 +5,10 @@ use super::operation::{self, Operation, delete, get};
 use super::problem::Problem;
 use super::{Api, body};
 use crate::auth::Caller;
+use crate::definitions::change_of;
 use crate::domain::audit::Target;
 use crate::domain::calendar::CalendarSpec;
 use crate::domain::{Action, FieldError, Permission, Refusal};
-use crate::redefine::change_of;
 use crate::store::CalendarView;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -155,7 +155,7 @@ fn audited(spec: &CalendarSpec) -> String {
     serde_json::to_string(spec).unwrap_or_default()
 }
 
-/// What was written ahead for the old version is taken back, and written for the new one.
+/// What was written ahead for the old version is revoked, and written for the new one.
 async fn redefine_tasks(api: &Api, tenant: i64, name: &str) -> Result<usize, Problem> {
     let (mut after, mut count) = (0, 0);
     loop {
@@ -170,7 +170,7 @@ async fn redefine_tasks(api: &Api, tenant: i64, name: &str) -> Result<usize, Pro
             })
             .collect();
         count += changes.len();
-        api.redefiner.apply(&[], &changes).await?;
+        api.definitions.apply(&[], &changes).await?;
     }
 }
 

@@ -32,7 +32,7 @@ const NONCE_BYTES: usize = 16;
 const ASSETS: &str = "/assets/";
 
 /// First parts of paths that are not the console's.
-const DOORS: [&str; 5] = ["api", "openapi", "healthz", "readyz", "metrics"];
+const SERVED_PREFIXES: [&str; 5] = ["api", "openapi", "healthz", "readyz", "metrics"];
 
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 const ASK_EACH_TIME: &str = "no-cache";
@@ -152,7 +152,7 @@ fn is_plain(path: &str) -> bool {
 
 /// Whether it belongs to those who ask with no browser's page, for whom a page is no answer.
 fn is_elsewhere(path: &str) -> bool {
-    path.split('/').nth(1).is_some_and(|first| DOORS.contains(&first))
+    path.split('/').nth(1).is_some_and(|first| SERVED_PREFIXES.contains(&first))
 }
 
 fn takes_gzip(request: &HttpRequest) -> bool {

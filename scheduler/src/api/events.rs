@@ -9,7 +9,7 @@ use super::problem::Problem;
 use super::refusal::RequestRefusal;
 use crate::auth::{Caller, Denied};
 use crate::domain::Refusal;
-use crate::domain::news::Hearing;
+use crate::domain::change_feed::Subscription;
 use crate::live::{LiveEvent, NoStream, Recheck, follow};
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::StreamExt as _;
@@ -65,11 +65,11 @@ async fn stream(
         Some(name) => Some(tenant(&api, &caller, &name).await?),
         None => None,
     };
-    let hearing = Hearing::of(&caller.access, only);
-    let place = api.streams.enter(caller.actor.id, &hearing).map_err(no_place)?;
+    let subscription = Subscription::of(&caller.access, only);
+    let slot = api.streams.enter(caller.actor.id, &subscription).map_err(no_slot)?;
     let recheck = recheck(&api, &request, caller)?;
     let (node, version) = (api.node_name.clone(), env!("CARGO_PKG_VERSION"));
-    let events = follow(place, hearing, recheck).map(move |events| {
+    let events = follow(slot, subscription, recheck).map(move |events| {
         let cluster_time = api.engine.clock.now_ms();
         let hello = json!({ "node": node, "version": version, "cluster_time": cluster_time });
         events.iter().map(|event| written(event, &hello)).collect::<String>().into_bytes().into()
@@ -84,7 +84,7 @@ async fn tenant(api: &Api, caller: &Caller, name: &str) -> Result<i64, Problem> 
     found.ok_or_else(|| Refusal::not_found("tenant", name).into())
 }
 
-fn no_place(why: NoStream) -> Problem {
+fn no_slot(why: NoStream) -> Problem {
     match why {
         NoStream::Stops => RequestRefusal::NodeStops { detail: why.to_string() }.into(),
         NoStream::User | NoStream::Node => {
@@ -101,7 +101,7 @@ fn recheck(api: &web::Data<Api>, request: &HttpRequest, caller: Caller) -> Resul
         let (api, secret, caller) = (api.clone(), secret.clone(), caller.clone());
         Box::pin(async move {
             let now = api.engine.clock.now_ms();
-            match api.gate.look_again(&secret, is_cookie, &caller.actor.address, now).await {
+            match api.authenticator.look_again(&secret, is_cookie, &caller.actor.address, now).await {
                 Ok(again) => again.access == caller.access && !again.must_change,
                 Err(Denied::Store(error)) => {
                     tracing::debug!(%error, "a listener's rights could not be read");

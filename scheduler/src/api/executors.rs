@@ -8,7 +8,7 @@ use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::executor::{Executor, WEIGHT_MAX};
 use crate::domain::{Action, FieldError, Permission, Refusal};
-use crate::store::{ExecutorPlace, ExecutorRule, Scope};
+use crate::store::{ExecutorAddress, ExecutorRule, Owner};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -140,14 +140,14 @@ fn output(executor: &Executor, name: Option<&(String, String)>, rule: &ExecutorR
     }
 }
 
-fn place(executor: &Executor) -> ExecutorPlace {
+fn place(executor: &Executor) -> ExecutorAddress {
     (executor.tenant_id, executor.app_id, executor.address.clone())
 }
 
 /// With their names, and what people say of them now: a node knows of that a second later.
 async fn outputs(api: &Api, executors: &[Arc<Executor>]) -> Result<Vec<ExecutorOutput>, Problem> {
     let names = api.store.app_names(&apps_of(executors)).await?;
-    let places: Vec<ExecutorPlace> = executors.iter().map(|executor| place(executor)).collect();
+    let places: Vec<ExecutorAddress> = executors.iter().map(|executor| place(executor)).collect();
     let rules = api.store.executor_rules(&places).await?;
     let unsaid = ExecutorRule::default();
     let with_place = executors.iter().zip(&places);
@@ -164,11 +164,11 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<ExecutorQuery>) 
     let ExecutorQuery { tenant, app, after, limit: wanted } = query.0;
     let limit = limit(wanted)?;
     let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
-    let reach = caller.reach(Permission::ExecutorsRead);
+    let access_scope = caller.access_scope(Permission::ExecutorsRead);
     let mut online = api.engine.registry.everyone();
-    online.retain(|executor| executor.id > after && reach.has(executor.tenant_id, executor.app_id));
+    online.retain(|executor| executor.id > after && access_scope.has(executor.tenant_id, executor.app_id));
     if let Some(tenant) = tenant {
-        let found = api.store.list_tenants(&reach, Some(&tenant), "", 1).await?.pop();
+        let found = api.store.list_tenants(&access_scope, Some(&tenant), "", 1).await?.pop();
         online.retain(|executor| found.as_ref().is_some_and(|tenant| tenant.id == executor.tenant_id));
     }
     if let Some(app) = app {
@@ -200,8 +200,9 @@ async fn answer(api: &Api, executor: &Executor, rule: &ExecutorRule) -> Result<H
 
 fn find(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<Arc<Executor>, Problem> {
     let id = parse_id("id", id)?;
-    let reach = caller.reach(needs);
-    let executor = api.engine.registry.find(id).filter(|executor| reach.has(executor.tenant_id, executor.app_id));
+    let access_scope = caller.access_scope(needs);
+    let executor =
+        api.engine.registry.find(id).filter(|executor| access_scope.has(executor.tenant_id, executor.app_id));
     executor.ok_or_else(|| Refusal::not_found("executor online", id).into())
 }
 
@@ -229,13 +230,13 @@ async fn edit(
     if after.note.chars().count() > NOTE_CHARS_MAX {
         return Err(FieldError::too_long("note", NOTE_CHARS_MAX).into());
     }
-    let scope = Scope { tenant_id: executor.tenant_id, app_id: executor.app_id };
+    let owner = Owner { tenant_id: executor.tenant_id, app_id: executor.app_id };
     let address = &executor.address;
     let now = api.engine.clock.now_ms();
     let target = Target { kind: "executor", id: address.clone(), name: address.clone() };
-    let note = api.note(&caller, Action::EditExecutor, scope.tenant_id, target, (audited(&before), audited(&after)));
+    let note = api.note(&caller, Action::EditExecutor, owner.tenant_id, target, (audited(&before), audited(&after)));
     let store = api.store.noting(vec![note]);
-    store.set_executor_rule(api.engine.ids.next(now), scope, address, &after, now).await?;
+    store.set_executor_rule(api.engine.ids.next(now), owner, address, &after, now).await?;
     api.engine.look().await?;
     answer(&api, &executor, &ExecutorRule { revision: after.revision + 1, ..after }).await
 }

@@ -8,7 +8,7 @@ use super::refusal::RequestRefusal;
 use crate::auth::Caller;
 use crate::domain::forecast::{Budget, Extent, Firing, Forecast, Peak, forecast};
 use crate::domain::task::{NEVER, ScheduleKind};
-use crate::domain::{Permission, Reach};
+use crate::domain::{AccessScope, Permission};
 use crate::store::{SqlStore, TaskFilter, TaskState, TaskView, WrittenFires};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ pub fn operations() -> Vec<Operation> {
         )
         .says(
             "Counted from the schedules of started tasks, calendars, validity and `max_fires` included; fires that were \
-             cancelled beforehand count, runs by hand, children, retries and backfills do not. At most 20,000 tasks \
+             cancelled beforehand count, manual runs, children, retries and backfills do not. At most 20,000 tasks \
              are counted. An answer may be 30 s old.",
         )
         .query::<ForecastQuery>()
@@ -99,7 +99,7 @@ struct ForecastTask {
 }
 
 /// Whose answer it is: another reach is another answer.
-type Asked = (Reach, Option<i64>);
+type Asked = (AccessScope, Option<i64>);
 
 type Answers = VecDeque<(Asked, Instant, Arc<FireForecast>)>;
 
@@ -167,13 +167,13 @@ struct Read {
     left_out: u64,
 }
 
-async fn read_tasks(store: &SqlStore, (reach, tenant_id): &Asked, now: i64) -> Result<Read, Problem> {
+async fn read_tasks(store: &SqlStore, (access_scope, tenant_id): &Asked, now: i64) -> Result<Read, Problem> {
     let mut read = Read { tasks: Vec::new(), shown: Vec::new(), left_out: 0 };
     let mut filter =
         TaskFilter { tenant_id: *tenant_id, state: Some(TaskState::Started), limit: PAGE_MAX, ..TaskFilter::default() };
     let mut seen = 0;
     while seen < TASKS_MAX {
-        let page = store.list_tasks(reach, &filter).await?;
+        let page = store.list_tasks(access_scope, &filter).await?;
         let schedules = store.schedules_of(&page).await?;
         let written = store.written_fires(&page, now).await?;
         for (task, schedule) in page.iter().zip(schedules) {
@@ -190,7 +190,7 @@ async fn read_tasks(store: &SqlStore, (reach, tenant_id): &Asked, now: i64) -> R
             _ => return Ok(read),
         }
     }
-    read.left_out += store.number_of_tasks(reach, &filter).await?;
+    read.left_out += store.number_of_tasks(access_scope, &filter).await?;
     Ok(read)
 }
 
@@ -230,7 +230,7 @@ async fn read(api: web::Data<Api>, caller: Caller, query: Query<ForecastQuery>) 
         Some(tenant) => Some(api.tenant(&caller, NEEDS, tenant).await?.id),
         None => None,
     };
-    let asked = (caller.reach(NEEDS), tenant_id);
+    let asked = (caller.access_scope(NEEDS), tenant_id);
     let answer = api.forecasts.answer(&api.store, asked, api.engine.clock.now_ms()).await?;
     Ok(HttpResponse::Ok().json(&*answer))
 }

@@ -73,7 +73,7 @@ struct Link {
 async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let id = parse_id("id", &id)?;
     let now = api.engine.clock.now_ms();
-    let graph = api.store.task_graph(&caller.reach(Permission::TasksRead), id, now).await?;
+    let graph = api.store.task_graph(&caller.access_scope(Permission::TasksRead), id, now).await?;
     let Graph { tasks, unseen, links, is_complete } = graph.ok_or_else(|| Refusal::not_found("task", id))?;
     let seen = tasks.values().map(|task| neighbour(&caller, task));
     let hidden = unseen.iter().map(|id| Neighbour { id: id.to_string(), ..Neighbour::default() });

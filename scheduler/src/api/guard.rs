@@ -24,7 +24,7 @@ pub const CSRF_HEADER: &str = "x-csrf-token";
 
 /// What a door asks for.
 #[derive(Debug, Clone, Copy)]
-pub struct Door {
+pub struct Guard {
     /// The operation behind it.
     pub id: &'static str,
     /// What its callers must have.
@@ -35,11 +35,11 @@ pub struct Door {
 
 /// Lets a request pass to its handler, or answers why not.
 pub async fn pass(
-    door: Door,
+    guarded: Guard,
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    match check(door, request.request()).await {
+    match check(guarded, request.request()).await {
         // An answer like others: errors would pass by whoever adds headers to answers.
         Err(problem) => Ok(request.into_response(problem.error_response()).map_into_right_body()),
         Ok(caller) => {
@@ -52,8 +52,8 @@ pub async fn pass(
 }
 
 /// Who asks, if he may.
-pub async fn check(door: Door, request: &HttpRequest) -> Result<Option<Caller>, Problem> {
-    let Door { id, needs, has_body } = door;
+pub async fn check(guarded: Guard, request: &HttpRequest) -> Result<Option<Caller>, Problem> {
+    let Guard { id, needs, has_body } = guarded;
     let api = api_of(request)?;
     let address = client_address(api, request);
     api.rates.addresses.admit_address(&address).map_err(Problem::too_many)?;
@@ -76,7 +76,7 @@ pub async fn check(door: Door, request: &HttpRequest) -> Result<Option<Caller>, 
         return Err(RequestRefusal::PasswordChangeRequired.into());
     }
     match needs {
-        Needs::Permission(permission) if caller.access.reach(permission).is_none() => {
+        Needs::Permission(permission) if caller.access.access_scope(permission).is_none() => {
             tracing::debug!(actor = caller.actor.name, operation = id, "permission missing");
             Err(Problem::forbidden(permission))
         }
@@ -88,7 +88,7 @@ pub async fn check(door: Door, request: &HttpRequest) -> Result<Option<Caller>, 
 pub async fn identify(api: &Api, request: &HttpRequest, address: &str) -> Result<Caller, Problem> {
     let now = api.engine.clock.now_ms();
     let (secret, is_cookie) = shown(request).ok_or_else(Problem::unauthorised)?;
-    Ok(api.gate.identify(&secret, is_cookie, address, now).await?)
+    Ok(api.authenticator.identify(&secret, is_cookie, address, now).await?)
 }
 
 /// The token that a request carries, and whether it came as a cookie; nothing when it carries none.

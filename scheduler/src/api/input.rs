@@ -128,14 +128,14 @@ pub fn parse_optional_id(field: &str, text: Option<&String>) -> Result<Option<i6
 }
 
 /// A place in a list that goes by several numbers, as the page before gave it.
-pub fn parse_place(field: &str, text: &str, numbers: RangeInclusive<usize>) -> Result<Vec<i64>, Problem> {
-    let place: Result<Vec<i64>, _> = text.split('-').map(str::parse).collect();
-    let place = place.ok().filter(|place| numbers.contains(&place.len()));
-    place.ok_or_else(|| no_place(field))
+pub fn parse_cursor(field: &str, text: &str, numbers: RangeInclusive<usize>) -> Result<Vec<i64>, Problem> {
+    let cursor: Result<Vec<i64>, _> = text.split('-').map(str::parse).collect();
+    let cursor = cursor.ok().filter(|cursor| numbers.contains(&cursor.len()));
+    cursor.ok_or_else(|| bad_cursor(field))
 }
 
 /// What is no place in a list.
-pub fn no_place(field: &str) -> Problem {
+pub fn bad_cursor(field: &str) -> Problem {
     RequestRefusal::WrongCursor { parameter: field.to_owned() }.into()
 }
 

@@ -1,14 +1,14 @@
 //! Keys of an app's executors. A secret is in the answer that creates the key, and nowhere else.
 
 use super::apps::find as find_app;
-use super::input::{AfterQuery, Page, Query, limit, no_place};
+use super::input::{AfterQuery, Page, Query, bad_cursor, limit};
 use super::operation::{Operation, delete, get, post};
 use super::problem::Problem;
 use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::{Action, FieldError, Permission};
-use crate::store::{AppView, KeyPlace, KeyView, KeyWords, Scope};
+use crate::store::{AppView, KeyCursor, KeyView, KeyWords, Owner};
 use actix_web::{HttpResponse, web};
 use carillon_protocol::sign::{Key, random_hex};
 use serde::{Deserialize, Serialize};
@@ -149,26 +149,26 @@ async fn list(
 ) -> Result<HttpResponse, Problem> {
     let AfterQuery { after, limit: wanted } = query.0;
     let limit = limit(wanted)?;
-    let after = after.map(|place| read_place(&place)).transpose()?;
+    let after = after.map(|cursor| read_cursor(&cursor)).transpose()?;
     let app = find_app(&api, &caller, Permission::KeysRead, &app).await?;
     let now = api.engine.clock.now_ms();
-    let keys = api.store.keys(scope(&app), now, after.as_ref(), limit).await?;
-    let next = keys.last().filter(|_| keys.len() as u64 == limit).map(|key| place_text(&key.place(now)));
+    let keys = api.store.keys(owner(&app), now, after.as_ref(), limit).await?;
+    let next = keys.last().filter(|_| keys.len() as u64 == limit).map(|key| cursor_text(&key.cursor(now)));
     let items = keys.into_iter().map(|key| KeyOutput::of(key, now)).collect();
     Ok(HttpResponse::Ok().json(Page { items, next }))
 }
 
-fn place_text(place: &KeyPlace) -> String {
-    format!("{}-{}-{}", u8::from(place.is_valid), place.created_at, place.id)
+fn cursor_text(cursor: &KeyCursor) -> String {
+    format!("{}-{}-{}", u8::from(cursor.is_valid), cursor.created_at, cursor.id)
 }
 
-fn read_place(text: &str) -> Result<KeyPlace, Problem> {
+fn read_cursor(text: &str) -> Result<KeyCursor, Problem> {
     let parts: Vec<&str> = text.splitn(3, '-').collect();
     match (&parts[..], parts.get(1).and_then(|at| at.parse().ok())) {
         ([valid @ ("0" | "1"), _, id], Some(created_at)) => {
-            Ok(KeyPlace { is_valid: *valid == "1", created_at, id: (*id).to_owned() })
+            Ok(KeyCursor { is_valid: *valid == "1", created_at, id: (*id).to_owned() })
         }
-        _ => Err(no_place("after")),
+        _ => Err(bad_cursor("after")),
     }
 }
 
@@ -185,7 +185,7 @@ async fn create(
     let said = json!({ "app": app.name, "note": note }).to_string();
     let audit = api.note(&caller, Action::CreateKey, app.tenant_id, target(&key.id), (None, Some(said)));
     let words = KeyWords { note: &note, created_by: &caller.actor.name };
-    api.store.noting(vec![audit]).create_key(scope(&app), &key, words, api.engine.clock.now_ms()).await?;
+    api.store.noting(vec![audit]).create_key(owner(&app), &key, words, api.engine.clock.now_ms()).await?;
     known_here(&api).await;
     Ok(HttpResponse::Created().json(CreatedKey::from(key)))
 }
@@ -207,22 +207,22 @@ async fn rotate(
     let audit = api.note(&caller, Action::RotateKeys, app.tenant_id, target(&key.id), (None, Some(said)));
     let words = KeyWords { note: &note, created_by: &caller.actor.name };
     let store = api.store.noting(vec![audit]);
-    store.rotate_key(scope(&app), &key, words, overlap_ms, api.engine.clock.now_ms()).await?;
+    store.rotate_key(owner(&app), &key, words, overlap_ms, api.engine.clock.now_ms()).await?;
     known_here(&api).await;
     Ok(HttpResponse::Created().json(CreatedKey::from(key)))
 }
 
 async fn revoke(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
-    let (scope, key) = api.store.key(&caller.reach(Permission::KeysRevoke), &id).await?;
+    let (owner, key) = api.store.key(&caller.access_scope(Permission::KeysRevoke), &id).await?;
     let said = json!({ "note": key.note, "created_by": key.created_by }).to_string();
-    let audit = api.note(&caller, Action::RevokeKey, scope.tenant_id, target(&key.id), (Some(said), None));
-    api.store.noting(vec![audit]).revoke_key(scope, &key.id, api.engine.clock.now_ms()).await?;
+    let audit = api.note(&caller, Action::RevokeKey, owner.tenant_id, target(&key.id), (Some(said), None));
+    api.store.noting(vec![audit]).revoke_key(owner, &key.id, api.engine.clock.now_ms()).await?;
     known_here(&api).await;
     Ok(HttpResponse::NoContent().finish())
 }
 
-fn scope(app: &AppView) -> Scope {
-    Scope { tenant_id: app.tenant_id, app_id: app.id }
+fn owner(app: &AppView) -> Owner {
+    Owner { tenant_id: app.tenant_id, app_id: app.id }
 }
 
 fn target(id: &str) -> Target {

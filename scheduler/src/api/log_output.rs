@@ -9,8 +9,8 @@ use super::operation::{Operation, get};
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
 use crate::auth::Caller;
-use crate::dispatch::{Follower, NoPlace, Reading, RunSource, TailEvent, Wanted, follow};
-use crate::domain::{FieldError, Permission, Reach};
+use crate::dispatch::{NoTailSlot, Reading, RunSource, TailClient, TailEvent, Wanted, follow};
+use crate::domain::{AccessScope, FieldError, Permission};
 use crate::store::SqlStore;
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -109,7 +109,7 @@ impl From<Reading> for LogOutput {
     fn from(reading: Reading) -> Self {
         Self {
             attempt: reading.attempt,
-            state: reading.standing.as_str(),
+            state: reading.status.as_str(),
             is_final: reading.is_final,
             text: reading.text,
             next: reading.next,
@@ -136,7 +136,7 @@ async fn page(
     }
     let wanted = Wanted { attempt: checked(attempt)?, from: offset.unwrap_or(0), limit };
     let log = find(&api, &caller, Permission::TaskLogsOutput, &id).await?;
-    let reading = api.engine.output.read(&log.handed.run, wanted).await?;
+    let reading = api.engine.output.read(&log.dispatched.run, wanted).await?;
     Ok(HttpResponse::Ok().json(LogOutput::from(reading)))
 }
 
@@ -153,28 +153,28 @@ async fn stream(
         None => (checked(attempt)?, offset.unwrap_or(0)),
     };
     let log = find(&api, &caller, Permission::TaskLogsOutput, &id).await?;
-    let by = Follower { user_id: caller.actor.id, tenant_id: log.handed.run.tenant_id };
-    let place = api.tails.enter(by).map_err(no_place)?;
-    let source = source(&api.store, caller.reach(Permission::TaskLogsOutput), log.handed.run.id);
-    let events = follow(api.engine.output.clone(), place, log.handed.run, source, start);
+    let by = TailClient { user_id: caller.actor.id, tenant_id: log.dispatched.run.tenant_id };
+    let slot = api.tails.enter(by).map_err(no_slot)?;
+    let source = source(&api.store, caller.access_scope(Permission::TaskLogsOutput), log.dispatched.run.id);
+    let events = follow(api.engine.output.clone(), slot, log.dispatched.run, source, start);
     Ok(event_stream::answer(events.map(event)))
 }
 
-fn no_place(why: NoPlace) -> Problem {
+fn no_slot(why: NoTailSlot) -> Problem {
     match why {
-        NoPlace::Stops => RequestRefusal::NodeStops { detail: why.to_string() }.into(),
-        NoPlace::User | NoPlace::Tenant | NoPlace::Node => {
+        NoTailSlot::Stops => RequestRefusal::NodeStops { detail: why.to_string() }.into(),
+        NoTailSlot::User | NoTailSlot::Tenant | NoTailSlot::Node => {
             Problem::from(RequestRefusal::TooManyStreams { detail: why.to_string() }).retry_after(PLACE_WAIT)
         }
     }
 }
 
 /// Reads the row of a run again, within the caller's reach.
-fn source(store: &SqlStore, reach: Reach, id: i64) -> RunSource {
+fn source(store: &SqlStore, access_scope: AccessScope, id: i64) -> RunSource {
     let store = store.clone();
     Box::new(move || {
-        let (store, reach) = (store.clone(), reach.clone());
-        Box::pin(async move { Ok(store.log(&reach, id).await?.map(|log| log.handed.run)) })
+        let (store, access_scope) = (store.clone(), access_scope.clone());
+        Box::pin(async move { Ok(store.log(&access_scope, id).await?.map(|log| log.dispatched.run)) })
     })
 }
 

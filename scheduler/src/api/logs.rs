@@ -1,7 +1,7 @@
 //! Task logs.
 
 use super::Api;
-use super::input::{Page, Query, known_word, limit, parse_id, parse_optional_id, parse_place};
+use super::input::{Page, Query, known_word, limit, parse_cursor, parse_id, parse_optional_id};
 use super::operation::{Operation, get, post};
 use super::problem::Problem;
 use super::words::{RunReason, RunStatus, RunTrigger, STOPPING};
@@ -9,8 +9,10 @@ use crate::auth::Caller;
 use crate::domain::Refusal;
 use crate::domain::audit::{AuditNote, Target};
 use crate::domain::reason::REASONS;
-use crate::domain::{Action, IdSource, Order, Origin, Permission, Reason, Status};
-use crate::store::{Change, ExecutorStore, HandStore, HandedRun, KeptAttempt, LogFilter, LogPage, LogView, cut};
+use crate::domain::{Action, IdSource, Order, Permission, Reason, Status, Trigger};
+use crate::store::{
+    Change, DispatchStore, DispatchedRun, ExecutorStore, KeptAttempt, LogFilter, LogPage, LogView, cut,
+};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -57,8 +59,8 @@ struct LogQuery {
     status: Option<String>,
     /// Only for this reason.
     reason: Option<String>,
-    /// Only what was made so: `schedule`, `misfire`, `hand`, `parent` or `backfill`.
-    origin: Option<String>,
+    /// Only what was made so: `schedule`, `misfire`, `manual`, `parent` or `backfill`.
+    trigger: Option<String>,
     /// From this fire time on, epoch ms; of a list by `status` but `succeeded`: due time.
     from: Option<i64>,
     /// Before this fire time, epoch ms.
@@ -109,16 +111,16 @@ pub struct TaskLog {
     /// Why it is in this state; docs/concepts.md lists the words.
     #[schema(value_type = RunReason)]
     reason: &'static str,
-    /// What made it: `schedule`, `misfire`, `hand`, `parent` or `backfill`.
+    /// What made it: `schedule`, `misfire`, `manual`, `parent` or `backfill`.
     #[schema(value_type = RunTrigger)]
-    origin: &'static str,
+    trigger: &'static str,
     /// 1 to 9, 9 is the most urgent.
     priority: i32,
     /// The instant that the schedule names, epoch ms.
     fire_time: i64,
     /// When this attempt should start, epoch ms.
     due_time: i64,
-    /// How often it was handed over.
+    /// How often it was dispatched.
     attempt: i32,
     /// How many attempts failed.
     failures: i32,
@@ -140,7 +142,7 @@ pub struct TaskLog {
     written_by: Option<String>,
     /// When a node claimed it, epoch ms.
     queued_at: Option<i64>,
-    /// When it was handed over, epoch ms.
+    /// When it was dispatched, epoch ms.
     dispatched_at: Option<i64>,
     /// When the handler was entered, epoch ms.
     started_at: Option<i64>,
@@ -161,11 +163,11 @@ pub struct TaskLog {
 struct TaskLogInFull {
     #[serde(flatten)]
     log: TaskLog,
-    /// Every hand-over, oldest first; the last one as the log itself tells of it.
+    /// Every dispatch, oldest first; the last one as the log itself tells of it.
     attempts: Vec<AttemptOutput>,
 }
 
-/// A hand-over of a run to an executor, and what came of it.
+/// A dispatch of a run to an executor, and what came of it.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Attempt)]
 struct AttemptOutput {
@@ -183,11 +185,11 @@ struct AttemptOutput {
     executor: Option<String>,
     /// Where that listened.
     executor_address: Option<String>,
-    /// The node that handed it over.
+    /// The node that dispatched it.
     node: Option<String>,
     /// When it should have started, epoch ms.
     due_time: i64,
-    /// When it was handed over, epoch ms.
+    /// When it was dispatched, epoch ms.
     dispatched_at: Option<i64>,
     /// When the handler was entered, epoch ms; unknown until the result comes.
     started_at: Option<i64>,
@@ -215,19 +217,19 @@ impl AttemptOutput {
 
     /// The last one, of which the log itself tells.
     fn last(log: &LogView, address: Option<String>) -> Self {
-        let LogView { handed, .. } = log;
+        let LogView { dispatched, .. } = log;
         Self {
-            attempt: handed.run.attempt,
-            status: shown_status(handed),
-            reason: shown_reason(handed).as_str(),
+            attempt: dispatched.run.attempt,
+            status: shown_status(dispatched),
+            reason: shown_reason(dispatched).as_str(),
             message: cut(&log.message),
-            executor: known_id(handed.run.executor_id),
+            executor: known_id(dispatched.run.executor_id),
             executor_address: address,
-            node: known_id(handed.node_id),
-            due_time: handed.run.due_time,
-            dispatched_at: known_time(handed.dispatched_at),
+            node: known_id(dispatched.node_id),
+            due_time: dispatched.run.due_time,
+            dispatched_at: known_time(dispatched.dispatched_at),
             started_at: known_time(log.started_at),
-            finished_at: known_time(handed.finished_at),
+            finished_at: known_time(dispatched.finished_at),
         }
     }
 }
@@ -250,7 +252,7 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<LogQuery>) -> Re
         executor,
         status,
         reason,
-        origin,
+        trigger,
         from,
         until,
         order,
@@ -264,7 +266,7 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<LogQuery>) -> Re
         })
         .transpose()?;
     let limit = limit(wanted)?;
-    let reach = caller.reach(Permission::TaskLogsRead);
+    let access_scope = caller.access_scope(Permission::TaskLogsRead);
     let tenant_id = match tenant {
         Some(tenant) => Some(api.tenant(&caller, Permission::TaskLogsRead, &tenant).await?.id),
         None => None,
@@ -275,7 +277,7 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<LogQuery>) -> Re
         task_id: parse_optional_id("task", task.as_ref())?,
         status,
         reason: reason.map(|word| known_reason(&word)).transpose()?,
-        origin: origin.map(|word| known_origin(&word)).transpose()?,
+        trigger: trigger.map(|word| known_trigger(&word)).transpose()?,
         executor_id: parse_optional_id("executor", executor.as_ref())?,
         parent_id: parse_optional_id("parent", parent.as_ref())?,
         has_no_shards: shards == Some(false),
@@ -283,10 +285,10 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<LogQuery>) -> Re
         from,
         until,
         order: order.unwrap_or_default(),
-        after: before.map(|place| parse_place("before", &place, 2..=4)).transpose()?,
+        after: before.map(|place| parse_cursor("before", &place, 2..=4)).transpose()?,
         limit,
     };
-    let LogPage { logs, next } = api.store.list_logs(&reach, &filter).await?;
+    let LogPage { logs, next } = api.store.list_logs(&access_scope, &filter).await?;
     let next = next.map(|place| place.iter().map(ToString::to_string).collect::<Vec<_>>().join("-"));
     Ok(HttpResponse::Ok().json(Page { items: logs.iter().map(TaskLog::from).collect(), next }))
 }
@@ -296,9 +298,9 @@ fn known_reason(word: &str) -> Result<Reason, Problem> {
     known_word("reason", word, known, || "those that docs/concepts.md lists".to_owned())
 }
 
-fn known_origin(word: &str) -> Result<Origin, Problem> {
-    let origin = Some(Origin::parse(word)).filter(|origin| origin.as_str() == word);
-    known_word("origin", word, origin, || "schedule, misfire, hand, parent, backfill".to_owned())
+fn known_trigger(word: &str) -> Result<Trigger, Problem> {
+    let trigger = Some(Trigger::parse(word)).filter(|trigger| trigger.as_str() == word);
+    known_word("trigger", word, trigger, || "schedule, misfire, manual, parent, backfill".to_owned())
 }
 
 async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
@@ -307,10 +309,10 @@ async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Res
     Ok(HttpResponse::Ok().json(TaskLogInFull { log: TaskLog::from(&log), attempts }))
 }
 
-/// What each hand-over of a run came to. One that ended and did not end the run is kept beside it; of
+/// What each dispatch of a run came to. One that ended and did not end the run is kept beside it; of
 /// the last one the log tells.
 async fn attempts(api: &Api, log: &LogView) -> Result<Vec<AttemptOutput>, Problem> {
-    let run = &log.handed.run;
+    let run = &log.dispatched.run;
     if run.attempt == 0 {
         return Ok(Vec::new());
     }
@@ -319,7 +321,7 @@ async fn attempts(api: &Api, log: &LogView) -> Result<Vec<AttemptOutput>, Proble
     let mut attempts: Vec<AttemptOutput> = kept.into_iter().map(AttemptOutput::kept).collect();
     if !is_kept {
         let executor = api.store.executor_ends(&[run.executor_id]).await?.pop();
-        let address = executor.filter(|executor| executor.scope.tenant_id == run.tenant_id).map(|found| found.address);
+        let address = executor.filter(|executor| executor.owner.tenant_id == run.tenant_id).map(|found| found.address);
         attempts.push(AttemptOutput::last(log, address));
     }
     Ok(attempts)
@@ -349,7 +351,7 @@ pub struct Cancel<'a> {
 pub async fn cancel_log(api: &Api, caller: &Caller, id: &str, how: &Cancel<'_>) -> Result<HttpResponse, Problem> {
     for _ in 0..CANCEL_ROUNDS_MAX {
         let log = find(api, caller, Permission::TaskLogsCancel, id).await?;
-        let run = &log.handed.run;
+        let run = &log.dispatched.run;
         let now = api.engine.clock.now_ms();
         if run.status.is_terminal() {
             return Err(Refusal::RunEnded { status: run.status.as_str().to_owned() }.into());
@@ -359,18 +361,18 @@ pub async fn cancel_log(api: &Api, caller: &Caller, id: &str, how: &Cancel<'_>) 
         }
         let store = api.store.noting(vec![cancel_note(api, caller, &log, how.action)]);
         let is_done = if run.status == Status::Dispatched {
-            let runs = vec![log.handed.clone()];
-            api.engine.canceller.stop_by(&store, runs, Reason::CancelledByHand).await?.noted > 0
+            let runs = vec![log.dispatched.clone()];
+            api.engine.canceller.stop_by(&store, runs, Reason::CancelledManually).await?.noted > 0
         } else {
             let message = how.message.to_owned();
-            let ended = Change::of(run, Status::Cancelled, Reason::CancelledByHand);
+            let ended = Change::of(run, Status::Cancelled, Reason::CancelledManually);
             let change = Change { finished_at: now, message, ..ended };
             !store.change(&[change]).await?.is_empty()
         };
         if is_done {
             api.ended.notify(&api.engine);
             let log = find(api, caller, Permission::TaskLogsCancel, id).await?;
-            let ended = log.handed.run.status.is_terminal();
+            let ended = log.dispatched.run.status.is_terminal();
             let mut answer = if ended { HttpResponse::Ok() } else { HttpResponse::Accepted() };
             return Ok(answer.json(TaskLog::from(&log)));
         }
@@ -381,39 +383,39 @@ pub async fn cancel_log(api: &Api, caller: &Caller, id: &str, how: &Cancel<'_>) 
 /// What the audit says of a cancel: of a run that an executor has, that it is to stop; when and how
 /// it ended says its log.
 fn cancel_note(api: &Api, caller: &Caller, log: &LogView, action: Action) -> AuditNote {
-    let run = &log.handed.run;
+    let run = &log.dispatched.run;
     let told = |status: &str| serde_json::json!({ "status": status, "attempt": run.attempt }).to_string();
     let to = if run.status == Status::Dispatched { STOPPING } else { Status::Cancelled.as_str() };
-    let change = (Some(told(shown_status(&log.handed))), Some(told(to)));
+    let change = (Some(told(shown_status(&log.dispatched))), Some(told(to)));
     let target = Target { kind: "task_log", id: run.id.to_string(), name: format!("task {}", run.task_id) };
     api.note(caller, action, run.tenant_id, target, change)
 }
 
-fn is_stopping(handed: &HandedRun) -> bool {
-    handed.run.status == Status::Dispatched && handed.stopping != Reason::None
+fn is_stopping(dispatched: &DispatchedRun) -> bool {
+    dispatched.run.status == Status::Dispatched && dispatched.stopping != Reason::None
 }
 
 /// A run's state as people see it.
-fn shown_status(handed: &HandedRun) -> &'static str {
-    if is_stopping(handed) { STOPPING } else { handed.run.status.as_str() }
+fn shown_status(dispatched: &DispatchedRun) -> &'static str {
+    if is_stopping(dispatched) { STOPPING } else { dispatched.run.status.as_str() }
 }
 
 /// Why a run is in the state that people see.
-fn shown_reason(handed: &HandedRun) -> Reason {
-    if is_stopping(handed) { handed.stopping } else { handed.run.reason }
+fn shown_reason(dispatched: &DispatchedRun) -> Reason {
+    if is_stopping(dispatched) { dispatched.stopping } else { dispatched.run.reason }
 }
 
 /// The log of that id, where the caller holds the permission.
 pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<LogView, Problem> {
     let id = parse_id("id", id)?;
-    let found = api.store.log(&caller.reach(needs), id).await?;
+    let found = api.store.log(&caller.access_scope(needs), id).await?;
     found.ok_or_else(|| Refusal::not_found("task log", id).into())
 }
 
 impl From<&LogView> for TaskLog {
     fn from(log: &LogView) -> Self {
-        let handed = &log.handed;
-        let run = &handed.run;
+        let dispatched = &log.dispatched;
+        let run = &dispatched.run;
         let (name, time) = (known_id, known_time);
         Self {
             id: run.id.to_string(),
@@ -423,9 +425,9 @@ impl From<&LogView> for TaskLog {
             app_name: log.app_name.clone(),
             tenant: log.tenant.clone(),
             revision: run.revision,
-            status: shown_status(handed),
-            reason: shown_reason(handed).as_str(),
-            origin: run.origin.as_str(),
+            status: shown_status(dispatched),
+            reason: shown_reason(dispatched).as_str(),
+            trigger: run.trigger.as_str(),
             priority: run.priority,
             fire_time: run.fire_time,
             due_time: run.due_time,
@@ -441,13 +443,13 @@ impl From<&LogView> for TaskLog {
             }),
             parent: name(run.parent_id),
             executor: name(run.executor_id),
-            node: name(handed.node_id),
+            node: name(dispatched.node_id),
             written_at: IdSource::made_at(run.id),
             written_by: name(IdSource::made_by(run.id)),
             queued_at: time(log.queued_at),
-            dispatched_at: time(handed.dispatched_at),
+            dispatched_at: time(dispatched.dispatched_at),
             started_at: time(log.started_at),
-            finished_at: time(handed.finished_at),
+            finished_at: time(dispatched.finished_at),
             message: log.message.clone(),
             output: log.output.clone(),
             params: run.params.clone(),

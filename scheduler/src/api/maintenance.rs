@@ -1,7 +1,7 @@
 //! Maintenance windows: times in which a tenant's tasks rest. A node knows of a change within a
 //! second or two.
 
-use super::input::{AfterQuery, Page, Query, limit, parse_id, parse_place};
+use super::input::{AfterQuery, Page, Query, limit, parse_cursor, parse_id};
 use super::operation::{Operation, delete, get, post};
 use super::problem::Problem;
 use super::{Api, body};
@@ -118,7 +118,7 @@ async fn list(
 ) -> Result<HttpResponse, Problem> {
     let AfterQuery { after, limit: wanted } = query.0;
     let limit = limit(wanted)?;
-    let after = after.map(|place| parse_place("after", &place, 2..=2)).transpose()?;
+    let after = after.map(|place| parse_cursor("after", &place, 2..=2)).transpose()?;
     let tenant = api.tenant(&caller, Permission::MaintenanceRead, &tenant).await?;
     let now = api.engine.clock.now_ms();
     let windows = api.store.windows(tenant.id, now, after.map(|place| (place[0], place[1])), limit).await?;
@@ -139,7 +139,7 @@ async fn drop_window(
     api.store.noting(vec![note]).drop_window(tenant.id, id).await?;
     // What was postponed is due now; the other nodes look every second.
     api.engine.look().await?;
-    api.poke.notify_one();
+    api.wake.notify_one();
     Ok(HttpResponse::NoContent().finish())
 }
 

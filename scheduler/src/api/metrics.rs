@@ -2,7 +2,7 @@
 //! breaks somebody's alert; docs/operating.md lists them.
 
 use super::Api;
-use super::guard::{self, Door};
+use super::guard::{self, Guard};
 use super::problem::Problem;
 use crate::domain::Permission;
 use crate::metrics::{METRICS, OTHER_APPS, RUNS_ENDED, Text};
@@ -39,8 +39,8 @@ pub async fn count_requests(
 
 async fn metrics(request: HttpRequest, api: web::Data<Api>) -> Result<HttpResponse, Problem> {
     if !api.metrics_public {
-        let door = Door { id: "read_metrics", needs: Permission::MetricsRead.into(), has_body: false };
-        guard::check(door, &request).await?;
+        let guarded = Guard { id: "read_metrics", needs: Permission::MetricsRead.into(), has_body: false };
+        guard::check(guarded, &request).await?;
     }
     let mut text = Text::default();
     of_runs(&mut text);
@@ -55,15 +55,15 @@ fn of_runs(text: &mut Text) {
     text.counter("carillon_claims_won_total", "Runs claimed for this node's queue.", m.claims_won.get());
     text.counter("carillon_claims_lost_total", "Runs that another node claimed first.", m.claims_lost.get());
     text.counter(
-        "carillon_marks_lost_total",
-        "Queued runs that were changed by another before their hand-over.",
-        m.marks_lost.get(),
+        "carillon_dispatch_conflicts_total",
+        "Queued runs that were changed by another before their dispatch.",
+        m.dispatch_conflicts.get(),
     );
     text.counters(
-        "carillon_handovers_total",
+        "carillon_dispatches_total",
         "Runs handed to executors, by what became of it; each shard and each attempt counts.",
         "outcome",
-        m.handovers.all(),
+        m.dispatches.all(),
     );
     text.counters("carillon_results_total", "Results committed by this node, by outcome.", "outcome", m.results.all());
     text.counter(
@@ -77,7 +77,7 @@ fn of_runs(text: &mut Text) {
         "Handed-over runs whose executor was gone, decided without a result.",
         m.runs_lost.get(),
     );
-    text.counter("carillon_runs_taken_back_total", "Queued runs of dead nodes given back to all.", m.taken_back.get());
+    text.counter("carillon_runs_reclaimed_total", "Queued runs of dead nodes given back to all.", m.reclaimed.get());
     text.histogram(
         "carillon_run_lateness_seconds",
         "From the due time of a run to its start, of results committed by this node.",
@@ -95,7 +95,7 @@ async fn of_ended_runs(text: &mut Text, api: &Api) {
     let ended = RUNS_ENDED.all();
     let ids: Vec<i64> = ended.keys().copied().filter(|app| *app != OTHER_APPS).collect();
     let look = async { tokio::time::timeout(STORE_MAX, api.store.app_names(&ids)).await.ok().and_then(Result::ok) };
-    let Some(names) = api.looks.apps.or(look).await else { return };
+    let Some(names) = api.cached.apps.or(look).await else { return };
     let mut counts: BTreeMap<[String; 4], u64> = BTreeMap::new();
     for (app, ends) in ended {
         let (tenant, app) = match names.get(&app) {
@@ -127,9 +127,9 @@ fn of_node(text: &mut Text, api: &Api) {
     );
     text.gauge("carillon_queue_room", "Runs that this node's memory still has room for.", engine.queue.room());
     text.gauge(
-        "carillon_queue_parked",
+        "carillon_queue_blocked",
         "Runs in this node's memory that wait for others to end.",
-        engine.queue.parked.len(),
+        engine.queue.blocked.len(),
     );
     text.gauge("carillon_executors_online", "Executors that this node can hand runs to.", engine.registry.ids().len());
     text.gauge(
@@ -144,7 +144,7 @@ fn of_node(text: &mut Text, api: &Api) {
         [
             ("pregenerate", u64::from(engine.pregenerator.has_lease())),
             ("housekeeping", u64::from(engine.housekeeper.has_lease())),
-            ("statistics", u64::from(engine.statistician.has_lease())),
+            ("statistics", u64::from(engine.aggregator.has_lease())),
         ],
     );
     text.gauge(
@@ -181,7 +181,7 @@ async fn of_store(text: &mut Text, api: &Api) {
         STORE_ERRORS.all(),
     );
     let look = async { tokio::time::timeout(STORE_MAX, api.store.watermark()).await.ok().and_then(Result::ok) };
-    let watermark = api.looks.watermark.or(look).await;
+    let watermark = api.cached.watermark.or(look).await;
     text.gauge(
         "carillon_store_up",
         "Whether the database answered, at this scrape or within the second before.",

@@ -15,11 +15,9 @@ mod errors_page;
 mod event_stream;
 mod events;
 mod executors;
-mod fires;
 mod forecast;
 mod graph;
 mod guard;
-mod helpers;
 mod input;
 mod keys;
 mod log_output;
@@ -32,7 +30,6 @@ mod operation;
 mod parents;
 mod problem;
 mod quotas;
-mod recent;
 mod reference;
 mod refusal;
 mod roles;
@@ -40,27 +37,30 @@ mod runs;
 mod schedules;
 mod security_headers;
 mod settings;
+mod short_cache;
 mod sign_on;
 mod skips;
 mod statistics;
-mod strangers;
+mod targets;
 mod task_files;
 mod task_schema;
 mod tasks;
 mod tenants;
 mod tokens;
-mod unread;
+mod unauthenticated;
+mod unread_bodies;
+mod upcoming_fires;
 mod users;
 mod wire;
 mod words;
 
-use crate::auth::{AddressRule, Gate, KeyRing, Provider, Throttle, Verifier};
+use crate::auth::{AddressRule, Authenticator, KeyRing, Provider, Throttle, Verifier};
+use crate::definitions::TaskDefinitions;
 use crate::dispatch::Tails;
 use crate::engine::Engine;
 use crate::live::Streams;
-use crate::redefine::Redefiner;
 use crate::store::SqlStore;
-use crate::workers::Ended;
+use crate::workers::RunEndSignal;
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
@@ -71,15 +71,15 @@ pub use forecast::Forecasts;
 use ipnet::IpNet;
 use operation::Operation;
 use problem::Problem;
-use recent::Recent;
 use refusal::RequestRefusal;
+use short_cache::ShortCache;
 use std::collections::HashMap;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
-pub use strangers::Strangers;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+pub use unauthenticated::UnauthenticatedLimits;
 #[cfg(any(test, fuzzing))]
 pub(crate) use wire::check_registration;
 
@@ -93,13 +93,13 @@ pub struct Rates {
 
 /// What the database said last to those who need no login.
 #[derive(Default)]
-pub struct Looks {
+pub struct CachedAnswers {
     /// Whether it answers.
-    answers: Recent<bool>,
+    answers: ShortCache<bool>,
     /// The watermark of writing ahead, epoch ms; `None` when it did not answer.
-    watermark: Recent<Option<i64>>,
+    watermark: ShortCache<Option<i64>>,
     /// Names (tenant, app) by the app's id; `None` when it did not answer.
-    apps: Recent<Option<HashMap<i64, (String, String)>>>,
+    apps: ShortCache<Option<HashMap<i64, (String, String)>>>,
 }
 
 /// What the handlers work with.
@@ -109,15 +109,15 @@ pub struct Api {
     /// The database, for what is not the engine's.
     pub store: SqlStore,
     /// Changes definitions.
-    pub redefiner: Arc<Redefiner>,
+    pub definitions: Arc<TaskDefinitions>,
     /// Wakes whoever follows up ended runs, and whoever lets waiting ones go.
-    pub ended: Arc<Ended>,
+    pub ended: Arc<RunEndSignal>,
     /// Checks executors' signatures.
     pub verifier: Verifier,
     /// Executors' keys.
     pub keys: Arc<KeyRing>,
     /// Requests that are not rightly signed.
-    pub strangers: Strangers,
+    pub unauthenticated: UnauthenticatedLimits,
     /// Where executors may be.
     pub addresses: AddressRule,
     /// Proxies whose word on where requests come from counts.
@@ -125,7 +125,7 @@ pub struct Api {
     /// Whether executors are heard only over connections that showed a certificate.
     pub executors_show_certificates: bool,
     /// Says who asks.
-    pub gate: Gate,
+    pub authenticator: Authenticator,
     /// Who else can say it.
     pub provider: Option<Provider>,
     /// How often they may.
@@ -139,13 +139,13 @@ pub struct Api {
     /// This node's name.
     pub node_name: String,
     /// Wakes the urgent loader.
-    pub poke: Arc<Notify>,
+    pub wake: Arc<Notify>,
     /// What executors are told to keep to.
     pub executor_settings: ExecutorSettings,
     /// Cancelled when this node stops.
     pub stop: CancellationToken,
     /// What probes and scrapes ask the database.
-    pub looks: Looks,
+    pub cached: CachedAnswers,
     /// The coming day, as it was counted last.
     pub forecasts: Forecasts,
     /// Whether `/metrics` answers without a token.
@@ -179,7 +179,7 @@ fn operations() -> Vec<Operation> {
         calendars::operations(),
         events::operations(),
         executors::operations(),
-        fires::operations(),
+        upcoming_fires::operations(),
         forecast::operations(),
         graph::operations(),
         keys::operations(),
@@ -247,7 +247,7 @@ pub fn server(
             .app_data(console.clone())
             .wrap(from_fn(security_headers::add))
             .wrap(from_fn(metrics::count_requests))
-            .wrap(from_fn(unread::keep))
+            .wrap(from_fn(unread_bodies::keep))
             .service(web::scope(NODE_BASE_PATH).configure(wire::routes))
             .service(
                 web::scope("/api/v1")

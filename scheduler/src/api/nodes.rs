@@ -167,7 +167,7 @@ async fn ready(api: web::Data<Api>) -> HttpResponse {
         }
         is_there
     };
-    if api.looks.answers.or(look).await {
+    if api.cached.answers.or(look).await {
         return HttpResponse::Ok().json(json!({ "status": "ready" }));
     }
     HttpResponse::ServiceUnavailable().json(json!({ "status": "the database does not answer" }))

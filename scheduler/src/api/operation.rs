@@ -224,9 +224,9 @@ impl Operation {
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
-        let door = guard::Door { id: self.id, needs: self.needs, has_body: self.has_body };
+        let guarded = guard::Guard { id: self.id, needs: self.needs, has_body: self.has_body };
         let route = Route::new().method(self.method.clone()).to(handler);
-        self.route = Some(route.wrap(from_fn(move |request, next| guard::pass(door, request, next))));
+        self.route = Some(route.wrap(from_fn(move |request, next| guard::pass(guarded, request, next))));
         self
     }
 

@@ -57,7 +57,7 @@ impl<'a> Parents<'a> {
         if let Some(known) = self.shown.get(&key) {
             return Ok(*known);
         }
-        let holds = match self.api.store.scope(&self.caller.reach(permission), tenant, app).await {
+        let holds = match self.api.store.owner(&self.caller.access_scope(permission), tenant, app).await {
             Ok(_) => true,
             Err(error) if error.kind() == StoreErrorKind::NotFound => false,
             Err(error) => return Err(error.into()),

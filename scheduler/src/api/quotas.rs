@@ -96,7 +96,7 @@ async fn edit(
     api.store.noting(vec![note]).set_quotas(tenant.id, Some(tenant.revision), &quotas, now).await?;
     // What waited may go now; the other nodes look every second.
     api.engine.look().await?;
-    api.poke.notify_one();
+    api.wake.notify_one();
     answer(&api, tenant.id, tenant.revision + 1).await
 }
 

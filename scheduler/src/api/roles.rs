@@ -127,7 +127,7 @@ pub async fn find_role(api: &Api, caller: &Caller, needs: Permission, id: &str) 
         return Ok(view(role));
     }
     let filter = RoleFilter { id: Some(id), limit: 1, ..RoleFilter::default() };
-    let found = api.store.list_roles(&caller.reach(needs), &filter).await?;
+    let found = api.store.list_roles(&caller.access_scope(needs), &filter).await?;
     found.into_iter().next().ok_or_else(|| Refusal::not_found("role", id).into())
 }
 
@@ -140,7 +140,7 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<AfterQuery>) -> 
     let rest = limit - roles.len() as u64;
     if rest > 0 {
         let filter = RoleFilter { after, limit: rest, ..RoleFilter::default() };
-        roles.extend(api.store.list_roles(&caller.reach(Permission::RolesRead), &filter).await?);
+        roles.extend(api.store.list_roles(&caller.access_scope(Permission::RolesRead), &filter).await?);
     }
     let items = roles.iter().map(Role::from).collect();
     Ok(HttpResponse::Ok().json(Page::new(items, limit, |role: &Role| role.id.clone())))

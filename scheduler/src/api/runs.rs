@@ -22,7 +22,7 @@ const KEY_CHARS_MAX: usize = 255;
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
-        post("/tasks/{id}/run", Action::RunTask, P::TasksRun, "Run a task by hand, now or later")
+        post("/tasks/{id}/run", Action::RunTask, P::TasksRun, "Run a task manually, now or later")
             .says("Two calls with the same `idempotency_key` start one run.")
             .body::<RunInput>()
             .answers::<Started>(202, "The run")
@@ -84,9 +84,9 @@ async fn run(
     let wanted = input.read(api.engine.ids.next(now), now)?;
     let after = json!({ "log": wanted.id.to_string(), "at": wanted.at, "params": wanted.params }).to_string();
     let target = Target::task(task.id, &task.spec.name);
-    let note = api.note(&caller, Action::RunTask, task.scope.tenant_id, target, (None, Some(after)));
+    let note = api.note(&caller, Action::RunTask, task.owner.tenant_id, target, (None, Some(after)));
     let started = api.store.noting(vec![note]).start_run(&task, &wanted).await?;
-    api.poke.notify_one();
+    api.wake.notify_one();
     let answer = Started { log: started.log.to_string(), fire_time: started.fire_time, repeated: started.is_repeated };
     Ok(HttpResponse::Accepted().json(answer))
 }
@@ -114,7 +114,7 @@ impl RunInput {
         if !refused.is_empty() {
             return Err(Problem::fields(refused));
         }
-        Ok(NewRun { params, at, priority: self.priority, key: self.idempotency_key, ..NewRun::by_hand(id, now) })
+        Ok(NewRun { params, at, priority: self.priority, key: self.idempotency_key, ..NewRun::manual(id, now) })
     }
 }
 
@@ -177,7 +177,7 @@ async fn backfill(
     }
     let backfill = Backfill {
         id: api.engine.ids.next(now),
-        tenant_id: task.scope.tenant_id,
+        tenant_id: task.owner.tenant_id,
         task_id: task.id,
         range_from: input.from,
         range_until: input.until,
@@ -193,7 +193,7 @@ async fn backfill(
     let output = BackfillOutput::from(&backfill);
     let after = serde_json::to_string(&output).ok();
     let target = Target::task(task.id, &task.spec.name);
-    let note = api.note(&caller, Action::CreateBackfill, task.scope.tenant_id, target, (None, after));
+    let note = api.note(&caller, Action::CreateBackfill, task.owner.tenant_id, target, (None, after));
     api.store.noting(vec![note]).create_backfill(&backfill, now).await?;
     Ok(HttpResponse::Accepted().json(output))
 }
@@ -208,7 +208,7 @@ async fn list_backfills(
     let limit = limit(wanted)?;
     let before = parse_optional_id("before", before.as_ref())?;
     let task = find(&api, &caller, Permission::BackfillsRead, parse_id("id", &id)?).await?;
-    let backfills = api.store.backfills_of(task.scope.tenant_id, task.id, before, limit).await?;
+    let backfills = api.store.backfills_of(task.owner.tenant_id, task.id, before, limit).await?;
     let items = backfills.iter().map(BackfillOutput::from).collect();
     Ok(HttpResponse::Ok().json(Page::new(items, limit, |backfill: &BackfillOutput| backfill.id.clone())))
 }
@@ -222,8 +222,8 @@ async fn cancel_backfill(
     let task = find(&api, &caller, Permission::BackfillsCancel, task).await?;
     let before = Some(json!({ "backfill": id.to_string() }).to_string());
     let target = Target::task(task.id, &task.spec.name);
-    let note = api.note(&caller, Action::CancelBackfill, task.scope.tenant_id, target, (before, None));
-    api.store.noting(vec![note]).cancel_backfill(task.scope.tenant_id, task.id, id, api.engine.clock.now_ms()).await?;
+    let note = api.note(&caller, Action::CancelBackfill, task.owner.tenant_id, target, (before, None));
+    api.store.noting(vec![note]).cancel_backfill(task.owner.tenant_id, task.id, id, api.engine.clock.now_ms()).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 

@@ -74,18 +74,18 @@ async fn of_task(
 /// A task's schedule; of one that is not started, as if it were started now.
 pub async fn schedule_of(api: &Api, task: &TaskView, now: i64) -> Result<Schedule, Problem> {
     let anchor = if task.activity.started { task.anchor_at } else { now };
-    ready(api, task.scope.tenant_id, &task.spec, anchor, task.id).await
+    ready(api, task.owner.tenant_id, &task.spec, anchor, task.id).await
 }
 
 /// Fires that people cancelled before anybody had them are none.
 async fn mark_cancelled(api: &Api, task: &TaskView, lines: &mut [Preview]) -> Result<(), Problem> {
     let fires = lines.iter().filter(|line| line.kind == Kind::Fires).map(|line| line.fire_time);
     let (Some(first), Some(last)) = (fires.clone().min(), fires.max()) else { return Ok(()) };
-    let (tenant, until) = (task.scope.tenant_id, last.saturating_add(1));
+    let (tenant, until) = (task.owner.tenant_id, last.saturating_add(1));
     let cancelled = api.store.skipped_fires(tenant, task.id, first, until, COUNT_MAX as u64).await?;
     for line in lines.iter_mut().filter(|line| line.kind == Kind::Fires) {
         if cancelled.binary_search(&line.fire_time).is_ok() {
-            line.kind = Kind::Skipped(SkipReason::CancelledByHand);
+            line.kind = Kind::Skipped(SkipReason::CancelledManually);
         }
     }
     Ok(())

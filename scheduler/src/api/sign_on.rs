@@ -9,7 +9,7 @@ use super::operation::{Needs, Operation, get};
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
 use super::{Api, account};
-use crate::auth::{Denied, Occasion, Pending, Provider, Visit};
+use crate::auth::{Denied, LoginContext, Pending, Provider, SignOnContext};
 use crate::domain::Action;
 use actix_web::cookie::time::Duration;
 use actix_web::cookie::{Cookie, SameSite};
@@ -170,7 +170,7 @@ async fn begin(
 
 async fn to_provider(api: &Api, address: &str, return_to: &str) -> Result<HttpResponse, Failure> {
     let provider = provider(api)?;
-    api.gate.admit_sign_on(address)?;
+    api.authenticator.admit_sign_on(address)?;
     let (url, pending) = provider.begin().await.map_err(|error| unreachable(&error))?;
     let Pending { state, nonce, verifier } = pending;
     // Cookies are read with their escapes undone.
@@ -217,7 +217,7 @@ async fn from_provider(
     query: Result<Query<Callback>, Problem>,
 ) -> Result<HttpResponse, Failure> {
     let provider = provider(api)?;
-    api.gate.admit_sign_on(address)?;
+    api.authenticator.admit_sign_on(address)?;
     let unusable = |problem| Failure::new("provider", problem);
     let Callback { code, state, iss, error, error_description } = query.map_err(unusable)?.0;
     let (pending, return_to) = pending_of(request, state.as_deref())?;
@@ -234,8 +234,8 @@ async fn from_provider(
     let identity = provider.finish(code, pending).await.map_err(|error| unreachable(&error))?;
     let now = api.engine.clock.now_ms();
     let next_id = || api.engine.ids.next(now);
-    let occasion = Occasion { address, now, next_id: &next_id };
-    let user = match api.gate.by_identity(&identity, provider.settings(), &occasion).await {
+    let occasion = SignOnContext { address, now, next_id: &next_id };
+    let user = match api.authenticator.by_identity(&identity, provider.settings(), &occasion).await {
         Ok(user) => user,
         Err(denied) => {
             tracing::warn!(subject = identity.subject, name = identity.name, address, %denied, "sign-in refused");
@@ -243,9 +243,9 @@ async fn from_provider(
         }
     };
     let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
-    let visit = Visit { address, agent, number: next_id() };
+    let visit = LoginContext { address, agent, number: next_id() };
     let note = own_note(api, &account::caller(&user, address), Action::FinishSingleSignOn);
-    let signed_in = api.gate.begin(user, &visit, note, now).await?;
+    let signed_in = api.authenticator.begin(user, &visit, note, now).await?;
     Ok(HttpResponse::SeeOther()
         .cookie(cookie(api, signed_in.token))
         .cookie(pending_cookie(api, String::new(), Duration::ZERO))

@@ -41,11 +41,11 @@ pub fn operations() -> Vec<Operation> {
             .answers::<TaskLog>(200, "Its log, cancelled")
             .answers::<TaskLog>(202, "Its executor has been told to drop it, and has not confirmed it yet")
             .to(skip),
-        post("/tasks/{id}/unskip", Action::UnskipFire, P::TaskLogsCancel, "Let a cancelled fire come after all")
+        post("/tasks/{id}/restore", Action::RestoreFire, P::TaskLogsCancel, "Let a cancelled fire come after all")
             .says("One that is still to come, and was cancelled before any executor had it.")
-            .body::<UnskipInput>()
-            .answers::<Unskipped>(200, "It comes, if the task fires then")
-            .to(unskip),
+            .body::<RestoreInput>()
+            .answers::<Restored>(200, "It comes, if the task fires then")
+            .to(restore),
     ]
 }
 
@@ -64,14 +64,14 @@ struct SkipInput {
 /// A cancelled fire that is to come after all.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct UnskipInput {
+struct RestoreInput {
     /// The instant that the schedule names, epoch ms.
     fire_time: i64,
 }
 
 /// A fire that comes after all.
 #[derive(Serialize, ToSchema)]
-struct Unskipped {
+struct Restored {
     /// The instant, epoch ms.
     fire_time: i64,
     /// Its log, when it is written already.
@@ -95,14 +95,14 @@ async fn skip(
     }
     let cancel = Cancel { action: Action::SkipFire, message: &note, may_run: false };
     if let Some(log) = log_of(&api, &caller, &task, fire_time).await? {
-        return logs::cancel_log(&api, &caller, &log.handed.run.id.to_string(), &cancel).await;
+        return logs::cancel_log(&api, &caller, &log.dispatched.run.id.to_string(), &cancel).await;
     }
     let schedule = schedules::schedule_of(&api, &task, now).await?;
     refuse_no_fire(&task, &schedule, fire_time, now)?;
     let log = api.engine.ids.next(now);
     let after = json!({ "fire_time": fire_time, "note": note, "log": log.to_string() }).to_string();
     let target = Target::task(task.id, &task.spec.name);
-    let noted = api.note(&caller, Action::SkipFire, task.scope.tenant_id, target, (None, Some(after)));
+    let noted = api.note(&caller, Action::SkipFire, task.owner.tenant_id, target, (None, Some(after)));
     let wanted = Skip { id: log, fire_time, message: note.clone() };
     match api.store.noting(vec![noted]).skip_fire(&task, &wanted, now).await? {
         Skipped::Written => {
@@ -119,8 +119,8 @@ async fn log_of(api: &Api, caller: &Caller, task: &TaskView, fire_time: i64) -> 
     let (from, until) = (Some(fire_time), Some(fire_time.saturating_add(1)));
     let filter =
         LogFilter { task_id: Some(task.id), from, until, order: Order::Oldest, limit: 1, ..LogFilter::default() };
-    let page = api.store.list_logs(&caller.reach(Permission::TaskLogsCancel), &filter).await?;
-    Ok(page.logs.into_iter().find(|log| log.handed.run.parent_id == 0))
+    let page = api.store.list_logs(&caller.access_scope(Permission::TaskLogsCancel), &filter).await?;
+    Ok(page.logs.into_iter().find(|log| log.dispatched.run.parent_id == 0))
 }
 
 /// Refuses what will be no fire of the task, as far as that is known.
@@ -169,26 +169,26 @@ fn reaches(task: &TaskView, schedule: &Schedule, fire_time: i64, now: i64) -> bo
     left > COUNTED_MAX
 }
 
-async fn unskip(
+async fn restore(
     api: web::Data<Api>,
     caller: Caller,
     id: web::Path<String>,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let UnskipInput { fire_time } = body::json(payload).await?;
+    let RestoreInput { fire_time } = body::json(payload).await?;
     let task = find(&api, &caller, Permission::TaskLogsCancel, parse_id("id", &id)?).await?;
     let now = api.engine.clock.now_ms();
     let schedule = schedules::schedule_of(&api, &task, now).await?;
     let is_named = schedule.next_after(fire_time.saturating_sub(1)) == fire_time;
     let before = json!({ "fire_time": fire_time }).to_string();
     let target = Target::task(task.id, &task.spec.name);
-    let note = api.note(&caller, Action::UnskipFire, task.scope.tenant_id, target, (Some(before), None));
-    api.store.noting(vec![note]).unskip_fire(&task, fire_time, is_named, now).await?;
+    let note = api.note(&caller, Action::RestoreFire, task.owner.tenant_id, target, (Some(before), None));
+    api.store.noting(vec![note]).restore_fire(&task, fire_time, is_named, now).await?;
     if task.activity.started {
         // Its window may have been written already.
         api.engine.pregenerator.write_task(task.id).await?;
-        api.poke.notify_one();
+        api.wake.notify_one();
     }
-    let log = log_of(&api, &caller, &task, fire_time).await?.map(|log| log.handed.run.id.to_string());
-    Ok(HttpResponse::Ok().json(Unskipped { fire_time, log }))
+    let log = log_of(&api, &caller, &task, fire_time).await?.map(|log| log.dispatched.run.id.to_string());
+    Ok(HttpResponse::Ok().json(Restored { fire_time, log }))
 }

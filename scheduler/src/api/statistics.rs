@@ -118,7 +118,7 @@ async fn read(api: web::Data<Api>, caller: Caller, query: Query<StatisticsQuery>
     let StatisticsQuery { tenant, task, from, until, step } = query.0;
     let step = known_word("step", &step, Step::parse(&step), || STEPS.map(|(_, word)| word).join(", "))?;
     let (from, until) = rounded(from, until, step)?;
-    let reach = caller.reach(NEEDS);
+    let access_scope = caller.access_scope(NEEDS);
     let task_id = parse_optional_id("task", task.as_ref())?;
     let tenant_id = match (&tenant, task_id) {
         (None, _) => None,
@@ -126,11 +126,11 @@ async fn read(api: web::Data<Api>, caller: Caller, query: Query<StatisticsQuery>
         // Figures of a tenant are of all its apps.
         (Some(tenant), None) => Some(api.whole_tenant(&caller, NEEDS, tenant).await?.id),
     };
-    if task_id.is_some() && step.period_ms() == MINUTE_MS && from < api.engine.statistician.task_minutes_since() {
+    if task_id.is_some() && step.period_ms() == MINUTE_MS && from < api.engine.aggregator.task_minutes_since() {
         return Err(RequestRefusal::NotKeptThatLong.into());
     }
     let filter = FiguresFilter { tenant_id, task_id, from, until, step };
-    let figures = api.store.figures(&reach, &filter).await?;
+    let figures = api.store.figures(&access_scope, &filter).await?;
     let mut total = Figures::default();
     for (_, of_point) in &figures {
         total.merge(of_point);

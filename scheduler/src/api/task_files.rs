@@ -10,13 +10,13 @@ use super::tasks::defaults;
 use super::words::TaskState;
 use super::{Api, body};
 use crate::auth::Caller;
+use crate::definitions::NotRevoked;
 use crate::domain::Action as Changes;
 use crate::domain::audit::{AuditNote, Target};
 use crate::domain::refusal::no_app;
 use crate::domain::task::FieldChange;
 use crate::domain::task::file::{Entry, TaskFile, VERSION};
-use crate::domain::{FieldError, Permission, Reach, Refusal};
-use crate::redefine::Left;
+use crate::domain::{AccessScope, FieldError, Permission, Refusal};
 use crate::store::{AppFilter, NewTask, TaskChange, TaskFilter, TaskView, audited_task};
 use crate::task_files::{Action, Planned, Step, changes_of, plan};
 use actix_web::{HttpResponse, web};
@@ -139,21 +139,21 @@ async fn apply(
     let file = web::block(move || TaskFile::read(&body, &defaults)).await;
     let file = file.map_err(|error| RequestRefusal::WrongBody { detail: error.to_string() })?;
     let now = api.engine.clock.now_ms();
-    let reach = caller.reach(Permission::TasksApply);
-    let steps = match plan(&api.store, &reach, file, || api.engine.ids.next(now), now).await? {
+    let access_scope = caller.access_scope(Permission::TasksApply);
+    let steps = match plan(&api.store, &access_scope, file, || api.engine.ids.next(now), now).await? {
         Planned::Steps(steps) => steps,
         Planned::Refused(errors) => return Err(refusal(errors)),
     };
     refuse_parents(&api, &caller, &steps).await?;
-    let mut left = Vec::new();
+    let mut not_revoked = Vec::new();
     if !dry_run {
         let (new, changes) = changes_of(&steps);
         if !(new.is_empty() && changes.is_empty()) {
             let notes = notes(&api, &caller, &new, &changes);
-            left = api.redefiner.noting(notes).apply(&new, &changes).await?;
+            not_revoked = api.definitions.noting(notes).apply(&new, &changes).await?;
         }
     }
-    Ok(answer(steps, dry_run, left))
+    Ok(answer(steps, dry_run, not_revoked))
 }
 
 async fn refuse_parents(api: &Api, caller: &Caller, steps: &[Step]) -> Result<(), Problem> {
@@ -177,7 +177,7 @@ fn notes(api: &Api, caller: &Caller, new: &[NewTask], changes: &[TaskChange]) ->
         api.note(
             caller,
             Changes::ApplyTasks,
-            task.scope.tenant_id,
+            task.owner.tenant_id,
             Target::task(task.id, &task.spec.name),
             (None, after),
         )
@@ -186,7 +186,7 @@ fn notes(api: &Api, caller: &Caller, new: &[NewTask], changes: &[TaskChange]) ->
         let was = audited_task(&change.before.spec, &change.before.activity);
         let is = audited_task(&change.spec, &change.activity);
         let target = Target::task(change.before.id, &change.spec.name);
-        api.note(caller, Changes::ApplyTasks, change.before.scope.tenant_id, target, (was, is))
+        api.note(caller, Changes::ApplyTasks, change.before.owner.tenant_id, target, (was, is))
     });
     created.chain(edited).collect()
 }
@@ -204,14 +204,14 @@ fn refusal(mut errors: Vec<FieldError>) -> Problem {
 }
 
 /// `left` has one entry for each changed task, in their order; of a dry run it is empty.
-fn answer(steps: Vec<Step>, dry_run: bool, left: Vec<Left>) -> HttpResponse {
-    let mut left = left.into_iter();
+fn answer(steps: Vec<Step>, dry_run: bool, not_revoked: Vec<NotRevoked>) -> HttpResponse {
+    let mut not_revoked = not_revoked.into_iter();
     let tasks: Vec<Outcome> = steps
         .into_iter()
         .map(|step| {
             let is_change = matches!(step.action, Action::Change(..));
-            let left = if is_change { left.next() } else { None };
-            outcome(step, dry_run, left.unwrap_or_default())
+            let not_revoked = if is_change { not_revoked.next() } else { None };
+            outcome(step, dry_run, not_revoked.unwrap_or_default())
         })
         .collect();
     let count = |action: &str| tasks.iter().filter(|task| task.action == action).count();
@@ -219,7 +219,7 @@ fn answer(steps: Vec<Step>, dry_run: bool, left: Vec<Left>) -> HttpResponse {
     HttpResponse::Ok().json(Applied { dry_run, created, changed, unchanged, tasks })
 }
 
-fn outcome(Step { entry, action, warning }: Step, dry_run: bool, left: Left) -> Outcome {
+fn outcome(Step { entry, action, warning }: Step, dry_run: bool, not_revoked: NotRevoked) -> Outcome {
     let (word, id, changes) = match action {
         Action::Create(id, _) => (CREATE, (!dry_run).then_some(id), Vec::new()),
         Action::Change(task, changes) => (CHANGE, Some(task.id), changes),
@@ -238,8 +238,8 @@ fn outcome(Step { entry, action, warning }: Step, dry_run: bool, left: Left) -> 
         action: word,
         changes,
         warning,
-        running: left.running,
-        unreachable: left.unreachable,
+        running: not_revoked.running,
+        unreachable: not_revoked.unreachable,
     }
 }
 
@@ -260,27 +260,32 @@ struct ExportQuery {
 async fn export(api: web::Data<Api>, caller: Caller, query: Query<ExportQuery>) -> Result<HttpResponse, Problem> {
     let ExportQuery { tenant, app, after, limit } = query.0;
     let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
-    let reach = caller.reach(Permission::TasksRead);
-    refuse_nowhere(&api, &reach, tenant.as_deref(), app.as_deref()).await?;
+    let access_scope = caller.access_scope(Permission::TasksRead);
+    refuse_nowhere(&api, &access_scope, tenant.as_deref(), app.as_deref()).await?;
     let limit = input::limit(limit.or(Some(PAGE_MAX)))?;
     let filter = TaskFilter { tenant, app, after, limit, ..TaskFilter::default() };
-    let tasks = api.store.list_tasks(&reach, &filter).await?;
+    let tasks = api.store.list_tasks(&access_scope, &filter).await?;
     let next = tasks.last().filter(|_| tasks.len() as u64 == limit).map(|task| task.id.to_string());
     let task = tasks.into_iter().map(|task| Value::Object(entry_of(task).to_fields())).collect();
     Ok(HttpResponse::Ok().json(Exported { version: VERSION, task, next }))
 }
 
 /// A slip in a name must not look like an empty export.
-async fn refuse_nowhere(api: &Api, reach: &Reach, tenant: Option<&str>, app: Option<&str>) -> Result<(), Problem> {
+async fn refuse_nowhere(
+    api: &Api,
+    access_scope: &AccessScope,
+    tenant: Option<&str>,
+    app: Option<&str>,
+) -> Result<(), Problem> {
     if let Some(tenant) = tenant
-        && api.store.list_tenants(reach, Some(tenant), "", 1).await?.is_empty()
+        && api.store.list_tenants(access_scope, Some(tenant), "", 1).await?.is_empty()
     {
         return Err(Refusal::not_found("tenant", tenant).into());
     }
     let Some(name) = app else { return Ok(()) };
     let (of, app) = (tenant.map(str::to_owned), Some(name.to_owned()));
     let filter = AppFilter { tenant: of, name: app, limit: 1, ..AppFilter::default() };
-    if api.store.list_apps(reach, &filter).await?.is_empty() {
+    if api.store.list_apps(access_scope, &filter).await?.is_empty() {
         let no_app = |tenant: &str| no_app(tenant, name);
         return Err(tenant.map_or_else(|| Refusal::not_found("app", name), no_app).into());
     }

@@ -9,12 +9,12 @@ use super::problem::Problem;
 use super::task_schema::{self, TaskDefinition, TaskPatch};
 use super::{Api, body, words};
 use crate::auth::Caller;
+use crate::definitions::{NotRevoked, change_of};
 use crate::domain::audit::Target;
 use crate::domain::task::file::NOTE_CHARS_MAX;
 use crate::domain::task::{NEVER, ScheduleKind, TaskSpec};
 use crate::domain::{Action, FieldError, FieldRefusal, Permission, Refusal};
-use crate::redefine::{Left, change_of};
-use crate::store::{Activity, NewTask, Scope, TaskFilter, TaskState, TaskView, audited_task};
+use crate::store::{Activity, NewTask, Owner, TaskFilter, TaskState, TaskView, audited_task};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -36,32 +36,32 @@ pub fn operations() -> Vec<Operation> {
         get("/tasks/{id}", "show_task", P::TasksRead, "A task").answers::<Task>(200, "The task").to(show),
         patch("/tasks/{id}", Action::EditTask, P::TasksEdit, "Edit fields of a task")
             .says("A JSON merge patch (RFC 7396): what is left out stays as it is, null puts a field back to its default. \
-                   Runs of the old definition are taken back before the answer.")
+                   Runs of the old definition are revoked before the answer.")
             .if_match()
             .body_as::<TaskPatch>("application/merge-patch+json")
-            .answers::<Changed>(200, "The task, and what could not be taken back")
+            .answers::<Changed>(200, "The task, and what could not be revoked")
             .to(edit),
         put("/tasks/{id}", Action::ReplaceTask, P::TasksEdit, "Replace the definition of a task")
             .says("Every field is required. What `GET` answered can be sent back as it is, with changes: what cannot be \
                    written is passed over, and its `revision` guards against overwriting. Runs of the old definition \
-                   are taken back before the answer.")
+                   are revoked before the answer.")
             .if_match()
             .body::<TaskDefinition>()
-            .answers::<Changed>(200, "The task, and what could not be taken back")
+            .answers::<Changed>(200, "The task, and what could not be revoked")
             .to(replace),
         delete("/tasks/{id}", Action::DeleteTask, P::TasksDelete, "Delete a task; its logs stay until retention takes them")
             .if_match()
-            .answers::<Changed>(200, "The task as it was, and what could not be taken back")
+            .answers::<Changed>(200, "The task as it was, and what could not be revoked")
             .to(remove),
         post("/tasks/{id}/start", Action::StartTask, P::TasksStart, "Start a task")
             .answers::<Changed>(200, "The task")
             .to(start),
         post("/tasks/{id}/stop", Action::StopTask, P::TasksStop, "Stop a task; it forgets what it has counted")
-            .answers::<Changed>(200, "The task, and what could not be taken back")
+            .answers::<Changed>(200, "The task, and what could not be revoked")
             .to(stop),
         post("/tasks/{id}/pause", Action::PauseTask, P::TasksPause, "Pause a task, saying why")
             .body::<PauseInput>()
-            .answers::<Changed>(200, "The task, and what could not be taken back")
+            .answers::<Changed>(200, "The task, and what could not be revoked")
             .to(pause),
     ]
 }
@@ -95,7 +95,7 @@ struct TaskQuery {
 
 /// What stands beside the definition in a body.
 #[derive(Default)]
-pub struct Beside {
+pub struct StateFields {
     pub tenant: Option<String>,
     pub app: Option<String>,
     pub started: Option<bool>,
@@ -103,7 +103,7 @@ pub struct Beside {
     pub revision: Option<i64>,
 }
 
-impl Beside {
+impl StateFields {
     /// Takes its fields out of `fields`; the rest is the definition's. Answers what is wrong with
     /// them, too.
     pub fn take(fields: &mut Map<String, Value>) -> (Self, Vec<FieldError>) {
@@ -241,7 +241,7 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<TaskQuery>) -> R
         limit,
         ..TaskFilter::default()
     };
-    let tasks = api.store.list_tasks(&caller.reach(Permission::TasksRead), &filter).await?;
+    let tasks = api.store.list_tasks(&caller.access_scope(Permission::TasksRead), &filter).await?;
     let next = api.store.next_fires(&tasks, api.engine.clock.now_ms()).await?;
     let items: Vec<Task> = tasks.iter().zip(next).map(|(task, next)| Task::new(task, next)).collect();
     Ok(HttpResponse::Ok().json(Page::new(items, limit, |task| task.id.clone())))
@@ -253,7 +253,7 @@ fn known_state(word: &str) -> Result<TaskState, Problem> {
 
 async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> Result<HttpResponse, Problem> {
     let mut fields: Map<String, Value> = body::json(payload).await?;
-    let (beside, mut refused) = Beside::take(&mut fields);
+    let (beside, mut refused) = StateFields::take(&mut fields);
     let given = [
         ("tenant", beside.tenant.is_some()),
         ("app", beside.app.is_some()),
@@ -269,14 +269,14 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     let (Some(spec), Some(tenant), Some(app)) = (spec.filter(|_| refused.is_empty()), beside.tenant, beside.app) else {
         return Err(Problem::fields(refused));
     };
-    let scope = api.scope(&caller, Permission::TasksCreate, &tenant, &app).await?;
-    refuse_state(&caller, scope, &Activity::default(), &activity)?;
+    let owner = api.owner(&caller, Permission::TasksCreate, &tenant, &app).await?;
+    refuse_state(&caller, owner, &Activity::default(), &activity)?;
     refuse_parents(Parents::new(&api, &caller, Permission::TasksCreate), (&tenant, &app), None, &spec).await?;
     let id = api.engine.ids.next(now);
     let after = audited_task(&spec, &activity);
-    let note = api.note(&caller, Action::CreateTask, scope.tenant_id, Target::task(id, &spec.name), (None, after));
-    let task = NewTask { id, scope, spec, activity };
-    api.redefiner.noting(vec![note]).apply(std::slice::from_ref(&task), &[]).await?;
+    let note = api.note(&caller, Action::CreateTask, owner.tenant_id, Target::task(id, &spec.name), (None, after));
+    let task = NewTask { id, owner, spec, activity };
+    api.definitions.noting(vec![note]).apply(std::slice::from_ref(&task), &[]).await?;
     let task = find(&api, &caller, Permission::TasksCreate, task.id).await?;
     Ok(HttpResponse::Created().insert_header(etag(task.revision)).json(shown(&api, &task).await?))
 }
@@ -395,7 +395,7 @@ async fn rewrite(
     mut fields: Map<String, Value>,
     ends_pause: bool,
 ) -> Result<HttpResponse, Problem> {
-    let (beside, mut refused) = Beside::take(&mut fields);
+    let (beside, mut refused) = StateFields::take(&mut fields);
     let before = find(api, caller, Permission::TasksEdit, parse_id("id", id)?).await?;
     let fixed = [("tenant", &beside.tenant, &before.tenant), ("app", &beside.app, &before.app)];
     for (field, ..) in fixed.iter().filter(|(_, given, is)| given.as_ref().is_some_and(|given| given != *is)) {
@@ -411,7 +411,7 @@ async fn rewrite(
     };
     refuse_stale(beside.revision, before.revision)?;
     refuse_stale(if_match(request)?, before.revision)?;
-    refuse_state(caller, before.scope, &before.activity, &activity)?;
+    refuse_state(caller, before.owner, &before.activity, &activity)?;
     let place = (before.tenant.as_str(), before.app.as_str());
     refuse_parents(Parents::new(api, caller, Permission::TasksEdit), place, Some(&before.spec), &spec).await?;
     change(api, caller, action, before, spec, activity).await
@@ -428,14 +428,14 @@ async fn refuse_parents(
 }
 
 /// Whoever may create or edit a task, but not start or stop it, does not do so in passing.
-fn refuse_state(caller: &Caller, scope: Scope, before: &Activity, after: &Activity) -> Result<(), Problem> {
+fn refuse_state(caller: &Caller, owner: Owner, before: &Activity, after: &Activity) -> Result<(), Problem> {
     let needed = match after {
         after if after == before => return Ok(()),
         Activity { pause_note: Some(_), .. } => Permission::TasksPause,
         Activity { started: true, .. } => Permission::TasksStart,
         Activity { .. } => Permission::TasksStop,
     };
-    if caller.access.holds(needed, scope.tenant_id, scope.app_id) {
+    if caller.access.holds(needed, owner.tenant_id, owner.app_id) {
         return Ok(());
     }
     Err(Problem::forbidden(needed))
@@ -444,7 +444,7 @@ fn refuse_state(caller: &Caller, scope: Scope, before: &Activity, after: &Activi
 async fn start(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let before = find(&api, &caller, Permission::TasksStart, parse_id("id", &id)?).await?;
     if before.activity.started {
-        return changed(&api, &before, Left::default()).await;
+        return changed(&api, &before, NotRevoked::default()).await;
     }
     refuse_past(&before.spec, &Activity::of(true), api.engine.clock.now_ms())?;
     let spec = before.spec.clone();
@@ -490,9 +490,9 @@ async fn remove(
     refuse_stale(if_match(&request)?, before.revision)?;
     let was = audited_task(&before.spec, &before.activity);
     let target = Target::task(before.id, &before.spec.name);
-    let note = api.note(&caller, Action::DeleteTask, before.scope.tenant_id, target, (was, None));
-    let left = api.redefiner.noting(vec![note]).delete(&before).await?;
-    changed(&api, &before, left).await
+    let note = api.note(&caller, Action::DeleteTask, before.owner.tenant_id, target, (was, None));
+    let not_revoked = api.definitions.noting(vec![note]).delete(&before).await?;
+    changed(&api, &before, not_revoked).await
 }
 
 async fn change(
@@ -506,15 +506,15 @@ async fn change(
     let id = before.id;
     let was = audited_task(&before.spec, &before.activity);
     let note = (was, audited_task(&spec, &activity));
-    let note = api.note(caller, action, before.scope.tenant_id, Target::task(id, &spec.name), note);
+    let note = api.note(caller, action, before.owner.tenant_id, Target::task(id, &spec.name), note);
     let changes = [change_of(before, spec, activity)];
-    let left = api.redefiner.noting(vec![note]).apply(&[], &changes).await?;
-    let task = api.redefiner.find(id).await?.ok_or_else(|| gone(id))?;
-    changed(api, &task, left.into_iter().next().unwrap_or_default()).await
+    let not_revoked = api.definitions.noting(vec![note]).apply(&[], &changes).await?;
+    let task = api.definitions.find(id).await?.ok_or_else(|| gone(id))?;
+    changed(api, &task, not_revoked.into_iter().next().unwrap_or_default()).await
 }
 
-async fn changed(api: &Api, task: &TaskView, left: Left) -> Result<HttpResponse, Problem> {
-    let Left { running, unreachable, .. } = left;
+async fn changed(api: &Api, task: &TaskView, not_revoked: NotRevoked) -> Result<HttpResponse, Problem> {
+    let NotRevoked { running, unreachable, .. } = not_revoked;
     let answer = Changed { task: shown(api, task).await?, running, unreachable };
     Ok(HttpResponse::Ok().insert_header(etag(task.revision)).json(answer))
 }
@@ -522,7 +522,7 @@ async fn changed(api: &Api, task: &TaskView, left: Left) -> Result<HttpResponse,
 /// The task of that id, where the caller holds the permission.
 pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: i64) -> Result<TaskView, Problem> {
     let filter = TaskFilter { id: Some(id), limit: 1, ..TaskFilter::default() };
-    let found = api.store.list_tasks(&caller.reach(needs), &filter).await?;
+    let found = api.store.list_tasks(&caller.access_scope(needs), &filter).await?;
     found.into_iter().next().ok_or_else(|| gone(id))
 }
 

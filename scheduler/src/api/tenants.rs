@@ -112,7 +112,7 @@ impl From<TenantView> for Tenant {
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<TenantQuery>) -> Result<HttpResponse, Problem> {
     let limit = limit(query.0.limit)?;
     let after = query.0.after.unwrap_or_default();
-    let tenants = api.store.list_tenants(&caller.reach(Permission::TenantsRead), None, &after, limit).await?;
+    let tenants = api.store.list_tenants(&caller.access_scope(Permission::TenantsRead), None, &after, limit).await?;
     let items = tenants.into_iter().map(Tenant::from).collect();
     Ok(HttpResponse::Ok().json(Page::new(items, limit, |tenant: &Tenant| tenant.name.clone())))
 }

@@ -159,7 +159,7 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<TokenQuery>) -> 
     let limit = limit(wanted)?;
     let user = parse_optional_id("user", user.as_ref())?;
     let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
-    let tokens = api.store.list_tokens(&caller.reach(Permission::TokensRead), user, after, limit).await?;
+    let tokens = api.store.list_tokens(&caller.access_scope(Permission::TokensRead), user, after, limit).await?;
     Ok(HttpResponse::Ok().json(page_of(tokens, limit)))
 }
 
@@ -171,12 +171,12 @@ pub fn page_of(tokens: Vec<TokenView>, limit: u64) -> Page<TokenOutput> {
 
 async fn revoke(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let id = parse_id("id", &id)?;
-    let reach = caller.reach(Permission::TokensRevoke);
+    let access_scope = caller.access_scope(Permission::TokensRevoke);
     // The one after the id before is the one, if it is within reach.
-    let found = api.store.list_tokens(&reach, None, id.saturating_sub(1), 1).await?;
+    let found = api.store.list_tokens(&access_scope, None, id.saturating_sub(1), 1).await?;
     let token = found.into_iter().find(|token| token.id == id);
     let token = token.ok_or_else(|| Refusal::not_found("token", id))?;
-    let user = super::users::find_by_id(&api, &reach, token.user_id).await?;
+    let user = super::users::find_by_id(&api, &access_scope, token.user_id).await?;
     let home = user.map_or(PLATFORM, |user| user.tenant_id);
     let before = serde_json::to_string(&TokenOutput::from(token.clone())).ok();
     let note = api.note(&caller, Action::RevokeToken, home, target(id, &token.name), (before, None));

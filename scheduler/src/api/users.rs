@@ -13,7 +13,7 @@ use super::{Api, body};
 use crate::auth::{Caller, check_password, random_password};
 use crate::domain::access::{Grant, PLATFORM, is_user_name};
 use crate::domain::audit::Target;
-use crate::domain::{Action, FieldError, FieldRefusal, Permission, Reach, Refusal};
+use crate::domain::{AccessScope, Action, FieldError, FieldRefusal, Permission, Refusal};
 use crate::store::{AppFilter, GrantView, NewGrant, UserFilter, UserRow, UserView};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -215,10 +215,10 @@ impl From<&UserView> for User {
     }
 }
 
-/// What of it somebody sees who holds his permission in `reach`: grants in other tenants are not his
+/// What of it somebody sees who holds his permission in `access_scope`: grants in other tenants are not his
 /// business, those on the whole platform hold where he is, too.
-fn seen(user: &UserView, reach: &Reach) -> User {
-    let is_seen = |grant: &&GrantView| grant.tenant_id == PLATFORM || reach.touches(grant.tenant_id);
+fn seen(user: &UserView, access_scope: &AccessScope) -> User {
+    let is_seen = |grant: &&GrantView| grant.tenant_id == PLATFORM || access_scope.touches(grant.tenant_id);
     let grants = user.grants.iter().filter(is_seen).cloned().collect();
     User::from(&UserView { grants, ..user.clone() })
 }
@@ -230,18 +230,18 @@ pub fn target(user: &UserView) -> Target {
 
 /// What the audit keeps of a user, where the account is managed.
 fn audited(user: &UserView) -> Option<String> {
-    serde_json::to_string(&seen(user, &Reach::tenant(user.tenant_id))).ok()
+    serde_json::to_string(&seen(user, &AccessScope::tenant(user.tenant_id))).ok()
 }
 
 /// The user of that id, within reach.
-pub async fn find_by_id(api: &Api, reach: &Reach, id: i64) -> Result<Option<UserView>, Problem> {
+pub async fn find_by_id(api: &Api, access_scope: &AccessScope, id: i64) -> Result<Option<UserView>, Problem> {
     let filter = UserFilter { id: Some(id), limit: 1, ..UserFilter::default() };
-    Ok(api.store.list_users(reach, &filter).await?.into_iter().next())
+    Ok(api.store.list_users(access_scope, &filter).await?.into_iter().next())
 }
 
 async fn find(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<UserView, Problem> {
     let id = parse_id("id", id)?;
-    let user = find_by_id(api, &caller.reach(needs), id).await?;
+    let user = find_by_id(api, &caller.access_scope(needs), id).await?;
     user.ok_or_else(|| Refusal::not_found("user", id).into())
 }
 
@@ -263,9 +263,9 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<UserQuery>) -> R
     refuse_wrong_search(search.as_deref())?;
     let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
     let filter = UserFilter { name, search, after, limit, ..UserFilter::default() };
-    let reach = caller.reach(Permission::UsersRead);
-    let users = api.store.list_users(&reach, &filter).await?;
-    let items = users.iter().map(|user| seen(user, &reach)).collect();
+    let access_scope = caller.access_scope(Permission::UsersRead);
+    let users = api.store.list_users(&access_scope, &filter).await?;
+    let items = users.iter().map(|user| seen(user, &access_scope)).collect();
     Ok(HttpResponse::Ok().json(Page::new(items, limit, |user: &User| user.id.clone())))
 }
 
@@ -289,7 +289,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     };
     let made_up = if password.is_none() { Some(random_password().map_err(Problem::internal)?) } else { None };
     let chosen = password.as_ref().or(made_up.as_ref()).map(String::as_str).unwrap_or_default();
-    let password_hash = api.gate.passwords.hash(chosen).await.map_err(Problem::internal)?;
+    let password_hash = api.authenticator.passwords.hash(chosen).await.map_err(Problem::internal)?;
     let now = api.engine.clock.now_ms();
     let row = UserRow {
         id: api.engine.ids.next(now),
@@ -305,7 +305,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     let after = serde_json::json!({ "name": row.name, "display_name": row.display_name }).to_string();
     let note = api.note(&caller, Action::CreateUser, tenant_id, about, (None, Some(after)));
     api.store.noting(vec![note]).create_user(&row, &[], now).await?;
-    let user = find_by_id(&api, &Reach::All, row.id).await?;
+    let user = find_by_id(&api, &AccessScope::All, row.id).await?;
     let user = user.ok_or_else(|| Refusal::DeletedMeanwhile { kind: "user".to_owned() })?;
     Ok(HttpResponse::Created()
         .insert_header(etag(user.revision))
@@ -321,7 +321,7 @@ fn check_display_name(name: &str) -> Result<(), FieldError> {
 
 async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let user = find(&api, &caller, Permission::UsersRead, &id).await?;
-    let shown = seen(&user, &caller.reach(Permission::UsersRead));
+    let shown = seen(&user, &caller.access_scope(Permission::UsersRead));
     Ok(HttpResponse::Ok().insert_header(etag(user.revision)).json(shown))
 }
 
@@ -371,7 +371,7 @@ async fn reset_password(api: web::Data<Api>, caller: Caller, id: web::Path<Strin
         return Err(Refusal::SingleSignOn.into());
     }
     let password = random_password().map_err(Problem::internal)?;
-    let password_hash = api.gate.passwords.hash(&password).await.map_err(Problem::internal)?;
+    let password_hash = api.authenticator.passwords.hash(&password).await.map_err(Problem::internal)?;
     let row = UserRow { password_hash, must_change: true, ..row_of(&before) };
     let after = UserView { must_change: true, has_password: true, revision: before.revision + 1, ..before.clone() };
     write(&api, &caller, Action::ResetPassword, &row, (&before, &after)).await?;
@@ -432,9 +432,9 @@ async fn create_grant(
     });
     let note = api.note(&caller, Action::CreateGrant, tenant_id, target(&user), (None, Some(after.to_string())));
     api.store.noting(vec![note]).create_grant(&new, now).await?;
-    let user = find_by_id(&api, &Reach::All, user.id).await?;
+    let user = find_by_id(&api, &AccessScope::All, user.id).await?;
     let user = user.ok_or_else(|| Refusal::DeletedMeanwhile { kind: "user".to_owned() })?;
-    let shown = seen(&user, &caller.reach(Permission::GrantsCreate));
+    let shown = seen(&user, &caller.access_scope(Permission::GrantsCreate));
     Ok(HttpResponse::Created().insert_header(etag(user.revision)).json(shown))
 }
 
@@ -451,7 +451,7 @@ async fn apps_of(api: &Api, tenant_id: i64, apps: Vec<String>) -> Result<Vec<i64
     for app in apps {
         let id = parse_id("apps", &app)?;
         let filter = AppFilter { id: Some(id), limit: 1, ..AppFilter::default() };
-        let found = api.store.list_apps(&Reach::All, &filter).await?;
+        let found = api.store.list_apps(&AccessScope::All, &filter).await?;
         if found.first().is_none_or(|app| app.tenant_id != tenant_id) {
             return Err(wrong(FieldRefusal::no_such("app", id)));
         }
@@ -484,8 +484,8 @@ async fn delete_grant(
 ) -> Result<HttpResponse, Problem> {
     let user = find(&api, &caller, Permission::GrantsDelete, &path.0).await?;
     let id = parse_id("grant", &path.1)?;
-    let reach = caller.reach(Permission::GrantsDelete);
-    let grant = user.grants.iter().find(|grant| grant.id == id && reach.touches(grant.tenant_id));
+    let access_scope = caller.access_scope(Permission::GrantsDelete);
+    let grant = user.grants.iter().find(|grant| grant.id == id && access_scope.touches(grant.tenant_id));
     let grant = grant.ok_or_else(|| Refusal::not_found("grant", id))?;
     let given = Grant { permissions: grant.permissions, tenant_id: grant.tenant_id, apps: grant.apps.clone() };
     refuse_more(&caller, Permission::GrantsDelete, &given)?;

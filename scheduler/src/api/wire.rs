@@ -4,12 +4,12 @@
 use super::Api;
 use super::body::{self, BodyError};
 use super::client_address::client_address;
-use super::strangers::Stranger;
-use crate::auth::{AddressRule, Claims, Lane, Refusal, SignedHead};
+use super::unauthenticated::UnauthenticatedCaller;
+use crate::auth::{AddressRule, Claims, MessageClass, Refusal, SignedHead};
 use crate::domain::task_log::Status;
 use crate::domain::{Reason, Run};
 use crate::store::{
-    Change, HandStore, OutcomeStore, Registration, Scope, Signer, SigningKey, StoreError, StoreErrorKind,
+    Change, DispatchStore, OutcomeStore, Owner, Registration, Signer, SigningKey, StoreError, StoreErrorKind,
 };
 use crate::tls::ShownCertificate;
 use actix_web::http::StatusCode;
@@ -80,7 +80,7 @@ impl From<StoreError> for Refused {
 pub(crate) type Outcome<T> = Result<T, Refused>;
 
 async fn register(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
-    answer(&request, payload, &api, Lane::Membership, async |signer, message: Register| {
+    answer(&request, payload, &api, MessageClass::Membership, async |signer, message: Register| {
         check_registration(&message, &api.addresses)?;
         let since = api.engine.executors_alive_since();
         let Registration { executor_id, left_out } = api.engine.executors.register(&signer, &message, since).await?;
@@ -116,7 +116,7 @@ pub(crate) fn check_registration(message: &Register, addresses: &AddressRule) ->
 }
 
 async fn heartbeat(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
-    answer(&request, payload, &api, Lane::Membership, async |signer, message: Heartbeat| {
+    answer(&request, payload, &api, MessageClass::Membership, async |signer, message: Heartbeat| {
         let ack = |cancel| HeartbeatAck { cluster_time_us: api.engine.clock.now_us(), cancel };
         // The executor keeps its clock while the database is away, and learns of it in time. A
         // node that has been cut off for long must not keep it going: the others may have given
@@ -139,27 +139,27 @@ async fn heartbeat(request: HttpRequest, payload: web::Payload, api: web::Data<A
 }
 
 async fn unregister(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
-    answer(&request, payload, &api, Lane::Membership, async |signer, message: Unregister| {
-        let scope = signer.scope;
+    answer(&request, payload, &api, MessageClass::Membership, async |signer, message: Unregister| {
+        let owner = signer.owner;
         // Out of routing first, so that nothing goes there while its runs go back.
         let left = message.running.is_empty();
         let since = api.engine.executors_alive_since();
         api.engine.executors.retire(&signer, message.executor_id, left, since).await?;
-        let returned = give_back(&api, scope, message.executor_id, &message.held).await?;
-        api.poke.notify_one();
+        let returned = give_back(&api, owner, message.executor_id, &message.held).await?;
+        api.wake.notify_one();
         Ok(Unregistered { returned })
     })
     .await
 }
 
 /// Puts runs that were never started back to all nodes, due when they were.
-async fn give_back(api: &Api, scope: Scope, executor_id: i64, held: &[RunKey]) -> Outcome<u64> {
+async fn give_back(api: &Api, owner: Owner, executor_id: i64, held: &[RunKey]) -> Outcome<u64> {
     let now = api.engine.clock.now_ms();
     let mut returned = 0;
     for batch in held.chunks(crate::store::BATCH_MAX) {
         let keys: HashSet<RunKey> = batch.iter().copied().collect();
         let ids: Vec<i64> = batch.iter().map(|key| key.0).collect();
-        let rows = api.store.runs(Some(scope), &ids).await?;
+        let rows = api.store.runs(Some(owner), &ids).await?;
         let current = |run: &Run, executor: i64| {
             run.status == Status::Dispatched && executor == executor_id && keys.contains(&RunKey(run.id, run.attempt))
         };
@@ -178,11 +178,11 @@ async fn give_back(api: &Api, scope: Scope, executor_id: i64, held: &[RunKey]) -
 }
 
 async fn results(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
-    answer(&request, payload, &api, Lane::Results, async |signer, message: Results| {
+    answer(&request, payload, &api, MessageClass::Results, async |signer, message: Results| {
         if message.results.len() > RESULT_ITEMS_MAX {
             return Err(Refused::new(Code::BadRequest, format!("at most {RESULT_ITEMS_MAX} results at a time")));
         }
-        let verdicts = api.engine.intake.apply(signer.scope, message.executor_id, &message.results).await?;
+        let verdicts = api.engine.ingestion.apply(signer.owner, message.executor_id, &message.results).await?;
         api.ended.notify(&api.engine);
         Ok(ResultsAck { verdicts })
     })
@@ -198,7 +198,7 @@ async fn answer<Q, A, F>(
     request: &HttpRequest,
     payload: web::Payload,
     api: &web::Data<Api>,
-    lane: Lane,
+    message_class: MessageClass,
     work: F,
 ) -> HttpResponse
 where
@@ -213,16 +213,16 @@ where
     let address = client_address(api, request);
     let claims = match check_head(api, &head).await {
         Ok(claims) => claims,
-        Err(refusal) => return turn_away(api, &Stranger::nobody(address), &head, &refusal),
+        Err(refusal) => return turn_away(api, &UnauthenticatedCaller::nobody(address), &head, &refusal),
     };
-    let stranger = Stranger::with_key(address, head.parts.key);
-    let proved = prove(api, payload, &stranger, &head, &claims, lane).await;
+    let caller = UnauthenticatedCaller::with_key(address, head.parts.key);
+    let proved = prove(api, payload, &caller, &head, &claims, message_class).await;
     let body = match proved {
         Ok(body) => body,
         Err(answer) => return answer,
     };
     let key = &claims.key;
-    let signer = Signer { scope: key.scope, key_id: &key.key.id, signed_at: claims.at };
+    let signer = Signer { owner: key.owner, key_id: &key.key.id, signed_at: claims.at };
     let reply = match serde_json::from_slice::<Q>(&body) {
         Err(error) => Err(Refused::new(Code::BadRequest, format!("the body is not as expected: {error}"))),
         Ok(message) => work(signer, message).await,
@@ -231,7 +231,7 @@ where
         Ok(data) => Reply { code: Code::Ok, msg: "ok".to_owned(), data: serde_json::to_value(data).ok() },
         Err(Refused { code: Code::Replayed, message, .. }) => {
             let refusal = Refusal::unproved(Code::Replayed, message);
-            api.strangers.note(&stranger, &head, &refusal);
+            api.unauthenticated.note(&caller, &head, &refusal);
             return unsigned(refusal.code, &refusal.message);
         }
         Err(Refused { code, message, data }) => Reply { code, msg: message, data },
@@ -255,20 +255,20 @@ async fn check_head(api: &Api, head: &SignedHead<'_>) -> Result<Claims, Refusal>
 async fn prove(
     api: &Api,
     payload: web::Payload,
-    stranger: &Stranger,
+    caller: &UnauthenticatedCaller,
     head: &SignedHead<'_>,
     claims: &Claims,
-    lane: Lane,
+    message_class: MessageClass,
 ) -> Result<web::Bytes, HttpResponse> {
     // A wrong clock, which is refused in any case, counts before the body is read.
     let is_skewed = claims.skew_ms(api.engine.clock.now_ms()).is_some();
-    let may_try = if is_skewed { api.strangers.count(stranger) } else { api.strangers.may_try(stranger) };
+    let may_try = if is_skewed { api.unauthenticated.count(caller) } else { api.unauthenticated.may_try(caller) };
     if let Err(wait) = may_try {
-        api.strangers.note(stranger, head, &Refusal::unproved(Code::TooMany, TOO_MANY_REFUSED));
+        api.unauthenticated.note(caller, head, &Refusal::unproved(Code::TooMany, TOO_MANY_REFUSED));
         return Err(too_many_refused(wait));
     }
     let refusal = match body::read(payload, BODY_BYTES_MAX).await {
-        Ok(body) => match api.verifier.check_body(head, claims, &body, lane, api.engine.clock.now_ms()) {
+        Ok(body) => match api.verifier.check_body(head, claims, &body, message_class, api.engine.clock.now_ms()) {
             Ok(()) => return Ok(body),
             Err(refusal) => refusal,
         },
@@ -279,9 +279,9 @@ async fn prove(
         Err(BodyError::Broken(detail)) => Refusal::unproved(Code::BadRequest, detail),
     };
     if !refusal.is_proved {
-        return Err(turn_away(api, stranger, head, &refusal));
+        return Err(turn_away(api, caller, head, &refusal));
     }
-    api.strangers.note(stranger, head, &refusal);
+    api.unauthenticated.note(caller, head, &refusal);
     // With a wrong clock the caller learns the right time, under a signature it can check.
     let data = (refusal.code == Code::ClockSkew).then(|| json!({ "cluster_time_us": api.engine.clock.now_us() }));
     let reply = Reply { code: refusal.code, msg: refusal.message, data };
@@ -304,9 +304,9 @@ fn signed_head(request: &HttpRequest) -> SignedHead<'_> {
 }
 
 /// Refuses somebody who has proved nothing: why, or that he has been told often enough.
-fn turn_away(api: &Api, stranger: &Stranger, head: &SignedHead<'_>, refusal: &Refusal) -> HttpResponse {
-    api.strangers.note(stranger, head, refusal);
-    match api.strangers.count(stranger) {
+fn turn_away(api: &Api, caller: &UnauthenticatedCaller, head: &SignedHead<'_>, refusal: &Refusal) -> HttpResponse {
+    api.unauthenticated.note(caller, head, refusal);
+    match api.unauthenticated.count(caller) {
         Ok(()) => unsigned(refusal.code, &refusal.message),
         Err(wait) => too_many_refused(wait),
     }

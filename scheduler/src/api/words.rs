@@ -1,8 +1,8 @@
 //! Words that answers have, as the API's document lists them.
 
-use crate::domain::origin::ORIGINS;
 use crate::domain::reason::REASONS;
 use crate::domain::task_log::STATUSES;
+use crate::domain::trigger::TRIGGERS;
 use crate::store::TASK_STATES;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
@@ -40,7 +40,7 @@ words! {
 
 words! {
     /// What made a run.
-    RunTrigger = ORIGINS.iter().map(|(_, word)| *word)
+    RunTrigger = TRIGGERS.iter().map(|(_, word)| *word)
 }
 
 words! {

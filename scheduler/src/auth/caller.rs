@@ -1,6 +1,6 @@
 //! Who asks the management API.
 
-use crate::domain::access::{Access, Permission, Reach};
+use crate::domain::access::{Access, AccessScope, Permission};
 use crate::domain::audit::Actor;
 
 /// Somebody who has proved who he is, and what he may do.
@@ -23,7 +23,7 @@ pub struct Caller {
 impl Caller {
     /// Where he holds the permission; nowhere when he does not.
     #[must_use]
-    pub fn reach(&self, permission: Permission) -> Reach {
-        self.access.reach(permission).unwrap_or(Reach::Of(Vec::new()))
+    pub fn access_scope(&self, permission: Permission) -> AccessScope {
+        self.access.access_scope(permission).unwrap_or(AccessScope::Of(Vec::new()))
     }
 }

@@ -108,7 +108,7 @@ impl KeyRing {
             used.at = at;
         } else if uses.len() < USES_MAX {
             let id = key.key.id.clone();
-            uses.insert(id.clone(), KeyUse { id, scope: key.scope, at });
+            uses.insert(id.clone(), KeyUse { id, owner: key.owner, at });
         }
     }
 

@@ -1,8 +1,8 @@
 //! Who may do what: the keys of executors, the people and programs that use the management API.
 
 mod address;
+mod authenticator;
 mod caller;
-mod gate;
 mod keys;
 #[cfg(feature = "oidc")]
 mod oidc;
@@ -16,12 +16,12 @@ mod throttle;
 mod verifier;
 
 pub use address::AddressRule;
+pub use authenticator::{Authenticator, Denied, FIRST_USER, LoginContext, SessionTimes, SignedIn};
 pub use caller::Caller;
-pub use gate::{Denied, FIRST_USER, Gate, SessionTimes, SignedIn, Visit};
 pub use keys::KeyRing;
 pub use oidc::Provider;
 pub use password::{check_password, random_password};
 pub use secret::{SESSION_PREFIX, TOKEN_PREFIX, csrf_of, hash_of, new_secret};
-pub use sign_on::{Identity, Occasion, Pending, SignOnSettings};
+pub use sign_on::{Identity, Pending, SignOnContext, SignOnSettings};
 pub use throttle::{Throttle, network_of};
-pub use verifier::{Claims, Lane, Refusal, SignedHead, Verifier};
+pub use verifier::{Claims, MessageClass, Refusal, SignedHead, Verifier};

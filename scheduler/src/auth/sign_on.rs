@@ -1,10 +1,10 @@
 //! Single sign-on: whom the provider names, the account that belongs to him, and what his groups may
 //! do. How the provider is asked is `oidc`'s.
 
-use super::gate::{Denied, Gate};
+use super::authenticator::{Authenticator, Denied};
 use crate::domain::access::{BUILT_IN, BY_GROUP, PLATFORM, is_user_name};
 use crate::domain::audit::{Actor, AuditNote, Target};
-use crate::domain::{Action, Reach};
+use crate::domain::{AccessScope, Action};
 use crate::store::{AppFilter, GrantView, NewGrant, RoleFilter, StoreErrorKind, UserFilter, UserRow, UserView};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
@@ -130,7 +130,7 @@ pub struct Pending {
 }
 
 /// Where and when somebody signs on.
-pub struct Occasion<'a> {
+pub struct SignOnContext<'a> {
     /// Address of his browser.
     pub address: &'a str,
     /// Cluster ms.
@@ -142,14 +142,14 @@ pub struct Occasion<'a> {
 /// A grant that follows from a group: role, tenant, apps.
 type Wanted = (i64, i64, Vec<i64>);
 
-impl Gate {
+impl Authenticator {
     /// The account of whom the provider names, with what his groups are granted now: what he had by
     /// groups that he has left is taken, what an admin granted stays. Who has nothing is not let in.
     pub async fn by_identity(
         &self,
         identity: &Identity,
         settings: &SignOnSettings,
-        occasion: &Occasion<'_>,
+        occasion: &SignOnContext<'_>,
     ) -> Result<UserView, Denied> {
         if identity.subject.chars().count() > SUBJECT_CHARS_MAX {
             return Err(Denied::NoAccount(format!("issuer and subject have more than {SUBJECT_CHARS_MAX} characters")));
@@ -178,7 +178,7 @@ impl Gate {
 
     async fn by_subject(&self, subject: &str) -> Result<Option<UserView>, Denied> {
         let filter = UserFilter { subject: Some(subject.to_owned()), limit: 1, ..UserFilter::default() };
-        Ok(self.store.list_users(&Reach::All, &filter).await?.into_iter().next())
+        Ok(self.store.list_users(&AccessScope::All, &filter).await?.into_iter().next())
     }
 
     /// What these groups are granted: of what no longer exists the log tells, and nothing is granted.
@@ -206,7 +206,7 @@ impl Gate {
     async fn resolve(&self, grant: &GroupGrant) -> Result<Option<Wanted>, Denied> {
         let tenant_id = match &grant.tenant {
             None => PLATFORM,
-            Some(name) => match self.store.list_tenants(&Reach::All, Some(name), "", 1).await?.first() {
+            Some(name) => match self.store.list_tenants(&AccessScope::All, Some(name), "", 1).await?.first() {
                 Some(tenant) => tenant.id,
                 None => return Ok(None),
             },
@@ -214,7 +214,7 @@ impl Gate {
         let mut apps = Vec::new();
         for name in &grant.apps {
             let filter = AppFilter { name: Some(name.clone()), limit: 1, ..AppFilter::default() };
-            match self.store.list_apps(&Reach::tenant(tenant_id), &filter).await?.first() {
+            match self.store.list_apps(&AccessScope::tenant(tenant_id), &filter).await?.first() {
                 Some(app) => apps.push(app.id),
                 None => return Ok(None),
             }
@@ -231,7 +231,7 @@ impl Gate {
     async fn role_of(&self, tenant_id: i64, name: &str) -> Result<Option<i64>, Denied> {
         // One of the tenant and one of the platform have it at most.
         let filter = RoleFilter { name: Some(name.to_owned()), limit: 2, ..RoleFilter::default() };
-        let roles = self.store.list_roles(&Reach::tenant(tenant_id), &filter).await?;
+        let roles = self.store.list_roles(&AccessScope::tenant(tenant_id), &filter).await?;
         Ok(roles.iter().max_by_key(|role| role.tenant_id == tenant_id).map(|role| role.id))
     }
 
@@ -240,7 +240,7 @@ impl Gate {
         identity: &Identity,
         settings: &SignOnSettings,
         wanted: &[Wanted],
-        occasion: &Occasion<'_>,
+        occasion: &SignOnContext<'_>,
     ) -> Result<UserView, Denied> {
         if !is_user_name(&identity.name) {
             let (claim, name) = (&settings.user_claim, &identity.name);
@@ -280,7 +280,7 @@ impl Gate {
         user: UserView,
         settings: &SignOnSettings,
         mut wanted: Vec<Wanted>,
-        occasion: &Occasion<'_>,
+        occasion: &SignOnContext<'_>,
     ) -> Result<UserView, Denied> {
         let mut taken: Vec<&GrantView> = Vec::new();
         for grant in &user.grants {
@@ -318,7 +318,7 @@ impl Gate {
     }
 }
 
-fn new_grant(user_id: i64, (role_id, tenant_id, apps): &Wanted, occasion: &Occasion<'_>) -> NewGrant {
+fn new_grant(user_id: i64, (role_id, tenant_id, apps): &Wanted, occasion: &SignOnContext<'_>) -> NewGrant {
     NewGrant {
         id: (occasion.next_id)(),
         user_id,
@@ -342,7 +342,7 @@ fn told(role_id: i64, apps: &[i64]) -> String {
 /// It is the provider who says so.
 fn note(
     settings: &SignOnSettings,
-    occasion: &Occasion<'_>,
+    occasion: &SignOnContext<'_>,
     action: Action,
     tenant_id: i64,
     target: &Target,

@@ -26,7 +26,7 @@ const FULL_WAIT: Duration = Duration::from_secs(30);
 
 /// Messages of one rate: however many results come, heartbeats have theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lane {
+pub enum MessageClass {
     /// Registrations, heartbeats, farewells.
     Membership,
     /// Results.
@@ -158,7 +158,7 @@ impl Verifier {
         head: &SignedHead<'_>,
         claims: &Claims,
         body: &[u8],
-        lane: Lane,
+        message_class: MessageClass,
         now: i64,
     ) -> Result<(), Refusal> {
         let Claims { key, at, method } = claims;
@@ -174,7 +174,7 @@ impl Verifier {
                 format!("the timestamp is {skew_ms} ms from the cluster clock; allowed are {TIMESTAMP_WINDOW_MS}");
             return Err(proved(Code::ClockSkew, message));
         }
-        self.admit(&key.key.id, head.parts.nonce, *at, lane, now).map_err(|wait| {
+        self.admit(&key.key.id, head.parts.nonce, *at, message_class, now).map_err(|wait| {
             if wait.is_none() {
                 return Refusal::unproved(Code::Replayed, "the nonce was used before");
             }
@@ -186,7 +186,14 @@ impl Verifier {
     }
 
     /// Spends the nonce, or says for how long there is no room; `None`: it was spent before.
-    fn admit(&self, key_id: &str, nonce: &str, at: i64, lane: Lane, now: i64) -> Result<(), Option<Duration>> {
+    fn admit(
+        &self,
+        key_id: &str,
+        nonce: &str,
+        at: i64,
+        message_class: MessageClass,
+        now: i64,
+    ) -> Result<(), Option<Duration>> {
         let mut usages = self.usages.lock().unwrap_or_else(PoisonError::into_inner);
         let instant = Instant::now();
         usages.clean(instant, now);
@@ -195,7 +202,7 @@ impl Verifier {
         if usage.nonces.knows(nonce, at) {
             return Err(None);
         }
-        usage.meters[lane as usize].admit(&self.rate, instant).map_err(Some)?;
+        usage.meters[message_class as usize].admit(&self.rate, instant).map_err(Some)?;
         match usage.nonces.admit(nonce, at, now) {
             NonceVerdict::New => Ok(()),
             NonceVerdict::Repeated => Err(None),
@@ -231,7 +238,7 @@ impl Usages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Scope;
+    use crate::store::Owner;
     use carillon_protocol::sign::Key;
 
     const NOW: i64 = 1_767_225_600_000;
@@ -239,7 +246,7 @@ mod tests {
     fn key(id: &str) -> SigningKey {
         SigningKey {
             key: Key { id: id.to_owned(), secret: format!("the secret of {id}") },
-            scope: Scope { tenant_id: 1, app_id: 2 },
+            owner: Owner { tenant_id: 1, app_id: 2 },
             tenant: id.to_owned(),
             app: "orders".to_owned(),
             expires_at: 0,
@@ -254,8 +261,14 @@ mod tests {
     }
 
     /// What becomes of a request of that key; its nonce is made of a number.
-    fn send(verifier: &Verifier, id: &str, number: usize, lane: Lane, now: i64) -> Result<(), Refusal> {
-        send_slowly(verifier, id, (number, now), lane, (now, now))
+    fn send(
+        verifier: &Verifier,
+        id: &str,
+        number: usize,
+        message_class: MessageClass,
+        now: i64,
+    ) -> Result<(), Refusal> {
+        send_slowly(verifier, id, (number, now), message_class, (now, now))
     }
 
     /// The same, signed at one time, with a head at the next and a body at the last.
@@ -263,7 +276,7 @@ mod tests {
         verifier: &Verifier,
         id: &str,
         (number, at): (usize, i64),
-        lane: Lane,
+        message_class: MessageClass,
         (head_at, body_at): (i64, i64),
     ) -> Result<(), Refusal> {
         let key = key(id);
@@ -282,7 +295,7 @@ mod tests {
         let sign = parts.sign(SignMethod::HmacSha256, &key.key.secret, b"{}");
         let head = SignedHead { parts, sign_method: "HMAC-SHA256", sign: &sign };
         let claims = verifier.check_head(&head, head_at)?;
-        verifier.check_body(&head, &claims, b"{}", lane, body_at)
+        verifier.check_body(&head, &claims, b"{}", message_class, body_at)
     }
 
     fn code(outcome: Result<(), Refusal>) -> Option<Code> {
@@ -294,34 +307,42 @@ mod tests {
         // One a second, two at once.
         let verifier = verifier(1);
         let refused: Vec<Refusal> =
-            (0..50).filter_map(|number| send(&verifier, "greedy", number, Lane::Results, NOW).err()).collect();
+            (0..50).filter_map(|number| send(&verifier, "greedy", number, MessageClass::Results, NOW).err()).collect();
         assert!(refused.len() >= 40, "{} of 50", refused.len());
         for refusal in &refused {
             assert_eq!((refusal.code, refusal.is_proved), (Code::TooMany, true));
             assert!(refusal.wait.is_some_and(|wait| wait <= Duration::from_secs(1)), "{refusal:?}");
         }
-        assert_eq!(send(&verifier, "greedy", 100, Lane::Membership, NOW), Ok(()), "its heartbeats have their own rate");
-        assert_eq!(send(&verifier, "quiet", 0, Lane::Results, NOW), Ok(()), "the same nonce of another key");
-        assert_eq!(code(send(&verifier, "greedy", 0, Lane::Results, NOW)), Some(Code::Replayed), "not `too many`");
+        assert_eq!(
+            send(&verifier, "greedy", 100, MessageClass::Membership, NOW),
+            Ok(()),
+            "its heartbeats have their own rate"
+        );
+        assert_eq!(send(&verifier, "quiet", 0, MessageClass::Results, NOW), Ok(()), "the same nonce of another key");
+        assert_eq!(
+            code(send(&verifier, "greedy", 0, MessageClass::Results, NOW)),
+            Some(Code::Replayed),
+            "not `too many`"
+        );
     }
 
     #[test]
     fn a_key_whose_nonces_fill_its_memory_keeps_nobody_else_out() {
         let verifier = Verifier { nonces_max: 100, ..verifier(10_000) };
         for number in 0..100 {
-            assert_eq!(send(&verifier, "greedy", number, Lane::Results, NOW), Ok(()));
+            assert_eq!(send(&verifier, "greedy", number, MessageClass::Results, NOW), Ok(()));
         }
-        assert_eq!(code(send(&verifier, "greedy", 100, Lane::Results, NOW)), Some(Code::TooMany));
+        assert_eq!(code(send(&verifier, "greedy", 100, MessageClass::Results, NOW)), Some(Code::TooMany));
         assert_eq!(
-            code(send(&verifier, "greedy", 7, Lane::Results, NOW)),
+            code(send(&verifier, "greedy", 7, MessageClass::Results, NOW)),
             Some(Code::Replayed),
             "nothing is forgotten"
         );
         for number in 0..100 {
-            assert_eq!(send(&verifier, "quiet", number, Lane::Results, NOW), Ok(()));
+            assert_eq!(send(&verifier, "quiet", number, MessageClass::Results, NOW), Ok(()));
         }
         let later = NOW + NONCE_KEPT_MS + 1;
-        assert_eq!(send(&verifier, "greedy", 7, Lane::Results, later), Ok(()), "there is room again");
+        assert_eq!(send(&verifier, "greedy", 7, MessageClass::Results, later), Ok(()), "there is room again");
     }
 
     #[test]
@@ -352,7 +373,7 @@ mod tests {
         assert_eq!(claim(NOW - TIMESTAMP_WINDOW_MS), None);
         assert_eq!(claim(NOW - TIMESTAMP_WINDOW_MS - 1), Some(-TIMESTAMP_WINDOW_MS - 1));
         assert_eq!(claim(NOW + TIMESTAMP_WINDOW_MS + 1), Some(TIMESTAMP_WINDOW_MS + 1));
-        let slow = |body_at| send_slowly(&verifier, "quiet", (0, NOW), Lane::Results, (NOW, body_at));
+        let slow = |body_at| send_slowly(&verifier, "quiet", (0, NOW), MessageClass::Results, (NOW, body_at));
         assert_eq!(code(slow(NOW + TIMESTAMP_WINDOW_MS + 1)), Some(Code::ClockSkew), "too old by then");
         let ends = SigningKey { expires_at: NOW + 2, ..key("quiet") };
         verifier.keys.take(2, vec![ends]);
@@ -364,7 +385,7 @@ mod tests {
     fn keys_that_nobody_uses_are_forgotten() {
         let verifier = verifier(10);
         for id in ["greedy", "quiet"] {
-            assert_eq!(send(&verifier, id, 0, Lane::Results, NOW), Ok(()));
+            assert_eq!(send(&verifier, id, 0, MessageClass::Results, NOW), Ok(()));
         }
         let mut usages = verifier.usages.lock().unwrap();
         let soon = usages.cleaned_at + CLEAN_INTERVAL;

@@ -1,8 +1,8 @@
 //! `carillon apps`.
 
-use super::client::{Client, Most, Unless};
+use super::client::{Client, IfMatch, ListLimit};
 use super::find;
-use super::node::Ask;
+use super::node::ApiRequest;
 use super::table::{Column, field};
 use anyhow::Context;
 use clap::Subcommand;
@@ -28,7 +28,7 @@ pub enum Apps {
         name: Option<String>,
         /// How many.
         #[command(flatten)]
-        most: Most,
+        most: ListLimit,
     },
     /// Show an app.
     Show {
@@ -58,7 +58,7 @@ pub enum Apps {
         sign_method: Option<String>,
         /// What the edit relies on.
         #[command(flatten)]
-        unless: Unless,
+        unless: IfMatch,
     },
     /// Delete an app that has no task, with its keys.
     Delete {
@@ -73,20 +73,20 @@ impl Apps {
         let node = &client.node;
         match self {
             Self::List { tenant, name, most } => {
-                let ask = Ask::get(["apps"]).with("tenant", tenant).with("name", name);
+                let ask = ApiRequest::get(["apps"]).with("tenant", tenant).with("name", name);
                 client.pages(ask, "after", &most, COLUMNS).await
             }
-            Self::Show { app } => client.show(Ask::get(["apps", &find::app(node, &app).await?])).await,
+            Self::Show { app } => client.show(ApiRequest::get(["apps", &find::app(node, &app).await?])).await,
             Self::Create { app, description } => {
                 let [tenant, name] =
                     find::parts(&app).with_context(|| format!("`{app}` names no app; tenant/name does"))?;
                 let description = description.map(Into::into);
                 let fields =
                     [("tenant", Some(tenant.into())), ("name", Some(name.into())), ("description", description)];
-                client.show(Ask::post(["apps"]).fields(fields)).await
+                client.show(ApiRequest::post(["apps"]).fields(fields)).await
             }
             Self::Edit { app, description, max_concurrent, sign_method, unless } => {
-                let ask = Ask::put(["apps", &find::app(node, &app).await?]).if_match(unless.revision);
+                let ask = ApiRequest::put(["apps", &find::app(node, &app).await?]).if_match(unless.revision);
                 let description = description.map(Into::into);
                 let fields = [
                     ("description", description),
@@ -96,7 +96,7 @@ impl Apps {
                 client.show(ask.fields(fields)).await
             }
             Self::Delete { app } => {
-                let ask = Ask::delete(["apps", &find::app(node, &app).await?]);
+                let ask = ApiRequest::delete(["apps", &find::app(node, &app).await?]);
                 client.done(ask, &format!("app `{app}` is gone")).await
             }
         }

@@ -2,8 +2,8 @@
 
 mod verify;
 
-use super::client::{Client, Most};
-use super::node::Ask;
+use super::client::{Client, ListLimit};
+use super::node::ApiRequest;
 use super::table::{Column, field, made, text};
 use super::{find, instant};
 use clap::{Args, Subcommand};
@@ -62,7 +62,7 @@ pub struct SearchArgs {
     until: Option<i64>,
     /// How many.
     #[command(flatten)]
-    most: Most,
+    most: ListLimit,
 }
 
 impl Audit {
@@ -81,7 +81,7 @@ impl SearchArgs {
             Some(user) => Some(find::user(&client.node, user).await?),
             None => None,
         };
-        let ask = Ask::get(["audit"])
+        let ask = ApiRequest::get(["audit"])
             .with("tenant", self.tenant)
             .with("tenant_id", self.tenant_id)
             .with("actor", actor)

@@ -1,7 +1,7 @@
 //! `carillon backfills`.
 
-use super::client::{Client, Most};
-use super::node::Ask;
+use super::client::{Client, ListLimit};
+use super::node::ApiRequest;
 use super::table::{Column, field};
 use super::{find, instant};
 use clap::Subcommand;
@@ -25,7 +25,7 @@ pub enum Backfills {
         task: String,
         /// How many.
         #[command(flatten)]
-        most: Most,
+        most: ListLimit,
     },
     /// Run a task for the fires of a range that has passed.
     Create {
@@ -59,7 +59,7 @@ impl Backfills {
         let node = &client.node;
         match self {
             Self::List { task, most } => {
-                let ask = Ask::get(["tasks", &find::task(node, &task).await?, "backfills"]);
+                let ask = ApiRequest::get(["tasks", &find::task(node, &task).await?, "backfills"]);
                 client.pages(ask, "before", &most, COLUMNS).await
             }
             Self::Create { task, from, until, max_concurrent, params } => {
@@ -69,11 +69,11 @@ impl Backfills {
                     ("max_concurrent", max_concurrent.map(Into::into)),
                     ("params", params.map(Into::into)),
                 ];
-                let ask = Ask::post(["tasks", &find::task(node, &task).await?, "backfills"]);
+                let ask = ApiRequest::post(["tasks", &find::task(node, &task).await?, "backfills"]);
                 client.show(ask.fields(fields)).await
             }
             Self::Cancel { task, backfill } => {
-                let ask = Ask::delete(["tasks", &find::task(node, &task).await?, "backfills", &backfill]);
+                let ask = ApiRequest::delete(["tasks", &find::task(node, &task).await?, "backfills", &backfill]);
                 client.done(ask, &format!("backfill {backfill} writes no more runs")).await
             }
         }

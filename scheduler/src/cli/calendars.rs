@@ -1,9 +1,9 @@
 //! `carillon calendars`.
 
-use super::client::{Client, Most, Unless};
+use super::client::{Client, IfMatch, ListLimit};
 use super::files::read_text;
 use super::find;
-use super::node::Ask;
+use super::node::ApiRequest;
 use super::table::{Column, field};
 use super::tasks::{Document, Format};
 use anyhow::{Context, anyhow};
@@ -30,7 +30,7 @@ pub enum Calendars {
         tenant: String,
         /// How many.
         #[command(flatten)]
-        most: Most,
+        most: ListLimit,
     },
     /// Show a calendar.
     Show {
@@ -50,7 +50,7 @@ pub enum Calendars {
         file: PathBuf,
         /// What the edit relies on.
         #[command(flatten)]
-        unless: Unless,
+        unless: IfMatch,
     },
     /// Delete a calendar that no task names.
     Delete {
@@ -64,20 +64,22 @@ impl Calendars {
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::List { tenant, most } => {
-                client.pages(Ask::get(["calendars", &tenant]), "after", &most, COLUMNS).await
+                client.pages(ApiRequest::get(["calendars", &tenant]), "after", &most, COLUMNS).await
             }
             Self::Show { calendar, version } => {
                 let [tenant, name] = parts(&calendar)?;
-                client.show(Ask::get(["calendars", tenant, name]).with("version", version)).await
+                client.show(ApiRequest::get(["calendars", tenant, name]).with("version", version)).await
             }
             Self::Put { calendar, file, unless } => {
                 let [tenant, name] = parts(&calendar)?;
-                let ask = Ask::put(["calendars", tenant, name]).if_match(unless.revision);
+                let ask = ApiRequest::put(["calendars", tenant, name]).if_match(unless.revision);
                 client.show(ask.body(read(&file)?)).await
             }
             Self::Delete { calendar } => {
                 let [tenant, name] = parts(&calendar)?;
-                client.done(Ask::delete(["calendars", tenant, name]), &format!("calendar `{calendar}` is gone")).await
+                client
+                    .done(ApiRequest::delete(["calendars", tenant, name]), &format!("calendar `{calendar}` is gone"))
+                    .await
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What the commands have in common: a node, and how its answers are shown.
 
 use super::exit::Unread;
-use super::node::{Ask, Node, NodeArgs};
+use super::node::{ApiRequest, Node, NodeArgs};
 use super::table::{Column, sheet, table};
 use super::terminal;
 use anyhow::Context;
@@ -43,7 +43,7 @@ pub struct Resource<C: Subcommand> {
 
 /// A command without others below it.
 #[derive(Debug, Args)]
-pub struct Single<A: Args> {
+pub struct SingleCommand<A: Args> {
     /// What it has in common with others.
     #[command(flatten)]
     pub client: ClientArgs,
@@ -54,7 +54,7 @@ pub struct Single<A: Args> {
 
 /// How much of a list is shown.
 #[derive(Debug, Args)]
-pub struct Most {
+pub struct ListLimit {
     /// Show so many at most.
     #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
@@ -62,7 +62,7 @@ pub struct Most {
 
 /// What an edit relies on.
 #[derive(Debug, Args)]
-pub struct Unless {
+pub struct IfMatch {
     /// Refuse to edit unless it still has this revision.
     #[arg(long, value_name = "REVISION")]
     pub revision: Option<i64>,
@@ -83,20 +83,26 @@ impl Client {
     }
 
     /// Asks for a list that comes page by page, and shows it.
-    pub async fn pages(&self, ask: Ask, cursor: &'static str, most: &Most, columns: &[Column]) -> anyhow::Result<()> {
+    pub async fn pages(
+        &self,
+        ask: ApiRequest,
+        cursor: &'static str,
+        most: &ListLimit,
+        columns: &[Column],
+    ) -> anyhow::Result<()> {
         self.list(ask, Some(cursor), most, columns).await
     }
 
     /// Asks for a list that comes as a whole, and shows it.
-    pub async fn whole(&self, ask: Ask, most: &Most, columns: &[Column]) -> anyhow::Result<()> {
+    pub async fn whole(&self, ask: ApiRequest, most: &ListLimit, columns: &[Column]) -> anyhow::Result<()> {
         self.list(ask, None, most, columns).await
     }
 
     async fn list(
         &self,
-        ask: Ask,
+        ask: ApiRequest,
         cursor: Option<&'static str>,
-        most: &Most,
+        most: &ListLimit,
         columns: &[Column],
     ) -> anyhow::Result<()> {
         let (items, is_more) = self.node.list(&ask, cursor, most.limit as usize).await?;
@@ -114,7 +120,7 @@ impl Client {
     }
 
     /// Asks, and shows what the answer is.
-    pub async fn show(&self, ask: Ask) -> anyhow::Result<()> {
+    pub async fn show(&self, ask: ApiRequest) -> anyhow::Result<()> {
         self.one(&self.node.answer(ask).await?)
     }
 
@@ -129,7 +135,7 @@ impl Client {
     }
 
     /// Asks for something to be done, and says that it is.
-    pub async fn done(&self, ask: Ask, says: &str) -> anyhow::Result<()> {
+    pub async fn done(&self, ask: ApiRequest, says: &str) -> anyhow::Result<()> {
         let answer = self.node.answer(ask).await?;
         self.says(&answer, says)
     }

@@ -1,8 +1,8 @@
 //! `carillon executors`, `carillon nodes`.
 
-use super::client::{Client, Most, Unless};
+use super::client::{Client, IfMatch, ListLimit};
 use super::find;
-use super::node::Ask;
+use super::node::ApiRequest;
 use super::table::{Column, field, made};
 use clap::{Args, Subcommand};
 
@@ -57,7 +57,7 @@ pub enum Executors {
         app: Option<String>,
         /// How many.
         #[command(flatten)]
-        most: Most,
+        most: ListLimit,
     },
     /// Show an executor that is online.
     Show {
@@ -87,7 +87,7 @@ pub struct EditArgs {
     note: Option<String>,
     /// What the edit relies on.
     #[command(flatten)]
-    unless: Unless,
+    unless: IfMatch,
 }
 
 impl Executors {
@@ -96,14 +96,15 @@ impl Executors {
         let node = &client.node;
         match self {
             Self::List { tenant, app, most } => {
-                let ask = Ask::get(["executors"]).with("tenant", tenant).with("app", app);
+                let ask = ApiRequest::get(["executors"]).with("tenant", tenant).with("app", app);
                 client.pages(ask, "after", &most, COLUMNS).await
             }
             Self::Show { executor } => {
-                client.show(Ask::get(["executors", &find::executor(node, &executor).await?])).await
+                client.show(ApiRequest::get(["executors", &find::executor(node, &executor).await?])).await
             }
             Self::Edit(EditArgs { executor, disable, enable, weight, note, unless }) => {
-                let ask = Ask::put(["executors", &find::executor(node, &executor).await?]).if_match(unless.revision);
+                let ask =
+                    ApiRequest::put(["executors", &find::executor(node, &executor).await?]).if_match(unless.revision);
                 let disabled = (disable || enable).then(|| disable.into());
                 let fields =
                     [("disabled", disabled), ("weight", weight.map(Into::into)), ("note", note.map(Into::into))];
@@ -120,13 +121,13 @@ pub enum Nodes {
     List {
         /// How many.
         #[command(flatten)]
-        most: Most,
+        most: ListLimit,
     },
     /// Show the settings that the node goes by which answers.
     Settings {
         /// How many.
         #[command(flatten)]
-        most: Most,
+        most: ListLimit,
     },
 }
 
@@ -134,8 +135,8 @@ impl Nodes {
     /// Does it.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
-            Self::List { most } => client.whole(Ask::get(["nodes"]), &most, NODES).await,
-            Self::Settings { most } => client.pages(Ask::get(["settings"]), "after", &most, SETTINGS).await,
+            Self::List { most } => client.whole(ApiRequest::get(["nodes"]), &most, NODES).await,
+            Self::Settings { most } => client.pages(ApiRequest::get(["settings"]), "after", &most, SETTINGS).await,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! From the names that people use to the ids that the API wants.
 
-use super::node::{Ask, Node};
+use super::node::{ApiRequest, Node};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ pub async fn task(node: &Node, text: &str) -> anyhow::Result<String> {
     }
     let [tenant, app, name] =
         parts(text).with_context(|| format!("`{text}` is no task; its id or tenant/app/name is"))?;
-    let ask = Ask::get(["tasks"]).with("tenant", Some(tenant)).with("app", Some(app)).with("name", Some(name));
+    let ask = ApiRequest::get(["tasks"]).with("tenant", Some(tenant)).with("app", Some(app)).with("name", Some(name));
     id_of(node, &format!("task `{text}`"), ask, |task| {
         [("tenant", tenant), ("app", app), ("name", name)].iter().all(|(field, value)| task[*field] == **value)
     })
@@ -27,7 +27,7 @@ pub async fn app(node: &Node, text: &str) -> anyhow::Result<String> {
         return Ok(text.to_owned());
     }
     let [tenant, name] = parts(text).with_context(|| format!("`{text}` is no app; its id or tenant/name is"))?;
-    let ask = Ask::get(["apps"]).with("tenant", Some(tenant)).with("name", Some(name));
+    let ask = ApiRequest::get(["apps"]).with("tenant", Some(tenant)).with("name", Some(name));
     id_of(node, &format!("app `{text}`"), ask, |app| app["tenant"] == tenant && app["name"] == name).await
 }
 
@@ -36,7 +36,7 @@ pub async fn user(node: &Node, text: &str) -> anyhow::Result<String> {
     if is_id(text) {
         return Ok(text.to_owned());
     }
-    let ask = Ask::get(["users"]).with("name", Some(text));
+    let ask = ApiRequest::get(["users"]).with("name", Some(text));
     id_of(node, &format!("user `{text}`"), ask, |user| user["name"] == text).await
 }
 
@@ -45,7 +45,7 @@ pub async fn role(node: &Node, text: &str) -> anyhow::Result<String> {
     if is_id(text) {
         return Ok(text.to_owned());
     }
-    id_of(node, &format!("role `{text}`"), Ask::get(["roles"]), |role| role["name"] == text).await
+    id_of(node, &format!("role `{text}`"), ApiRequest::get(["roles"]), |role| role["name"] == text).await
 }
 
 /// The id of the executor at that address, or the id itself.
@@ -53,7 +53,7 @@ pub async fn executor(node: &Node, text: &str) -> anyhow::Result<String> {
     if is_id(text) {
         return Ok(text.to_owned());
     }
-    id_of(node, &format!("executor `{text}`"), Ask::get(["executors"]), |found| found["address"] == text).await
+    id_of(node, &format!("executor `{text}`"), ApiRequest::get(["executors"]), |found| found["address"] == text).await
 }
 
 /// `tenant/app` and the like, in as many parts.
@@ -66,7 +66,7 @@ fn is_id(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-async fn id_of(node: &Node, what: &str, ask: Ask, is_it: impl Fn(&Value) -> bool) -> anyhow::Result<String> {
+async fn id_of(node: &Node, what: &str, ask: ApiRequest, is_it: impl Fn(&Value) -> bool) -> anyhow::Result<String> {
     let (items, _) = node.list(&ask, Some("after"), LOOKED_AT_MAX).await?;
     let found: Vec<_> = items.iter().filter(|item| is_it(item)).filter_map(|item| item["id"].as_str()).collect();
     match found[..] {

@@ -1,8 +1,8 @@
 //! `carillon keys`: what executors sign with.
 
-use super::client::{Client, Most};
+use super::client::{Client, ListLimit};
 use super::find;
-use super::node::Ask;
+use super::node::ApiRequest;
 use super::table::{Column, field};
 use clap::Subcommand;
 
@@ -25,7 +25,7 @@ pub enum Keys {
         app: String,
         /// How many.
         #[command(flatten)]
-        most: Most,
+        most: ListLimit,
     },
     /// Create a key beside those that there are; its secret is shown this once.
     Create {
@@ -59,19 +59,21 @@ impl Keys {
         let node = &client.node;
         match self {
             Self::List { app, most } => {
-                let ask = Ask::get(["apps", &find::app(node, &app).await?, "keys"]);
+                let ask = ApiRequest::get(["apps", &find::app(node, &app).await?, "keys"]);
                 client.pages(ask, "after", &most, COLUMNS).await
             }
             Self::Create { app, note } => {
-                let ask = Ask::post(["apps", &find::app(node, &app).await?, "keys"]);
+                let ask = ApiRequest::post(["apps", &find::app(node, &app).await?, "keys"]);
                 client.show(ask.fields([("note", note.map(Into::into))])).await
             }
             Self::Rotate { app, note, overlap_ms } => {
-                let ask = Ask::post(["apps", &find::app(node, &app).await?, "keys", "rotate"]);
+                let ask = ApiRequest::post(["apps", &find::app(node, &app).await?, "keys", "rotate"]);
                 let fields = [("note", note.map(Into::into)), ("overlap_ms", overlap_ms.map(Into::into))];
                 client.show(ask.fields(fields)).await
             }
-            Self::Revoke { key } => client.done(Ask::delete(["keys", &key]), &format!("key {key} is void")).await,
+            Self::Revoke { key } => {
+                client.done(ApiRequest::delete(["keys", &key]), &format!("key {key} is void")).await
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::client::{Client, Output, print};
 use super::credentials::{Credentials, Session, Sessions};
 use super::exit::Exit;
-use super::node::{Ask, Node, PlaceArgs};
+use super::node::{ApiRequest, Node, NodeAddressArgs};
 use super::terminal;
 use anyhow::{Context, bail};
 use clap::Args;
@@ -27,7 +27,7 @@ const INTERRUPTED: i32 = 130;
 pub struct LoginArgs {
     /// The node.
     #[command(flatten)]
-    place: PlaceArgs,
+    place: NodeAddressArgs,
     /// Name to sign in with; asked for on the terminal if left out.
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
@@ -71,7 +71,7 @@ pub async fn login(args: LoginArgs) -> anyhow::Result<()> {
 }
 
 async fn sign_in(args: LoginArgs) -> anyhow::Result<()> {
-    let node = Node::stranger(&args.place)?;
+    let node = Node::unauthenticated(&args.place)?;
     if is_overheard(node.base()) {
         eprintln!("carillon: {} has no TLS: whoever is on the way can read the password", node.address());
     }
@@ -81,7 +81,7 @@ async fn sign_in(args: LoginArgs) -> anyhow::Result<()> {
     };
     let mut source = if args.password_stdin { Source::Lines(terminal::away(lines).await?) } else { Source::Terminal };
     let password = source.ask(&format!("Password of {user}: ")).await?;
-    let ask = Ask::post(["login"]).body(json!({ "name": user, "password": password }));
+    let ask = ApiRequest::post(["login"]).body(json!({ "name": user, "password": password }));
     let answer = serde_json::from_value(node.sign_in(&ask).await?);
     let LoggedIn { token, must_change_password } = answer.context("the node's answer is not understood")?;
     let session = Session { user, token };
@@ -90,7 +90,7 @@ async fn sign_in(args: LoginArgs) -> anyhow::Result<()> {
         let changed = change(&node, &mut source, &password, must_change_password).await;
         if let Err(error) = changed {
             // It is of no use to anybody; that it lives on until it expires would be no harm either.
-            let _ = node.answer(Ask::post(["logout"])).await;
+            let _ = node.answer(ApiRequest::post(["logout"])).await;
             return Err(error);
         }
     }
@@ -112,7 +112,7 @@ async fn change(node: &Node, source: &mut Source, current: &str, must: bool) -> 
             eprintln!("The two are not the same.");
             continue;
         }
-        let ask = Ask::put(["account", "password"]).body(json!({ "current": current, "new": new }));
+        let ask = ApiRequest::put(["account", "password"]).body(json!({ "current": current, "new": new }));
         match node.ask(&ask).await? {
             Ok(_) => return Ok(()),
             Err(refusal) if is_terminal => eprintln!("{}", refusal.detail),
@@ -140,13 +140,13 @@ fn is_overheard(node: &Url) -> bool {
 }
 
 /// Ends the stored session, and forgets it.
-pub async fn logout(place: &PlaceArgs) -> anyhow::Result<()> {
-    let node = Node::stranger(place)?;
+pub async fn logout(place: &NodeAddressArgs) -> anyhow::Result<()> {
+    let node = Node::unauthenticated(place)?;
     let Some(session) = Sessions::read()?.of(node.base()).cloned() else {
         return print(&format!("not signed in at {}\n", node.address()));
     };
     let node = node.known(Some(Credentials::of(&session)));
-    let ended = node.ask(&Ask::post(["logout"])).await;
+    let ended = node.ask(&ApiRequest::post(["logout"])).await;
     if let Err(error) = ended
         && !Exit::NotAllowed.is_why(&error)
     {
@@ -158,7 +158,7 @@ pub async fn logout(place: &PlaceArgs) -> anyhow::Result<()> {
 
 /// Says who one is.
 pub async fn whoami(client: &Client) -> anyhow::Result<()> {
-    let mut me = client.node.answer(Ask::get(["session"])).await?;
+    let mut me = client.node.answer(ApiRequest::get(["session"])).await?;
     if client.output == Output::Table {
         // For programs: what browsers need, and every permission that there is.
         let fields = me.as_object_mut().context("the node's answer is not understood")?;

@@ -6,7 +6,7 @@ mod output;
 pub use follow::follow_run;
 
 use super::client::{Client, Output, hint};
-use super::node::{Ask, Node};
+use super::node::{ApiRequest, Node};
 use super::table::{Column, field, made};
 use super::{find, instant};
 use clap::{Args, Subcommand};
@@ -71,9 +71,9 @@ pub struct ListArgs {
     /// Only for this reason: `no_executor` …
     #[arg(long)]
     reason: Option<String>,
-    /// Only what was made so: schedule, misfire, hand, parent or backfill.
+    /// Only what was made so: schedule, misfire, manual, parent or backfill.
     #[arg(long)]
-    origin: Option<String>,
+    trigger: Option<String>,
     /// From this fire time on: 2026-12-24T18:00:00+08:00, 2026-12-24T18:00 (local), epoch ms, -2h.
     #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true, conflicts_with = "follow")]
     from: Option<i64>,
@@ -86,7 +86,7 @@ pub struct ListArgs {
     /// Show so many at most.
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// Go on: print runs as they are handed over, and again as they end (with --output json: a document a line).
+    /// Go on: print runs as they are dispatched, and again as they end (with --output json: a document a line).
     #[arg(long, short, conflicts_with = "limit")]
     follow: bool,
 }
@@ -104,7 +104,7 @@ impl Logs {
         match self {
             Self::List(args) => args.run(client).await,
             Self::Show { log, follow: true } => follow_run(client, &log).await,
-            Self::Show { log, follow: false } => client.show(Ask::get(["task-logs", &log])).await,
+            Self::Show { log, follow: false } => client.show(ApiRequest::get(["task-logs", &log])).await,
             Self::Output(args) => args.run(client).await,
             Self::Cancel(args) => args.run(client).await,
         }
@@ -114,7 +114,7 @@ impl Logs {
 impl CancelArgs {
     /// Cancels it.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
-        let log = client.node.answer(Ask::post(["task-logs", &self.log, "cancel"])).await?;
+        let log = client.node.answer(ApiRequest::post(["task-logs", &self.log, "cancel"])).await?;
         let says = match log["status"].as_str() {
             Some("stopping") => "is told to stop; its executor has not confirmed it yet",
             _ => "is cancelled",
@@ -126,7 +126,7 @@ impl CancelArgs {
 impl ListArgs {
     async fn run(self, client: &Client) -> anyhow::Result<()> {
         let node = &client.node;
-        let ask = Ask::get(["task-logs"])
+        let ask = ApiRequest::get(["task-logs"])
             .with("tenant", self.tenant)
             .with("app", found(self.app.as_deref(), |app| find::app(node, app)).await?)
             .with("task", found(self.task.as_deref(), |task| find::task(node, task)).await?)
@@ -134,7 +134,7 @@ impl ListArgs {
             .with("parent", self.parent)
             .with("status", self.status)
             .with("reason", self.reason)
-            .with("origin", self.origin)
+            .with("trigger", self.trigger)
             .with("from", self.from)
             .with("until", self.until)
             .with("order", self.order);
@@ -188,7 +188,7 @@ impl Names {
         for log in logs {
             let id = log["task"].as_str().unwrap_or_default().to_owned();
             if !self.0.contains_key(&id) && self.0.len() < NAMES_MAX {
-                let found = node.ask(&Ask::get(["tasks", &id])).await.ok().and_then(Result::ok);
+                let found = node.ask(&ApiRequest::get(["tasks", &id])).await.ok().and_then(Result::ok);
                 let name = found.map(|task| {
                     let part = |name: &str| task[name].as_str().unwrap_or_default().to_owned();
                     format!("{}/{}/{}", part("tenant"), part("app"), part("name"))

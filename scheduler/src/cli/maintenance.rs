@@ -1,8 +1,8 @@
 //! `carillon maintenance`.
 
-use super::client::{Client, Most};
+use super::client::{Client, ListLimit};
 use super::instant;
-use super::node::Ask;
+use super::node::ApiRequest;
 use super::table::{Column, field};
 use clap::Subcommand;
 
@@ -23,7 +23,7 @@ pub enum Maintenance {
         tenant: String,
         /// How many.
         #[command(flatten)]
-        most: Most,
+        most: ListLimit,
     },
     /// Begin or plan a window.
     Create {
@@ -56,7 +56,7 @@ impl Maintenance {
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::List { tenant, most } => {
-                client.pages(Ask::get(["tenants", &tenant, "maintenance"]), "after", &most, COLUMNS).await
+                client.pages(ApiRequest::get(["tenants", &tenant, "maintenance"]), "after", &most, COLUMNS).await
             }
             Self::Create { tenant, ends, starts, action, note } => {
                 let fields = [
@@ -65,10 +65,10 @@ impl Maintenance {
                     ("action", action.map(Into::into)),
                     ("note", note.map(Into::into)),
                 ];
-                client.show(Ask::post(["tenants", &tenant, "maintenance"]).fields(fields)).await
+                client.show(ApiRequest::post(["tenants", &tenant, "maintenance"]).fields(fields)).await
             }
             Self::Delete { tenant, window } => {
-                let ask = Ask::delete(["tenants", &tenant, "maintenance", &window]);
+                let ask = ApiRequest::delete(["tenants", &tenant, "maintenance", &window]);
                 client.done(ask, &format!("window {window} is no more")).await
             }
         }

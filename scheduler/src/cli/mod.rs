@@ -36,7 +36,7 @@ use crate::store::SqlStore;
 use anyhow::Context;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
-use client::{Client, ClientArgs, Resource, Single};
+use client::{Client, ClientArgs, Resource, SingleCommand};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -78,7 +78,7 @@ pub enum Asked {
     /// Sign in at a node; the session is stored for the commands that follow.
     Login(login::LoginArgs),
     /// End the stored session.
-    Logout(node::PlaceArgs),
+    Logout(node::NodeAddressArgs),
     /// Show who one is, and what one may do where.
     Whoami(ClientArgs),
     /// Work with tenants.
@@ -91,14 +91,14 @@ pub enum Asked {
     Quotas(Resource<quotas::Quotas>),
     /// Work with tasks and task files.
     Tasks(Resource<tasks::Tasks>),
-    /// Run a task by hand: `tasks run`.
-    Run(Single<tasks::RunArgs>),
+    /// Run a task manually: `tasks run`.
+    Run(SingleCommand<tasks::RunArgs>),
     /// Look at runs, follow them, cancel them.
     Logs(Resource<logs::Logs>),
     /// Cancel a run, or kill it when it runs: `logs cancel`.
-    Kill(Single<logs::CancelArgs>),
+    Kill(SingleCommand<logs::CancelArgs>),
     /// Show how many fired, how they ended, how late they were and how long they took.
-    Statistics(Single<statistics::StatisticsArgs>),
+    Statistics(SingleCommand<statistics::StatisticsArgs>),
     /// Work with calendars.
     Calendars(Resource<calendars::Calendars>),
     /// Run tasks for times that have passed.
@@ -120,7 +120,7 @@ pub enum Asked {
     /// Search and verify who did what.
     Audit(Resource<audit::Audit>),
     /// Send any request to the API.
-    Api(Single<raw::RawArgs>),
+    Api(SingleCommand<raw::RawArgs>),
 }
 
 /// Where the settings are.
@@ -200,10 +200,10 @@ impl Asked {
             Self::Keys(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Quotas(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Tasks(Resource { client, command }) => return command.run(&Client::of(&client)?).await,
-            Self::Run(Single { client, args }) => args.run(&Client::of(&client)?).await?,
+            Self::Run(SingleCommand { client, args }) => args.run(&Client::of(&client)?).await?,
             Self::Logs(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
-            Self::Kill(Single { client, args }) => args.run(&Client::of(&client)?).await?,
-            Self::Statistics(Single { client, args }) => args.run(&Client::of(&client)?).await?,
+            Self::Kill(SingleCommand { client, args }) => args.run(&Client::of(&client)?).await?,
+            Self::Statistics(SingleCommand { client, args }) => args.run(&Client::of(&client)?).await?,
             Self::Calendars(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Backfills(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Maintenance(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
@@ -214,7 +214,7 @@ impl Asked {
             Self::Tokens(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Sessions(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Audit(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
-            Self::Api(Single { client, args }) => args.run(&Client::of(&client)?).await?,
+            Self::Api(SingleCommand { client, args }) => args.run(&Client::of(&client)?).await?,
         }
         Ok(ExitCode::SUCCESS)
     }

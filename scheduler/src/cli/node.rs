@@ -39,7 +39,7 @@ const EXPIRED: &str = "token_expired";
 
 /// Where the node is.
 #[derive(Debug, Args)]
-pub struct PlaceArgs {
+pub struct NodeAddressArgs {
     /// Address of a node.
     #[arg(long, value_name = "URL", env = "CARILLON_URL", default_value = "http://127.0.0.1:8526", global = true)]
     pub url: String,
@@ -53,7 +53,7 @@ pub struct PlaceArgs {
 pub struct NodeArgs {
     /// The place.
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub place: NodeAddressArgs,
     /// File that holds an API token. Without it the variable `CARILLON_TOKEN` is the token, and without that the
     /// session of `carillon login` at this URL counts.
     #[arg(long, value_name = "FILE", verbatim_doc_comment, global = true)]
@@ -69,7 +69,7 @@ pub struct Node {
 
 /// A question to the API.
 #[derive(Clone)]
-pub struct Ask {
+pub struct ApiRequest {
     method: Method,
     path: Vec<String>,
     query: Vec<(&'static str, String)>,
@@ -108,7 +108,7 @@ struct Page {
     next: Option<String>,
 }
 
-impl Ask {
+impl ApiRequest {
     /// Anything.
     pub fn new<const N: usize>(method: Method, path: [&str; N]) -> Self {
         let path = path.map(str::to_owned).into();
@@ -170,13 +170,13 @@ impl Ask {
 impl Node {
     /// The node that the arguments name; it is not asked yet.
     pub fn of(args: &NodeArgs) -> anyhow::Result<Self> {
-        let node = Self::stranger(&args.place)?;
+        let node = Self::unauthenticated(&args.place)?;
         let credentials = Credentials::find(args.token_file.as_deref(), &node.base)?;
         Ok(Self { credentials, ..node })
     }
 
     /// The same, before anybody has signed in.
-    pub fn stranger(args: &PlaceArgs) -> anyhow::Result<Self> {
+    pub fn unauthenticated(args: &NodeAddressArgs) -> anyhow::Result<Self> {
         let url = args.url.trim_end_matches('/');
         let base = Url::parse(url).ok().filter(|url| ["http", "https"].contains(&url.scheme()) && url.has_host());
         let base = base.with_context(|| {
@@ -210,12 +210,12 @@ impl Node {
     }
 
     /// The answer; null when there is nothing to say.
-    pub async fn answer(&self, ask: Ask) -> anyhow::Result<Value> {
+    pub async fn answer(&self, ask: ApiRequest) -> anyhow::Result<Value> {
         self.ask(&ask).await?.map_err(|refusal| anyhow!("{}", refusal.detail))
     }
 
     /// Asks; the inner error is what the node refuses.
-    pub async fn ask(&self, ask: &Ask) -> anyhow::Result<Result<Value, Refusal>> {
+    pub async fn ask(&self, ask: &ApiRequest) -> anyhow::Result<Result<Value, Refusal>> {
         let refusal = match self.exchange(ask).await? {
             Ok(value) => return Ok(Ok(value)),
             Err(refusal) => refusal,
@@ -233,11 +233,11 @@ impl Node {
     }
 
     /// Asks for a session; here 401 means that the password is wrong.
-    pub async fn sign_in(&self, ask: &Ask) -> anyhow::Result<Value> {
+    pub async fn sign_in(&self, ask: &ApiRequest) -> anyhow::Result<Value> {
         self.exchange(ask).await?.map_err(|refusal| Exit::NotAllowed.because(refusal.detail))
     }
 
-    async fn exchange(&self, ask: &Ask) -> anyhow::Result<Result<Value, Refusal>> {
+    async fn exchange(&self, ask: &ApiRequest) -> anyhow::Result<Result<Value, Refusal>> {
         let mut tries = 0;
         let reply = loop {
             let reply = self.request(ask)?.send().await.map_err(|error| self.unanswered(error))?;
@@ -261,7 +261,7 @@ impl Node {
         Ok(Err(Refusal { status: status.as_u16(), ..refusal }))
     }
 
-    fn request(&self, ask: &Ask) -> anyhow::Result<RequestBuilder> {
+    fn request(&self, ask: &ApiRequest) -> anyhow::Result<RequestBuilder> {
         let mut url = self.base.clone();
         let mut path = url.path_segments_mut().map_err(|()| anyhow!("`{}` is no address of a node", self.base))?;
         path.pop_if_empty().extend(["api", "v1"]).extend(&ask.path);
@@ -298,7 +298,7 @@ impl Node {
     /// parameter for where a page begins: `cursor`.
     pub async fn list(
         &self,
-        ask: &Ask,
+        ask: &ApiRequest,
         cursor: Option<&'static str>,
         most: usize,
     ) -> anyhow::Result<(Vec<Value>, bool)> {

@@ -1,7 +1,7 @@
 //! `carillon quotas`.
 
 use super::client::Client;
-use super::node::Ask;
+use super::node::ApiRequest;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -41,7 +41,7 @@ impl Quotas {
     /// Does it.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
-            Self::Show { tenant } => client.show(Ask::get(["tenants", &tenant, "quotas"])).await,
+            Self::Show { tenant } => client.show(ApiRequest::get(["tenants", &tenant, "quotas"])).await,
             Self::Set(args) => args.run(client).await,
         }
     }
@@ -52,13 +52,13 @@ impl SetArgs {
         let Self { tenant, max_tasks, max_fires_per_minute, max_concurrent, retain_days } = self;
         // What the API is not told has no bound: so it is told what is. The revision comes first, so that whoever
         // changes something in between makes this fail.
-        let revision = client.node.answer(Ask::get(["tenants", &tenant])).await?["revision"].as_i64();
+        let revision = client.node.answer(ApiRequest::get(["tenants", &tenant])).await?["revision"].as_i64();
         let revision = revision.context("the node's answer is not understood")?;
-        let now = client.node.answer(Ask::get(["tenants", &tenant, "quotas"])).await?;
+        let now = client.node.answer(ApiRequest::get(["tenants", &tenant, "quotas"])).await?;
         let field = |name: &'static str, wanted: Option<i32>| {
             (name, Some(wanted.map_or_else(|| now[name].clone(), Value::from)))
         };
-        let ask = Ask::put(["tenants", &tenant, "quotas"]).if_match(Some(revision)).fields([
+        let ask = ApiRequest::put(["tenants", &tenant, "quotas"]).if_match(Some(revision)).fields([
             field("max_tasks", max_tasks),
             field("max_fires_per_minute", max_fires_per_minute),
             field("max_concurrent", max_concurrent),

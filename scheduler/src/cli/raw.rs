@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::files::read_text;
-use super::node::Ask;
+use super::node::ApiRequest;
 use anyhow::Context;
 use clap::Args;
 use reqwest::Method;
@@ -28,7 +28,7 @@ impl RawArgs {
     /// Sends it, and shows the answer.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         let method = Method::from_bytes(self.method.to_uppercase().as_bytes()).context("there is no such method")?;
-        let mut ask = Ask::raw(method, &self.path);
+        let mut ask = ApiRequest::raw(method, &self.path);
         if let Some(file) = self.file {
             let (text, place) = read_text(&file, BODY_BYTES_MAX)?;
             ask = ask.body(serde_json::from_str(&text).with_context(|| format!("{place} is not JSON"))?);

@@ -1,8 +1,8 @@
 //! `carillon roles`.
 
-use super::client::{Client, Most, Unless};
+use super::client::{Client, IfMatch, ListLimit};
 use super::find;
-use super::node::Ask;
+use super::node::ApiRequest;
 use super::table::{Column, field, made};
 use clap::Subcommand;
 
@@ -21,7 +21,7 @@ pub enum Roles {
     List {
         /// How many.
         #[command(flatten)]
-        most: Most,
+        most: ListLimit,
     },
     /// Show a role and what it allows.
     Show {
@@ -57,7 +57,7 @@ pub enum Roles {
         description: Option<String>,
         /// What the edit relies on.
         #[command(flatten)]
-        unless: Unless,
+        unless: IfMatch,
     },
     /// Delete a role that nobody has.
     Delete {
@@ -71,8 +71,8 @@ impl Roles {
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         let node = &client.node;
         match self {
-            Self::List { most } => client.pages(Ask::get(["roles"]), "after", &most, COLUMNS).await,
-            Self::Show { role } => client.show(Ask::get(["roles", &find::role(node, &role).await?])).await,
+            Self::List { most } => client.pages(ApiRequest::get(["roles"]), "after", &most, COLUMNS).await,
+            Self::Show { role } => client.show(ApiRequest::get(["roles", &find::role(node, &role).await?])).await,
             Self::Create { role, permissions, tenant, description } => {
                 let fields = [
                     ("name", Some(role.into())),
@@ -80,7 +80,7 @@ impl Roles {
                     ("tenant", tenant.map(Into::into)),
                     ("description", description.map(Into::into)),
                 ];
-                client.show(Ask::post(["roles"]).fields(fields)).await
+                client.show(ApiRequest::post(["roles"]).fields(fields)).await
             }
             Self::Edit { role, name, permissions, description, unless } => {
                 let fields = [
@@ -88,11 +88,11 @@ impl Roles {
                     ("permissions", permissions.map(Into::into)),
                     ("description", description.map(Into::into)),
                 ];
-                let ask = Ask::put(["roles", &find::role(node, &role).await?]).if_match(unless.revision);
+                let ask = ApiRequest::put(["roles", &find::role(node, &role).await?]).if_match(unless.revision);
                 client.show(ask.fields(fields)).await
             }
             Self::Delete { role } => {
-                let ask = Ask::delete(["roles", &find::role(node, &role).await?]);
+                let ask = ApiRequest::delete(["roles", &find::role(node, &role).await?]);
                 client.done(ask, &format!("role `{role}` is gone")).await
             }
         }

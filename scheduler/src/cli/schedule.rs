@@ -136,7 +136,7 @@ pub enum ScheduleError {
     Count(u32),
     /// Nothing or too much says when to fire.
     #[error("one of cron, rate, delay and at must be given, and only one")]
-    Trigger,
+    Timing,
     /// A number out of its range.
     #[error("{0} is {1}, not at least {2} (ms)")]
     Milliseconds(&'static str, i64, i64),

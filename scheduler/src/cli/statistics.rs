@@ -1,7 +1,7 @@
 //! `carillon statistics`.
 
 use super::client::{Client, Output};
-use super::node::Ask;
+use super::node::ApiRequest;
 use super::table::{Column, field, made, text};
 use super::{find, instant};
 use anyhow::Context;
@@ -49,7 +49,7 @@ impl StatisticsArgs {
             Some(task) => Some(find::task(&client.node, task).await?),
             None => None,
         };
-        let ask = Ask::get(["statistics"]).with("tenant", tenant).with("task", task);
+        let ask = ApiRequest::get(["statistics"]).with("tenant", tenant).with("task", task);
         let ask = ask.with("from", Some(from)).with("until", Some(until)).with("step", Some(step));
         let answer = client.node.answer(ask).await?;
         if client.output == Output::Json {

@@ -30,7 +30,7 @@ pub enum Tasks {
     Manage(manage::Manage),
     /// Create a task.
     Create(create::CreateArgs),
-    /// Run a task by hand, now or later.
+    /// Run a task manually, now or later.
     Run(RunArgs),
     /// Make the tasks of a file be as the file says: all of them, or, when one is refused, none.
     Apply(ApplyArgs),

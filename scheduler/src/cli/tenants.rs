@@ -1,7 +1,7 @@
 //! `carillon tenants`.
 
-use super::client::{Client, Most, Unless};
-use super::node::Ask;
+use super::client::{Client, IfMatch, ListLimit};
+use super::node::ApiRequest;
 use super::table::{Column, field};
 use clap::Subcommand;
 
@@ -15,7 +15,7 @@ pub enum Tenants {
     List {
         /// How many.
         #[command(flatten)]
-        most: Most,
+        most: ListLimit,
     },
     /// Show a tenant.
     Show {
@@ -39,7 +39,7 @@ pub enum Tenants {
         description: String,
         /// What the edit relies on.
         #[command(flatten)]
-        unless: Unless,
+        unless: IfMatch,
     },
     /// Delete a tenant that has no app, user or role.
     Delete {
@@ -52,18 +52,18 @@ impl Tenants {
     /// Does it.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
-            Self::List { most } => client.pages(Ask::get(["tenants"]), "after", &most, COLUMNS).await,
-            Self::Show { tenant } => client.show(Ask::get(["tenants", &tenant])).await,
+            Self::List { most } => client.pages(ApiRequest::get(["tenants"]), "after", &most, COLUMNS).await,
+            Self::Show { tenant } => client.show(ApiRequest::get(["tenants", &tenant])).await,
             Self::Create { tenant, description } => {
                 let fields = [("name", Some(tenant.into())), ("description", description.map(Into::into))];
-                client.show(Ask::post(["tenants"]).fields(fields)).await
+                client.show(ApiRequest::post(["tenants"]).fields(fields)).await
             }
             Self::Edit { tenant, description, unless } => {
-                let ask = Ask::put(["tenants", &tenant]).if_match(unless.revision);
+                let ask = ApiRequest::put(["tenants", &tenant]).if_match(unless.revision);
                 client.show(ask.fields([("description", Some(description.into()))])).await
             }
             Self::Delete { tenant } => {
-                client.done(Ask::delete(["tenants", &tenant]), &format!("tenant `{tenant}` is gone")).await
+                client.done(ApiRequest::delete(["tenants", &tenant]), &format!("tenant `{tenant}` is gone")).await
             }
         }
     }

@@ -1,7 +1,7 @@
 //! `carillon tokens`, `carillon sessions`: what lets programs and browsers in.
 
-use super::client::{Client, Most};
-use super::node::Ask;
+use super::client::{Client, ListLimit};
+use super::node::ApiRequest;
 use super::table::{Column, field};
 use super::{find, instant};
 use clap::Subcommand;
@@ -37,7 +37,7 @@ pub enum Tokens {
         user: Option<String>,
         /// How many.
         #[command(flatten)]
-        most: Most,
+        most: ListLimit,
     },
     /// Create an API token of one's own; it is shown this once.
     Create {
@@ -68,14 +68,14 @@ impl Tokens {
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::List { all: false, user: None, most } => {
-                client.pages(Ask::get(["account", "tokens"]), "after", &most, COLUMNS).await
+                client.pages(ApiRequest::get(["account", "tokens"]), "after", &most, COLUMNS).await
             }
             Self::List { user, most, .. } => {
                 let user = match user {
                     Some(user) => Some(find::user(&client.node, &user).await?),
                     None => None,
                 };
-                client.pages(Ask::get(["tokens"]).with("user", user), "after", &most, COLUMNS).await
+                client.pages(ApiRequest::get(["tokens"]).with("user", user), "after", &most, COLUMNS).await
             }
             Self::Create { name, permissions, tenant, expires } => {
                 let fields = [
@@ -84,11 +84,14 @@ impl Tokens {
                     ("tenant", tenant.map(Into::into)),
                     ("expires_at", Some(expires.into())),
                 ];
-                client.show(Ask::post(["account", "tokens"]).fields(fields)).await
+                client.show(ApiRequest::post(["account", "tokens"]).fields(fields)).await
             }
             Self::Revoke { token, all } => {
-                let ask =
-                    if all { Ask::delete(["tokens", &token]) } else { Ask::delete(["account", "tokens", &token]) };
+                let ask = if all {
+                    ApiRequest::delete(["tokens", &token])
+                } else {
+                    ApiRequest::delete(["account", "tokens", &token])
+                };
                 client.done(ask, &format!("token {token} is void")).await
             }
         }
@@ -102,7 +105,7 @@ pub enum Sessions {
     List {
         /// How many.
         #[command(flatten)]
-        most: Most,
+        most: ListLimit,
     },
     /// End a session.
     End {
@@ -115,9 +118,11 @@ impl Sessions {
     /// Does it.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
-            Self::List { most } => client.pages(Ask::get(["account", "sessions"]), "before", &most, SESSIONS).await,
+            Self::List { most } => {
+                client.pages(ApiRequest::get(["account", "sessions"]), "before", &most, SESSIONS).await
+            }
             Self::End { session } => {
-                let ask = Ask::delete(["account", "sessions", &session]);
+                let ask = ApiRequest::delete(["account", "sessions", &session]);
                 client.done(ask, &format!("session {session} has ended")).await
             }
         }

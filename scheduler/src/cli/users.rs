@@ -1,8 +1,8 @@
 //! `carillon users`.
 
-use super::client::{Client, Most, Unless};
+use super::client::{Client, IfMatch, ListLimit};
 use super::find;
-use super::node::Ask;
+use super::node::ApiRequest;
 use super::table::{Column, field, made};
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub enum Users {
         name: Option<String>,
         /// How many.
         #[command(flatten)]
-        most: Most,
+        most: ListLimit,
     },
     /// Show a user and what he is granted.
     Show {
@@ -91,7 +91,7 @@ pub struct EditArgs {
     enable: bool,
     /// What the edit relies on.
     #[command(flatten)]
-    unless: Unless,
+    unless: IfMatch,
 }
 
 /// A role to grant.
@@ -115,37 +115,37 @@ impl Users {
         let node = &client.node;
         match self {
             Self::List { name, most } => {
-                client.pages(Ask::get(["users"]).with("name", name), "after", &most, COLUMNS).await
+                client.pages(ApiRequest::get(["users"]).with("name", name), "after", &most, COLUMNS).await
             }
-            Self::Show { user } => client.show(Ask::get(["users", &find::user(node, &user).await?])).await,
+            Self::Show { user } => client.show(ApiRequest::get(["users", &find::user(node, &user).await?])).await,
             Self::Create { user, display_name, tenant } => {
                 let fields = [
                     ("name", Some(user.into())),
                     ("display_name", display_name.map(Into::into)),
                     ("tenant", tenant.map(Into::into)),
                 ];
-                client.show(Ask::post(["users"]).fields(fields)).await
+                client.show(ApiRequest::post(["users"]).fields(fields)).await
             }
             Self::Edit(EditArgs { user, display_name, disable, enable, unless }) => {
-                let ask = Ask::put(["users", &find::user(node, &user).await?]).if_match(unless.revision);
+                let ask = ApiRequest::put(["users", &find::user(node, &user).await?]).if_match(unless.revision);
                 let disabled = (disable || enable).then(|| disable.into());
                 let fields = [("display_name", display_name.map(Into::into)), ("disabled", disabled)];
                 client.show(ask.fields(fields)).await
             }
             Self::Delete { user } => {
-                let ask = Ask::delete(["users", &find::user(node, &user).await?]);
+                let ask = ApiRequest::delete(["users", &find::user(node, &user).await?]);
                 client.done(ask, &format!("user `{user}` is gone")).await
             }
             Self::ResetPassword { user } => {
-                client.show(Ask::post(["users", &find::user(node, &user).await?, "password"])).await
+                client.show(ApiRequest::post(["users", &find::user(node, &user).await?, "password"])).await
             }
             Self::EndSessions { user } => {
-                let ask = Ask::delete(["users", &find::user(node, &user).await?, "sessions"]);
+                let ask = ApiRequest::delete(["users", &find::user(node, &user).await?, "sessions"]);
                 client.done(ask, &format!("all sessions of `{user}` have ended")).await
             }
             Self::Grant(args) => grant(client, args).await,
             Self::Revoke { user, grant } => {
-                let ask = Ask::delete(["users", &find::user(node, &user).await?, "grants", &grant]);
+                let ask = ApiRequest::delete(["users", &find::user(node, &user).await?, "grants", &grant]);
                 client.done(ask, &format!("`{user}` no longer has it")).await
             }
         }
@@ -165,5 +165,5 @@ async fn grant(client: &Client, args: GrantArgs) -> anyhow::Result<()> {
         ("tenant", tenant.map(Into::into)),
         ("apps", Some(apps.into())),
     ];
-    client.show(Ask::post(["users", &find::user(node, &user).await?, "grants"]).fields(fields)).await
+    client.show(ApiRequest::post(["users", &find::user(node, &user).await?, "grants"]).fields(fields)).await
 }

@@ -2,7 +2,7 @@
 
 use super::{Clock, Registry, Snapshot};
 use crate::domain::IdSource;
-use crate::store::{ExecutorBeat, ExecutorStore, Registration, Result, Signer};
+use crate::store::{ExecutorHeartbeat, ExecutorStore, Registration, Result, Signer};
 use carillon_protocol::{Heartbeat, Register, RunKey};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -51,7 +51,8 @@ impl Executors {
     pub async fn heartbeat(&self, signer: &Signer<'_>, beat: Heartbeat) -> Result<Option<Vec<RunKey>>> {
         let Heartbeat { executor_id, instance, snapshot_at, held, running, unacknowledged, draining, .. } = beat;
         let (held_count, running_count, node_id) = (held.len(), running.len(), self.ids.node());
-        let row = ExecutorBeat { executor_id, instance, held: held_count, running: running_count, draining, node_id };
+        let row =
+            ExecutorHeartbeat { executor_id, instance, held: held_count, running: running_count, draining, node_id };
         if !self.store.beat(signer, &row).await? {
             return Ok(None);
         }
@@ -60,7 +61,7 @@ impl Executors {
         // Not heard here for a while: somebody may have given its runs away in the meantime.
         let mut cancel = Vec::new();
         if !live.is_empty() && !self.registry.heard_lately(executor_id, received_at - SILENCE_MS) {
-            let mine = self.store.reconfirm(signer.scope, executor_id, &live).await?;
+            let mine = self.store.reconfirm(signer.owner, executor_id, &live).await?;
             cancel.extend(live.iter().filter(|run| !mine.contains(run)).copied());
             if !cancel.is_empty() {
                 tracing::warn!(executor = executor_id, runs = cancel.len(), "executor is back and must drop runs");

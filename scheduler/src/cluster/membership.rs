@@ -1,7 +1,7 @@
 //! Who is alive, and which part of the work is this node's.
 
 use super::Clock;
-use crate::store::{ClusterStore, Member, NodeBeat, NodeInfo, NodeState, Result, Share};
+use crate::store::{ClusterStore, Member, NodeHeartbeat, NodeInfo, NodeState, Result, Share};
 use arc_swap::ArcSwap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -112,7 +112,7 @@ impl Membership {
     /// Renews the heartbeat; `false` when another process has taken this node's name: it must
     /// stop.
     pub async fn heartbeat(&self, queue_depth: u64) -> Result<bool> {
-        let beat = NodeBeat { queue_depth, clock: self.clock.reading() };
+        let beat = NodeHeartbeat { queue_depth, clock: self.clock.reading() };
         let ours = self.store.heartbeat(&self.me, &beat).await?;
         self.contact().made(self.clock.now_ms());
         Ok(ours)

@@ -1,32 +1,33 @@
 //! Which runs may go out now, where only so many may run at once, and what becomes of the others.
 
 use super::dispatcher::{Dispatcher, Failed};
-use super::parcel::Parcel;
-use crate::domain::permit::{Ask, Bounds, Limit};
+use super::outgoing::OutgoingRun;
+use crate::domain::permit::{Bounds, Limit, PermitRequest};
 use crate::domain::task::BlockStrategy;
 use crate::domain::{Reason, Run, Status, Task};
-use crate::store::{Change, HandStore, HandedRun, OutcomeStore, PermitStore, PlanStore, StoreError};
+use crate::store::{Change, DispatchStore, DispatchedRun, OutcomeStore, PermitStore, PlanStore, StoreError};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
+impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
     /// Lets those through that need no permit or get one; the others wait, are discarded, or have
     /// earlier runs stopped for them.
-    pub(super) async fn admit(&self, parcels: Vec<Parcel>) -> Result<Vec<Parcel>, Failed> {
+    pub(super) async fn admit(&self, outgoing_runs: Vec<OutgoingRun>) -> Result<Vec<OutgoingRun>, Failed> {
         let rules = self.rules.now();
-        let needs = |parcel: &Parcel| {
+        let needs = |outgoing: &OutgoingRun| {
             // A shard goes by its parent's permit.
-            parcel.run.parent_id == 0
-                && (parcel.task.needs_permit() || rules.bounds(parcel.task.tenant_id, parcel.task.app_id))
+            outgoing.run.parent_id == 0
+                && (outgoing.task.needs_permit() || rules.bounds(outgoing.task.tenant_id, outgoing.task.app_id))
         };
-        let (mut bounded, mut through): (Vec<Parcel>, Vec<Parcel>) = parcels.into_iter().partition(needs);
+        let (mut bounded, mut through): (Vec<OutgoingRun>, Vec<OutgoingRun>) =
+            outgoing_runs.into_iter().partition(needs);
         if bounded.is_empty() {
             return Ok(through);
         }
-        bounded.sort_by_key(|parcel| (Reverse(parcel.run.priority), parcel.run.due_time, parcel.run.id));
-        let asks: Vec<Ask> = bounded
+        bounded.sort_by_key(|outgoing| (Reverse(outgoing.run.priority), outgoing.run.due_time, outgoing.run.id));
+        let asks: Vec<PermitRequest> = bounded
             .iter()
-            .map(|Parcel { run, task, .. }| Ask {
+            .map(|OutgoingRun { run, task, .. }| PermitRequest {
                 id: run.id,
                 version: run.version,
                 tenant_id: run.tenant_id,
@@ -44,14 +45,16 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
             .collect();
         let limits = match self.store.acquire(&asks).await {
             Ok(limits) => limits,
-            Err(error) => return Err((bounded.into_iter().chain(through).map(|parcel| parcel.run).collect(), error)),
+            Err(error) => {
+                return Err((bounded.into_iter().chain(through).map(|outgoing| outgoing.run).collect(), error));
+            }
         };
-        let (admitted, held_up): (Vec<Parcel>, Vec<Parcel>) =
-            bounded.into_iter().partition(|parcel| !limits.contains_key(&parcel.run.id));
-        for parcel in &admitted {
-            self.queue.parked.leave(&parcel.run);
+        let (admitted, held_up): (Vec<OutgoingRun>, Vec<OutgoingRun>) =
+            bounded.into_iter().partition(|outgoing| !limits.contains_key(&outgoing.run.id));
+        for outgoing in &admitted {
+            self.queue.blocked.leave(&outgoing.run);
         }
-        through.extend(admitted.into_iter().map(|parcel| Parcel { has_permit: true, ..parcel }));
+        through.extend(admitted.into_iter().map(|outgoing| OutgoingRun { has_permit: true, ..outgoing }));
         if let Err(error) = self.hold_up(held_up, &limits).await {
             tracing::warn!(%error, "earlier runs not looked at; the next look does");
         }
@@ -62,14 +65,14 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
     pub async fn look_at_waiting(&self) {
         // Asked in any case: what came before a run began to wait is of no use to it.
         let come = self.registry.take_come();
-        if self.queue.parked.is_empty() {
+        if self.queue.blocked.is_empty() {
             return;
         }
         let now = self.clock.now_ms();
         if !come.is_empty() {
-            self.queue.push_at(self.queue.parked.leave_for(&come).into_iter().map(|run| (now, run)));
+            self.queue.push_at(self.queue.blocked.leave_for(&come).into_iter().map(|run| (now, run)));
         }
-        let looked = self.queue.parked.look(now);
+        let looked = self.queue.blocked.look(now);
         if !looked.to_note.is_empty()
             && let Err(error) = self.store.note_waits(&looked.to_note).await
         {
@@ -80,28 +83,28 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
     }
 
     /// What did not get a permit: it waits, unless its block strategy says otherwise.
-    async fn hold_up(&self, parcels: Vec<Parcel>, limits: &HashMap<i64, Limit>) -> Result<(), StoreError> {
+    async fn hold_up(&self, outgoing_runs: Vec<OutgoingRun>, limits: &HashMap<i64, Limit>) -> Result<(), StoreError> {
         let now = self.clock.now_ms();
-        let asks_about = |parcel: &&Parcel| {
-            parcel.task.blocks_app()
-                && parcel.task.spec.block_strategy != BlockStrategy::Serial
-                && parcel.run.due_time <= now
+        let asks_about = |outgoing: &&OutgoingRun| {
+            outgoing.task.blocks_app()
+                && outgoing.task.spec.block_strategy != BlockStrategy::Serial
+                && outgoing.run.due_time <= now
         };
-        let tasks: BTreeSet<i64> = parcels.iter().filter(asks_about).map(|parcel| parcel.task.id).collect();
+        let tasks: BTreeSet<i64> = outgoing_runs.iter().filter(asks_about).map(|outgoing| outgoing.task.id).collect();
         let earlier = self.earlier_runs(tasks).await;
         let (found, error) = match earlier {
             Ok(found) => (found, None),
             Err(error) => (HashMap::new(), Some(error)),
         };
         let (mut steps, mut covered_runs) = (Vec::new(), Vec::new());
-        for Parcel { run, task, .. } in parcels {
-            let before = |holder: &&HandedRun| holder.run.id != run.id && holder.run.due_time <= run.due_time;
-            let holders: Vec<&HandedRun> = found.get(&task.id).into_iter().flatten().filter(before).collect();
+        for OutgoingRun { run, task, .. } in outgoing_runs {
+            let before = |holder: &&DispatchedRun| holder.run.id != run.id && holder.run.due_time <= run.due_time;
+            let holders: Vec<&DispatchedRun> = found.get(&task.id).into_iter().flatten().filter(before).collect();
             match (task.spec.block_strategy, holders.first()) {
                 (BlockStrategy::DiscardLater, Some(holder)) if run.due_time <= now => {
                     let message = format!("run {} of the task still went on", holder.run.id);
                     let change = Change::of(&run, Status::Discarded, Reason::Blocked);
-                    self.queue.parked.leave(&run);
+                    self.queue.blocked.leave(&run);
                     steps.push((run, Change { message, finished_at: now, ..change }));
                     continue;
                 }
@@ -111,7 +114,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                 _ => {}
             }
             let limit = limits.get(&run.id).copied().unwrap_or(Limit::Task);
-            self.queue.parked.park(run, &task, limit, now);
+            self.queue.blocked.block(run, &task, limit, now);
         }
         self.change(steps).await;
         if !covered_runs.is_empty() {
@@ -120,8 +123,8 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
         error.map_or(Ok(()), Err)
     }
 
-    async fn earlier_runs(&self, tasks: BTreeSet<i64>) -> Result<HashMap<i64, Vec<HandedRun>>, StoreError> {
-        let mut found: HashMap<i64, Vec<HandedRun>> = HashMap::new();
+    async fn earlier_runs(&self, tasks: BTreeSet<i64>) -> Result<HashMap<i64, Vec<DispatchedRun>>, StoreError> {
+        let mut found: HashMap<i64, Vec<DispatchedRun>> = HashMap::new();
         if !tasks.is_empty() {
             for holder in self.store.holders(&tasks.into_iter().collect::<Vec<_>>()).await? {
                 found.entry(holder.run.task_id).or_default().push(holder);

@@ -1,9 +1,9 @@
-//! Taking back what executors hold unstarted, when a task was edited, stopped or deleted.
+//! Revoking what executors hold unstarted, when a task was edited, stopped or deleted.
 
 use super::{SendError, Transport};
 use crate::cluster::{Clock, Registry};
 use crate::domain::{Executor, Reason, Status};
-use crate::store::{Change, HandStore, HandedRun, OutcomeStore, Result};
+use crate::store::{Change, DispatchStore, DispatchedRun, OutcomeStore, Result};
 use carillon_protocol::{Cancel, CancelOutcome, DISPATCH_ITEMS_MAX, RunKey};
 use futures_util::future::join_all;
 use std::collections::{HashMap, HashSet};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// What became of runs that executors had.
 #[derive(Debug, Default)]
-pub struct TookBack {
+pub struct Revocation {
     /// Dropped before they started; cancelled now.
     pub dropped: Vec<i64>,
     /// Running: they go on.
@@ -36,28 +36,28 @@ pub struct Canceller<S: ?Sized> {
     transport: Arc<dyn Transport>,
 }
 
-impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
+impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
     /// Over the node's parts.
     pub fn new(store: Arc<S>, clock: Arc<dyn Clock>, registry: Arc<Registry>, transport: Arc<dyn Transport>) -> Self {
         Self { store, clock, registry, transport }
     }
 
-    /// Takes back `runs` (DISPATCHED), leaving those that have started unless `running_too`.
-    pub async fn take_back(&self, runs: Vec<HandedRun>, reason: Reason, running_too: bool) -> Result<TookBack> {
-        let mut by_executor: HashMap<i64, Vec<HandedRun>> = HashMap::new();
+    /// Revokes `runs` (DISPATCHED), leaving those that have started unless `running_too`.
+    pub async fn revoke(&self, runs: Vec<DispatchedRun>, reason: Reason, running_too: bool) -> Result<Revocation> {
+        let mut by_executor: HashMap<i64, Vec<DispatchedRun>> = HashMap::new();
         let mut parents = Vec::new();
-        for handed in runs {
-            if handed.run.is_parent() {
-                parents.push(handed);
+        for dispatched in runs {
+            if dispatched.run.is_parent() {
+                parents.push(dispatched);
             } else {
-                by_executor.entry(handed.run.executor_id).or_default().push(handed);
+                by_executor.entry(dispatched.run.executor_id).or_default().push(dispatched);
             }
         }
-        let mut took = TookBack::default();
+        let mut took = Revocation::default();
         let mut messages = Vec::new();
         for (executor_id, mut runs) in by_executor {
             let Some(executor) = self.registry.find(executor_id) else {
-                took.unreachable.extend(runs.iter().map(|handed| handed.run.id));
+                took.unreachable.extend(runs.iter().map(|dispatched| dispatched.run.id));
                 continue;
             };
             while !runs.is_empty() {
@@ -81,15 +81,15 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
     /// Stops `runs` (DISPATCHED) for `reason`, wherever they are: the wish is written down first,
     /// so that it outlives this node and an executor that cannot be reached; a run counts as
     /// stopped when its executor says so. Shards are stopped with their parent.
-    pub async fn stop(&self, runs: Vec<HandedRun>, reason: Reason) -> Result<TookBack> {
+    pub async fn stop(&self, runs: Vec<DispatchedRun>, reason: Reason) -> Result<Revocation> {
         self.stop_by(&self.store, runs, reason).await
     }
 
     /// The same, where `store` writes the wish down, and with it what it notes in the audit.
-    pub async fn stop_by(&self, store: &S, runs: Vec<HandedRun>, reason: Reason) -> Result<TookBack> {
+    pub async fn stop_by(&self, store: &S, runs: Vec<DispatchedRun>, reason: Reason) -> Result<Revocation> {
         let parents: Vec<i64> =
-            runs.iter().filter(|handed| handed.run.is_parent()).map(|handed| handed.run.id).collect();
-        let took = self.note_and_take_back(store, runs, reason).await?;
+            runs.iter().filter(|dispatched| dispatched.run.is_parent()).map(|dispatched| dispatched.run.id).collect();
+        let took = self.note_and_revoke(store, runs, reason).await?;
         if !parents.is_empty() {
             for _ in 0..ROUNDS_MAX {
                 if self.stop_shards().await? == 0 {
@@ -101,18 +101,19 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
         Ok(took)
     }
 
-    async fn note_and_take_back(&self, store: &S, runs: Vec<HandedRun>, reason: Reason) -> Result<TookBack> {
-        let keys: Vec<(i64, i64)> = runs.iter().map(|handed| (handed.run.id, handed.run.version)).collect();
+    async fn note_and_revoke(&self, store: &S, runs: Vec<DispatchedRun>, reason: Reason) -> Result<Revocation> {
+        let keys: Vec<(i64, i64)> = runs.iter().map(|dispatched| (dispatched.run.id, dispatched.run.version)).collect();
         let noted = store.note_stop(&keys, reason).await?;
-        let mut stopping: Vec<HandedRun> = runs.into_iter().filter(|handed| noted.contains(&handed.run.id)).collect();
-        for handed in &mut stopping {
-            handed.run.version += 1;
-            handed.stopping = reason;
+        let mut stopping: Vec<DispatchedRun> =
+            runs.into_iter().filter(|dispatched| noted.contains(&dispatched.run.id)).collect();
+        for dispatched in &mut stopping {
+            dispatched.run.version += 1;
+            dispatched.stopping = reason;
         }
         // A parent ends with its shards.
-        stopping.retain(|handed| !handed.run.is_parent());
-        let took = self.take_back(stopping, reason, true).await?;
-        Ok(TookBack { noted: noted.len(), ..took })
+        stopping.retain(|dispatched| !dispatched.run.is_parent());
+        let took = self.revoke(stopping, reason, true).await?;
+        Ok(Revocation { noted: noted.len(), ..took })
     }
 
     /// Stops shards whose parent was told to stop; one between two attempts is nobody's, and ends
@@ -121,19 +122,19 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
         let open = self.store.shards_to_stop(SHARDS_MAX).await?;
         let count = open.len();
         let now = self.clock.now_ms();
-        let (handed, idle): (Vec<_>, Vec<_>) =
+        let (dispatched, idle): (Vec<_>, Vec<_>) =
             open.into_iter().partition(|shard| shard.run.status == Status::Dispatched);
         let changes: Vec<Change> = idle
             .iter()
             .map(|shard| Change { finished_at: now, ..Change::of(&shard.run, Status::Cancelled, shard.stopping) })
             .collect();
         self.store.change(&changes).await?;
-        let mut by_reason: HashMap<Reason, Vec<HandedRun>> = HashMap::new();
-        for shard in handed {
+        let mut by_reason: HashMap<Reason, Vec<DispatchedRun>> = HashMap::new();
+        for shard in dispatched {
             by_reason.entry(shard.stopping).or_default().push(shard);
         }
         for (reason, shards) in by_reason {
-            self.note_and_take_back(&self.store, shards, reason).await?;
+            self.note_and_revoke(&self.store, shards, reason).await?;
         }
         Ok(count)
     }
@@ -141,13 +142,13 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
     /// Repeats every stop that no executor has confirmed yet.
     pub async fn repeat_stops(&self, limit: u64) -> Result<usize> {
         self.stop_shards().await?;
-        let mut by_reason: HashMap<Reason, Vec<HandedRun>> = HashMap::new();
-        for handed in self.store.stopping(limit).await? {
-            by_reason.entry(handed.stopping).or_default().push(handed);
+        let mut by_reason: HashMap<Reason, Vec<DispatchedRun>> = HashMap::new();
+        for dispatched in self.store.stopping(limit).await? {
+            by_reason.entry(dispatched.stopping).or_default().push(dispatched);
         }
         let mut dropped = 0;
         for (reason, runs) in by_reason {
-            dropped += self.take_back(runs, reason, true).await?.dropped.len();
+            dropped += self.revoke(runs, reason, true).await?.dropped.len();
         }
         Ok(dropped)
     }
@@ -155,10 +156,10 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
     async fn ask(
         &self,
         executor: Arc<Executor>,
-        runs: Vec<HandedRun>,
+        runs: Vec<DispatchedRun>,
         running_too: bool,
-    ) -> (Vec<HandedRun>, std::result::Result<Vec<CancelOutcome>, SendError>) {
-        let keys = runs.iter().map(|handed| RunKey(handed.run.id, handed.run.attempt)).collect();
+    ) -> (Vec<DispatchedRun>, std::result::Result<Vec<CancelOutcome>, SendError>) {
+        let keys = runs.iter().map(|dispatched| RunKey(dispatched.run.id, dispatched.run.attempt)).collect();
         let message = Cancel { executor_id: executor.id, runs: keys, unstarted_only: !running_too };
         let answer = self.transport.cancel(&executor, &message).await.map(|ack| ack.outcomes);
         (runs, answer)
@@ -166,40 +167,48 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
 
     fn read(
         &self,
-        runs: &[HandedRun],
+        runs: &[DispatchedRun],
         answer: std::result::Result<Vec<CancelOutcome>, SendError>,
         reason: Reason,
-        took: &mut TookBack,
+        took: &mut Revocation,
         changes: &mut Vec<Change>,
     ) {
         let outcomes = match answer {
             Ok(outcomes) if outcomes.len() == runs.len() => outcomes,
             Ok(_) | Err(_) => {
-                took.unreachable.extend(runs.iter().map(|handed| handed.run.id));
+                took.unreachable.extend(runs.iter().map(|dispatched| dispatched.run.id));
                 return;
             }
         };
         let now = self.clock.now_ms();
-        for (handed, outcome) in runs.iter().zip(outcomes) {
+        for (dispatched, outcome) in runs.iter().zip(outcomes) {
             match outcome {
                 // `Unknown` is refused by the executor from now on, should it still arrive.
                 CancelOutcome::Dropped | CancelOutcome::Unknown
-                    if handed.run.due_time > now || outcome == CancelOutcome::Dropped =>
+                    if dispatched.run.due_time > now || outcome == CancelOutcome::Dropped =>
                 {
-                    if goes_on(handed, reason) {
-                        changes.push(Change::of(&handed.run, Status::Retry, Reason::GivenBack));
+                    if goes_on(dispatched, reason) {
+                        changes.push(Change::of(&dispatched.run, Status::Retry, Reason::GivenBack));
                     } else {
-                        changes.push(Change { finished_at: now, ..Change::of(&handed.run, Status::Cancelled, reason) });
+                        changes.push(Change {
+                            finished_at: now,
+                            ..Change::of(&dispatched.run, Status::Cancelled, reason)
+                        });
                     }
                 }
                 // Past its due time an unknown run has ended; its result tells how.
-                _ => took.running.push(handed.run.id),
+                _ => took.running.push(dispatched.run.id),
             }
         }
     }
 
     /// A parent none of whose shards has started is cancelled with them.
-    async fn close_parents(&self, parents: Vec<HandedRun>, reason: Reason, took: &TookBack) -> Result<HashSet<i64>> {
+    async fn close_parents(
+        &self,
+        parents: Vec<DispatchedRun>,
+        reason: Reason,
+        took: &Revocation,
+    ) -> Result<HashSet<i64>> {
         if parents.is_empty() || !(took.running.is_empty() && took.unreachable.is_empty()) {
             return Ok(HashSet::new());
         }
@@ -212,7 +221,7 @@ impl<S: HandStore + OutcomeStore + ?Sized> Canceller<S> {
     }
 }
 
-/// Whoever starts a run by hand, or waits for a parent's child, gets it under the new definition.
-fn goes_on(handed: &HandedRun, reason: Reason) -> bool {
-    reason == Reason::TaskEdited && !handed.run.origin.is_scheduled()
+/// Whoever starts a manual run, or waits for a parent's child, gets it under the new definition.
+fn goes_on(dispatched: &DispatchedRun, reason: Reason) -> bool {
+    reason == Reason::TaskEdited && !dispatched.run.trigger.is_scheduled()
 }

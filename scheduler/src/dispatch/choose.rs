@@ -1,50 +1,52 @@
 //! Who takes each run of a batch.
 
 use super::dispatcher::{Dispatcher, Failed};
-use super::parcel::{Addressed, Parcel, Stranded};
+use super::outgoing::{OutgoingRun, RoutedRun, UnroutedRun};
 use crate::domain::routing::{Answer, Choice, Chooser, Executors, Known, Probe, Request, Routing, Uses};
 use crate::domain::{Executor, Reason, Run, Status};
-use crate::store::{Change, HandStore, OutcomeStore, PermitStore, PlanStore, StoreErrorKind};
+use crate::store::{Change, DispatchStore, OutcomeStore, PermitStore, PlanStore, StoreErrorKind};
 use futures_util::future::join_all;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 
-impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
+impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
     /// Chooses an executor for each; what finds none waits until it is due, then fails.
-    pub(super) async fn choose(&self, parcels: Vec<Parcel>) -> Result<Vec<Addressed>, Failed> {
-        let known = match self.known(&parcels).await {
+    pub(super) async fn choose(&self, outgoing_runs: Vec<OutgoingRun>) -> Result<Vec<RoutedRun>, Failed> {
+        let known = match self.known(&outgoing_runs).await {
             Ok(known) => known,
-            Err(error) => return Err((parcels.into_iter().map(|parcel| parcel.run).collect(), error)),
+            Err(error) => return Err((outgoing_runs.into_iter().map(|outgoing| outgoing.run).collect(), error)),
         };
         let now = self.clock.now_ms();
-        let apps: BTreeSet<(i64, i64)> = parcels.iter().map(|p| (p.task.tenant_id, p.task.app_id)).collect();
+        let apps: BTreeSet<(i64, i64)> = outgoing_runs.iter().map(|p| (p.task.tenant_id, p.task.app_id)).collect();
         let online: Vec<Arc<Executor>> =
             apps.into_iter().flat_map(|(tenant, app)| self.registry.of_app(tenant, app, now)).collect();
         let mut chooser = Chooser::new(online.iter().cloned(), known);
-        let (mut addressed, mut stranded) = (Vec::with_capacity(parcels.len()), Vec::new());
+        let (mut routed, mut unrouted) = (Vec::with_capacity(outgoing_runs.len()), Vec::new());
         let (mut probed, mut broadcast) = (Vec::new(), Vec::new());
-        for parcel in parcels {
-            match chooser.choose(&request(&parcel)) {
-                Choice::To(executor) if parcel.run.is_parent() => broadcast.push((parcel, Executors::from([executor]))),
-                Choice::To(executor) => addressed.push(Addressed { parcel, executor }),
-                Choice::Probe(probe) => probed.push((parcel, probe)),
-                Choice::Shards(executors) => broadcast.push((parcel, executors)),
-                Choice::Nobody(why) => stranded.push(Stranded { parcel, why }),
+        for outgoing in outgoing_runs {
+            match chooser.choose(&request(&outgoing)) {
+                Choice::To(executor) if outgoing.run.is_parent() => {
+                    broadcast.push((outgoing, Executors::from([executor])))
+                }
+                Choice::To(executor) => routed.push(RoutedRun { outgoing, executor }),
+                Choice::Probe(probe) => probed.push((outgoing, probe)),
+                Choice::Shards(executors) => broadcast.push((outgoing, executors)),
+                Choice::NoExecutor(why) => unrouted.push(UnroutedRun { outgoing, why }),
             }
         }
-        self.ask_around(probed, &mut chooser, &mut addressed, &mut stranded).await;
-        for (parcel, executors) in broadcast {
-            addressed.extend(self.broadcast(parcel, &executors).await);
+        self.ask_around(probed, &mut chooser, &mut routed, &mut unrouted).await;
+        for (outgoing, executors) in broadcast {
+            routed.extend(self.broadcast(outgoing, &executors).await);
         }
         self.note(chooser, &online).await;
-        self.nobody_took(stranded).await;
-        Ok(addressed)
+        self.no_executor_took(unrouted).await;
+        Ok(routed)
     }
 
     /// What routing remembers, as far as this batch asks for it.
-    async fn known(&self, parcels: &[Parcel]) -> crate::store::Result<Known> {
-        let by_uses = parcels.iter().filter(|parcel| parcel.task.spec.routing.goes_by_uses());
-        let by_uses: BTreeSet<i64> = by_uses.map(|parcel| parcel.task.id).collect();
+    async fn known(&self, outgoing_runs: &[OutgoingRun]) -> crate::store::Result<Known> {
+        let by_uses = outgoing_runs.iter().filter(|outgoing| outgoing.task.spec.routing.goes_by_uses());
+        let by_uses: BTreeSet<i64> = by_uses.map(|outgoing| outgoing.task.id).collect();
         let mut uses = Uses::default();
         if !by_uses.is_empty() {
             for (task, address, used) in self.store.uses(&by_uses.into_iter().collect::<Vec<_>>()).await? {
@@ -86,19 +88,19 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
     /// Asks all candidates of all these runs at once, then settles each in order.
     async fn ask_around(
         &self,
-        probed: Vec<(Parcel, Probe)>,
+        probed: Vec<(OutgoingRun, Probe)>,
         chooser: &mut Chooser,
-        addressed: &mut Vec<Addressed>,
-        stranded: &mut Vec<Stranded>,
+        routed: &mut Vec<RoutedRun>,
+        unrouted: &mut Vec<UnroutedRun>,
     ) {
         if probed.is_empty() {
             return;
         }
         let mut wanted: BTreeMap<i64, (Arc<Executor>, BTreeSet<i64>)> = BTreeMap::new();
-        for (parcel, probe) in &probed {
+        for (outgoing, probe) in &probed {
             for executor in probe.executors.iter() {
                 let entry = wanted.entry(executor.id).or_insert_with(|| (Arc::clone(executor), BTreeSet::new()));
-                entry.1.insert(parcel.task.id);
+                entry.1.insert(outgoing.task.id);
             }
         }
         let asked = wanted.into_values().map(async |(executor, tasks)| {
@@ -106,8 +108,8 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
             (id, self.ask(&executor, &tasks).await)
         });
         let mut answers: HashMap<i64, Option<HashSet<i64>>> = join_all(asked).await.into_iter().collect();
-        for (parcel, probe) in probed {
-            let task = parcel.task.id;
+        for (outgoing, probe) in probed {
+            let task = outgoing.task.id;
             let given: Vec<Answer> = probe
                 .executors
                 .iter()
@@ -124,9 +126,9 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                     if let Some(Some(busy)) = answers.get_mut(&executor.id) {
                         busy.insert(task);
                     }
-                    addressed.push(Addressed { parcel, executor });
+                    routed.push(RoutedRun { outgoing, executor });
                 }
-                Err(why) => stranded.push(Stranded { parcel, why }),
+                Err(why) => unrouted.push(UnroutedRun { outgoing, why }),
             }
         }
     }
@@ -147,17 +149,17 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
         Some(busy)
     }
 
-    /// One shard for every executor that fits. They are handed over in the parent's transaction;
+    /// One shard for every executor that fits. They are dispatched in the parent's transaction;
     /// the mark leaves them as they are.
-    async fn broadcast(&self, parcel: Parcel, fitting: &Executors) -> Vec<Addressed> {
-        let Parcel { run: parent, task, .. } = parcel;
+    async fn broadcast(&self, outgoing: OutgoingRun, fitting: &Executors) -> Vec<RoutedRun> {
+        let OutgoingRun { run: parent, task, .. } = outgoing;
         let now = self.clock.now_ms();
         let total = i32::try_from(fitting.len()).unwrap_or(i32::MAX);
         let shards: Vec<Run> = (0..total)
             .zip(fitting.iter())
             .map(|(index, executor)| parent.shard(self.ids.next(now), index, total, executor.id))
             .collect();
-        match self.store.hand_over_shards(self.membership.id(), &parent, &shards, now).await {
+        match self.store.dispatch_shards(self.membership.id(), &parent, &shards, now).await {
             Ok(true) => {}
             Ok(false) => return Vec::new(),
             Err(error) if error.kind() == StoreErrorKind::Duplicate => {
@@ -174,16 +176,16 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                 return Vec::new();
             }
         }
-        let address = |(run, executor): (Run, &Arc<Executor>)| Addressed {
-            parcel: Parcel { marked_at: Some(now), ..Parcel::new(run, Arc::clone(&task)) },
+        let address = |(run, executor): (Run, &Arc<Executor>)| RoutedRun {
+            outgoing: OutgoingRun { dispatched_at: Some(now), ..OutgoingRun::new(run, Arc::clone(&task)) },
             executor: Arc::clone(executor),
         };
         shards.into_iter().zip(fitting.iter()).map(address).collect()
     }
 }
 
-fn request(parcel: &Parcel) -> Request<'_> {
-    let Parcel { run, task, refused_by, .. } = parcel;
+fn request(outgoing: &OutgoingRun) -> Request<'_> {
+    let OutgoingRun { run, task, refused_by, .. } = outgoing;
     Request {
         tenant_id: task.tenant_id,
         app_id: task.app_id,

@@ -5,15 +5,15 @@
 //! others (`admit`), who is over its tenant's quota (`pace`), who takes it (`choose`), the mark
 //! (here), the messages (`send`).
 
-use super::parcel::{Addressed, Parcel, Stranded};
+use super::outgoing::{OutgoingRun, RoutedRun, UnroutedRun};
 use super::{Canceller, TaskCache, Transport};
 use crate::cluster::{Clock, Membership, Registry, RuleBook};
 use crate::domain::permit::Limit;
-use crate::domain::routing::{Nobody, Rings};
+use crate::domain::routing::{NoExecutor, Rings};
 use crate::domain::{IdSource, Reason, Run, Status, failure};
 use crate::metrics::METRICS;
 use crate::queue::{Batch, RunQueue};
-use crate::store::{Change, HandOver, HandStore, OutcomeStore, PermitStore, PlanStore, StoreError};
+use crate::store::{Change, DispatchStore, OutcomeStore, PermitStore, PlanStore, RunDispatch, StoreError};
 use dashmap::DashMap;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
@@ -24,9 +24,9 @@ use std::sync::{Arc, Mutex};
 /// Distances of the dispatcher, ms.
 #[derive(Debug, Clone, Copy)]
 pub struct DispatchSettings {
-    /// How long before its due time a run is handed over.
+    /// How long before its due time a run is dispatched.
     pub lead_ms: i64,
-    /// How long after the mark an executor may accept the hand-over.
+    /// How long after the mark an executor may accept the dispatch.
     pub accept_window_ms: i64,
     /// A fire that was claimed later than this after its due time was missed.
     pub misfire_after_ms: i64,
@@ -104,7 +104,7 @@ pub struct DispatchParts<S: ?Sized> {
     pub tasks: Arc<TaskCache<S>>,
 }
 
-impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
+impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
     /// Over the node's parts.
     pub fn new(parts: DispatchParts<S>, settings: DispatchSettings) -> Self {
         let DispatchParts { store, clock, membership, registry, rules, transport, canceller, queue, ids, tasks } =
@@ -127,7 +127,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
         }
     }
 
-    /// Hands a batch over. When the database fails, what was not decided goes back into the
+    /// Dispatches a batch. When the database fails, what was not decided goes back into the
     /// queue: the rows are still this node's, and a step that did commit is recognised when it is
     /// repeated.
     pub async fn dispatch(&self, runs: Vec<Run>) {
@@ -139,37 +139,37 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
     /// executor that does not answer keeps up only its own tenant.
     pub async fn dispatch_batch<P>(&self, batch: Batch, permit: P) {
         let Batch { runs, mut under_way } = batch;
-        let parcels = match self.admitted(runs).await {
-            Ok(parcels) => parcels,
+        let outgoing_runs = match self.admitted(runs).await {
+            Ok(outgoing_runs) => outgoing_runs,
             Err((runs, error)) => return self.postpone(runs, &error),
         };
-        if parcels.is_empty() {
+        if outgoing_runs.is_empty() {
             return;
         }
         // Whoever must be asked first may not answer: that comes without the permit.
-        let (asked_first, direct): (Vec<_>, Vec<_>) = parcels.into_iter().partition(Parcel::asks_first);
-        let marked = match self.chosen_and_marked(direct).await {
-            Ok(marked) => marked,
+        let (asked_first, direct): (Vec<_>, Vec<_>) = outgoing_runs.into_iter().partition(OutgoingRun::asks_first);
+        let dispatched = match self.chosen_and_dispatched(direct).await {
+            Ok(dispatched) => dispatched,
             Err((runs, error)) => {
                 self.postpone(runs, &error);
                 Vec::new()
             }
         };
         drop(permit);
-        let mut by_tenant: BTreeMap<i64, (Vec<Addressed>, Vec<Parcel>)> = BTreeMap::new();
-        for addressed in marked {
-            by_tenant.entry(addressed.parcel.run.tenant_id).or_default().0.push(addressed);
+        let mut by_tenant: BTreeMap<i64, (Vec<RoutedRun>, Vec<OutgoingRun>)> = BTreeMap::new();
+        for routed in dispatched {
+            by_tenant.entry(routed.outgoing.run.tenant_id).or_default().0.push(routed);
         }
-        for parcel in asked_first {
-            by_tenant.entry(parcel.run.tenant_id).or_default().1.push(parcel);
+        for outgoing in asked_first {
+            by_tenant.entry(outgoing.run.tenant_id).or_default().1.push(outgoing);
         }
         let deliveries: Vec<_> = by_tenant
             .into_iter()
-            .map(|(tenant, (marked, asked_first))| {
-                let under_way = under_way.part(tenant, marked.len() + asked_first.len());
+            .map(|(tenant, (dispatched, asked_first))| {
+                let under_way = under_way.part(tenant, dispatched.len() + asked_first.len());
                 async move {
-                    let count = marked.len() + asked_first.len();
-                    let both = futures_util::future::join(self.deliver(marked), self.ask_and_deliver(asked_first));
+                    let count = dispatched.len() + asked_first.len();
+                    let both = futures_util::future::join(self.deliver(dispatched), self.ask_and_deliver(asked_first));
                     // One tenant's fault leaves the others' messages alone.
                     if AssertUnwindSafe(both).catch_unwind().await.is_err() {
                         tracing::error!(
@@ -187,67 +187,67 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
         join_all(deliveries).await;
     }
 
-    async fn ask_and_deliver(&self, parcels: Vec<Parcel>) {
-        if parcels.is_empty() {
+    async fn ask_and_deliver(&self, outgoing_runs: Vec<OutgoingRun>) {
+        if outgoing_runs.is_empty() {
             return;
         }
-        match self.chosen_and_marked(parcels).await {
-            Ok(marked) => self.deliver(marked).await,
+        match self.chosen_and_dispatched(outgoing_runs).await {
+            Ok(dispatched) => self.deliver(dispatched).await,
             Err((runs, error)) => self.postpone(runs, &error),
         }
     }
 
     /// Sends; what was refused or did not arrive goes to another executor at once.
-    async fn deliver(&self, mut marked: Vec<Addressed>) {
+    async fn deliver(&self, mut dispatched: Vec<RoutedRun>) {
         for round in 1.. {
-            let refused = self.send_all(marked).await;
+            let refused = self.send_all(dispatched).await;
             if refused.is_empty() {
                 return;
             }
-            let parcels = self.still_current(refused).await;
-            if parcels.is_empty() {
+            let outgoing_runs = self.still_current(refused).await;
+            if outgoing_runs.is_empty() {
                 return;
             }
             if round >= ROUNDS_MAX {
-                return self.nobody_took(parcels.into_iter().map(Stranded::refused).collect()).await;
+                return self.no_executor_took(outgoing_runs.into_iter().map(UnroutedRun::refused).collect()).await;
             }
-            marked = match self.chosen_and_marked(parcels).await {
-                Ok(marked) => marked,
+            dispatched = match self.chosen_and_dispatched(outgoing_runs).await {
+                Ok(dispatched) => dispatched,
                 Err((runs, error)) => return self.postpone(runs, &error),
             };
         }
     }
 
     /// What of a batch is to run, and may run now.
-    async fn admitted(&self, runs: Vec<Run>) -> Result<Vec<Parcel>, Failed> {
-        let parcels = self.judge(runs).await?;
-        let parcels = self.admit(parcels).await?;
-        self.pace(parcels).await
+    async fn admitted(&self, runs: Vec<Run>) -> Result<Vec<OutgoingRun>, Failed> {
+        let outgoing_runs = self.judge(runs).await?;
+        let outgoing_runs = self.admit(outgoing_runs).await?;
+        self.take_rate_slots(outgoing_runs).await
     }
 
-    async fn chosen_and_marked(&self, parcels: Vec<Parcel>) -> Result<Vec<Addressed>, Failed> {
-        let addressed = self.choose(parcels).await?;
-        self.mark(addressed).await
+    async fn chosen_and_dispatched(&self, outgoing_runs: Vec<OutgoingRun>) -> Result<Vec<RoutedRun>, Failed> {
+        let routed = self.choose(outgoing_runs).await?;
+        self.mark_dispatched(routed).await
     }
 
     pub(super) fn postpone(&self, runs: Vec<Run>, error: &StoreError) {
-        tracing::warn!(%error, runs = runs.len(), "runs wait: the database failed while they were handed over");
+        tracing::warn!(%error, runs = runs.len(), "runs wait: the database failed while they were dispatched");
         let at = self.clock.now_ms() + self.settings.lead_ms + STORE_PAUSE_MS;
         self.queue.push_at(runs.into_iter().map(|run| (at, run)));
     }
 
     /// What was refused goes to another executor only if its definition is still the current one:
     /// an edit that came meanwhile has already named the run as one that it could not reach.
-    async fn still_current(&self, parcels: Vec<Parcel>) -> Vec<Parcel> {
-        let runs: Vec<Run> = parcels.iter().map(|parcel| parcel.run.clone()).collect();
-        let Ok(tasks) = self.tasks.of(&runs).await else { return parcels };
+    async fn still_current(&self, outgoing_runs: Vec<OutgoingRun>) -> Vec<OutgoingRun> {
+        let runs: Vec<Run> = outgoing_runs.iter().map(|outgoing| outgoing.run.clone()).collect();
+        let Ok(tasks) = self.tasks.of(&runs).await else { return outgoing_runs };
         let now = self.clock.now_ms();
-        let (current, outdated): (Vec<_>, Vec<_>) = parcels
+        let (current, outdated): (Vec<_>, Vec<_>) = outgoing_runs
             .into_iter()
             .partition(|p| tasks.get(&p.run.task_id).is_some_and(|task| task.revision == p.run.revision));
-        let back = |parcel: Parcel| {
-            let change = Change { finished_at: 0, ..Change::of(&parcel.run, Status::Retry, Reason::Undelivered) };
-            (parcel.run, change)
+        let back = |outgoing: OutgoingRun| {
+            let change = Change { finished_at: 0, ..Change::of(&outgoing.run, Status::Retry, Reason::Undelivered) };
+            (outgoing.run, change)
         };
         if !outdated.is_empty() {
             tracing::info!(runs = outdated.len(), now, "refused runs of an old definition go no further");
@@ -257,34 +257,34 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
     }
 
     /// Marks DISPATCHED; what another changed meanwhile drops out.
-    async fn mark(&self, addressed: Vec<Addressed>) -> Result<Vec<Addressed>, Failed> {
-        let (mut ready, open): (Vec<_>, Vec<_>) = addressed.into_iter().partition(|a| a.parcel.marked_at.is_some());
+    async fn mark_dispatched(&self, routed: Vec<RoutedRun>) -> Result<Vec<RoutedRun>, Failed> {
+        let (mut ready, open): (Vec<_>, Vec<_>) = routed.into_iter().partition(|a| a.outgoing.dispatched_at.is_some());
         let now = self.clock.now_ms();
-        let items: Vec<HandOver> = open
+        let items: Vec<RunDispatch> = open
             .iter()
-            .map(|Addressed { parcel, executor }| HandOver {
-                id: parcel.run.id,
-                version: parcel.run.version,
+            .map(|RoutedRun { outgoing, executor }| RunDispatch {
+                id: outgoing.run.id,
+                version: outgoing.run.version,
                 executor_id: executor.id,
-                refused: parcel.refused_attempt(),
+                refused: outgoing.refused_attempt(),
             })
             .collect();
         // The acceptance window begins with the first try to mark: it may have been committed,
         // and others count from there.
         let tries: Vec<i64> = items.iter().map(|i| *self.unconfirmed.entry((i.id, i.version)).or_insert(now)).collect();
-        match self.store.hand_over(self.membership.id(), &items, now).await {
+        match self.store.dispatch(self.membership.id(), &items, now).await {
             Ok(mine) => {
-                METRICS.marks_lost.add(items.len().saturating_sub(mine.len()) as u64);
+                METRICS.dispatch_conflicts.add(items.len().saturating_sub(mine.len()) as u64);
                 for item in &items {
                     self.unconfirmed.remove(&(item.id, item.version));
                 }
-                let marked = open.into_iter().zip(tries).filter(|(a, _)| mine.contains(&a.parcel.run.id));
-                ready.extend(marked.map(|(mut a, first_try)| {
-                    a.parcel.run.version += 1;
-                    a.parcel.run.attempt += 1;
-                    a.parcel.run.status = Status::Dispatched;
-                    a.parcel.run.executor_id = a.executor.id;
-                    a.parcel.marked_at = Some(first_try);
+                let dispatched = open.into_iter().zip(tries).filter(|(a, _)| mine.contains(&a.outgoing.run.id));
+                ready.extend(dispatched.map(|(mut a, first_try)| {
+                    a.outgoing.run.version += 1;
+                    a.outgoing.run.attempt += 1;
+                    a.outgoing.run.status = Status::Dispatched;
+                    a.outgoing.run.executor_id = a.executor.id;
+                    a.outgoing.dispatched_at = Some(first_try);
                     a
                 }));
                 Ok(ready)
@@ -295,22 +295,22 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                 }
                 // Fresh shards are marked and must be sent now or wait for the reaper.
                 drop(self.send_all(ready).await);
-                Err((open.into_iter().map(|a| a.parcel.run).collect(), error))
+                Err((open.into_iter().map(|a| a.outgoing.run).collect(), error))
             }
         }
     }
 
     /// What no executor took: it waits while there is time, then the failure strategy speaks. What
     /// waits for an executor of its app is looked at again when one comes.
-    pub(super) async fn nobody_took(&self, stranded: Vec<Stranded>) {
+    pub(super) async fn no_executor_took(&self, unrouted: Vec<UnroutedRun>) {
         let now = self.clock.now_ms();
         // Just started, or back after an outage: executors have not had the time to be heard.
         let unheard = !self.membership.view().settled;
         let (mut waiting, mut changes, mut permits) = (Vec::new(), Vec::new(), Vec::new());
-        let mut room = WAITING_MAX.saturating_sub(self.queue.parked.waiting_for_executors());
-        for stranded in stranded {
-            let reason = stranded.reason();
-            let Stranded { parcel: Parcel { run, task, has_permit, refused_by, .. }, why } = stranded;
+        let mut room = WAITING_MAX.saturating_sub(self.queue.blocked.waiting_for_executors());
+        for unrouted in unrouted {
+            let reason = unrouted.reason();
+            let UnroutedRun { outgoing: OutgoingRun { run, task, has_permit, refused_by, .. }, why } = unrouted;
             if has_permit {
                 permits.push(run.id);
             }
@@ -324,7 +324,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                 }
                 if room > 0 {
                     room -= 1;
-                    self.queue.parked.park(run, &task, Limit::Executor, now);
+                    self.queue.blocked.block(run, &task, Limit::Executor, now);
                     continue;
                 }
                 if now < IdSource::made_at(run.id).max(run.fire_time) + task.spec.no_executor_timeout_ms {
@@ -366,7 +366,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
 }
 
 /// Leaves a run to the database for a while: more wait for executors than fit into memory.
-fn put_off(run: Run, why: &Nobody, now: i64) -> (Run, Change) {
+fn put_off(run: Run, why: &NoExecutor, now: i64) -> (Run, Change) {
     let to = if run.attempt > 0 || run.failures > 0 { Status::Retry } else { Status::Init };
     let (message, due_time) = (why.to_string(), now + PUT_OFF_MS);
     let change = Change { due_time, message, ..Change::of(&run, to, Reason::NoExecutor) };

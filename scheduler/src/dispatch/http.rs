@@ -4,7 +4,7 @@ use super::{Probe, SendError, Transport};
 use crate::auth::{AddressRule, KeyRing};
 use crate::cluster::Clock;
 use crate::domain::Executor;
-use crate::store::{Scope, SigningKey, SqlStore};
+use crate::store::{Owner, SigningKey, SqlStore};
 use async_trait::async_trait;
 use carillon_protocol::sign::{self, RequestParts, SignMethod, header};
 use carillon_protocol::{
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// A connection that is not made within this time is not made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// An executor answers a hand-over from memory; longer than this is a fault.
+/// An executor answers a dispatch from memory; longer than this is a fault.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// An executor that does not answer a probe by then counts as gone for this run.
@@ -68,8 +68,8 @@ impl HttpTransport {
     /// The key that the executor registered with. When it has ended nothing is sent there any more:
     /// whoever holds such a key is nobody's executor.
     async fn key_of(&self, to: &Executor) -> Result<Arc<SigningKey>, SendError> {
-        let scope = Scope { tenant_id: to.tenant_id, app_id: to.app_id };
-        let find = || self.keys.find(&to.key_id, self.clock.now_ms()).filter(|key| key.scope == scope);
+        let owner = Owner { tenant_id: to.tenant_id, app_id: to.app_id };
+        let find = || self.keys.find(&to.key_id, self.clock.now_ms()).filter(|key| key.owner == owner);
         if let Some(key) = find() {
             return Ok(key);
         }
@@ -228,7 +228,7 @@ impl Transport for HttpTransport {
         }
         let answer = self.client.get(format!("{}/health", address.trim_end_matches('/'))).send().await;
         match answer {
-            Err(error) if is_refused(&error) => Probe::NobodyThere,
+            Err(error) if is_refused(&error) => Probe::NotListening,
             Err(_) => Probe::Unknown,
             Ok(mut response) => {
                 let mut body = Vec::new();

@@ -1,12 +1,12 @@
 //! What of a batch is no longer to run, and why.
 
 use super::dispatcher::{Dispatcher, Failed};
-use super::parcel::{Parcel, takes_over};
+use super::outgoing::{OutgoingRun, takes_over};
 use crate::domain::instant::local_words;
 use crate::domain::rules::WindowAction;
 use crate::domain::task::{Maintenance, MisfireStrategy};
-use crate::domain::{Origin, Reason, Run, Status, Task};
-use crate::store::{Change, HandStore, OutcomeStore, PermitStore, PlanStore};
+use crate::domain::{Reason, Run, Status, Task, Trigger};
+use crate::store::{Change, DispatchStore, OutcomeStore, PermitStore, PlanStore};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ const OVERDUE_MAX: u64 = 20_000;
 /// Fire times of overdue runs by task, latest first.
 type Overdue = HashMap<i64, Vec<i64>>;
 
-impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
+impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
     /// Sorts out what is no longer to run.
-    pub(super) async fn judge(&self, runs: Vec<Run>) -> Result<Vec<Parcel>, Failed> {
+    pub(super) async fn judge(&self, runs: Vec<Run>) -> Result<Vec<OutgoingRun>, Failed> {
         let tasks = match self.tasks.of(&runs).await {
             Ok(tasks) => tasks,
             Err(error) => return Err((runs, error)),
@@ -28,7 +28,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
             Err(error) => return Err((runs, error)),
         };
         let now = self.clock.now_ms();
-        let (mut parcels, mut steps) = (Vec::with_capacity(runs.len()), Vec::new());
+        let (mut outgoing_runs, mut steps) = (Vec::with_capacity(runs.len()), Vec::new());
         let mut reopened: HashMap<i64, i64> = HashMap::new();
         for run in runs {
             let task = tasks.get(&run.task_id);
@@ -37,10 +37,10 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
             }
             match self.step_of(&run, task, &overdue, now) {
                 Some(change) => {
-                    self.queue.parked.leave(&run);
+                    self.queue.blocked.leave(&run);
                     steps.push((run, change));
                 }
-                None => parcels.extend(task.map(|task| Parcel::new(run, Arc::clone(task)))),
+                None => outgoing_runs.extend(task.map(|task| OutgoingRun::new(run, Arc::clone(task)))),
             }
         }
         self.change(steps).await;
@@ -51,7 +51,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
                 tracing::warn!(%error, task = task.id, from, "a fire given up by an old definition is not taken over");
             }
         }
-        Ok(parcels)
+        Ok(outgoing_runs)
     }
 
     /// The step of a run that is not to run now; `None` for one that is.
@@ -85,7 +85,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
     /// Whether a run was claimed so late that the misfire strategy decides. What its tenant's quota
     /// delayed, or what has waited for an executor, was not missed.
     fn is_overdue(&self, run: &Run) -> bool {
-        run.origin == Origin::Schedule
+        run.trigger == Trigger::Schedule
             && !matches!(run.reason, Reason::OverQuota | Reason::NoExecutor)
             && run.attempt == 0
             && run.failures == 0
@@ -148,7 +148,7 @@ impl<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<
     /// The step of a run whose time lies in a maintenance window. What a person starts runs all
     /// the same.
     fn rests(&self, run: &Run, task: &Task, now: i64) -> Option<Change> {
-        if task.spec.maintenance == Maintenance::Ignore || run.origin == Origin::Hand || run.parent_id > 0 {
+        if task.spec.maintenance == Maintenance::Ignore || run.trigger == Trigger::Manual || run.parent_id > 0 {
             return None;
         }
         let rules = self.rules.now();
@@ -179,5 +179,5 @@ fn unwritten(task: &Task, due_before: i64) -> Vec<i64> {
 
 /// A run that the schedule named belongs to the definition that it was written for.
 fn is_of_old_definition(task: &Task, run: &Run) -> bool {
-    task.revision != run.revision && run.origin.is_scheduled()
+    task.revision != run.revision && run.trigger.is_scheduled()
 }

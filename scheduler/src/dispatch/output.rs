@@ -4,7 +4,7 @@
 use super::{SendError, Transport};
 use crate::cluster::Registry;
 use crate::domain::{Executor, Run, Status};
-use crate::store::{ExecutorEnd, ExecutorStore, Result, Scope};
+use crate::store::{ExecutorEnd, ExecutorStore, Owner, Result};
 use carillon_protocol::{Code, OUTPUT_PAGE_BYTES, OutputPage, OutputState, ReadOutput};
 use futures_util::future::join_all;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const ASKED_MAX: usize = 16;
 
 /// What can be said of the output of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Standing {
+pub enum OutputStatus {
     /// The attempt has not started yet.
     NotStarted,
     /// The run has ended without this attempt.
@@ -38,24 +38,24 @@ pub enum Standing {
 }
 
 /// Every standing with its word in the API.
-pub const STANDINGS: [(Standing, &str); 10] = [
-    (Standing::NotStarted, "not_started"),
-    (Standing::NeverStarted, "never_started"),
-    (Standing::Running, "running"),
-    (Standing::Ended, "ended"),
-    (Standing::NotKept, "not_kept"),
-    (Standing::ExecutorGone, "executor_gone"),
-    (Standing::Unreachable, "unreachable"),
-    (Standing::NoOutput, "no_output"),
-    (Standing::ExecutorUnknown, "executor_unknown"),
-    (Standing::Sharded, "sharded"),
+pub const OUTPUT_STATUSES: [(OutputStatus, &str); 10] = [
+    (OutputStatus::NotStarted, "not_started"),
+    (OutputStatus::NeverStarted, "never_started"),
+    (OutputStatus::Running, "running"),
+    (OutputStatus::Ended, "ended"),
+    (OutputStatus::NotKept, "not_kept"),
+    (OutputStatus::ExecutorGone, "executor_gone"),
+    (OutputStatus::Unreachable, "unreachable"),
+    (OutputStatus::NoOutput, "no_output"),
+    (OutputStatus::ExecutorUnknown, "executor_unknown"),
+    (OutputStatus::Sharded, "sharded"),
 ];
 
-impl Standing {
+impl OutputStatus {
     /// The word in API and console.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        STANDINGS.iter().find(|(standing, _)| *standing == self).map_or("", |(_, word)| word)
+        OUTPUT_STATUSES.iter().find(|(status, _)| *status == self).map_or("", |(_, word)| word)
     }
 }
 
@@ -76,7 +76,7 @@ pub struct Reading {
     /// The attempt that was read.
     pub attempt: i32,
     /// Where it stands.
-    pub standing: Standing,
+    pub status: OutputStatus,
     /// Whether the run may still change this.
     pub is_final: bool,
     /// Whole characters.
@@ -112,13 +112,13 @@ impl<S: ExecutorStore + ?Sized> OutputReader<S> {
     pub async fn read(&self, run: &Run, wanted: Wanted) -> Result<Reading> {
         let asked = Asked::of(run, wanted);
         if run.is_parent() {
-            return Ok(asked.nothing(Standing::Sharded, "a sharded run logs nothing itself: read its shards"));
+            return Ok(asked.nothing(OutputStatus::Sharded, "a sharded run logs nothing itself: read its shards"));
         }
         if asked.attempt > run.attempt {
             return Ok(if run.status.is_terminal() {
-                asked.nothing(Standing::NeverStarted, "the run has ended without this attempt")
+                asked.nothing(OutputStatus::NeverStarted, "the run has ended without this attempt")
             } else {
-                asked.nothing(Standing::NotStarted, "the attempt has not been handed to an executor yet")
+                asked.nothing(OutputStatus::NotStarted, "the attempt has not been handed to an executor yet")
             });
         }
         if asked.attempt < run.attempt || run.executor_id == 0 {
@@ -129,8 +129,8 @@ impl<S: ExecutorStore + ?Sized> OutputReader<S> {
             return Ok(asked.answered(&executor, answer));
         }
         let ends = self.store.executor_ends(&[run.executor_id]).await?;
-        let scope = Scope { tenant_id: run.tenant_id, app_id: run.app_id };
-        let end = ends.into_iter().find(|end| end.scope == scope);
+        let owner = Owner { tenant_id: run.tenant_id, app_id: run.app_id };
+        let end = ends.into_iter().find(|end| end.owner == owner);
         Ok(self.left_behind(run, &asked, end).await)
     }
 
@@ -139,7 +139,7 @@ impl<S: ExecutorStore + ?Sized> OutputReader<S> {
     async fn left_behind(&self, run: &Run, asked: &Asked, end: Option<ExecutorEnd>) -> Reading {
         let Some(end) = end else {
             return asked
-                .nothing(Standing::ExecutorGone, "its executor is gone for so long that nothing is known of it");
+                .nothing(OutputStatus::ExecutorGone, "its executor is gone for so long that nothing is known of it");
         };
         let online = self.registry.online(run.tenant_id, run.app_id);
         if let Some(successor) = online.into_iter().find(|executor| executor.address == end.address)
@@ -154,7 +154,7 @@ impl<S: ExecutorStore + ?Sized> OutputReader<S> {
         Reading {
             address: Some(end.address),
             heard_at: Some(end.heartbeat_at),
-            ..asked.nothing(Standing::ExecutorGone, &detail)
+            ..asked.nothing(OutputStatus::ExecutorGone, &detail)
         }
     }
 
@@ -177,7 +177,7 @@ impl<S: ExecutorStore + ?Sized> OutputReader<S> {
              were asked, and none has its output",
             asked.attempt
         );
-        asked.nothing(Standing::ExecutorUnknown, &detail)
+        asked.nothing(OutputStatus::ExecutorUnknown, &detail)
     }
 
     async fn ask(&self, executor: &Executor, asked: &Asked) -> std::result::Result<OutputPage, SendError> {
@@ -210,11 +210,11 @@ impl Asked {
         Self { attempt, message, goes_on }
     }
 
-    fn nothing(&self, standing: Standing, detail: &str) -> Reading {
+    fn nothing(&self, status: OutputStatus, detail: &str) -> Reading {
         Reading {
             attempt: self.attempt,
-            standing,
-            is_final: !self.goes_on || standing == Standing::Sharded,
+            status,
+            is_final: !self.goes_on || status == OutputStatus::Sharded,
             text: String::new(),
             // What comes later begins where the reader is.
             next: self.message.from,
@@ -231,36 +231,36 @@ impl Asked {
             Ok(page) => self.page(page),
             Err(SendError::Refused(Code::NotFound, _)) => {
                 let detail = "its executor keeps no output: it is of an older version, or this is switched off there";
-                Reading { is_final: true, ..self.nothing(Standing::NoOutput, detail) }
+                Reading { is_final: true, ..self.nothing(OutputStatus::NoOutput, detail) }
             }
             Err(error) => {
                 let detail = format!("its executor does not answer now: {error}");
-                Reading { is_final: false, ..self.nothing(Standing::Unreachable, &detail) }
+                Reading { is_final: false, ..self.nothing(OutputStatus::Unreachable, &detail) }
             }
         };
         Reading { address: Some(executor.address.clone()), ..reading }
     }
 
     fn page(&self, page: OutputPage) -> Reading {
-        let standing = match page.state {
-            OutputState::Waiting => Standing::NotStarted,
-            OutputState::Running => Standing::Running,
-            OutputState::Ended => Standing::Ended,
+        let status = match page.state {
+            OutputState::Waiting => OutputStatus::NotStarted,
+            OutputState::Running => OutputStatus::Running,
+            OutputState::Ended => OutputStatus::Ended,
             // Still on its way there, or about to be found lost.
-            OutputState::Unknown if self.goes_on => Standing::NotStarted,
-            OutputState::Unknown => Standing::NotKept,
+            OutputState::Unknown if self.goes_on => OutputStatus::NotStarted,
+            OutputState::Unknown => OutputStatus::NotKept,
         };
-        let detail = match standing {
-            Standing::NotStarted => "the attempt has not started yet",
-            Standing::NotKept => {
+        let detail = match status {
+            OutputStatus::NotStarted => "the attempt has not started yet",
+            OutputStatus::NotKept => {
                 "its executor has nothing of it: it logged nothing, or what it logged was deleted for its age or for \
                  room"
             }
             _ => "",
         };
-        let is_final = matches!(standing, Standing::Ended | Standing::NotKept) && !page.more;
+        let is_final = matches!(status, OutputStatus::Ended | OutputStatus::NotKept) && !page.more;
         let OutputPage { text, next, more, cut, .. } = page;
-        Reading { is_final, text, next, more, is_cut: cut, ..self.nothing(standing, detail) }
+        Reading { is_final, text, next, more, is_cut: cut, ..self.nothing(status, detail) }
     }
 }
 
@@ -282,18 +282,18 @@ mod tests {
     fn a_page_is_final_when_nothing_can_follow_it() {
         let now = asked(Status::Dispatched, 2, None);
         assert_eq!((now.attempt, now.goes_on), (2, true));
-        for (state, more, standing, is_final) in [
-            (OutputState::Waiting, false, Standing::NotStarted, false),
-            (OutputState::Running, false, Standing::Running, false),
-            (OutputState::Ended, true, Standing::Ended, false),
-            (OutputState::Ended, false, Standing::Ended, true),
-            (OutputState::Unknown, false, Standing::NotStarted, false),
+        for (state, more, status, is_final) in [
+            (OutputState::Waiting, false, OutputStatus::NotStarted, false),
+            (OutputState::Running, false, OutputStatus::Running, false),
+            (OutputState::Ended, true, OutputStatus::Ended, false),
+            (OutputState::Ended, false, OutputStatus::Ended, true),
+            (OutputState::Unknown, false, OutputStatus::NotStarted, false),
         ] {
             let reading = now.page(page(state, more));
-            assert_eq!((reading.standing, reading.is_final), (standing, is_final), "{state:?}");
+            assert_eq!((reading.status, reading.is_final), (status, is_final), "{state:?}");
         }
         let over = asked(Status::Succeeded, 2, None).page(page(OutputState::Unknown, false));
-        assert_eq!((over.standing, over.is_final), (Standing::NotKept, true));
+        assert_eq!((over.status, over.is_final), (OutputStatus::NotKept, true));
     }
 
     #[test]
@@ -308,13 +308,13 @@ mod tests {
         ] {
             let asked = asked(status, run_attempt, attempt);
             assert_eq!(asked.goes_on, goes_on, "{status:?} {run_attempt} {attempt:?}");
-            assert_eq!(asked.nothing(Standing::ExecutorGone, "").is_final, !goes_on);
+            assert_eq!(asked.nothing(OutputStatus::ExecutorGone, "").is_final, !goes_on);
         }
     }
 
     #[test]
     fn standings_have_words_of_their_own() {
-        let words: std::collections::HashSet<_> = STANDINGS.iter().map(|(standing, _)| standing.as_str()).collect();
-        assert_eq!(words.len(), STANDINGS.len());
+        let words: std::collections::HashSet<_> = OUTPUT_STATUSES.iter().map(|(status, _)| status.as_str()).collect();
+        assert_eq!(words.len(), OUTPUT_STATUSES.len());
     }
 }

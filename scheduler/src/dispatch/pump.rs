@@ -5,7 +5,7 @@
 use super::Dispatcher;
 use crate::cluster::Clock;
 use crate::queue::RunQueue;
-use crate::store::{HandStore, OutcomeStore, PermitStore, PlanStore};
+use crate::store::{DispatchStore, OutcomeStore, PermitStore, PlanStore};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const BATCH_RUNS: usize = 500;
 /// Distances of the pump, ms.
 #[derive(Debug, Clone, Copy)]
 pub struct PumpSettings {
-    /// How long before its due time a run is handed over.
+    /// How long before its due time a run is dispatched.
     pub lead_ms: i64,
 }
 
@@ -38,7 +38,7 @@ impl Pump {
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn start<S: HandStore + PlanStore + PermitStore + OutcomeStore + ?Sized + 'static>(
+    pub fn start<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized + 'static>(
         dispatcher: Arc<Dispatcher<S>>,
         queue: Arc<RunQueue>,
         clock: Arc<dyn Clock>,

@@ -2,7 +2,7 @@
 //! The executor is asked every so often; what is said to the client is bounded in time and size,
 //! and so is the number of clients that a node serves.
 
-use super::output::{OutputReader, Reading, Standing, Wanted};
+use super::output::{OutputReader, OutputStatus, Reading, Wanted};
 use crate::domain::Run;
 use crate::store::{ExecutorStore, Result};
 use carillon_protocol::OUTPUT_PAGE_BYTES;
@@ -43,12 +43,12 @@ pub type RunSource = Box<dyn Fn() -> BoxFuture<'static, Result<Option<Run>>> + S
 /// The tails of a node: how many there are, and when they must end.
 #[derive(Debug, Default)]
 pub struct Tails {
-    places: Mutex<Places>,
+    slots: Mutex<Slots>,
     closing: CancellationToken,
 }
 
 #[derive(Debug, Default)]
-struct Places {
+struct Slots {
     taken: HashMap<u64, Taken>,
     last: u64,
 }
@@ -56,12 +56,12 @@ struct Places {
 #[derive(Debug)]
 struct Taken {
     since: Instant,
-    by: Follower,
+    by: TailClient,
 }
 
 /// Who follows what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Follower {
+pub struct TailClient {
     /// The user's id; 0 is the configured token.
     pub user_id: i64,
     /// Whose run it is.
@@ -70,7 +70,7 @@ pub struct Follower {
 
 /// Why there is no place for one more tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoPlace {
+pub enum NoTailSlot {
     /// The caller has too many.
     #[error("you follow {TAILS_OF_USER_MAX} outputs at this node, which is the most; end one, or wait until one ends")]
     User,
@@ -89,7 +89,7 @@ pub enum NoPlace {
 
 /// A place among the tails of a node; free again when this is dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct TailSlot {
     tails: Arc<Tails>,
     number: u64,
 }
@@ -99,26 +99,26 @@ impl Tails {
     ///
     /// # Errors
     /// There are as many as may be, or the node stops.
-    pub fn enter(self: &Arc<Self>, by: Follower) -> std::result::Result<Place, NoPlace> {
-        let mut places = self.lock();
+    pub fn enter(self: &Arc<Self>, by: TailClient) -> std::result::Result<TailSlot, NoTailSlot> {
+        let mut slots = self.lock();
         // A client that takes nothing keeps its connection, but not its place.
-        places.taken.retain(|_, taken| taken.since.elapsed() < TAIL_MAX + QUIET);
+        slots.taken.retain(|_, taken| taken.since.elapsed() < TAIL_MAX + QUIET);
         if self.closing.is_cancelled() {
-            return Err(NoPlace::Stops);
+            return Err(NoTailSlot::Stops);
         }
-        if places.count(|_| true) >= TAILS_MAX {
-            return Err(NoPlace::Node);
+        if slots.count(|_| true) >= TAILS_MAX {
+            return Err(NoTailSlot::Node);
         }
-        if places.count(|other| other.user_id == by.user_id) >= TAILS_OF_USER_MAX {
-            return Err(NoPlace::User);
+        if slots.count(|other| other.user_id == by.user_id) >= TAILS_OF_USER_MAX {
+            return Err(NoTailSlot::User);
         }
-        if places.count(|other| other.tenant_id == by.tenant_id) >= TAILS_OF_TENANT_MAX {
-            return Err(NoPlace::Tenant);
+        if slots.count(|other| other.tenant_id == by.tenant_id) >= TAILS_OF_TENANT_MAX {
+            return Err(NoTailSlot::Tenant);
         }
-        places.last += 1;
-        let number = places.last;
-        places.taken.insert(number, Taken { since: Instant::now(), by });
-        Ok(Place { tails: Arc::clone(self), number })
+        slots.last += 1;
+        let number = slots.last;
+        slots.taken.insert(number, Taken { since: Instant::now(), by });
+        Ok(TailSlot { tails: Arc::clone(self), number })
     }
 
     /// Ends all of them: the node stops.
@@ -126,18 +126,18 @@ impl Tails {
         self.closing.cancel();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Places {
-    fn count(&self, is_meant: impl Fn(&Follower) -> bool) -> usize {
+impl Slots {
+    fn count(&self, is_meant: impl Fn(&TailClient) -> bool) -> usize {
         self.taken.values().filter(|taken| is_meant(&taken.by)).count()
     }
 }
 
-impl Drop for Place {
+impl Drop for TailSlot {
     fn drop(&mut self) {
         self.tails.lock().taken.remove(&self.number);
     }
@@ -186,14 +186,14 @@ impl TailEnd {
 struct Tail<S: ?Sized> {
     reader: Arc<OutputReader<S>>,
     source: RunSource,
-    place: Place,
+    slot: TailSlot,
     /// As last read.
     run: Run,
     attempt: i32,
     from: u64,
     began: Instant,
     said: u64,
-    standing: Option<Standing>,
+    status: Option<OutputStatus>,
     /// Before the next look.
     pause: Option<Duration>,
     is_complete: bool,
@@ -203,7 +203,7 @@ struct Tail<S: ?Sized> {
 /// Follows an attempt of `run` from byte `from` on; of `attempt`, or of the latest one.
 pub fn follow<S: ExecutorStore + ?Sized + 'static>(
     reader: Arc<OutputReader<S>>,
-    place: Place,
+    slot: TailSlot,
     run: Run,
     source: RunSource,
     (attempt, from): (Option<i32>, u64),
@@ -211,13 +211,13 @@ pub fn follow<S: ExecutorStore + ?Sized + 'static>(
     let tail = Tail {
         reader,
         source,
-        place,
+        slot,
         attempt: attempt.unwrap_or(run.attempt).max(1),
         run,
         from,
         began: Instant::now(),
         said: 0,
-        standing: None,
+        status: None,
         pause: None,
         is_complete: false,
         is_over: false,
@@ -267,7 +267,7 @@ impl<S: ExecutorStore + ?Sized> Tail<S> {
             return Some(TailEnd::TooMuch);
         }
         let pause = self.pause.unwrap_or_default();
-        if tokio::time::timeout(pause, self.place.tails.closing.cancelled()).await.is_ok() {
+        if tokio::time::timeout(pause, self.slot.tails.closing.cancelled()).await.is_ok() {
             return Some(TailEnd::NodeStops);
         }
         (self.began.elapsed() >= TAIL_MAX).then_some(TailEnd::TimeUp)
@@ -275,7 +275,7 @@ impl<S: ExecutorStore + ?Sized> Tail<S> {
 
     async fn look(&mut self) -> Result<Option<Reading>> {
         // An executor that says that the attempt runs needs no row beside it.
-        if !matches!(self.standing, None | Some(Standing::Running | Standing::Ended)) {
+        if !matches!(self.status, None | Some(OutputStatus::Running | OutputStatus::Ended)) {
             let Some(run) = (self.source)().await? else { return Ok(None) };
             self.run = run;
         }
@@ -293,9 +293,9 @@ impl<S: ExecutorStore + ?Sized> Tail<S> {
         } else {
             self.pause = (!reading.more).then_some(LOOK.0);
         }
-        let is_news = !reading.text.is_empty() || self.standing != Some(reading.standing);
-        self.standing = Some(reading.standing);
-        is_news.then_some(TailEvent::Page(reading))
+        let is_change = !reading.text.is_empty() || self.status != Some(reading.status);
+        self.status = Some(reading.status);
+        is_change.then_some(TailEvent::Page(reading))
     }
 
     fn wait_longer(&mut self) {
@@ -307,37 +307,37 @@ impl<S: ExecutorStore + ?Sized> Tail<S> {
 mod tests {
     use super::*;
 
-    fn by(user_id: i64, tenant_id: i64) -> Follower {
-        Follower { user_id, tenant_id }
+    fn by(user_id: i64, tenant_id: i64) -> TailClient {
+        TailClient { user_id, tenant_id }
     }
 
     #[tokio::test(start_paused = true)]
     async fn places_are_bounded_and_come_back() {
         let tails = Arc::new(Tails::default());
         let others = |number: usize| by(number as i64, number as i64);
-        let mut places: Vec<Place> = (0..TAILS_MAX).map_while(|number| tails.enter(others(number)).ok()).collect();
-        assert_eq!(places.len(), TAILS_MAX);
-        assert_eq!(tails.enter(others(TAILS_MAX)).err(), Some(NoPlace::Node));
-        places.pop();
+        let mut slots: Vec<TailSlot> = (0..TAILS_MAX).map_while(|number| tails.enter(others(number)).ok()).collect();
+        assert_eq!(slots.len(), TAILS_MAX);
+        assert_eq!(tails.enter(others(TAILS_MAX)).err(), Some(NoTailSlot::Node));
+        slots.pop();
         let last = tails.enter(others(TAILS_MAX)).expect("a place that has come back");
         // Whoever takes nothing never hears that its time is up.
         tokio::time::advance(TAIL_MAX + QUIET * 2).await;
         assert!(tails.enter(others(0)).is_ok());
-        drop((places, last));
+        drop((slots, last));
         tails.close();
-        assert_eq!(tails.enter(others(0)).err(), Some(NoPlace::Stops));
+        assert_eq!(tails.enter(others(0)).err(), Some(NoTailSlot::Stops));
     }
 
     #[test]
     fn nobody_and_no_tenant_takes_all_of_them() {
         let tails = Arc::new(Tails::default());
-        let take = |user, count| -> Vec<Place> { (0..count).map_while(|_| tails.enter(by(user, 1)).ok()).collect() };
+        let take = |user, count| -> Vec<TailSlot> { (0..count).map_while(|_| tails.enter(by(user, 1)).ok()).collect() };
         let mut of_ann = take(1, TAILS_MAX);
         assert_eq!(of_ann.len(), TAILS_OF_USER_MAX);
-        assert_eq!(tails.enter(by(1, 2)).err(), Some(NoPlace::User), "in whichever tenant");
-        let of_others: Vec<Place> = (2..20).flat_map(|user| take(user, TAILS_OF_USER_MAX)).collect();
+        assert_eq!(tails.enter(by(1, 2)).err(), Some(NoTailSlot::User), "in whichever tenant");
+        let of_others: Vec<TailSlot> = (2..20).flat_map(|user| take(user, TAILS_OF_USER_MAX)).collect();
         assert_eq!(of_ann.len() + of_others.len(), TAILS_OF_TENANT_MAX);
-        assert_eq!(tails.enter(by(20, 1)).err(), Some(NoPlace::Tenant));
+        assert_eq!(tails.enter(by(20, 1)).err(), Some(NoTailSlot::Tenant));
         let elsewhere = tails.enter(by(20, 2)).expect("another tenant has room");
         of_ann.pop();
         let again = tails.enter(by(1, 1)).expect("her place has come back");

@@ -10,7 +10,7 @@ use std::sync::Arc;
 const TASKS_MAX: usize = 50_000;
 
 /// A bounded cache. An entry is good for fresh runs of its own revision or an earlier one; a run
-/// that is newer, or that was handed over before, makes it read again.
+/// that is newer, or that was dispatched before, makes it read again.
 pub struct TaskCache<S: ?Sized> {
     store: Arc<S>,
     known: DashMap<i64, Arc<Task>>,
@@ -27,7 +27,7 @@ impl<S: PlanStore + ?Sized> TaskCache<S> {
     pub async fn of(&self, runs: &[Run]) -> Result<HashMap<i64, Arc<Task>>> {
         let mut found = HashMap::new();
         let mut missing = Vec::new();
-        // A run that was handed over before may have outlived its definition: whoever stopped or
+        // A run that was dispatched before may have outlived its definition: whoever stopped or
         // edited the task could not cancel it then. A fresh one cannot, its row was cancelled
         // with the edit.
         let repeated: HashSet<i64> = runs.iter().filter(|run| run.attempt > 0).map(|run| run.task_id).collect();

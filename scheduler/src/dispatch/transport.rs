@@ -26,7 +26,7 @@ pub enum Probe {
     /// A process with this instance answers.
     Instance(String),
     /// The machine answers that nothing listens there.
-    NobodyThere,
+    NotListening,
     /// Nothing certain.
     Unknown,
 }
@@ -34,7 +34,7 @@ pub enum Probe {
 /// The engine's way to executors.
 #[async_trait]
 pub trait Transport: Send + Sync {
-    /// Hands runs over; idempotent per (log, attempt).
+    /// Dispatches runs; idempotent per (log, attempt).
     async fn dispatch(&self, to: &Executor, message: &Dispatch) -> Result<DispatchAck, SendError>;
     /// Takes runs back.
     async fn cancel(&self, to: &Executor, message: &Cancel) -> Result<CancelAck, SendError>;

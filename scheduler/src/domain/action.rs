@@ -1,7 +1,7 @@
 //! What people, nodes and executors change: each action once, with what it is done to and what it makes stale.
 //! The audit, the change feed, the operations of the API and the console's words all go by this list.
 
-use super::news::{NewsKind, NewsKinds};
+use super::change_feed::{ChangeKind, ChangeKinds};
 use serde_json::{Value, json};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::extensions::ExtensionsBuilder;
@@ -17,8 +17,8 @@ macro_rules! actions {
         }
 
         /// Every action: its word, what it is done to, and what it makes stale beside the audit.
-        pub const ACTIONS: &[(Action, &str, &str, &[NewsKind])] =
-            &[$((Action::$name, $word, $target, &[$(NewsKind::$kind),*]),)+];
+        pub const ACTIONS: &[(Action, &str, &str, &[ChangeKind])] =
+            &[$((Action::$name, $word, $target, &[$(ChangeKind::$kind),*]),)+];
 
         impl Action {
             /// Its word: in the audit, in paths of the API's document, in the console.
@@ -63,7 +63,7 @@ actions! {
     PauseTask "pause_task" "task" [Tasks, TaskLogs]
     RunTask "run_task" "task" [TaskLogs]
     SkipFire "skip_fire" "task" [Tasks, TaskLogs]
-    UnskipFire "unskip_fire" "task" [Tasks, TaskLogs]
+    RestoreFire "restore_fire" "task" [Tasks, TaskLogs]
     CreateBackfill "create_backfill" "task" [Backfills, TaskLogs]
     CancelBackfill "cancel_backfill" "task" [Backfills, TaskLogs]
     CancelRun "cancel_run" "task_log" [TaskLogs]
@@ -92,20 +92,20 @@ impl From<Action> for &'static str {
 impl Action {
     /// What has to be read again after it.
     #[must_use]
-    pub fn changes(self) -> NewsKinds {
+    pub fn changes(self) -> ChangeKinds {
         let known = ACTIONS.iter().find(|(action, ..)| *action == self);
-        known.into_iter().flat_map(|(.., kinds)| kinds.iter().copied()).chain([NewsKind::Audit]).collect()
+        known.into_iter().flat_map(|(.., kinds)| kinds.iter().copied()).chain([ChangeKind::Audit]).collect()
     }
 
     /// What an entry of the audit makes stale. Of an action that only a newer node knows: whatever one on such a
     /// target may.
     #[must_use]
-    pub fn changes_of(action: &str, target: &str) -> NewsKinds {
+    pub fn changes_of(action: &str, target: &str) -> ChangeKinds {
         if let Some((action, ..)) = ACTIONS.iter().find(|(_, word, ..)| *word == action) {
             return action.changes();
         }
         let alike = ACTIONS.iter().filter(|(_, _, of, _)| *of == target);
-        alike.flat_map(|(.., kinds)| kinds.iter().copied()).chain([NewsKind::Audit]).collect()
+        alike.flat_map(|(.., kinds)| kinds.iter().copied()).chain([ChangeKind::Audit]).collect()
     }
 }
 

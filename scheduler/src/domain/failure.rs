@@ -1,11 +1,11 @@
 //! What follows an attempt that did not succeed.
 
 use super::reason::Reason;
-use super::spread::spread;
+use super::stable_random::stable_random;
 use super::task::{Delivery, FailureStrategy, RetryBackoff, Task, TaskSpec};
 use super::task_log::{Run, Status};
 
-/// Hand-overs at most, whatever the task says: a handler that kills every executor that it
+/// Dispatches at most, whatever the task says: a handler that kills every executor that it
 /// meets must not circle for ever.
 pub const ATTEMPTS_MAX: i32 = 2_000;
 
@@ -52,7 +52,7 @@ pub fn after(task: &Task, run: Attempt, reason: Reason, now: i64) -> Next {
     let end = |status| Next { status, due_time: run.due_time, failures: run.failures + 1 };
     let unfailed = |status| Next { failures: run.failures, ..end(status) };
     match reason {
-        Reason::CancelledByHand | Reason::Covered => return unfailed(Status::Cancelled),
+        Reason::CancelledManually | Reason::Covered => return unfailed(Status::Cancelled),
         Reason::Blocked => return unfailed(Status::Discarded),
         _ if run.attempt >= ATTEMPTS_MAX => return end(Status::Failed),
         // Never started: another executor takes it at once, and it does not count.
@@ -117,7 +117,7 @@ fn retry_after(spec: &TaskSpec, run: Attempt) -> i64 {
     }
     // Runs that failed together must not come back together.
     let seed = run.id.cast_unsigned() ^ (u64::from(run.failures.cast_unsigned()) << 48);
-    let offset = spread(seed) % (2 * width.cast_unsigned() + 1);
+    let offset = stable_random(seed) % (2 * width.cast_unsigned() + 1);
     grown - width + offset.cast_signed()
 }
 
@@ -162,7 +162,7 @@ mod tests {
             (Discard, AtMostOnce, 0, Reason::Undelivered, (Status::Retry, 100, 0)),
             (Retry, AtLeastOnce, 0, Reason::NoExecutor, (Status::Retry, 1_500, 1)),
             (Discard, AtLeastOnce, 0, Reason::NoExecutor, (Status::Discarded, 100, 1)),
-            (Retry, AtLeastOnce, 1, Reason::CancelledByHand, (Status::Cancelled, 100, 1)),
+            (Retry, AtLeastOnce, 1, Reason::CancelledManually, (Status::Cancelled, 100, 1)),
             (Retry, AtLeastOnce, 1, Reason::Covered, (Status::Cancelled, 100, 1)),
             (Retry, AtLeastOnce, 0, Reason::Blocked, (Status::Discarded, 100, 0)),
             (Retry, AtLeastOnce, 0, Reason::WaitTimedOut, (Status::Retry, 1_500, 1)),

@@ -42,7 +42,7 @@ impl Limit {
 
 /// A run that asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ask {
+pub struct PermitRequest {
     /// Task log id.
     pub id: i64,
     /// Version of its row; a permit holds for this version while the run waits.
@@ -77,14 +77,14 @@ pub struct Held {
 /// Grants permits in the order of `asks` as far as the bounds go; answers what holds up those that
 /// get none, `None` for the others, in their order.
 #[must_use]
-pub fn grant(asks: &[Ask], mut held: Held) -> Vec<Option<Limit>> {
+pub fn grant(asks: &[PermitRequest], mut held: Held) -> Vec<Option<Limit>> {
     let mut first = std::mem::take(&mut held.waiting);
     for ask in asks.iter().filter(|ask| ask.in_order) {
         first.entry(ask.task_id).and_modify(|due| *due = ask.due_time.min(*due)).or_insert(ask.due_time);
     }
     let is_first =
-        |ask: &Ask| !ask.in_order || first.get(&ask.task_id).is_none_or(|due_time| ask.due_time <= *due_time);
-    let verdict = |ask: &Ask| {
+        |ask: &PermitRequest| !ask.in_order || first.get(&ask.task_id).is_none_or(|due_time| ask.due_time <= *due_time);
+    let verdict = |ask: &PermitRequest| {
         if !is_first(ask) {
             return Some(Limit::Task);
         }
@@ -111,19 +111,19 @@ mod tests {
     use proptest::prelude::*;
 
     /// Places of those that get one.
-    fn granted(asks: &[Ask], held: Held) -> Vec<usize> {
+    fn granted(asks: &[PermitRequest], held: Held) -> Vec<usize> {
         let verdicts = grant(asks, held).into_iter().enumerate();
         verdicts.filter(|(_, limit)| limit.is_none()).map(|(place, _)| place).collect()
     }
 
-    fn ask(id: i64, task_id: i64, bounds: Bounds) -> Ask {
-        Ask { id, version: 1, tenant_id: 1, app_id: 1, task_id, bounds, due_time: id * 10, in_order: false }
+    fn ask(id: i64, task_id: i64, bounds: Bounds) -> PermitRequest {
+        PermitRequest { id, version: 1, tenant_id: 1, app_id: 1, task_id, bounds, due_time: id * 10, in_order: false }
     }
 
     #[test]
     fn where_order_counts_nobody_passes_one_that_waits() {
         let one = Bounds { task: Some(1), ..Bounds::default() };
-        let ordered = |id, task_id| Ask { in_order: true, ..ask(id, task_id, one) };
+        let ordered = |id, task_id| PermitRequest { in_order: true, ..ask(id, task_id, one) };
         assert_eq!(granted(&[ordered(2, 1), ordered(1, 1), ordered(3, 2)], Held::default()), [1, 2]);
         let waiting = |due_time| Held { waiting: HashMap::from([(1, due_time)]), ..Held::default() };
         assert_eq!(granted(&[ordered(2, 1), ask(3, 1, Bounds::default())], waiting(19)), [1]);
@@ -164,7 +164,7 @@ mod tests {
             asks in prop::collection::vec((1i64..5, prop::option::of(1i32..4), prop::option::of(1i32..6)), 0..40),
             before in 0i64..4,
         ) {
-            let asks: Vec<Ask> = asks
+            let asks: Vec<PermitRequest> = asks
                 .iter()
                 .enumerate()
                 .map(|(id, (task, of_task, of_app))| {

@@ -1,9 +1,9 @@
 //! Schedule → runs: which fires of a task are written ahead, and what becomes of missed ones.
 
-use super::origin::Origin;
 use super::reason::Reason;
 use super::task::{MisfireStrategy, NEVER, Routing, Task};
 use super::task_log::Status;
+use super::trigger::Trigger;
 use std::collections::VecDeque;
 
 /// Missed fires are counted up to this number; the row then says "at least".
@@ -26,7 +26,7 @@ pub struct Fire {
     /// Why, when it is not an ordinary fire.
     pub reason: Reason,
     /// What made it.
-    pub origin: Origin,
+    pub trigger: Trigger,
     /// Number of the run within its task.
     pub seq: i64,
     /// For people, empty for an ordinary fire.
@@ -52,7 +52,7 @@ pub struct Plan {
     /// Priority of the runs.
     pub priority: i32,
     /// Whether the end of each run has consequences beyond the run.
-    pub follow_up: bool,
+    pub outbox: bool,
     /// Whether its runs wait for each other, so that one node should have them all.
     pub together: bool,
     /// The logs in between.
@@ -101,7 +101,7 @@ pub fn plan_besides(task: &Task, window: Window, skipped: &[i64], new_id: impl F
         at = pass.missed();
     }
     while at <= window.until && pass.has_room() {
-        pass.add(at, task.schedule.due_time(at), Origin::Schedule, String::new());
+        pass.add(at, task.schedule.due_time(at), Trigger::Schedule, String::new());
         at = task.schedule.next_after(at);
     }
     let to = if pass.left <= 0 { NEVER } else { at };
@@ -117,7 +117,7 @@ pub fn plan_besides(task: &Task, window: Window, skipped: &[i64], new_id: impl F
         sharded: task.spec.routing == Routing::Sharding,
         takes_over: fires.iter().any(|fire| fire.fire_time < task.written_until),
         priority: task.spec.priority,
-        follow_up: task.has_follow_up(),
+        outbox: task.has_outbox_entry(),
         together: task.needs_permit(),
         fires,
     })
@@ -141,19 +141,19 @@ impl<F: FnMut() -> i64> Pass<'_, F> {
     }
 
     /// A run to be.
-    fn add(&mut self, fire_time: i64, due_time: i64, origin: Origin, message: String) {
+    fn add(&mut self, fire_time: i64, due_time: i64, trigger: Trigger, message: String) {
         self.left -= 1;
         self.turn += 1;
         let (id, seq) = ((self.new_id)(), self.turn);
         let (status, reason) = (Status::Init, Reason::None);
-        self.fires.push(Fire { id, fire_time, due_time, status, reason, origin, seq, message });
+        self.fires.push(Fire { id, fire_time, due_time, status, reason, trigger, seq, message });
     }
 
     /// A row that only says why there was no run.
     fn leave_out(&mut self, fire_time: i64, message: String) {
-        let (status, reason, origin) = (Status::Expired, Reason::MisfireSkipped, Origin::Misfire);
+        let (status, reason, trigger) = (Status::Expired, Reason::MisfireSkipped, Trigger::Misfire);
         let id = (self.new_id)();
-        self.fires.push(Fire { id, fire_time, due_time: fire_time, status, reason, origin, seq: 0, message });
+        self.fires.push(Fire { id, fire_time, due_time: fire_time, status, reason, trigger, seq: 0, message });
     }
 
     /// Rows for the fires that were missed, oldest first; answers where the watermark goes: the
@@ -183,7 +183,7 @@ impl<F: FnMut() -> i64> Pass<'_, F> {
                     MisfireStrategy::FireAll => "made up for by policy",
                     _ => "fired once for all that were missed",
                 };
-                self.add(at, now, Origin::Misfire, format!("missed while nothing ran; {how}{before}"));
+                self.add(at, now, Trigger::Misfire, format!("missed while nothing ran; {how}{before}"));
                 continue;
             }
             let why = match spec.misfire_strategy {
@@ -310,7 +310,7 @@ mod tests {
         let plan = planned(&task("0 * * * * ?", 60_000, MisfireStrategy::Skip), 90_000).unwrap();
         assert_eq!(plan.fires[0].fire_time, 60_000);
         let first = &plan.fires[0];
-        assert_eq!((first.status, first.reason, first.origin), (Status::Init, Reason::None, Origin::Schedule));
+        assert_eq!((first.status, first.reason, first.trigger), (Status::Init, Reason::None, Trigger::Schedule));
     }
 
     /// H3, H4: every missed fire leaves a row that says why, the last hundred one each, and
@@ -322,7 +322,7 @@ mod tests {
             [(MisfireStrategy::Skip, 0), (MisfireStrategy::FireOnce, 1), (MisfireStrategy::FireAll, 10)]
         {
             let plan = planned(&task("* * * * * ?", 1_000, strategy), now).unwrap();
-            let missed: Vec<&Fire> = plan.fires.iter().filter(|fire| fire.origin == Origin::Misfire).collect();
+            let missed: Vec<&Fire> = plan.fires.iter().filter(|fire| fire.trigger == Trigger::Misfire).collect();
             assert_eq!(missed.len(), 100, "{strategy:?}");
             assert!(missed.windows(2).all(|pair| pair[0].fire_time + 1_000 == pair[1].fire_time));
             assert_eq!(missed[99].fire_time, 3_569_000);
@@ -334,7 +334,7 @@ mod tests {
                 left_out.iter().all(|fire| fire.reason == Reason::MisfireSkipped && fire.status == Status::Expired)
             );
             assert_eq!(plan.fires[100].fire_time, 3_570_000);
-            assert_eq!((plan.fires[100].origin, plan.to), (Origin::Schedule, now + 181_000));
+            assert_eq!((plan.fires[100].trigger, plan.to), (Trigger::Schedule, now + 181_000));
         }
     }
 
@@ -348,7 +348,7 @@ mod tests {
         let run: Vec<i64> = plan
             .fires
             .iter()
-            .filter(|f| f.origin == Origin::Misfire && f.status == Status::Init)
+            .filter(|f| f.trigger == Trigger::Misfire && f.status == Status::Init)
             .map(|f| f.fire_time)
             .collect();
         assert_eq!(run, [3_300_000, 3_360_000, 3_420_000, 3_480_000, 3_540_000]);

@@ -18,7 +18,7 @@ pub enum Reason {
     NoExecutor,
     /// Every suitable executor refused the run or could not be reached.
     NotAccepted,
-    /// The hand-over never reached the executor; it was certainly not started.
+    /// The dispatch never reached the executor; it was certainly not started.
     Undelivered,
     /// The executor gave the run back unstarted.
     GivenBack,
@@ -35,7 +35,7 @@ pub enum Reason {
     /// The task was deleted.
     TaskDeleted,
     /// A person cancelled this run.
-    CancelledByHand,
+    CancelledManually,
     /// Later than the task's expiry time, and the task discards what is late.
     Expired,
     /// Missed during downtime; the task skips what it missed, or another run stands for it.
@@ -81,7 +81,7 @@ pub const REASONS: [(Reason, &str); 29] = [
     (Reason::TaskStopped, "task_stopped"),
     (Reason::TaskEdited, "task_edited"),
     (Reason::TaskDeleted, "task_deleted"),
-    (Reason::CancelledByHand, "cancelled_by_hand"),
+    (Reason::CancelledManually, "cancelled_manually"),
     (Reason::Expired, "expired"),
     (Reason::MisfireSkipped, "misfire_skipped"),
     (Reason::TaskPaused, "task_paused"),

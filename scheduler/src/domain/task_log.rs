@@ -1,7 +1,7 @@
 //! A task log: one run of a task, from the moment it is written ahead to its end.
 //!
 //! ```text
-//! INIT ── claimed ──▶ QUEUED ── handed over ──▶ DISPATCHED ──▶ SUCCEEDED
+//! INIT ── claimed ──▶ QUEUED ── dispatched ──▶ DISPATCHED ──▶ SUCCEEDED
 //!                       ▲                           │
 //! INIT, QUEUED, RETRY ─▶ CANCELLED                  ├──▶ RETRY ─ claimed ─▶ QUEUED
 //! INIT, QUEUED, RETRY ─▶ EXPIRED                    ├──▶ FAILED
@@ -9,14 +9,14 @@
 //! QUEUED ─▶ INIT, RETRY (given back)
 //! CANCELLED by an edit or a stop ─▶ INIT (the new definition fires at the same instant)
 //! CANCELLED by an edit or a stop ─▶ EXPIRED (it would have, but missed it)
-//! EXPIRED, never handed over ─▶ INIT (a backfill makes up for it)
+//! EXPIRED, never dispatched ─▶ INIT (a backfill makes up for it)
 //! ```
 //!
 //! The last arrows exist because there is one log per (task, fire time, shard): the fire of the
 //! new definition takes over the row that the old one gave up, under a new version.
 
-use super::origin::Origin;
 use super::reason::Reason;
+use super::trigger::Trigger;
 
 /// State of a task log. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,7 +38,7 @@ pub enum Status {
     Discarded = 12,
     /// Too late, and the task discards what is late.
     Expired = 13,
-    /// Task stopped or edited, or cancelled by hand.
+    /// Task stopped or edited, or cancelled manually.
     Cancelled = 14,
 }
 
@@ -105,7 +105,7 @@ impl Status {
 /// Index of a sharded run's parent row; its shards count from 0.
 pub const PARENT_SHARD: i32 = -1;
 
-/// What a node knows of a run that it claims and hands over. Small: thousands are in memory.
+/// What a node knows of a run that it claims and dispatches. Small: thousands are in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     /// Task log id.
@@ -130,7 +130,7 @@ pub struct Run {
     pub fire_time: i64,
     /// When the next attempt should start, epoch ms.
     pub due_time: i64,
-    /// Hand-overs so far.
+    /// Dispatches so far.
     pub attempt: i32,
     /// Failed attempts so far.
     pub failures: i32,
@@ -138,10 +138,10 @@ pub struct Run {
     pub status: Status,
     /// Why.
     pub reason: Reason,
-    /// Parameters of this run alone (started by hand, or a parent's output), else the task's.
+    /// Parameters of this run alone (started manually, or a parent's output), else the task's.
     pub params: Option<String>,
     /// What made it.
-    pub origin: Origin,
+    pub trigger: Trigger,
     /// Number of the run within its task, growing; what round-robin goes by.
     pub seq: i64,
     /// 1..=9, 9 is the most urgent of its tenant; 0 for a backfill, after all others.
@@ -151,7 +151,7 @@ pub struct Run {
     /// When a node claimed it last, ms; 0 before that.
     pub queued_at: i64,
     /// Whether this node has taken a place for it in the tenant's rate; no row says so.
-    pub is_paced: bool,
+    pub has_rate_slot: bool,
 }
 
 /// Priority of a run whose task names none.
@@ -164,7 +164,7 @@ impl Run {
         self.shard_index == PARENT_SHARD
     }
 
-    /// Shard `index` of `total` of this parent, with the row's id, as it is handed over to an executor.
+    /// Shard `index` of `total` of this parent, with the row's id, as it is dispatched to an executor.
     #[must_use]
     pub fn shard(&self, id: i64, index: i32, total: i32, executor_id: i64) -> Self {
         Self {
@@ -185,7 +185,7 @@ impl Run {
 
 #[cfg(test)]
 pub(crate) mod test {
-    use super::{Origin, PRIORITY_DEFAULT, Reason, Run, Status};
+    use super::{PRIORITY_DEFAULT, Reason, Run, Status, Trigger};
 
     /// A queued run that is nothing special.
     pub fn run_of(id: i64, due_time: i64) -> Run {
@@ -206,12 +206,12 @@ pub(crate) mod test {
             status: Status::Queued,
             reason: Reason::None,
             params: None,
-            origin: Origin::Schedule,
+            trigger: Trigger::Schedule,
             seq: 0,
             priority: PRIORITY_DEFAULT,
             executor_id: 0,
             queued_at: 0,
-            is_paced: false,
+            has_rate_slot: false,
         }
     }
 }
@@ -258,7 +258,7 @@ mod tests {
         }
 
         #[test]
-        fn only_a_claim_leads_to_queued_and_only_queued_is_handed_over(from in any_status()) {
+        fn only_a_claim_leads_to_queued_and_only_queued_is_dispatched(from in any_status()) {
             prop_assert_eq!(from.may_become(Status::Queued, Reason::None), from.is_claimable());
             prop_assert_eq!(
                 from.may_become(Status::Dispatched, Reason::None),

@@ -6,9 +6,9 @@
 //! and goes on where it ended: each log is read once for each such time.
 //! Statistics have a lease of their own.
 
-mod statistics;
+mod aggregator;
 
-pub use statistics::{Statistician, StatisticsSettings};
+pub use aggregator::{Aggregator, StatisticsSettings};
 
 use crate::cluster::{Clock, Membership};
 use crate::store::{ClusterStore, Fence, HousekeepingStore, LeaseName, Purged, Result};

@@ -8,10 +8,10 @@
 //! Nothing is kept for a slow client: rounds that it missed become one hint that anything may have
 //! changed.
 
-mod follow;
+mod stream;
 mod streams;
 mod watcher;
 
-pub use follow::{LiveEnd, LiveEvent, Recheck, follow};
-pub use streams::{NoStream, StreamPlace, Streams};
+pub use stream::{LiveEnd, LiveEvent, Recheck, follow};
+pub use streams::{NoStream, StreamSlot, Streams};
 pub use watcher::Watcher;

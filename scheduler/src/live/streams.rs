@@ -1,6 +1,6 @@
 //! The streams of a node: how many there are, who listens to what, and the way to them.
 
-use crate::domain::news::{Ear, Hearing, NewsKinds, Spot};
+use crate::domain::change_feed::{ChangeKinds, ChangeScope, Subscription, WatchedTenants};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,10 +30,10 @@ const TENANTS_MAX: usize = 1_000;
 /// What has changed somewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
-    pub spot: Spot,
+    pub change_scope: ChangeScope,
     /// The tenant's name.
     pub tenant: Option<Arc<str>>,
-    pub kinds: NewsKinds,
+    pub kinds: ChangeKinds,
 }
 
 /// What one look has found.
@@ -42,7 +42,7 @@ pub(super) type Round = Arc<Vec<Change>>;
 /// The streams of a node.
 #[derive(Debug)]
 pub struct Streams {
-    places: Mutex<Places>,
+    slots: Mutex<Slots>,
     rounds: broadcast::Sender<Round>,
     /// Number of the latest stream that the last look covered.
     covered: watch::Sender<u64>,
@@ -53,18 +53,18 @@ pub struct Streams {
 }
 
 #[derive(Debug, Default)]
-struct Places {
-    taken: HashMap<u64, Taken>,
+struct Slots {
+    taken: HashMap<u64, TakenSlot>,
     last: u64,
     /// Whose changes the last look looked for; whatever changes after it is found by the next.
-    looked_for: Option<Ear>,
+    looked_for: Option<WatchedTenants>,
 }
 
 #[derive(Debug)]
-struct Taken {
+struct TakenSlot {
     since: Instant,
     user_id: i64,
-    ear: Ear,
+    watched_tenants: WatchedTenants,
 }
 
 /// Why there is no place for one more stream.
@@ -85,7 +85,7 @@ pub enum NoStream {
 
 /// A place among the streams of a node; free again when this is dropped.
 #[derive(Debug)]
-pub struct StreamPlace {
+pub struct StreamSlot {
     pub(super) streams: Arc<Streams>,
     pub(super) rounds: broadcast::Receiver<Round>,
     number: u64,
@@ -97,61 +97,61 @@ impl Streams {
     #[must_use]
     pub fn new(stop: CancellationToken) -> Self {
         let (rounds, covered) = (broadcast::Sender::new(ROUNDS_KEPT), watch::Sender::new(0));
-        Self { places: Mutex::default(), rounds, covered, opened: Arc::default(), stop }
+        Self { slots: Mutex::default(), rounds, covered, opened: Arc::default(), stop }
     }
 
     /// A place for one more.
     ///
     /// # Errors
     /// There are as many as may be, or the node stops.
-    pub fn enter(self: &Arc<Self>, user_id: i64, hearing: &Hearing) -> Result<StreamPlace, NoStream> {
+    pub fn enter(self: &Arc<Self>, user_id: i64, subscription: &Subscription) -> Result<StreamSlot, NoStream> {
         let rounds = self.rounds.subscribe();
-        let mut places = self.lock();
+        let mut slots = self.lock();
         // A client that takes nothing keeps its connection, but not its place.
-        places.taken.retain(|_, taken| taken.since.elapsed() < STREAM_MAX + COVER_MAX);
+        slots.taken.retain(|_, taken| taken.since.elapsed() < STREAM_MAX + COVER_MAX);
         if self.stop.is_cancelled() {
             return Err(NoStream::Stops);
         }
-        if places.taken.len() >= STREAMS_MAX {
+        if slots.taken.len() >= STREAMS_MAX {
             return Err(NoStream::Node);
         }
-        if places.taken.values().filter(|taken| taken.user_id == user_id).count() >= STREAMS_OF_USER_MAX {
+        if slots.taken.values().filter(|taken| taken.user_id == user_id).count() >= STREAMS_OF_USER_MAX {
             return Err(NoStream::User);
         }
-        places.last += 1;
-        let number = places.last;
-        let ear = hearing.ear();
-        let is_covered = places.looked_for.as_ref().is_some_and(|looked_for| looked_for.covers(&ear));
-        places.taken.insert(number, Taken { since: Instant::now(), user_id, ear });
-        if places.taken.len() == 1 {
+        slots.last += 1;
+        let number = slots.last;
+        let watched_tenants = subscription.watched_tenants();
+        let is_covered = slots.looked_for.as_ref().is_some_and(|looked_for| looked_for.covers(&watched_tenants));
+        slots.taken.insert(number, TakenSlot { since: Instant::now(), user_id, watched_tenants });
+        if slots.taken.len() == 1 {
             self.opened.notify_one();
         }
-        Ok(StreamPlace { streams: Arc::clone(self), rounds, number, is_covered })
+        Ok(StreamSlot { streams: Arc::clone(self), rounds, number, is_covered })
     }
 
     /// Whose changes are listened to, and the number of the latest stream; nothing when there is none.
-    pub(super) fn watched(&self) -> Option<(u64, Ear)> {
-        let mut places = self.lock();
-        if places.taken.is_empty() {
-            places.looked_for = None;
+    pub(super) fn watched(&self) -> Option<(u64, WatchedTenants)> {
+        let mut slots = self.lock();
+        if slots.taken.is_empty() {
+            slots.looked_for = None;
             return None;
         }
         let mut tenants = BTreeSet::new();
-        for taken in places.taken.values() {
-            match &taken.ear {
-                Ear::Of(some) if tenants.len() <= TENANTS_MAX => tenants.extend(some.iter().copied()),
-                _ => return Some((places.last, Ear::All)),
+        for taken in slots.taken.values() {
+            match &taken.watched_tenants {
+                WatchedTenants::Of(some) if tenants.len() <= TENANTS_MAX => tenants.extend(some.iter().copied()),
+                _ => return Some((slots.last, WatchedTenants::All)),
             }
         }
-        Some((places.last, Ear::Of(tenants)))
+        Some((slots.last, WatchedTenants::Of(tenants)))
     }
 
     /// Tenants that some stream asked for by themselves.
     pub(super) fn named(&self) -> BTreeSet<i64> {
-        let places = self.lock();
+        let slots = self.lock();
         let mut named = BTreeSet::new();
-        for taken in places.taken.values() {
-            if let Ear::Of(some) = &taken.ear {
+        for taken in slots.taken.values() {
+            if let WatchedTenants::Of(some) = &taken.watched_tenants {
                 named.extend(some.iter().copied().take(TENANTS_MAX.saturating_sub(named.len())));
             }
         }
@@ -168,17 +168,17 @@ impl Streams {
 
     /// A look for these changes has ended: whatever changes from then on is told to the streams up to
     /// this one.
-    pub(super) fn cover(&self, number: u64, looked_for: Ear) {
+    pub(super) fn cover(&self, number: u64, looked_for: WatchedTenants) {
         self.lock().looked_for = Some(looked_for);
         self.covered.send_replace(number);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl StreamPlace {
+impl StreamSlot {
     /// Waits until whatever changes is told to this stream.
     pub(super) async fn covered(&self) {
         if self.is_covered {
@@ -190,7 +190,7 @@ impl StreamPlace {
     }
 }
 
-impl Drop for StreamPlace {
+impl Drop for StreamSlot {
     fn drop(&mut self) {
         self.streams.lock().taken.remove(&self.number);
     }
@@ -201,22 +201,22 @@ mod tests {
     use super::*;
     use crate::domain::access::Access;
 
-    fn everything() -> Hearing {
-        Hearing::of(&Access::everything(), None)
+    fn everything() -> Subscription {
+        Subscription::of(&Access::everything(), None)
     }
 
     #[tokio::test(start_paused = true)]
     async fn places_are_bounded_and_come_back() {
         let streams = Arc::new(Streams::new(CancellationToken::new()));
-        let mut places: Vec<_> =
+        let mut slots: Vec<_> =
             (0..STREAMS_MAX).map_while(|user| streams.enter(user as i64, &everything()).ok()).collect();
-        assert_eq!(places.len(), STREAMS_MAX);
+        assert_eq!(slots.len(), STREAMS_MAX);
         assert_eq!(streams.enter(-1, &everything()).err(), Some(NoStream::Node));
-        places.pop();
+        slots.pop();
         let last = streams.enter(-1, &everything()).expect("a place that has come back");
         tokio::time::advance(STREAM_MAX + COVER_MAX * 2).await;
         let late = streams.enter(-2, &everything()).expect("those that take nothing have lost theirs");
-        drop((places, last, late));
+        drop((slots, last, late));
         assert_eq!(streams.watched(), None);
         streams.stop.cancel();
         assert_eq!(streams.enter(0, &everything()).err(), Some(NoStream::Stops));
@@ -234,13 +234,13 @@ mod tests {
     #[test]
     fn what_is_watched_is_what_is_listened_to() {
         let streams = Arc::new(Streams::new(CancellationToken::new()));
-        let of = |tenant| Hearing::of(&Access::everything(), Some(tenant));
+        let of = |tenant| Subscription::of(&Access::everything(), Some(tenant));
         let one = streams.enter(1, &of(5)).unwrap();
         let two = streams.enter(1, &of(7)).unwrap();
-        assert_eq!(streams.watched(), Some((2, Ear::Of([5, 7].into()))));
+        assert_eq!(streams.watched(), Some((2, WatchedTenants::Of([5, 7].into()))));
         drop(one);
         let all = streams.enter(1, &everything()).unwrap();
-        assert_eq!(streams.watched(), Some((3, Ear::All)));
+        assert_eq!(streams.watched(), Some((3, WatchedTenants::All)));
         assert_eq!(streams.named(), [7].into());
         drop((two, all));
     }

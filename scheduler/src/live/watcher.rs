@@ -3,7 +3,7 @@
 
 use super::streams::{Change, Streams};
 use crate::domain::access::PLATFORM;
-use crate::domain::news::{Ear, NewsKind, NewsKinds, Spot};
+use crate::domain::change_feed::{ChangeKind, ChangeKinds, ChangeScope, WatchedTenants};
 use crate::engine::Engine;
 use crate::store::{ClusterStore as _, DIGEST_TENANTS, Digest, Result, SqlStore};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -37,7 +37,7 @@ pub struct Watcher {
 #[derive(Default)]
 struct Seen {
     /// Whose changes the last look looked for; nothing before the first.
-    ear: Option<Ear>,
+    watched_tenants: Option<WatchedTenants>,
     /// Where each chain of the audit ended.
     chains: HashMap<i64, i64>,
     /// The newest logs of tenants that are asked for by themselves.
@@ -56,17 +56,17 @@ struct Seen {
     statistics_at: Option<Instant>,
     names: HashMap<i64, Arc<str>>,
     /// What is still to be told.
-    changes: BTreeMap<Spot, NewsKinds>,
+    changes: BTreeMap<ChangeScope, ChangeKinds>,
 }
 
 impl Seen {
-    fn changed(&mut self, spot: Spot, kinds: NewsKinds) {
-        let all = self.changes.entry(spot).or_default();
+    fn changed(&mut self, change_scope: ChangeScope, kinds: ChangeKinds) {
+        let all = self.changes.entry(change_scope).or_default();
         *all = all.either(kinds);
     }
 
-    fn changed_one(&mut self, spot: Spot, kind: NewsKind) {
-        self.changed(spot, [kind].into_iter().collect());
+    fn changed_one(&mut self, change_scope: ChangeScope, kind: ChangeKind) {
+        self.changed(change_scope, [kind].into_iter().collect());
     }
 }
 
@@ -79,28 +79,28 @@ impl Watcher {
 
     /// Told when there is a first stream.
     #[must_use]
-    pub fn poke(&self) -> Arc<tokio::sync::Notify> {
+    pub fn wake(&self) -> Arc<tokio::sync::Notify> {
         self.streams.opened.clone()
     }
 
     /// Looks, and tells; does nothing while nobody listens.
     pub async fn tick(&self) -> Result<()> {
         let mut seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
-        let Some((number, ear)) = self.streams.watched() else { return Ok(()) };
-        let looked = self.look(&mut seen, &ear).await;
+        let Some((number, watched_tenants)) = self.streams.watched() else { return Ok(()) };
+        let looked = self.look(&mut seen, &watched_tenants).await;
         // What was found before the database went away is told as well.
         let told = self.tell(&mut seen).await;
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
         looked?;
         told?;
-        self.streams.cover(number, ear);
+        self.streams.cover(number, watched_tenants);
         Ok(())
     }
 
-    async fn look(&self, seen: &mut Seen, ear: &Ear) -> Result<()> {
+    async fn look(&self, seen: &mut Seen, watched_tenants: &WatchedTenants) -> Result<()> {
         let now = self.engine.clock.now_ms();
-        self.look_at_the_audit(seen, ear).await?;
-        self.look_at_logs(seen, ear, now).await?;
+        self.look_at_the_audit(seen, watched_tenants).await?;
+        self.look_at_logs(seen, watched_tenants, now).await?;
         if is_time(&mut seen.cluster_at, CLUSTER_EVERY) {
             self.look_at_executors(seen);
             self.look_at_nodes(seen).await?;
@@ -108,26 +108,26 @@ impl Watcher {
         if is_time(&mut seen.statistics_at, STATISTICS_EVERY) {
             let until = self.store.statistics_until().await?;
             if seen.statistics_until.replace(until).is_some_and(|before| before != until) {
-                seen.changed_one(Spot::Everywhere, NewsKind::Statistics);
+                seen.changed_one(ChangeScope::Everywhere, ChangeKind::Statistics);
             }
         }
-        seen.ear = Some(ear.clone());
+        seen.watched_tenants = Some(watched_tenants.clone());
         Ok(())
     }
 
     /// Every change of what people manage is in the audit, committed with it.
-    async fn look_at_the_audit(&self, seen: &mut Seen, ear: &Ear) -> Result<()> {
-        let ends = match ear {
-            Ear::All => self.store.chain_ends(None).await?,
-            Ear::Of(tenants) => {
+    async fn look_at_the_audit(&self, seen: &mut Seen, watched_tenants: &WatchedTenants) -> Result<()> {
+        let ends = match watched_tenants {
+            WatchedTenants::All => self.store.chain_ends(None).await?,
+            WatchedTenants::Of(tenants) => {
                 let chains: Vec<i64> = tenants.iter().copied().chain([PLATFORM]).collect();
                 self.store.chain_ends(Some(&chains)).await?
             }
         };
-        let was_watched = |tenant: &i64| match &seen.ear {
+        let was_watched = |tenant: &i64| match &seen.watched_tenants {
             None => false,
-            Some(Ear::All) => true,
-            Some(Ear::Of(tenants)) => *tenant == PLATFORM || tenants.contains(tenant),
+            Some(WatchedTenants::All) => true,
+            Some(WatchedTenants::Of(tenants)) => *tenant == PLATFORM || tenants.contains(tenant),
         };
         let longer = |(tenant, end): (&i64, &i64)| {
             let before = seen.chains.get(tenant).copied().unwrap_or(0);
@@ -137,12 +137,12 @@ impl Watcher {
         let changed = self.store.audited_since(&longer).await?;
         seen.chains = ends;
         for (tenant, kinds) in changed {
-            seen.changed(Spot::of(tenant), kinds);
+            seen.changed(ChangeScope::of(tenant), kinds);
         }
         Ok(())
     }
 
-    async fn look_at_logs(&self, seen: &mut Seen, ear: &Ear, now: i64) -> Result<()> {
+    async fn look_at_logs(&self, seen: &mut Seen, watched_tenants: &WatchedTenants, now: i64) -> Result<()> {
         let named = self.streams.named();
         seen.logs.retain(|tenant, _| named.contains(tenant));
         let next = turn(&named, seen.logs_after);
@@ -153,23 +153,23 @@ impl Watcher {
                 let digest = found.remove(&tenant).unwrap_or_default();
                 let before = seen.logs.insert(tenant, digest);
                 if before.is_some_and(|before| before != digest) {
-                    seen.changed_one(Spot::of(tenant), NewsKind::TaskLogs);
+                    seen.changed_one(ChangeScope::of(tenant), ChangeKind::TaskLogs);
                 }
             }
         }
-        let all = match ear {
-            Ear::Of(_) => None,
-            Ear::All => Some(self.store.log_digests_of_all(now).await?),
+        let all = match watched_tenants {
+            WatchedTenants::Of(_) => None,
+            WatchedTenants::All => Some(self.store.log_digests_of_all(now).await?),
         };
         if let (Some(before), Some(all)) = (std::mem::replace(&mut seen.logs_of_all, all.clone()), all) {
             // One that is gone from the newest is no change of it.
             let others = all.into_iter().filter(|(tenant, digest)| before.get(tenant) != Some(digest));
-            others.for_each(|(tenant, _)| seen.changed_one(Spot::of(tenant), NewsKind::TaskLogs));
+            others.for_each(|(tenant, _)| seen.changed_one(ChangeScope::of(tenant), ChangeKind::TaskLogs));
         }
         let out = self.store.digests_out(now).await?;
         if let Some(before) = seen.out.replace(out.clone()) {
             for tenant in differ(&before, &out) {
-                seen.changed_one(Spot::of(tenant), NewsKind::TaskLogs);
+                seen.changed_one(ChangeScope::of(tenant), ChangeKind::TaskLogs);
             }
         }
         Ok(())
@@ -186,7 +186,7 @@ impl Watcher {
         }
         if let Some(before) = seen.executors.replace(now.clone()) {
             for tenant in differ(&before, &now) {
-                seen.changed_one(Spot::of(tenant), NewsKind::Executors);
+                seen.changed_one(ChangeScope::of(tenant), ChangeKind::Executors);
             }
         }
     }
@@ -198,17 +198,17 @@ impl Watcher {
             now ^= hash_of(&(node.id, node.name, node.version, node.started_at, node.left_at, node.queue_depth));
         }
         if seen.nodes.replace(now).is_some_and(|before| before != now) {
-            seen.changed_one(Spot::Platform, NewsKind::Nodes);
+            seen.changed_one(ChangeScope::Platform, ChangeKind::Nodes);
         }
         Ok(())
     }
 
     async fn tell(&self, seen: &mut Seen) -> Result<()> {
-        let tenant = |spot: &Spot| match spot {
-            Spot::Tenant(id) => Some(*id),
-            Spot::Platform | Spot::Everywhere => None,
+        let tenant = |change_scope: &ChangeScope| match change_scope {
+            ChangeScope::Tenant(id) => Some(*id),
+            ChangeScope::Platform | ChangeScope::Everywhere => None,
         };
-        let spots: Vec<Spot> = seen.changes.keys().take(CHANGES_MAX).copied().collect();
+        let spots: Vec<ChangeScope> = seen.changes.keys().take(CHANGES_MAX).copied().collect();
         let unknown: Vec<i64> = spots.iter().filter_map(tenant).filter(|id| !seen.names.contains_key(id)).collect();
         if !unknown.is_empty() {
             if seen.names.len() > NAMES_MAX {
@@ -218,10 +218,10 @@ impl Watcher {
             seen.names.extend(names.into_iter().map(|(id, name)| (id, name.into())));
         }
         let mut changes = Vec::with_capacity(spots.len());
-        for spot in spots {
-            if let Some(kinds) = seen.changes.remove(&spot) {
-                let tenant = tenant(&spot).and_then(|id| seen.names.get(&id).cloned());
-                changes.push(Change { spot, tenant, kinds });
+        for change_scope in spots {
+            if let Some(kinds) = seen.changes.remove(&change_scope) {
+                let tenant = tenant(&change_scope).and_then(|id| seen.names.get(&id).cloned());
+                changes.push(Change { change_scope, tenant, kinds });
             }
         }
         self.streams.tell(changes);

@@ -117,11 +117,11 @@ impl Times {
 pub struct Metrics {
     pub claims_won: Counter,
     pub claims_lost: Counter,
-    pub marks_lost: Counter,
-    pub taken_back: Counter,
+    pub dispatch_conflicts: Counter,
+    pub reclaimed: Counter,
     pub runs_lost: Counter,
     /// By [`DispatchOutcome`], then [`UNREACHABLE`] and [`UNCONFIRMED`].
-    pub handovers: Family<9>,
+    pub dispatches: Family<9>,
     /// By [`RunStatus`].
     pub results: Family<11>,
     pub results_stale: Counter,
@@ -136,7 +136,7 @@ pub struct Metrics {
 /// Runs whose executor could not be reached.
 pub const UNREACHABLE: usize = 7;
 
-/// Runs whose hand-over nobody confirmed in time.
+/// Runs whose dispatch nobody confirmed in time.
 pub const UNCONFIRMED: usize = 8;
 
 impl Metrics {
@@ -144,10 +144,10 @@ impl Metrics {
         Self {
             claims_won: Counter::new(),
             claims_lost: Counter::new(),
-            marks_lost: Counter::new(),
-            taken_back: Counter::new(),
+            dispatch_conflicts: Counter::new(),
+            reclaimed: Counter::new(),
             runs_lost: Counter::new(),
-            handovers: family!(
+            dispatches: family!(
                 DispatchOutcome {
                     Accepted "accepted",
                     Duplicate "duplicate",
@@ -188,9 +188,9 @@ mod tests {
 
     #[test]
     fn the_words_beyond_the_enum_have_their_places() {
-        let words: Vec<&str> = METRICS.handovers.all().map(|(word, _)| word).collect();
+        let words: Vec<&str> = METRICS.dispatches.all().map(|(word, _)| word).collect();
         assert_eq!((words[UNREACHABLE], words[UNCONFIRMED]), ("unreachable", "unconfirmed"));
-        METRICS.handovers.add(words.len(), 1);
+        METRICS.dispatches.add(words.len(), 1);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What became of runs: results as they come in, and the reaper for those that do not come.
 
-mod follow;
-mod intake;
+mod ingestion;
+mod outbox;
 mod reaper;
 
-pub use follow::Follower;
-pub use intake::Intake;
+pub use ingestion::ResultIngestion;
+pub use outbox::OutboxWorker;
 pub use reaper::{Reaper, ReaperParts, ReaperSettings};

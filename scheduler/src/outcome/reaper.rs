@@ -15,8 +15,8 @@ use crate::domain::{Reason, Run, Status};
 use crate::metrics::METRICS;
 use crate::queue::returned_to_all;
 use crate::store::{
-    BATCH_MAX, Change, ClaimStore, ExecutorEnd, ExecutorStore, HandStore, HandedRun, OutcomeStore, PlanStore, Result,
-    Suspects,
+    BATCH_MAX, Change, ClaimStore, DispatchStore, DispatchedRun, ExecutorEnd, ExecutorStore, OutcomeStore, PlanStore,
+    Result, Suspects,
 };
 use carillon_protocol::RunKey;
 use futures_util::future::join_all;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// Distances of the reaper, ms.
 #[derive(Debug, Clone, Copy)]
 pub struct ReaperSettings {
-    /// How long after the mark an executor may accept a hand-over.
+    /// How long after the mark an executor may accept a dispatch.
     pub accept_window_ms: i64,
     /// Executors silent for longer are offline and start nothing more.
     pub offline_after_ms: i64,
@@ -73,7 +73,7 @@ pub struct ReaperParts<S: ?Sized> {
     pub tasks: Arc<TaskCache<S>>,
 }
 
-impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Sized> Reaper<S> {
+impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + ?Sized> Reaper<S> {
     /// Over the node's parts.
     pub fn new(parts: ReaperParts<S>, settings: ReaperSettings) -> Self {
         let ReaperParts { store, clock, membership, registry, transport, canceller, tasks } = parts;
@@ -107,7 +107,7 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
             }
         }
         if moved > 0 {
-            METRICS.taken_back.add(moved as u64);
+            METRICS.reclaimed.add(moved as u64);
             tracing::warn!(runs = moved, "took back runs queued for dead nodes");
         }
         Ok(moved)
@@ -130,11 +130,11 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
                 limit: SUSPECTS_MAX,
             })
             .await?;
-        let lost = suspects.into_iter().filter(|handed| {
-            let run = RunKey(handed.run.id, handed.run.attempt);
-            self.registry.denies(handed.run.executor_id, run, self.accepted_by(handed))
+        let lost = suspects.into_iter().filter(|dispatched| {
+            let run = RunKey(dispatched.run.id, dispatched.run.attempt);
+            self.registry.denies(dispatched.run.executor_id, run, self.accepted_by(dispatched))
         });
-        self.decide(lost.map(|handed| (handed, Reason::Undelivered)).collect()).await
+        self.decide(lost.map(|dispatched| (dispatched, Reason::Undelivered)).collect()).await
     }
 
     /// Runs of executors that are no longer online.
@@ -152,27 +152,27 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
         if suspects.is_empty() {
             return Ok(0);
         }
-        let ids: HashSet<i64> = suspects.iter().map(|handed| handed.run.executor_id).collect();
+        let ids: HashSet<i64> = suspects.iter().map(|dispatched| dispatched.run.executor_id).collect();
         let ends = self.store.executor_ends(&ids.into_iter().collect::<Vec<_>>()).await?;
         // All at once: a judgement must not grow old while others are made.
         let judged = ends.into_iter().map(async |end| (end.id, self.fate(end, contact_since).await));
         let fates: HashMap<i64, Fate> = join_all(judged).await.into_iter().collect();
         let now = self.clock.now_ms();
-        let lost = suspects.into_iter().filter_map(|handed| {
-            // Its sender may still be repeating the hand-over.
-            if now <= self.accepted_by(&handed) {
+        let lost = suspects.into_iter().filter_map(|dispatched| {
+            // Its sender may still be repeating the dispatch.
+            if now <= self.accepted_by(&dispatched) {
                 return None;
             }
             // An executor whose row retention has taken is long dead.
-            let fate = fates.get(&handed.run.executor_id).unwrap_or(&Fate::DEAD);
-            fate.of(&handed).map(|reason| (handed, reason))
+            let fate = fates.get(&dispatched.run.executor_id).unwrap_or(&Fate::DEAD);
+            fate.of(&dispatched).map(|reason| (dispatched, reason))
         });
         self.decide(lost.collect()).await
     }
 
-    /// After this instant no executor accepts the hand-over, ms.
-    fn accepted_by(&self, handed: &HandedRun) -> i64 {
-        handed.dispatched_at + self.settings.accept_window_ms + MARGIN_MS
+    /// After this instant no executor accepts the dispatch, ms.
+    fn accepted_by(&self, dispatched: &DispatchedRun) -> i64 {
+        dispatched.dispatched_at + self.settings.accept_window_ms + MARGIN_MS
     }
 
     async fn fate(&self, end: ExecutorEnd, contact_since: i64) -> Fate {
@@ -190,7 +190,7 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
         let kept_going = self.settings.offline_after_ms;
         let dead = silent_ms > self.settings.abandon_after_ms + kept_going + MARGIN_MS
             || match self.transport.probe(&end.address).await {
-                Probe::NobodyThere => true,
+                Probe::NotListening => true,
                 Probe::Instance(instance) => instance != end.instance,
                 Probe::Unknown => false,
             };
@@ -199,20 +199,20 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
         Fate { starts_nothing_after: Some(lease_ends), dead }
     }
 
-    async fn decide(&self, lost: Vec<(HandedRun, Reason)>) -> Result<usize> {
+    async fn decide(&self, lost: Vec<(DispatchedRun, Reason)>) -> Result<usize> {
         if lost.is_empty() {
             return Ok(0);
         }
-        let runs: Vec<Run> = lost.iter().map(|(handed, _)| handed.run.clone()).collect();
+        let runs: Vec<Run> = lost.iter().map(|(dispatched, _)| dispatched.run.clone()).collect();
         let tasks = self.tasks.of(&runs).await?;
         let now = self.clock.now_ms();
         let changes: Vec<Change> = lost
             .iter()
-            .map(|(handed, reason)| {
-                let run = &handed.run;
+            .map(|(dispatched, reason)| {
+                let run = &dispatched.run;
                 // What was to be stopped has ended, or never started: that is no failure.
-                if handed.stopping != Reason::None {
-                    return Change { finished_at: now, ..Change::of(run, Status::Cancelled, handed.stopping) };
+                if dispatched.stopping != Reason::None {
+                    return Change { finished_at: now, ..Change::of(run, Status::Cancelled, dispatched.stopping) };
                 }
                 match tasks.get(&run.task_id) {
                     None => Change { finished_at: now, ..Change::of(run, Status::Cancelled, Reason::TaskDeleted) },
@@ -228,8 +228,8 @@ impl<S: ClaimStore + HandStore + OutcomeStore + PlanStore + ExecutorStore + ?Siz
         tracing::warn!(runs = moved.len(), "lost runs decided");
         let parents: HashSet<i64> = lost
             .iter()
-            .filter(|(handed, _)| handed.run.parent_id > 0 && moved.contains(&handed.run.id))
-            .map(|(handed, _)| handed.run.parent_id)
+            .filter(|(dispatched, _)| dispatched.run.parent_id > 0 && moved.contains(&dispatched.run.id))
+            .map(|(dispatched, _)| dispatched.run.parent_id)
             .collect();
         self.store.settle_parents(&parents.into_iter().collect::<Vec<_>>(), now).await?;
         Ok(moved.len())
@@ -247,10 +247,10 @@ struct Fate {
 impl Fate {
     const DEAD: Self = Self { starts_nothing_after: Some(i64::MIN), dead: true };
 
-    fn of(&self, handed: &HandedRun) -> Option<Reason> {
+    fn of(&self, dispatched: &DispatchedRun) -> Option<Reason> {
         let after = self.starts_nothing_after?;
-        // Handed over or due after the end: it certainly never started.
-        if after > i64::MIN && (handed.run.due_time > after || (self.dead && handed.dispatched_at > after)) {
+        // Dispatched or due after the end: it certainly never started.
+        if after > i64::MIN && (dispatched.run.due_time > after || (self.dead && dispatched.dispatched_at > after)) {
             return Some(Reason::ExecutorGone);
         }
         self.dead.then_some(Reason::OutcomeUnknown)

@@ -2,19 +2,19 @@
 //! whoever comes first should take it.
 
 use super::RunQueue;
-use super::fair::Admission;
+use super::fair_queue::Admission;
 use super::page::{Heavy, Page};
 use crate::cluster::{Clock, Membership};
 use crate::domain::{Reason, Run, Status};
 use crate::metrics::METRICS;
-use crate::store::{BATCH_MAX, Change, ClaimStore, HandStore, LeftOut, Result, Share};
+use crate::store::{BATCH_MAX, Change, ClaimStore, DispatchStore, LeftOut, Result, Share};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Distances of the loader, ms.
 #[derive(Debug, Clone, Copy)]
 pub struct LoaderSettings {
-    /// How long before its due time a run is handed over.
+    /// How long before its due time a run is dispatched.
     pub lead_ms: i64,
     /// Between two full loads.
     pub interval_ms: i64,
@@ -53,7 +53,7 @@ pub struct Loader<S: ?Sized> {
     one_at_a_time: tokio::sync::Mutex<()>,
 }
 
-impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
+impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
     /// Over the node's parts. The first tick takes over what an earlier process of this node's
     /// name left behind.
     pub fn new(
@@ -209,7 +209,7 @@ impl<S: ClaimStore + HandStore + ?Sized> Loader<S> {
             tracing::info!(runs = missing, "took over runs queued for this node");
         }
         // Those inside, too: the copy there may be older than the row.
-        self.queue.push(mine.into_iter().filter(|run| !self.queue.parked.holds(run)));
+        self.queue.push(mine.into_iter().filter(|run| !self.queue.blocked.holds(run)));
         Ok(())
     }
 }

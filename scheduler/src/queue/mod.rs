@@ -6,16 +6,16 @@
 //! and the version decides whether the copy still holds.
 
 mod batch;
-mod fair;
+mod blocked;
+mod fair_queue;
 mod loader;
 mod page;
-mod parked;
 mod run_queue;
 
 pub use batch::{Batch, UnderWay};
+pub use blocked::BlockedRuns;
 pub(crate) use loader::returned_to_all;
 pub use loader::{Loader, LoaderSettings};
-pub use parked::Parked;
 pub use run_queue::RunQueue;
 
 #[cfg(test)]

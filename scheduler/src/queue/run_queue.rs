@@ -1,8 +1,8 @@
 //! The bounded queue that the loader fills and the dispatcher empties.
 
 use super::batch::Batch;
-use super::fair::{Admission, FairOrder};
-use super::parked::Parked;
+use super::blocked::BlockedRuns;
+use super::fair_queue::{Admission, FairQueue};
 use crate::domain::Run;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ pub struct RunQueue {
     capacity: usize,
     recheck: Duration,
     /// Runs that wait for others to end, beside the order.
-    pub parked: Parked,
+    pub blocked: BlockedRuns,
 }
 
 /// What the queue has in common with the batches that left it.
@@ -31,7 +31,7 @@ pub(super) struct Shared {
 
 #[derive(Default)]
 struct Inner {
-    order: FairOrder,
+    order: FairQueue,
     /// Due runs stay until others finish.
     passed_over: bool,
     closed: bool,
@@ -41,12 +41,12 @@ impl RunQueue {
     /// At most `capacity` runs, those under way included.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        Self { shared: Arc::default(), capacity, recheck: RECHECK, parked: Parked::default() }
+        Self { shared: Arc::default(), capacity, recheck: RECHECK, blocked: BlockedRuns::default() }
     }
 
     /// Runs inside, those that wait for others included.
     pub fn len(&self) -> usize {
-        self.shared.lock().order.len() + self.parked.len()
+        self.shared.lock().order.len() + self.blocked.len()
     }
 
     /// Whether nothing is inside.
@@ -56,13 +56,13 @@ impl RunQueue {
 
     /// How many more fit.
     pub fn room(&self) -> usize {
-        self.capacity.saturating_sub(self.shared.lock().order.held() + self.parked.len())
+        self.capacity.saturating_sub(self.shared.lock().order.held() + self.blocked.len())
     }
 
-    /// Which of `runs` their tenants may claim: see [`FairOrder::admit`].
+    /// Which of `runs` their tenants may claim: see [`FairQueue::admit`].
     pub(super) fn admit(&self, runs: Vec<Run>) -> Admission {
-        let parked = self.parked.by_tenant();
-        self.shared.lock().order.admit(self.capacity, &parked, runs)
+        let blocked = self.blocked.by_tenant();
+        self.shared.lock().order.admit(self.capacity, &blocked, runs)
     }
 
     /// Adds claimed runs; of a run that is already inside the newer version stays.
@@ -128,19 +128,19 @@ impl RunQueue {
     /// Whether this run is inside, at least as new.
     pub(super) fn holds(&self, run: &Run) -> bool {
         self.shared.lock().order.runs().get(&run.id).is_some_and(|inside| inside.version >= run.version)
-            || self.parked.holds(run)
+            || self.blocked.holds(run)
     }
 
     /// Ids inside.
     pub fn ids(&self) -> HashSet<i64> {
         let mut ids: HashSet<i64> = self.shared.lock().order.runs().keys().copied().collect();
-        ids.extend(self.parked.ids());
+        ids.extend(self.blocked.ids());
         ids
     }
 
     /// Empties the queue.
     pub fn drain(&self) -> Vec<Run> {
-        self.parked.clear();
+        self.blocked.clear();
         self.shared.lock().order.drain()
     }
 }

@@ -5,10 +5,10 @@
 
 use super::connect::{Transaction, retrying};
 use super::dialect::{Dialect, Kind, Sql};
-use super::handing::{CHANGE, HAND_OVER};
+use super::dispatching::{CHANGE, HAND_OVER};
 use super::rows::{clean, to_json};
 use super::sql::{DISPATCHED, RETRY};
-use super::{Change, HandOver, Result, SqlStore};
+use super::{Change, Result, RunDispatch, SqlStore};
 use crate::domain::{Reason, Status};
 
 /// Attempts kept of one run; older ones make room.
@@ -26,11 +26,11 @@ pub struct KeptAttempt {
     pub executor_id: i64,
     /// Where that listened; empty when its row was gone.
     pub address: String,
-    /// Node that handed it over.
+    /// Node that dispatched it.
     pub node_id: i64,
     /// When it should have started, ms.
     pub due_time: i64,
-    /// When it was handed over, ms.
+    /// When it was dispatched, ms.
     pub dispatched_at: i64,
     /// When the handler was entered, ms; 0 when unknown or never.
     pub started_at: i64,
@@ -60,7 +60,7 @@ const ENDED: &[(&str, Kind)] = &[
     ("message", Kind::Text),
 ];
 
-/// Refused, so that another executor gets the run (`HandOver`).
+/// Refused, so that another executor gets the run (`RunDispatch`).
 const REFUSED: &[(&str, Kind)] = &[
     ("id", Kind::Big),
     ("version", Kind::Big),
@@ -164,15 +164,15 @@ impl SqlStore {
         .await
     }
 
-    /// Hands runs over of which some were refused by another executor; answers how many rows moved.
-    pub(super) async fn hand_over_keeping(
+    /// Dispatches runs of which some were refused by another executor; answers how many rows moved.
+    pub(super) async fn dispatch_keeping(
         &self,
         action: &'static str,
         keys: &str,
         (node, now): (i64, i64),
-        items: &[HandOver],
+        items: &[RunDispatch],
     ) -> Result<u64> {
-        let of = |item: &HandOver| -> Option<RefusedRow> {
+        let of = |item: &RunDispatch| -> Option<RefusedRow> {
             let refused = item.refused?;
             Some((item.id, item.version, refused.number, refused.executor_id, refused.dispatched_at))
         };

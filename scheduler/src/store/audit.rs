@@ -8,7 +8,7 @@ use super::connect::Transaction;
 use super::dialect::{Kind, Sql};
 use super::rows::to_json;
 use super::{Result, SqlStore};
-use crate::domain::Reach;
+use crate::domain::AccessScope;
 use crate::domain::audit::{AuditEntry, AuditNote, Chain};
 use sea_orm::{DbErr, QueryResult};
 use serde_json::json;
@@ -159,12 +159,12 @@ impl SqlStore {
 
     /// Where the chains within reach end, by tenant, after that of a tenant: the platform's, those
     /// of all tenants, and those that tenants have left behind which are no more.
-    pub async fn audit_chains(&self, reach: &Reach, after: i64, limit: u64) -> Result<Vec<ChainView>> {
+    pub async fn audit_chains(&self, access_scope: &AccessScope, after: i64, limit: u64) -> Result<Vec<ChainView>> {
         let head = "SELECT c.id, n.name, COALESCE(h.seq, 0), COALESCE(h.hash, '') FROM (SELECT id FROM audit_head \
              WHERE id > {1} UNION SELECT id FROM tenant WHERE id > {1} UNION SELECT 0) c LEFT JOIN tenant n ON n.id = c.id \
              LEFT JOIN audit_head h ON h.id = c.id WHERE c.id > {1}";
         let mut wanted = Conditions::new(head.to_owned(), vec![after.into()]);
-        wanted.within(reach, "c.id", None);
+        wanted.within(access_scope, "c.id", None);
         let statement = wanted.finish(self, "ORDER BY c.id", limit);
         self.query_raw("list the chains of the audit", statement, chain_view).await
     }

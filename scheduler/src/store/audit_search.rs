@@ -10,7 +10,7 @@ use super::conditions::Conditions;
 use super::logs::{SCAN_STEP, SCAN_STEPS_MAX, SCAN_TIME};
 use super::{Result, SqlStore};
 use crate::domain::audit::AuditEntry;
-use crate::domain::{IdSource, Reach};
+use crate::domain::{AccessScope, IdSource};
 use std::time::Instant;
 
 /// An id may be ahead of its entry's time: by little where a node makes many at once, and by as much
@@ -64,9 +64,9 @@ enum Way<'a> {
 }
 
 impl<'a> Way<'a> {
-    fn of(reach: &Reach, filter: &'a AuditFilter) -> Self {
-        let only = match reach {
-            Reach::Of(places) if places.len() == 1 => Some(places[0].tenant_id),
+    fn of(access_scope: &AccessScope, filter: &'a AuditFilter) -> Self {
+        let only = match access_scope {
+            AccessScope::Of(places) if places.len() == 1 => Some(places[0].tenant_id),
             _ => None,
         };
         match (&filter.target_id, filter.actor_id, filter.tenant_id.or(only)) {
@@ -87,10 +87,10 @@ impl<'a> Way<'a> {
     }
 
     /// Whether there are conditions that its index does not know.
-    fn is_narrow(self, reach: &Reach, filter: &AuditFilter) -> bool {
-        let is_whole = match reach {
-            Reach::All => true,
-            Reach::Of(places) => {
+    fn is_narrow(self, access_scope: &AccessScope, filter: &AuditFilter) -> bool {
+        let is_whole = match access_scope {
+            AccessScope::All => true,
+            AccessScope::Of(places) => {
                 matches!((self, &places[..]), (Self::Tenant(tenant), [only]) if only.tenant_id == tenant)
             }
         };
@@ -107,15 +107,15 @@ impl<'a> Way<'a> {
 impl SqlStore {
     /// Entries within reach, newest first. The entries of a tenant are the tenant's, whatever app
     /// they are about: who holds the permission in some apps only finds none.
-    pub async fn search_audit(&self, reach: &Reach, filter: &AuditFilter) -> Result<AuditPage> {
+    pub async fn search_audit(&self, access_scope: &AccessScope, filter: &AuditFilter) -> Result<AuditPage> {
         let mut page = AuditPage::default();
-        let Some(reach) = whole_tenants(reach, filter.tenant_id) else { return Ok(page) };
-        let way = Way::of(&reach, filter);
-        let is_narrow = way.is_narrow(&reach, filter);
+        let Some(access_scope) = whole_tenants(access_scope, filter.tenant_id) else { return Ok(page) };
+        let way = Way::of(&access_scope, filter);
+        let is_narrow = way.is_narrow(&access_scope, filter);
         let begun = Instant::now();
         let mut rest = filter.clone();
         for _ in 0..SCAN_STEPS_MAX {
-            let found = self.look_at_audit(way, &reach, &rest, is_narrow).await?;
+            let found = self.look_at_audit(way, &access_scope, &rest, is_narrow).await?;
             rest.limit = rest.limit.saturating_sub(found.len() as u64);
             page.entries.extend(found);
             page.next = match page.entries.last().filter(|_| rest.limit == 0) {
@@ -135,7 +135,7 @@ impl SqlStore {
     async fn look_at_audit(
         &self,
         way: Way<'_>,
-        reach: &Reach,
+        access_scope: &AccessScope,
         filter: &AuditFilter,
         is_narrow: bool,
     ) -> Result<Vec<AuditEntry>> {
@@ -148,7 +148,7 @@ impl SqlStore {
              WHERE 1 = 1"
         );
         let mut wanted = Conditions::new(text, values);
-        wanted.within(reach, "e.tenant_id", None);
+        wanted.within(access_scope, "e.tenant_id", None);
         wanted.and("e.tenant_id = ", filter.tenant_id);
         wanted.and("e.target_kind = ", filter.target_kind.clone());
         wanted.and("e.actor_id = ", filter.actor_id);
@@ -181,10 +181,10 @@ fn scan(way: Way<'_>, filter: &AuditFilter) -> Conditions {
 
 /// The reach without tenants of which it holds only some apps, and with none but the one that is
 /// asked for; nothing when no tenant is left.
-fn whole_tenants(reach: &Reach, tenant_id: Option<i64>) -> Option<Reach> {
-    let Reach::Of(places) = reach else { return Some(Reach::All) };
+fn whole_tenants(access_scope: &AccessScope, tenant_id: Option<i64>) -> Option<AccessScope> {
+    let AccessScope::Of(places) = access_scope else { return Some(AccessScope::All) };
     let is_asked = |id: i64| tenant_id.is_none_or(|tenant| tenant == id);
     let whole: Vec<_> =
         places.iter().filter(|place| place.apps.is_empty() && is_asked(place.tenant_id)).cloned().collect();
-    (!whole.is_empty()).then_some(Reach::Of(whole))
+    (!whole.is_empty()).then_some(AccessScope::Of(whole))
 }

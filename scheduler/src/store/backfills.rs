@@ -9,7 +9,7 @@ use super::sql::{EXPIRED, ID, ID_VERSION, INIT};
 use super::{Backfill, BackfillStore, PlanStore, Result, SqlStore, StoreError};
 use crate::domain::task::{NEVER, Routing};
 use crate::domain::task_log::PARENT_SHARD;
-use crate::domain::{Origin, Refusal, Status, Task};
+use crate::domain::{Refusal, Status, Task, Trigger};
 use async_trait::async_trait;
 use sea_orm::{DbErr, QueryResult};
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ statements!(
                 "task_log",
                 &format!(
                     "status = {INIT}, version = l.version + 1, revision = {{2}}, due_time = {{3}}, finished_at = 0, reason = '', \
-                     message = NULL, failures = 0, origin = {{5}}, priority = 0, params = {{4}}"
+                     message = NULL, failures = 0, trigger_kind = {{5}}, priority = 0, params = {{4}}"
                 ),
                 ID_VERSION,
                 &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status = {EXPIRED}"),
@@ -35,7 +35,7 @@ statements!(
     INSERT_BACKFILL = |d| format!(
         "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, bucket, \
          fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, dispatched_at, \
-         started_at, finished_at, reason, params, origin, seq, priority, stopping) \
+         started_at, finished_at, reason, params, trigger_kind, seq, priority, stopping) \
          SELECT v.n_id, t.tenant_id, t.app_id, t.id, t.revision, 0, {{4}}, {{5}}, v.n_bucket, v.n_fire_time, {{3}}, \
          {INIT}, 1, 0, 0, 0, 0, 0, 0, 0, 0, '', {{6}}, {{7}}, t.turn, 0, '' FROM {} {} task t ON t.id = {{2}}",
         d.rows(1, BACKFILL),
@@ -47,10 +47,10 @@ statements!(
         d.or_ignore("backfill_run", "id")
     ),
     WATCH_BACKFILL = |d| format!(
-        "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} task_log l ON l.id = v.n_id \
+        "INSERT INTO outbox (id, task_id) SELECT l.id, l.task_id FROM {} task_log l ON l.id = v.n_id \
          WHERE 1 = 1 {}",
         d.batch(1, BACKFILL),
-        d.or_ignore("follow_up", "id")
+        d.or_ignore("outbox", "id")
     ),
 );
 
@@ -151,7 +151,7 @@ impl SqlStore {
                 shard.into(),
                 i32::from(!is_sharded).into(),
                 of.params.as_deref().map(clean).into(),
-                Origin::Backfill.as_str().into(),
+                Trigger::Backfill.as_str().into(),
             ];
             tx.execute(&INSERT_BACKFILL, values).await?;
             self.note_backfilled(&tx, of, task, rows).await?;
@@ -164,7 +164,7 @@ impl SqlStore {
                 task.revision.into(),
                 now.into(),
                 of.params.as_deref().map(clean).into(),
-                Origin::Backfill.as_str().into(),
+                Trigger::Backfill.as_str().into(),
             ];
             if tx.execute(&REVIVE_FIRES, values).await? < revived.len() as u64 {
                 tx.rollback().await?;

@@ -10,7 +10,7 @@ use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskFilter, TaskView};
 use crate::domain::calendar::{Calendar, CalendarSpec};
 use crate::domain::schedule::Schedule;
 use crate::domain::task::TaskSpec;
-use crate::domain::{FieldError, FieldRefusal, Reach, Refusal, Task};
+use crate::domain::{AccessScope, FieldError, FieldRefusal, Refusal, Task};
 use dashmap::DashMap;
 use sea_orm::{DbErr, QueryResult, Select};
 use std::collections::{BTreeSet, HashMap};
@@ -31,10 +31,10 @@ const READY_MAX: usize = 1_000;
 const VERSIONS_MAX: i64 = 100;
 
 /// A calendar's place: tenant id and name.
-type Place = (i64, String);
+type CalendarKey = (i64, String);
 
 /// Calendars made ready, by place; the version tells whether they still are.
-pub type ReadyCalendars = Arc<DashMap<Place, Arc<Calendar>>>;
+pub type ReadyCalendars = Arc<DashMap<CalendarKey, Arc<Calendar>>>;
 
 /// A calendar as the API shows it.
 #[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
@@ -52,7 +52,7 @@ pub struct CalendarView {
 }
 
 struct Row {
-    place: Place,
+    place: CalendarKey,
     version: i64,
     body: String,
 }
@@ -127,8 +127,8 @@ impl SqlStore {
     /// The schedules of these tasks, with the calendars that they name; what cannot be read never fires, as in the
     /// engine, which says so in its log.
     pub async fn schedules_of(&self, tasks: &[TaskView]) -> Result<Vec<Schedule>> {
-        let calendar = |task: &TaskView| (task.scope.tenant_id, task.spec.calendar.clone());
-        let found = match places_of(tasks.iter().map(|task| (task.scope.tenant_id, task.spec.calendar.as_str())))? {
+        let calendar = |task: &TaskView| (task.owner.tenant_id, task.spec.calendar.clone());
+        let found = match places_of(tasks.iter().map(|task| (task.owner.tenant_id, task.spec.calendar.as_str())))? {
             Some(places) => self.ready_all(self.query(ACTION, &CALENDARS, [places.into()], row).await?)?,
             None => HashMap::new(),
         };
@@ -142,7 +142,7 @@ impl SqlStore {
         Ok(tasks.iter().map(|task| schedule(task).unwrap_or_else(Schedule::none)).collect())
     }
 
-    fn ready_all(&self, rows: Vec<Row>) -> Result<HashMap<Place, Arc<Calendar>>> {
+    fn ready_all(&self, rows: Vec<Row>) -> Result<HashMap<CalendarKey, Arc<Calendar>>> {
         rows.into_iter().map(|row| Ok((row.place.clone(), self.ready(row)?))).collect()
     }
 
@@ -267,7 +267,7 @@ impl SqlStore {
     /// Tasks of the tenant that name the calendar, by id after `after`.
     pub async fn tasks_of_calendar(&self, tenant_id: i64, name: &str, after: i64, limit: u64) -> Result<Vec<TaskView>> {
         let filter = TaskFilter { calendar: Some(name.to_owned()), after, limit, ..TaskFilter::default() };
-        self.list_tasks(&Reach::tenant(tenant_id), &filter).await
+        self.list_tasks(&AccessScope::tenant(tenant_id), &filter).await
     }
 
     /// The calendar of that name, ready; for a preview.

@@ -3,8 +3,8 @@
 use super::connect::retrying;
 use super::dialect::Sql;
 use super::{
-    ClockReading, ClusterStore, Fence, LeaseName, LeaseState, Member, NodeBeat, NodeInfo, NodeState, Result, SqlStore,
-    StoreError, StoreErrorKind,
+    ClockReading, ClusterStore, Fence, LeaseName, LeaseState, Member, NodeHeartbeat, NodeInfo, NodeState, Result,
+    SqlStore, StoreError, StoreErrorKind,
 };
 use crate::domain::id::NODE_NUMBER_MAX;
 use async_trait::async_trait;
@@ -83,7 +83,7 @@ impl ClusterStore for SqlStore {
         Err(StoreError::new(StoreErrorKind::Conflict, "join the cluster", "no free node number found in 20 tries"))
     }
 
-    async fn heartbeat(&self, me: &Member, beat: &NodeBeat) -> Result<bool> {
+    async fn heartbeat(&self, me: &Member, beat: &NodeHeartbeat) -> Result<bool> {
         let depth = i64::try_from(beat.queue_depth).unwrap_or(i64::MAX);
         let values = [
             me.id.into(),

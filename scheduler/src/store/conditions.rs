@@ -3,16 +3,16 @@
 
 use super::SqlStore;
 use super::dialect::Sql;
-use crate::domain::Reach;
-use crate::domain::access::Place;
+use crate::domain::AccessScope;
+use crate::domain::access::TenantScope;
 use sea_orm::sea_query::{BinOper, Expr, ExprTrait, Func};
 use sea_orm::{ColumnTrait, Condition, Statement, Value};
 
 /// Only what lies within reach. What has no app belongs to a tenant as a whole, and is
 /// out of reach of whoever has only some of its apps.
-pub(super) fn within<C: ColumnTrait>(reach: &Reach, tenant: C, app: Option<C>) -> Condition {
-    let Reach::Of(places) = reach else { return Condition::all() };
-    let place = |place: &Place| {
+pub(super) fn within<C: ColumnTrait>(access_scope: &AccessScope, tenant: C, app: Option<C>) -> Condition {
+    let AccessScope::Of(places) = access_scope else { return Condition::all() };
+    let place = |place: &TenantScope| {
         let tenant = tenant.eq(place.tenant_id);
         if place.apps.is_empty() { Some(tenant) } else { Some(tenant.and(app?.is_in(place.apps.iter().copied()))) }
     };
@@ -20,8 +20,8 @@ pub(super) fn within<C: ColumnTrait>(reach: &Reach, tenant: C, app: Option<C>) -
 }
 
 /// Only tenants of which some part lies within reach.
-pub(super) fn touching<C: ColumnTrait>(reach: &Reach, tenant: C) -> Condition {
-    let Reach::Of(places) = reach else { return Condition::all() };
+pub(super) fn touching<C: ColumnTrait>(access_scope: &AccessScope, tenant: C) -> Condition {
+    let AccessScope::Of(places) = access_scope else { return Condition::all() };
     any(places.iter().map(|place| tenant.eq(place.tenant_id)))
 }
 
@@ -66,14 +66,14 @@ impl Conditions {
 
     /// Only what lies within reach. What has no app belongs to a tenant as a whole, and is out of
     /// reach of whoever has only some of its apps.
-    pub fn within(&mut self, reach: &Reach, tenant: &str, app: Option<&str>) {
-        let Reach::Of(places) = reach else { return };
+    pub fn within(&mut self, access_scope: &AccessScope, tenant: &str, app: Option<&str>) {
+        let AccessScope::Of(places) = access_scope else { return };
         let any: Vec<String> = places.iter().filter_map(|place| self.place(place, tenant, app)).collect();
         let any = if any.is_empty() { "1 = 0".to_owned() } else { any.join(" OR ") };
         self.text = format!("{} AND ({any})", self.text);
     }
 
-    fn place(&mut self, place: &Place, tenant: &str, app: Option<&str>) -> Option<String> {
+    fn place(&mut self, place: &TenantScope, tenant: &str, app: Option<&str>) -> Option<String> {
         if place.apps.is_empty() {
             return Some(format!("{tenant} = {{{}}}", self.push(place.tenant_id)));
         }

@@ -5,7 +5,8 @@ use super::dialect::{Kind, Sql};
 use super::handlers::{Handled, Registering};
 use super::rows::{self, EXECUTOR_COLUMNS, clean, to_json};
 use super::{
-    ExecutorBeat, ExecutorEnd, ExecutorStore, Registration, Result, Scope, Signer, SqlStore, StoreError, StoreErrorKind,
+    ExecutorEnd, ExecutorHeartbeat, ExecutorStore, Owner, Registration, Result, Signer, SqlStore, StoreError,
+    StoreErrorKind,
 };
 use crate::domain::{Executor, IdSource};
 use async_trait::async_trait;
@@ -15,7 +16,7 @@ use std::collections::HashSet;
 statements!(
     EXECUTOR_BEAT = |_| format!(
         "UPDATE executor SET heartbeat_at = {{now}}, held = {{5}}, running = {{6}}, draining = {{7}}, \
-         beat_signed_at = {{8}}, node_id = {{9}} WHERE {BEAT_OF} AND (beat_signed_at < {{8}} OR beat_signed_at > {{now}} + 1000)"
+         heartbeat_signed_at = {{8}}, node_id = {{9}} WHERE {BEAT_OF} AND (heartbeat_signed_at < {{8}} OR heartbeat_signed_at > {{now}} + 1000)"
     ),
     EXECUTOR_KNOWN = |_| format!("SELECT id FROM executor WHERE {BEAT_OF}"),
     RECONFIRM = |d| d.update_rows("task_log", "version = l.version + 1", RUN_KEY, STILL_HELD),
@@ -54,9 +55,9 @@ impl ExecutorStore for SqlStore {
         retrying(|| self.register_once(signer, register, new_id, now)).await
     }
 
-    async fn beat(&self, signer: &Signer<'_>, beat: &ExecutorBeat) -> Result<bool> {
+    async fn beat(&self, signer: &Signer<'_>, beat: &ExecutorHeartbeat) -> Result<bool> {
         const ACTION: &str = "commit a heartbeat";
-        let Scope { tenant_id, app_id } = signer.scope;
+        let Owner { tenant_id, app_id } = signer.owner;
         let whose = || [beat.executor_id.into(), beat.instance.clone().into(), tenant_id.into(), app_id.into()];
         let [executor, instance, tenant, app] = whose();
         let count = |runs: usize| i32::try_from(runs).unwrap_or(i32::MAX).into();
@@ -78,12 +79,12 @@ impl ExecutorStore for SqlStore {
         if known.is_empty() { Ok(false) } else { Err(outdated(ACTION)) }
     }
 
-    async fn reconfirm(&self, scope: Scope, executor_id: i64, runs: &[RunKey]) -> Result<HashSet<RunKey>> {
+    async fn reconfirm(&self, owner: Owner, executor_id: i64, runs: &[RunKey]) -> Result<HashSet<RunKey>> {
         const ACTION: &str = "reconfirm the runs of an executor";
         let mut confirmed = HashSet::new();
         for batch in runs.chunks(super::BATCH_MAX) {
             let keys = to_json(ACTION, batch)?;
-            let values = || [keys.clone().into(), executor_id.into(), scope.tenant_id.into(), scope.app_id.into()];
+            let values = || [keys.clone().into(), executor_id.into(), owner.tenant_id.into(), owner.app_id.into()];
             self.execute(ACTION, &RECONFIRM, values()).await?;
             let read = self.query(ACTION, &RECONFIRMED, values(), |row| {
                 Ok(RunKey(row.try_get_by_index(0)?, row.try_get_by_index(1)?))
@@ -98,7 +99,7 @@ impl ExecutorStore for SqlStore {
             "UPDATE executor SET draining = 1, gone_at = {4} WHERE id = {1} AND tenant_id = {2} AND app_id = {3} \
              AND gone_at = 0 AND (register_signed_at < {5} OR register_signed_at > {6})"
         );
-        let Scope { tenant_id, app_id } = signer.scope;
+        let Owner { tenant_id, app_id } = signer.owner;
         let gone_at = if left { now } else { 0 };
         let values = [
             executor_id.into(),
@@ -121,7 +122,7 @@ impl ExecutorStore for SqlStore {
         self.query(ACTION, &EXECUTOR_ENDS, [ids.into()], |row| {
             Ok(ExecutorEnd {
                 id: row.try_get_by_index(0)?,
-                scope: Scope { tenant_id: row.try_get_by_index(1)?, app_id: row.try_get_by_index(2)? },
+                owner: Owner { tenant_id: row.try_get_by_index(1)?, app_id: row.try_get_by_index(2)? },
                 instance: row.try_get_by_index(3)?,
                 address: row.try_get_by_index(4)?,
                 heartbeat_at: row.try_get_by_index(5)?,
@@ -141,12 +142,12 @@ impl SqlStore {
         now: i64,
     ) -> Result<Registration> {
         const ACTION: &str = "register an executor";
-        let Signer { scope, key_id, signed_at } = *signer;
-        let Scope { tenant_id, app_id } = scope;
+        let Signer { owner, key_id, signed_at } = *signer;
+        let Owner { tenant_id, app_id } = owner;
         let names: Vec<&str> = register.handlers.iter().map(|handler| handler.name.as_str()).collect();
         let (tags, handlers) = (to_json(ACTION, &register.tags)?, to_json(ACTION, &names)?);
         let tx = self.begin(ACTION).await?;
-        let known = self.process(&tx, scope, &register.instance).await?;
+        let known = self.process(&tx, owner, &register.instance).await?;
         if known.as_ref().is_some_and(|known| signed_at <= known.signed_at && known.signed_at <= now + AHEAD_MS) {
             return Err(outdated(ACTION));
         }
@@ -223,7 +224,7 @@ impl SqlStore {
             )
             .await?;
         }
-        let registering = Registering { signer, register, has_news: news, new_id, now };
+        let registering = Registering { signer, register, has_change: news, new_id, now };
         let Handled { left_out, notes } = self.register_handlers(&tx, &registering).await?;
         self.append_notes(&tx, &notes).await?;
         tx.commit().await?;
@@ -234,14 +235,14 @@ impl SqlStore {
     async fn process(
         &self,
         tx: &super::connect::Transaction<'_>,
-        scope: Scope,
+        owner: Owner,
         instance: &str,
     ) -> Result<Option<Process>> {
         let sql = sql!(
             "SELECT id, tags, handlers, address, description, gone_at, register_signed_at FROM executor WHERE \
              app_id = {1} AND instance = {2} AND tenant_id = {3}"
         );
-        let found = tx.query(&sql, [scope.app_id.into(), instance.into(), scope.tenant_id.into()], |row| {
+        let found = tx.query(&sql, [owner.app_id.into(), instance.into(), owner.tenant_id.into()], |row| {
             let text = |at| row.try_get_by_index::<String>(at);
             Ok(Process {
                 id: row.try_get_by_index(0)?,

@@ -4,7 +4,7 @@ use super::dialect::{Kind, Sql};
 use super::rows::{to_json, word};
 use super::{Activity, Result, SqlStore, TaskState};
 use crate::domain::task::ParentOutcome;
-use crate::domain::{Reach, Status};
+use crate::domain::{AccessScope, Status};
 use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,9 +71,10 @@ enum Way {
 impl SqlStore {
     /// The neighbours of a task of this tenant within reach, up to three links each way and 100 tasks, as of `now`
     /// (ms). Nothing when the task itself is out of reach.
-    pub async fn task_graph(&self, reach: &Reach, task: i64, now: i64) -> Result<Option<Graph>> {
+    pub async fn task_graph(&self, access_scope: &AccessScope, task: i64, now: i64) -> Result<Option<Graph>> {
         let mut graph = Graph { is_complete: true, ..Graph::default() };
-        let Some(of) = self.graph_tasks(&[task], now).await?.into_iter().find(|of| reach.has(of.tenant_id, of.app_id))
+        let Some(of) =
+            self.graph_tasks(&[task], now).await?.into_iter().find(|of| access_scope.has(of.tenant_id, of.app_id))
         else {
             return Ok(None);
         };
@@ -82,7 +83,7 @@ impl SqlStore {
         for way in [Way::Parents, Way::Children] {
             let mut edge: BTreeSet<i64> = [task].into();
             for _ in 0..LEVELS {
-                edge = self.walk(&mut graph, way, &edge, (reach, tenant_id, now)).await?;
+                edge = self.walk(&mut graph, way, &edge, (access_scope, tenant_id, now)).await?;
             }
             // What is still there to walk on from may have further neighbours.
             let beyond = self.links(way, &edge, tenant_id).await?;
@@ -97,7 +98,7 @@ impl SqlStore {
         graph: &mut Graph,
         way: Way,
         edge: &BTreeSet<i64>,
-        (reach, tenant_id, now): (&Reach, i64, i64),
+        (access_scope, tenant_id, now): (&AccessScope, i64, i64),
     ) -> Result<BTreeSet<i64>> {
         let links = self.links(way, edge, tenant_id).await?;
         graph.is_complete &= links.len() < LINKS_MAX;
@@ -109,7 +110,7 @@ impl SqlStore {
         let new: Vec<i64> = new.into_iter().take(room).collect();
         let mut found = BTreeSet::new();
         for task in self.graph_tasks(&new, now).await? {
-            if reach.has(task.tenant_id, task.app_id) {
+            if access_scope.has(task.tenant_id, task.app_id) {
                 found.insert(task.id);
                 graph.tasks.insert(task.id, task);
             } else if way == Way::Parents {

@@ -6,7 +6,7 @@ use super::dialect::Kind;
 use super::quotas::TaskRoom;
 use super::rows::to_json;
 use super::tasks::{Activity, IfThere, NewTask, audited_task};
-use super::{Result, Scope, Signer, SqlStore};
+use super::{Owner, Result, Signer, SqlStore};
 use crate::domain::Action;
 use crate::domain::audit::{Actor, AuditNote, Target};
 use crate::domain::task::TaskSpec;
@@ -27,7 +27,7 @@ pub(super) struct Registering<'a> {
     /// What it says.
     pub register: &'a Register,
     /// Whether it says anything new.
-    pub has_news: bool,
+    pub has_change: bool,
     /// Names new rows.
     pub new_id: &'a (dyn Fn() -> i64 + Sync),
     /// ms.
@@ -47,17 +47,17 @@ impl SqlStore {
     /// A handler seen for the first time makes a stopped task; one seen before does not, even if
     /// its task was deleted since. One that was left out is seen again with each registration.
     pub(super) async fn register_handlers(&self, tx: &Transaction<'_>, of: &Registering<'_>) -> Result<Handled> {
-        let scope = of.signer.scope;
+        let owner = of.signer.owner;
         let mut new = self.new_handlers(tx, of).await?;
         if new.is_empty() {
             return Ok(Handled::default());
         }
-        let quota = self.task_room(tx, scope.tenant_id).await?;
+        let quota = self.task_room(tx, owner.tenant_id).await?;
         // Read while nobody else makes tasks of the tenant, so that one registration alone tells.
-        let told = self.known_handlers(tx, scope, true).await?;
+        let told = self.known_handlers(tx, owner, true).await?;
         let mut left_out = Vec::new();
         if let Some(TaskRoom { most, used, .. }) = &quota {
-            let has_task = self.names_of_tasks(tx, scope, &new).await?;
+            let has_task = self.names_of_tasks(tx, owner, &new).await?;
             let mut room = most - used;
             new.retain(|handler| {
                 let fits = has_task.contains(&handler.name) || room > 0;
@@ -79,18 +79,18 @@ impl SqlStore {
 
     /// Handlers of a registration that may need a task, each once.
     async fn new_handlers<'a>(&self, tx: &Transaction<'_>, of: &Registering<'a>) -> Result<Vec<&'a HandlerInfo>> {
-        let known = self.known_handlers(tx, of.signer.scope, !of.has_news).await?;
+        let known = self.known_handlers(tx, of.signer.owner, !of.has_change).await?;
         let mut seen = HashSet::new();
         // Without news there is nothing new but what was left out.
-        let is_new = |name: &str| known.contains(name) != of.has_news;
+        let is_new = |name: &str| known.contains(name) != of.has_change;
         let handlers = of.register.handlers.iter();
         Ok(handlers.filter(|handler| is_new(&handler.name) && seen.insert(handler.name.as_str())).collect())
     }
 
     /// Handlers of an app that have been seen: those that were left out, or the others.
-    async fn known_handlers(&self, tx: &Transaction<'_>, scope: Scope, left_out: bool) -> Result<HashSet<String>> {
+    async fn known_handlers(&self, tx: &Transaction<'_>, owner: Owner, left_out: bool) -> Result<HashSet<String>> {
         let known = sql!("SELECT name FROM handler WHERE tenant_id = {1} AND app_id = {2} AND left_out = {3}");
-        let values = [scope.tenant_id.into(), scope.app_id.into(), i32::from(left_out).into()];
+        let values = [owner.tenant_id.into(), owner.app_id.into(), i32::from(left_out).into()];
         Ok(tx.query(&known, values, |row| row.try_get_by_index(0)).await?.into_iter().collect())
     }
 
@@ -102,18 +102,18 @@ impl SqlStore {
         handlers: &[&HandlerInfo],
         told: &HashSet<String>,
     ) -> Result<Vec<AuditNote>> {
-        let scope = of.signer.scope;
+        let owner = of.signer.owner;
         let no_longer = sql!("UPDATE handler SET left_out = 0 WHERE tenant_id = {1} AND app_id = {2} AND name = {3}");
         let mut tasks = Vec::with_capacity(handlers.len());
         for handler in handlers {
             let name = handler.name.as_str();
             if told.contains(name) {
-                tx.execute(&no_longer, [scope.tenant_id.into(), scope.app_id.into(), name.into()]).await?;
+                tx.execute(&no_longer, [owner.tenant_id.into(), owner.app_id.into(), name.into()]).await?;
             } else {
                 self.know_handler(tx, of, name, false).await?;
             }
             let spec = defaults_of(handler);
-            let task = NewTask { id: (of.new_id)(), scope, spec, activity: Activity::default() };
+            let task = NewTask { id: (of.new_id)(), owner, spec, activity: Activity::default() };
             self.insert_task(tx, &task, of.now, IfThere::Leave).await?;
             tasks.push(task);
         }
@@ -128,7 +128,7 @@ impl SqlStore {
     }
 
     async fn know_handler(&self, tx: &Transaction<'_>, of: &Registering<'_>, name: &str, left_out: bool) -> Result<()> {
-        let Scope { tenant_id, app_id } = of.signer.scope;
+        let Owner { tenant_id, app_id } = of.signer.owner;
         let insert = sql!(|d| format!(
             "INSERT INTO handler (id, tenant_id, app_id, name, created_at, left_out) VALUES \
                  ({{1}}, {{2}}, {{3}}, {{4}}, {{5}}, {{6}}) {}",
@@ -151,7 +151,7 @@ impl SqlStore {
     async fn names_of_tasks(
         &self,
         tx: &Transaction<'_>,
-        Scope { tenant_id, app_id }: Scope,
+        Owner { tenant_id, app_id }: Owner,
         handlers: &[&HandlerInfo],
     ) -> Result<HashSet<String>> {
         let sql = sql!(|d| format!(
@@ -172,7 +172,7 @@ impl SqlStore {
         quota: &TaskRoom,
         handlers: &[&str],
     ) -> Result<AuditNote> {
-        let app_id = of.signer.scope.app_id;
+        let app_id = of.signer.owner.app_id;
         for name in handlers {
             self.know_handler(tx, of, name, true).await?;
         }
@@ -201,9 +201,9 @@ impl SqlStore {
 
 /// What the audit says of something that a registration brings about.
 fn note(of: &Registering<'_>, action: Action, target: Target, after: Option<String>) -> AuditNote {
-    let Signer { scope, key_id, .. } = *of.signer;
+    let Signer { owner, key_id, .. } = *of.signer;
     let actor = Actor { kind: "executor", id: 0, name: key_id.to_owned(), address: of.register.address.clone() };
-    AuditNote { id: (of.new_id)(), tenant_id: scope.tenant_id, at: of.now, actor, action, target, before: None, after }
+    AuditNote { id: (of.new_id)(), tenant_id: owner.tenant_id, at: of.now, actor, action, target, before: None, after }
 }
 
 /// The definition that a handler's own defaults make. What this node cannot read, or must not

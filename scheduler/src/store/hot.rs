@@ -3,7 +3,7 @@
 use super::SqlStore;
 use super::template::Text as _;
 use super::{
-    attempts, backfills, calendars, claiming, cluster, executors, follow, handing, housekeeping, keys, links, logs,
+    attempts, backfills, calendars, claiming, cluster, dispatching, executors, housekeeping, keys, links, logs, outbox,
     outcome, permits, planning, quotas, rates, rules, skips, statistics, tasks,
 };
 
@@ -18,8 +18,8 @@ impl SqlStore {
             claiming::STATEMENTS,
             cluster::STATEMENTS,
             executors::STATEMENTS,
-            follow::STATEMENTS,
-            handing::STATEMENTS,
+            outbox::STATEMENTS,
+            dispatching::STATEMENTS,
             housekeeping::STATEMENTS,
             keys::STATEMENTS,
             links::STATEMENTS,

@@ -19,8 +19,7 @@ statements!(
          ORDER BY id LIMIT {2}) batch)"
             .into(),
     BESIDE_FOLLOW_UP =
-        |_| "DELETE FROM follow_up WHERE id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = follow_up.id)"
-            .into(),
+        |_| "DELETE FROM outbox WHERE id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = outbox.id)".into(),
     BESIDE_PERMIT =
         |_| "DELETE FROM permit WHERE id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = permit.id)".into(),
     BESIDE_BACKFILL_RUN = |_| {
@@ -41,7 +40,7 @@ statements!(
          ELSE 0 END FROM task_log l LEFT JOIN tenant t ON t.id = l.tenant_id WHERE l.id > {{1}} AND l.id < {{2}} \
          ORDER BY l.id LIMIT {{3}}"
     ),
-    OF_THESE_FOLLOW_UP = |d| d.delete_from("follow_up", &d.rows(1, ID), "l.id = v.n_id"),
+    OF_THESE_FOLLOW_UP = |d| d.delete_from("outbox", &d.rows(1, ID), "l.id = v.n_id"),
     OF_THESE_PERMIT = |d| d.delete_from("permit", &d.rows(1, ID), "l.id = v.n_id"),
     OF_THESE_BACKFILL_RUN = |d| d.delete_from("backfill_run", &d.rows(1, ID), "l.id = v.n_id"),
     OF_THESE_RUN_KEY = |d| d.delete_from("run_key", &d.rows(1, ID), "l.log_id = v.n_id"),

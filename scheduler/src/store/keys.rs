@@ -8,8 +8,8 @@ use super::entity::{app, app_key};
 #[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
 use super::rows::{clean, to_json};
-use super::{Result, Scope, SqlStore, StoreError};
-use crate::domain::{Reach, Refusal};
+use super::{Owner, Result, SqlStore, StoreError};
+use crate::domain::{AccessScope, Refusal};
 use carillon_protocol::sign::{Key, SignMethod};
 use sea_orm::{DbErr, QueryResult};
 use std::cmp::Reverse;
@@ -34,7 +34,7 @@ pub struct SigningKey {
     /// Id and secret.
     pub key: Key,
     /// Owner.
-    pub scope: Scope,
+    pub owner: Owner,
     /// Tenant's name, as it stands in the signature.
     pub tenant: String,
     /// App's name, as it stands in the signature.
@@ -82,14 +82,14 @@ impl KeyView {
 
     /// Where it stands in its app's list at `now` (cluster ms).
     #[must_use]
-    pub fn place(&self, now: i64) -> KeyPlace {
-        KeyPlace { is_valid: self.is_valid(now), created_at: self.created_at, id: self.id.clone() }
+    pub fn cursor(&self, now: i64) -> KeyCursor {
+        KeyCursor { is_valid: self.is_valid(now), created_at: self.created_at, id: self.id.clone() }
     }
 }
 
 /// A place in an app's list of keys; a later one is less.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct KeyPlace {
+pub struct KeyCursor {
     /// Valid ones come first.
     pub is_valid: bool,
     /// Then the newest, ms.
@@ -113,7 +113,7 @@ pub struct KeyUse {
     /// The key.
     pub id: String,
     /// Its owner.
-    pub scope: Scope,
+    pub owner: Owner,
     /// When, cluster ms.
     pub at: i64,
 }
@@ -137,9 +137,9 @@ fn valid(now: i64) -> Condition {
 }
 
 /// The keys of an app.
-fn of_app(scope: Scope) -> Condition {
+fn of_app(owner: Owner) -> Condition {
     let (tenant, app) = (app_key::Column::TenantId, app_key::Column::AppId);
-    Condition::all().add(tenant.eq(scope.tenant_id)).add(app.eq(scope.app_id))
+    Condition::all().add(tenant.eq(owner.tenant_id)).add(app.eq(owner.app_id))
 }
 
 impl SqlStore {
@@ -150,26 +150,26 @@ impl SqlStore {
 
     /// Keys of an app after a place: those that are valid at `now` (cluster ms), then the others, the
     /// newest first.
-    pub async fn keys(&self, scope: Scope, now: i64, after: Option<&KeyPlace>, limit: u64) -> Result<Vec<KeyView>> {
+    pub async fn keys(&self, owner: Owner, now: i64, after: Option<&KeyCursor>, limit: u64) -> Result<Vec<KeyView>> {
         let (id, created_at) = (app_key::Column::Id, app_key::Column::CreatedAt);
         let mut found: Vec<KeyView> = Vec::new();
-        if after.is_none_or(|place| place.is_valid) {
+        if after.is_none_or(|cursor| cursor.is_valid) {
             // So few that they are put in order here: a database could go by the age of all keys.
-            let keys = app_key::Entity::find().filter(of_app(scope)).filter(valid(now)).limit(VALID_LOOKED_AT_MAX);
+            let keys = app_key::Entity::find().filter(of_app(owner)).filter(valid(now)).limit(VALID_LOOKED_AT_MAX);
             found = self.at(LIST).all(keys).await?;
-            found.retain(|key| after.is_none_or(|after| key.place(now) < *after));
-            found.sort_by_key(|key| Reverse(key.place(now)));
+            found.retain(|key| after.is_none_or(|after| key.cursor(now) < *after));
+            found.sort_by_key(|key| Reverse(key.cursor(now)));
             found.truncate(limit as usize);
         }
         let rest = limit - found.len() as u64;
         if rest > 0 {
             let ended = app_key::Entity::find()
-                .filter(of_app(scope))
+                .filter(of_app(owner))
                 .filter(valid(now).not())
-                .apply_if(after.filter(|place| !place.is_valid), |keys, place| {
+                .apply_if(after.filter(|cursor| !cursor.is_valid), |keys, cursor| {
                     // The first for the index: databases do not see it in what follows.
-                    keys.filter(created_at.lte(place.created_at))
-                        .filter(Condition::any().add(created_at.lt(place.created_at)).add(id.lt(place.id.as_str())))
+                    keys.filter(created_at.lte(cursor.created_at))
+                        .filter(Condition::any().add(created_at.lt(cursor.created_at)).add(id.lt(cursor.id.as_str())))
                 })
                 .order_by_desc(created_at)
                 .order_by_desc(id)
@@ -180,20 +180,20 @@ impl SqlStore {
     }
 
     /// The key of that id, if its app lies within reach, with the app.
-    pub async fn key(&self, reach: &Reach, id: &str) -> Result<(Scope, KeyView)> {
+    pub async fn key(&self, access_scope: &AccessScope, id: &str) -> Result<(Owner, KeyView)> {
         const ACTION: &str = "find a key";
-        let within = within(reach, app_key::Column::TenantId, Some(app_key::Column::AppId));
+        let within = within(access_scope, app_key::Column::TenantId, Some(app_key::Column::AppId));
         let found = self.at(ACTION).one(app_key::Entity::find_by_id(id).filter(within)).await?;
         let KeyOfApp { tenant_id, app_id, key } = found.ok_or_else(|| not_found(ACTION, id))?;
-        Ok((Scope { tenant_id, app_id }, key))
+        Ok((Owner { tenant_id, app_id }, key))
     }
 
     /// Adds a key to an app.
-    pub async fn create_key(&self, scope: Scope, key: &Key, words: KeyWords<'_>, now: i64) -> Result<()> {
+    pub async fn create_key(&self, owner: Owner, key: &Key, words: KeyWords<'_>, now: i64) -> Result<()> {
         retrying(|| async {
             let tx = self.begin("create a key").await?;
-            make_room(&tx, scope, now).await?;
-            insert_key(&tx, scope, key, words, now).await?;
+            make_room(&tx, owner, now).await?;
+            insert_key(&tx, owner, key, words, now).await?;
             tx.commit().await
         })
         .await
@@ -202,7 +202,7 @@ impl SqlStore {
     /// Adds a key to an app; every key before it ends `overlap_ms` from now at the latest.
     pub async fn rotate_key(
         &self,
-        scope: Scope,
+        owner: Owner,
         key: &Key,
         words: KeyWords<'_>,
         overlap_ms: i64,
@@ -210,26 +210,26 @@ impl SqlStore {
     ) -> Result<()> {
         let end = app_key::Entity::update_many()
             .col_expr(app_key::Column::ExpiresAt, (now + overlap_ms).into())
-            .filter(of_app(scope))
+            .filter(of_app(owner))
             .filter(valid(now + overlap_ms));
         retrying(|| async {
             let tx = self.begin("rotate a key").await?;
-            make_room(&tx, scope, now).await?;
+            make_room(&tx, owner, now).await?;
             tx.run(&end).await?;
-            insert_key(&tx, scope, key, words, now).await?;
+            insert_key(&tx, owner, key, words, now).await?;
             tx.commit().await
         })
         .await
     }
 
     /// Ends a key of an app at once; one that has been revoked before stays so.
-    pub async fn revoke_key(&self, scope: Scope, id: &str, now: i64) -> Result<()> {
+    pub async fn revoke_key(&self, owner: Owner, id: &str, now: i64) -> Result<()> {
         const ACTION: &str = "revoke a key";
         let revoked = app_key::Column::RevokedAt;
         let revoke = app_key::Entity::update_many()
             .col_expr(revoked, Expr::case(revoked.eq(0), now).finally(Expr::col(revoked)).into())
             .filter(app_key::Column::Id.eq(id))
-            .filter(of_app(scope));
+            .filter(of_app(owner));
         if self.at(ACTION).run(&revoke).await? == 0 {
             return Err(not_found(ACTION, id));
         }
@@ -252,7 +252,7 @@ impl SqlStore {
         );
         for batch in uses.chunks(super::BATCH_MAX) {
             let rows: Vec<_> =
-                batch.iter().map(|used| (&used.id, used.scope.tenant_id, used.scope.app_id, used.at)).collect();
+                batch.iter().map(|used| (&used.id, used.owner.tenant_id, used.owner.app_id, used.at)).collect();
             self.execute(ACTION, &sql, [to_json(ACTION, &rows)?.into()]).await?;
         }
         Ok(())
@@ -260,16 +260,16 @@ impl SqlStore {
 }
 
 /// Locks the app, so that keys are made one after another, and counts.
-async fn make_room(tx: &Transaction<'_>, scope: Scope, now: i64) -> Result<()> {
+async fn make_room(tx: &Transaction<'_>, owner: Owner, now: i64) -> Result<()> {
     const ACTION: &str = "make a key";
     let lock = app::Entity::update_many()
         .col_expr(app::Column::SignMethod, Expr::col(app::Column::SignMethod))
-        .filter(app::Column::Id.eq(scope.app_id))
-        .filter(app::Column::TenantId.eq(scope.tenant_id));
+        .filter(app::Column::Id.eq(owner.app_id))
+        .filter(app::Column::TenantId.eq(owner.tenant_id));
     if tx.run(&lock).await? == 0 {
-        return Err(StoreError::of(ACTION, Refusal::not_found("app", scope.app_id)));
+        return Err(StoreError::of(ACTION, Refusal::not_found("app", owner.app_id)));
     }
-    if tx.count(app_key::Entity::find().filter(of_app(scope)).filter(valid(now))).await? >= KEYS_MAX {
+    if tx.count(app_key::Entity::find().filter(of_app(owner)).filter(valid(now))).await? >= KEYS_MAX {
         return Err(StoreError::of(ACTION, Refusal::TooManyKeys { most: KEYS_MAX }));
     }
     Ok(())
@@ -277,15 +277,15 @@ async fn make_room(tx: &Transaction<'_>, scope: Scope, now: i64) -> Result<()> {
 
 pub(super) async fn insert_key(
     tx: &Transaction<'_>,
-    scope: Scope,
+    owner: Owner,
     key: &Key,
     words: KeyWords<'_>,
     now: i64,
 ) -> Result<()> {
     let row = app_key::Model {
         id: key.id.clone(),
-        tenant_id: scope.tenant_id,
-        app_id: scope.app_id,
+        tenant_id: owner.tenant_id,
+        app_id: owner.app_id,
         secret: key.secret.clone(),
         created_at: now,
         revoked_at: 0,
@@ -300,7 +300,7 @@ pub(super) async fn insert_key(
 fn signing_key(row: &QueryResult) -> std::result::Result<SigningKey, DbErr> {
     Ok(SigningKey {
         key: Key { id: row.try_get_by_index(0)?, secret: row.try_get_by_index(1)? },
-        scope: Scope { tenant_id: row.try_get_by_index(2)?, app_id: row.try_get_by_index(3)? },
+        owner: Owner { tenant_id: row.try_get_by_index(2)?, app_id: row.try_get_by_index(3)? },
         tenant: row.try_get_by_index(4)?,
         app: row.try_get_by_index(5)?,
         expires_at: row.try_get_by_index(6)?,

@@ -3,7 +3,7 @@
 use super::connect::Transaction;
 use super::rows::{to_json, to_word, word};
 use super::sql::ID;
-use super::{Result, Scope, SqlStore, StoreError, TaskView};
+use super::{Owner, Result, SqlStore, StoreError, TaskView};
 use crate::domain::links::{cycle, knots};
 use crate::domain::task::{ParentLink, TaskSpec};
 use crate::domain::{FieldError, FieldRefusal, Status};
@@ -30,14 +30,14 @@ impl SqlStore {
     pub(super) async fn set_parents(
         &self,
         tx: &Transaction<'_>,
-        scope: Scope,
+        owner: Owner,
         child: i64,
         spec: &TaskSpec,
     ) -> Result<()> {
         self.bump_rules(tx).await?;
         let mut parents = Vec::with_capacity(spec.parents.len());
         for (at, link) in spec.parents.iter().enumerate() {
-            let parent = self.find_parent(tx, scope, &link.task).await?;
+            let parent = self.find_parent(tx, owner, &link.task).await?;
             let parent = parent
                 .ok_or_else(|| refuse(&format!("parents[{at}].task"), FieldRefusal::no_such("task", &link.task)))?;
             parents.push((parent, link));
@@ -56,7 +56,7 @@ impl SqlStore {
         for (at, (parent, link)) in parents.iter().enumerate() {
             let on = to_word(ACTION, &link.on)?;
             let id = first + 1 + at as i64;
-            let values = [id.into(), scope.tenant_id.into(), child.into(), (*parent).into(), on.into()];
+            let values = [id.into(), owner.tenant_id.into(), child.into(), (*parent).into(), on.into()];
             tx.execute(&insert, values).await?;
         }
         self.count_children(tx, child, 1).await?;
@@ -93,18 +93,18 @@ impl SqlStore {
         }
         for task in tasks {
             for (_, app, name, app_name, on) in links.remove(&task.id).into_iter().flatten() {
-                let name = if app == task.scope.app_id { name } else { format!("{app_name}/{name}") };
+                let name = if app == task.owner.app_id { name } else { format!("{app_name}/{name}") };
                 task.spec.parents.push(ParentLink { task: name, on });
             }
         }
         Ok(())
     }
 
-    async fn find_parent(&self, tx: &Transaction<'_>, scope: Scope, name: &str) -> Result<Option<i64>> {
+    async fn find_parent(&self, tx: &Transaction<'_>, owner: Owner, name: &str) -> Result<Option<i64>> {
         let found = match name.split_once('/') {
             None => {
                 let sql = sql!("SELECT id FROM task WHERE tenant_id = {1} AND app_id = {2} AND name = {3}");
-                let values = [scope.tenant_id.into(), scope.app_id.into(), name.into()];
+                let values = [owner.tenant_id.into(), owner.app_id.into(), name.into()];
                 tx.query(&sql, values, |row| row.try_get_by_index(0)).await?
             }
             Some((app, name)) => {
@@ -112,7 +112,7 @@ impl SqlStore {
                     "SELECT t.id FROM task t JOIN app a ON a.id = t.app_id WHERE t.tenant_id = {1} AND a.name = {2} \
                      AND t.name = {3}"
                 );
-                tx.query(&sql, [scope.tenant_id.into(), app.into(), name.into()], |row| row.try_get_by_index(0)).await?
+                tx.query(&sql, [owner.tenant_id.into(), app.into(), name.into()], |row| row.try_get_by_index(0)).await?
             }
         };
         Ok(found.first().copied())
@@ -132,8 +132,8 @@ impl SqlStore {
     /// Runs of a new parent that were written before it was one count, too.
     async fn watch_open_runs(&self, tx: &Transaction<'_>, parent: i64) -> Result<()> {
         let watch = sql!(format!(
-            "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM task_log l WHERE l.task_id = {{1}} AND \
-                 l.status < {} AND l.parent_id = 0 AND NOT EXISTS (SELECT 1 FROM follow_up f WHERE f.id = l.id)",
+            "INSERT INTO outbox (id, task_id) SELECT l.id, l.task_id FROM task_log l WHERE l.task_id = {{1}} AND \
+                 l.status < {} AND l.parent_id = 0 AND NOT EXISTS (SELECT 1 FROM outbox f WHERE f.id = l.id)",
             Status::Succeeded as i16
         ));
         tx.execute(&watch, [parent.into()]).await.map(drop)

@@ -7,10 +7,10 @@
 
 use super::conditions::Conditions;
 use super::dialect::Dialect;
-use super::rows::{self, HANDED_COUNT};
+use super::rows::{self, DISPATCHED_COUNT};
 use super::sql::{DISPATCHED, ID, SUCCEEDED};
-use super::{HandedRun, Result, SqlStore};
-use crate::domain::{Order, Origin, Reach, Reason, Run, Status};
+use super::{DispatchedRun, Result, SqlStore};
+use crate::domain::{AccessScope, Order, Reason, Run, Status, Trigger};
 use sea_orm::{DbErr, QueryResult};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ pub(super) const SCAN_TIME: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone)]
 pub struct LogView {
     /// The run.
-    pub handed: HandedRun,
+    pub dispatched: DispatchedRun,
     /// Tenant's name.
     pub tenant: String,
     /// Task's name; nothing when it is no more.
@@ -71,7 +71,7 @@ pub struct ShardCounts {
 }
 
 /// A place in a list: what its last row has in the columns of its order.
-pub type Place = Vec<i64>;
+pub type LogCursor = Vec<i64>;
 
 /// Which logs to list.
 #[derive(Debug, Clone, Default)]
@@ -87,7 +87,7 @@ pub struct LogFilter {
     /// Only for this reason.
     pub reason: Option<Reason>,
     /// Only what was made so.
-    pub origin: Option<Origin>,
+    pub trigger: Option<Trigger>,
     /// Only what this executor has or had.
     pub executor_id: Option<i64>,
     /// Only shards of this parent.
@@ -103,7 +103,7 @@ pub struct LogFilter {
     /// Which come first.
     pub order: Order,
     /// After this place of the list.
-    pub after: Option<Place>,
+    pub after: Option<LogCursor>,
     /// At most so many.
     pub limit: u64,
 }
@@ -114,7 +114,7 @@ pub struct LogPage {
     /// The logs.
     pub logs: Vec<LogView>,
     /// From where the next page goes on; nothing when this is the last.
-    pub next: Option<Place>,
+    pub next: Option<LogCursor>,
 }
 
 /// The index that a list goes by.
@@ -135,9 +135,9 @@ pub(super) enum Way {
 }
 
 impl Way {
-    pub(super) fn of(reach: &Reach, filter: &LogFilter) -> Self {
-        let only = match reach {
-            Reach::Of(places) if places.len() == 1 => Some(places[0].tenant_id),
+    pub(super) fn of(access_scope: &AccessScope, filter: &LogFilter) -> Self {
+        let only = match access_scope {
+            AccessScope::Of(places) if places.len() == 1 => Some(places[0].tenant_id),
             _ => None,
         };
         let tenant = filter.tenant_id.or(only);
@@ -173,7 +173,7 @@ impl Way {
     }
 
     /// Where a log stands in the list.
-    fn place(self, run: &Run) -> Place {
+    fn place(self, run: &Run) -> LogCursor {
         let of = |column: &&str| match *column {
             "due_time" => run.due_time,
             "fire_time" => run.fire_time,
@@ -202,24 +202,24 @@ impl Way {
 
 impl SqlStore {
     /// The log of that id, within reach.
-    pub async fn log(&self, reach: &Reach, id: i64) -> Result<Option<LogView>> {
+    pub async fn log(&self, access_scope: &AccessScope, id: i64) -> Result<Option<LogView>> {
         let filter = LogFilter { id: Some(id), limit: 1, ..LogFilter::default() };
-        Ok(self.list_logs(reach, &filter).await?.logs.into_iter().next())
+        Ok(self.list_logs(access_scope, &filter).await?.logs.into_iter().next())
     }
 
     /// Lists logs within reach.
-    pub async fn list_logs(&self, reach: &Reach, filter: &LogFilter) -> Result<LogPage> {
-        let way = Way::of(reach, filter);
-        let is_narrow = is_narrow(way, reach, filter);
+    pub async fn list_logs(&self, access_scope: &AccessScope, filter: &LogFilter) -> Result<LogPage> {
+        let way = Way::of(access_scope, filter);
+        let is_narrow = is_narrow(way, access_scope, filter);
         let begun = Instant::now();
         let mut rest = filter.clone();
         let mut page = LogPage { logs: Vec::new(), next: None };
         for _ in 0..SCAN_STEPS_MAX {
-            let found = self.look(way, reach, &rest, is_narrow).await?;
+            let found = self.look(way, access_scope, &rest, is_narrow).await?;
             rest.limit -= found.len() as u64;
             page.logs.extend(found);
             page.next = match page.logs.last().filter(|_| rest.limit == 0) {
-                Some(last) => Some(way.place(&last.handed.run)),
+                Some(last) => Some(way.place(&last.dispatched.run)),
                 None if is_narrow => self.scanned_to(way, &rest).await?,
                 None => None,
             };
@@ -234,7 +234,13 @@ impl SqlStore {
     }
 
     /// Those of the next rows of a way that fit.
-    async fn look(&self, way: Way, reach: &Reach, filter: &LogFilter, is_narrow: bool) -> Result<Vec<LogView>> {
+    async fn look(
+        &self,
+        way: Way,
+        access_scope: &AccessScope,
+        filter: &LogFilter,
+        is_narrow: bool,
+    ) -> Result<Vec<LogView>> {
         let order = way.order_by(filter.order);
         let most = if is_narrow { SCAN_STEP } else { filter.limit };
         let (found, values) = self.scan(way, filter).limited(&order, most);
@@ -243,10 +249,10 @@ impl SqlStore {
         let text = format!(
             "SELECT {}, n.name, l.started_at, l.queued_at, l.message, l.output FROM (SELECT l.id FROM task_log l WHERE \
              {found}) s {join} task_log l ON l.id = s.id {join} tenant n ON n.id = l.tenant_id WHERE 1 = 1",
-            rows::HANDED_COLUMNS
+            rows::DISPATCHED_COLUMNS
         );
         let mut wanted = Conditions::new(text, values);
-        narrow(&mut wanted, reach, filter);
+        narrow(&mut wanted, access_scope, filter);
         self.query_raw("list task logs", wanted.finish(self, &order, filter.limit), log_view).await
     }
 
@@ -278,7 +284,7 @@ impl SqlStore {
     }
 
     /// Where a bounded look ended; nothing when it saw everything there is.
-    async fn scanned_to(&self, way: Way, filter: &LogFilter) -> Result<Option<Place>> {
+    async fn scanned_to(&self, way: Way, filter: &LogFilter) -> Result<Option<LogCursor>> {
         let columns = way.columns();
         let scan = self.scan(way, filter);
         let head = format!("SELECT l.{} FROM task_log l WHERE {}", columns.join(", l."), scan.text);
@@ -291,10 +297,10 @@ impl SqlStore {
 
     /// What the tasks of these logs, and their apps, are called.
     async fn name_tasks(&self, logs: &mut [LogView]) -> Result<()> {
-        let tasks = logs.iter().map(|log| (log.handed.run.task_id, log.handed.run.app_id)).collect();
+        let tasks = logs.iter().map(|log| (log.dispatched.run.task_id, log.dispatched.run.app_id)).collect();
         let names = self.names_of(&tasks).await?;
         for log in logs {
-            if let Some(names) = names.get(&log.handed.run.task_id) {
+            if let Some(names) = names.get(&log.dispatched.run.task_id) {
                 log.task_name.clone_from(&names.task);
                 log.app_name.clone_from(&names.app);
             }
@@ -305,7 +311,7 @@ impl SqlStore {
     /// How far sharded runs have come.
     async fn count_shards(&self, logs: &mut [LogView]) -> Result<()> {
         let parents: Vec<[i64; 1]> =
-            logs.iter().map(|log| &log.handed.run).filter(|run| run.is_parent()).map(|run| [run.id]).collect();
+            logs.iter().map(|log| &log.dispatched.run).filter(|run| run.is_parent()).map(|run| [run.id]).collect();
         if parents.is_empty() {
             return Ok(());
         }
@@ -313,7 +319,7 @@ impl SqlStore {
         let counts: HashMap<i64, ShardCounts> =
             self.query("count shards", &SHARD_COUNTS, [ids.into()], shard_counts).await?.into_iter().collect();
         for log in logs {
-            log.shards = counts.get(&log.handed.run.id).copied();
+            log.shards = counts.get(&log.dispatched.run.id).copied();
         }
         Ok(())
     }
@@ -328,10 +334,10 @@ fn number(row: &QueryResult, at: usize, column: &str) -> std::result::Result<i64
 }
 
 /// Whether there are conditions that the way's index does not know.
-fn is_narrow(way: Way, reach: &Reach, filter: &LogFilter) -> bool {
-    let is_whole = match reach {
-        Reach::All => true,
-        Reach::Of(places) => matches!(
+fn is_narrow(way: Way, access_scope: &AccessScope, filter: &LogFilter) -> bool {
+    let is_whole = match access_scope {
+        AccessScope::All => true,
+        AccessScope::Of(places) => matches!(
             (way, &places[..]),
             (Way::Tenant(tenant) | Way::Bad(tenant, _), [only]) if only.tenant_id == tenant && only.apps.is_empty()
         ),
@@ -345,19 +351,19 @@ fn is_narrow(way: Way, reach: &Reach, filter: &LogFilter) -> bool {
         || task.is_some()
         || others.iter().any(Option::is_some)
         || filter.reason.is_some()
-        || filter.origin.is_some()
+        || filter.trigger.is_some()
         || filter.has_no_shards
 }
 
 /// Adds every condition; those of the way's index cost nothing more.
-pub(super) fn narrow(wanted: &mut Conditions, reach: &Reach, filter: &LogFilter) {
-    wanted.within(reach, "l.tenant_id", Some("l.app_id"));
+pub(super) fn narrow(wanted: &mut Conditions, access_scope: &AccessScope, filter: &LogFilter) {
+    wanted.within(access_scope, "l.tenant_id", Some("l.app_id"));
     wanted.and("l.tenant_id = ", filter.tenant_id);
     wanted.and("l.app_id = ", filter.app_id);
     wanted.and("l.task_id = ", filter.task_id);
     wanted.and("l.status = ", filter.status.map(|status| status as i32));
     wanted.and("l.reason = ", filter.reason.map(Reason::as_str));
-    wanted.and("l.origin = ", filter.origin.map(Origin::as_str));
+    wanted.and("l.trigger_kind = ", filter.trigger.map(Trigger::as_str));
     wanted.and("l.executor_id = ", filter.executor_id);
     wanted.and("l.parent_id = ", filter.parent_id);
     wanted.and("l.parent_id = ", filter.has_no_shards.then_some(0i64));
@@ -366,14 +372,14 @@ pub(super) fn narrow(wanted: &mut Conditions, reach: &Reach, filter: &LogFilter)
 fn log_view(row: &QueryResult) -> std::result::Result<LogView, DbErr> {
     let text = |at| row.try_get_by_index::<Option<String>>(at).map(Option::unwrap_or_default);
     Ok(LogView {
-        handed: rows::handed_run(row)?,
-        tenant: row.try_get_by_index(HANDED_COUNT)?,
+        dispatched: rows::dispatched_run(row)?,
+        tenant: row.try_get_by_index(DISPATCHED_COUNT)?,
         task_name: None,
         app_name: None,
-        started_at: row.try_get_by_index(HANDED_COUNT + 1)?,
-        queued_at: row.try_get_by_index(HANDED_COUNT + 2)?,
-        message: text(HANDED_COUNT + 3)?,
-        output: text(HANDED_COUNT + 4)?,
+        started_at: row.try_get_by_index(DISPATCHED_COUNT + 1)?,
+        queued_at: row.try_get_by_index(DISPATCHED_COUNT + 2)?,
+        message: text(DISPATCHED_COUNT + 3)?,
+        output: text(DISPATCHED_COUNT + 4)?,
         shards: None,
     })
 }

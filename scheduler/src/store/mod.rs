@@ -21,19 +21,18 @@ mod audit;
 mod audit_search;
 mod backfills;
 mod calendars;
+mod change_feed;
 mod claiming;
 mod cluster;
-mod coming;
 mod conditions;
 mod connect;
 mod dialect;
+mod dispatching;
 mod entity;
 mod error;
 mod executors;
-mod follow;
 mod grants;
 mod graph;
-mod handing;
 mod handlers;
 mod hot;
 mod housekeeping;
@@ -41,8 +40,8 @@ mod keys;
 mod links;
 mod logs;
 mod migrate;
-mod news;
 mod next_fires;
+mod outbox;
 mod outcome;
 mod permits;
 mod planning;
@@ -55,38 +54,39 @@ mod rules;
 mod sessions;
 mod skips;
 mod sql;
-mod starting;
 mod statistics;
 mod task_columns;
 mod tasks;
 mod tenants;
 mod traits;
+mod unscheduled_runs;
+mod upcoming_runs;
 mod users;
 
 pub use attempts::{ATTEMPTS_KEPT_MAX, KeptAttempt, MESSAGE_CHARS_MAX, cut};
 pub use audit::ChainView;
 pub use audit_search::{AuditFilter, AuditPage};
 pub use calendars::CalendarView;
+pub use change_feed::{DIGEST_TENANTS, Digest};
 pub use cluster::NameHolder;
-pub use coming::{ComingFilter, ComingRun, ComingRuns, TaskNames};
 pub use connect::{DatabaseSettings, SqlStore, place};
 pub use error::{STORE_ERRORS, StoreError, StoreErrorKind};
 pub use grants::{GrantView, NewGrant};
 pub use graph::{Graph, GraphLink, GraphTask};
-pub use keys::{KeyPlace, KeyUse, KeyView, KeyWords, SigningKey};
+pub use keys::{KeyCursor, KeyUse, KeyView, KeyWords, SigningKey};
 pub use logs::{LogFilter, LogPage, LogView, ShardCounts};
-pub use news::{DIGEST_TENANTS, Digest};
 pub use next_fires::WrittenFires;
 pub use quotas::{DELAYED_MAX, QuotaUse, TaskRoom};
 pub use roles::{RoleFilter, RoleView};
-pub use rules::{ExecutorPlace, ExecutorRule};
+pub use rules::{ExecutorAddress, ExecutorRule};
 pub use sessions::{SessionView, TokenView};
 pub use skips::{SKIPS_MAX, Skip, Skipped};
-pub use starting::{NewRun, StartedRun};
 pub use statistics::{Counted, Counting, FiguresFilter, Part, STATISTICS_LEASE_MS, StatisticsStore};
 pub use tasks::{Activity, NewTask, TASK_STATES, TaskChange, TaskFilter, TaskState, TaskView, Unsent, audited_task};
 pub use tenants::{AppFilter, AppView, TenantView};
 pub use traits::*;
+pub use unscheduled_runs::{NewRun, StartedRun};
+pub use upcoming_runs::{TaskNames, UpcomingFilter, UpcomingRun, UpcomingRuns};
 pub use users::{UserFilter, UserRow, UserView};
 
 /// Result of everything in this room.
@@ -102,10 +102,10 @@ pub trait Store:
     + PlanStore
     + BackfillStore
     + ClaimStore
-    + HandStore
+    + DispatchStore
     + PermitStore
     + OutcomeStore
-    + FollowStore
+    + OutboxStore
     + ExecutorStore
     + HousekeepingStore
     + StatisticsStore
@@ -118,10 +118,10 @@ impl<T> Store for T where
         + PlanStore
         + BackfillStore
         + ClaimStore
-        + HandStore
+        + DispatchStore
         + PermitStore
         + OutcomeStore
-        + FollowStore
+        + OutboxStore
         + ExecutorStore
         + HousekeepingStore
         + StatisticsStore

@@ -66,7 +66,7 @@ impl SqlStore {
         let join = self.backend.join_in_order();
         let text = format!(
             "SELECT v.n_id, MIN(l.fire_time), MAX(l.fire_time) FROM {batch} {join} task_log l ON l.task_id = v.n_id AND \
-             l.fire_time > {{2}} WHERE (+l.status < {} OR ({})) AND l.parent_id = 0 AND l.origin IN ('schedule', \
+             l.fire_time > {{2}} WHERE (+l.status < {} OR ({})) AND l.parent_id = 0 AND l.trigger_kind IN ('schedule', \
              'misfire') GROUP BY v.n_id",
             Status::Succeeded as i16,
             is_skip("l")

@@ -1,9 +1,9 @@
 //! Results, and runs whose result does not come.
 
 use super::dialect::{Dialect, Kind};
-use super::rows::{self, HANDED_COLUMNS, clean, to_json};
+use super::rows::{self, DISPATCHED_COLUMNS, clean, to_json};
 use super::sql::{CANCELLED, DISPATCHED, FAILED, ID, SUCCEEDED};
-use super::{HandedRun, OutcomeStore, Result, Scope, SqlStore, Suspects};
+use super::{DispatchedRun, OutcomeStore, Owner, Result, SqlStore, Suspects};
 use crate::domain::{Reason, Status};
 use crate::metrics::RUNS_ENDED;
 use async_trait::async_trait;
@@ -15,7 +15,7 @@ statements!(
                 "task_log",
                 &format!(
                     "status = {SUCCEEDED}, started_at = v.n_started_at, finished_at = v.n_finished_at, \
-                     output = v.n_output, message = CASE WHEN l.origin <> 'schedule' AND l.failures = 0 THEN l.message ELSE NULL END, \
+                     output = v.n_output, message = CASE WHEN l.trigger_kind <> 'schedule' AND l.failures = 0 THEN l.message ELSE NULL END, \
                      version = l.version + 1, reason = '', stopping = ''"
                 ),
                 &[
@@ -31,9 +31,9 @@ statements!(
                 ),
             )
     },
-    RUNS = |d| format!("SELECT {HANDED_COLUMNS} FROM {} task_log l ON l.id = v.n_id", d.batch(1, ID)),
+    RUNS = |d| format!("SELECT {DISPATCHED_COLUMNS} FROM {} task_log l ON l.id = v.n_id", d.batch(1, ID)),
     RUNS_SCOPED = |d| format!(
-        "SELECT {HANDED_COLUMNS} FROM {} task_log l ON l.id = v.n_id AND +l.tenant_id = {{2}} AND +l.app_id = {{3}}",
+        "SELECT {DISPATCHED_COLUMNS} FROM {} task_log l ON l.id = v.n_id AND +l.tenant_id = {{2}} AND +l.app_id = {{3}}",
         d.batch(1, ID)
     ),
     STALE = |d| format!(
@@ -63,14 +63,14 @@ statements!(
          l.dispatched_at < {{1}} ORDER BY l.due_time LIMIT {{2}}"
     ),
     STOPPING = |_| format!(
-        "SELECT {HANDED_COLUMNS} FROM task_log l WHERE l.status = {DISPATCHED} AND l.stopping <> '' AND \
+        "SELECT {DISPATCHED_COLUMNS} FROM task_log l WHERE l.status = {DISPATCHED} AND l.stopping <> '' AND \
          l.shard_index >= 0 ORDER BY l.due_time LIMIT {{1}}"
     ),
     SHARDS_TO_STOP = |_| format!(
         "SELECT {} FROM task_log p JOIN task_log l ON l.task_id = p.task_id AND l.fire_time = p.fire_time \
          AND l.parent_id = p.id WHERE p.status = {DISPATCHED} AND p.shard_index = -1 AND p.stopping <> '' AND \
          +l.status < {SUCCEEDED} AND (l.stopping = '' OR +l.status <> {DISPATCHED}) LIMIT {{1}}",
-        HANDED_COLUMNS.replace("l.stopping", "p.stopping")
+        DISPATCHED_COLUMNS.replace("l.stopping", "p.stopping")
     ),
     SUSPECTS_OF = |d| suspects(d, "IN"),
     SUSPECTS_EXCEPT = |d| suspects(d, "NOT IN"),
@@ -79,7 +79,7 @@ statements!(
 /// Runs of these executors (or of all but these) that should have begun, or whose node is gone.
 fn suspects(d: Dialect, which: &str) -> String {
     format!(
-        "SELECT {HANDED_COLUMNS} FROM task_log l WHERE l.status = {DISPATCHED} AND l.shard_index >= 0 AND \
+        "SELECT {DISPATCHED_COLUMNS} FROM task_log l WHERE l.status = {DISPATCHED} AND l.shard_index >= 0 AND \
          l.executor_id {which} {} AND (l.due_time < {{2}} OR ({{3}} = 1 AND l.node_id NOT IN {})) ORDER BY l.due_time \
          LIMIT {{5}}",
         d.ids(1),
@@ -112,7 +112,7 @@ fn settle_parents(d: Dialect) -> String {
 
 #[async_trait]
 impl OutcomeStore for SqlStore {
-    async fn succeed(&self, scope: Scope, results: &[&RunResult]) -> Result<u64> {
+    async fn succeed(&self, owner: Owner, results: &[&RunResult]) -> Result<u64> {
         const ACTION: &str = "record successes";
         if results.is_empty() {
             return Ok(0);
@@ -124,20 +124,20 @@ impl OutcomeStore for SqlStore {
                 (result.log, result.attempt, result.started_at, result.finished_at, output)
             })
             .collect();
-        let values = [to_json(ACTION, &rows)?.into(), scope.tenant_id.into(), scope.app_id.into()];
+        let values = [to_json(ACTION, &rows)?.into(), owner.tenant_id.into(), owner.app_id.into()];
         let moved = self.execute(ACTION, &SUCCEED, values).await?;
-        RUNS_ENDED.add([(scope.app_id, Status::Succeeded, Reason::None, moved)].into_iter());
+        RUNS_ENDED.add([(owner.app_id, Status::Succeeded, Reason::None, moved)].into_iter());
         Ok(moved)
     }
 
-    async fn runs(&self, scope: Option<Scope>, ids: &[i64]) -> Result<Vec<HandedRun>> {
+    async fn runs(&self, owner: Option<Owner>, ids: &[i64]) -> Result<Vec<DispatchedRun>> {
         const ACTION: &str = "read runs";
         let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        match scope {
-            None => self.query(ACTION, &RUNS, [ids.into()], rows::handed_run).await,
-            Some(scope) => {
-                let values = [ids.into(), scope.tenant_id.into(), scope.app_id.into()];
-                self.query(ACTION, &RUNS_SCOPED, values, rows::handed_run).await
+        match owner {
+            None => self.query(ACTION, &RUNS, [ids.into()], rows::dispatched_run).await,
+            Some(owner) => {
+                let values = [ids.into(), owner.tenant_id.into(), owner.app_id.into()];
+                self.query(ACTION, &RUNS_SCOPED, values, rows::dispatched_run).await
             }
         }
     }
@@ -183,15 +183,15 @@ impl OutcomeStore for SqlStore {
         self.query("read open sharded runs", &OPEN_PARENTS, values, |row| row.try_get_by_index(0)).await
     }
 
-    async fn stopping(&self, limit: u64) -> Result<Vec<HandedRun>> {
-        self.query("read runs that must stop", &STOPPING, [limit.into()], rows::handed_run).await
+    async fn stopping(&self, limit: u64) -> Result<Vec<DispatchedRun>> {
+        self.query("read runs that must stop", &STOPPING, [limit.into()], rows::dispatched_run).await
     }
 
-    async fn shards_to_stop(&self, limit: u64) -> Result<Vec<HandedRun>> {
-        self.query("read shards that must stop", &SHARDS_TO_STOP, [limit.into()], rows::handed_run).await
+    async fn shards_to_stop(&self, limit: u64) -> Result<Vec<DispatchedRun>> {
+        self.query("read shards that must stop", &SHARDS_TO_STOP, [limit.into()], rows::dispatched_run).await
     }
 
-    async fn suspects(&self, which: &Suspects) -> Result<Vec<HandedRun>> {
+    async fn suspects(&self, which: &Suspects) -> Result<Vec<DispatchedRun>> {
         const ACTION: &str = "read runs that may be lost";
         let list = |ids: &[i64]| to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>());
         let (sql, ids) = if which.executors.is_empty() {
@@ -207,6 +207,6 @@ impl OutcomeStore for SqlStore {
             list(&which.or_not_by)?.into(),
             which.limit.into(),
         ];
-        self.query(ACTION, sql, values, rows::handed_run).await
+        self.query(ACTION, sql, values, rows::dispatched_run).await
     }
 }

@@ -9,12 +9,12 @@
 
 use super::connect::{Transaction, retrying};
 use super::dialect::{Dialect, Kind};
-use super::rows::{HANDED_COLUMNS, to_json};
+use super::rows::{DISPATCHED_COLUMNS, to_json};
 use super::sql::{CANCELLED, DISPATCHED, EXPIRED, ID, QUEUED};
 use super::{PermitStore, Result, SqlStore};
 use crate::domain::Reason;
-use crate::domain::permit::{Ask, Held, Limit, grant};
-use crate::domain::rate::{self, Place};
+use crate::domain::permit::{Held, Limit, PermitRequest, grant};
+use crate::domain::rate_limit::{self, Slot};
 use crate::domain::routing::{Use, UseChange};
 use async_trait::async_trait;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -58,7 +58,7 @@ statements!(
         )
     ),
     PERMIT_HOLDERS = |d| format!(
-        "SELECT {HANDED_COLUMNS} FROM {} permit p ON p.task_id = v.n_id JOIN task_log l ON l.id = p.id \
+        "SELECT {DISPATCHED_COLUMNS} FROM {} permit p ON p.task_id = v.n_id JOIN task_log l ON l.id = p.id \
          WHERE +l.status = {DISPATCHED}",
         d.batch(1, ID)
     ),
@@ -84,7 +84,7 @@ statements!(
     ),
     OVERDUE = |d| format!(
         "SELECT l.task_id, l.fire_time FROM {} task_log l ON l.task_id = v.n_id AND l.fire_time >= v.n_from \
-         WHERE ((l.due_time < {{2}} AND l.origin = 'schedule') OR l.origin = 'misfire') AND l.parent_id = 0 AND \
+         WHERE ((l.due_time < {{2}} AND l.trigger_kind = 'schedule') OR l.trigger_kind = 'misfire') AND l.parent_id = 0 AND \
          +l.status NOT IN ({EXPIRED}, {CANCELLED}) \
          ORDER BY l.fire_time DESC LIMIT {{3}}",
         d.batch(1, &[("id", Kind::Big), ("from", Kind::Big)])
@@ -107,10 +107,10 @@ const USE: &[(&str, Kind)] = &[
 ];
 
 /// How many permits count of each of these scopes, leaving out those of some runs.
-fn permits(d: Dialect, scope: &str) -> String {
+fn permits(d: Dialect, owner: &str) -> String {
     format!(
-        "SELECT p.{scope}, COUNT(*) FROM permit p JOIN task_log l ON l.id = p.id WHERE p.{scope} IN {} AND p.id NOT IN {} \
-         AND {HOLDS} GROUP BY p.{scope}",
+        "SELECT p.{owner}, COUNT(*) FROM permit p JOIN task_log l ON l.id = p.id WHERE p.{owner} IN {} AND p.id NOT IN {} \
+         AND {HOLDS} GROUP BY p.{owner}",
         d.ids(1),
         d.ids(2)
     )
@@ -120,7 +120,7 @@ const ACTION: &str = "give permits";
 
 #[async_trait]
 impl PermitStore for SqlStore {
-    async fn acquire(&self, asks: &[Ask]) -> Result<HashMap<i64, Limit>> {
+    async fn acquire(&self, asks: &[PermitRequest]) -> Result<HashMap<i64, Limit>> {
         if asks.is_empty() {
             return Ok(HashMap::new());
         }
@@ -138,13 +138,14 @@ impl PermitStore for SqlStore {
         self.execute(ACTION, &NOTE_WAITS, [to_json(ACTION, &rows)?.into()]).await.map(drop)
     }
 
-    async fn pace(&self, asks: &[rate::Ask], now: i64) -> Result<Vec<Place>> {
-        self.pace_all(asks, now).await
+    async fn take_rate_slots(&self, asks: &[rate_limit::SlotRequest], now: i64) -> Result<Vec<Slot>> {
+        self.take_rate_slots_in_turn(asks, now).await
     }
 
-    async fn holders(&self, tasks: &[i64]) -> Result<Vec<super::HandedRun>> {
+    async fn holders(&self, tasks: &[i64]) -> Result<Vec<super::DispatchedRun>> {
         let tasks = to_json(ACTION, &tasks.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        self.query("read the runs that hold permits", &PERMIT_HOLDERS, [tasks.into()], super::rows::handed_run).await
+        self.query("read the runs that hold permits", &PERMIT_HOLDERS, [tasks.into()], super::rows::dispatched_run)
+            .await
     }
 
     async fn uses(&self, tasks: &[i64]) -> Result<Vec<(i64, String, Use)>> {
@@ -181,8 +182,8 @@ impl PermitStore for SqlStore {
 }
 
 impl SqlStore {
-    async fn acquire_once(&self, asks: &[Ask]) -> Result<HashMap<i64, Limit>> {
-        let bounded = |id: fn(&Ask) -> (i64, Option<i32>)| -> BTreeSet<i64> {
+    async fn acquire_once(&self, asks: &[PermitRequest]) -> Result<HashMap<i64, Limit>> {
+        let bounded = |id: fn(&PermitRequest) -> (i64, Option<i32>)| -> BTreeSet<i64> {
             asks.iter().map(id).filter(|(_, bound)| bound.is_some()).map(|(id, _)| id).collect()
         };
         let tasks = bounded(|ask| (ask.task_id, ask.bounds.task));
@@ -215,12 +216,13 @@ impl SqlStore {
         }
         let verdicts = asks.iter().zip(grant(asks, held));
         let held_up: HashMap<i64, Limit> = verdicts.filter_map(|(ask, limit)| Some((ask.id, limit?))).collect();
-        let row = |ask: &Ask| {
+        let row = |ask: &PermitRequest| {
             let version = if held_up.contains_key(&ask.id) { -ask.version } else { ask.version };
             (ask.id, ask.tenant_id, ask.app_id, ask.task_id, version)
         };
-        let is_news = |ask: &&Ask| !held_up.contains_key(&ask.id) || (ask.in_order && !known.contains(&ask.id));
-        let rows: Vec<_> = asks.iter().filter(is_news).map(row).collect();
+        let is_change =
+            |ask: &&PermitRequest| !held_up.contains_key(&ask.id) || (ask.in_order && !known.contains(&ask.id));
+        let rows: Vec<_> = asks.iter().filter(is_change).map(row).collect();
         if rows.is_empty() {
             tx.rollback().await?;
             return Ok(held_up);

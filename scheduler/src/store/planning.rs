@@ -27,11 +27,11 @@ statements!(
         // A plan made before the first child came would leave its runs without a follow-up;
         // the next one knows.
         "l.id = v.n_id AND l.revision = v.n_revision AND l.next_fire_at = v.n_from AND \
-         (v.n_follow_up = 1 OR l.children = 0)",
+         (v.n_outbox = 1 OR l.children = 0)",
     ),
     MOVED_TASKS = |d| format!(
         "SELECT t.id FROM {} task t ON t.id = v.n_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_to \
-         AND (v.n_follow_up = 1 OR t.children = 0)",
+         AND (v.n_outbox = 1 OR t.children = 0)",
         d.batch(1, MARK)
     ),
     WATERMARK = |_| "SELECT MIN(next_fire_at) FROM task".into(),
@@ -39,10 +39,10 @@ statements!(
     INSERT_FIRES = |d| format!(
         "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, \
          bucket, fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, \
-         dispatched_at, started_at, finished_at, reason, message, origin, seq, priority) \
+         dispatched_at, started_at, finished_at, reason, message, trigger_kind, seq, priority) \
          SELECT v.n_id, t.tenant_id, t.app_id, t.id, t.revision, 0, \
          v.n_shard_index, CASE WHEN v.n_shard_index < 0 THEN 0 ELSE 1 END, \
-         v.n_bucket, v.n_fire_time, v.n_due_time, v.n_status, 1, 0, 0, 0, 0, 0, 0, 0, 0, v.n_reason, v.n_message, v.n_origin, v.n_seq, v.n_priority \
+         v.n_bucket, v.n_fire_time, v.n_due_time, v.n_status, 1, 0, 0, 0, 0, 0, 0, 0, 0, v.n_reason, v.n_message, v.n_trigger_kind, v.n_seq, v.n_priority \
          FROM {} task t ON t.id = v.n_task_id AND t.revision = v.n_revision AND t.next_fire_at = v.n_next \
          WHERE 1 = 1 {}",
         d.batch(1, FIRE),
@@ -52,18 +52,18 @@ statements!(
     TAKE_OVER_FIRES = |d| d.update_rows(
         "task_log",
         "status = v.n_status, revision = v.n_revision, due_time = v.n_due_time, reason = v.n_reason, \
-         message = v.n_message, version = l.version + 1, failures = 0, origin = v.n_origin, seq = v.n_seq, \
+         message = v.n_message, version = l.version + 1, failures = 0, trigger_kind = v.n_trigger_kind, seq = v.n_seq, \
          priority = v.n_priority, node_id = 0, executor_id = 0, \
          finished_at = 0, shard_total = CASE WHEN l.shard_index = -1 THEN 0 ELSE l.shard_total END",
         FIRE,
         &may_take_over(),
     ),
     WATCH_FIRES = |d| format!(
-        "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} task_log l ON \
+        "INSERT INTO outbox (id, task_id) SELECT l.id, l.task_id FROM {} task_log l ON \
          l.task_id = v.n_task_id AND l.fire_time = v.n_fire_time AND l.shard_index = v.n_shard_index \
          WHERE l.revision = v.n_revision AND +l.status < {SUCCEEDED} {}",
         d.batch(1, FIRE),
-        d.or_ignore("follow_up", "id")
+        d.or_ignore("outbox", "id")
     ),
     // Of task `{1}` under revision `{2}`, to the instant `{3}`, at `{4}`. Both take the watermark before that is
     // set: MySQL assigns left to right.
@@ -87,7 +87,7 @@ const FIRE: &[(&str, Kind)] = &[
     ("shard_index", Kind::Int),
     ("reason", Kind::Text),
     ("message", Kind::Text),
-    ("origin", Kind::Text),
+    ("trigger_kind", Kind::Text),
     ("seq", Kind::Big),
     ("priority", Kind::Int),
 ];
@@ -98,7 +98,7 @@ const MARK: &[(&str, Kind)] = &[
     ("to", Kind::Big),
     ("counted", Kind::Big),
     ("turns", Kind::Big),
-    ("follow_up", Kind::Int),
+    ("outbox", Kind::Int),
 ];
 
 /// Whether the fire `v` takes over the log `l`, which an earlier definition gave up.
@@ -197,7 +197,7 @@ impl SqlStore {
         let written = plans.iter().filter(|plan| moved.contains(&plan.task_id)).flat_map(|plan| &plan.fires);
         let written: Vec<i64> = written.map(|fire| fire.fire_time).collect();
         self.note_past_runs(&tx, &written, now).await?;
-        let watched = fires_of(&|plan| plan.follow_up);
+        let watched = fires_of(&|plan| plan.outbox);
         if !watched.is_empty() {
             tx.execute(&WATCH_FIRES, [to_json(ACTION, &watched)?.into()]).await?;
         }
@@ -213,7 +213,7 @@ impl SqlStore {
 pub(super) fn fires_before(first: &str) -> String {
     let again = format!(
         "(SELECT COUNT(*) FROM task_log l WHERE l.task_id = task.id AND l.fire_time >= {first} AND \
-         l.fire_time < task.next_fire_at AND l.parent_id = 0 AND l.origin IN ('schedule', 'misfire') AND \
+         l.fire_time < task.next_fire_at AND l.parent_id = 0 AND l.trigger_kind IN ('schedule', 'misfire') AND \
          l.reason <> 'misfire_skipped' AND NOT (l.status = {} AND ((l.attempt = 0 AND l.reason = 'task_edited') OR \
          (l.failures = 0 AND l.reason IN ('task_stopped', 'task_paused')))))",
         Status::Cancelled as i16
@@ -228,7 +228,7 @@ pub(super) const LEASE_TTL_MS: i64 = 10_000;
 /// plan knows that somebody waits for their ends.
 fn mark(plan: &Plan) -> (i64, i64, i64, i64, i64, i64, i32) {
     let runs = plan.counted();
-    (plan.task_id, plan.revision, plan.from, plan.to, runs, runs, i32::from(plan.follow_up))
+    (plan.task_id, plan.revision, plan.from, plan.to, runs, runs, i32::from(plan.outbox))
 }
 
 type Row<'a> = (i64, i64, i64, i64, i64, i64, i16, i64, i32, &'a str, Option<&'a str>, &'a str, i64, i32);
@@ -246,7 +246,7 @@ fn row<'a>(plan: &Plan, fire: &'a Fire) -> Row<'a> {
         if plan.sharded { PARENT_SHARD } else { 0 },
         fire.reason.as_str(),
         (!fire.message.is_empty()).then_some(fire.message.as_str()),
-        fire.origin.as_str(),
+        fire.trigger.as_str(),
         fire.seq,
         plan.priority,
     )

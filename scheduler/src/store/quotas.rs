@@ -106,7 +106,7 @@ impl SqlStore {
         Ok(before)
     }
 
-    /// Holds up who takes places until the commit; from then on all go by the new quota.
+    /// Holds up who takes slots until the commit; from then on all go by the new quota.
     async fn begin_anew_at_rate(&self, tx: &Transaction<'_>, tenant_id: i64, before: i32, now: i64) -> Result<()> {
         let tenant = BTreeSet::from([tenant_id]);
         self.lock_rates(tx, &tenant).await?;
@@ -141,7 +141,7 @@ impl SqlStore {
                  (SELECT COUNT(*) FROM task_log WHERE status = {} AND +tenant_id = {{1}} AND parent_id = 0), \
                  (SELECT COUNT(*) FROM (SELECT l.id FROM task_log l WHERE l.status IN ({}, {}, {}) AND \
                  +l.tenant_id = {{1}} AND l.due_time > {{2}} AND l.reason = '{}' LIMIT {DELAYED_MAX}) d), \
-                 t.max_fires_per_minute, (SELECT places FROM tenant_rate WHERE id = {{1}}) FROM tenant t WHERE t.id = {{1}}",
+                 t.max_fires_per_minute, (SELECT slots FROM tenant_rate WHERE id = {{1}}) FROM tenant t WHERE t.id = {{1}}",
             Status::Dispatched as i16,
             Status::Init as i16,
             Status::Queued as i16,
@@ -154,10 +154,10 @@ impl SqlStore {
             Ok(([count(0)?, count(1)?, count(2)?], per_minute, row.try_get_by_index::<Option<String>>(4)?))
         };
         let found = self.query(ACTION, &sql, [tenant_id.into(), now.into()], read).await?;
-        let Some(([tasks, runs, delayed], per_minute, places)) = found.into_iter().next() else {
+        let Some(([tasks, runs, delayed], per_minute, slots)) = found.into_iter().next() else {
             return Err(no_tenant(ACTION, tenant_id));
         };
-        let rate = places.map_or(Ok(None), |places| rates::parse(&places).map(Some))?.unwrap_or_default();
+        let rate = slots.map_or(Ok(None), |slots| rates::parse(&slots).map(Some))?.unwrap_or_default();
         let delayed_until = rate.behind(now).filter(|_| delayed > 0);
         Ok(QuotaUse { tasks, runs, fires: rate.used(per_minute, now), delayed, delayed_until })
     }

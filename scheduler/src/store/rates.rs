@@ -1,32 +1,32 @@
-//! Places in the rates of tenants: one transaction for each batch of runs whose tenants have a
+//! Slots in the rates of tenants: one transaction for each batch of runs whose tenants have a
 //! quota of fires.
 
 use super::connect::{Transaction, retrying};
 use super::dialect::Kind;
-use super::handing::CHANGE;
-use super::handing::change_row;
+use super::dispatching::CHANGE;
+use super::dispatching::change_row;
 use super::rows::to_json;
 use super::sql::{DUE_TIME, ID, INIT};
 use super::{Change, Result, SqlStore, StoreError, StoreErrorKind};
-use crate::domain::rate::{self, Ask, Place, Rate, Rates, Waiting};
+use crate::domain::rate_limit::{self, DelayedRun, Rate, Rates, Slot, SlotRequest};
 use std::collections::BTreeSet;
 
 statements!(
     RATE_LOCK = |d| d.update_rows("tenant_rate", "turn = l.turn + 1", ID, "l.id = v.n_id"),
     RATE_INSERT = |d| format!(
-        "INSERT INTO tenant_rate (id, turn, places) SELECT v.n_id, 0, '{{}}' FROM {} WHERE 1 = 1 {}",
+        "INSERT INTO tenant_rate (id, turn, slots) SELECT v.n_id, 0, '{{}}' FROM {} WHERE 1 = 1 {}",
         d.rows(1, ID),
         d.or_ignore("tenant_rate", "id")
     ),
     RATES = |d| format!(
-        "SELECT r.id, t.max_fires_per_minute, r.places FROM {} tenant_rate r ON r.id = v.n_id \
+        "SELECT r.id, t.max_fires_per_minute, r.slots FROM {} tenant_rate r ON r.id = v.n_id \
          JOIN tenant t ON t.id = r.id",
         d.batch(1, ID)
     ),
     RATE_WRITE = |d| d.update_rows(
         "tenant_rate",
-        "places = v.n_places",
-        &[("id", Kind::Big), ("places", Kind::Text)],
+        "slots = v.n_slots",
+        &[("id", Kind::Big), ("slots", Kind::Text)],
         "l.id = v.n_id",
     ),
     // Who waits only so long keeps his place. (A tenant has more logs than wait at a time.)
@@ -38,30 +38,30 @@ statements!(
     ),
 );
 
-const ACTION: &str = "take places in the rate of a tenant";
+const ACTION: &str = "take slots in the rate of a tenant";
 
 impl SqlStore {
-    pub(super) async fn pace_all(&self, asks: &[Ask], now: i64) -> Result<Vec<Place>> {
-        if asks.is_empty() {
+    pub(super) async fn take_rate_slots_in_turn(&self, requests: &[SlotRequest], now: i64) -> Result<Vec<Slot>> {
+        if requests.is_empty() {
             return Ok(Vec::new());
         }
-        retrying(|| self.pace_once(asks, now)).await
+        retrying(|| self.take_rate_slots_once(requests, now)).await
     }
 
-    async fn pace_once(&self, asks: &[Ask], now: i64) -> Result<Vec<Place>> {
-        let tenants: BTreeSet<i64> = asks.iter().map(|ask| ask.tenant_id).collect();
+    async fn take_rate_slots_once(&self, requests: &[SlotRequest], now: i64) -> Result<Vec<Slot>> {
+        let tenants: BTreeSet<i64> = requests.iter().map(|request| request.tenant_id).collect();
         let tx = self.begin(ACTION).await?;
         self.lock_rates(&tx, &tenants).await?;
         let mut rates = self.read_rates(&tx, &tenants).await?;
-        let (mut places, urgent) = rate::take_all(asks, &mut rates);
+        let (mut slots, urgent) = rate_limit::take_all(requests, &mut rates);
         for (tenant, urgent) in urgent {
             let rate = rates.get_mut(&tenant).map(|(_, rate)| rate);
-            self.overtake(&tx, tenant, rate, asks, &mut places, &urgent).await?;
+            self.overtake(&tx, tenant, rate, requests, &mut slots, &urgent).await?;
         }
-        let delayed = asks.iter().zip(&places).filter_map(|(ask, place)| match place {
-            Place::Later(due_time) => {
-                let per_minute = rates.get(&ask.tenant_id).map_or(0, |(per_minute, _)| *per_minute);
-                Some(Change::delayed(ask, *due_time, per_minute))
+        let delayed = requests.iter().zip(&slots).filter_map(|(request, slot)| match slot {
+            Slot::Later(due_time) => {
+                let per_minute = rates.get(&request.tenant_id).map_or(0, |(per_minute, _)| *per_minute);
+                Some(Change::delayed(request, *due_time, per_minute))
             }
             _ => None,
         });
@@ -72,33 +72,35 @@ impl SqlStore {
             tx.execute(&CHANGE, [to_json(ACTION, &rows)?.into()]).await?;
         }
         tx.commit().await?;
-        Ok(places)
+        Ok(slots)
     }
 
-    /// Urgent runs change places with less urgent ones that wait; those must not be claimed
+    /// Urgent runs change slots with less urgent ones that wait; those must not be claimed
     /// meanwhile.
     async fn overtake(
         &self,
         tx: &Transaction<'_>,
         tenant: i64,
         rate: Option<&mut Rate>,
-        asks: &[Ask],
-        places: &mut [Place],
+        requests: &[SlotRequest],
+        slots: &mut [Slot],
         urgent: &[usize],
     ) -> Result<()> {
-        let of_urgent = || urgent.iter().filter_map(|at| asks.get(*at));
-        let own = urgent.iter().filter_map(|at| match places.get(*at) {
-            Some(Place::Later(own)) => Some(*own),
+        let of_urgent = || urgent.iter().filter_map(|at| requests.get(*at));
+        let own = urgent.iter().filter_map(|at| match slots.get(*at) {
+            Some(Slot::Later(own)) => Some(*own),
             _ => None,
         });
-        let (Some(before), Some(after)) = (own.max(), of_urgent().map(|ask| ask.at).min()) else { return Ok(()) };
-        let priority = of_urgent().map(|ask| ask.priority).max().unwrap_or(0);
+        let (Some(before), Some(after)) = (own.max(), of_urgent().map(|request| request.at).min()) else {
+            return Ok(());
+        };
+        let priority = of_urgent().map(|request| request.priority).max().unwrap_or(0);
         let values = [tenant.into(), priority.into(), after.into(), before.into(), (urgent.len() as u64).into()];
         let line = tx.query(&RATE_LINE, values, waiting).await?;
         let found = line.len();
-        let moved = rate::overtake(asks, places, urgent, line);
+        let moved = rate_limit::overtake(requests, slots, urgent, line);
         if let Some(rate) = rate.filter(|_| found < urgent.len()) {
-            let still_wait = moved.iter().map(|one| one.priority).chain(of_urgent().map(|ask| ask.priority));
+            let still_wait = moved.iter().map(|one| one.priority).chain(of_urgent().map(|request| request.priority));
             rate.found_none_below(still_wait.min().unwrap_or(priority));
         }
         if moved.is_empty() {
@@ -112,7 +114,7 @@ impl SqlStore {
         Ok(())
     }
 
-    /// Whoever takes places of a tenant, or changes its quota, holds its row until the commit.
+    /// Whoever takes slots of a tenant, or changes its quota, holds its row until the commit.
     pub(super) async fn lock_rates(&self, tx: &Transaction<'_>, tenants: &BTreeSet<i64>) -> Result<()> {
         let ids = list(tenants)?;
         if tx.execute(&RATE_LOCK, [ids.clone().into()]).await? < tenants.len() as u64 {
@@ -122,13 +124,13 @@ impl SqlStore {
         Ok(())
     }
 
-    /// Quotas and places of these tenants, whose rows are held.
+    /// Quotas and slots of these tenants, whose rows are held.
     pub(super) async fn read_rates(&self, tx: &Transaction<'_>, tenants: &BTreeSet<i64>) -> Result<Rates> {
         let read = |row: &sea_orm::QueryResult| {
             Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index::<String>(2)?))
         };
         let rows: Vec<(i64, i32, String)> = tx.query(&RATES, [list(tenants)?.into()], read).await?;
-        rows.into_iter().map(|(id, per_minute, places)| Ok((id, (per_minute, parse(&places)?)))).collect()
+        rows.into_iter().map(|(id, per_minute, slots)| Ok((id, (per_minute, parse(&slots)?)))).collect()
     }
 
     pub(super) async fn write_rates(&self, tx: &Transaction<'_>, rates: Rates, now: i64) -> Result<()> {
@@ -141,8 +143,8 @@ impl SqlStore {
     }
 }
 
-fn waiting(row: &sea_orm::QueryResult) -> std::result::Result<Waiting, sea_orm::DbErr> {
-    Ok(Waiting {
+fn waiting(row: &sea_orm::QueryResult) -> std::result::Result<DelayedRun, sea_orm::DbErr> {
+    Ok(DelayedRun {
         id: row.try_get_by_index(0)?,
         version: row.try_get_by_index(1)?,
         failures: row.try_get_by_index(2)?,
@@ -151,9 +153,9 @@ fn waiting(row: &sea_orm::QueryResult) -> std::result::Result<Waiting, sea_orm::
     })
 }
 
-/// The places as they are stored.
-pub(super) fn parse(places: &str) -> Result<Rate> {
-    serde_json::from_str(places).map_err(|error| StoreError::new(StoreErrorKind::Other, ACTION, error.to_string()))
+/// The slots as they are stored.
+pub(super) fn parse(slots: &str) -> Result<Rate> {
+    serde_json::from_str(slots).map_err(|error| StoreError::new(StoreErrorKind::Other, ACTION, error.to_string()))
 }
 
 fn list(ids: &BTreeSet<i64>) -> Result<String> {

@@ -8,7 +8,7 @@ use super::query::*;
 use super::rows::{clean, to_json};
 use super::{Result, SqlStore, StoreError};
 use crate::domain::access::{PLATFORM, PermissionSet};
-use crate::domain::{Reach, Refusal};
+use crate::domain::{AccessScope, Refusal};
 
 /// A role.
 #[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
@@ -48,11 +48,11 @@ pub struct RoleFilter {
 impl SqlStore {
     /// Roles that can be granted within reach, by id: those of its tenants and those of the
     /// platform.
-    pub async fn list_roles(&self, reach: &Reach, filter: &RoleFilter) -> Result<Vec<RoleView>> {
-        let grantable = touching(reach, role::Column::TenantId);
-        let grantable = match reach {
-            Reach::All => grantable,
-            Reach::Of(_) => Condition::any().add(grantable).add(role::Column::TenantId.eq(PLATFORM)),
+    pub async fn list_roles(&self, access_scope: &AccessScope, filter: &RoleFilter) -> Result<Vec<RoleView>> {
+        let grantable = touching(access_scope, role::Column::TenantId);
+        let grantable = match access_scope {
+            AccessScope::All => grantable,
+            AccessScope::Of(_) => Condition::any().add(grantable).add(role::Column::TenantId.eq(PLATFORM)),
         };
         let roles = role::Entity::find()
             .filter(role::Column::Id.gt(filter.after))

@@ -1,25 +1,25 @@
 //! Rows → values of the domain.
 
 use super::task_columns::read_spec;
-use super::{HandedRun, Result, StoreError, StoreErrorKind};
+use super::{DispatchedRun, Result, StoreError, StoreErrorKind};
 use crate::domain::routing::Tags;
 use crate::domain::schedule::Schedule;
-use crate::domain::{Executor, Origin, Reason, Run, Status, Task};
+use crate::domain::{Executor, Reason, Run, Status, Task, Trigger};
 use sea_orm::{DbErr, QueryResult};
 use serde::de::DeserializeOwned;
 
 /// Columns of [`run`], of table alias `l`.
 pub const RUN_COLUMNS: &str = "l.id, l.version, l.tenant_id, l.app_id, l.task_id, l.revision, l.parent_id, \
      l.shard_index, l.shard_total, l.fire_time, l.due_time, l.attempt, l.failures, l.status, l.reason, l.params, \
-     l.origin, l.seq, l.priority, l.executor_id, l.queued_at";
+     l.trigger_kind, l.seq, l.priority, l.executor_id, l.queued_at";
 
-/// Columns of [`handed_run`].
-pub const HANDED_COLUMNS: &str = "l.id, l.version, l.tenant_id, l.app_id, l.task_id, l.revision, l.parent_id, \
+/// Columns of [`dispatched_run`].
+pub const DISPATCHED_COLUMNS: &str = "l.id, l.version, l.tenant_id, l.app_id, l.task_id, l.revision, l.parent_id, \
      l.shard_index, l.shard_total, l.fire_time, l.due_time, l.attempt, l.failures, l.status, l.reason, l.params, \
-     l.origin, l.seq, l.priority, l.executor_id, l.queued_at, l.node_id, l.dispatched_at, l.finished_at, l.stopping";
+     l.trigger_kind, l.seq, l.priority, l.executor_id, l.queued_at, l.node_id, l.dispatched_at, l.finished_at, l.stopping";
 
 /// How many those are.
-pub const HANDED_COUNT: usize = 25;
+pub const DISPATCHED_COUNT: usize = 25;
 
 /// Columns of [`task`], before those of its definition.
 pub const TASK_COLUMNS: &str =
@@ -56,17 +56,17 @@ pub fn run(row: &QueryResult) -> std::result::Result<Run, DbErr> {
             .ok_or_else(|| DbErr::Type(format!("task_log.status {status} is none of ours")))?,
         reason: Reason::parse(&reason),
         params: row.try_get_by_index(15)?,
-        origin: Origin::parse(&row.try_get_by_index::<String>(16)?),
+        trigger: Trigger::parse(&row.try_get_by_index::<String>(16)?),
         seq: row.try_get_by_index(17)?,
         priority: row.try_get_by_index(18)?,
         executor_id: row.try_get_by_index(19)?,
         queued_at: row.try_get_by_index(20)?,
-        is_paced: false,
+        has_rate_slot: false,
     })
 }
 
-pub fn handed_run(row: &QueryResult) -> std::result::Result<HandedRun, DbErr> {
-    Ok(HandedRun {
+pub fn dispatched_run(row: &QueryResult) -> std::result::Result<DispatchedRun, DbErr> {
+    Ok(DispatchedRun {
         run: run(row)?,
         node_id: row.try_get_by_index(21)?,
         dispatched_at: row.try_get_by_index(22)?,
@@ -81,7 +81,7 @@ pub fn task(row: &QueryResult) -> std::result::Result<Task, DbErr> {
     // One definition that an older version wrote and this one cannot read must not keep the
     // others from firing.
     let schedule = spec.to_schedule(anchor, id).unwrap_or_else(|error| {
-        tracing::error!(task = id, %error, "a stored schedule cannot be read; its task fires only by hand");
+        tracing::error!(task = id, %error, "a stored schedule cannot be read; its task fires only manually");
         Schedule::none()
     });
     let children: i32 = row.try_get_by_index(9)?;

@@ -7,7 +7,7 @@ use super::entity::{app, executor_rule, maintenance_window};
 use super::query::*;
 use super::rows::{clean, to_json, to_word};
 use super::sql::{ID, INIT, RETRY};
-use super::{BATCH_MAX, Result, RuleStore, Scope, SqlStore, StoreError};
+use super::{BATCH_MAX, Owner, Result, RuleStore, SqlStore, StoreError};
 use crate::domain::Refusal;
 use crate::domain::executor::WEIGHT_DEFAULT;
 use crate::domain::rules::{MaintenanceWindow, Rules};
@@ -118,7 +118,7 @@ impl Default for ExecutorRule {
 }
 
 /// Where an executor listens, and whose it is: tenant, app, address.
-pub type ExecutorPlace = (i64, i64, String);
+pub type ExecutorAddress = (i64, i64, String);
 
 impl SqlStore {
     /// Adds a maintenance window to its tenant.
@@ -182,7 +182,7 @@ impl SqlStore {
     }
 
     /// What people said of the executors at these places; nobody has said anything of the others.
-    pub async fn executor_rules(&self, places: &[ExecutorPlace]) -> Result<HashMap<ExecutorPlace, ExecutorRule>> {
+    pub async fn executor_rules(&self, places: &[ExecutorAddress]) -> Result<HashMap<ExecutorAddress, ExecutorRule>> {
         const ACTION: &str = "read the rules of executors";
         const PLACE: &[(&str, Kind)] = &[("tenant_id", Kind::Big), ("app_id", Kind::Big), ("address", Kind::Text)];
         let sql = sql!(|d| format!(
@@ -203,18 +203,18 @@ impl SqlStore {
     pub async fn set_executor_rule(
         &self,
         id: i64,
-        scope: Scope,
+        owner: Owner,
         address: &str,
         rule: &ExecutorRule,
         now: i64,
     ) -> Result<()> {
-        retrying(|| self.set_executor_rule_once(id, scope, address, rule, now)).await
+        retrying(|| self.set_executor_rule_once(id, owner, address, rule, now)).await
     }
 
     async fn set_executor_rule_once(
         &self,
         id: i64,
-        scope: Scope,
+        owner: Owner,
         address: &str,
         rule: &ExecutorRule,
         now: i64,
@@ -226,8 +226,8 @@ impl SqlStore {
         if revision == 0 {
             let unsaid = executor_rule::ActiveModel {
                 id: Set(id),
-                tenant_id: Set(scope.tenant_id),
-                app_id: Set(scope.app_id),
+                tenant_id: Set(owner.tenant_id),
+                app_id: Set(owner.app_id),
                 address: Set(address.to_owned()),
                 weight: Set(WEIGHT_DEFAULT),
                 disabled: Set(0),
@@ -247,8 +247,8 @@ impl SqlStore {
                 ..Default::default()
             })
             .col_expr(executor_rule::Column::Revision, next(executor_rule::Column::Revision))
-            .filter(executor_rule::Column::TenantId.eq(scope.tenant_id))
-            .filter(executor_rule::Column::AppId.eq(scope.app_id))
+            .filter(executor_rule::Column::TenantId.eq(owner.tenant_id))
+            .filter(executor_rule::Column::AppId.eq(owner.app_id))
             .filter(executor_rule::Column::Address.eq(address))
             .filter(executor_rule::Column::Revision.eq(revision));
         if tx.run(&update).await? == 0 {
@@ -258,7 +258,7 @@ impl SqlStore {
     }
 }
 
-fn executor_rule(row: &QueryResult) -> std::result::Result<(ExecutorPlace, ExecutorRule), DbErr> {
+fn executor_rule(row: &QueryResult) -> std::result::Result<(ExecutorAddress, ExecutorRule), DbErr> {
     let place = (row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index(2)?);
     let rule = ExecutorRule {
         weight: row.try_get_by_index(3)?,

@@ -9,7 +9,7 @@ use super::query::*;
 use super::rows::{clean, to_json};
 use super::{Result, SqlStore, StoreError, UserView};
 use crate::domain::access::PermissionSet;
-use crate::domain::{Reach, Refusal};
+use crate::domain::{AccessScope, Refusal};
 
 /// A session.
 #[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
@@ -237,7 +237,7 @@ impl SqlStore {
     /// tenants within reach.
     pub async fn list_tokens(
         &self,
-        reach: &Reach,
+        access_scope: &AccessScope,
         user_id: Option<i64>,
         after: i64,
         limit: u64,
@@ -246,7 +246,7 @@ impl SqlStore {
             .join(JoinType::InnerJoin, api_token::Relation::User.def())
             .filter(api_token::Column::RevokedAt.eq(0))
             .filter(api_token::Column::Id.gt(after))
-            .filter(within(reach, user_account::Column::TenantId, None))
+            .filter(within(access_scope, user_account::Column::TenantId, None))
             .apply_if(user_id, |tokens, user| tokens.filter(api_token::Column::UserId.eq(user)))
             .order_by_asc(api_token::Column::Id)
             .limit(limit);

@@ -44,8 +44,8 @@ const UNDO: &str = "let a cancelled fire come";
 /// A fire that a person cancelled before anybody had it.
 pub(super) fn is_skip(log: &str) -> String {
     format!(
-        "+{log}.status = {} AND {log}.reason = 'cancelled_by_hand' AND {log}.attempt = 0 AND {log}.parent_id = 0 AND \
-         {log}.origin IN ('schedule', 'misfire')",
+        "+{log}.status = {} AND {log}.reason = 'cancelled_manually' AND {log}.attempt = 0 AND {log}.parent_id = 0 AND \
+         {log}.trigger_kind IN ('schedule', 'misfire')",
         Status::Cancelled as i16
     )
 }
@@ -56,7 +56,7 @@ fn shard_of(spec: &TaskSpec) -> i32 {
 }
 
 impl SqlStore {
-    /// Writes the log of a coming fire, which the schedule of `task` names, as cancelled by hand. It
+    /// Writes the log of a coming fire, which the schedule of `task` names, as cancelled manually. It
     /// ends at its instant, so that retention keeps it until then and its time after.
     pub async fn skip_fire(&self, task: &TaskView, skip: &Skip, now: i64) -> Result<Skipped> {
         retrying(|| self.skip_fire_once(task, skip, now)).await
@@ -84,9 +84,9 @@ impl SqlStore {
         let insert = sql!(format!(
             "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, bucket, \
                  fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, dispatched_at, \
-                 started_at, finished_at, reason, message, origin, seq, priority, stopping) \
+                 started_at, finished_at, reason, message, trigger_kind, seq, priority, stopping) \
                  SELECT {{1}}, tenant_id, app_id, id, revision, 0, {{3}}, {{4}}, {{5}}, {{6}}, {{6}}, {}, 1, 0, 0, 0, 0, 0, \
-                 0, 0, {{6}}, 'cancelled_by_hand', {{7}}, 'schedule', turn, priority, '' FROM task WHERE id = {{2}}",
+                 0, 0, {{6}}, 'cancelled_manually', {{7}}, 'schedule', turn, priority, '' FROM task WHERE id = {{2}}",
             Status::Cancelled as i16
         ));
         let values = [
@@ -105,13 +105,13 @@ impl SqlStore {
 
     /// Takes the log of a coming fire away that was cancelled before anybody had it. Where the watermark
     /// has passed it and the schedule names it still (`is_named`), the watermark moves back to it.
-    pub async fn unskip_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
-        retrying(|| self.unskip_fire_once(task, fire_time, is_named, now)).await
+    pub async fn restore_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
+        retrying(|| self.restore_fire_once(task, fire_time, is_named, now)).await
     }
 
-    async fn unskip_fire_once(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
+    async fn restore_fire_once(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
         if task.spec.schedule == ScheduleKind::FixedDelay {
-            // The cancelled run has its follower, which goes on: with both there would be two chains.
+            // The cancelled run has its outbox_worker, which goes on: with both there would be two chains.
             return Err(StoreError::of(UNDO, Refusal::FollowsByItself));
         }
         let tx = self.begin(UNDO).await?;
@@ -132,14 +132,14 @@ impl SqlStore {
         if tx.execute(&Sql::new(self.backend, &is_gone), [log.into()]).await? == 0 {
             return Err(StoreError::of(UNDO, Refusal::changed("run", log)));
         }
-        tx.execute(sql!("DELETE FROM follow_up WHERE id = {1}"), [log.into()]).await?;
+        tx.execute(sql!("DELETE FROM outbox WHERE id = {1}"), [log.into()]).await?;
         tx.commit().await
     }
 
     /// Holds the task's row, so that nobody writes runs of it meanwhile; answers its watermark.
     async fn hold(&self, tx: &Transaction<'_>, action: &'static str, task: &TaskView) -> Result<i64> {
         let turn = sql!("UPDATE task SET turn = turn + 1 WHERE id = {1} AND revision = {2} AND tenant_id = {3}");
-        let values = [task.id.into(), task.revision.into(), task.scope.tenant_id.into()];
+        let values = [task.id.into(), task.revision.into(), task.owner.tenant_id.into()];
         if tx.execute(&turn, values).await? == 0 {
             return Err(StoreError::of(action, Refusal::changed("task", &task.spec.name)));
         }

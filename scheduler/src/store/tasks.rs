@@ -1,5 +1,5 @@
 //! Definitions of tasks, as the management API changes them. Each change is one transaction that
-//! also takes back what was written ahead for the old definition.
+//! also revokes what was written ahead for the old definition.
 
 use super::attempts::delete_logs;
 use super::conditions::Conditions;
@@ -10,9 +10,9 @@ use super::rows;
 use super::sql::ID;
 use super::task_columns::{SPEC_COLUMNS, markers, read_spec, spec_list, spec_set, spec_values};
 use super::template::Text as _;
-use super::{HandedRun, Result, Scope, SqlStore, StoreError};
+use super::{DispatchedRun, Owner, Result, SqlStore, StoreError};
 use crate::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
-use crate::domain::{Reach, Reason, Refusal, Status};
+use crate::domain::{AccessScope, Reason, Refusal, Status};
 use sea_orm::{DbErr, QueryResult, Value};
 use std::collections::BTreeMap;
 
@@ -25,10 +25,10 @@ statements!(
         "l.id = v.n_id",
     ),
     WATCH_RUNS = |d| format!(
-        "INSERT INTO follow_up (id, task_id) SELECT l.id, l.task_id FROM {} task_log l ON l.id = v.n_id \
+        "INSERT INTO outbox (id, task_id) SELECT l.id, l.task_id FROM {} task_log l ON l.id = v.n_id \
          WHERE l.parent_id = 0 {}",
         d.batch(1, ID),
-        d.or_ignore("follow_up", "id")
+        d.or_ignore("outbox", "id")
     ),
     UNCOUNT = |_| "UPDATE task SET fires = CASE WHEN fires > {2} THEN fires - {2} ELSE 0 END WHERE id = {1}".into(),
 );
@@ -95,7 +95,7 @@ pub struct TaskView {
     /// Id.
     pub id: i64,
     /// Whose it is.
-    pub scope: Scope,
+    pub owner: Owner,
     /// Tenant's name.
     pub tenant: String,
     /// App's name.
@@ -147,7 +147,7 @@ pub struct NewTask {
     /// Id.
     pub id: i64,
     /// Whose it is.
-    pub scope: Scope,
+    pub owner: Owner,
     /// The definition, checked.
     pub spec: TaskSpec,
     /// Whether it fires at once.
@@ -206,7 +206,7 @@ pub struct TaskFilter {
 }
 
 /// What a stop or an edit found with executors.
-pub type Unsent = Vec<HandedRun>;
+pub type Unsent = Vec<DispatchedRun>;
 
 const VIEW_COLUMNS: &str = "t.id, t.tenant_id, t.app_id, n.name, a.name, t.started, t.revision, t.next_fire_at, \
      t.anchor_at, t.fires, t.failures_in_row, t.paused_at, t.pause_note, t.created_at, t.updated_at";
@@ -232,7 +232,7 @@ impl SqlStore {
         // By tenant, in one order for everybody.
         let mut by_tenant: BTreeMap<i64, usize> = BTreeMap::new();
         for task in new {
-            *by_tenant.entry(task.scope.tenant_id).or_default() += 1;
+            *by_tenant.entry(task.owner.tenant_id).or_default() += 1;
         }
         for (tenant_id, count) in by_tenant {
             self.refuse_too_many_tasks(&tx, tenant_id, count).await?;
@@ -246,15 +246,15 @@ impl SqlStore {
         }
         // Parents last: a file may name one before it defines it. Cycles after all of them: two
         // tasks may change places.
-        let created = new.iter().map(|task| (task.id, task.scope, &task.spec));
+        let created = new.iter().map(|task| (task.id, task.owner, &task.spec));
         let created = created.filter(|(_, _, spec)| !spec.parents.is_empty());
         let relinked = changes.iter().filter(|change| change.spec.parents != change.before.spec.parents);
-        let relinked = relinked.map(|TaskChange { before, spec, .. }| (before.id, before.scope, spec));
-        let linked: Vec<(i64, Scope, &TaskSpec)> = created.chain(relinked).collect();
-        for (id, scope, spec) in &linked {
-            self.set_parents(&tx, *scope, *id, spec).await?;
+        let relinked = relinked.map(|TaskChange { before, spec, .. }| (before.id, before.owner, spec));
+        let linked: Vec<(i64, Owner, &TaskSpec)> = created.chain(relinked).collect();
+        for (id, owner, spec) in &linked {
+            self.set_parents(&tx, *owner, *id, spec).await?;
         }
-        let children = linked.iter().map(|(id, scope, _)| (scope.tenant_id, *id)).collect();
+        let children = linked.iter().map(|(id, owner, _)| (owner.tenant_id, *id)).collect();
         self.refuse_cycles(&tx, &children).await?;
         tx.commit().await?;
         Ok(held)
@@ -280,17 +280,17 @@ impl SqlStore {
         if_there: IfThere,
     ) -> Result<()> {
         const ACTION: &str = "create a task";
-        let scope = task.scope;
+        let owner = task.owner;
         // Also of a task that rests; but no executor is kept out for what a handler asks for.
         if if_there == IfThere::Refuse {
-            self.know_calendar(tx, scope.tenant_id, &task.spec).await?;
+            self.know_calendar(tx, owner.tenant_id, &task.spec).await?;
         }
-        let next = self.first_fire(tx, task.id, scope.tenant_id, &task.spec, task.activity.started, now, now).await?;
+        let next = self.first_fire(tx, task.id, owner.tenant_id, &task.spec, task.activity.started, now, now).await?;
         let paused_at = if task.activity.pause_note.is_some() { now } else { 0 };
         let mut values: Vec<Value> = vec![
             task.id.into(),
-            scope.tenant_id.into(),
-            scope.app_id.into(),
+            owner.tenant_id.into(),
+            owner.app_id.into(),
             now.into(),
             i32::from(task.activity.started).into(),
             next.into(),
@@ -325,11 +325,11 @@ impl SqlStore {
         let forgets = restarts && before.activity.pause_note.is_none();
         // Not when it stays: a stop is never refused.
         if spec.calendar != before.spec.calendar {
-            self.know_calendar(tx, before.scope.tenant_id, spec).await?;
+            self.know_calendar(tx, before.owner.tenant_id, spec).await?;
         }
         let since = before.fires_after(spec, activity, now);
         let next =
-            self.first_fire(tx, before.id, before.scope.tenant_id, spec, activity.started, anchor, since).await?;
+            self.first_fire(tx, before.id, before.owner.tenant_id, spec, activity.started, anchor, since).await?;
         let paused_at = match (&activity.pause_note, &before.activity.pause_note) {
             (None, _) => 0,
             (Some(_), Some(_)) => before.paused_at,
@@ -346,7 +346,7 @@ impl SqlStore {
             activity.pause_note.clone().into(),
             i32::from(forgets).into(),
             i32::from(restarts).into(),
-            before.scope.tenant_id.into(),
+            before.owner.tenant_id.into(),
         ];
         values.extend(spec_values(ACTION, spec)?);
         // `written_until` and `fires` go by the watermark before that itself is set: MySQL assigns
@@ -378,7 +378,7 @@ impl SqlStore {
         if !activity.started && *reason != Reason::TaskEdited {
             self.end_backfills(tx, before.id, now).await?;
         }
-        let held = self.take_back(tx, &taken).await?;
+        let held = self.revoke(tx, &taken).await?;
         if spec.schedule == ScheduleKind::FixedDelay && activity.started {
             self.adopt(tx, before.id, &held).await?;
         }
@@ -387,8 +387,8 @@ impl SqlStore {
 
     /// What executors have of a fixed delay goes on as a link of its chain: the next run comes
     /// after its end, not beside it.
-    async fn adopt(&self, tx: &Transaction<'_>, id: i64, held: &[HandedRun]) -> Result<()> {
-        let links = held.iter().map(|handed| &handed.run).filter(|run| run.origin.is_scheduled());
+    async fn adopt(&self, tx: &Transaction<'_>, id: i64, held: &[DispatchedRun]) -> Result<()> {
+        let links = held.iter().map(|dispatched| &dispatched.run).filter(|run| run.trigger.is_scheduled());
         let ids: Vec<[i64; 1]> = links.map(|run| [run.id]).collect();
         if ids.is_empty() {
             return Ok(());
@@ -425,14 +425,14 @@ impl SqlStore {
         let forget = Sql::new(
             self.backend,
             &format!(
-                "DELETE FROM follow_up WHERE task_id = {{1}} AND EXISTS (SELECT 1 FROM task_log l WHERE \
-                 l.id = follow_up.id AND {given_up})"
+                "DELETE FROM outbox WHERE task_id = {{1}} AND EXISTS (SELECT 1 FROM task_log l WHERE \
+                 l.id = outbox.id AND {given_up})"
             ),
         );
         tx.execute(&forget, [id.into()]).await?;
         let others = sql!(
-            "SELECT f.id FROM follow_up f JOIN task_log l ON l.id = f.id WHERE f.task_id = {1} AND l.revision = {2} AND \
-             l.origin IN ('schedule', 'misfire') LIMIT 1"
+            "SELECT f.id FROM outbox f JOIN task_log l ON l.id = f.id WHERE f.task_id = {1} AND l.revision = {2} AND \
+             l.trigger_kind IN ('schedule', 'misfire') LIMIT 1"
         );
         let others: Vec<i64> = tx.query(&others, [id.into(), revision.into()], |row| row.try_get_by_index(0)).await?;
         if others.is_empty() {
@@ -460,7 +460,7 @@ impl SqlStore {
     pub async fn clear_cancelled(&self, id: i64, from: i64) -> Result<()> {
         let which = format!(
             "task_id = {{1}} AND fire_time >= {{2}} AND status = {} AND reason IN ('task_edited', 'task_stopped', \
-             'task_paused') AND origin IN ('schedule', 'misfire')",
+             'task_paused') AND trigger_kind IN ('schedule', 'misfire')",
             Status::Cancelled as i16
         );
         retrying(|| async {
@@ -484,19 +484,19 @@ impl SqlStore {
         self.drop_links(&tx, before.id).await?;
         self.end_backfills(&tx, before.id, now).await?;
         let sql = sql!("DELETE FROM task WHERE id = {1} AND revision = {2} AND tenant_id = {3}");
-        if tx.execute(&sql, [before.id.into(), before.revision.into(), before.scope.tenant_id.into()]).await? == 0 {
+        if tx.execute(&sql, [before.id.into(), before.revision.into(), before.owner.tenant_id.into()]).await? == 0 {
             return Err(changed_meanwhile(ACTION, before));
         }
         let (task_id, reason) = (before.id, Reason::TaskDeleted);
         let taken = Taken { task_id, reason, keeps_unscheduled: false, next: NEVER, now };
-        let held = self.take_back(&tx, &taken).await?;
+        let held = self.revoke(&tx, &taken).await?;
         tx.commit().await?;
         Ok(held)
     }
 
     /// Cancels what nobody has, in the task's own transaction; reads what executors have.
-    async fn take_back(&self, tx: &Transaction<'_>, taken: &Taken) -> Result<Unsent> {
-        const SCHEDULED: &str = " AND origin IN ('schedule', 'misfire')";
+    async fn revoke(&self, tx: &Transaction<'_>, taken: &Taken) -> Result<Unsent> {
+        const SCHEDULED: &str = " AND trigger_kind IN ('schedule', 'misfire')";
         let Taken { task_id, reason, keeps_unscheduled, next, now } = *taken;
         let cancel = |which: &str| {
             Sql::new(
@@ -523,10 +523,10 @@ impl SqlStore {
         tx.execute(&cancel, values.clone()).await?;
         let held = sql!(format!(
             "SELECT {} FROM task_log l WHERE l.task_id = {{1}} AND l.status = {} ORDER BY l.id",
-            rows::HANDED_COLUMNS,
+            rows::DISPATCHED_COLUMNS,
             Status::Dispatched as i16
         ));
-        let held = tx.query(&held, [task_id.into()], rows::handed_run).await?;
+        let held = tx.query(&held, [task_id.into()], rows::dispatched_run).await?;
         // Once more: a run may have come back from its executor between the two.
         tx.execute(&cancel, values).await?;
         // Copies in queues lose at the version.
@@ -552,24 +552,24 @@ impl SqlStore {
     }
 
     /// Lists tasks within reach, by id.
-    pub async fn list_tasks(&self, reach: &Reach, filter: &TaskFilter) -> Result<Vec<TaskView>> {
-        let statement = listed(&views(), reach, filter).finish(self, "ORDER BY t.id", filter.limit);
+    pub async fn list_tasks(&self, access_scope: &AccessScope, filter: &TaskFilter) -> Result<Vec<TaskView>> {
+        let statement = listed(&views(), access_scope, filter).finish(self, "ORDER BY t.id", filter.limit);
         let mut tasks = self.query_raw("list tasks", statement, task_view).await?;
         self.fill_parents(&mut tasks).await?;
         Ok(tasks)
     }
 
     /// How many tasks such a list has, whatever its limit; counted up to [`COUNTED_MAX`].
-    pub async fn number_of_tasks(&self, reach: &Reach, filter: &TaskFilter) -> Result<u64> {
+    pub async fn number_of_tasks(&self, access_scope: &AccessScope, filter: &TaskFilter) -> Result<u64> {
         const HEAD: &str = "SELECT COUNT(*) FROM (SELECT t.id FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a \
              ON a.id = t.app_id";
-        let statement = listed(HEAD, reach, filter).finish_as(self, &format!("LIMIT {COUNTED_MAX}) s"));
+        let statement = listed(HEAD, access_scope, filter).finish_as(self, &format!("LIMIT {COUNTED_MAX}) s"));
         let found = self.query_raw("count tasks", statement, |row| row.try_get_by_index::<i64>(0)).await?;
         Ok(found.first().map_or(0, |count| count.unsigned_abs()))
     }
 
     /// The tasks of an app that have one of these names.
-    pub async fn tasks_named(&self, scope: Scope, names: &[String]) -> Result<Vec<TaskView>> {
+    pub async fn tasks_named(&self, owner: Owner, names: &[String]) -> Result<Vec<TaskView>> {
         let sql = sql!(format!(
             "{} WHERE t.tenant_id = {{1}} AND t.app_id = {{2}} AND t.name IN ({})",
             views(),
@@ -579,7 +579,7 @@ impl SqlStore {
         for chunk in names.chunks(NAMES_AT_ONCE) {
             // The last name fills the row up: the text of the statement stays the same.
             let filled = (0..NAMES_AT_ONCE).filter_map(|at| chunk.get(at).or_else(|| chunk.last()));
-            let mut values: Vec<Value> = vec![scope.tenant_id.into(), scope.app_id.into()];
+            let mut values: Vec<Value> = vec![owner.tenant_id.into(), owner.app_id.into()];
             values.extend(filled.map(|name| Value::from(name.as_str())));
             tasks.extend(self.query_raw("find tasks by name", sql.on(self.backend).bind_all(values), task_view).await?);
         }
@@ -609,9 +609,9 @@ impl SqlStore {
 }
 
 /// The conditions of a list, after the `head` of its statement.
-fn listed(head: &str, reach: &Reach, filter: &TaskFilter) -> Conditions {
+fn listed(head: &str, access_scope: &AccessScope, filter: &TaskFilter) -> Conditions {
     let mut wanted = Conditions::new(format!("{head} WHERE t.id > {{1}}"), vec![filter.after.into()]);
-    wanted.within(reach, "t.tenant_id", Some("t.app_id"));
+    wanted.within(access_scope, "t.tenant_id", Some("t.app_id"));
     wanted.and("t.tenant_id = ", filter.tenant_id);
     wanted.and("n.name = ", filter.tenant.clone());
     wanted.and("a.name = ", filter.app.clone());
@@ -644,7 +644,7 @@ fn views() -> String {
     )
 }
 
-/// What a change of a task takes back.
+/// What a change of a task revokes.
 struct Taken {
     task_id: i64,
     reason: Reason,
@@ -671,7 +671,7 @@ fn task_view(row: &QueryResult) -> std::result::Result<TaskView, DbErr> {
     let pause_note: Option<String> = row.try_get_by_index(12)?;
     Ok(TaskView {
         id: row.try_get_by_index(0)?,
-        scope: Scope { tenant_id: row.try_get_by_index(1)?, app_id: row.try_get_by_index(2)? },
+        owner: Owner { tenant_id: row.try_get_by_index(1)?, app_id: row.try_get_by_index(2)? },
         tenant: row.try_get_by_index(3)?,
         app: row.try_get_by_index(4)?,
         activity: Activity { started, pause_note: pause_note.filter(|_| !started) },

@@ -11,8 +11,8 @@ use super::keys::insert_key;
 #[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
 use super::rows::clean;
-use super::{BATCH_MAX, KeyWords, Result, Scope, SqlStore, StoreError, StoreErrorKind};
-use crate::domain::{Reach, Refusal, refusal::no_app};
+use super::{BATCH_MAX, KeyWords, Owner, Result, SqlStore, StoreError, StoreErrorKind};
+use crate::domain::{AccessScope, Refusal, refusal::no_app};
 use carillon_protocol::sign::{Key, SignMethod};
 use sea_orm::{DbErr, FromQueryResult, QueryResult};
 use std::collections::HashMap;
@@ -113,14 +113,14 @@ impl SqlStore {
     /// Tenants within reach by name, after `after`; only the one of that name, when given.
     pub async fn list_tenants(
         &self,
-        reach: &Reach,
+        access_scope: &AccessScope,
         name: Option<&str>,
         after: &str,
         limit: u64,
     ) -> Result<Vec<TenantView>> {
         let tenants = tenant::Entity::find()
             .filter(tenant::Column::Name.gt(after))
-            .filter(touching(reach, tenant::Column::Id))
+            .filter(touching(access_scope, tenant::Column::Id))
             .apply_if(name, |tenants, name| tenants.filter(tenant::Column::Name.eq(name)))
             .order_by_asc(tenant::Column::Name)
             .limit(limit);
@@ -187,8 +187,8 @@ impl SqlStore {
             // Held, so that the tenant is not deleted meanwhile.
             hold_tenant(&tx, app.tenant_id).await?;
             tx.insert(row.clone()).await?;
-            let scope = Scope { tenant_id: app.tenant_id, app_id: app.id };
-            insert_key(&tx, scope, key, words, app.created_at).await?;
+            let owner = Owner { tenant_id: app.tenant_id, app_id: app.id };
+            insert_key(&tx, owner, key, words, app.created_at).await?;
             tx.commit().await
         })
         .await
@@ -196,11 +196,11 @@ impl SqlStore {
     }
 
     /// Apps within reach, by id.
-    pub async fn list_apps(&self, reach: &Reach, filter: &AppFilter) -> Result<Vec<AppView>> {
+    pub async fn list_apps(&self, access_scope: &AccessScope, filter: &AppFilter) -> Result<Vec<AppView>> {
         let apps = app::Entity::find()
             .join(JoinType::InnerJoin, app::Relation::Tenant.def())
             .filter(app::Column::Id.gt(filter.after))
-            .filter(within(reach, app::Column::TenantId, Some(app::Column::Id)))
+            .filter(within(access_scope, app::Column::TenantId, Some(app::Column::Id)))
             .apply_if(filter.tenant.as_deref(), |apps, name| apps.filter(tenant::Column::Name.eq(name)))
             .apply_if(filter.name.as_deref(), |apps, name| apps.filter(app::Column::Name.eq(name)))
             .apply_if(filter.id, |apps, id| apps.filter(app::Column::Id.eq(id)))
@@ -276,11 +276,11 @@ impl SqlStore {
     }
 
     /// Ids of a tenant's app by their names, within reach.
-    pub async fn scope(&self, reach: &Reach, tenant: &str, app: &str) -> Result<Scope> {
+    pub async fn owner(&self, access_scope: &AccessScope, tenant: &str, app: &str) -> Result<Owner> {
         let (of, name) = (Some(tenant.to_owned()), Some(app.to_owned()));
         let filter = AppFilter { tenant: of, name, limit: 1, ..AppFilter::default() };
-        let found = self.list_apps(reach, &filter).await?;
-        let found: Option<Scope> = found.first().map(|app| Scope { tenant_id: app.tenant_id, app_id: app.id });
+        let found = self.list_apps(access_scope, &filter).await?;
+        let found: Option<Owner> = found.first().map(|app| Owner { tenant_id: app.tenant_id, app_id: app.id });
         found.ok_or_else(|| StoreError::of("find an app", no_app(tenant, app)))
     }
 

@@ -7,8 +7,8 @@ use super::entity::{api_token, role_grant, session, user_account};
 use super::query::*;
 use super::rows::clean;
 use super::{GrantView, NewGrant, Result, SqlStore, StoreError, grants};
-use crate::domain::access::{Access, Place};
-use crate::domain::{Reach, Refusal};
+use crate::domain::access::{Access, TenantScope};
+use crate::domain::{AccessScope, Refusal};
 
 /// A user account, without its password.
 #[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
@@ -125,8 +125,8 @@ impl SqlStore {
 
     /// Users whose account belongs to a tenant within reach, or who are granted something there;
     /// by id.
-    pub async fn list_users(&self, reach: &Reach, filter: &UserFilter) -> Result<Vec<UserView>> {
-        let known_in = |places: &[Place]| {
+    pub async fn list_users(&self, access_scope: &AccessScope, filter: &UserFilter) -> Result<Vec<UserView>> {
+        let known_in = |places: &[TenantScope]| {
             let tenants: Vec<i64> = places.iter().map(|place| place.tenant_id).collect();
             let granted = role_grant::Entity::find()
                 .select_only()
@@ -136,7 +136,7 @@ impl SqlStore {
                 .add(user_account::Column::TenantId.is_in(tenants))
                 .add(user_account::Column::Id.in_subquery(granted.into_query()))
         };
-        let places = if let Reach::Of(places) = reach { Some(places) } else { None };
+        let places = if let AccessScope::Of(places) = access_scope { Some(places) } else { None };
         let names = [user_account::Column::Name, user_account::Column::DisplayName];
         let users = user_account::Entity::find()
             .filter(user_account::Column::Id.gt(filter.after))

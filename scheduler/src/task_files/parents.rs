@@ -3,8 +3,8 @@
 
 use super::{Action, Name, Step};
 use crate::domain::links::{cycle, knots};
-use crate::domain::{FieldError, FieldRefusal, Reach};
-use crate::store::{Result, Scope, SqlStore, StoreErrorKind, TaskFilter};
+use crate::domain::{AccessScope, FieldError, FieldRefusal};
+use crate::store::{Owner, Result, SqlStore, StoreErrorKind, TaskFilter};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Names of a cycle that are told at most.
@@ -15,7 +15,7 @@ const NAMES_MAX: usize = 20;
 pub async fn refuse(
     store: &SqlStore,
     steps: &[Step],
-    scopes: &HashMap<(String, String), Scope>,
+    scopes: &HashMap<(String, String), Owner>,
     broken: &HashSet<String>,
     refused: &mut Vec<FieldError>,
 ) -> Result<()> {
@@ -38,8 +38,8 @@ pub async fn refuse(
     }
     let redefined: HashSet<i64> = steps.iter().filter(|step| needs_look(step)).map(|step| step.action.id()).collect();
     for (tenant, mut links) in links {
-        let Some((_, scope)) = scopes.iter().find(|((name, _), _)| name == tenant) else { continue };
-        let present = store.links_of_tenant(scope.tenant_id).await?;
+        let Some((_, owner)) = scopes.iter().find(|((name, _), _)| name == tenant) else { continue };
+        let present = store.links_of_tenant(owner.tenant_id).await?;
         links.extend(present.into_iter().filter(|(child, _)| !redefined.contains(child)));
         let knots = knots(&links);
         if knots.is_empty() {
@@ -74,7 +74,7 @@ fn needs_look(step: &Step) -> bool {
 async fn find_others(
     store: &SqlStore,
     steps: &[Step],
-    scopes: &HashMap<(String, String), Scope>,
+    scopes: &HashMap<(String, String), Owner>,
     ids: &mut HashMap<Name, i64>,
 ) -> Result<()> {
     let mut others: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
@@ -88,17 +88,17 @@ async fn find_others(
         }
     }
     for (place, mut names) in others {
-        let scope = match scopes.get(&place) {
-            Some(scope) => *scope,
-            None => match store.scope(&Reach::All, &place.0, &place.1).await {
-                Ok(scope) => scope,
+        let owner = match scopes.get(&place) {
+            Some(owner) => *owner,
+            None => match store.owner(&AccessScope::All, &place.0, &place.1).await {
+                Ok(owner) => owner,
                 Err(error) if error.kind() == StoreErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             },
         };
         names.sort();
         names.dedup();
-        for task in store.tasks_named(scope, &names).await? {
+        for task in store.tasks_named(owner, &names).await? {
             ids.insert((task.tenant, task.app, task.spec.name), task.id);
         }
     }
@@ -123,7 +123,7 @@ async fn names(store: &SqlStore, steps: &[Step], ids: &[i64]) -> Result<Vec<Stri
             continue;
         }
         let filter = TaskFilter { id: Some(*id), limit: 1, ..TaskFilter::default() };
-        names.extend(store.list_tasks(&Reach::All, &filter).await?.into_iter().map(|task| task.spec.name));
+        names.extend(store.list_tasks(&AccessScope::All, &filter).await?.into_iter().map(|task| task.spec.name));
     }
     Ok(names)
 }

@@ -3,10 +3,10 @@
 use super::{Action, Step};
 use crate::domain::FieldError;
 use crate::domain::quota::Quotas;
-use crate::domain::rate::WINDOW_MS;
+use crate::domain::rate_limit::WINDOW_MS;
 use crate::domain::task::file::Entry;
 use crate::domain::task::{NEVER, TaskSpec};
-use crate::store::{Result, Scope, SqlStore, TaskRoom};
+use crate::store::{Owner, Result, SqlStore, TaskRoom};
 use std::collections::{BTreeMap, HashMap};
 
 /// Says that a schedule alone fires more often in a minute than the tenant's quota (0: none) allows.
@@ -32,12 +32,12 @@ fn fires_in_a_minute(spec: &TaskSpec, most: i32, now: i64) -> i32 {
 /// Quotas of the tenants that entries name, and how many tasks those have.
 pub async fn of(
     store: &SqlStore,
-    scopes: &HashMap<(String, String), Scope>,
+    scopes: &HashMap<(String, String), Owner>,
 ) -> Result<HashMap<String, (Quotas, TaskRoom)>> {
     let mut quotas = HashMap::new();
-    for ((tenant, _), scope) in scopes {
+    for ((tenant, _), owner) in scopes {
         if !quotas.contains_key(tenant) {
-            quotas.insert(tenant.clone(), store.quotas_and_tasks(scope.tenant_id).await?);
+            quotas.insert(tenant.clone(), store.quotas_and_tasks(owner.tenant_id).await?);
         }
     }
     Ok(quotas)

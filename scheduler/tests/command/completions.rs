@@ -25,7 +25,7 @@ fn bash_completes() {
     };
     assert_eq!(complete("carillon ten"), "tenants\n");
     let verbs = complete("carillon tasks ''");
-    for verb in ["list", "show", "start", "stop", "pause", "skip", "unskip", "delete", "run", "export", "apply"] {
+    for verb in ["list", "show", "start", "stop", "pause", "skip", "restore", "delete", "run", "export", "apply"] {
         assert!(verbs.lines().any(|line| line == verb), "{verbs}");
     }
     assert_eq!(complete("carillon logs list --fol"), "--follow\n");

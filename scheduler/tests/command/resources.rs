@@ -103,7 +103,7 @@ async fn tasks_and_runs() {
     let skipped = here.json(&["tasks", "skip", name, "--at", &at, "--note", "holidays"]);
     assert_eq!((&skipped["status"], &skipped["message"]), (&json!("cancelled"), &json!("holidays")));
     assert_eq!(
-        here.carillon(&["tasks", "unskip", name, "--at", &at]),
+        here.carillon(&["tasks", "restore", name, "--at", &at]),
         "task `retail/orders/月报 two` will fire then\n"
     );
     let run = ["run", name, "--params", "p", "--at", "+1h", "--idempotency-key", "k", "--priority", "9"];
@@ -112,7 +112,7 @@ async fn tasks_and_runs() {
     let log = started["log"].as_str().unwrap();
     assert!(here.carillon(&run).starts_with(&format!("run {log} was started before, for 20")));
     let shown = here.json(&["logs", "show", log]);
-    assert_eq!((&shown["params"], &shown["priority"], &shown["origin"]), (&json!("p"), &json!(9), &json!("hand")));
+    assert_eq!((&shown["params"], &shown["priority"], &shown["trigger"]), (&json!("p"), &json!(9), &json!("manual")));
     assert_eq!(here.json(&["logs", "list", "--task", name])[0]["id"], log);
     let table = here.carillon(&["logs", "list", "--tenant", "retail", "--limit", "1"]);
     assert_eq!(cells(&table, 1)[1..5], [name, "init", "-", "-"], "{table}");
@@ -124,9 +124,9 @@ async fn tasks_and_runs() {
     assert_eq!((ran.code, ran.err.as_str()), (1, "carillon: the run has ended (cancelled)\n"));
     assert_eq!(here.json(&["logs", "list", "--status", "cancelled"]).as_array().unwrap().len(), 1);
     assert!(here.fails(&["logs", "list", "--status", "done"]).err.contains("`done` is none of init, queued,"));
-    // Followed to its end, which is none that was hoped for.
+    // OutboxRound to its end, which is none that was hoped for.
     let ran = here.fails(&["logs", "show", log, "--follow"]);
-    assert_eq!((ran.code, ran.err.as_str()), (1, "carillon: the run ended as cancelled (cancelled_by_hand)\n"));
+    assert_eq!((ran.code, ran.err.as_str()), (1, "carillon: the run ended as cancelled (cancelled_manually)\n"));
     assert!(ran.out.starts_with("== ") && ran.out.contains(" cancelled (attempt 0)"), "{}", ran.out);
 
     assert_eq!(here.carillon(&["tasks", "delete", name]), "task `retail/orders/月报 two` is gone\n");

@@ -1,9 +1,9 @@
 //! A plan holds for what it was made from: whoever came in between is not overwritten.
 
-use carillon::domain::Reach;
+use carillon::definitions::change_of;
+use carillon::domain::AccessScope;
 use carillon::domain::task::TaskSpec;
 use carillon::domain::task::file::TaskFile;
-use carillon::redefine::change_of;
 use carillon::store::{
     Activity, AppView, DatabaseSettings, KeyWords, SqlStore, StoreErrorKind, TaskFilter, TenantView,
 };
@@ -55,7 +55,7 @@ async fn steps(store: &SqlStore, tasks: Value) -> Vec<Step> {
         panic!("an object is needed")
     };
     let file = TaskFile::read(&file, &TaskSpec::default());
-    match plan(store, &Reach::All, file, || IDS.fetch_add(1, Ordering::Relaxed), 1_000).await.unwrap() {
+    match plan(store, &AccessScope::All, file, || IDS.fetch_add(1, Ordering::Relaxed), 1_000).await.unwrap() {
         Planned::Steps(steps) => steps,
         Planned::Refused(refused) => panic!("{refused:?}"),
     }
@@ -78,7 +78,7 @@ async fn a_change_meanwhile_is_a_conflict_and_nothing_is_changed() {
 
     let error = store.apply_tasks(&new, &changes, 3_000).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Conflict, "{error}");
-    let tasks = store.list_tasks(&Reach::All, &TaskFilter { limit: 10, ..TaskFilter::default() }).await.unwrap();
+    let tasks = store.list_tasks(&AccessScope::All, &TaskFilter { limit: 10, ..TaskFilter::default() }).await.unwrap();
     let named: Vec<_> = tasks.iter().map(|task| (task.spec.name.as_str(), task.spec.handler.as_str())).collect();
     assert_eq!(named, [("a", "h")]);
 
@@ -87,7 +87,7 @@ async fn a_change_meanwhile_is_a_conflict_and_nothing_is_changed() {
     store.apply_tasks(&new, &[], 4_000).await.unwrap();
     let error = store.apply_tasks(&new, &changes, 5_000).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Duplicate, "{error}");
-    let tasks = store.list_tasks(&Reach::All, &TaskFilter { limit: 10, ..TaskFilter::default() }).await.unwrap();
+    let tasks = store.list_tasks(&AccessScope::All, &TaskFilter { limit: 10, ..TaskFilter::default() }).await.unwrap();
     assert_eq!(tasks.iter().filter(|task| task.spec.handler == "other").count(), 0);
     store.close().await;
 }

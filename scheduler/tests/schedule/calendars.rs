@@ -10,7 +10,8 @@ use chrono_tz::Tz;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
-use super::{compiled, cron, fires, list, ms, naive, shown, spec};
+use super::{compiled, cron, fires, list, ms, shown, spec};
+use crate::cron::naive;
 
 const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
@@ -137,7 +138,7 @@ fn excluded_hours_wrap_and_apply_after_moving() {
     );
     let moved = Schedule { calendar_rule: CalendarRule::Next, ..hourly };
     assert_eq!(shown(&moved, "2026-11-22T00:00:00Z", 1), ["2026-11-23T06:00:00Z"]);
-    let night = Schedule { trigger: cron("0 0 23 * * ?", Tz::UTC).trigger, ..moved };
+    let night = Schedule { timing: cron("0 0 23 * * ?", Tz::UTC).timing, ..moved };
     assert_eq!(night.next_after(0), NEVER);
 }
 

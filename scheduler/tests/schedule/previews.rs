@@ -2,7 +2,7 @@
 
 use carillon::domain::calendar::CalendarRule;
 use carillon::domain::cron::{DstPolicy, Gap, Overlap};
-use carillon::domain::schedule::{Kind, Note, Preview, Schedule, Trigger};
+use carillon::domain::schedule::{Kind, Note, Preview, Schedule, Timing};
 use chrono_tz::Tz;
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn weekends_and_nights() {
         "23T08:00 fires",
     ];
     assert_eq!(lines(&often, "2026-11-20T19:00:00+01:00", 2), want);
-    let rate = Schedule { trigger: Trigger::FixedRate { interval_ms: 43_200_000 }, ..often };
+    let rate = Schedule { timing: Timing::FixedRate { interval_ms: 43_200_000 }, ..often };
     let want = ["20T13:00 fires", "21T01:00 calendar_day 2 until 21T13:00", "22T01:00 calendar_day 2 until 22T13:00"];
     assert_eq!(lines(&rate, "2026-11-20T12:00:00+01:00", 2)[..3], want);
 }
@@ -91,15 +91,15 @@ fn the_window() {
     let want =
         ["01T09:00 before_validity and more", "05T09:00 fires", "06T09:00 fires", "07T09:00 after_validity and more"];
     assert_eq!(lines(&schedule, "2026-01-01T00:00:00Z", 9), want);
-    let once = Schedule { trigger: Trigger::Once { at: ms("2026-01-07T00:00:00Z") }, ..schedule };
+    let once = Schedule { timing: Timing::Once { at: ms("2026-01-07T00:00:00Z") }, ..schedule };
     assert_eq!(lines(&once, "2026-01-01T00:00:00Z", 9), ["07T00:00 after_validity"]);
 }
 
 #[test]
 fn length_and_work_are_bounded() {
     let calendar = Some(compiled(&spec(&["mon", "tue", "wed", "thu", "fri", "sat", "sun"], &[], &["2199-12-31"], &[])));
-    for trigger in [cron("* * * * * ?", Tz::UTC).trigger, every(1_000, 0).trigger] {
-        let schedule = Schedule { trigger, calendar: calendar.clone(), zone: Tz::Europe__Berlin, ..Schedule::none() };
+    for timing in [cron("* * * * * ?", Tz::UTC).timing, every(1_000, 0).timing] {
+        let schedule = Schedule { timing, calendar: calendar.clone(), zone: Tz::Europe__Berlin, ..Schedule::none() };
         let preview = schedule.preview(0, 10);
         assert_eq!(preview.len(), 31 + 10);
         assert_eq!((preview[0].count, preview[0].more, preview[30].more), (1_000, true, true));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use carillon::domain::cron::{DstPolicy, Gap, Overlap};
-use carillon::domain::schedule::{Kind, NEVER, Schedule, SkipReason, Trigger};
+use carillon::domain::schedule::{Kind, NEVER, Schedule, SkipReason, Timing};
 use chrono::{Offset, TimeZone};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -15,7 +15,7 @@ use super::{compiled, cron, fires};
 const START: i64 = 1_767_225_600_000;
 const DAY: i64 = 86_400_000;
 
-fn trigger() -> impl Strategy<Value = Trigger> {
+fn timing() -> impl Strategy<Value = Timing> {
     let expressions = vec![
         "0 0 * * * ?",
         "0 0/20 1-3 * * ?",
@@ -29,11 +29,11 @@ fn trigger() -> impl Strategy<Value = Trigger> {
         "0 30 1 * 3,10,11 ?",
     ];
     prop_oneof![
-        6 => select(expressions).prop_map(|text| cron(text, chrono_tz::Tz::UTC).trigger),
-        3 => (1_000..200_000_000i64).prop_map(|interval_ms| Trigger::FixedRate { interval_ms }),
-        2 => select(vec![60_000, 3_600_000, DAY, 7 * DAY]).prop_map(|interval_ms| Trigger::FixedRate { interval_ms }),
-        1 => (0..100 * DAY).prop_map(|delay_ms| Trigger::FixedDelay { delay_ms }),
-        1 => (START..START + 200 * DAY).prop_map(|at| Trigger::Once { at }),
+        6 => select(expressions).prop_map(|text| cron(text, chrono_tz::Tz::UTC).timing),
+        3 => (1_000..200_000_000i64).prop_map(|interval_ms| Timing::FixedRate { interval_ms }),
+        2 => select(vec![60_000, 3_600_000, DAY, 7 * DAY]).prop_map(|interval_ms| Timing::FixedRate { interval_ms }),
+        1 => (0..100 * DAY).prop_map(|delay_ms| Timing::FixedDelay { delay_ms }),
+        1 => (START..START + 200 * DAY).prop_map(|at| Timing::Once { at }),
     ]
 }
 
@@ -47,9 +47,9 @@ pub fn schedule() -> impl Strategy<Value = Schedule> {
     let lengths = || prop_oneof![1 => Just(0), 1 => 0..100_000_000i64];
     let zone = (select(ZONES.to_vec()), policies());
     let drawn = (lengths(), lengths(), any::<i64>());
-    (trigger(), zone, window(), START - DAY..START + 30 * DAY, calendar, rules(), drawn).prop_map(
+    (timing(), zone, window(), START - DAY..START + 30 * DAY, calendar, rules(), drawn).prop_map(
         |(
-            trigger,
+            timing,
             (zone, dst),
             (valid_from, valid_until),
             anchor,
@@ -58,7 +58,7 @@ pub fn schedule() -> impl Strategy<Value = Schedule> {
             (spread_ms, jitter_ms, seed),
         )| {
             Schedule {
-                trigger,
+                timing,
                 zone,
                 dst,
                 valid_from,
@@ -97,14 +97,14 @@ proptest! {
     fn every_fire_is_allowed(schedule in schedule(), after in START - DAY..START + 300 * DAY) {
         let plain = Schedule { spread_ms: 0, ..schedule.clone() };
         for (at, spread) in fires(&plain, i64::MIN, 3).into_iter().zip(fires(&schedule, i64::MIN, 3)) {
-            let once = matches!(schedule.trigger, Trigger::Once { .. });
+            let once = matches!(schedule.timing, Timing::Once { .. });
             let most = if once { 1 } else { schedule.spread_ms.max(1) };
             prop_assert!((0..most).contains(&(spread - at)), "{} {}", spread, at);
         }
         for at in fires(&plain, after, 60) {
             prop_assert!(at >= schedule.valid_from || schedule.valid_from == 0);
             prop_assert!(at < schedule.valid_until || schedule.valid_until == 0);
-            if let (Some(calendar), false) = (&schedule.calendar, matches!(schedule.trigger, Trigger::Once { .. })) {
+            if let (Some(calendar), false) = (&schedule.calendar, matches!(schedule.timing, Timing::Once { .. })) {
                 let local = schedule.zone.timestamp_millis_opt(at).unwrap();
                 let local = at.div_euclid(1_000) + i64::from(local.offset().fix().local_minus_utc());
                 prop_assert!(calendar.allows(local), "{}", at);
@@ -118,7 +118,7 @@ proptest! {
     #[test]
     fn a_run_that_ended_is_followed_by_an_allowed_instant(schedule in schedule(), finished in START..START + 300 * DAY) {
         let next = schedule.next_after_end(finished);
-        let Trigger::FixedDelay { delay_ms } = schedule.trigger else {
+        let Timing::FixedDelay { delay_ms } = schedule.timing else {
             prop_assert_eq!(next, NEVER);
             return Ok(());
         };
@@ -174,7 +174,7 @@ proptest! {
                 Kind::Skipped(SkipReason::CalendarDay | SkipReason::CalendarHours | SkipReason::MovedByCalendar) => {
                     schedule.calendar.is_some()
                 }
-                _ => matches!(schedule.trigger, Trigger::Cron(_)),
+                _ => matches!(schedule.timing, Timing::Cron(_)),
             };
             prop_assert!(outside, "{:?}", line);
         }

@@ -1,6 +1,6 @@
 //! Each trigger, the validity window, spread and jitter, by example.
 
-use carillon::domain::schedule::{NEVER, Schedule, Trigger};
+use carillon::domain::schedule::{NEVER, Schedule, Timing};
 use chrono::{TimeZone, Timelike};
 use chrono_tz::Tz;
 
@@ -59,7 +59,7 @@ fn a_fixed_rate_jumps_over_what_the_calendar_excludes() {
     ];
     assert_eq!(shown(&schedule, "2026-11-20T00:00:00+01:00", 6), want);
     // Every instant of every day is excluded: a day is a day but at changes of the clock, which move it only an hour.
-    let never = Schedule { trigger: Trigger::FixedRate { interval_ms: DAY }, ..schedule };
+    let never = Schedule { timing: Timing::FixedRate { interval_ms: DAY }, ..schedule };
     assert_eq!(never.next_after(0), NEVER);
 }
 
@@ -89,7 +89,7 @@ fn a_fixed_rate_that_drifts_comes_to_an_allowed_time() {
 
 #[test]
 fn a_fixed_delay_starts_once_and_then_follows_its_runs() {
-    let delay = |anchor, delay_ms| Schedule { trigger: Trigger::FixedDelay { delay_ms }, anchor, ..Schedule::none() };
+    let delay = |anchor, delay_ms| Schedule { timing: Timing::FixedDelay { delay_ms }, anchor, ..Schedule::none() };
     let schedule = delay(10_000, 5_000);
     assert_eq!(fires(&schedule, 0, 9), [15_000]);
     assert_eq!(schedule.next_after(14_999), 15_000);
@@ -108,7 +108,7 @@ fn a_fixed_delay_starts_once_and_then_follows_its_runs() {
 fn a_fixed_delay_waits_for_the_end_of_what_is_excluded() {
     let office = spec(&["sat", "sun"], &[], &[], &["22:00-06:00"]);
     let schedule = Schedule {
-        trigger: Trigger::FixedDelay { delay_ms: 3_600_000 },
+        timing: Timing::FixedDelay { delay_ms: 3_600_000 },
         zone: Tz::America__New_York,
         calendar: Some(compiled(&office)),
         anchor: ms("2026-03-06T21:30:00-05:00"),
@@ -125,7 +125,7 @@ fn a_fixed_delay_waits_for_the_end_of_what_is_excluded() {
 
 #[test]
 fn once_is_once() {
-    let once = |at| Schedule { trigger: Trigger::Once { at }, ..Schedule::none() };
+    let once = |at| Schedule { timing: Timing::Once { at }, ..Schedule::none() };
     assert_eq!(fires(&once(5_000), 0, 9), [5_000]);
     assert_eq!(once(5_000).next_after(5_000), NEVER);
     // Neither the spread nor the calendar has a say, the window and the jitter have.
@@ -185,7 +185,7 @@ fn numbers_out_of_range_do_no_harm() {
     for interval_ms in [i64::MIN, -1, 0, 1, i64::MAX] {
         for anchor in [i64::MIN, -1, 0, i64::MAX] {
             let rate = Schedule { jitter_ms: interval_ms, spread_ms: anchor, ..every(interval_ms, anchor) };
-            let delay = Schedule { trigger: Trigger::FixedDelay { delay_ms: interval_ms }, ..rate.clone() };
+            let delay = Schedule { timing: Timing::FixedDelay { delay_ms: interval_ms }, ..rate.clone() };
             let bounded = Schedule { valid_from: anchor, valid_until: interval_ms, ..rate.clone() };
             let office = Some(compiled(&spec(&["sun"], &[], &[], &["10:00-11:00"])));
             for schedule in [&rate, &delay, &bounded, &Schedule { calendar: office, ..delay.clone() }] {

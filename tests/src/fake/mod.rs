@@ -44,7 +44,7 @@ pub enum OnDispatch {
 /// How it behaves; changed by scenarios at any time.
 #[derive(Debug, Clone)]
 pub struct Script {
-    /// Answer to hand-overs.
+    /// Answer to dispatches.
     pub on_dispatch: OnDispatch,
     /// Runs end as succeeded, and their results are sent, without the scenario's doing.
     pub auto_results: bool,

@@ -18,9 +18,9 @@ pub mod transport;
 
 pub use clock::{SimClock, SimTime};
 pub use dice::Dice;
-pub use executor::{Ledger, MachineParts, NodeDoor, SimExecutor};
+pub use executor::{Ledger, MachineParts, NodeServer, SimExecutor};
 pub use gate::Gate;
-pub use net::{Net, Place};
+pub use net::{Endpoint, Net};
 pub use store::ModelStore;
 pub use trace::Trace;
 pub use transport::SimTransport;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// An end of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum Endpoint {
     /// A scheduler node.
     Node(usize),
     /// An executor's machine.
@@ -33,7 +33,7 @@ pub enum Fate {
 pub struct Net {
     time: Arc<SimTime>,
     dice: Arc<Dice>,
-    cuts: Mutex<BTreeMap<(Place, Place), i64>>,
+    cuts: Mutex<BTreeMap<(Endpoint, Endpoint), i64>>,
     loss_per_mille: AtomicU64,
 }
 
@@ -50,7 +50,7 @@ impl Net {
     }
 
     /// Cuts the way between two places, both directions, until then (epoch ms).
-    pub fn cut(&self, a: Place, b: Place, until_ms: i64) {
+    pub fn cut(&self, a: Endpoint, b: Endpoint, until_ms: i64) {
         self.cuts.lock().unwrap().insert((a.min(b), a.max(b)), until_ms);
     }
 
@@ -61,7 +61,7 @@ impl Net {
     }
 
     /// Carries a message that `what` describes; returns when it is there, or lost.
-    pub async fn carry(&self, from: Place, to: Place, what: &str) -> Fate {
+    pub async fn carry(&self, from: Endpoint, to: Endpoint, what: &str) -> Fate {
         let purpose = format!("{from:?} to {to:?}: {what}");
         let us = self.dice.between(&format!("{purpose} takes"), 100, 5_000);
         tokio::time::sleep(Duration::from_micros(us as u64)).await;
@@ -79,7 +79,7 @@ impl Net {
     }
 
     /// Whether there is no way at present.
-    pub fn is_cut(&self, a: Place, b: Place) -> bool {
+    pub fn is_cut(&self, a: Endpoint, b: Endpoint) -> bool {
         let now = self.time.now_ms();
         self.cuts.lock().unwrap().get(&(a.min(b), a.max(b))).is_some_and(|until| now < *until)
     }

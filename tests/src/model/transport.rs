@@ -1,6 +1,6 @@
 //! A node's way to executors over the model network.
 
-use super::net::{Fate, Net, Place};
+use super::net::{Endpoint, Fate, Net};
 use super::{Dice, Gate, SimExecutor};
 use async_trait::async_trait;
 use carillon::dispatch::{Probe, SendError, Transport};
@@ -58,7 +58,7 @@ impl SimTransport {
         let Some(machine) = self.machine(&to.address).cloned() else {
             return Err(SendError::NotDelivered("no such machine".to_owned()));
         };
-        let (here, there) = (Place::Node(self.node), Place::Executor(machine.index()));
+        let (here, there) = (Endpoint::Node(self.node), Endpoint::Executor(machine.index()));
         match self.net.carry(here, there, &what).await {
             Fate::Arrived => {}
             Fate::Cut => return self.not_answered(&what).await,
@@ -125,10 +125,10 @@ impl Transport for SimTransport {
     async fn probe(&self, address: &str) -> Probe {
         self.gate.thawed().await;
         let Some(machine) = self.machine(address) else { return Probe::Unknown };
-        let (here, there) = (Place::Node(self.node), Place::Executor(machine.index()));
+        let (here, there) = (Endpoint::Node(self.node), Endpoint::Executor(machine.index()));
         let way = self.net.carry(here, there, "probe").await;
         let answer = if way == Fate::Arrived {
-            machine.instance().map_or(Probe::NobodyThere, Probe::Instance)
+            machine.instance().map_or(Probe::NotListening, Probe::Instance)
         } else {
             tokio::time::sleep(CONNECT_TIMEOUT).await;
             Probe::Unknown

@@ -1,7 +1,7 @@
 //! Sessions and tokens: how many there can be, and when they go.
 
 use crate::fixture::World;
-use carillon::domain::Reach;
+use carillon::domain::AccessScope;
 use carillon::domain::access::{PLATFORM, PermissionSet};
 use carillon::store::{HousekeepingStore, SessionView, SqlStore, StoreErrorKind, TokenView, UserRow};
 
@@ -62,7 +62,7 @@ async fn ended_sessions_and_tokens_go_in_bounded_batches(world: World, store: Sq
     assert_eq!(store.purge_access(world.now, 3).await.unwrap(), 1);
     assert_eq!(store.purge_access(world.now, 3).await.unwrap(), 0);
     assert_eq!(store.sessions_of(user_id, world.now - 1_000, None, 100).await.unwrap().len(), 5);
-    assert_eq!(store.list_tokens(&Reach::All, Some(user_id), 0, 100).await.unwrap().len(), 7);
+    assert_eq!(store.list_tokens(&AccessScope::All, Some(user_id), 0, 100).await.unwrap().len(), 7);
 }
 
 async fn ended_tokens_leave_room_for_others(world: World, store: SqlStore) {

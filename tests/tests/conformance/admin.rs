@@ -1,10 +1,10 @@
 //! What a case needs beside the traits: tenants, apps, tasks, and a look at the rows.
 
 use async_trait::async_trait;
-use carillon::domain::Reach;
+use carillon::domain::AccessScope;
 use carillon::domain::quota::Quotas;
 use carillon::store::{
-    KeptAttempt, LogFilter, LogView, NewRun, NewTask, Result, Scope, Skip, Skipped, SqlStore, StartedRun, TaskChange,
+    KeptAttempt, LogFilter, LogView, NewRun, NewTask, Owner, Result, Skip, Skipped, SqlStore, StartedRun, TaskChange,
     TaskFilter, TaskView, Unsent,
 };
 use carillon_tests::Database;
@@ -15,7 +15,7 @@ use carillon_tests::tenants::make_app;
 #[async_trait]
 pub trait Admin: Send + Sync {
     /// Makes a tenant with an app.
-    async fn make_app(&self, ids: [i64; 2], tenant: &str, app: &str) -> Scope;
+    async fn make_app(&self, ids: [i64; 2], tenant: &str, app: &str) -> Owner;
     /// Makes, edits, starts and stops tasks, all or none.
     async fn apply(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>>;
     /// Gives a tenant other quotas.
@@ -33,7 +33,7 @@ pub trait Admin: Send + Sync {
     /// Cancels a coming fire.
     async fn skip_fire(&self, task: &TaskView, skip: &Skip, now: i64) -> Result<Skipped>;
     /// Lets a cancelled fire come.
-    async fn unskip_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()>;
+    async fn restore_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()>;
     /// Takes fires that executors gave up out of the count.
     async fn uncount(&self, id: i64, fires: usize);
     /// Every log of a task, by fire time and shard.
@@ -56,7 +56,7 @@ pub struct SqlAdmin {
 
 #[async_trait]
 impl Admin for SqlAdmin {
-    async fn make_app(&self, [tenant_id, app_id]: [i64; 2], tenant: &str, app: &str) -> Scope {
+    async fn make_app(&self, [tenant_id, app_id]: [i64; 2], tenant: &str, app: &str) -> Owner {
         make_app(&self.store, [tenant_id, app_id], tenant, app).await
     }
 
@@ -70,13 +70,13 @@ impl Admin for SqlAdmin {
 
     async fn task(&self, id: i64) -> Option<TaskView> {
         let filter = TaskFilter { id: Some(id), limit: 1, ..TaskFilter::default() };
-        self.store.list_tasks(&Reach::All, &filter).await.unwrap().pop()
+        self.store.list_tasks(&AccessScope::All, &filter).await.unwrap().pop()
     }
 
     async fn tasks_named(&self, tenant: &str, name: &str) -> Vec<TaskView> {
         let (tenant, name) = (Some(tenant.to_owned()), Some(name.to_owned()));
         let filter = TaskFilter { tenant, name, limit: 100, ..TaskFilter::default() };
-        self.store.list_tasks(&Reach::All, &filter).await.unwrap()
+        self.store.list_tasks(&AccessScope::All, &filter).await.unwrap()
     }
 
     async fn delete_task(&self, before: &TaskView, now: i64) -> Result<Unsent> {
@@ -95,8 +95,8 @@ impl Admin for SqlAdmin {
         self.store.skip_fire(task, skip, now).await
     }
 
-    async fn unskip_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
-        self.store.unskip_fire(task, fire_time, is_named, now).await
+    async fn restore_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
+        self.store.restore_fire(task, fire_time, is_named, now).await
     }
 
     async fn uncount(&self, id: i64, fires: usize) {
@@ -105,8 +105,8 @@ impl Admin for SqlAdmin {
 
     async fn logs(&self, task: i64) -> Vec<LogView> {
         let filter = LogFilter { task_id: Some(task), limit: 10_000, ..LogFilter::default() };
-        let mut logs = self.store.list_logs(&Reach::All, &filter).await.unwrap().logs;
-        logs.sort_by_key(|log| (log.handed.run.fire_time, log.handed.run.shard_index));
+        let mut logs = self.store.list_logs(&AccessScope::All, &filter).await.unwrap().logs;
+        logs.sort_by_key(|log| (log.dispatched.run.fire_time, log.dispatched.run.shard_index));
         logs
     }
 
@@ -120,14 +120,14 @@ impl Admin for SqlAdmin {
     }
 
     async fn watched(&self, task: i64) -> Vec<i64> {
-        let sql = format!("SELECT id FROM follow_up WHERE task_id = {task} ORDER BY id");
+        let sql = format!("SELECT id FROM outbox WHERE task_id = {task} ORDER BY id");
         self.database.query(&sql, |row| row.try_get_by_index(0)).await
     }
 }
 
 #[async_trait]
 impl Admin for ModelStore {
-    async fn make_app(&self, [tenant_id, app_id]: [i64; 2], tenant: &str, app: &str) -> Scope {
+    async fn make_app(&self, [tenant_id, app_id]: [i64; 2], tenant: &str, app: &str) -> Owner {
         if !self.inspect(|state| state.has_tenant(tenant)) {
             self.create_tenant(tenant_id, tenant, 1).await.unwrap();
         }
@@ -167,8 +167,8 @@ impl Admin for ModelStore {
         self.skip_fire(task, skip, now).await
     }
 
-    async fn unskip_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
-        self.unskip_fire(task, fire_time, is_named, now).await
+    async fn restore_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
+        self.restore_fire(task, fire_time, is_named, now).await
     }
 
     async fn uncount(&self, id: i64, fires: usize) {
@@ -193,6 +193,6 @@ impl Admin for ModelStore {
 
     async fn watched(&self, task: i64) -> Vec<i64> {
         let of_task = |(log, of): (&i64, &i64)| (*of == task).then_some(*log);
-        self.inspect(|state| state.follow_ups.iter().filter_map(of_task).collect())
+        self.inspect(|state| state.outbox_entries.iter().filter_map(of_task).collect())
     }
 }

@@ -1,15 +1,15 @@
 //! Attempts that did not end their run are kept, once, as they were; what a run ends with is in its log.
 
-use crate::fixture::{World, edit, hand, success};
+use crate::fixture::{World, dispatch_of, edit, success};
 use carillon::domain::plan::Plan;
 use carillon::domain::{Reason, Run, Status};
-use carillon::store::{ATTEMPTS_KEPT_MAX, Change, HandOver, KeptAttempt, MESSAGE_CHARS_MAX, RefusedAttempt};
+use carillon::store::{ATTEMPTS_KEPT_MAX, Change, KeptAttempt, MESSAGE_CHARS_MAX, RefusedAttempt, RunDispatch};
 
 cases!(
     a_failure_that_is_retried_is_kept_once,
     what_ends_a_run_is_not_kept,
     only_what_the_step_moved_is_kept,
-    a_refused_hand_over_is_kept,
+    a_refused_dispatch_is_kept,
     what_a_new_definition_takes_over_is_kept,
     only_the_latest_are_kept,
     they_go_with_their_logs,
@@ -28,7 +28,7 @@ fn failed(run: &Run, message: &str) -> Change {
 
 /// Claims a waiting run again, and hands it to that executor.
 async fn again(world: &World, run: &Run, executor_id: i64) -> Run {
-    let waiting = world.row(run).await.handed.run;
+    let waiting = world.row(run).await.dispatched.run;
     world.dispatched(2, vec![waiting], executor_id).await.remove(0)
 }
 
@@ -37,7 +37,7 @@ async fn a_failure_that_is_retried_is_kept_once(world: World) {
     let run = world.dispatched(1, vec![runs[0].clone()], 7).await.remove(0);
     let long = "ä".repeat(MESSAGE_CHARS_MAX + 1);
     for _ in 0..2 {
-        let other = Change::of(&runs[1], Status::Cancelled, Reason::CancelledByHand);
+        let other = Change::of(&runs[1], Status::Cancelled, Reason::CancelledManually);
         assert_eq!(world.store.change(&[failed(&run, &long), other]).await.unwrap().len(), 2);
     }
     let first = KeptAttempt {
@@ -53,7 +53,7 @@ async fn a_failure_that_is_retried_is_kept_once(world: World) {
         reason: Reason::HandlerFailed,
         message: "ä".repeat(MESSAGE_CHARS_MAX),
     };
-    let tenant = world.scope.tenant_id;
+    let tenant = world.owner.tenant_id;
     assert_eq!(world.admin.attempts(tenant, run.id).await, std::slice::from_ref(&first));
     assert!(world.admin.attempts(tenant + 1, run.id).await.is_empty(), "they are the tenant's");
 
@@ -68,41 +68,41 @@ async fn a_failure_that_is_retried_is_kept_once(world: World) {
     assert_eq!(message, "", "that of another attempt is not its own");
 
     // A run that waits and is given back by a queue has no attempt to keep.
-    let waiting = world.store.claim(1, vec![world.row(&run).await.handed.run], world.now).await.unwrap().remove(0);
+    let waiting = world.store.claim(1, vec![world.row(&run).await.dispatched.run], world.now).await.unwrap().remove(0);
     world.moved(&waiting, Status::Retry, Reason::NoExecutor).await;
     assert_eq!(world.admin.attempts(tenant, run.id).await, kept);
 }
 
 async fn what_ends_a_run_is_not_kept(world: World) {
     let runs = world.dispatched(1, world.runs(4).await, 7).await;
-    world.store.succeed(world.scope, &[&success(&runs[0], 1)]).await.unwrap();
+    world.store.succeed(world.owner, &[&success(&runs[0], 1)]).await.unwrap();
     for (run, to) in runs[1..].iter().zip([Status::Failed, Status::Discarded, Status::Cancelled]) {
         world.moved(run, to, Reason::HandlerFailed).await;
     }
     for run in &runs {
-        assert!(world.admin.attempts(world.scope.tenant_id, run.id).await.is_empty(), "{run:?}");
+        assert!(world.admin.attempts(world.owner.tenant_id, run.id).await.is_empty(), "{run:?}");
     }
 }
 
 async fn only_what_the_step_moved_is_kept(world: World) {
     let runs = world.dispatched(1, world.runs(2).await, 7).await;
-    world.store.succeed(world.scope, &[&success(&runs[0], 1)]).await.unwrap();
+    world.store.succeed(world.owner, &[&success(&runs[0], 1)]).await.unwrap();
     let late = [failed(&runs[0], "too late"), failed(&runs[1], "in time")];
     assert_eq!(world.store.change(&late).await.unwrap(), [runs[1].id].into());
-    let tenant = world.scope.tenant_id;
+    let tenant = world.owner.tenant_id;
     assert!(world.admin.attempts(tenant, runs[0].id).await.is_empty(), "it succeeded");
     assert_eq!(world.admin.attempts(tenant, runs[1].id).await.len(), 1);
 }
 
-async fn a_refused_hand_over_is_kept(world: World) {
+async fn a_refused_dispatch_is_kept(world: World) {
     let runs = world.dispatched(1, world.runs(2).await, 7).await;
-    let fresh = world.row(&runs[1]).await.handed.run;
+    let fresh = world.row(&runs[1]).await.dispatched.run;
     let refused = Some(RefusedAttempt { number: 1, executor_id: 7, dispatched_at: world.now - 9 });
-    let items = [HandOver { refused, ..hand(&runs[0], 8) }, hand(&fresh, 8)];
+    let items = [RunDispatch { refused, ..dispatch_of(&runs[0], 8) }, dispatch_of(&fresh, 8)];
     for _ in 0..2 {
-        assert_eq!(world.store.hand_over(1, &items, world.now + 1).await.unwrap().len(), 2);
+        assert_eq!(world.store.dispatch(1, &items, world.now + 1).await.unwrap().len(), 2);
     }
-    let tenant = world.scope.tenant_id;
+    let tenant = world.owner.tenant_id;
     let kept = world.admin.attempts(tenant, runs[0].id).await;
     let expected = KeptAttempt {
         number: 1,
@@ -122,8 +122,8 @@ async fn a_refused_hand_over_is_kept(world: World) {
 
     // Who comes too late for the row keeps nothing.
     let refused = Some(RefusedAttempt { number: 5, executor_id: 9, dispatched_at: 1 });
-    let late = HandOver { executor_id: 9, refused, ..items[0] };
-    assert!(world.store.hand_over(1, &[late], world.now + 2).await.unwrap().is_empty());
+    let late = RunDispatch { executor_id: 9, refused, ..items[0] };
+    assert!(world.store.dispatch(1, &[late], world.now + 2).await.unwrap().is_empty());
     assert_eq!(world.admin.attempts(tenant, runs[0].id).await.len(), 1);
 }
 
@@ -133,7 +133,7 @@ async fn what_a_new_definition_takes_over_is_kept(world: World) {
     let run = world.dispatched(1, vec![run], 7).await.remove(0);
     world.change(edit(&task), world.now).await.unwrap();
     world.moved(&run, Status::Cancelled, Reason::TaskEdited).await;
-    let tenant = world.scope.tenant_id;
+    let tenant = world.owner.tenant_id;
     assert!(world.admin.attempts(tenant, run.id).await.is_empty());
     let task = world.task(task.id).await;
     let plan = Plan { takes_over: true, ..world.plan(&task, [world.now]) };
@@ -151,7 +151,7 @@ async fn only_the_latest_are_kept(world: World) {
         world.moved(&run, Status::Retry, Reason::GivenBack).await;
         run = again(&world, &run, 7).await;
     }
-    let kept = world.admin.attempts(world.scope.tenant_id, run.id).await;
+    let kept = world.admin.attempts(world.owner.tenant_id, run.id).await;
     let numbers: Vec<i32> = kept.iter().map(|kept| kept.number).collect();
     assert_eq!(numbers, (4..=ATTEMPTS_KEPT_MAX + 3).collect::<Vec<_>>());
 }
@@ -162,13 +162,13 @@ async fn they_go_with_their_logs(world: World) {
         world.moved(run, Status::Retry, Reason::GivenBack).await;
     }
     for run in &runs[..2] {
-        let waiting = world.row(run).await.handed.run;
-        world.moved(&waiting, Status::Cancelled, Reason::CancelledByHand).await;
+        let waiting = world.row(run).await.dispatched.run;
+        world.moved(&waiting, Status::Cancelled, Reason::CancelledManually).await;
     }
     let before = world.now + 60_000;
     assert_eq!(world.store.purge(before, 1).await.unwrap(), 1);
     assert_eq!(world.admin.orphans().await, 0);
     assert_eq!(world.store.purge_of(0, before, 10).await.unwrap().deleted, 1);
     assert_eq!(world.admin.orphans().await, 0);
-    assert_eq!(world.admin.attempts(world.scope.tenant_id, runs[2].id).await.len(), 1);
+    assert_eq!(world.admin.attempts(world.owner.tenant_id, runs[2].id).await.len(), 1);
 }

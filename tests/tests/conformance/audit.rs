@@ -3,9 +3,9 @@
 
 use crate::fixture::World;
 use carillon::domain::Action;
-use carillon::domain::access::Place;
+use carillon::domain::access::TenantScope;
 use carillon::domain::audit::{Actor, AuditEntry, AuditNote, Chain, Target};
-use carillon::domain::{IdSource, Reach};
+use carillon::domain::{AccessScope, IdSource};
 use carillon::store::{AuditFilter, NewTask, SqlStore};
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ fn notes(world: &World) -> Vec<AuditNote> {
         let at = world.now + number * MINUTE;
         AuditNote {
             id: ids.next(at),
-            tenant_id: [0, world.scope.tenant_id, 77, 78][(number % 4) as usize],
+            tenant_id: [0, world.owner.tenant_id, 77, 78][(number % 4) as usize],
             at,
             actor: Actor { kind: "user", id: number % 3, name: "ann".to_owned(), address: String::new() },
             action: [Action::EditTask, Action::CreateUser, Action::StopTask][(number / 4 % 3) as usize],
@@ -43,14 +43,14 @@ fn notes(world: &World) -> Vec<AuditNote> {
 async fn write(store: &SqlStore, world: &World, notes: Vec<AuditNote>) {
     // With a change, as ever.
     let spec = World::every_second(&format!("task-{}", world.id()));
-    let task: NewTask = carillon_tests::model::store::admin::new_task(world.id(), world.scope, spec);
+    let task: NewTask = carillon_tests::model::store::admin::new_task(world.id(), world.owner, spec);
     store.noting(notes).create_task(&task, world.now).await.unwrap();
 }
 
-async fn pages(store: &SqlStore, reach: &Reach, filter: &AuditFilter) -> Vec<AuditEntry> {
+async fn pages(store: &SqlStore, access_scope: &AccessScope, filter: &AuditFilter) -> Vec<AuditEntry> {
     let (mut found, mut before) = (Vec::new(), None);
     loop {
-        let page = store.search_audit(reach, &AuditFilter { before, ..filter.clone() }).await.unwrap();
+        let page = store.search_audit(access_scope, &AuditFilter { before, ..filter.clone() }).await.unwrap();
         assert!(page.entries.len() as u64 <= filter.limit);
         found.extend(page.entries);
         before = page.next;
@@ -60,8 +60,8 @@ async fn pages(store: &SqlStore, reach: &Reach, filter: &AuditFilter) -> Vec<Aud
     }
 }
 
-fn fits(entry: &AuditNote, reach: &Reach, filter: &AuditFilter) -> bool {
-    reach.has(entry.tenant_id, 0)
+fn fits(entry: &AuditNote, access_scope: &AccessScope, filter: &AuditFilter) -> bool {
+    access_scope.has(entry.tenant_id, 0)
         && filter.tenant_id.is_none_or(|id| id == entry.tenant_id)
         && filter.target_id.as_ref().is_none_or(|id| *id == entry.target.id)
         && filter.target_kind.as_ref().is_none_or(|kind| kind == entry.target.kind)
@@ -74,15 +74,15 @@ fn fits(entry: &AuditNote, reach: &Reach, filter: &AuditFilter) -> bool {
 async fn every_filter_finds_its_entries_page_by_page(world: World, store: SqlStore) {
     let all = notes(&world);
     write(&store, &world, all.clone()).await;
-    let home = world.scope.tenant_id;
-    let place = |tenant_id: i64, apps: &[i64]| Place { tenant_id, apps: apps.to_vec() };
+    let home = world.owner.tenant_id;
+    let place = |tenant_id: i64, apps: &[i64]| TenantScope { tenant_id, apps: apps.to_vec() };
     let reaches = [
-        Reach::All,
-        Reach::tenant(home),
-        Reach::Of(vec![place(home, &[]), place(77, &[])]),
-        Reach::Of(vec![place(home, &[world.scope.app_id]), place(77, &[])]),
-        Reach::Of(vec![place(home, &[world.scope.app_id])]),
-        Reach::Of(Vec::new()),
+        AccessScope::All,
+        AccessScope::tenant(home),
+        AccessScope::Of(vec![place(home, &[]), place(77, &[])]),
+        AccessScope::Of(vec![place(home, &[world.owner.app_id]), place(77, &[])]),
+        AccessScope::Of(vec![place(home, &[world.owner.app_id])]),
+        AccessScope::Of(Vec::new()),
     ];
     let plain = AuditFilter { limit: 7, ..AuditFilter::default() };
     let at = |number: i64| Some(world.now + number * MINUTE);
@@ -115,11 +115,11 @@ async fn every_filter_finds_its_entries_page_by_page(world: World, store: SqlSto
         .collect();
     filters.extend(narrower);
     for filter in &filters {
-        for reach in &reaches {
+        for access_scope in &reaches {
             let wanted: Vec<i64> =
-                all.iter().rev().filter(|note| fits(note, reach, filter)).map(|note| note.id).collect();
-            let found: Vec<i64> = pages(&store, reach, filter).await.iter().map(|entry| entry.id).collect();
-            assert_eq!(found, wanted, "{filter:?} {reach:?}");
+                all.iter().rev().filter(|note| fits(note, access_scope, filter)).map(|note| note.id).collect();
+            let found: Vec<i64> = pages(&store, access_scope, filter).await.iter().map(|entry| entry.id).collect();
+            assert_eq!(found, wanted, "{filter:?} {access_scope:?}");
         }
     }
 }
@@ -131,7 +131,7 @@ async fn what_is_rare_is_found_step_by_step(world: World, store: SqlStore) {
     let ids = IdSource::new(7);
     let note = |number: i64| AuditNote {
         id: ids.next(world.now + number),
-        tenant_id: world.scope.tenant_id,
+        tenant_id: world.owner.tenant_id,
         at: world.now + number,
         actor: Actor { kind: "user", id: 1, name: "ann".to_owned(), address: String::new() },
         action: if number == 0 { Action::DeleteTask } else { Action::EditTask },
@@ -145,25 +145,25 @@ async fn what_is_rare_is_found_step_by_step(world: World, store: SqlStore) {
     }
     let rare =
         AuditFilter { action: Some(Action::DeleteTask.as_str().to_owned()), limit: 10, ..AuditFilter::default() };
-    for reach in [Reach::All, Reach::tenant(world.scope.tenant_id)] {
-        let first = store.search_audit(&reach, &rare).await.unwrap();
+    for access_scope in [AccessScope::All, AccessScope::tenant(world.owner.tenant_id)] {
+        let first = store.search_audit(&access_scope, &rare).await.unwrap();
         let next = first.next.expect("there is more to look at");
         let looked_at = all.iter().filter(|note| note.id >= next).count() as i64;
         assert!(first.entries.is_empty() && (1..=LOOKED_AT_MAX).contains(&looked_at), "{looked_at}");
-        assert_eq!(pages(&store, &reach, &rare).await.len(), 1);
+        assert_eq!(pages(&store, &access_scope, &rare).await.len(), 1);
     }
     // Where it is said when, nothing else is looked at.
     let then = AuditFilter { until: Some(world.now + 5), from: Some(world.now - MINUTE), ..rare };
-    assert_eq!(pages(&store, &Reach::All, &then).await.len(), 1);
+    assert_eq!(pages(&store, &AccessScope::All, &then).await.len(), 1);
 }
 
 async fn chains_are_listed_with_those_of_tenants_that_are_no_more(world: World, store: SqlStore) {
     write(&store, &world, notes(&world)).await;
-    let home = world.scope.tenant_id;
+    let home = world.owner.tenant_id;
     let mut listed = Vec::new();
     loop {
         let after = listed.last().map_or(-1, |chain: &carillon::store::ChainView| chain.tenant_id);
-        let page = store.audit_chains(&Reach::All, after, 2).await.unwrap();
+        let page = store.audit_chains(&AccessScope::All, after, 2).await.unwrap();
         if page.is_empty() {
             break;
         }
@@ -177,7 +177,7 @@ async fn chains_are_listed_with_those_of_tenants_that_are_no_more(world: World, 
         entries.iter().try_for_each(|entry| followed.take(entry)).unwrap();
         assert_eq!((&followed, chain.tenant.is_some()), (&chain.end, chain.tenant_id == home));
     }
-    let own = store.audit_chains(&Reach::tenant(home), -1, 10).await.unwrap();
+    let own = store.audit_chains(&AccessScope::tenant(home), -1, 10).await.unwrap();
     assert_eq!(own.iter().map(|chain| chain.tenant_id).collect::<Vec<_>>(), [home]);
-    assert!(store.audit_chains(&Reach::Of(Vec::new()), -1, 10).await.unwrap().is_empty());
+    assert!(store.audit_chains(&AccessScope::Of(Vec::new()), -1, 10).await.unwrap().is_empty());
 }

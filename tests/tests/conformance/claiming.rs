@@ -48,7 +48,7 @@ async fn shares_are_disjoint_and_complete(world: World) {
 
 async fn a_claim_repeated_answers_the_same_and_others_get_nothing(world: World) {
     let runs = world.runs(5).await;
-    world.moved(&runs[4], Status::Cancelled, Reason::CancelledByHand).await;
+    world.moved(&runs[4], Status::Cancelled, Reason::CancelledManually).await;
     let first = world.store.claim(3, runs.clone(), world.now + 7).await.unwrap();
     assert_eq!(ids(&first), ids(&runs[..4]));
     let queued = |run: &Run| run.status == Status::Queued && run.version == 2;
@@ -59,7 +59,7 @@ async fn a_claim_repeated_answers_the_same_and_others_get_nothing(world: World) 
     assert!(world.store.claim(4, first.clone(), world.now).await.unwrap().is_empty(), "QUEUED is not claimable");
     for run in &first {
         let row = world.row(run).await;
-        assert_eq!((row.handed.node_id, row.queued_at, row.handed.run), (3, world.now + 7, run.clone()));
+        assert_eq!((row.dispatched.node_id, row.queued_at, row.dispatched.run), (3, world.now + 7, run.clone()));
     }
 }
 
@@ -84,8 +84,8 @@ async fn two_claimers_at_once_never_both_get_a_run(world: World) {
     assert!(one.is_disjoint(&two), "both got {:?}", one.intersection(&two).collect::<Vec<_>>());
     assert_eq!(one.len() + two.len(), 400);
     for row in world.rows(runs[0].task_id).await {
-        let owner = if one.contains(&row.handed.run.id) { 1 } else { 2 };
-        assert_eq!((row.handed.node_id, row.handed.run.version), (owner, 2));
+        let owner = if one.contains(&row.dispatched.run.id) { 1 } else { 2 };
+        assert_eq!((row.dispatched.node_id, row.dispatched.run.version), (owner, 2));
     }
 }
 

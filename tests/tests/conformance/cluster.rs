@@ -1,7 +1,7 @@
 //! Nodes, heartbeats, the clock.
 
 use crate::fixture::World;
-use carillon::store::{ClockReading, NodeBeat, NodeInfo};
+use carillon::store::{ClockReading, NodeHeartbeat, NodeInfo};
 use futures_util::future::join_all;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ fn node(name: &str) -> NodeInfo {
     NodeInfo { name: name.to_owned(), address: format!("http://{name}:1"), version: "1".to_owned() }
 }
 
-fn beat(queue_depth: u64) -> NodeBeat {
-    NodeBeat { queue_depth, clock: None }
+fn beat(queue_depth: u64) -> NodeHeartbeat {
+    NodeHeartbeat { queue_depth, clock: None }
 }
 
 async fn each_name_has_one_number_and_a_new_process_replaces_the_old(world: World) {
@@ -59,7 +59,7 @@ async fn a_node_says_how_its_clock_stands(world: World) {
     assert_eq!(clock().await, None, "not measured yet");
     let behind = Some(ClockReading { offset_ms: -70, uncertainty_us: 900 });
     for said in [behind, None, behind] {
-        assert!(store.heartbeat(&a, &NodeBeat { queue_depth: 1, clock: said }).await.unwrap());
+        assert!(store.heartbeat(&a, &NodeHeartbeat { queue_depth: 1, clock: said }).await.unwrap());
         assert_eq!(clock().await, said);
     }
     store.join(&node("a")).await.unwrap();

@@ -1,9 +1,9 @@
-//! What a change of a task takes back, what it lets go on, and how its fires are counted.
+//! What a change of a task revokes, what it lets go on, and how its fires are counted.
 
-use crate::fixture::{World, edit, hand, pause, start, stop};
+use crate::fixture::{World, dispatch_of, edit, pause, start, stop};
 use carillon::domain::plan::{Fire, Plan, Window, plan};
 use carillon::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
-use carillon::domain::{Origin, Reason, Run, Status};
+use carillon::domain::{Reason, Run, Status, Trigger};
 use carillon::store::{Change, NewRun, TaskChange, TaskView};
 
 cases!(
@@ -21,17 +21,17 @@ cases!(
     only_fires_of_the_schedule_count,
 );
 
-/// Runs of each origin, due in a minute, in the order of [`UNSCHEDULED`].
+/// Runs of each trigger, due in a minute, in the order of [`UNSCHEDULED`].
 async fn unscheduled(world: &World, task: &TaskView) -> Vec<Run> {
-    for origin in UNSCHEDULED {
-        let run = NewRun { origin, ..NewRun::by_hand(world.id(), world.now + 60_000) };
+    for trigger in UNSCHEDULED {
+        let run = NewRun { trigger, ..NewRun::manual(world.id(), world.now + 60_000) };
         world.admin.start_run(task, &run).await.unwrap();
     }
-    let runs = world.rows(task.id).await.into_iter().map(|row| row.handed.run);
-    runs.filter(|run| !run.origin.is_scheduled()).collect()
+    let runs = world.rows(task.id).await.into_iter().map(|row| row.dispatched.run);
+    runs.filter(|run| !run.trigger.is_scheduled()).collect()
 }
 
-const UNSCHEDULED: [Origin; 4] = [Origin::Hand, Origin::Parent, Origin::Backfill, Origin::Hand];
+const UNSCHEDULED: [Trigger; 4] = [Trigger::Manual, Trigger::Parent, Trigger::Backfill, Trigger::Manual];
 
 /// Waiting runs of every kind: fresh, claimed, tried before, and with an executor.
 async fn in_every_state(world: &World, task: &TaskView) -> Vec<Run> {
@@ -42,7 +42,7 @@ async fn in_every_state(world: &World, task: &TaskView) -> Vec<Run> {
     world.dispatched(1, vec![runs[3].clone()], 7).await;
     let mut now = Vec::new();
     for run in &runs {
-        now.push(world.row(run).await.handed.run);
+        now.push(world.row(run).await.dispatched.run);
     }
     now
 }
@@ -52,15 +52,15 @@ async fn an_edit_keeps_what_no_schedule_names(world: World) {
     let scheduled = world.write(&task, [world.now]).await;
     let runs = in_every_state(&world, &task).await;
     let held = world.change(edit(&task), world.now).await.unwrap();
-    assert_eq!(held.iter().map(|handed| handed.run.id).collect::<Vec<_>>(), [runs[3].id]);
-    let cancelled = world.row(&scheduled[0]).await.handed.run;
+    assert_eq!(held.iter().map(|dispatched| dispatched.run.id).collect::<Vec<_>>(), [runs[3].id]);
+    let cancelled = world.row(&scheduled[0]).await.dispatched.run;
     assert_eq!((cancelled.status, cancelled.reason), (Status::Cancelled, Reason::TaskEdited));
     let states = [Status::Init, Status::Init, Status::Retry];
     for (before, status) in runs.iter().zip(states) {
         let expected = Run { status, revision: 2, version: before.version + 1, ..before.clone() };
-        assert_eq!(world.row(before).await.handed.run, expected, "was {before:?}");
+        assert_eq!(world.row(before).await.dispatched.run, expected, "was {before:?}");
     }
-    assert_eq!(world.row(&runs[3]).await.handed.run, runs[3], "an executor has it");
+    assert_eq!(world.row(&runs[3]).await.dispatched.run, runs[3], "an executor has it");
     let claimable = world.store.claimable(None, NEVER, 10).await.unwrap();
     assert_eq!(claimable.len(), 3);
     assert!(claimable.iter().all(|run| run.revision == 2), "{claimable:?}");
@@ -71,8 +71,8 @@ async fn copies_of_what_an_edit_keeps_lose_at_the_version(world: World) {
     let runs = unscheduled(&world, &task).await;
     let copies = world.store.claim(1, runs, world.now).await.unwrap();
     world.change(edit(&task), world.now).await.unwrap();
-    let items: Vec<_> = copies.iter().map(|run| hand(run, 7)).collect();
-    assert!(world.store.hand_over(1, &items, world.now).await.unwrap().is_empty());
+    let items: Vec<_> = copies.iter().map(|run| dispatch_of(run, 7)).collect();
+    assert!(world.store.dispatch(1, &items, world.now).await.unwrap().is_empty());
     let waits = copies.iter().map(|run| Change::of(run, Status::Retry, Reason::NoExecutor)).collect::<Vec<_>>();
     assert!(world.store.change(&waits).await.unwrap().is_empty());
 }
@@ -108,25 +108,30 @@ async fn an_edit_that_shards_or_unshards_keeps_nothing(world: World) {
 async fn a_fire_taken_over_has_origin_number_and_priority_of_its_plan(world: World) {
     let task = world.started(&World::every_second("task")).await;
     let runs = world.write(&task, [world.now]).await;
-    assert_eq!((runs[0].origin, runs[0].seq, runs[0].priority), (Origin::Schedule, 0, 5));
+    assert_eq!((runs[0].trigger, runs[0].seq, runs[0].priority), (Trigger::Schedule, 0, 5));
     world.change(edit(&task), world.now).await.unwrap();
     let task = world.task(task.id).await;
     let mut plan = Plan { takes_over: true, priority: 9, ..world.plan(&task, [world.now]) };
     let fire = &mut plan.fires[0];
-    *fire =
-        Fire { origin: Origin::Misfire, seq: 77, due_time: world.now + 5, message: "late".to_owned(), ..fire.clone() };
+    *fire = Fire {
+        trigger: Trigger::Misfire,
+        seq: 77,
+        due_time: world.now + 5,
+        message: "late".to_owned(),
+        ..fire.clone()
+    };
     world.store.write_ahead(None, &[plan], world.now).await.unwrap();
     let row = world.row(&runs[0]).await;
-    let run = &row.handed.run;
-    assert_eq!((run.origin, run.seq, run.priority, run.due_time), (Origin::Misfire, 77, 9, world.now + 5));
+    let run = &row.dispatched.run;
+    assert_eq!((run.trigger, run.seq, run.priority, run.due_time), (Trigger::Misfire, 77, 9, world.now + 5));
     assert_eq!((run.version, run.revision, row.message.as_str()), (3, 2, "late"));
 
     // They stay what they are to the end, and so does what is said of a run that is late on purpose.
-    let handed = world.dispatched(1, vec![run.clone()], 7).await.remove(0);
-    assert_eq!((handed.origin, handed.seq, handed.priority), (Origin::Misfire, 77, 9));
-    world.store.succeed(world.scope, &[&crate::fixture::success(&handed, 1)]).await.unwrap();
-    let row = world.row(&handed).await;
-    assert_eq!((row.handed.run.origin, row.handed.run.reason), (Origin::Misfire, Reason::None));
+    let dispatched = world.dispatched(1, vec![run.clone()], 7).await.remove(0);
+    assert_eq!((dispatched.trigger, dispatched.seq, dispatched.priority), (Trigger::Misfire, 77, 9));
+    world.store.succeed(world.owner, &[&crate::fixture::success(&dispatched, 1)]).await.unwrap();
+    let row = world.row(&dispatched).await;
+    assert_eq!((row.dispatched.run.trigger, row.dispatched.run.reason), (Trigger::Misfire, Reason::None));
     assert_eq!(row.message, "late");
 }
 
@@ -184,8 +189,8 @@ async fn pregenerate(world: &World, id: i64) {
 
 /// Fires that happened or will.
 async fn kept(world: &World, task: i64) -> Vec<i64> {
-    let runs = world.rows(task).await.into_iter().map(|row| row.handed.run);
-    let kept = runs.filter(|run| run.origin.is_scheduled() && !run.reason.is_given_up());
+    let runs = world.rows(task).await.into_iter().map(|row| row.dispatched.run);
+    let kept = runs.filter(|run| run.trigger.is_scheduled() && !run.reason.is_given_up());
     kept.map(|run| run.fire_time).collect()
 }
 
@@ -194,21 +199,21 @@ async fn kept(world: &World, task: i64) -> Vec<i64> {
 async fn under_way(world: &World, name: &str) -> (TaskView, Vec<Run>) {
     let task = world.started(&ten_times(name)).await;
     pregenerate(world, task.id).await;
-    let runs: Vec<Run> = world.rows(task.id).await.into_iter().map(|row| row.handed.run).collect();
+    let runs: Vec<Run> = world.rows(task.id).await.into_iter().map(|row| row.dispatched.run).collect();
     assert_eq!(runs.len(), 10);
     let before = world.task(task.id).await;
     assert_eq!((before.fires, before.next_fire_at), (10, NEVER));
     world.store.claim(1, vec![runs[5].clone()], world.now).await.unwrap();
-    let handed = world.dispatched(1, runs[..4].to_vec(), 7).await;
-    world.store.succeed(world.scope, &[&crate::fixture::success(&handed[0], 1)]).await.unwrap();
-    let failed = Change { failures: 1, ..Change::of(&handed[1], Status::Retry, Reason::HandlerFailed) };
+    let dispatched = world.dispatched(1, runs[..4].to_vec(), 7).await;
+    world.store.succeed(world.owner, &[&crate::fixture::success(&dispatched[0], 1)]).await.unwrap();
+    let failed = Change { failures: 1, ..Change::of(&dispatched[1], Status::Retry, Reason::HandlerFailed) };
     assert_eq!(world.store.change(&[failed]).await.unwrap().len(), 1);
     (before, runs)
 }
 
 /// What executors hold of it is dropped.
 async fn drop_held(world: &World, run: &Run, reason: Reason) {
-    let held = world.row(run).await.handed.run;
+    let held = world.row(run).await.dispatched.run;
     world.moved(&held, Status::Cancelled, reason).await;
 }
 
@@ -271,7 +276,7 @@ async fn fires_planned_again_count_once(world: World) {
     pregenerate(&world, task.id).await;
     let runs = world.rows(task.id).await;
     for at in [4, 0, 9] {
-        let from = runs[at].handed.run.fire_time;
+        let from = runs[at].dispatched.run.fire_time;
         world.admin.rewind(task.id, 1, from, world.now).await;
         let moved = world.task(task.id).await;
         assert_eq!((moved.fires, moved.next_fire_at), (at as i64, from));
@@ -286,7 +291,7 @@ async fn fires_planned_again_count_once(world: World) {
 async fn only_fires_of_the_schedule_count(world: World) {
     let parent = world.queued_parent().await;
     let shards = world.shards_of(&parent, 3);
-    assert!(world.store.hand_over_shards(1, &parent, &shards, world.now).await.unwrap());
+    assert!(world.store.dispatch_shards(1, &parent, &shards, world.now).await.unwrap());
     let task = world.task(parent.task_id).await;
     assert_eq!(task.fires, 1);
     for shard in &shards {

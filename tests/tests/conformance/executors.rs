@@ -2,7 +2,7 @@
 
 use crate::fixture::World;
 use carillon::domain::task::{BlockStrategy, NEVER, Routing, TaskSpec};
-use carillon::store::{ExecutorBeat, Scope, Signer, StoreErrorKind};
+use carillon::store::{ExecutorHeartbeat, Owner, Signer, StoreErrorKind};
 use carillon_protocol::{HandlerInfo, Register};
 use futures_util::future::join_all;
 use serde_json::json;
@@ -50,11 +50,11 @@ async fn register(world: &World, process: &Register) -> i64 {
 /// Each is newer than the one before.
 pub fn signer(world: &World) -> Signer<'static> {
     static AT: AtomicI64 = AtomicI64::new(1);
-    Signer { scope: world.scope, key_id: "key", signed_at: AT.fetch_add(1, Ordering::Relaxed) }
+    Signer { owner: world.owner, key_id: "key", signed_at: AT.fetch_add(1, Ordering::Relaxed) }
 }
 
-fn beat(executor_id: i64, instance: &str) -> ExecutorBeat {
-    ExecutorBeat { executor_id, instance: instance.to_owned(), held: 1, running: 2, draining: false, node_id: 1 }
+fn beat(executor_id: i64, instance: &str) -> ExecutorHeartbeat {
+    ExecutorHeartbeat { executor_id, instance: instance.to_owned(), held: 1, running: 2, draining: false, node_id: 1 }
 }
 
 async fn online(world: &World) -> Vec<i64> {
@@ -129,7 +129,7 @@ async fn the_same_instance_keeps_its_id(world: World) {
     let executor = world.store.executors(0).await.unwrap().remove(0);
     assert_eq!(executor.tags, ["cpu".to_owned()].into());
     assert_eq!(executor.handlers, ["pay".to_owned(), "ship".to_owned()].into());
-    assert_eq!((executor.tenant_id, executor.app_id), (world.scope.tenant_id, world.scope.app_id));
+    assert_eq!((executor.tenant_id, executor.app_id), (world.owner.tenant_id, world.owner.app_id));
     assert!(!executor.draining);
     assert_eq!(executor.key_id, "key", "whose key signed it");
 }
@@ -173,14 +173,14 @@ async fn a_beat_counts_for_its_own_instance_and_scope(world: World) {
     let wrong = [
         (ours(), beat(id, "two")),
         (ours(), beat(id + 1, "one")),
-        (Signer { scope: stranger, ..ours() }, beat(id, "one")),
-        (Signer { scope: Scope { app_id: stranger.app_id, ..world.scope }, ..ours() }, beat(id, "one")),
+        (Signer { owner: stranger, ..ours() }, beat(id, "one")),
+        (Signer { owner: Owner { app_id: stranger.app_id, ..world.owner }, ..ours() }, beat(id, "one")),
     ];
     for (signer, beat) in wrong {
         assert!(!world.store.beat(&signer, &beat).await.unwrap(), "{signer:?} {beat:?}");
     }
     assert_eq!(world.store.executors(0).await.unwrap()[0].heartbeat_at, since);
-    let draining = ExecutorBeat { draining: true, node_id: 7, ..beat(id, "one") };
+    let draining = ExecutorHeartbeat { draining: true, node_id: 7, ..beat(id, "one") };
     assert!(world.store.beat(&ours(), &draining).await.unwrap());
     let executor = world.store.executors(since + 1).await.unwrap().remove(0);
     assert_eq!((executor.version.as_str(), executor.node_id), ("1", 7));
@@ -190,8 +190,8 @@ async fn a_beat_counts_for_its_own_instance_and_scope(world: World) {
 
 async fn retiring_drains_or_ends_an_executor_of_the_scope(world: World) {
     let id = register(&world, &process("one", "a", &["pay"])).await;
-    let stranger = Scope { tenant_id: world.scope.tenant_id + 1, ..world.scope };
-    world.store.retire(&Signer { scope: stranger, ..signer(&world) }, id, true, world.now).await.unwrap();
+    let stranger = Owner { tenant_id: world.owner.tenant_id + 1, ..world.owner };
+    world.store.retire(&Signer { owner: stranger, ..signer(&world) }, id, true, world.now).await.unwrap();
     assert!(!world.store.executors(0).await.unwrap()[0].draining);
     world.store.retire(&signer(&world), id, false, world.now).await.unwrap();
     assert!(world.store.executors(0).await.unwrap()[0].draining, "listed, but takes nothing");
@@ -220,7 +220,7 @@ async fn a_message_counts_once_and_in_order(world: World) {
     let heard = world.store.executors(0).await.unwrap().remove(0);
     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     for old in [first, second] {
-        let draining = ExecutorBeat { draining: true, ..beat(id, "one") };
+        let draining = ExecutorHeartbeat { draining: true, ..beat(id, "one") };
         outdated(world.rival.beat(&old, &draining).await.map(drop));
     }
     let now = world.store.executors(0).await.unwrap().remove(0);

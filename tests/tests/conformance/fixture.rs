@@ -5,9 +5,9 @@ use crate::plans::Plans;
 use carillon::domain::plan::{Fire, Plan};
 use carillon::domain::task::{ScheduleKind, TaskSpec};
 use carillon::domain::task_log::{PARENT_SHARD, PRIORITY_DEFAULT};
-use carillon::domain::{IdSource, Origin, Reason, Run, Status};
+use carillon::domain::{IdSource, Reason, Run, Status, Trigger};
 use carillon::store::{
-    Activity, Change, DatabaseSettings, HandOver, LogView, NewTask, Result, Scope, SqlStore, Store, TaskChange,
+    Activity, Change, DatabaseSettings, LogView, NewTask, Owner, Result, RunDispatch, SqlStore, Store, TaskChange,
     TaskView, Unsent,
 };
 use carillon_protocol::{RunResult, RunStatus};
@@ -32,7 +32,7 @@ pub struct World {
     /// The management side over the rival's connections.
     pub rival_admin: Arc<dyn Admin>,
     /// Of [`HOME`].
-    pub scope: Scope,
+    pub owner: Owner,
     /// An instant that a case counts from, ms.
     pub now: i64,
     ids: IdSource,
@@ -61,7 +61,7 @@ impl World {
 
     /// To be asked for after the case: whether the statements that it sent go in by an index.
     pub fn check_of_plans(&self) -> impl Future<Output = ()> + use<> {
-        let (plans, home) = (self.plans.clone(), [self.scope.tenant_id, self.scope.app_id]);
+        let (plans, home) = (self.plans.clone(), [self.owner.tenant_id, self.owner.app_id]);
         async move {
             if let Some(plans) = plans {
                 plans.check(home).await;
@@ -94,8 +94,8 @@ impl World {
     async fn over([store, rival]: [Arc<dyn Store>; 2], [admin, rival_admin]: [Arc<dyn Admin>; 2]) -> Self {
         let ids = IdSource::new(1);
         let now = now_ms();
-        let scope = admin.make_app([ids.next(now), ids.next(now)], HOME[0], HOME[1]).await;
-        Self { store, rival, admin, rival_admin, scope, now, ids, plans: None }
+        let owner = admin.make_app([ids.next(now), ids.next(now)], HOME[0], HOME[1]).await;
+        Self { store, rival, admin, rival_admin, owner, now, ids, plans: None }
     }
 
     /// A new id.
@@ -116,7 +116,7 @@ impl World {
 
     /// A task of [`HOME`] to be.
     pub fn new_task(&self, spec: &TaskSpec, started: bool) -> NewTask {
-        NewTask { activity: Activity::of(started), ..new_task(self.id(), self.scope, spec.clone()) }
+        NewTask { activity: Activity::of(started), ..new_task(self.id(), self.owner, spec.clone()) }
     }
 
     /// A started task.
@@ -154,7 +154,7 @@ impl World {
             due_time: fire_time,
             status: Status::Init,
             reason: Reason::None,
-            origin: Origin::Schedule,
+            trigger: Trigger::Schedule,
             seq: 0,
             message: String::new(),
         };
@@ -166,7 +166,7 @@ impl World {
             sharded: false,
             takes_over: false,
             priority: PRIORITY_DEFAULT,
-            follow_up: false,
+            outbox: false,
             together: false,
             fires: fire_times.into_iter().map(fire).collect(),
         }
@@ -177,7 +177,7 @@ impl World {
         let plan = self.plan(task, fire_times);
         self.store.write_ahead(None, std::slice::from_ref(&plan), self.now).await.unwrap();
         let ids: BTreeSet<i64> = plan.fires.iter().map(|fire| fire.id).collect();
-        let rows = self.rows(task.id).await.into_iter().map(|log| log.handed.run);
+        let rows = self.rows(task.id).await.into_iter().map(|log| log.dispatched.run);
         rows.filter(|run| ids.contains(&run.id)).collect()
     }
 
@@ -192,7 +192,7 @@ impl World {
         let task = self.started(&Self::every_second(&format!("sharded-{}", self.id()))).await;
         let plan = Plan { sharded: true, ..self.plan(&task, [self.now]) };
         self.store.write_ahead(None, &[plan], self.now).await.unwrap();
-        let run = self.rows(task.id).await.remove(0).handed.run;
+        let run = self.rows(task.id).await.remove(0).dispatched.run;
         assert_eq!((run.shard_index, run.shard_total), (PARENT_SHARD, 0));
         self.store.claim(1, vec![run], self.now).await.unwrap().remove(0)
     }
@@ -207,9 +207,9 @@ impl World {
         let task = runs[0].task_id;
         let ids: BTreeSet<i64> = runs.iter().map(|run| run.id).collect();
         let claimed = self.store.claim(node, runs, self.now).await.unwrap();
-        let items: Vec<HandOver> = claimed.iter().map(|run| hand(run, executor_id)).collect();
-        assert_eq!(self.store.hand_over(node, &items, self.now).await.unwrap().len(), ids.len());
-        let rows = self.rows(task).await.into_iter().map(|log| log.handed.run);
+        let items: Vec<RunDispatch> = claimed.iter().map(|run| dispatch_of(run, executor_id)).collect();
+        assert_eq!(self.store.dispatch(node, &items, self.now).await.unwrap().len(), ids.len());
+        let rows = self.rows(task).await.into_iter().map(|log| log.dispatched.run);
         rows.filter(|run| ids.contains(&run.id)).collect()
     }
 
@@ -227,12 +227,12 @@ impl World {
     /// One log as it is now.
     pub async fn row(&self, run: &Run) -> LogView {
         let rows = self.rows(run.task_id).await;
-        rows.into_iter().find(|row| row.handed.run.id == run.id).expect("the log exists")
+        rows.into_iter().find(|row| row.dispatched.run.id == run.id).expect("the log exists")
     }
 
     /// The state of each log of a task.
     pub async fn states(&self, task: i64) -> Vec<(Status, Reason)> {
-        self.rows(task).await.iter().map(|log| (log.handed.run.status, log.handed.run.reason)).collect()
+        self.rows(task).await.iter().map(|log| (log.dispatched.run.status, log.dispatched.run.reason)).collect()
     }
 }
 
@@ -265,9 +265,9 @@ pub fn start(task: &TaskView) -> TaskChange {
     TaskChange { activity: Activity::of(true), ..edit(task) }
 }
 
-/// A hand-over of a run.
-pub fn hand(run: &Run, executor_id: i64) -> HandOver {
-    HandOver { id: run.id, version: run.version, executor_id, refused: None }
+/// A dispatch of a run.
+pub fn dispatch_of(run: &Run, executor_id: i64) -> RunDispatch {
+    RunDispatch { id: run.id, version: run.version, executor_id, refused: None }
 }
 
 /// A success of that attempt of a run.

@@ -1,9 +1,9 @@
 //! Keys of executors: the databases only, since the model has none.
 
 use crate::fixture::World;
-use carillon::domain::Reach;
-use carillon::domain::access::Place;
-use carillon::store::{AppFilter, AppView, KeyUse, KeyView, KeyWords, Scope, SqlStore, StoreErrorKind};
+use carillon::domain::AccessScope;
+use carillon::domain::access::TenantScope;
+use carillon::store::{AppFilter, AppView, KeyUse, KeyView, KeyWords, Owner, SqlStore, StoreErrorKind};
 use carillon_protocol::sign::{Key, SignMethod};
 use futures_util::future::join_all;
 use std::collections::BTreeSet;
@@ -34,15 +34,15 @@ fn ids(of: &[&str]) -> BTreeSet<String> {
 }
 
 async fn view(store: &SqlStore, id: &str) -> KeyView {
-    store.key(&Reach::All, id).await.unwrap().1
+    store.key(&AccessScope::All, id).await.unwrap().1
 }
 
 async fn rotating_ends_what_was_before_and_nothing_sooner_is_prolonged(world: World, store: SqlStore) {
-    let (scope, now) = (world.scope, world.now);
-    let first = store.keys(scope, world.now, None, 50).await.unwrap().remove(0);
+    let (owner, now) = (world.owner, world.now);
+    let first = store.keys(owner, world.now, None, 50).await.unwrap().remove(0);
     assert_eq!((first.expires_at, first.revoked_at, first.last_used_at), (0, 0, 0));
-    store.rotate_key(scope, &key("second"), WORDS, 60_000, now).await.unwrap();
-    store.rotate_key(scope, &key("third"), WORDS, 3_600_000, now + 1).await.unwrap();
+    store.rotate_key(owner, &key("second"), WORDS, 60_000, now).await.unwrap();
+    store.rotate_key(owner, &key("third"), WORDS, 3_600_000, now + 1).await.unwrap();
     let ends = [view(&store, &first.id).await.expires_at, view(&store, "second").await.expires_at];
     assert_eq!(ends, [now + 60_000, now + 3_600_001], "the sooner end stays");
     assert_eq!(valid(&store).await, ids(&[&first.id, "second", "third"]), "all are valid while they overlap");
@@ -57,8 +57,8 @@ async fn rotating_ends_what_was_before_and_nothing_sooner_is_prolonged(world: Wo
         last_used_at: 0,
     };
     assert_eq!(third, expected);
-    assert_eq!(store.keys(scope, world.now, None, 50).await.unwrap()[0], third, "the newest first");
-    store.rotate_key(scope, &key("fourth"), WORDS, 0, now + 2).await.unwrap();
+    assert_eq!(store.keys(owner, world.now, None, 50).await.unwrap()[0], third, "the newest first");
+    store.rotate_key(owner, &key("fourth"), WORDS, 0, now + 2).await.unwrap();
     let now_valid = store.signing_keys().await.unwrap();
     let now_valid: Vec<_> = now_valid.into_iter().filter(|key| key.is_valid(now + 2)).collect();
     assert_eq!(now_valid.len(), 1, "without an overlap the others end at once: {now_valid:?}");
@@ -66,48 +66,48 @@ async fn rotating_ends_what_was_before_and_nothing_sooner_is_prolonged(world: Wo
 }
 
 async fn revoking_ends_a_key_of_the_app_at_once(world: World, store: SqlStore) {
-    let (scope, now) = (world.scope, world.now);
-    let first = store.keys(scope, world.now, None, 50).await.unwrap().remove(0).id;
-    store.create_key(scope, &key("second"), WORDS, now).await.unwrap();
-    store.revoke_key(scope, &first, now + 5).await.unwrap();
+    let (owner, now) = (world.owner, world.now);
+    let first = store.keys(owner, world.now, None, 50).await.unwrap().remove(0).id;
+    store.create_key(owner, &key("second"), WORDS, now).await.unwrap();
+    store.revoke_key(owner, &first, now + 5).await.unwrap();
     assert_eq!(valid(&store).await, ids(&["second"]));
-    store.revoke_key(scope, &first, now + 9).await.unwrap();
+    store.revoke_key(owner, &first, now + 9).await.unwrap();
     assert_eq!(view(&store, &first).await.revoked_at, now + 5, "the first time counts");
-    store.rotate_key(scope, &key("third"), WORDS, 60_000, now).await.unwrap();
+    store.rotate_key(owner, &key("third"), WORDS, 60_000, now).await.unwrap();
     assert_eq!(view(&store, &first).await.expires_at, 0, "what was revoked before is left alone");
-    let missing = store.revoke_key(scope, "nobody's", now).await.unwrap_err();
+    let missing = store.revoke_key(owner, "nobody's", now).await.unwrap_err();
     assert_eq!(missing.kind(), StoreErrorKind::NotFound);
-    assert_eq!(store.key(&Reach::All, "nobody's").await.unwrap_err().kind(), StoreErrorKind::NotFound);
+    assert_eq!(store.key(&AccessScope::All, "nobody's").await.unwrap_err().kind(), StoreErrorKind::NotFound);
 }
 
 async fn an_app_has_so_many_valid_keys_and_no_more(world: World, store: SqlStore) {
-    let (scope, now) = (world.scope, world.now);
-    let made = (0..14).map(async |number| store.create_key(scope, &key(&format!("k{number}")), WORDS, now).await);
+    let (owner, now) = (world.owner, world.now);
+    let made = (0..14).map(async |number| store.create_key(owner, &key(&format!("k{number}")), WORDS, now).await);
     let refused: Vec<_> = join_all(made).await.into_iter().filter_map(Result::err).collect();
     assert!(refused.iter().all(|error| error.kind() == StoreErrorKind::Conflict), "{refused:?}");
     assert_eq!((valid(&store).await.len(), refused.len()), (10, 5), "at once or one by one");
-    let rotated = store.rotate_key(scope, &key("r"), WORDS, 60_000, now).await.unwrap_err();
+    let rotated = store.rotate_key(owner, &key("r"), WORDS, 60_000, now).await.unwrap_err();
     assert_eq!(rotated.kind(), StoreErrorKind::Conflict);
     assert!(
-        store.keys(scope, world.now, None, 50).await.unwrap().iter().all(|key| key.expires_at == 0),
+        store.keys(owner, world.now, None, 50).await.unwrap().iter().all(|key| key.expires_at == 0),
         "nothing of it was done"
     );
     let one = valid(&store).await.pop_first().unwrap();
-    store.revoke_key(scope, &one, now).await.unwrap();
-    store.rotate_key(scope, &key("r"), WORDS, 60_000, now).await.unwrap();
+    store.revoke_key(owner, &one, now).await.unwrap();
+    store.rotate_key(owner, &key("r"), WORDS, 60_000, now).await.unwrap();
     // After the overlap there is room again.
-    store.create_key(scope, &key("later"), WORDS, now + 60_001).await.unwrap();
+    store.create_key(owner, &key("later"), WORDS, now + 60_001).await.unwrap();
 }
 
 async fn another_tenants_keys_cannot_be_touched(world: World, store: SqlStore) {
-    let (scope, now) = (world.scope, world.now);
-    let first = store.keys(scope, world.now, None, 50).await.unwrap().remove(0);
+    let (owner, now) = (world.owner, world.now);
+    let first = store.keys(owner, world.now, None, 50).await.unwrap().remove(0);
     let theirs = world.admin.make_app([world.id(), world.id()], "other", "orders").await;
     let scopes = [
         theirs,
-        Scope { app_id: scope.app_id, ..theirs },
-        Scope { tenant_id: scope.tenant_id, ..theirs },
-        Scope { app_id: scope.app_id + 999, ..scope },
+        Owner { app_id: owner.app_id, ..theirs },
+        Owner { tenant_id: owner.tenant_id, ..theirs },
+        Owner { app_id: owner.app_id + 999, ..owner },
     ];
     for stranger in scopes {
         assert!(
@@ -115,7 +115,7 @@ async fn another_tenants_keys_cannot_be_touched(world: World, store: SqlStore) {
             "{stranger:?}"
         );
         assert_eq!(store.revoke_key(stranger, &first.id, now).await.unwrap_err().kind(), StoreErrorKind::NotFound);
-        let used = KeyUse { id: first.id.clone(), scope: stranger, at: now };
+        let used = KeyUse { id: first.id.clone(), owner: stranger, at: now };
         store.note_key_uses(&[used]).await.unwrap();
     }
     for nowhere in &scopes[1..] {
@@ -126,14 +126,14 @@ async fn another_tenants_keys_cannot_be_touched(world: World, store: SqlStore) {
         assert!(new.into_iter().all(|done| done.unwrap_err().kind() == StoreErrorKind::NotFound), "{nowhere:?}");
     }
     store.rotate_key(theirs, &key("theirs"), WORDS, 0, now).await.unwrap();
-    assert_eq!(store.keys(scope, world.now, None, 50).await.unwrap(), [first], "ours is as it was");
+    assert_eq!(store.keys(owner, world.now, None, 50).await.unwrap(), [first], "ours is as it was");
 }
 
 async fn the_last_use_only_grows(world: World, store: SqlStore) {
-    let (scope, now) = (world.scope, world.now);
-    let first = store.keys(scope, world.now, None, 50).await.unwrap().remove(0).id;
-    store.create_key(scope, &key("second"), WORDS, now).await.unwrap();
-    let used = |id: &str, at| KeyUse { id: id.to_owned(), scope, at };
+    let (owner, now) = (world.owner, world.now);
+    let first = store.keys(owner, world.now, None, 50).await.unwrap().remove(0).id;
+    store.create_key(owner, &key("second"), WORDS, now).await.unwrap();
+    let used = |id: &str, at| KeyUse { id: id.to_owned(), owner, at };
     store.note_key_uses(&[used(&first, now + 10), used("second", now + 20), used("gone", now)]).await.unwrap();
     store.note_key_uses(&[used(&first, now + 5), used("second", now + 30)]).await.unwrap();
     let last = [view(&store, &first).await.last_used_at, view(&store, "second").await.last_used_at];
@@ -143,8 +143,8 @@ async fn the_last_use_only_grows(world: World, store: SqlStore) {
 
 async fn an_app_demands_a_sign_method(world: World, store: SqlStore) {
     let app = async || {
-        let filter = AppFilter { id: Some(world.scope.app_id), limit: 1, ..AppFilter::default() };
-        store.list_apps(&Reach::All, &filter).await.unwrap().remove(0)
+        let filter = AppFilter { id: Some(world.owner.app_id), limit: 1, ..AppFilter::default() };
+        store.list_apps(&AccessScope::All, &filter).await.unwrap().remove(0)
     };
     assert_eq!(app().await.sign_method, None);
     for method in [Some(SignMethod::Md5), Some(SignMethod::HmacSha256), None] {
@@ -156,43 +156,45 @@ async fn an_app_demands_a_sign_method(world: World, store: SqlStore) {
 }
 
 async fn a_key_is_found_within_reach(world: World, store: SqlStore) {
-    let scope = world.scope;
-    let id = store.keys(scope, world.now, None, 50).await.unwrap().remove(0).id;
-    let of = |tenant_id, apps: &[i64]| Reach::Of(vec![Place { tenant_id, apps: apps.to_vec() }]);
-    for reach in [Reach::All, of(scope.tenant_id, &[]), of(scope.tenant_id, &[scope.app_id])] {
-        assert_eq!(store.key(&reach, &id).await.unwrap().0, scope, "{reach:?}");
+    let owner = world.owner;
+    let id = store.keys(owner, world.now, None, 50).await.unwrap().remove(0).id;
+    let of = |tenant_id, apps: &[i64]| AccessScope::Of(vec![TenantScope { tenant_id, apps: apps.to_vec() }]);
+    for access_scope in [AccessScope::All, of(owner.tenant_id, &[]), of(owner.tenant_id, &[owner.app_id])] {
+        assert_eq!(store.key(&access_scope, &id).await.unwrap().0, owner, "{access_scope:?}");
     }
-    for reach in [Reach::Of(Vec::new()), of(scope.tenant_id, &[scope.app_id + 1]), of(scope.tenant_id + 1, &[])] {
-        let missing = store.key(&reach, &id).await.unwrap_err();
-        assert_eq!(missing.kind(), StoreErrorKind::NotFound, "{reach:?}");
+    for access_scope in
+        [AccessScope::Of(Vec::new()), of(owner.tenant_id, &[owner.app_id + 1]), of(owner.tenant_id + 1, &[])]
+    {
+        let missing = store.key(&access_scope, &id).await.unwrap_err();
+        assert_eq!(missing.kind(), StoreErrorKind::NotFound, "{access_scope:?}");
     }
 }
 
 /// What is valid is never hidden by what is not, however much of it there is; page by page nothing
 /// comes twice and nothing is left out.
 async fn valid_keys_come_first_page_by_page(world: World, store: SqlStore) {
-    let (scope, now) = (world.scope, world.now);
-    let first = store.keys(scope, now, None, 50).await.unwrap().remove(0).id;
+    let (owner, now) = (world.owner, world.now);
+    let first = store.keys(owner, now, None, 50).await.unwrap().remove(0).id;
     for number in 0..120 {
         let id = format!("k{number:03}");
         // Many of one instant.
-        store.create_key(scope, &key(&id), WORDS, now + number / 7).await.unwrap();
-        store.revoke_key(scope, &id, now + number).await.unwrap();
+        store.create_key(owner, &key(&id), WORDS, now + number / 7).await.unwrap();
+        store.revoke_key(owner, &id, now + number).await.unwrap();
     }
-    store.rotate_key(scope, &key("new"), WORDS, 1_000, now + 500).await.unwrap();
+    store.rotate_key(owner, &key("new"), WORDS, 1_000, now + 500).await.unwrap();
     for (at, expected) in [(now + 600, &["new", first.as_str()][..]), (now + 5_000, &["new"])] {
-        let all = store.keys(scope, at, None, 500).await.unwrap();
+        let all = store.keys(owner, at, None, 500).await.unwrap();
         assert_eq!(all.len(), 122);
         let valid: Vec<&str> = all.iter().filter(|key| key.is_valid(at)).map(|key| key.id.as_str()).collect();
         assert_eq!(valid, expected);
-        assert!(all.is_sorted_by_key(|key| std::cmp::Reverse(key.place(at))), "{all:?}");
+        assert!(all.is_sorted_by_key(|key| std::cmp::Reverse(key.cursor(at))), "{all:?}");
         for limit in [1, 2, 3, 50] {
             let (mut found, mut after) = (Vec::new(), None);
             loop {
-                let page = store.keys(scope, at, after.as_ref(), limit).await.unwrap();
+                let page = store.keys(owner, at, after.as_ref(), limit).await.unwrap();
                 assert!(page.len() as u64 <= limit);
                 let Some(last) = page.last() else { break };
-                after = Some(last.place(at));
+                after = Some(last.cursor(at));
                 found.extend(page);
             }
             assert_eq!(found, all, "{limit} at a time");

@@ -18,7 +18,7 @@ cases!(
     tasks_stored_together_may_name_each_other,
     a_bad_one_among_many_changes_nothing,
     the_runs_of_a_parent_are_followed_from_its_first_child_on,
-    runs_started_by_hand_are_followed_where_their_end_counts,
+    runs_started_manually_are_followed_where_their_end_counts,
     a_plan_that_does_not_know_of_children_writes_nothing,
 );
 
@@ -85,7 +85,7 @@ async fn parents_are_set_replaced_and_dropped(world: World) {
 async fn a_parent_of_another_app_is_named_with_it(world: World) {
     let billing = world.admin.make_app([world.id(), world.id()], "retail", "billing").await;
     let stranger = world.admin.make_app([world.id(), world.id()], "stranger", "secrets").await;
-    assert!(billing.tenant_id == world.scope.tenant_id && stranger.tenant_id != billing.tenant_id);
+    assert!(billing.tenant_id == world.owner.tenant_id && stranger.tenant_id != billing.tenant_id);
     let bill = new_task(world.id(), billing, World::every_second("bill"));
     let secret = new_task(world.id(), stranger, World::every_second("secret"));
     world.admin.apply(&[bill.clone(), secret], &[], world.now).await.unwrap();
@@ -157,7 +157,7 @@ async fn a_cycle_is_refused_with_its_tasks(world: World) {
         assert_eq!((now.revision, &now.spec), (task.revision, &task.spec));
     }
     assert_eq!(have_children(&world, [&a, &b, &c]).await, [true, true, false]);
-    assert_eq!(world.states(a.id).await, [(Status::Init, Reason::None)], "nothing was taken back");
+    assert_eq!(world.states(a.id).await, [(Status::Init, Reason::None)], "nothing was revoked");
 }
 
 async fn a_graph_without_a_cycle_is_none(world: World) {
@@ -235,9 +235,9 @@ async fn the_runs_of_a_parent_are_followed_from_its_first_child_on(world: World)
     let [parent] = tasks(&world, ["parent"]).await;
     let runs = world.write(&parent, (0..5).map(|i| world.now + i * 1_000)).await;
     world.store.claim(1, vec![runs[1].clone()], world.now).await.unwrap();
-    let handed = world.dispatched(1, runs[2..4].to_vec(), 7).await;
-    world.store.succeed(world.scope, &[&crate::fixture::success(&handed[0], 1)]).await.unwrap();
-    world.moved(&handed[1], Status::Retry, Reason::HandlerFailed).await;
+    let dispatched = world.dispatched(1, runs[2..4].to_vec(), 7).await;
+    world.store.succeed(world.owner, &[&crate::fixture::success(&dispatched[0], 1)]).await.unwrap();
+    world.moved(&dispatched[1], Status::Retry, Reason::HandlerFailed).await;
     assert!(world.admin.watched(parent.id).await.is_empty(), "nobody waits for them");
 
     let first = world.started(&child("first", &["parent"])).await;
@@ -248,7 +248,7 @@ async fn the_runs_of_a_parent_are_followed_from_its_first_child_on(world: World)
     assert!(world.admin.watched(first.id).await.is_empty());
 
     // From now on a plan knows; what it takes over or finds written is followed, too.
-    let known = Plan { follow_up: true, ..world.plan(&parent, [world.now + 4_000, world.now + 5_000]) };
+    let known = Plan { outbox: true, ..world.plan(&parent, [world.now + 4_000, world.now + 5_000]) };
     for _ in 0..2 {
         world.store.write_ahead(None, std::slice::from_ref(&known), world.now).await.unwrap();
     }
@@ -256,13 +256,13 @@ async fn the_runs_of_a_parent_are_followed_from_its_first_child_on(world: World)
     assert_eq!(world.admin.watched(parent.id).await, expected);
 }
 
-async fn runs_started_by_hand_are_followed_where_their_end_counts(world: World) {
+async fn runs_started_manually_are_followed_where_their_end_counts(world: World) {
     let counts = TaskSpec { pause_after_failures: 3, ..World::every_second("counts") };
     let [plain, parent] = tasks(&world, ["plain", "parent"]).await;
     let counts = world.started(&counts).await;
     world.started(&child("child", &["parent"])).await;
     for (task, is_followed) in [(&plain, false), (&parent, true), (&counts, true)] {
-        let run = NewRun::by_hand(world.id(), world.now);
+        let run = NewRun::manual(world.id(), world.now);
         world.admin.start_run(task, &run).await.unwrap();
         let expected = if is_followed { vec![run.id] } else { Vec::new() };
         assert_eq!(world.admin.watched(task.id).await, expected, "{}", task.spec.name);
@@ -276,7 +276,7 @@ async fn a_plan_that_does_not_know_of_children_writes_nothing(world: World) {
     world.started(&child("child", &["parent"])).await;
     assert_eq!(world.store.write_ahead(None, std::slice::from_ref(&old), world.now).await.unwrap(), Some([].into()));
     assert!(world.rows(parent.id).await.is_empty());
-    let known = Plan { follow_up: true, ..old };
+    let known = Plan { outbox: true, ..old };
     world.store.write_ahead(None, std::slice::from_ref(&known), world.now).await.unwrap();
     assert_eq!(world.admin.watched(parent.id).await, [known.fires[0].id]);
 }

@@ -2,8 +2,8 @@
 //! order, and no other.
 
 use crate::fixture::World;
-use carillon::domain::access::Place;
-use carillon::domain::{Order, Origin, Reach, Reason, Run, Status};
+use carillon::domain::access::TenantScope;
+use carillon::domain::{AccessScope, Order, Reason, Run, Status, Trigger};
 use carillon::store::{LogFilter, SqlStore};
 use carillon_migrations::{Migrator, MigratorTrait};
 use carillon_tests::connect;
@@ -52,10 +52,10 @@ async fn an_index_serves_every_order() {
 
 /// Rows of a task at a few instants, many at the same one, in every state.
 async fn fill(world: &World, tenant: &str, app: &str, scope_is_home: bool, store: &SqlStore) {
-    let scope = if scope_is_home { world.scope } else { make_app(store, [world.id(), world.id()], tenant, app).await };
+    let owner = if scope_is_home { world.owner } else { make_app(store, [world.id(), world.id()], tenant, app).await };
     for name in ["one", "two"] {
         let spec = World::every_second(&format!("{app}-{name}"));
-        let task = new_task(world.id(), scope, spec);
+        let task = new_task(world.id(), owner, spec);
         world.admin.apply(std::slice::from_ref(&task), &[], world.now).await.unwrap();
         let task = world.task(task.id).await;
         let runs = world.write(&task, (0..12).map(|at| world.now + at / 2 * 1_000 + at % 2)).await;
@@ -82,17 +82,26 @@ async fn every_filter_finds_its_rows_page_by_page(world: World, store: SqlStore)
     fill(&world, "retail", "billing", false, &store).await;
     fill(&world, "finance", "ledger", false, &store).await;
     let everything = LogFilter { limit: 10_000, ..LogFilter::default() };
-    let all: Vec<Run> =
-        store.list_logs(&Reach::All, &everything).await.unwrap().logs.into_iter().map(|log| log.handed.run).collect();
+    let all: Vec<Run> = store
+        .list_logs(&AccessScope::All, &everything)
+        .await
+        .unwrap()
+        .logs
+        .into_iter()
+        .map(|log| log.dispatched.run)
+        .collect();
     assert_eq!(all.len(), 72);
     let tenants: BTreeSet<i64> = all.iter().map(|run| run.tenant_id).collect();
-    let (home, other) = (world.scope.tenant_id, *tenants.iter().find(|id| **id != world.scope.tenant_id).unwrap());
+    let (home, other) = (world.owner.tenant_id, *tenants.iter().find(|id| **id != world.owner.tenant_id).unwrap());
     let reaches = [
-        Reach::All,
-        Reach::tenant(home),
-        Reach::Of(vec![Place { tenant_id: home, apps: vec![world.scope.app_id] }]),
-        Reach::Of(vec![Place { tenant_id: home, apps: Vec::new() }, Place { tenant_id: other, apps: Vec::new() }]),
-        Reach::Of(Vec::new()),
+        AccessScope::All,
+        AccessScope::tenant(home),
+        AccessScope::Of(vec![TenantScope { tenant_id: home, apps: vec![world.owner.app_id] }]),
+        AccessScope::Of(vec![
+            TenantScope { tenant_id: home, apps: Vec::new() },
+            TenantScope { tenant_id: other, apps: Vec::new() },
+        ]),
+        AccessScope::Of(Vec::new()),
     ];
     let plain = LogFilter { limit: 7, ..LogFilter::default() };
     let mut filters = vec![plain.clone()];
@@ -100,12 +109,12 @@ async fn every_filter_finds_its_rows_page_by_page(world: World, store: SqlStore)
         filters.push(LogFilter { status: Some(status), ..plain.clone() });
     }
     filters.push(LogFilter { reason: Some(Reason::HandlerFailed), ..plain.clone() });
-    filters.push(LogFilter { origin: Some(Origin::Schedule), ..plain.clone() });
-    filters.push(LogFilter { origin: Some(Origin::Hand), ..plain.clone() });
+    filters.push(LogFilter { trigger: Some(Trigger::Schedule), ..plain.clone() });
+    filters.push(LogFilter { trigger: Some(Trigger::Manual), ..plain.clone() });
     filters.push(LogFilter { executor_id: Some(103), ..plain.clone() });
     filters.push(LogFilter { from: Some(world.now + 1_000), until: Some(world.now + 4_000), ..plain.clone() });
     let of = |filter: &LogFilter| {
-        let (tenant, app, task) = (Some(home), Some(world.scope.app_id), Some(all[0].task_id));
+        let (tenant, app, task) = (Some(home), Some(world.owner.app_id), Some(all[0].task_id));
         [
             LogFilter { tenant_id: tenant, ..filter.clone() },
             LogFilter { app_id: app, ..filter.clone() },
@@ -114,41 +123,42 @@ async fn every_filter_finds_its_rows_page_by_page(world: World, store: SqlStore)
     };
     let narrower: Vec<LogFilter> = filters.iter().flat_map(of).collect();
     for filter in filters.iter().chain(&narrower) {
-        for reach in &reaches {
-            let wanted: BTreeSet<i64> = all.iter().filter(|run| fits(run, reach, filter)).map(|run| run.id).collect();
-            let found = pages(&store, reach, filter).await;
+        for access_scope in &reaches {
+            let wanted: BTreeSet<i64> =
+                all.iter().filter(|run| fits(run, access_scope, filter)).map(|run| run.id).collect();
+            let found = pages(&store, access_scope, filter).await;
             let ids: BTreeSet<i64> = found.iter().map(|run| run.id).collect();
-            assert_eq!(ids.len(), found.len(), "a row twice: {filter:?} {reach:?}");
-            assert_eq!(ids, wanted, "{filter:?} {reach:?}");
-            assert!(found.windows(2).all(|pair| pair[0].fire_time >= pair[1].fire_time), "{filter:?} {reach:?}");
+            assert_eq!(ids.len(), found.len(), "a row twice: {filter:?} {access_scope:?}");
+            assert_eq!(ids, wanted, "{filter:?} {access_scope:?}");
+            assert!(found.windows(2).all(|pair| pair[0].fire_time >= pair[1].fire_time), "{filter:?} {access_scope:?}");
             let oldest_first = LogFilter { order: Order::Oldest, ..filter.clone() };
             let backwards: Vec<i64> =
-                pages(&store, reach, &oldest_first).await.iter().rev().map(|run| run.id).collect();
+                pages(&store, access_scope, &oldest_first).await.iter().rev().map(|run| run.id).collect();
             let ids: Vec<i64> = found.iter().map(|run| run.id).collect();
-            assert_eq!(backwards, ids, "the other way: {filter:?} {reach:?}");
+            assert_eq!(backwards, ids, "the other way: {filter:?} {access_scope:?}");
         }
     }
 }
 
-fn fits(run: &Run, reach: &Reach, filter: &LogFilter) -> bool {
-    reach.has(run.tenant_id, run.app_id)
+fn fits(run: &Run, access_scope: &AccessScope, filter: &LogFilter) -> bool {
+    access_scope.has(run.tenant_id, run.app_id)
         && filter.tenant_id.is_none_or(|id| id == run.tenant_id)
         && filter.app_id.is_none_or(|id| id == run.app_id)
         && filter.task_id.is_none_or(|id| id == run.task_id)
         && filter.status.is_none_or(|status| status == run.status)
         && filter.reason.is_none_or(|reason| reason == run.reason)
-        && filter.origin.is_none_or(|origin| origin == run.origin)
+        && filter.trigger.is_none_or(|trigger| trigger == run.trigger)
         && filter.executor_id.is_none_or(|id| id == run.executor_id)
         && filter.from.is_none_or(|from| run.fire_time >= from)
         && filter.until.is_none_or(|until| run.fire_time < until)
 }
 
-async fn pages(store: &SqlStore, reach: &Reach, filter: &LogFilter) -> Vec<Run> {
+async fn pages(store: &SqlStore, access_scope: &AccessScope, filter: &LogFilter) -> Vec<Run> {
     let (mut found, mut after) = (Vec::new(), None);
     loop {
-        let page = store.list_logs(reach, &LogFilter { after, ..filter.clone() }).await.unwrap();
+        let page = store.list_logs(access_scope, &LogFilter { after, ..filter.clone() }).await.unwrap();
         assert!(page.logs.len() as u64 <= filter.limit);
-        found.extend(page.logs.into_iter().map(|log| log.handed.run));
+        found.extend(page.logs.into_iter().map(|log| log.dispatched.run));
         after = page.next;
         if after.is_none() {
             return found;

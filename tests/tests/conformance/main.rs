@@ -78,23 +78,23 @@ mod edits;
 mod links;
 mod planning;
 mod skips;
-mod starting;
 mod takeover;
+mod unscheduled_runs;
 
 mod attempts;
 mod claiming;
-mod coming;
-mod handing;
+mod dispatching;
 mod shards;
+mod upcoming_runs;
 
 mod permits;
 mod quotas;
 mod rules;
 
 mod executors;
-mod follow;
 mod keys;
 mod lists;
+mod outbox;
 mod outcome;
 mod retention;
 mod statistics;

@@ -1,8 +1,8 @@
 //! Results, and runs whose result does not come.
 
-use crate::fixture::{World, hand, success};
+use crate::fixture::{World, dispatch_of, success};
 use carillon::domain::{Reason, Run, Status};
-use carillon::store::{Scope, Suspects};
+use carillon::store::{Owner, Suspects};
 use carillon_protocol::RunResult;
 use std::sync::Arc;
 
@@ -18,30 +18,30 @@ cases!(
 async fn a_success_counts_only_with_the_current_attempt(world: World) {
     let runs = world.runs(3).await;
     let first = world.dispatched(1, runs[..2].to_vec(), 7).await;
-    world.store.hand_over(1, &[hand(&first[0], 8)], world.now).await.unwrap();
+    world.store.dispatch(1, &[dispatch_of(&first[0], 8)], world.now).await.unwrap();
     // An old attempt, one to come, a run that nobody has; and one that counts.
     let results = [success(&first[0], 1), success(&first[0], 3), success(&runs[2], 0), success(&first[1], 1)];
     let all: Vec<&RunResult> = results.iter().collect();
-    assert_eq!(world.store.succeed(world.scope, &all).await.unwrap(), 1);
+    assert_eq!(world.store.succeed(world.owner, &all).await.unwrap(), 1);
     let states: Vec<Status> = world.states(runs[0].task_id).await.into_iter().map(|(status, _)| status).collect();
     assert_eq!(states, [Status::Dispatched, Status::Succeeded, Status::Init]);
     let row = world.row(&first[1]).await;
     assert_eq!((row.output.as_str(), row.started_at), ("done", first[1].due_time + 1));
-    assert_eq!((row.handed.finished_at, row.handed.run.version), (first[1].due_time + 2, first[1].version + 1));
-    assert_eq!(world.store.succeed(world.scope, &[&success(&first[0], 2)]).await.unwrap(), 1);
+    assert_eq!((row.dispatched.finished_at, row.dispatched.run.version), (first[1].due_time + 2, first[1].version + 1));
+    assert_eq!(world.store.succeed(world.owner, &[&success(&first[0], 2)]).await.unwrap(), 1);
 }
 
 async fn another_scope_moves_and_reads_nothing(world: World) {
     let run = world.dispatched(1, world.runs(1).await, 7).await.remove(0);
     let other = world.admin.make_app([world.id(), world.id()], "other", "orders").await;
-    let mixed = Scope { app_id: other.app_id, ..world.scope };
-    for scope in [other, mixed, Scope { tenant_id: other.tenant_id, ..world.scope }] {
-        assert_eq!(world.store.succeed(scope, &[&success(&run, 1)]).await.unwrap(), 0);
-        assert!(world.store.runs(Some(scope), &[run.id]).await.unwrap().is_empty());
+    let mixed = Owner { app_id: other.app_id, ..world.owner };
+    for owner in [other, mixed, Owner { tenant_id: other.tenant_id, ..world.owner }] {
+        assert_eq!(world.store.succeed(owner, &[&success(&run, 1)]).await.unwrap(), 0);
+        assert!(world.store.runs(Some(owner), &[run.id]).await.unwrap().is_empty());
     }
-    assert_eq!(world.row(&run).await.handed.run, run);
-    for scope in [None, Some(world.scope)] {
-        let read = world.store.runs(scope, &[run.id, run.id + 1]).await.unwrap();
+    assert_eq!(world.row(&run).await.dispatched.run, run);
+    for owner in [None, Some(world.owner)] {
+        let read = world.store.runs(owner, &[run.id, run.id + 1]).await.unwrap();
         assert_eq!(read.len(), 1);
         assert_eq!((&read[0].run, read[0].run.executor_id, read[0].node_id), (&run, 7, 1));
     }
@@ -50,22 +50,22 @@ async fn another_scope_moves_and_reads_nothing(world: World) {
 async fn a_success_counts_once(world: World) {
     let run = world.dispatched(1, world.runs(1).await, 7).await.remove(0);
     let result = success(&run, 1);
-    assert_eq!(world.store.succeed(world.scope, &[&result]).await.unwrap(), 1);
+    assert_eq!(world.store.succeed(world.owner, &[&result]).await.unwrap(), 1);
     let other = RunResult { output: "other".to_owned(), finished_at: 9, ..result.clone() };
-    assert_eq!(world.store.succeed(world.scope, &[&other]).await.unwrap(), 0);
-    assert_eq!(world.store.succeed(world.scope, &[]).await.unwrap(), 0);
+    assert_eq!(world.store.succeed(world.owner, &[&other]).await.unwrap(), 0);
+    assert_eq!(world.store.succeed(world.owner, &[]).await.unwrap(), 0);
     let row = world.row(&run).await;
-    assert_eq!((row.output.as_str(), row.handed.finished_at), ("done", result.finished_at));
+    assert_eq!((row.output.as_str(), row.dispatched.finished_at), ("done", result.finished_at));
 }
 
 async fn of_a_success_and_a_loss_at_once_one_counts(world: World) {
     let runs = world.dispatched(1, world.runs(100).await, 7).await;
-    let (store, scope) = (Arc::clone(&world.store), world.scope);
+    let (store, owner) = (Arc::clone(&world.store), world.owner);
     let results: Vec<RunResult> = runs.iter().map(|run| success(run, 1)).collect();
     let succeeding = tokio::spawn(async move {
         let mut moved = 0;
         for batch in results.chunks(10) {
-            moved += store.succeed(scope, &batch.iter().collect::<Vec<_>>()).await.unwrap();
+            moved += store.succeed(owner, &batch.iter().collect::<Vec<_>>()).await.unwrap();
         }
         moved
     });
@@ -92,12 +92,12 @@ async fn suspects_are_those_of_executors_due_before_or_of_dead_nodes(world: Worl
     let at_8 = world.dispatched(2, runs[2..4].to_vec(), 8).await;
     world.store.claim(1, vec![runs[4].clone()], world.now).await.unwrap();
     let parent = world.queued_parent().await;
-    world.store.hand_over_shards(1, &parent, &world.shards_of(&parent, 1), world.now).await.unwrap();
+    world.store.dispatch_shards(1, &parent, &world.shards_of(&parent, 1), world.now).await.unwrap();
 
     let nobody = Suspects { executors: vec![], except: vec![], due_before: i64::MAX, or_not_by: vec![], limit: 10 };
     let ask = async |which: Suspects| {
         let found = world.store.suspects(&which).await.unwrap();
-        found.into_iter().map(|handed| handed.run.id).collect::<Vec<_>>()
+        found.into_iter().map(|dispatched| dispatched.run.id).collect::<Vec<_>>()
     };
     let of = |executors: &[i64]| Suspects { executors: executors.to_vec(), ..nobody.clone() };
     let both = [at_7[0].id, at_7[1].id, at_8[0].id, at_8[1].id];
@@ -116,5 +116,5 @@ async fn stale_results_are_recorded(world: World) {
     let (one, two) = (success(&run, 8), success(&run, 9));
     let ids = [world.id(), world.id()];
     world.store.record_stale(7, &[&one, &two], &ids, world.now).await.unwrap();
-    assert_eq!(world.row(&run).await.handed.run, run, "recorded, not applied");
+    assert_eq!(world.row(&run).await.dispatched.run, run, "recorded, not applied");
 }

@@ -1,10 +1,10 @@
 //! Permits of runs that may only run so many at once; what routing remembers; stops.
 
-use crate::fixture::{World, hand, ids, success};
-use carillon::domain::permit::{Ask, Bounds, Limit};
+use crate::fixture::{World, dispatch_of, ids, success};
+use carillon::domain::permit::{Bounds, Limit, PermitRequest};
 use carillon::domain::routing::{Use, UseChange};
 use carillon::domain::{Reason, Run, Status};
-use carillon::store::HandOver;
+use carillon::store::RunDispatch;
 use std::collections::{BTreeSet, HashMap};
 
 cases!(
@@ -20,9 +20,9 @@ cases!(
 
 const ONE: Bounds = Bounds { task: Some(1), app: None, tenant: None };
 
-fn ask(run: &Run, bounds: Bounds) -> Ask {
+fn ask(run: &Run, bounds: Bounds) -> PermitRequest {
     let Run { id, version, tenant_id, app_id, task_id, due_time, .. } = *run;
-    Ask { id, version, tenant_id, app_id, task_id, bounds, due_time, in_order: false }
+    PermitRequest { id, version, tenant_id, app_id, task_id, bounds, due_time, in_order: false }
 }
 
 /// Runs of one task, queued for node 1.
@@ -32,7 +32,7 @@ async fn queued(world: &World, count: i64) -> Vec<Run> {
 }
 
 async fn acquire(world: &World, runs: &[&Run], bounds: Bounds) -> Vec<i64> {
-    let asks: Vec<Ask> = runs.iter().map(|run| ask(run, bounds)).collect();
+    let asks: Vec<PermitRequest> = runs.iter().map(|run| ask(run, bounds)).collect();
     let limits = world.store.acquire(&asks).await.unwrap();
     runs.iter().map(|run| run.id).filter(|id| !limits.contains_key(id)).collect()
 }
@@ -42,13 +42,13 @@ async fn a_bound_of_one_gives_one_permit_until_its_run_has_ended(world: World) {
     assert_eq!(acquire(&world, &[&runs[0], &runs[1]], ONE).await, [runs[0].id]);
     assert_eq!(acquire(&world, &[&runs[0]], ONE).await, [runs[0].id], "its own permit is in nobody's way");
     assert!(acquire(&world, &[&runs[1]], ONE).await.is_empty());
-    let items: Vec<HandOver> = vec![hand(&runs[0], 100)];
-    world.store.hand_over(1, &items, world.now).await.unwrap();
+    let items: Vec<RunDispatch> = vec![dispatch_of(&runs[0], 100)];
+    world.store.dispatch(1, &items, world.now).await.unwrap();
     assert!(acquire(&world, &[&runs[1], &runs[2]], ONE).await.is_empty(), "it runs");
     let holders = world.store.holders(&[runs[0].task_id]).await.unwrap();
     assert_eq!(holders.iter().map(|holder| holder.run.id).collect::<Vec<_>>(), [runs[0].id]);
     let done = success(&runs[0], 1);
-    assert_eq!(world.store.succeed(world.scope, &[&done]).await.unwrap(), 1);
+    assert_eq!(world.store.succeed(world.owner, &[&done]).await.unwrap(), 1);
     assert_eq!(acquire(&world, &[&runs[1], &runs[2]], ONE).await, [runs[1].id], "its end gave it back");
     world.store.release(&[runs[1].id]).await.unwrap();
     assert_eq!(acquire(&world, &[&runs[2]], ONE).await, [runs[2].id]);
@@ -62,7 +62,7 @@ async fn a_permit_of_a_row_that_moved_on_does_not_count(world: World) {
     world.moved(&runs[0], Status::Init, Reason::None).await;
     assert_eq!(acquire(&world, &[&runs[1]], ONE).await, [runs[1].id]);
     world.store.release(&[runs[1].id]).await.unwrap();
-    let again = world.row(&runs[0]).await.handed.run;
+    let again = world.row(&runs[0]).await.dispatched.run;
     let again = world.store.claim(2, vec![again], world.now).await.unwrap();
     assert_eq!(acquire(&world, &[&runs[1]], ONE).await, [runs[1].id], "the old permit is not for this version");
     assert!(acquire(&world, &[&again[0]], ONE).await.is_empty());
@@ -84,7 +84,7 @@ async fn two_that_ask_at_once_get_no_more_than_the_bound(world: World) {
     let two = Bounds { task: Some(2), ..ONE };
     for _ in 0..5 {
         let runs = queued(&world, 10).await;
-        let asks: Vec<Ask> = runs.iter().map(|run| ask(run, two)).collect();
+        let asks: Vec<PermitRequest> = runs.iter().map(|run| ask(run, two)).collect();
         let (mine, theirs) = tokio::join!(world.store.acquire(&asks[..5]), world.rival.acquire(&asks[5..]));
         let (mine, theirs) = (mine.unwrap(), theirs.unwrap());
         assert_eq!(mine.len() + theirs.len(), 8, "{mine:?} {theirs:?}");
@@ -99,7 +99,7 @@ async fn who_waits_learns_for_what_and_says_so(world: World) {
     assert_eq!(limit(&runs[1], of(None, None, Some(1))).await, Some(Limit::Tenant));
     assert_eq!(limit(&runs[1], of(None, Some(1), Some(1))).await, Some(Limit::App));
     assert_eq!(limit(&runs[1], of(Some(1), Some(1), Some(1))).await, Some(Limit::Task));
-    world.store.hand_over(1, &[hand(&runs[3], 100)], world.now).await.unwrap();
+    world.store.dispatch(1, &[dispatch_of(&runs[3], 100)], world.now).await.unwrap();
     let stale = (runs[2].id, runs[2].version - 1, Reason::AppLimit);
     let waits = [(runs[1].id, runs[1].version, Reason::TaskLimit), stale, (runs[3].id, 3, Reason::AppLimit)];
     world.store.note_waits(&waits).await.unwrap();
@@ -108,7 +108,7 @@ async fn who_waits_learns_for_what_and_says_so(world: World) {
         .rows(runs[0].task_id)
         .await
         .iter()
-        .map(|log| &log.handed.run)
+        .map(|log| &log.dispatched.run)
         .map(|r| (r.id, (r.reason, r.version)))
         .collect();
     assert_eq!(
@@ -117,8 +117,8 @@ async fn who_waits_learns_for_what_and_says_so(world: World) {
         "the first word stays, and so does the version"
     );
     assert_eq!((seen[&runs[2].id].0, seen[&runs[3].id].0), (Reason::None, Reason::None));
-    world.store.hand_over(1, &[hand(&runs[1], 100)], world.now).await.unwrap();
-    assert_eq!(world.row(&runs[1]).await.handed.run.reason, Reason::None);
+    world.store.dispatch(1, &[dispatch_of(&runs[1], 100)], world.now).await.unwrap();
+    assert_eq!(world.row(&runs[1]).await.dispatched.run.reason, Reason::None);
 }
 
 async fn uses_add_up_and_keep_their_floor(world: World) {
@@ -137,8 +137,8 @@ async fn uses_add_up_and_keep_their_floor(world: World) {
 async fn fires_that_wait_too_long_are_found(world: World) {
     let runs = world.runs(6).await;
     let queued = world.store.claim(1, runs[..3].to_vec(), world.now).await.unwrap();
-    world.store.hand_over(1, &[hand(&queued[2], 100)], world.now).await.unwrap();
-    world.moved(&runs[4], Status::Cancelled, Reason::CancelledByHand).await;
+    world.store.dispatch(1, &[dispatch_of(&queued[2], 100)], world.now).await.unwrap();
+    world.moved(&runs[4], Status::Cancelled, Reason::CancelledManually).await;
     let found = |since: i64, before: i64, limit| {
         let (store, task) = (&world.store, runs[0].task_id);
         async move {
@@ -153,20 +153,20 @@ async fn fires_that_wait_too_long_are_found(world: World) {
 
 async fn a_stop_is_noted_once_and_found_until_the_run_has_ended(world: World) {
     let runs = world.runs(2).await;
-    let handed = world.dispatched(1, runs, 100).await;
+    let dispatched = world.dispatched(1, runs, 100).await;
     let noted = |run: &Run, reason| {
         let (store, key) = (&world.store, (run.id, run.version));
         async move { store.note_stop(&[key], reason).await.unwrap().len() }
     };
-    assert_eq!(noted(&handed[0], Reason::CancelledByHand).await, 1);
-    assert_eq!(noted(&handed[0], Reason::CancelledByHand).await, 1, "as after an error");
-    assert_eq!(noted(&handed[0], Reason::Covered).await, 0, "another reason comes too late");
+    assert_eq!(noted(&dispatched[0], Reason::CancelledManually).await, 1);
+    assert_eq!(noted(&dispatched[0], Reason::CancelledManually).await, 1, "as after an error");
+    assert_eq!(noted(&dispatched[0], Reason::Covered).await, 0, "another reason comes too late");
     let stopping = world.store.stopping(10).await.unwrap();
     let seen: BTreeSet<_> =
-        stopping.iter().map(|handed| (handed.run.id, handed.stopping, handed.run.version)).collect();
-    assert_eq!(seen, BTreeSet::from([(handed[0].id, Reason::CancelledByHand, handed[0].version + 1)]));
-    let done = success(&handed[0], 1);
-    assert_eq!(world.store.succeed(world.scope, &[&done]).await.unwrap(), 1, "it ended well before");
+        stopping.iter().map(|dispatched| (dispatched.run.id, dispatched.stopping, dispatched.run.version)).collect();
+    assert_eq!(seen, BTreeSet::from([(dispatched[0].id, Reason::CancelledManually, dispatched[0].version + 1)]));
+    let done = success(&dispatched[0], 1);
+    assert_eq!(world.store.succeed(world.owner, &[&done]).await.unwrap(), 1, "it ended well before");
     assert!(world.store.stopping(10).await.unwrap().is_empty());
-    assert_eq!(world.row(&handed[0]).await.handed.stopping, Reason::None);
+    assert_eq!(world.row(&dispatched[0]).await.dispatched.stopping, Reason::None);
 }

@@ -80,13 +80,13 @@ async fn the_same_plan_twice_writes_each_fire_once(world: World) {
     let overlapping = world.plan(&moved_on, [world.now + 1_000, world.now + 2_000]);
     world.store.write_ahead(None, std::slice::from_ref(&overlapping), world.now).await.unwrap();
     let rows = world.rows(task.id).await;
-    let found: Vec<(i64, i64)> = rows.iter().map(|row| (row.handed.run.fire_time, row.handed.run.id)).collect();
+    let found: Vec<(i64, i64)> = rows.iter().map(|row| (row.dispatched.run.fire_time, row.dispatched.run.id)).collect();
     let expected =
         [(fires[0], plan.fires[0].id), (fires[1], plan.fires[1].id), (world.now + 2_000, overlapping.fires[1].id)];
     assert_eq!(found, expected, "who came first stays");
-    let run = &rows[0].handed.run;
+    let run = &rows[0].dispatched.run;
     assert_eq!((run.status, run.version, run.attempt, run.shard_total), (Status::Init, 1, 0, 1));
-    assert_eq!((run.tenant_id, run.app_id), (world.scope.tenant_id, world.scope.app_id));
+    assert_eq!((run.tenant_id, run.app_id), (world.owner.tenant_id, world.owner.app_id));
 }
 
 async fn two_writers_of_the_same_fires_write_each_once(world: World) {

@@ -3,7 +3,7 @@
 use crate::fixture::World;
 use carillon::domain::plan::Plan;
 use carillon::domain::quota::Quotas;
-use carillon::domain::rate::{Ask, Place};
+use carillon::domain::rate_limit::{Slot, SlotRequest};
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{Executor, Reason, Run, Status};
 use carillon::store::{NewTask, StoreErrorKind};
@@ -22,16 +22,16 @@ cases!(
 const MINUTE: i64 = 60_000;
 
 async fn limit(world: &World, quotas: Quotas) {
-    world.admin.set_quotas(world.scope.tenant_id, &quotas, world.now).await;
+    world.admin.set_quotas(world.owner.tenant_id, &quotas, world.now).await;
 }
 
 async fn limit_fires(world: &World, max_fires_per_minute: i32) {
     limit(world, Quotas { max_fires_per_minute, ..Quotas::default() }).await;
 }
 
-/// Asks for a place now.
-fn ask(world: &World, run: &Run) -> Ask {
-    Ask {
+/// Asks for a slot now.
+fn request(world: &World, run: &Run) -> SlotRequest {
+    SlotRequest {
         id: run.id,
         version: run.version,
         failures: run.failures,
@@ -48,35 +48,35 @@ async fn queued(world: &World, count: i64) -> Vec<Run> {
     world.store.claim(1, runs, world.now).await.unwrap()
 }
 
-async fn pace(world: &World, runs: &[Run]) -> Vec<Place> {
-    let asks: Vec<Ask> = runs.iter().map(|run| ask(world, run)).collect();
-    world.store.pace(&asks, world.now).await.unwrap()
+async fn take_rate_slots(world: &World, runs: &[Run]) -> Vec<Slot> {
+    let requests: Vec<SlotRequest> = runs.iter().map(|run| request(world, run)).collect();
+    world.store.take_rate_slots(&requests, world.now).await.unwrap()
 }
 
 async fn what_is_over_the_rate_is_put_back_until_its_place(world: World) {
     let runs = queued(&world, 6).await;
-    assert_eq!(pace(&world, &runs[..2]).await, [Place::Now; 2], "without a quota");
+    assert_eq!(take_rate_slots(&world, &runs[..2]).await, [Slot::Now; 2], "without a quota");
     limit_fires(&world, 2).await;
-    let mut asks: Vec<Ask> = runs.iter().map(|run| ask(&world, run)).collect();
-    asks[4].version -= 1;
-    asks[5].latest = world.now + MINUTE;
-    let places = world.store.pace(&asks, world.now).await.unwrap();
-    let later = |ms: i64| Place::Later(world.now + ms);
-    assert_eq!(places[..5], [Place::Now, Place::Now, later(MINUTE), later(MINUTE + 30_000), later(2 * MINUTE)]);
-    assert_eq!(places[5], Place::Never);
+    let mut requests: Vec<SlotRequest> = runs.iter().map(|run| request(&world, run)).collect();
+    requests[4].version -= 1;
+    requests[5].latest = world.now + MINUTE;
+    let slots = world.store.take_rate_slots(&requests, world.now).await.unwrap();
+    let later = |ms: i64| Slot::Later(world.now + ms);
+    assert_eq!(slots[..5], [Slot::Now, Slot::Now, later(MINUTE), later(MINUTE + 30_000), later(2 * MINUTE)]);
+    assert_eq!(slots[5], Slot::Never);
     let rows = world.rows(runs[0].task_id).await;
     for at in [0, 1, 4, 5] {
-        assert_eq!(rows[at].handed.run, runs[at], "untouched");
+        assert_eq!(rows[at].dispatched.run, runs[at], "untouched");
     }
     for at in [2, 3] {
-        let Place::Later(due_time) = places[at] else { panic!("{places:?}") };
-        let run = &rows[at].handed.run;
+        let Slot::Later(due_time) = slots[at] else { panic!("{slots:?}") };
+        let run = &rows[at].dispatched.run;
         assert_eq!((run.status, run.reason, run.due_time), (Status::Init, Reason::OverQuota, due_time));
         assert_eq!((run.version, run.attempt, run.failures), (runs[at].version + 1, 0, 0));
         assert!(rows[at].message.contains("max_fires_per_minute") && rows[at].message.contains(" 2 fires"), "{rows:?}");
-        assert!(run.has_place());
+        assert!(run.has_slot());
     }
-    assert!(world.store.pace(&[], world.now).await.unwrap().is_empty());
+    assert!(world.store.take_rate_slots(&[], world.now).await.unwrap().is_empty());
 }
 
 async fn the_urgent_change_places_with_those_that_wait(world: World) {
@@ -87,24 +87,24 @@ async fn the_urgent_change_places_with_those_that_wait(world: World) {
     let impatient = world.write(&impatient, [world.now]).await;
     let impatient = world.store.claim(1, impatient, world.now).await.unwrap();
     let urgent = urgent_runs(&world, 9, 3).await;
-    let at = |minutes: i64| Place::Later(world.now + minutes * MINUTE);
+    let at = |minutes: i64| Slot::Later(world.now + minutes * MINUTE);
     assert_eq!(
-        pace(&world, &[&patient[..1], &impatient, &patient[1..]].concat()).await,
-        [Place::Now, at(1), at(2), at(3)]
+        take_rate_slots(&world, &[&patient[..1], &impatient, &patient[1..]].concat()).await,
+        [Slot::Now, at(1), at(2), at(3)]
     );
     // Behind the one that waits only so long, before the others, and then there is nobody less urgent.
-    assert_eq!(pace(&world, &urgent).await, [at(2), at(3), at(6)]);
+    assert_eq!(take_rate_slots(&world, &urgent).await, [at(2), at(3), at(6)]);
     let due = async |run: &Run| {
-        let run = world.row(run).await.handed.run;
+        let run = world.row(run).await.dispatched.run;
         assert_eq!((run.status, run.reason), (Status::Init, Reason::OverQuota));
         (run.due_time - world.now) / MINUTE
     };
     assert_eq!([due(&impatient[0]).await, due(&patient[1]).await, due(&patient[2]).await], [1, 4, 5]);
     assert_eq!([due(&urgent[0]).await, due(&urgent[1]).await, due(&urgent[2]).await], [2, 3, 6]);
-    // What a node has claimed keeps its place.
-    let claimed = world.row(&patient[1]).await.handed.run;
+    // What a node has claimed keeps its slot.
+    let claimed = world.row(&patient[1]).await.dispatched.run;
     world.store.claim(1, vec![claimed], world.now).await.unwrap();
-    assert_eq!(pace(&world, &urgent_runs(&world, 8, 2).await).await, [at(5), at(8)]);
+    assert_eq!(take_rate_slots(&world, &urgent_runs(&world, 8, 2).await).await, [at(5), at(8)]);
 }
 
 /// Queued runs of a task of that priority.
@@ -112,27 +112,27 @@ async fn urgent_runs(world: &World, priority: i32, count: i64) -> Vec<Run> {
     let task = world.started(&TaskSpec { priority, ..World::every_second(&format!("urgent-{priority}")) }).await;
     let plan = world.plan(&task, (0..count).map(|at| world.now + at));
     world.store.write_ahead(None, &[Plan { priority, ..plan }], world.now).await.unwrap();
-    let runs = world.rows(task.id).await.into_iter().map(|log| log.handed.run).collect();
+    let runs = world.rows(task.id).await.into_iter().map(|log| log.dispatched.run).collect();
     world.store.claim(1, runs, world.now).await.unwrap()
 }
 
 async fn two_nodes_share_one_rate(world: World) {
     limit_fires(&world, 30).await;
     let runs = queued(&world, 60).await;
-    let asks: Vec<Ask> = runs.iter().map(|run| ask(&world, run)).collect();
-    let pace = async |asks: &[Ask], is_rival: bool| {
+    let requests: Vec<SlotRequest> = runs.iter().map(|run| request(&world, run)).collect();
+    let take_rate_slots = async |requests: &[SlotRequest], is_rival: bool| {
         let store = if is_rival { &world.rival } else { &world.store };
-        let mut places = Vec::new();
-        for batch in asks.chunks(5) {
-            places.extend(store.pace(batch, world.now).await.unwrap());
+        let mut slots = Vec::new();
+        for batch in requests.chunks(5) {
+            slots.extend(store.take_rate_slots(batch, world.now).await.unwrap());
         }
-        places
+        slots
     };
-    let (mine, theirs) = tokio::join!(pace(&asks[..30], false), pace(&asks[30..], true));
-    let instant = |place: &Place| match place {
-        Place::Now => world.now,
-        Place::Later(at) => *at,
-        Place::Never => panic!("there is no bound"),
+    let (mine, theirs) = tokio::join!(take_rate_slots(&requests[..30], false), take_rate_slots(&requests[30..], true));
+    let instant = |slot: &Slot| match slot {
+        Slot::Now => world.now,
+        Slot::Later(at) => *at,
+        Slot::Never => panic!("there is no bound"),
     };
     let mut instants: Vec<i64> = mine.iter().chain(&theirs).map(instant).collect();
     instants.sort_unstable();
@@ -148,23 +148,23 @@ async fn two_nodes_share_one_rate(world: World) {
 async fn another_rate_lets_delayed_runs_ask_anew(world: World) {
     limit_fires(&world, 1).await;
     let runs = queued(&world, 4).await;
-    pace(&world, &runs).await;
+    take_rate_slots(&world, &runs).await;
     limit_fires(&world, 3).await;
     let rows = world.rows(runs[0].task_id).await;
-    let again: Vec<Run> = rows[1..].iter().map(|row| row.handed.run.clone()).collect();
+    let again: Vec<Run> = rows[1..].iter().map(|row| row.dispatched.run.clone()).collect();
     for run in &again {
         assert_eq!((run.status, run.reason, run.version), (Status::Init, Reason::None, 4), "{run:?}");
         assert_eq!(run.due_time, run.fire_time.max(world.now));
     }
     let again = world.store.claim(1, again, world.now).await.unwrap();
-    let places = pace(&world, &again).await;
-    assert_eq!(places[..2], [Place::Now; 2], "one went out under the old quota");
-    assert_eq!(places[2], Place::Later(world.now + MINUTE));
+    let slots = take_rate_slots(&world, &again).await;
+    assert_eq!(slots[..2], [Slot::Now; 2], "one went out under the old quota");
+    assert_eq!(slots[2], Slot::Later(world.now + MINUTE));
     limit_fires(&world, 0).await;
-    let last = world.row(&again[2]).await.handed.run;
+    let last = world.row(&again[2]).await.dispatched.run;
     assert_eq!((last.reason, last.status), (Reason::None, Status::Init));
     let last = world.store.claim(1, vec![last], world.now).await.unwrap();
-    assert_eq!(pace(&world, &last).await, [Place::Now]);
+    assert_eq!(take_rate_slots(&world, &last).await, [Slot::Now]);
 }
 
 fn tasks(world: &World, prefix: &str, count: usize) -> Vec<NewTask> {

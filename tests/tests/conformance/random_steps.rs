@@ -1,12 +1,12 @@
 //! Random steps, taken on the model and on `SQLite`: the same answers and the same rows.
 
-use crate::fixture::{HOME, World, hand, pause, start, stop, success};
-use carillon::domain::origin::ORIGINS;
+use crate::fixture::{HOME, World, dispatch_of, pause, start, stop, success};
 use carillon::domain::plan::{Plan, Window, plan};
 use carillon::domain::task::{Routing, TaskSpec};
 use carillon::domain::task_log::STATUSES;
-use carillon::domain::{Origin, Reason, Run, Status};
-use carillon::store::{Activity, Change, HandOver, NewRun, NewTask, Scope, Skip};
+use carillon::domain::trigger::TRIGGERS;
+use carillon::domain::{Reason, Run, Status, Trigger};
+use carillon::store::{Activity, Change, NewRun, NewTask, Owner, RunDispatch, Skip};
 use carillon_tests::Kind;
 use carillon_tests::model::store::admin::new_task;
 use proptest::prelude::*;
@@ -24,20 +24,20 @@ const NOW: i64 = 1_800_000_000_000;
 enum Step {
     WriteAhead { seconds: i64 },
     Claim { node: i64, pick: u64, stale: bool },
-    HandOver { node: i64, pick: u64, executor: i64, stale: bool },
-    HandShards { node: i64, pick: usize, total: i32 },
+    RunDispatch { node: i64, pick: u64, executor: i64, stale: bool },
+    DispatchShards { node: i64, pick: usize, total: i32 },
     Succeed { pick: u64, older: i32, stranger: bool },
     Change { pick: u64, to: usize, reason: usize, stale: bool },
     Settle,
-    StartRun { task: usize, second: i64, origin: usize, key: Option<u8> },
+    StartRun { task: usize, second: i64, trigger: usize, key: Option<u8> },
     Rewind { second: i64 },
     Skip { second: i64 },
-    Unskip { second: i64 },
+    Restore { second: i64 },
     Redefine { to: Activity },
 }
 
 /// The reasons that a guarded step may carry here.
-const REASONS: [Reason; 4] = [Reason::HandlerFailed, Reason::GivenBack, Reason::TaskEdited, Reason::CancelledByHand];
+const REASONS: [Reason; 4] = [Reason::HandlerFailed, Reason::GivenBack, Reason::TaskEdited, Reason::CancelledManually];
 
 /// Mostly an edit of a started task.
 fn activity() -> impl Strategy<Value = Activity> {
@@ -52,17 +52,17 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => (2i64..8).prop_map(|seconds| Step::WriteAhead { seconds }),
         4 => (1i64..3, pick(), stale()).prop_map(|(node, pick, stale)| Step::Claim { node, pick, stale }),
         4 => (1i64..3, pick(), 7i64..9, stale())
-            .prop_map(|(node, pick, executor, stale)| Step::HandOver { node, pick, executor, stale }),
-        2 => (1i64..3, any::<usize>(), 1i32..4).prop_map(|(node, pick, total)| Step::HandShards { node, pick, total }),
+            .prop_map(|(node, pick, executor, stale)| Step::RunDispatch { node, pick, executor, stale }),
+        2 => (1i64..3, any::<usize>(), 1i32..4).prop_map(|(node, pick, total)| Step::DispatchShards { node, pick, total }),
         4 => (pick(), 0i32..2, stale()).prop_map(|(pick, older, stranger)| Step::Succeed { pick, older, stranger }),
         4 => (pick(), any::<usize>(), 0..REASONS.len(), stale())
             .prop_map(|(pick, to, reason, stale)| Step::Change { pick, to, reason, stale }),
         1 => Just(Step::Settle),
-        2 => (0..2usize, 0i64..8, 0..ORIGINS.len(), prop::option::of(0u8..3))
-            .prop_map(|(task, second, origin, key)| Step::StartRun { task, second, origin, key }),
+        2 => (0..2usize, 0i64..8, 0..TRIGGERS.len(), prop::option::of(0u8..3))
+            .prop_map(|(task, second, trigger, key)| Step::StartRun { task, second, trigger, key }),
         1 => (0i64..8).prop_map(|second| Step::Rewind { second }),
         2 => (0i64..8).prop_map(|second| Step::Skip { second }),
-        1 => (0i64..8).prop_map(|second| Step::Unskip { second }),
+        1 => (0i64..8).prop_map(|second| Step::Restore { second }),
         2 => activity().prop_map(|to| Step::Redefine { to }),
     ];
     prop::collection::vec(step, 5..40)
@@ -82,12 +82,12 @@ impl Pair {
         let mut pair =
             Self { model: World::model().await, sqlite: World::sql(Kind::Sqlite).await, tasks: [0; 2], clock: NOW };
         // The same ids on both sides: the model's.
-        pair.sqlite.scope = pair.sqlite.admin.make_app([3, 4], "twin", "twin").await;
-        pair.model.scope = pair.model.admin.make_app([3, 4], "twin", "twin").await;
+        pair.sqlite.owner = pair.sqlite.admin.make_app([3, 4], "twin", "twin").await;
+        pair.model.owner = pair.model.admin.make_app([3, 4], "twin", "twin").await;
         for (at, routing) in [Routing::Random, Routing::Sharding].into_iter().enumerate() {
             let spec = TaskSpec { routing, max_fires: 6, ..World::every_second(&format!("task-{at}")) };
             pair.tasks[at] = pair.model.id();
-            let task = new_task(pair.tasks[at], pair.model.scope, spec);
+            let task = new_task(pair.tasks[at], pair.model.owner, spec);
             let task = [NewTask { activity: Activity::of(true), ..task }];
             for world in [&pair.model, &pair.sqlite] {
                 world.admin.apply(&task, &[], NOW).await.unwrap();
@@ -100,7 +100,7 @@ impl Pair {
     async fn rows(&self) -> Vec<Run> {
         let mut rows = Vec::new();
         for task in self.tasks {
-            rows.extend(self.model.rows(task).await.into_iter().map(|log| log.handed.run));
+            rows.extend(self.model.rows(task).await.into_iter().map(|log| log.dispatched.run));
         }
         rows
     }
@@ -121,24 +121,24 @@ impl Pair {
                 let two = self.sqlite.store.claim(*node, runs, self.clock).await.unwrap();
                 assert_eq!(one, two, "claimed");
             }
-            Step::HandOver { node, pick, executor, stale } => {
+            Step::RunDispatch { node, pick, executor, stale } => {
                 let runs = aged(self.some(*pick).await, *stale);
-                let items: Vec<HandOver> =
-                    runs.iter().filter(|run| !run.is_parent()).map(|run| hand(run, *executor)).collect();
-                let one = self.model.store.hand_over(*node, &items, self.clock).await.unwrap();
-                let two = self.sqlite.store.hand_over(*node, &items, self.clock).await.unwrap();
-                assert_eq!(one, two, "handed over");
+                let items: Vec<RunDispatch> =
+                    runs.iter().filter(|run| !run.is_parent()).map(|run| dispatch_of(run, *executor)).collect();
+                let one = self.model.store.dispatch(*node, &items, self.clock).await.unwrap();
+                let two = self.sqlite.store.dispatch(*node, &items, self.clock).await.unwrap();
+                assert_eq!(one, two, "dispatched");
             }
-            Step::HandShards { node, pick, total } => self.hand_shards(*node, *pick, *total).await,
+            Step::DispatchShards { node, pick, total } => self.dispatch_shards(*node, *pick, *total).await,
             Step::Succeed { pick, older, stranger } => self.succeed(*pick, *older, *stranger).await,
             Step::Change { pick, to, reason, stale } => self.change(*pick, *to, REASONS[*reason], *stale).await,
             Step::Settle => self.settle().await,
-            Step::StartRun { task, second, origin, key } => {
-                self.start_run(self.tasks[*task], *second, ORIGINS[*origin].0, *key).await;
+            Step::StartRun { task, second, trigger, key } => {
+                self.start_run(self.tasks[*task], *second, TRIGGERS[*trigger].0, *key).await;
             }
             Step::Rewind { second } => self.rewind(*second).await,
             Step::Skip { second } => self.skip(*second).await,
-            Step::Unskip { second } => self.unskip(*second).await,
+            Step::Restore { second } => self.restore(*second).await,
             Step::Redefine { to } => self.redefine(to).await,
         }
     }
@@ -152,22 +152,22 @@ impl Pair {
         assert_eq!(one, two, "watermarks moved");
     }
 
-    async fn hand_shards(&self, node: i64, pick: usize, total: i32) {
+    async fn dispatch_shards(&self, node: i64, pick: usize, total: i32) {
         let parents: Vec<Run> = self.rows().await.into_iter().filter(Run::is_parent).collect();
         let Some(parent) = parents.get(pick % parents.len().max(1)) else { return };
         let shards = self.model.shards_of(parent, total);
-        let one = self.model.store.hand_over_shards(node, parent, &shards, self.clock).await;
-        let two = self.sqlite.store.hand_over_shards(node, parent, &shards, self.clock).await;
-        assert_eq!(one.map_err(|error| error.kind()), two.map_err(|error| error.kind()), "shards handed over");
+        let one = self.model.store.dispatch_shards(node, parent, &shards, self.clock).await;
+        let two = self.sqlite.store.dispatch_shards(node, parent, &shards, self.clock).await;
+        assert_eq!(one.map_err(|error| error.kind()), two.map_err(|error| error.kind()), "shards dispatched");
     }
 
     async fn succeed(&self, pick: u64, older: i32, stranger: bool) {
         let runs: Vec<Run> = self.some(pick).await.into_iter().filter(|run| !run.is_parent()).collect();
         let results: Vec<_> = runs.iter().map(|run| success(run, run.attempt - older)).collect();
         let results: Vec<_> = results.iter().collect();
-        let scope = Scope { app_id: self.model.scope.app_id + i64::from(stranger), ..self.model.scope };
-        let one = self.model.store.succeed(scope, &results).await.unwrap();
-        let two = self.sqlite.store.succeed(scope, &results).await.unwrap();
+        let owner = Owner { app_id: self.model.owner.app_id + i64::from(stranger), ..self.model.owner };
+        let one = self.model.store.succeed(owner, &results).await.unwrap();
+        let two = self.sqlite.store.succeed(owner, &results).await.unwrap();
         assert_eq!(one, two, "succeeded");
     }
 
@@ -200,13 +200,13 @@ impl Pair {
         assert_eq!(one, two, "parents settled");
     }
 
-    async fn start_run(&self, task: i64, second: i64, origin: Origin, key: Option<u8>) {
+    async fn start_run(&self, task: i64, second: i64, trigger: Trigger, key: Option<u8>) {
         let task = self.model.task(task).await;
         let run = NewRun {
             at: NOW + second * 1_000,
             key: key.map(|key| key.to_string()),
-            origin,
-            ..NewRun::by_hand(self.model.id(), NOW)
+            trigger,
+            ..NewRun::manual(self.model.id(), NOW)
         };
         let one = self.model.admin.start_run(&task, &run).await.unwrap();
         let two = self.sqlite.admin.start_run(&task, &run).await.unwrap();
@@ -233,12 +233,12 @@ impl Pair {
         }
     }
 
-    async fn unskip(&self, second: i64) {
+    async fn restore(&self, second: i64) {
         for task in self.tasks {
             let seen = self.model.task(task).await;
             let fire_time = NOW + second * 1_000;
-            let one = self.model.admin.unskip_fire(&seen, fire_time, true, NOW).await;
-            let two = self.sqlite.admin.unskip_fire(&seen, fire_time, true, NOW).await;
+            let one = self.model.admin.restore_fire(&seen, fire_time, true, NOW).await;
+            let two = self.sqlite.admin.restore_fire(&seen, fire_time, true, NOW).await;
             assert_eq!(one.map_err(|error| error.kind()), two.map_err(|error| error.kind()), "let come");
         }
     }
@@ -253,7 +253,9 @@ impl Pair {
                     Activity { .. } => stop(&before),
                 };
                 let held = world.change(change, NOW).await.unwrap();
-                held.into_iter().map(|handed| (handed.run.id, handed.run)).collect::<std::collections::BTreeMap<_, _>>()
+                held.into_iter()
+                    .map(|dispatched| (dispatched.run.id, dispatched.run))
+                    .collect::<std::collections::BTreeMap<_, _>>()
             };
             assert_eq!(change(&self.model).await, change(&self.sqlite).await, "held by executors");
         }
@@ -272,7 +274,7 @@ impl Pair {
             assert_eq!(self.model.admin.watched(task).await, self.sqlite.admin.watched(task).await);
             for (one, two) in rows.0.iter().zip(&rows.1) {
                 assert_eq!(format!("{one:?}"), format!("{two:?}"));
-                let (tenant, log) = (one.handed.run.tenant_id, one.handed.run.id);
+                let (tenant, log) = (one.dispatched.run.tenant_id, one.dispatched.run.id);
                 let kept = [&self.model, &self.sqlite].map(|world| world.admin.attempts(tenant, log));
                 let [one, two] = kept;
                 assert_eq!(one.await, two.await, "attempts");

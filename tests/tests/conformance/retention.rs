@@ -5,7 +5,7 @@ use carillon::domain::plan::Plan;
 use carillon::domain::quota::Quotas;
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{IdSource, Reason, Run, Status};
-use carillon::store::{Change, NewTask, NodeInfo, Scope};
+use carillon::store::{Change, NewTask, NodeInfo, Owner};
 
 cases!(
     only_ended_old_logs_go_and_at_most_so_many,
@@ -17,12 +17,12 @@ const DAY_MS: i64 = 86_400_000;
 
 /// Runs whose ids were made at `at`.
 async fn runs_made_at(world: &World, at: i64, count: i64) -> Vec<Run> {
-    runs_of(world, &World::every_second(&format!("made-at-{at}")), world.scope, at, count).await
+    runs_of(world, &World::every_second(&format!("made-at-{at}")), world.owner, at, count).await
 }
 
-async fn runs_of(world: &World, spec: &TaskSpec, scope: Scope, at: i64, count: i64) -> Vec<Run> {
+async fn runs_of(world: &World, spec: &TaskSpec, owner: Owner, at: i64, count: i64) -> Vec<Run> {
     let source = IdSource::new(2 + world.id() % 1_000);
-    let task = NewTask { scope, ..world.new_task(spec, true) };
+    let task = NewTask { owner, ..world.new_task(spec, true) };
     world.admin.apply(std::slice::from_ref(&task), &[], world.now).await.unwrap();
     let task = world.task(task.id).await;
     let mut plan: Plan = world.plan(&task, (0..count).map(|i| at + i * 1_000));
@@ -30,21 +30,21 @@ async fn runs_of(world: &World, spec: &TaskSpec, scope: Scope, at: i64, count: i
         fire.id = source.next(at);
     }
     world.store.write_ahead(None, &[plan], world.now).await.unwrap();
-    world.rows(task.id).await.into_iter().map(|row| row.handed.run).collect()
+    world.rows(task.id).await.into_iter().map(|row| row.dispatched.run).collect()
 }
 
 async fn only_ended_old_logs_go_and_at_most_so_many(world: World) {
     let old = runs_made_at(&world, world.now - 6 * DAY_MS, 7).await;
     let young = runs_made_at(&world, world.now - 4 * DAY_MS, 2).await;
     for run in old[..5].iter().chain(&young) {
-        world.moved(run, Status::Cancelled, Reason::CancelledByHand).await;
+        world.moved(run, Status::Cancelled, Reason::CancelledManually).await;
     }
     world.store.claim(1, vec![old[5].clone()], world.now).await.unwrap();
     let before = world.now - 5 * DAY_MS;
     assert_eq!(world.store.purge(before, 3).await.unwrap(), 3);
     assert_eq!(world.store.purge(before, 3).await.unwrap(), 2);
     assert_eq!(world.store.purge(before, 3).await.unwrap(), 0);
-    let left: Vec<i64> = world.rows(old[0].task_id).await.iter().map(|row| row.handed.run.id).collect();
+    let left: Vec<i64> = world.rows(old[0].task_id).await.iter().map(|row| row.dispatched.run.id).collect();
     assert_eq!(left, [old[5].id, old[6].id], "however old, what has not ended stays");
     assert_eq!(world.rows(young[0].task_id).await.len(), 2);
 }
@@ -55,7 +55,7 @@ async fn each_tenant_keeps_its_logs_as_long_as_it_says(world: World) {
     let (mut mine, mut theirs) = (Vec::new(), Vec::new());
     for days in [9, 6, 3, 1] {
         mine.extend(
-            runs_of(&world, &World::every_second(&format!("{days}")), world.scope, world.now - days * DAY_MS, 2).await,
+            runs_of(&world, &World::every_second(&format!("{days}")), world.owner, world.now - days * DAY_MS, 2).await,
         );
         let spec = TaskSpec { name: format!("theirs-{days}"), ..spec.clone() };
         theirs.extend(runs_of(&world, &spec, other, world.now - days * DAY_MS, 2).await);
@@ -84,7 +84,7 @@ async fn each_tenant_keeps_its_logs_as_long_as_it_says(world: World) {
     let left = async |runs: &[Run]| {
         let mut left = 0;
         for run in runs {
-            left += world.rows(run.task_id).await.iter().filter(|log| log.handed.run.id == run.id).count();
+            left += world.rows(run.task_id).await.iter().filter(|log| log.dispatched.run.id == run.id).count();
         }
         left
     };
@@ -96,7 +96,7 @@ async fn each_tenant_keeps_its_logs_as_long_as_it_says(world: World) {
     assert_eq!(of(0, 5).await.1, 4);
     assert_eq!((left(&mine).await, left(&theirs).await), (4, 3));
     // A tenant that comes back is looked at from the beginning.
-    world.moved(&theirs[0], Status::Cancelled, Reason::CancelledByHand).await;
+    world.moved(&theirs[0], Status::Cancelled, Reason::CancelledManually).await;
     world.admin.set_quotas(other.tenant_id, &keep(0), world.now).await;
     assert_eq!((of(0, 5).await.1, left(&theirs).await), (1, 2));
 }

@@ -5,7 +5,7 @@ use carillon::domain::calendar::CalendarSpec;
 use carillon::domain::quota::Quotas;
 use carillon::domain::rules::{MaintenanceWindow, WindowAction};
 use carillon::domain::task::TaskSpec;
-use carillon::domain::{Origin, Reach, Status};
+use carillon::domain::{AccessScope, Status, Trigger};
 use carillon::store::{
     AppFilter, AppView, Backfill, BackfillStore, ClaimStore, ExecutorRule, ExecutorStore, PlanStore, RuleStore, Signer,
     SqlStore, StoreErrorKind,
@@ -24,11 +24,11 @@ databases!(
 
 async fn rules_are_read_when_they_change(world: World, store: SqlStore) {
     let before = store.rule_version().await.unwrap();
-    let tenant = world.scope.tenant_id;
+    let tenant = world.owner.tenant_id;
     let seven = Quotas { max_concurrent: 7, ..Quotas::default() };
     store.set_quotas(tenant, None, &seven, world.now).await.unwrap();
-    let filter = AppFilter { id: Some(world.scope.app_id), limit: 1, ..AppFilter::default() };
-    let app = store.list_apps(&Reach::tenant(tenant), &filter).await.unwrap().remove(0);
+    let filter = AppFilter { id: Some(world.owner.app_id), limit: 1, ..AppFilter::default() };
+    let app = store.list_apps(&AccessScope::tenant(tenant), &filter).await.unwrap().remove(0);
     store.edit_app(&app, &AppView { max_concurrent: 3, ..app.clone() }).await.unwrap();
     assert_eq!(store.edit_app(&app, &app).await.unwrap_err().kind(), StoreErrorKind::Conflict);
     let window = |id, starts_at, ends_at| MaintenanceWindow {
@@ -44,9 +44,9 @@ async fn rules_are_read_when_they_change(world: World, store: SqlStore) {
     store.add_window(&open, world.now).await.unwrap();
     let rules = store.rules(world.now).await.unwrap();
     assert!(rules.version > before && rules.version == store.rule_version().await.unwrap());
-    assert_eq!(rules.concurrent(world.scope.tenant_id), Some(7));
-    assert_eq!(rules.apps.get(&world.scope.app_id), Some(&3));
-    let found = rules.window_at(world.scope.tenant_id, world.now + 10).unwrap();
+    assert_eq!(rules.concurrent(world.owner.tenant_id), Some(7));
+    assert_eq!(rules.apps.get(&world.owner.app_id), Some(&3));
+    let found = rules.window_at(world.owner.tenant_id, world.now + 10).unwrap();
     assert_eq!((found.id, found.action, found.note.as_str()), (open.id, WindowAction::Postpone, "disks"));
     assert_eq!(store.windows(tenant, world.now, None, 50).await.unwrap().len(), 1);
     store.drop_window(tenant, open.id).await.unwrap();
@@ -73,7 +73,7 @@ async fn executors_keep_what_a_person_said_of_their_address(world: World, store:
         handlers: Vec::new(),
     };
     let new_id = || world.id();
-    let signer = |signed_at| Signer { scope: world.scope, key_id: "key", signed_at };
+    let signer = |signed_at| Signer { owner: world.owner, key_id: "key", signed_at };
     store.register(&signer(1), &register("one"), &new_id, world.now).await.unwrap();
     let seen = async || {
         let found = store.executors(0).await.unwrap();
@@ -83,9 +83,9 @@ async fn executors_keep_what_a_person_said_of_their_address(world: World, store:
     let rule = |weight, disabled, revision| ExecutorRule { weight, disabled, note: "why".to_owned(), revision };
     let address = "http://10.0.0.1:1";
     let set =
-        async |rule: &ExecutorRule| store.set_executor_rule(world.id(), world.scope, address, rule, world.now).await;
-    let place = (world.scope.tenant_id, world.scope.app_id, address.to_owned());
-    let elsewhere = (world.scope.tenant_id + 1, world.scope.app_id, address.to_owned());
+        async |rule: &ExecutorRule| store.set_executor_rule(world.id(), world.owner, address, rule, world.now).await;
+    let place = (world.owner.tenant_id, world.owner.app_id, address.to_owned());
+    let elsewhere = (world.owner.tenant_id + 1, world.owner.app_id, address.to_owned());
     let said = async || store.executor_rules(&[elsewhere.clone(), place.clone()]).await.unwrap();
     assert!(said().await.is_empty());
     assert_eq!(set(&rule(9, true, 3)).await.unwrap_err().kind(), StoreErrorKind::Conflict, "of what is not there");
@@ -104,7 +104,7 @@ async fn executors_keep_what_a_person_said_of_their_address(world: World, store:
 
 async fn calendars_have_versions_and_reach_their_tasks(world: World, store: SqlStore) {
     let spec = |weekday: &str| CalendarSpec { excluded_weekdays: vec![weekday.to_owned()], ..CalendarSpec::default() };
-    let tenant = world.scope.tenant_id;
+    let tenant = world.owner.tenant_id;
     let put = async |weekday: &str, current: i64| {
         store.put_calendar(world.id(), tenant, "work", &spec(weekday), current, world.now).await
     };
@@ -143,7 +143,7 @@ async fn a_backfill_writes_so_many_at_a_time_and_leaves_out_what_exists(world: W
     world.write(&task, [second + 1_000]).await;
     let backfill = Backfill {
         id: world.id(),
-        tenant_id: world.scope.tenant_id,
+        tenant_id: world.owner.tenant_id,
         task_id: task.id,
         range_from: second,
         range_until: second + 5_000,
@@ -163,8 +163,8 @@ async fn a_backfill_writes_so_many_at_a_time_and_leaves_out_what_exists(world: W
         Some(store.advance(open, &|| world.id(), world.now).await.unwrap())
     };
     let filled = async |status: Status| {
-        let rows = world.rows(task.id).await.into_iter().map(|log| log.handed.run);
-        rows.filter(|run| run.origin == Origin::Backfill && run.status == status).collect::<Vec<_>>()
+        let rows = world.rows(task.id).await.into_iter().map(|log| log.dispatched.run);
+        rows.filter(|run| run.trigger == Trigger::Backfill && run.status == status).collect::<Vec<_>>()
     };
     assert_eq!((advance().await, advance().await), (Some(2), Some(0)), "no more at once");
     let runs = filled(Status::Init).await;
@@ -176,19 +176,19 @@ async fn a_backfill_writes_so_many_at_a_time_and_leaves_out_what_exists(world: W
     for _ in 0..3 {
         for run in filled(Status::Init).await {
             let queued = store.claim(1, vec![run], world.now).await.unwrap();
-            world.moved(&queued[0], Status::Cancelled, carillon::domain::Reason::CancelledByHand).await;
+            world.moved(&queued[0], Status::Cancelled, carillon::domain::Reason::CancelledManually).await;
         }
         advance().await;
     }
     assert_eq!(advance().await, None, "done");
-    let done = store.backfills_of(world.scope.tenant_id, task.id, None, 1).await.unwrap().remove(0);
+    let done = store.backfills_of(world.owner.tenant_id, task.id, None, 1).await.unwrap().remove(0);
     assert_eq!((done.status.as_str(), done.written, done.existing), ("done", 4, 1));
     assert_eq!(filled(Status::Cancelled).await.len(), 4);
 }
 
 async fn a_backfill_is_found_however_many_are_newer(world: World, store: SqlStore) {
     let task = world.started(&World::every_second("filled")).await;
-    let tenant = world.scope.tenant_id;
+    let tenant = world.owner.tenant_id;
     let mut made = Vec::new();
     for _ in 0..110 {
         let backfill = Backfill {
@@ -229,7 +229,7 @@ async fn a_backfill_is_found_however_many_are_newer(world: World, store: SqlStor
 }
 
 async fn windows_and_calendars_come_page_by_page(world: World, store: SqlStore) {
-    let (tenant, now) = (world.scope.tenant_id, world.now);
+    let (tenant, now) = (world.owner.tenant_id, world.now);
     let mut windows = Vec::new();
     for number in 0..9 {
         let ends_at = now + number / 4; // the first four have ended, several end together

@@ -6,7 +6,7 @@ use carillon::domain::{Reason, Run, Status};
 use carillon::store::{Change, StoreErrorKind};
 
 cases!(
-    shards_are_handed_over_all_or_none,
+    shards_are_dispatched_all_or_none,
     shards_of_a_parent_that_moved_on_are_not_written,
     a_shard_that_cannot_be_written_leaves_the_parent_queued,
     a_parent_settles_once_all_its_shards_have_ended,
@@ -18,17 +18,17 @@ cases!(
 async fn expanded(world: &World, total: i32) -> (Run, Vec<Run>) {
     let parent = world.queued_parent().await;
     let shards = world.shards_of(&parent, total);
-    assert!(world.store.hand_over_shards(1, &parent, &shards, world.now + 1).await.unwrap());
-    let mut rows: Vec<Run> = world.rows(parent.task_id).await.into_iter().map(|row| row.handed.run).collect();
+    assert!(world.store.dispatch_shards(1, &parent, &shards, world.now + 1).await.unwrap());
+    let mut rows: Vec<Run> = world.rows(parent.task_id).await.into_iter().map(|row| row.dispatched.run).collect();
     (rows.remove(0), rows)
 }
 
-async fn shards_are_handed_over_all_or_none(world: World) {
+async fn shards_are_dispatched_all_or_none(world: World) {
     let (parent, shards) = expanded(&world, 3).await;
     assert_eq!((parent.status, parent.shard_total, parent.attempt), (Status::Dispatched, 3, 1));
     assert_eq!(shards.len(), 3);
     for (index, shard) in shards.iter().enumerate() {
-        let row = world.row(shard).await.handed;
+        let row = world.row(shard).await.dispatched;
         assert_eq!((row.run.shard_index, row.run.shard_total, row.run.parent_id), (index as i32, 3, parent.id));
         assert_eq!((row.run.status, row.run.attempt, row.run.version), (Status::Dispatched, 1, 1));
         assert_eq!((row.node_id, row.run.executor_id, row.dispatched_at), (1, 100 + index as i64, world.now + 1));
@@ -40,7 +40,7 @@ async fn shards_of_a_parent_that_moved_on_are_not_written(world: World) {
     let parent = world.queued_parent().await;
     world.moved(&parent, Status::Init, Reason::None).await;
     let shards = world.shards_of(&parent, 2);
-    assert!(!world.store.hand_over_shards(1, &parent, &shards, world.now).await.unwrap());
+    assert!(!world.store.dispatch_shards(1, &parent, &shards, world.now).await.unwrap());
     assert_eq!(world.rows(parent.task_id).await.len(), 1);
 }
 
@@ -48,11 +48,11 @@ async fn a_shard_that_cannot_be_written_leaves_the_parent_queued(world: World) {
     let parent = world.queued_parent().await;
     let mut shards = world.shards_of(&parent, 2);
     shards[1].shard_index = 0;
-    if let Err(error) = world.store.hand_over_shards(1, &parent, &shards, world.now).await {
+    if let Err(error) = world.store.dispatch_shards(1, &parent, &shards, world.now).await {
         assert_eq!(error.kind(), StoreErrorKind::Duplicate);
     }
     let rows = world.rows(parent.task_id).await;
-    let state = (rows[0].handed.run.status, rows[0].handed.run.version, rows.len());
+    let state = (rows[0].dispatched.run.status, rows[0].dispatched.run.version, rows.len());
     assert_eq!(state, (Status::Queued, parent.version, 1));
 }
 
@@ -67,42 +67,42 @@ async fn a_parent_settles_once_all_its_shards_have_ended(world: World) {
     let asked = [parent.id, shards[0].id];
     let settle = || world.store.settle_parents(&asked, world.now + 50);
     assert_eq!(settle().await.unwrap(), 0);
-    world.store.succeed(world.scope, &[&success(&shards[0], 1)]).await.unwrap();
+    world.store.succeed(world.owner, &[&success(&shards[0], 1)]).await.unwrap();
     assert_eq!(settle().await.unwrap(), 0, "one shard still runs");
-    world.store.succeed(world.scope, &[&success(&shards[1], 1)]).await.unwrap();
+    world.store.succeed(world.owner, &[&success(&shards[1], 1)]).await.unwrap();
     assert_eq!(settle().await.unwrap(), 1);
     assert_eq!(settle().await.unwrap(), 0);
     let row = world.row(&parent).await;
-    assert_eq!((row.handed.run.status, row.handed.run.reason), (Status::Succeeded, Reason::None));
-    assert_eq!((row.started_at, row.handed.finished_at), (parent.due_time + 1, parent.due_time + 2));
+    assert_eq!((row.dispatched.run.status, row.dispatched.run.reason), (Status::Succeeded, Reason::None));
+    assert_eq!((row.started_at, row.dispatched.finished_at), (parent.due_time + 1, parent.due_time + 2));
     assert!(world.store.open_parents(world.now + 2, 10).await.unwrap().is_empty());
 }
 
 async fn one_bad_shard_fails_the_parent(world: World) {
     let (parent, shards) = expanded(&world, 3).await;
     let good: Vec<_> = shards[..2].iter().map(|shard| success(shard, 1)).collect();
-    world.store.succeed(world.scope, &good.iter().collect::<Vec<_>>()).await.unwrap();
+    world.store.succeed(world.owner, &good.iter().collect::<Vec<_>>()).await.unwrap();
     let retry = Change::of(&shards[2], Status::Retry, Reason::HandlerFailed);
     world.store.change(&[retry]).await.unwrap();
     assert_eq!(world.store.settle_parents(&[parent.id], world.now).await.unwrap(), 0, "it will run again");
-    let waiting = world.row(&shards[2]).await.handed.run;
-    world.moved(&waiting, Status::Cancelled, Reason::CancelledByHand).await;
+    let waiting = world.row(&shards[2]).await.dispatched.run;
+    world.moved(&waiting, Status::Cancelled, Reason::CancelledManually).await;
     assert_eq!(world.store.settle_parents(&[parent.id], world.now).await.unwrap(), 1);
-    let row = world.row(&parent).await.handed.run;
+    let row = world.row(&parent).await.dispatched.run;
     assert_eq!((row.status, row.reason), (Status::Failed, Reason::ShardFailed));
 }
 
-/// "No executor" explains a wait; once the shards are handed over it explains nothing any more.
+/// "No executor" explains a wait; once the shards are dispatched it explains nothing any more.
 async fn a_parent_that_waited_ends_well_without_a_reason(world: World) {
     let parent = world.queued_parent().await;
     world.moved(&parent, Status::Retry, Reason::NoExecutor).await;
-    let waiting = world.row(&parent).await.handed.run;
+    let waiting = world.row(&parent).await.dispatched.run;
     let parent = world.store.claim(1, vec![waiting], world.now).await.unwrap().remove(0);
     let shards = world.shards_of(&parent, 1);
-    assert!(world.store.hand_over_shards(1, &parent, &shards, world.now).await.unwrap());
-    world.store.succeed(world.scope, &[&success(&shards[0], 1)]).await.unwrap();
+    assert!(world.store.dispatch_shards(1, &parent, &shards, world.now).await.unwrap());
+    world.store.succeed(world.owner, &[&success(&shards[0], 1)]).await.unwrap();
     assert_eq!(world.store.settle_parents(&[parent.id], world.now).await.unwrap(), 1);
-    let row = world.row(&parent).await.handed.run;
+    let row = world.row(&parent).await.dispatched.run;
     assert_eq!((row.status, row.reason), (Status::Succeeded, Reason::None));
 }
 
@@ -116,13 +116,13 @@ async fn a_parent_taken_over_makes_room_for_new_shards(world: World) {
     let task = world.task(parent.task_id).await;
     let plan = Plan { sharded: true, takes_over: true, ..world.plan(&task, [parent.fire_time]) };
     world.store.write_ahead(None, &[plan], world.now).await.unwrap();
-    let again = world.row(&parent).await.handed.run;
+    let again = world.row(&parent).await.dispatched.run;
     assert_eq!((again.status, again.shard_total, again.revision), (Status::Init, 0, 2));
     let again = world.store.claim(2, vec![again], world.now).await.unwrap().remove(0);
     let anew = world.shards_of(&again, 3);
-    assert!(world.store.hand_over_shards(2, &again, &anew, world.now).await.unwrap());
+    assert!(world.store.dispatch_shards(2, &again, &anew, world.now).await.unwrap());
     let rows = world.rows(parent.task_id).await;
-    let found: Vec<i64> = rows.iter().map(|row| row.handed.run.id).collect();
+    let found: Vec<i64> = rows.iter().map(|row| row.dispatched.run.id).collect();
     assert_eq!(found, [again.id, anew[0].id, anew[1].id, anew[2].id]);
-    assert_eq!(rows[0].handed.run.shard_total, 3);
+    assert_eq!(rows[0].dispatched.run.shard_total, 3);
 }

@@ -21,7 +21,7 @@ cases!(
     missed_ones_are_told_of,
 );
 
-const BY_HAND: (Status, Reason) = (Status::Cancelled, Reason::CancelledByHand);
+const BY_HAND: (Status, Reason) = (Status::Cancelled, Reason::CancelledManually);
 const INIT: (Status, Reason) = (Status::Init, Reason::None);
 
 fn second(world: &World, number: i64) -> i64 {
@@ -33,8 +33,8 @@ async fn skip(world: &World, task: &TaskView, fire_time: i64) -> carillon::store
     world.admin.skip_fire(&world.task(task.id).await, &skip, world.now).await
 }
 
-async fn unskip(world: &World, task: &TaskView, fire_time: i64) -> carillon::store::Result<()> {
-    world.admin.unskip_fire(&world.task(task.id).await, fire_time, true, world.now).await
+async fn restore(world: &World, task: &TaskView, fire_time: i64) -> carillon::store::Result<()> {
+    world.admin.restore_fire(&world.task(task.id).await, fire_time, true, world.now).await
 }
 
 /// Writes the task's fires up to that instant, as pre-generation does.
@@ -50,8 +50,8 @@ async fn a_cancelled_fire_is_not_written(world: World) {
     let at = second(&world, 3);
     assert_eq!(skip(&world, &task, at).await.unwrap(), Skipped::Written);
     let row = world.rows(task.id).await.remove(0);
-    assert_eq!((row.handed.run.fire_time, row.handed.finished_at), (at, at), "it ends at its instant");
-    assert_eq!((row.message.as_str(), row.handed.run.attempt), ("stocktaking", 0));
+    assert_eq!((row.dispatched.run.fire_time, row.dispatched.finished_at), (at, at), "it ends at its instant");
+    assert_eq!((row.message.as_str(), row.dispatched.run.attempt), ("stocktaking", 0));
     write_until(&world, &task, second(&world, 5)).await;
     assert_eq!(world.states(task.id).await, [INIT, INIT, BY_HAND, INIT, INIT]);
     let claimable = world.store.claimable(None, i64::MAX, 10).await.unwrap();
@@ -80,7 +80,7 @@ async fn it_can_be_let_come(world: World) {
     let task = world.started(&World::every_second("task")).await;
     let at = second(&world, 2);
     skip(&world, &task, at).await.unwrap();
-    unskip(&world, &task, at).await.unwrap();
+    restore(&world, &task, at).await.unwrap();
     assert!(world.rows(task.id).await.is_empty());
     write_until(&world, &task, second(&world, 3)).await;
     assert_eq!(world.states(task.id).await, [INIT, INIT, INIT]);
@@ -89,7 +89,7 @@ async fn it_can_be_let_come(world: World) {
     // And of a task that rests.
     let resting = world.stopped(&World::every_second("resting")).await;
     assert_eq!(skip(&world, &resting, at).await.unwrap(), Skipped::Written);
-    unskip(&world, &resting, at).await.unwrap();
+    restore(&world, &resting, at).await.unwrap();
     assert!(world.rows(resting.id).await.is_empty());
 }
 
@@ -100,23 +100,23 @@ async fn a_fire_that_was_passed_over_comes_and_counts_once(world: World) {
     skip(&world, &task, at).await.unwrap();
     write_until(&world, &task, second(&world, 9)).await;
     assert_eq!(world.states(task.id).await, [INIT, BY_HAND, INIT, INIT], "the four that it may have");
-    unskip(&world, &task, at).await.unwrap();
+    restore(&world, &task, at).await.unwrap();
     assert_eq!(world.task(task.id).await.next_fire_at, at);
     write_until(&world, &task, second(&world, 9)).await;
     assert_eq!(world.states(task.id).await, [INIT; 4]);
     assert_eq!(world.task(task.id).await.fires, 4);
 
     // One that was cancelled after it was written comes, too.
-    let run = world.rows(task.id).await[2].handed.run.clone();
-    world.moved(&run, Status::Cancelled, Reason::CancelledByHand).await;
-    unskip(&world, &task, run.fire_time).await.unwrap();
+    let run = world.rows(task.id).await[2].dispatched.run.clone();
+    world.moved(&run, Status::Cancelled, Reason::CancelledManually).await;
+    restore(&world, &task, run.fire_time).await.unwrap();
     write_until(&world, &task, second(&world, 9)).await;
     assert_eq!((world.states(task.id).await, world.task(task.id).await.fires), (vec![INIT; 4], 4));
 
     // Where the schedule names the instant no more, nothing comes.
-    let run = world.rows(task.id).await[2].handed.run.clone();
-    world.moved(&run, Status::Cancelled, Reason::CancelledByHand).await;
-    world.admin.unskip_fire(&world.task(task.id).await, run.fire_time, false, world.now).await.unwrap();
+    let run = world.rows(task.id).await[2].dispatched.run.clone();
+    world.moved(&run, Status::Cancelled, Reason::CancelledManually).await;
+    world.admin.restore_fire(&world.task(task.id).await, run.fire_time, false, world.now).await.unwrap();
     write_until(&world, &task, second(&world, 9)).await;
     assert_eq!(world.states(task.id).await, [INIT; 3]);
 }
@@ -124,18 +124,18 @@ async fn a_fire_that_was_passed_over_comes_and_counts_once(world: World) {
 async fn what_is_written_or_past_or_elsewhere_is_refused(world: World) {
     let task = world.started(&World::every_second("task")).await;
     write_until(&world, &task, second(&world, 2)).await;
-    let run = world.rows(task.id).await[0].handed.run.clone();
+    let run = world.rows(task.id).await[0].dispatched.run.clone();
     assert_eq!(skip(&world, &task, run.fire_time).await.unwrap(), Skipped::There(run.id));
     let kind = |result: carillon::store::Result<()>| result.unwrap_err().kind();
-    assert_eq!(kind(unskip(&world, &task, run.fire_time).await), StoreErrorKind::Conflict, "nobody cancelled it");
-    assert_eq!(kind(unskip(&world, &task, second(&world, 9)).await), StoreErrorKind::NotFound);
+    assert_eq!(kind(restore(&world, &task, run.fire_time).await), StoreErrorKind::Conflict, "nobody cancelled it");
+    assert_eq!(kind(restore(&world, &task, second(&world, 9)).await), StoreErrorKind::NotFound);
     let early = skip(&world, &task, second(&world, -5)).await.unwrap_err();
     assert_eq!(early.kind(), StoreErrorKind::Conflict, "nothing will be written there");
 
     // One that an executor had.
     let had = world.dispatched(1, vec![run.clone()], 7).await.remove(0);
-    world.moved(&had, Status::Cancelled, Reason::CancelledByHand).await;
-    assert_eq!(kind(unskip(&world, &task, run.fire_time).await), StoreErrorKind::Conflict);
+    world.moved(&had, Status::Cancelled, Reason::CancelledManually).await;
+    assert_eq!(kind(restore(&world, &task, run.fire_time).await), StoreErrorKind::Conflict);
 
     // By an older look.
     let old = world.task(task.id).await;
@@ -143,7 +143,10 @@ async fn what_is_written_or_past_or_elsewhere_is_refused(world: World) {
     let wanted = Skip { id: world.id(), fire_time: second(&world, 9), message: String::new() };
     let refused = world.admin.skip_fire(&old, &wanted, world.now).await.unwrap_err();
     assert_eq!(refused.kind(), StoreErrorKind::Conflict);
-    assert_eq!(kind(world.admin.unskip_fire(&old, second(&world, 9), true, world.now).await), StoreErrorKind::Conflict);
+    assert_eq!(
+        kind(world.admin.restore_fire(&old, second(&world, 9), true, world.now).await),
+        StoreErrorKind::Conflict
+    );
 }
 
 async fn of_shards_the_whole_fire_is_cancelled(world: World) {
@@ -153,7 +156,7 @@ async fn of_shards_the_whole_fire_is_cancelled(world: World) {
     let at = second(&world, 2);
     skip(&world, &task, at).await.unwrap();
     let shards = async || {
-        let rows = world.rows(task.id).await.into_iter().map(|row| row.handed.run);
+        let rows = world.rows(task.id).await.into_iter().map(|row| row.dispatched.run);
         rows.map(|run: Run| (run.shard_index, run.shard_total, run.status)).collect::<Vec<_>>()
     };
     assert_eq!(shards().await, [(PARENT_SHARD, 0, Status::Cancelled)]);
@@ -185,9 +188,9 @@ async fn what_follows_a_cancelled_run_is_not_forked(world: World) {
     let task = world.started(&spec).await;
     let at = world.task(task.id).await.next_fire_at;
     write_until(&world, &task, at + 1).await;
-    let run = world.rows(task.id).await[0].handed.run.clone();
-    world.moved(&run, Status::Cancelled, Reason::CancelledByHand).await;
-    let refused = world.admin.unskip_fire(&world.task(task.id).await, run.fire_time, true, run.fire_time - 1).await;
+    let run = world.rows(task.id).await[0].dispatched.run.clone();
+    world.moved(&run, Status::Cancelled, Reason::CancelledManually).await;
+    let refused = world.admin.restore_fire(&world.task(task.id).await, run.fire_time, true, run.fire_time - 1).await;
     assert_eq!(refused.unwrap_err().kind(), StoreErrorKind::Conflict);
     assert_eq!(world.states(task.id).await, [BY_HAND]);
     assert_eq!(world.admin.watched(task.id).await, [run.id], "its end has its consequence");
@@ -202,7 +205,7 @@ async fn there_are_only_so_many(world: World) {
     }
     let next = second(&world, SKIPS_MAX + 1);
     assert_eq!(skip(&world, &task, next).await.unwrap_err().kind(), StoreErrorKind::Conflict);
-    unskip(&world, &task, second(&world, 7)).await.unwrap();
+    restore(&world, &task, second(&world, 7)).await.unwrap();
     assert_eq!(skip(&world, &task, next).await.unwrap(), Skipped::Written);
 }
 

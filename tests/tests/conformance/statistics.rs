@@ -2,11 +2,11 @@
 
 use crate::fixture;
 use carillon::cluster::{Clock, Membership};
-use carillon::domain::access::Place;
+use carillon::domain::access::TenantScope;
 use carillon::domain::plan::{Fire, Plan};
 use carillon::domain::statistics::{DAY_MS, Figures, Grain, HOUR_MS, Histogram, MINUTE_MS, Step, count_again_after_ms};
-use carillon::domain::{Origin, Reach, Reason};
-use carillon::housekeeping::{Statistician, StatisticsSettings};
+use carillon::domain::{AccessScope, Reason, Trigger};
+use carillon::housekeeping::{Aggregator, StatisticsSettings};
 use carillon::store::{
     ClusterStore, Fence, FiguresFilter, LeaseName, NodeInfo, Result, STATISTICS_LEASE_MS, SqlStore, StatisticsStore,
     StoreErrorKind,
@@ -59,7 +59,7 @@ struct Desk {
     database: Database,
     store: Arc<SqlStore>,
     clock: Arc<SetClock>,
-    statistician: Statistician<SqlStore>,
+    aggregator: Aggregator<SqlStore>,
     /// The start of an hour some hours ago, ms.
     hour: i64,
     dice: Dice,
@@ -74,14 +74,14 @@ impl Desk {
         store.migrate().await.unwrap();
         let now = now_ms();
         let clock = Arc::new(SetClock(AtomicI64::new(now)));
-        let statistician = statistician(&store, &clock, "a").await;
+        let aggregator = aggregator(&store, &clock, "a").await;
         for task in 1..=TASKS {
             database.execute(&task_row(task)).await;
         }
         let hour = now - now % HOUR_MS - 5 * HOUR_MS;
         // What is inserted goes a little beyond the hour, and should be of one day.
         let hour = if hour % DAY_MS == 23 * HOUR_MS { hour - HOUR_MS } else { hour };
-        Self { database, store, clock, statistician, hour, dice: Dice::new(7) }
+        Self { database, store, clock, aggregator, hour, dice: Dice::new(7) }
     }
 
     fn set(&self, now: i64) {
@@ -91,7 +91,7 @@ impl Desk {
     /// Counts until nothing is due any more.
     async fn count_at(&self, now: i64) {
         self.set(now);
-        while self.statistician.tick().await.unwrap() > 0 {}
+        while self.aggregator.tick().await.unwrap() > 0 {}
     }
 
     /// Runs of all tasks at instants of `minutes` minutes from the hour on, of every state.
@@ -125,7 +125,7 @@ impl Desk {
     }
 
     async fn points(&self, filter: &FiguresFilter) -> BTreeMap<i64, Figures> {
-        self.store.figures(&Reach::All, filter).await.unwrap().into_iter().collect()
+        self.store.figures(&AccessScope::All, filter).await.unwrap().into_iter().collect()
     }
 
     /// What the rows say, point by point.
@@ -173,11 +173,11 @@ impl Desk {
     }
 }
 
-async fn statistician(store: &Arc<SqlStore>, clock: &Arc<SetClock>, name: &str) -> Statistician<SqlStore> {
+async fn aggregator(store: &Arc<SqlStore>, clock: &Arc<SetClock>, name: &str) -> Aggregator<SqlStore> {
     let info = NodeInfo { name: name.to_owned(), ..NodeInfo::default() };
     let membership = Membership::join(store.clone(), clock.clone(), &info, 10_000).await.unwrap();
     let settings = StatisticsSettings { logs_ms: 5 * DAY_MS, task_minutes_ms: 7 * DAY_MS, figures_ms: 90 * DAY_MS };
-    Statistician::new(store.clone(), clock.clone(), Arc::new(membership), settings)
+    Aggregator::new(store.clone(), clock.clone(), Arc::new(membership), settings)
 }
 
 /// A task with nothing but its owner.
@@ -299,7 +299,7 @@ async fn runs_of_past_instants_are_counted(desk: Desk) {
         due_time: counted_at,
         status: carillon::domain::Status::Init,
         reason: Reason::None,
-        origin: Origin::Misfire,
+        trigger: Trigger::Misfire,
         seq: 0,
         message: String::new(),
     };
@@ -388,11 +388,11 @@ async fn old_figures_go_by_the_day(desk: Desk) {
 async fn figures_of_others_are_not_shown(desk: Desk) {
     desk.insert_runs(2, 6).await;
     desk.count_at(desk.hour + HOUR_MS).await;
-    let place = |tenant_id, apps: &[i64]| Place { tenant_id, apps: apps.to_vec() };
-    let of = async |places: Vec<Place>, tenant_id, task_id| {
+    let place = |tenant_id, apps: &[i64]| TenantScope { tenant_id, apps: apps.to_vec() };
+    let of = async |places: Vec<TenantScope>, tenant_id, task_id| {
         let (from, until, step) = (desk.hour, desk.hour + HOUR_MS, Step::Minute);
         let filter = FiguresFilter { tenant_id, task_id, from, until, step };
-        desk.store.figures(&Reach::Of(places), &filter).await
+        desk.store.figures(&AccessScope::Of(places), &filter).await
     };
     let is_hidden = |figures: Result<Vec<_>>| figures.is_err_and(|error| error.kind() == StoreErrorKind::NotFound);
     // Task 3 is tenant 2's, of its app 1.
@@ -415,5 +415,5 @@ async fn figures_of_others_are_not_shown(desk: Desk) {
         step: Step::Minute,
     };
     assert_ne!(first, both);
-    assert_eq!(both, desk.store.figures(&Reach::All, &all).await.unwrap());
+    assert_eq!(both, desk.store.figures(&AccessScope::All, &all).await.unwrap());
 }

@@ -1,7 +1,7 @@
 //! A fire belongs to the definition that is valid at its instant: what an edit or a stop gave
 //! up, the next revision takes over. Nothing else.
 
-use crate::fixture::{World, edit, hand, start, stop};
+use crate::fixture::{World, dispatch_of, edit, start, stop};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{NEVER, ScheduleKind, TaskSpec};
 use carillon::domain::{Reason, Run, Status};
@@ -13,7 +13,7 @@ use std::time::Duration;
 cases!(
     an_edit_cancels_what_nobody_has_and_names_what_executors_have,
     an_edit_misses_nothing_that_comes_back_meanwhile,
-    an_edit_misses_nothing_that_is_handed_over_meanwhile,
+    an_edit_misses_nothing_that_is_dispatched_meanwhile,
     the_next_revision_takes_over_what_an_edit_or_a_stop_cancelled,
     what_the_next_revision_missed_is_taken_over_as_missed,
     what_ended_otherwise_is_not_taken_over,
@@ -40,7 +40,7 @@ async fn an_edit_cancels_what_nobody_has_and_names_what_executors_have(world: Wo
     world.store.claim(1, vec![runs[1].clone()], world.now).await.unwrap();
     let dispatched = world.dispatched(1, runs[2..5].to_vec(), 7).await;
     world.moved(&dispatched[0], Status::Retry, Reason::HandlerFailed).await;
-    world.store.succeed(world.scope, &[&crate::fixture::success(&dispatched[1], 1)]).await.unwrap();
+    world.store.succeed(world.owner, &[&crate::fixture::success(&dispatched[1], 1)]).await.unwrap();
 
     let held = world.change(edit(&task), world.now + 9).await.unwrap();
     assert_eq!(held.len(), 1);
@@ -49,7 +49,7 @@ async fn an_edit_cancels_what_nobody_has_and_names_what_executors_have(world: Wo
     let expected = [edited, edited, edited, (Status::Succeeded, Reason::None), (Status::Dispatched, Reason::None)];
     assert_eq!(world.states(task.id).await, expected);
     let rows = world.rows(task.id).await;
-    assert_eq!((rows[0].handed.run.version, rows[0].handed.finished_at), (2, world.now + 9));
+    assert_eq!((rows[0].dispatched.run.version, rows[0].dispatched.finished_at), (2, world.now + 9));
     let after = world.task(task.id).await;
     assert_eq!(after.revision, 2);
     let read = world.store.tasks(&[task.id]).await.unwrap().remove(0);
@@ -62,10 +62,10 @@ async fn an_edit_misses_nothing_that_comes_back_meanwhile(world: World) {
     let back = |run: &Run| Change::of(run, Status::Retry, Reason::GivenBack);
     for round in 0..6 {
         let (task, runs) = task_with_runs(&world, round).await;
-        let handed = world.dispatched(1, runs, 7).await;
+        let dispatched = world.dispatched(1, runs, 7).await;
         let rival = Arc::clone(&world.rival);
         let returning = async move {
-            for batch in handed.chunks(5) {
+            for batch in dispatched.chunks(5) {
                 rival.change(&batch.iter().map(back).collect::<Vec<_>>()).await.unwrap();
             }
         };
@@ -73,19 +73,19 @@ async fn an_edit_misses_nothing_that_comes_back_meanwhile(world: World) {
     }
 }
 
-/// The same for runs that are handed over while the task is edited.
-async fn an_edit_misses_nothing_that_is_handed_over_meanwhile(world: World) {
+/// The same for runs that are dispatched while the task is edited.
+async fn an_edit_misses_nothing_that_is_dispatched_meanwhile(world: World) {
     for round in 0..6 {
         let (task, runs) = task_with_runs(&world, round).await;
         let claimed = world.store.claim(1, runs, world.now).await.unwrap();
         let (rival, now) = (Arc::clone(&world.rival), world.now);
-        let handing = async move {
+        let dispatching = async move {
             for batch in claimed.chunks(5) {
-                let items: Vec<_> = batch.iter().map(|run| hand(run, 7)).collect();
-                rival.hand_over(1, &items, now).await.unwrap();
+                let items: Vec<_> = batch.iter().map(|run| dispatch_of(run, 7)).collect();
+                rival.dispatch(1, &items, now).await.unwrap();
             }
         };
-        nothing_is_missed(&world, &task, handing).await;
+        nothing_is_missed(&world, &task, dispatching).await;
     }
 }
 
@@ -105,9 +105,9 @@ async fn nothing_is_missed(world: &World, task: &TaskView, moves: impl Future<Ou
     });
     let (done, held) = tokio::join!(meanwhile, editing);
     done.unwrap();
-    let named: BTreeSet<i64> = held.unwrap().iter().map(|handed| handed.run.id).collect();
+    let named: BTreeSet<i64> = held.unwrap().iter().map(|dispatched| dispatched.run.id).collect();
     let missed = |run: &Run| run.status != Status::Cancelled && !named.contains(&run.id);
-    let rows = world.rows(task.id).await.into_iter().map(|row| row.handed.run);
+    let rows = world.rows(task.id).await.into_iter().map(|row| row.dispatched.run);
     let missed: Vec<Run> = rows.filter(missed).collect();
     assert!(missed.is_empty(), "{} rows are neither cancelled nor named: {:?}", missed.len(), missed[0]);
 }
@@ -126,13 +126,13 @@ async fn the_next_revision_takes_over_what_an_edit_or_a_stop_cancelled(world: Wo
         take_over(&world, &task, &runs).await;
         let rows = world.rows(task.id).await;
         for (row, run) in rows.iter().zip(&runs) {
-            let now = &row.handed.run;
+            let now = &row.dispatched.run;
             assert_eq!((now.id, now.status, now.reason), (run.id, Status::Init, Reason::None), "one row per fire");
             assert_eq!((now.revision, now.failures), (task.revision, 0));
-            assert_eq!((now.executor_id, row.handed.node_id, row.handed.finished_at), (0, 0, 0));
+            assert_eq!((now.executor_id, row.dispatched.node_id, row.dispatched.finished_at), (0, 0, 0));
         }
-        assert_eq!(rows[0].handed.run.attempt, 1, "attempts go on counting: they are fencing tokens");
-        assert_eq!(rows[0].handed.run.version, first.version + 3);
+        assert_eq!(rows[0].dispatched.run.attempt, 1, "attempts go on counting: they are fencing tokens");
+        assert_eq!(rows[0].dispatched.run.version, first.version + 3);
     }
 }
 
@@ -147,7 +147,7 @@ async fn what_the_next_revision_missed_is_taken_over_as_missed(world: World) {
     world.store.write_ahead(None, &[plan], world.now).await.unwrap();
     let row = world.row(&runs[0]).await;
     assert_eq!(world.states(task.id).await, [(Status::Expired, Reason::MisfireSkipped)]);
-    assert_eq!((row.message.as_str(), row.handed.run.revision), ("missed", 2));
+    assert_eq!((row.message.as_str(), row.dispatched.run.revision), ("missed", 2));
     assert!(world.store.claimable(None, i64::MAX, 10).await.unwrap().is_empty());
     let task = changed(&world, edit(&task)).await;
     take_over(&world, &task, &runs).await;
@@ -157,24 +157,24 @@ async fn what_the_next_revision_missed_is_taken_over_as_missed(world: World) {
 async fn what_ended_otherwise_is_not_taken_over(world: World) {
     let task = world.started(&World::every_second("task")).await;
     let runs = world.write(&task, (0..4).map(|i| world.now + i * 1_000)).await;
-    world.moved(&runs[0], Status::Cancelled, Reason::CancelledByHand).await;
+    world.moved(&runs[0], Status::Cancelled, Reason::CancelledManually).await;
     world.moved(&runs[1], Status::Expired, Reason::Expired).await;
     let done = world.dispatched(1, vec![runs[2].clone()], 7).await.remove(0);
-    world.store.succeed(world.scope, &[&crate::fixture::success(&done, 1)]).await.unwrap();
+    world.store.succeed(world.owner, &[&crate::fixture::success(&done, 1)]).await.unwrap();
     let task = changed(&world, edit(&task)).await;
     take_over(&world, &task, &runs).await;
     let expected = [
-        (Status::Cancelled, Reason::CancelledByHand),
+        (Status::Cancelled, Reason::CancelledManually),
         (Status::Expired, Reason::Expired),
         (Status::Succeeded, Reason::None),
         (Status::Init, Reason::None),
     ];
     assert_eq!(world.states(task.id).await, expected);
 
-    let last = world.row(&runs[3]).await.handed.run;
+    let last = world.row(&runs[3]).await.dispatched.run;
     world.moved(&last, Status::Cancelled, Reason::TaskEdited).await;
     take_over(&world, &task, &runs).await;
-    let state = world.row(&runs[3]).await.handed.run.status;
+    let state = world.row(&runs[3]).await.dispatched.run.status;
     assert_eq!(state, Status::Cancelled, "a revision does not take over from itself");
 }
 

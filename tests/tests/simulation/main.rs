@@ -89,9 +89,9 @@ fn every_seed_keeps_every_promise() {
     let next = AtomicU64::new(0);
     let failures = std::sync::Mutex::new(BTreeMap::new());
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    std::thread::scope(|scope| {
+    std::thread::scope(|owner| {
         for _ in 0..threads {
-            scope.spawn(|| {
+            owner.spawn(|| {
                 while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
                     let world = simulate(*seed, None, None);
                     let broken = promises::check(&world);

@@ -4,10 +4,10 @@
 use crate::settings;
 use async_trait::async_trait;
 use carillon::engine::Engine;
-use carillon::store::{ClusterStore, NodeInfo, Registration, Result as StoreResult, Scope, Signer, StoreError};
+use carillon::store::{ClusterStore, NodeInfo, Owner, Registration, Result as StoreResult, Signer, StoreError};
 use carillon_protocol::{Heartbeat, HeartbeatAck, Register, Registered, Results, ResultsAck};
 use carillon_tests::model::executor::Refusal;
-use carillon_tests::model::{Gate, ModelStore, NodeDoor, SimClock, SimTransport, Trace};
+use carillon_tests::model::{Gate, ModelStore, NodeServer, SimClock, SimTransport, Trace};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -29,7 +29,7 @@ const DISPATCH_LOOK: Duration = Duration::from_millis(10);
 pub struct NodeParts {
     /// Its number, from 0.
     pub index: usize,
-    /// How long before its due time a run is handed over, ms.
+    /// How long before its due time a run is dispatched, ms.
     pub lead_ms: i64,
     /// Its clock.
     pub clock: Arc<SimClock>,
@@ -42,7 +42,7 @@ pub struct NodeParts {
     /// Where events go.
     pub trace: Arc<Trace>,
     /// Whose executors knock.
-    pub scope: Scope,
+    pub owner: Owner,
 }
 
 /// A node, running or not.
@@ -57,7 +57,7 @@ struct Process {
     engine: Mutex<Option<Arc<SimEngine>>>,
     tasks: Mutex<Vec<AbortHandle>>,
     /// Wakes the urgent loader.
-    poke: Arc<Notify>,
+    wake: Arc<Notify>,
     /// Wakes the reaper.
     reap: Arc<Notify>,
 }
@@ -75,7 +75,7 @@ impl SimNode {
     }
 
     fn signer(&self, signed_at: i64) -> Signer<'static> {
-        Signer { scope: self.parts.scope, key_id: "key", signed_at }
+        Signer { owner: self.parts.owner, key_id: "key", signed_at }
     }
 
     /// Its gate.
@@ -112,9 +112,9 @@ impl SimNode {
     }
 
     /// Wakes the urgent loader, as the API does after it wrote something.
-    pub fn poke(&self) {
+    pub fn wake(&self) {
         if let Some(process) = self.process.lock().unwrap().as_ref() {
-            process.poke.notify_one();
+            process.wake.notify_one();
         }
     }
 
@@ -162,7 +162,7 @@ impl SimNode {
 
     /// As `node.rs` of the product turns them round.
     fn start_workers(self: &Arc<Self>, process: &Arc<Process>, engine: &Arc<SimEngine>) {
-        let poke = process.poke.clone();
+        let wake = process.wake.clone();
         let never = || Arc::new(Notify::new());
         let (node, e) = (self.clone(), engine.clone());
         self.every(process, 3_000, never(), move || beat(node.clone(), e.clone()));
@@ -173,19 +173,19 @@ impl SimNode {
         let e = engine.clone();
         self.every(process, 5_000, never(), move || load(e.clone()));
         let e = engine.clone();
-        self.every(process, 1_000, poke, move || load_urgent(e.clone()));
+        self.every(process, 1_000, wake, move || load_urgent(e.clone()));
         let (p, e) = (process.clone(), engine.clone());
         self.every(process, 3_000, process.reap.clone(), move || reap(p.clone(), e.clone()));
         let e = engine.clone();
         self.every(process, 200, never(), move || look_at_waiting(e.clone()));
         let (p, e) = (process.clone(), engine.clone());
-        self.every(process, 1_000, never(), move || follow(p.clone(), e.clone()));
+        self.every(process, 1_000, never(), move || outbox(p.clone(), e.clone()));
         process.spawn(self.clone().pump(process.clone(), engine.clone()));
     }
 
-    /// Turns a worker round at its period and when it is poked; a store error waits for the next
+    /// Turns a worker round at its period and when it is woken; a store error waits for the next
     /// round.
-    fn every<F, W>(self: &Arc<Self>, process: &Arc<Process>, period_ms: u64, poke: Arc<Notify>, round: F)
+    fn every<F, W>(self: &Arc<Self>, process: &Arc<Process>, period_ms: u64, wake: Arc<Notify>, round: F)
     where
         F: Fn() -> W + Send + 'static,
         W: Future<Output = StoreResult<()>> + Send,
@@ -198,7 +198,7 @@ impl SimNode {
                 tokio::select! {
                     biased;
                     _ = interval.tick() => {}
-                    () = poke.notified() => {}
+                    () = wake.notified() => {}
                 }
                 gate.thawed().await;
                 drop(round().await);
@@ -250,14 +250,14 @@ async fn look(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()> 
     engine.store.now_us().await?;
     if engine.look().await? {
         process.reap.notify_one();
-        process.poke.notify_one();
+        process.wake.notify_one();
     }
     Ok(())
 }
 
 async fn write_ahead(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()> {
     if engine.pregenerator.tick().await? > 0 {
-        process.poke.notify_one();
+        process.wake.notify_one();
     }
     Ok(())
 }
@@ -272,7 +272,7 @@ async fn load_urgent(engine: Arc<SimEngine>) -> StoreResult<()> {
 
 async fn reap(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()> {
     if engine.reaper.tick().await? > 0 {
-        process.poke.notify_one();
+        process.wake.notify_one();
     }
     Ok(())
 }
@@ -282,13 +282,13 @@ async fn look_at_waiting(engine: Arc<SimEngine>) -> StoreResult<()> {
     Ok(())
 }
 
-async fn follow(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()> {
-    let followed = engine.follower.tick().await?;
+async fn outbox(process: Arc<Process>, engine: Arc<SimEngine>) -> StoreResult<()> {
+    let followed = engine.outbox_worker.tick().await?;
     for task in &followed.moved {
         engine.pregenerator.write_task(*task).await?;
     }
     if followed.started > 0 || !followed.moved.is_empty() {
-        process.poke.notify_one();
+        process.wake.notify_one();
     }
     Ok(())
 }
@@ -298,7 +298,7 @@ fn refused(error: &StoreError) -> Refusal {
 }
 
 #[async_trait]
-impl NodeDoor for SimNode {
+impl NodeServer for SimNode {
     async fn register(&self, message: Register, signed_at: i64) -> Result<Registered, Refusal> {
         let signer = self.signer(signed_at);
         let answer = self.serve(async move |engine: Arc<SimEngine>| {
@@ -322,9 +322,9 @@ impl NodeDoor for SimNode {
     }
 
     async fn results(&self, message: Results) -> Result<ResultsAck, Refusal> {
-        let scope = self.parts.scope;
+        let owner = self.parts.owner;
         let answer = self.serve(async move |engine: Arc<SimEngine>| {
-            engine.intake.apply(scope, message.executor_id, &message.results).await
+            engine.ingestion.apply(owner, message.executor_id, &message.results).await
         });
         let verdicts = answer.await.ok_or(Refusal::Unreachable)?.map_err(|error| refused(&error))?;
         Ok(ResultsAck { verdicts })

@@ -110,16 +110,16 @@ impl Evidence<'_> {
         }
     }
 
-    /// Every hand-over but the last one, of which the row itself tells, is kept; and none that never was.
+    /// Every dispatch but the last one, of which the row itself tells, is kept; and none that never was.
     fn every_attempt_is_told_of(&mut self) {
         for ((log, attempt), kept) in &self.state.attempts.clone() {
-            let was = self.state.hands.get(&(*log, *attempt)).map(|hand| hand.executor_id);
+            let was = self.state.dispatch_marks.get(&(*log, *attempt)).map(|hand| hand.executor_id);
             let is_parent = self.state.logs.get(log).is_some_and(|row| row.run.is_parent());
             if !is_parent && was != Some(kept.executor_id) {
                 self.breaks("attempts are kept as they were", Some(*log), format!("{kept:?}, but {was:?} had it"));
             }
         }
-        for ((log, attempt), hand) in self.state.hands.clone() {
+        for ((log, attempt), hand) in self.state.dispatch_marks.clone() {
             let last = self.state.logs.get(&log).map_or(0, |row| row.run.attempt);
             let is_due = attempt < last && attempt > last - ATTEMPTS_KEPT_MAX;
             if is_due && !self.state.attempts.contains_key(&(log, attempt)) {
@@ -247,7 +247,7 @@ impl Evidence<'_> {
         for answered in world.answers.lock().unwrap().iter() {
             for (key, starts) in self.starts.clone() {
                 let start = &starts[0];
-                let Some(hand) = self.state.hands.get(&(key.0, key.1)).copied() else { continue };
+                let Some(hand) = self.state.dispatch_marks.get(&(key.0, key.1)).copied() else { continue };
                 if start.task != answered.task || hand.revision >= answered.revision || start.at <= answered.at {
                     continue;
                 }
@@ -256,11 +256,11 @@ impl Evidence<'_> {
                     hand.revision, key.1, start.at, answered.revision, answered.at
                 );
                 // What no schedule named goes on under the new definition.
-                let goes_on = !self.state.logs[&key.0].run.origin.is_scheduled();
+                let goes_on = !self.state.logs[&key.0].run.trigger.is_scheduled();
                 if !answered.named.contains(&key.0) {
                     self.breaks("P6 an old definition starts nothing", Some(key.0), detail);
                 } else if hand.at > answered.at && !goes_on {
-                    self.breaks("P6 a named run is not handed over again", Some(key.0), detail);
+                    self.breaks("P6 a named run is not dispatched again", Some(key.0), detail);
                 }
             }
         }

@@ -11,7 +11,7 @@ use carillon::queue::LoaderSettings;
 use carillon_protocol::ExecutorSettings;
 use carillon_tests::model::Dice;
 
-/// How long before its due time a run is handed over, ms: the default, or (every third seed)
+/// How long before its due time a run is dispatched, ms: the default, or (every third seed)
 /// longer than the offline time-out, as promise 10 wants it.
 pub fn lead_ms(dice: &Dice) -> i64 {
     if dice.happens("long lead", 333) { 12_000 } else { 3_000 }

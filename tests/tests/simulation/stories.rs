@@ -16,7 +16,7 @@ const LEAD_MS: i64 = 3_000;
 /// Longer than the offline time-out, as promise 10 wants it.
 const LONG_LEAD_MS: i64 = 20_000;
 
-/// Shorter than the acceptance window: hand-overs are still on their way when runs are due.
+/// Shorter than the acceptance window: dispatches are still on their way when runs are due.
 const SHORT_LEAD_MS: i64 = 500;
 
 /// Place of the serial task.
@@ -76,9 +76,9 @@ fn in_a_calm_world_serial_runs_keep_their_order() {
 /// batch of its dispatcher, once. ("Counts as done" is for repetitions after an error, and there
 /// are none here.)
 #[test]
-fn a_calm_node_hands_nothing_over_twice() {
+fn a_calm_node_dispatches_nothing_twice() {
     let world = simulate(1, Some(LEAD_MS), Some(Vec::new()));
-    let twice = world.trace.about("hand-over by node number", 5);
+    let twice = world.trace.about("dispatch by node number", 5);
     assert!(twice.is_empty(), "{twice:#?}");
 }
 
@@ -110,10 +110,10 @@ fn an_executor_that_comes_back_starts_nothing_that_was_given_away() {
     keeps("P4", LONG_LEAD_MS, &[at(30_000, Fault::Island { executor: 0, down: 12_000 })]);
 }
 
-/// A hand-over that may have arrived, repeated to a process that has died since: "nobody
+/// A dispatch that may have arrived, repeated to a process that has died since: "nobody
 /// listens" is said of the repetition, not of the first message.
 #[test]
-fn a_hand_over_that_may_have_arrived_is_not_called_undelivered() {
+fn a_dispatch_that_may_have_arrived_is_not_called_undelivered() {
     let loss = |per_mille| Fault::Loss { per_mille, down: 4_000 };
     let kill = |executor| Fault::Kill { executor, down: 5_000 };
     let plan = [
@@ -150,7 +150,7 @@ fn what_ran_while_the_database_was_away_is_not_called_unstarted() {
     keeps("P4", LONG_LEAD_MS, &plan);
 }
 
-/// A run that could not be taken back by an edit and never started: its fire belongs to the new
+/// A run that could not be revoked by an edit and never started: its fire belongs to the new
 /// definition.
 #[test]
 fn a_fire_out_of_reach_of_an_edit_is_not_lost() {
@@ -212,13 +212,14 @@ fn a_quota_of_fires_delays_and_loses_nothing() {
 #[test]
 fn in_a_calm_world_no_minute_has_more_fires_than_the_quota() {
     let world = simulate_under(FEW, 1, Some(LEAD_MS), Some(Vec::new()));
-    let hands: Vec<i64> = world.store.inspect(|state| {
-        let first = state.hands.iter().filter(|((_, attempt), _)| *attempt == 1);
+    let dispatch_marks: Vec<i64> = world.store.inspect(|state| {
+        let first = state.dispatch_marks.iter().filter(|((_, attempt), _)| *attempt == 1);
         let fires = first.filter(|((log, _), _)| state.logs[log].run.parent_id == 0);
         fires.map(|(_, hand)| hand.at).collect()
     });
-    // Some are handed over early, others when they are due.
-    let within = |begin: i64| hands.iter().filter(|at| (begin..begin + 60_000 - LEAD_MS - 100).contains(*at)).count();
-    let most = hands.iter().map(|at| within(*at)).max().unwrap_or(0);
+    // Some are dispatched early, others when they are due.
+    let within =
+        |begin: i64| dispatch_marks.iter().filter(|at| (begin..begin + 60_000 - LEAD_MS - 100).contains(*at)).count();
+    let most = dispatch_marks.iter().map(|at| within(*at)).max().unwrap_or(0);
     assert!((80..=100).contains(&most), "{most} in a minute");
 }

@@ -1,7 +1,7 @@
 //! The tasks of a simulation, and the management API's way of changing one.
 
 use crate::node::{SimEngine, SimNode};
-use carillon::dispatch::TookBack;
+use carillon::dispatch::Revocation;
 use carillon::domain::task::{
     BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, ParentLink, ParentOutcome, Routing,
     ScheduleKind, TaskSpec,
@@ -76,7 +76,7 @@ pub async fn change(node: &Arc<SimNode>, task: i64, started: bool) -> Option<Res
     let store = node.store().clone();
     let answer = node.serve(async move |engine: Arc<SimEngine>| change_by(&engine, &store, task, started).await);
     let answer = answer.await;
-    node.poke();
+    node.wake();
     answer
 }
 
@@ -89,9 +89,10 @@ async fn change_by(engine: &SimEngine, store: &ModelStore, task: i64, started: b
     let now = engine.clock.now_ms();
     let change = TaskChange { before: before.clone(), spec, activity: Activity::of(started), reason };
     let held = store.change_task(&change, now).await?;
-    let took = take_back(engine, store, &held, reason).await?;
-    let is_first = |run: &Run| run.attempt <= 1 && run.failures == 0 && run.origin.is_scheduled();
-    let dropped = held.iter().map(|handed| &handed.run).filter(|run| took.dropped.contains(&run.id) && is_first(run));
+    let took = revoke(engine, store, &held, reason).await?;
+    let is_first = |run: &Run| run.attempt <= 1 && run.failures == 0 && run.trigger.is_scheduled();
+    let dropped =
+        held.iter().map(|dispatched| &dispatched.run).filter(|run| took.dropped.contains(&run.id) && is_first(run));
     let first_dropped = dropped.map(|run| run.fire_time).min();
     if let Some(from) = first_dropped.filter(|_| started) {
         store.rewind(task, before.revision + 1, from.max(now), now).await?;
@@ -103,22 +104,22 @@ async fn change_by(engine: &SimEngine, store: &ModelStore, task: i64, started: b
     Ok(Answered { task, revision: before.revision + 1, at: 0, named })
 }
 
-/// Takes back what executors hold; what moved on meanwhile is asked for once more.
-async fn take_back(engine: &SimEngine, store: &ModelStore, held: &Unsent, reason: Reason) -> Result<TookBack> {
+/// Revokes what executors hold; what moved on meanwhile is asked for once more.
+async fn revoke(engine: &SimEngine, store: &ModelStore, held: &Unsent, reason: Reason) -> Result<Revocation> {
     if held.is_empty() {
-        return Ok(TookBack::default());
+        return Ok(Revocation::default());
     }
-    let mut took = engine.canceller.take_back(held.clone(), reason, false).await?;
+    let mut took = engine.canceller.revoke(held.clone(), reason, false).await?;
     let asked = |id: &i64| took.dropped.contains(id) || took.running.contains(id) || took.unreachable.contains(id);
-    let moved: Vec<i64> = held.iter().map(|handed| handed.run.id).filter(|id| !asked(id)).collect();
+    let moved: Vec<i64> = held.iter().map(|dispatched| dispatched.run.id).filter(|id| !asked(id)).collect();
     let again: Unsent = store
         .runs(None, &moved)
         .await?
         .into_iter()
-        .filter(|handed| handed.run.status == Status::Dispatched && !handed.run.is_parent())
+        .filter(|dispatched| dispatched.run.status == Status::Dispatched && !dispatched.run.is_parent())
         .collect();
     if !again.is_empty() {
-        let second = engine.canceller.take_back(again, reason, false).await?;
+        let second = engine.canceller.revoke(again, reason, false).await?;
         took.dropped.extend(second.dropped);
         took.running.extend(second.running);
         took.unreachable.extend(second.unreachable);

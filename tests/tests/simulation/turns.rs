@@ -9,7 +9,7 @@
 
 use crate::promises::Evidence;
 use carillon::domain::task::{ParentOutcome, ScheduleKind, TaskSpec};
-use carillon::domain::{Origin, Reason, Status};
+use carillon::domain::{Reason, Status, Trigger};
 use carillon_protocol::RunKey;
 use carillon_tests::model::store::{LogRow, Redefinition};
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ impl<'a> Evidence<'a> {
         self.what_is_covered_has_another_after_it();
         self.a_delay_counts_from_the_end();
         self.a_delay_goes_on();
-        self.every_end_is_followed_up();
+        self.every_end_leaves_the_outbox();
         self.children_follow_successes_once();
     }
 
@@ -63,7 +63,7 @@ impl<'a> Evidence<'a> {
             let due = row.run.due_time;
             let mut earlier = self.rows_of(row.run.task_id).filter(|other| other.run.fire_time <= due);
             let blocks = |other: &LogRow| {
-                let attempts = self.state.hands.range((other.run.id, 0)..(other.run.id + 1, 0));
+                let attempts = self.state.dispatch_marks.range((other.run.id, 0)..(other.run.id + 1, 0));
                 let lasted = |key| self.state.ends.get(key).is_none_or(|end| end.at >= due);
                 other.run.id != row.run.id && attempts.map(|(key, _)| key).any(lasted)
             };
@@ -119,8 +119,8 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    fn every_end_is_followed_up(&mut self) {
-        for (log, task) in self.state.follow_ups.clone() {
+    fn every_end_leaves_the_outbox(&mut self) {
+        for (log, task) in self.state.outbox_entries.clone() {
             let detail = format!("of task {task}");
             self.breaks("T4 the end of every run is followed up", Some(log), detail);
         }
@@ -132,7 +132,7 @@ impl<'a> Evidence<'a> {
             let parents: Vec<LogRow> =
                 self.rows_of(link.parent).filter(|row| row.run.parent_id == 0).cloned().collect();
             let mut children: BTreeMap<String, usize> = BTreeMap::new();
-            for row in self.rows_of(link.child).filter(|row| row.run.origin == Origin::Parent) {
+            for row in self.rows_of(link.child).filter(|row| row.run.trigger == Trigger::Parent) {
                 *children.entry(row.run.params.clone().unwrap_or_default()).or_default() += 1;
             }
             for row in parents {

@@ -10,7 +10,7 @@ use carillon_tests::model::executor::MachineParts;
 use carillon_tests::model::store::LogRow;
 use carillon_tests::model::store::admin::new_task;
 use carillon_tests::model::{
-    Dice, Gate, Ledger, ModelStore, Net, NodeDoor, Place, SimClock, SimExecutor, SimTime, SimTransport, Trace,
+    Dice, Endpoint, Gate, Ledger, ModelStore, Net, NodeServer, SimClock, SimExecutor, SimTime, SimTransport, Trace,
 };
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -69,7 +69,7 @@ impl World {
         let ledger = Arc::new(Ledger::default());
         let store = ModelStore::new(time.clone(), trace.clone());
         store.create_tenant(TENANT, "tenant", time.now_ms()).await.unwrap();
-        let scope = store.create_app(2, "tenant", "app").await.unwrap();
+        let owner = store.create_app(2, "tenant", "app").await.unwrap();
         let machine = MachineParts {
             time: time.clone(),
             dice: dice.clone(),
@@ -99,16 +99,16 @@ impl World {
                 }),
                 gate,
                 trace: trace.clone(),
-                scope,
+                owner,
             })
         };
         let nodes: Vec<Arc<SimNode>> = (0..2).map(node).collect();
         for executor in &executors {
-            executor.connect(nodes.iter().map(|node| node.clone() as Arc<dyn NodeDoor>).collect());
+            executor.connect(nodes.iter().map(|node| node.clone() as Arc<dyn NodeServer>).collect());
         }
         let mut tasks = Vec::new();
         for (id, spec) in (10..).zip(tasks::specs()) {
-            let task = new_task(id, scope, spec);
+            let task = new_task(id, owner, spec);
             store.create_task(&NewTask { activity: Activity::of(true), ..task }, time.now_ms()).await.unwrap();
             tasks.push(id);
         }
@@ -156,11 +156,11 @@ impl World {
                 self.net.lose(0);
             }
             Fault::Cut { node, executor, down } => {
-                self.net.cut(Place::Node(node), Place::Executor(executor), until(down));
+                self.net.cut(Endpoint::Node(node), Endpoint::Executor(executor), until(down));
             }
             Fault::Island { executor, down } => {
                 for node in 0..self.nodes.len() {
-                    self.net.cut(Place::Node(node), Place::Executor(executor), until(down));
+                    self.net.cut(Endpoint::Node(node), Endpoint::Executor(executor), until(down));
                 }
             }
             Fault::Kill { executor, down } => {
@@ -246,7 +246,7 @@ impl World {
         let ended = |status: Status| status.is_terminal();
         let rows = self
             .store
-            .inspect(|state| state.follow_ups.is_empty() && state.logs.values().all(|row| ended(row.run.status)));
+            .inspect(|state| state.outbox_entries.is_empty() && state.logs.values().all(|row| ended(row.run.status)));
         rows && self.executors.iter().all(|executor| !executor.has_results())
     }
 

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 scenario!(each_fire_once_over_a_death_of_the_node: sqlite mariadb);
 scenario!(skipped_fires_are_made_up_for: sqlite mariadb);
-scenario!(ended_by_hand_and_with_the_task: sqlite mariadb);
+scenario!(ended_manually_and_with_the_task: sqlite mariadb);
 
 async fn ask(api: &Api, task: i64, body: Value) -> i64 {
     let made = api.expect(202, Method::POST, &format!("/tasks/{task}/backfills"), Some(&body)).await;
@@ -40,7 +40,7 @@ fn counts(backfill: &Value) -> (i64, i64) {
 }
 
 async fn filled(world: &World, task: i64) -> Vec<LogRow> {
-    world.database.logs(&format!("task_id = {task} AND origin = 'backfill'")).await
+    world.database.logs(&format!("task_id = {task} AND trigger_kind = 'backfill'")).await
 }
 
 async fn each_fire_once_over_a_death_of_the_node(kind: Kind) {
@@ -68,7 +68,7 @@ async fn each_fire_once_over_a_death_of_the_node(kind: Kind) {
     assert_eq!(counts(&done), (15, 60), "{done}");
 
     let (rows, _) = world.settle_and_check().await;
-    let (back, live): (Vec<LogRow>, Vec<LogRow>) = rows.into_iter().partition(|row| row.origin == "backfill");
+    let (back, live): (Vec<LogRow>, Vec<LogRow>) = rows.into_iter().partition(|row| row.trigger == "backfill");
     assert_all("run", &back, |row| row.status == Status::Succeeded && row.priority == 0);
     let fires: HashSet<i64> = back.iter().map(|row| row.fire_time).collect();
     let expected: HashSet<i64> = (from - 10_000..from + 65_000).step_by(1_000).collect();
@@ -111,12 +111,12 @@ async fn skipped_fires_are_made_up_for(kind: Kind) {
     let (rows, starts) = world.end_well().await;
     for row in skipped {
         let row = rows.iter().find(|now| now.id == row.id).expect("it keeps its row");
-        assert_eq!((row.status, row.origin.as_str()), (Status::Succeeded, "backfill"), "{row:?}");
+        assert_eq!((row.status, row.trigger.as_str()), (Status::Succeeded, "backfill"), "{row:?}");
         assert_eq!(starts.iter().filter(|start| start.log == row.id).count(), 1, "{row:?}");
     }
 }
 
-async fn ended_by_hand_and_with_the_task(kind: Kind) {
+async fn ended_manually_and_with_the_task(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[]).await;
     let api = world.api();
@@ -127,7 +127,7 @@ async fn ended_by_hand_and_with_the_task(kind: Kind) {
     wrong_ranges_are_named(&api, task, api.make_task(&app, "by hand", "tick", json!({})).await).await;
 
     let from = now_ms() / 1_000 * 1_000 - 3_600_000;
-    let by_hand = ask(&api, task, json!({ "from": from, "until": from + 600_000 })).await;
+    let manual = ask(&api, task, json!({ "from": from, "until": from + 600_000 })).await;
     let with_the_task = ask(&api, task, json!({ "from": from + 600_000, "until": from + 1_200_000 })).await;
     let written = |least: usize| {
         let world = &world;
@@ -136,8 +136,8 @@ async fn ended_by_hand_and_with_the_task(kind: Kind) {
         }
     };
     written(4).await;
-    api.expect(204, Method::DELETE, &format!("/tasks/{task}/backfills/{by_hand}"), None).await;
-    let ended = shown(&api, task, by_hand).await;
+    api.expect(204, Method::DELETE, &format!("/tasks/{task}/backfills/{manual}"), None).await;
+    let ended = shown(&api, task, manual).await;
     assert_eq!(ended["status"], "cancelled", "{ended}");
     assert!(ended["finished_at"].is_i64(), "{ended}");
     written(filled(&world, task).await.len() + 3).await;
@@ -147,11 +147,11 @@ async fn ended_by_hand_and_with_the_task(kind: Kind) {
     assert_eq!(paused["status"], "cancelled", "{paused}");
     api.start(task).await;
     world.await_successes(task, filled(&world, task).await.len() + 3).await;
-    for (id, before) in [(by_hand, ended), (with_the_task, paused)] {
+    for (id, before) in [(manual, ended), (with_the_task, paused)] {
         assert_eq!(shown(&api, task, id).await, before, "an ended backfill goes on");
     }
     let (rows, _) = world.end_well().await;
-    let rows: Vec<LogRow> = rows.into_iter().filter(|row| row.origin == "backfill").collect();
+    let rows: Vec<LogRow> = rows.into_iter().filter(|row| row.trigger == "backfill").collect();
     let (of_first, of_second): (Vec<LogRow>, Vec<LogRow>) =
         rows.into_iter().partition(|row| row.fire_time < from + 600_000);
     assert_all("run, although its backfill was ended", &of_first, |row| row.status == Status::Succeeded);

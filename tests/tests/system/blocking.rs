@@ -55,26 +55,26 @@ async fn strategies_across_the_app(kind: Kind) {
     world.assert_quiet(&[]);
 }
 
-async fn strategies(world: &World, scope: &str, routing: &str) {
+async fn strategies(world: &World, owner: &str, routing: &str) {
     let api = world.api();
     let app = api.make_app("retail", "orders").await;
     world.executor("e1", &app).await;
     world.executor("e2", &app).await;
     let mut tasks = Vec::new();
     for strategy in ["serial", "discard_later", "cover_early", "concurrent"] {
-        let fields = json!({ "block_strategy": strategy, "block_scope": scope, "routing": routing });
+        let fields = json!({ "block_strategy": strategy, "block_scope": owner, "routing": routing });
         tasks.push(meeting(&api, &app, strategy, fields).await);
     }
     // On each executor by itself: the two may run it at once.
     let fields = json!({ "block_strategy": "serial", "block_scope": "executor", "routing": "round" });
     let on_each = meeting(&api, &app, "serial on each", fields).await;
     // Whichever node was asked, and however short they are.
-    let fields = json!({ "block_strategy": "serial", "block_scope": scope, "routing": routing });
-    let by_hand = api.make_task(&app, "by hand", "overlap", fields).await;
+    let fields = json!({ "block_strategy": "serial", "block_scope": owner, "routing": routing });
+    let manual = api.make_task(&app, "by hand", "overlap", fields).await;
     let nodes: Vec<Api> = world.node_urls().iter().map(|url| Api::new(url)).collect();
-    nodes[0].run(by_hand, Some(r#"{"ms": 2000}"#)).await;
+    nodes[0].run(manual, Some(r#"{"ms": 2000}"#)).await;
     for number in 0..10 {
-        nodes[number % nodes.len()].run(by_hand, Some(r#"{"ms": 10}"#)).await;
+        nodes[number % nodes.len()].run(manual, Some(r#"{"ms": 10}"#)).await;
     }
     let [serial, discarding, covering, concurrent] = tasks.try_into().unwrap();
 
@@ -84,8 +84,8 @@ async fn strategies(world: &World, scope: &str, routing: &str) {
     assert_apart("serial", &visits);
     assert_eq!(order(&visits), ids(&rows), "serial runs out of order: {}", sample(&visits));
 
-    let rows = all_ended(world, by_hand, 11).await;
-    let visits = world.visits(by_hand);
+    let rows = all_ended(world, manual, 11).await;
+    let visits = world.visits(manual);
     assert_apart("serial by hand", &visits);
     assert_eq!(order(&visits), ids(&rows), "by hand out of order: {}", sample(&visits));
 
@@ -142,13 +142,13 @@ async fn however_a_run_ends(kind: Kind) {
     world.executor("e2", &app).await;
     let stubborn = |ms: i64| json!({ "ms": ms, "blocking": true, "stubborn": true }).to_string();
     let mut watched = Vec::new();
-    for (scope, routing) in [("executor", "first"), ("app", "round")] {
+    for (owner, routing) in [("executor", "first"), ("app", "round")] {
         let make = |name: &'static str, strategy: &'static str, timeout_ms: i64| {
             let fields = json!({
-                "block_strategy": strategy, "block_scope": scope, "routing": routing, "max_retries": 0,
+                "block_strategy": strategy, "block_scope": owner, "routing": routing, "max_retries": 0,
                 "params": stubborn(3_000), "timeout_ms": timeout_ms,
             });
-            let (api, app, name) = (&api, &app, format!("{name} {scope}"));
+            let (api, app, name) = (&api, &app, format!("{name} {owner}"));
             async move { api.make_task(app, &name, "overlap", fields).await }
         };
         let killed = make("killed", "serial", 0).await;
@@ -170,7 +170,7 @@ async fn however_a_run_ends(kind: Kind) {
     for (at, (task, first, second)) in watched.into_iter().enumerate() {
         let (first, second) = (world.await_end(first).await, world.await_end(second).await);
         let (status, reason) =
-            [(Status::Cancelled, "cancelled_by_hand"), (Status::Failed, "timed_out"), (Status::Cancelled, "covered")]
+            [(Status::Cancelled, "cancelled_manually"), (Status::Failed, "timed_out"), (Status::Cancelled, "covered")]
                 [at % 3];
         assert_eq!((first.status, first.reason.as_str()), (status, reason), "{first:?}");
         assert_eq!(second.status, Status::Succeeded, "{second:?}");

@@ -183,7 +183,7 @@ async fn a_new_version_counts_at_once(kind: Kind) {
     let ahead = world.database.logs_of(task).await.iter().filter(|row| row.fire_time > until).count();
     assert!(ahead > 0, "rows are written ahead");
 
-    // Closed: what was written ahead is taken back.
+    // Closed: what was written ahead is revoked.
     let changed = put(&api, "open", json!({ "excluded_hours": [hours] })).await;
     let closed_us = now_us();
     assert_eq!((&changed["calendar"]["version"], &changed["tasks"]), (&json!(2), &json!(2)), "{changed}");

@@ -13,7 +13,7 @@ scenario!(one_child_per_parent_although_a_node_dies: mariadb);
 
 /// Runs of a task that its parents made, by time.
 async fn children(world: &World, task: i64) -> Vec<LogRow> {
-    world.database.logs(&format!("task_id = {task} AND origin = 'parent' AND parent_id = 0")).await
+    world.database.logs(&format!("task_id = {task} AND trigger_kind = 'parent' AND parent_id = 0")).await
 }
 
 async fn await_children(world: &World, task: i64, count: usize) -> Vec<LogRow> {
@@ -86,7 +86,7 @@ async fn ends_outputs_and_chains(kind: Kind) {
     let rows = await_children(&world, own, 1).await;
     assert_eq!(rows[0].output, "own", "not asked for the parents' output: {rows:?}");
     let log = api.log(children(&world, elsewhere).await[0].id).await;
-    assert_eq!(log["origin"], "parent");
+    assert_eq!(log["trigger"], "parent");
     assert!(log["message"].as_str().is_some_and(|text| text.contains(&good_log.to_string())), "{log}");
 
     let rows = await_children(&world, any, 1).await;
@@ -136,7 +136,7 @@ async fn edited_stopped_and_deleted(kind: Kind) {
     let before = children(&world, child).await.len();
     await_children(&world, child, before + 3).await;
     let late = format!(
-        "SELECT COUNT(*) FROM follow_up f JOIN task_log l ON l.id = f.id WHERE l.status >= 10 AND f.task_id = {parent}"
+        "SELECT COUNT(*) FROM outbox f JOIN task_log l ON l.id = f.id WHERE l.status >= 10 AND f.task_id = {parent}"
     );
 
     // Stopped, the parent's runs make children still, the cancelled ones do not.
@@ -238,16 +238,16 @@ async fn one_child_per_parent_although_a_node_dies(kind: Kind) {
     }
     world.await_successes(parents[7], 3).await;
     victim.process.kill9().await;
-    let open = "SELECT COUNT(*) FROM follow_up";
+    let open = "SELECT COUNT(*) FROM outbox";
     await_until("every fire has been, and every end was followed up", 60, || async {
-        let ended = "SELECT COUNT(*) FROM task_log WHERE origin = 'schedule' AND status = 10";
+        let ended = "SELECT COUNT(*) FROM task_log WHERE trigger_kind = 'schedule' AND status = 10";
         when(world.database.number(ended).await == 8 * 14 && world.database.number(open).await == 0)
     })
     .await;
     let (rows, starts) = world.end_well().await;
     let outputs: HashSet<String> =
-        rows.iter().filter(|row| row.origin == "schedule").map(|row| row.output.clone()).collect();
-    let made: Vec<&LogRow> = rows.iter().filter(|row| row.origin == "parent").collect();
+        rows.iter().filter(|row| row.trigger == "schedule").map(|row| row.output.clone()).collect();
+    let made: Vec<&LogRow> = rows.iter().filter(|row| row.trigger == "parent").collect();
     assert_eq!(made.len(), 8 * 14, "children: {}", sample(&made));
     let given: HashSet<String> = made.iter().map(|row| row.output.clone()).collect();
     assert_eq!(given, outputs, "each parent run has its own child");

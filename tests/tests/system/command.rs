@@ -76,7 +76,7 @@ async fn a_run_is_killed(kind: Kind) {
     assert!(text(&killed.stdout).starts_with(&format!("run {log} is ")), "{killed:?}");
     let ran = done(&world, &["logs", "show", log, "--follow"]).await;
     assert_eq!(ran.status.code(), Some(1));
-    assert_eq!(text(&ran.stderr), "carillon: the run ended as cancelled (cancelled_by_hand)\n");
+    assert_eq!(text(&ran.stderr), "carillon: the run ended as cancelled (cancelled_manually)\n");
 }
 
 async fn executors_are_weighed(kind: Kind) {

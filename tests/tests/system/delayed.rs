@@ -39,7 +39,11 @@ async fn at_once_and_later(kind: Kind) {
     assert!((before + 2_900..=after + 3_100).contains(&fire_time), "{before} {delayed} {after}");
     assert_eq!(dated["fire_time"].as_i64(), Some(at));
     let row = world.await_end(log_of(&at_once)).await;
-    assert_eq!((row.status, row.output.as_str(), row.origin.as_str()), (Status::Succeeded, "own", "hand"), "{row:?}");
+    assert_eq!(
+        (row.status, row.output.as_str(), row.trigger.as_str()),
+        (Status::Succeeded, "own", "manual"),
+        "{row:?}"
+    );
     let row = world.await_end(log_of(&delayed)).await;
     assert_eq!((row.output.as_str(), row.priority, row.fire_time), (r#"{"n":1}"#, 9, fire_time), "{row:?}");
     let row = world.await_end(log_of(&dated)).await;
@@ -54,13 +58,13 @@ async fn at_once_and_later(kind: Kind) {
     let row = world.await_end(soon_log).await;
     assert_eq!((row.status, row.output.as_str()), (Status::Succeeded, "by hand"), "{row:?}");
     await_until("that far is written ahead", 40, || async {
-        let written = format!("task_id = {every_second} AND fire_time > {far} AND origin = 'schedule'");
+        let written = format!("task_id = {every_second} AND fire_time > {far} AND trigger_kind = 'schedule'");
         (!world.database.logs(&written).await.is_empty()).then_some(())
     })
     .await;
     let (rows, _) = world.end_well().await;
     let scheduled: Vec<LogRow> =
-        rows.into_iter().filter(|row| row.task == every_second && row.origin == "schedule").collect();
+        rows.into_iter().filter(|row| row.task == every_second && row.trigger == "schedule").collect();
     let fires = Fires::every(1, &scheduled).assert_no_gap().between(soon - 1_000, far);
     assert!(fires.iter().filter(|row| row.fire_time <= soon).all(|row| row.output == "own"), "{}", sample(&fires));
 }
@@ -114,7 +118,7 @@ async fn over_edits_and_stops(kind: Kind) {
     let stopped_log = later(stopped).await;
     let survives = later(stopped_before).await;
     let never = later(stopped_before).await;
-    await_until("one is handed over", 20, || async {
+    await_until("one is dispatched", 20, || async {
         (world.database.log(held).await.status == Status::Dispatched).then_some(())
     })
     .await;
@@ -127,7 +131,8 @@ async fn over_edits_and_stops(kind: Kind) {
         let row = world.await_end(log).await;
         assert_eq!((row.status, row.output.as_str(), row.failures), (Status::Succeeded, output, 0), "{row:?}");
     }
-    for (log, reason) in [(stopped_log, "task_stopped"), (never, "cancelled_by_hand"), (resharded_log, "task_edited")] {
+    for (log, reason) in [(stopped_log, "task_stopped"), (never, "cancelled_manually"), (resharded_log, "task_edited")]
+    {
         let row = world.database.log(log).await;
         assert_eq!((row.status, row.reason.as_str()), (Status::Cancelled, reason), "{row:?}");
     }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 scenario!(edit_with_rows_queued: sqlite mariadb postgres);
 scenario!(stop_with_rows_queued: sqlite mariadb postgres);
-scenario!(a_run_by_hand_outlives_an_edit: sqlite mariadb postgres);
+scenario!(a_manual_run_outlives_an_edit: sqlite mariadb postgres);
 scenario!(routing_changed_with_rows_queued: sqlite mariadb postgres);
 scenario!(stop_names_what_an_unreachable_executor_holds: sqlite mariadb);
 
@@ -70,7 +70,7 @@ async fn edit_with_rows_queued(kind: Kind) {
 
 /// Nobody plans it again: what executors hold of it goes on under the new definition, shards and
 /// single runs alike, and so does what still waits.
-async fn a_run_by_hand_outlives_an_edit(kind: Kind) {
+async fn a_manual_run_outlives_an_edit(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[]).await;
     let api = world.api();
@@ -100,7 +100,7 @@ async fn a_run_by_hand_outlives_an_edit(kind: Kind) {
         })
         .await;
         let rows = world.database.logs_of(task).await;
-        assert_all("by hand", &rows, |row| row.origin == "hand");
+        assert_all("by hand", &rows, |row| row.trigger == "manual");
         for log in [held, waits] {
             let of_run: Vec<LogRow> = rows.iter().filter(|row| row.id == log || row.parent == log).cloned().collect();
             assert_eq!(of_run.len(), if routing == "sharding" { 3 } else { 1 }, "{}", sample(&of_run));

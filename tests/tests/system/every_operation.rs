@@ -5,7 +5,7 @@
 
 mod calls;
 
-use calls::{Call, Elsewhere, Place, call_of, own_calls};
+use calls::{Call, Elsewhere, TenantFixture, call_of, own_calls};
 use carillon_tests::node::Settings;
 use carillon_tests::openapi::{Operation, operations, roles_of_the_docs};
 use carillon_tests::people::PASSWORD;
@@ -54,8 +54,8 @@ const REFUSED: u16 = 403;
 /// Two tenants and the operations.
 struct Walk {
     world: World,
-    near: Place,
-    far: Place,
+    near: TenantFixture,
+    far: TenantFixture,
     operations: Vec<Operation>,
 }
 
@@ -65,7 +65,7 @@ impl Walk {
         let node = world.node("a", FAST).await;
         let operations = operations(&node.url).await;
         assert!(operations.len() > 60, "the document has {} operations", operations.len());
-        let (near, far) = (Place::new(&world, "near").await, Place::new(&world, "far").await);
+        let (near, far) = (TenantFixture::new(&world, "near").await, TenantFixture::new(&world, "far").await);
         Self { world, near, far, operations }
     }
 
@@ -80,7 +80,7 @@ impl Walk {
     }
 
     /// A right call of the operation about fresh things in `place`.
-    async fn call(&self, operation: &Operation, place: &Place) -> Call {
+    async fn call(&self, operation: &Operation, place: &TenantFixture) -> Call {
         let Operation { id, method, path, .. } = operation;
         let call = call_of(id, &self.world, place).await;
         call.unwrap_or_else(|| {
@@ -144,7 +144,7 @@ const RESTLESS: [&str; 10] = [
     "statistic",
     "statistic_state",
     "statistic_work",
-    "follow_up",
+    "outbox",
 ];
 
 impl Rows {
@@ -332,8 +332,8 @@ async fn roles_allow(kind: Kind, tenant: Option<&str>) {
         admin.grant(&person, &role, tenant).await;
         for operation in walk.guarded() {
             let call = walk.call(operation, &walk.near).await;
-            let out_of_reach = tenant.is_some() && platform_only.contains(&operation.permission);
-            if held.contains(&operation.permission) && !out_of_reach {
+            let outside_the_scope = tenant.is_some() && platform_only.contains(&operation.permission);
+            if held.contains(&operation.permission) && !outside_the_scope {
                 let (status, answer) = walk.send(&person.api, operation, &call).await;
                 assert!(operation.successes.contains(&status), "{role}, {}: {status} {answer}", operation.id);
             } else {
@@ -346,8 +346,8 @@ async fn roles_allow(kind: Kind, tenant: Option<&str>) {
 
 /// Permissions that the docs call so.
 fn platform_only() -> Vec<String> {
-    use carillon::domain::access::{Breadth, PERMISSIONS};
-    let whole = PERMISSIONS.iter().filter(|(_, _, breadth, _)| *breadth == Breadth::Platform);
+    use carillon::domain::access::{PERMISSIONS, PermissionLevel};
+    let whole = PERMISSIONS.iter().filter(|(_, _, breadth, _)| *breadth == PermissionLevel::Platform);
     whole.map(|(_, word, ..)| (*word).to_owned()).collect()
 }
 

@@ -96,7 +96,7 @@ async fn executor_unreachable_means_another_at_once(kind: Kind) {
     assert_on_time("one of two executors unreachable", &late, &starts, 1_500);
     let steady: Vec<_> = starts.iter().filter(|start| start.fire_time > made_at + 6_000).collect();
     let tardy: Vec<_> = steady.iter().filter(|start| start.late_ms() > 1_500).collect();
-    assert!(tardy.is_empty(), "late after a failed hand-over: {}", sample(&tardy));
+    assert!(tardy.is_empty(), "late after a failed dispatch: {}", sample(&tardy));
     assert_all("never with the unreachable one at the end", &fires, |row| row.executor != fake.executor_id());
 }
 

@@ -1,7 +1,7 @@
 //! One tenant's burst is its own: another tenant's fires neither fail nor queue up behind it.
 //!
 //! Lateness says little on a busy machine. What tells a fair queue from an unfair one is the order
-//! of hand-overs: behind whom a fire had to wait.
+//! of dispatches: behind whom a fire had to wait.
 
 use carillon_tests::executor::Options;
 use carillon_tests::fires::assert_all;
@@ -15,12 +15,12 @@ scenario!(beside_an_executor_that_is_slow: sqlite mariadb);
 /// Overdue runs of the tenant that bursts: several times as many as one tenant may have under way.
 const BURST: usize = 12_000;
 
-/// Of these, so many may be handed over after a fire of the other tenant could have been: all that
+/// Of these, so many may be dispatched after a fire of the other tenant could have been: all that
 /// one tenant may have under way by then (half of 8,000, as long as nobody else has any), and a
 /// batch more. In the order of due times it would be the whole burst.
 const BEFORE_MAX: usize = 4_500;
 
-/// A run can be handed over so long before its due time, ms: the lead, and what hand-overs come
+/// A run can be dispatched so long before its due time, ms: the lead, and what dispatches come
 /// before it.
 const READY_MS: i64 = 3_350;
 
@@ -31,7 +31,7 @@ const WATCHED_S: f64 = 15.0;
 /// far more than a busy machine takes.
 const LATE_MAX_MS: i64 = 5_000;
 
-/// Every hand-over of the burst takes as long as it can: none is answered.
+/// Every dispatch of the burst takes as long as it can: none is answered.
 async fn beside_an_executor_that_hangs(kind: Kind) {
     let world = World::new(kind).await;
     let node = world.node("a", &[]).await;
@@ -41,12 +41,12 @@ async fn beside_an_executor_that_hangs(kind: Kind) {
     fake.script(|script| script.on_dispatch = OnDispatch::Hang);
     let burst = api.make_task(&busy, "import", "work", json!({ "started": false })).await;
     let fires = beside_a_burst(&world, &api, burst).await;
-    assert!(!fake.offered().is_empty(), "the burst was never handed over");
+    assert!(!fake.offered().is_empty(), "the burst was never dispatched");
     assert_fair(&world, burst, &fires).await;
     end_of_burst(&world, &api, burst, || fake.starts()).await;
 }
 
-/// Hand-overs are taken at once, and the runs last.
+/// Dispatches are taken at once, and the runs last.
 async fn beside_an_executor_that_is_slow(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[]).await;
@@ -67,19 +67,19 @@ async fn beside_a_burst(world: &World, api: &Api, burst: i64) -> Vec<LogRow> {
     let app: App = api.make_app("retail", "orders").await;
     world.executor("e1", &app).await;
     let task = api.make_task(&app, "every second", "tick", json!({ "cron": "* * * * * ?" })).await;
-    let by_hand = api.make_task(&app, "by hand", "tick", json!({ "started": false })).await;
+    let manual = api.make_task(&app, "by hand", "tick", json!({ "started": false })).await;
     world.await_successes(task, 3).await;
     overdue_runs(world, burst, BURST).await;
     let from = now_ms();
     // Nobody has claimed these before the burst came.
     for _ in 0..3 {
-        api.run(by_hand, None).await;
+        api.run(manual, None).await;
     }
     pass(WATCHED_S).await;
     // Those of the last seconds may be under way.
     let until = now_ms() - LATE_MAX_MS;
     let mut fires = Fires::every(1, &world.database.logs_of(task).await).assert_no_gap().between(from, until);
-    fires.extend(world.database.logs_of(by_hand).await);
+    fires.extend(world.database.logs_of(manual).await);
     fires
 }
 
@@ -90,7 +90,7 @@ async fn assert_fair(world: &World, burst: i64, fires: &[LogRow]) {
     assert_all("succeeded at the first attempt", fires, |row| row.status == Status::Succeeded && row.attempt == 1);
     assert_all("started while the burst lasted", fires, |row| row.started_at < row.due_time + LATE_MAX_MS);
     let before = |fire: &LogRow| {
-        let ready = if fire.origin == "hand" { fire.fire_time } else { fire.fire_time - READY_MS };
+        let ready = if fire.trigger == "manual" { fire.fire_time } else { fire.fire_time - READY_MS };
         let waited = ready..fire.dispatched_at;
         of_burst.iter().filter(|row| waited.contains(&row.dispatched_at)).count()
     };
@@ -105,18 +105,18 @@ async fn end_of_burst(world: &World, api: &Api, burst: i64, starts: impl Fn() ->
     world.settle_and_check_with(starts).await;
 }
 
-/// Writes `count` runs that were due some minutes ago, as if they had been started by hand then.
+/// Writes `count` runs that were due some minutes ago, as if they had been started manually then.
 async fn overdue_runs(world: &World, task: i64, count: usize) {
     let due = now_ms() - 600_000;
     let sql = format!(
         "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, bucket, \
          fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, dispatched_at, \
-         started_at, finished_at, reason, origin, seq, priority, stopping) \
+         started_at, finished_at, reason, trigger_kind, seq, priority, stopping) \
          WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99), \
          m(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM m WHERE i < {last}) \
          SELECT t.id + 1 + m.i * 100 + n.i, t.tenant_id, t.app_id, t.id, t.revision, 0, 0, 1, \
          (m.i * 100 + n.i) * 37 % 1024, {due} + m.i * 100 + n.i, {due} + m.i * 100 + n.i, 0, 1, 0, 0, 0, 0, 0, 0, 0, \
-         0, '', 'hand', 0, t.priority, '' FROM n JOIN m ON 1 = 1 JOIN task t ON t.id = {task}",
+         0, '', 'manual', 0, t.priority, '' FROM n JOIN m ON 1 = 1 JOIN task t ON t.id = {task}",
         last = count / 100 - 1,
     );
     assert_eq!(world.database.execute(&sql).await, count as u64);

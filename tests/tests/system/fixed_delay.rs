@@ -20,7 +20,7 @@ fn delay(fields: serde_json::Value) -> serde_json::Value {
 
 /// The task's scheduled runs that were not given up, one after the other.
 fn links(rows: &[LogRow], task: i64) -> Vec<LogRow> {
-    let is_link = |row: &&LogRow| row.task == task && row.origin != "hand" && row.status != Status::Cancelled;
+    let is_link = |row: &&LogRow| row.task == task && row.trigger != "manual" && row.status != Status::Cancelled;
     rows.iter().filter(is_link).cloned().collect()
 }
 
@@ -48,7 +48,7 @@ async fn a_chain_goes_on_after_failures_and_a_death(kind: Kind) {
     api.run(plain, Some("100")).await;
     world.await_successes(plain, 4).await;
     // A run of it goes on at this moment, or is about to.
-    await_until("the next run is handed over", 20, || async {
+    await_until("the next run is dispatched", 20, || async {
         when(!world.database.logs(&format!("task_id = {plain} AND status = 2")).await.is_empty())
     })
     .await;

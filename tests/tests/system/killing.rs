@@ -23,16 +23,16 @@ fn overlap(ms: i64, blocking: bool, stubborn: bool) -> String {
 /// Stopped on purpose: no failure, no other attempt, and it says who did it.
 fn assert_killed(row: &LogRow, attempt: i32) {
     let end = (row.status, row.reason.as_str(), row.attempt, row.failures);
-    assert_eq!(end, (Status::Cancelled, "cancelled_by_hand", attempt, 0), "{row:?}");
+    assert_eq!(end, (Status::Cancelled, "cancelled_manually", attempt, 0), "{row:?}");
 }
 
 fn assert_stopping(answer: &(u16, Value)) {
     let (status, log) = answer;
     let shown = (log["status"].as_str(), log["reason"].as_str());
-    assert_eq!((*status, shown), (202, (Some("stopping"), Some("cancelled_by_hand"))), "{log}");
+    assert_eq!((*status, shown), (202, (Some("stopping"), Some("cancelled_manually"))), "{log}");
 }
 
-/// X7, X17, H17: waiting, parked, between two attempts, held, running, and running deafly.
+/// X7, X17, H17: waiting, blocked, between two attempts, held, running, and running deafly.
 async fn killed_wherever_it_stands(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[("schedulers.before_interval", "8s")]).await;
@@ -52,11 +52,11 @@ async fn killed_wherever_it_stands(kind: Kind) {
     let held = api.run_log_with(task, json!({ "delay_ms": 7_000 })).await;
     let leading = api.run(single, Some(&overlap(3_000, true, false))).await;
     world.await_inside(single, 1).await;
-    let parked = api.run(single, Some(&overlap(10, false, false))).await;
+    let blocked = api.run(single, Some(&overlap(10, false, false))).await;
     let last = api.run(single, Some(&overlap(10, false, false))).await;
     let failed = api.run(failing, None).await;
     world.await_inside(task, 3).await;
-    for (log, status) in [(held, Status::Dispatched), (parked, Status::Queued), (failed, Status::Retry)] {
+    for (log, status) in [(held, Status::Dispatched), (blocked, Status::Queued), (failed, Status::Retry)] {
         await_until(&format!("log {log} is {status:?}"), 30, || async {
             when(world.database.log(log).await.status == status)
         })
@@ -64,11 +64,11 @@ async fn killed_wherever_it_stands(kind: Kind) {
     }
 
     // At once where nobody runs it.
-    for log in [later, held, parked, failed] {
+    for log in [later, held, blocked, failed] {
         let (status, answer) = api.kill(log).await;
         assert_eq!((status, answer["status"].as_str()), (200, Some("cancelled")), "{answer}");
         let row = world.database.log(log).await;
-        assert_eq!((row.status, row.reason.as_str()), (Status::Cancelled, "cancelled_by_hand"), "{row:?}");
+        assert_eq!((row.status, row.reason.as_str()), (Status::Cancelled, "cancelled_manually"), "{row:?}");
         assert!(row.finished_at > 0, "{row:?}");
         assert_eq!(api.kill(log).await.0, 409, "it has ended");
     }
@@ -89,7 +89,7 @@ async fn killed_wherever_it_stands(kind: Kind) {
     assert_all("left alone", &rows, |row| row.status == Status::Succeeded && row.attempt == 1);
     assert_eq!(api.task(task).await["started"], true, "a stopped run paused its task");
     let (_, starts) = world.settle_and_check().await;
-    assert!(starts.iter().all(|start| ![later, held, parked].contains(&start.log)), "started after all");
+    assert!(starts.iter().all(|start| ![later, held, blocked].contains(&start.log)), "started after all");
     world.assert_quiet(&[]);
 }
 
@@ -190,7 +190,7 @@ async fn killed_with_all_its_shards(kind: Kind) {
     assert_killed(&world.await_end(parent).await, 1);
     let shards = world.database.logs(&format!("parent_id = {parent}")).await;
     assert_eq!(shards.len(), 3);
-    assert_all("stopped", &shards, |row| row.status == Status::Cancelled && row.reason == "cancelled_by_hand");
+    assert_all("stopped", &shards, |row| row.status == Status::Cancelled && row.reason == "cancelled_manually");
     assert_all("of one attempt", &shards, |row| row.attempt == 1);
     let visits = world.visits(task);
     assert!(visits.iter().all(|visit| visit.end_us < i64::MAX) && visits.len() == 2, "{visits:?}");
@@ -235,10 +235,10 @@ async fn killed_between_quick_attempts(kind: Kind) {
         assert!(["stopping", "cancelled"].contains(&answer["status"].as_str().unwrap()), "{answer}");
     }
     for row in world.await_ends(&logs).await {
-        assert_eq!((row.status, row.reason.as_str()), (Status::Cancelled, "cancelled_by_hand"), "{row:?}");
+        assert_eq!((row.status, row.reason.as_str()), (Status::Cancelled, "cancelled_manually"), "{row:?}");
     }
     let shards = world.database.logs("parent_id > 0").await;
-    assert_all("stopped", &shards, |row| row.status == Status::Cancelled && row.reason == "cancelled_by_hand");
+    assert_all("stopped", &shards, |row| row.status == Status::Cancelled && row.reason == "cancelled_manually");
     world.settle_and_check().await;
     world.assert_quiet(&[]);
 }

@@ -52,9 +52,9 @@ mod fairness;
 mod node_death;
 mod sharing;
 
+mod dispatching;
 mod executor_death;
 mod executor_stop;
-mod hand_over;
 mod results;
 
 mod blocking;
@@ -91,8 +91,8 @@ mod skips;
 mod clocks;
 mod keys;
 mod tls;
+mod unauthenticated;
 mod waiting;
-mod who_is_there;
 mod wire;
 
 mod abuse;

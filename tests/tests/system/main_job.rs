@@ -48,9 +48,9 @@ async fn main_job(kind: Kind) {
 
     let made_from = now_ms();
     let tasks = make_periodic(&api, &app).await;
-    let by_hand_from = now_ms();
-    runs_by_hand(&world, &api, &app).await;
-    pass((20_000 - (now_ms() - by_hand_from)).max(1_000) as f64 / 1_000.0).await;
+    let manual_from = now_ms();
+    manual_runs(&world, &api, &app).await;
+    pass((20_000 - (now_ms() - manual_from)).max(1_000) as f64 / 1_000.0).await;
     lists_go_page_by_page(&api, tasks.every_second).await;
 
     assert_eq!(other.offered(), [], "runs for an executor that lacks the handler");
@@ -108,7 +108,7 @@ fn shards_add_up(parents: &[LogRow], rows: &[LogRow], starts: &[Start]) {
 }
 
 /// One run by hand per way to end.
-async fn runs_by_hand(world: &World, api: &Api, app: &App) {
+async fn manual_runs(world: &World, api: &Api, app: &App) {
     let once = json!({ "max_retries": 0 });
     let make = |name: &'static str, handler: &'static str, fields| api.make_task(app, name, handler, fields);
     let echo = make("say", "echo", once.clone()).await;
@@ -153,7 +153,7 @@ async fn runs_by_hand(world: &World, api: &Api, app: &App) {
 
 /// H17: a run can be stopped.
 async fn cancel_while_it_runs(world: &World, api: &Api, log: i64) {
-    await_until("the endless run is handed over", 30, || async {
+    await_until("the endless run is dispatched", 30, || async {
         when(world.database.log(log).await.status == Status::Dispatched)
     })
     .await;
@@ -161,7 +161,7 @@ async fn cancel_while_it_runs(world: &World, api: &Api, log: i64) {
     let asked_at = now_ms();
     api.cancel(log).await;
     let row = ended(world, log).await;
-    assert_eq!((row.status, row.reason.as_str()), (Status::Cancelled, "cancelled_by_hand"), "{row:?}");
+    assert_eq!((row.status, row.reason.as_str()), (Status::Cancelled, "cancelled_manually"), "{row:?}");
     assert!(row.finished_at - asked_at < 10_000, "{row:?}");
 }
 

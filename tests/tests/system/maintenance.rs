@@ -28,7 +28,7 @@ async fn skipped_and_postponed(kind: Kind) {
     let ignoring = json!({ "cron": "* * * * * ?", "maintenance": "ignore" });
     let skipping = api.make_task(&retail, "every second", "tick", every_second.clone()).await;
     let ignores = api.make_task(&retail, "ignores", "tick", ignoring).await;
-    let by_hand = api.make_task(&retail, "by hand", "tick", json!({})).await;
+    let manual = api.make_task(&retail, "by hand", "tick", json!({})).await;
     let postponed = api.make_task(&finance, "every second", "tick", every_second.clone()).await;
     let untouched = api.make_task(&quiet, "every second", "tick", every_second).await;
     // Beyond what is with executors already when the node hears of it.
@@ -44,7 +44,7 @@ async fn skipped_and_postponed(kind: Kind) {
 
     // A moment in the window.
     pass((starts_at + 2_500 - now_ms()) as f64 / 1_000.0).await;
-    let log = api.run(by_hand, None).await;
+    let log = api.run(manual, None).await;
     let row = world.await_end(log).await;
     assert_eq!(row.status, Status::Succeeded, "{row:?}");
     assert!(row.finished_at < ends_at, "a run by hand goes through: {row:?}");

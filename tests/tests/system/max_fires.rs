@@ -19,27 +19,27 @@ async fn exactly_so_many(kind: Kind) {
     let alone = api.make_task(&app, "alone", "tick", bounded.clone()).await;
     let edited = api.make_task(&app, "edited", "tick", bounded.clone()).await;
     let paused = api.make_task(&app, "paused", "tick", bounded.clone()).await;
-    let by_hand = api.make_task(&app, "by hand too", "tick", bounded.clone()).await;
+    let manual = api.make_task(&app, "by hand too", "tick", bounded.clone()).await;
     let mut failing = bounded.clone();
     failing["max_retries"] = 1.into();
     failing["retry_interval_ms"] = 60_000.into();
     let failing = api.make_task(&app, "failing", "fail", failing).await;
-    let tasks = [alone, edited, paused, by_hand, failing];
+    let tasks = [alone, edited, paused, manual, failing];
     // Far in the future: it waits when the task is paused, and is no fire of the schedule.
     for delay_ms in [600_000, 700_000, 800_000] {
-        api.run_with(by_hand, json!({ "delay_ms": delay_ms })).await;
+        api.run_with(manual, json!({ "delay_ms": delay_ms })).await;
     }
     world.await_successes(edited, 2).await;
     api.edit(edited, json!({ "description": "one" })).await;
     api.pause(paused, "a look at the data").await;
-    api.pause(by_hand, "a look at the data").await;
+    api.pause(manual, "a look at the data").await;
     // Its first fires have failed once, and wait for another attempt: those fires have been.
     api.edit(failing, json!({ "description": "one" })).await;
     world.await_successes(edited, 4).await;
     node.process.kill9().await;
     world.unready_node("a", node.port, &[]).ready().await;
     api.start(paused).await;
-    api.start(by_hand).await;
+    api.start(manual).await;
     world.await_successes(edited, 7).await;
     api.edit(edited, json!({ "description": "two" })).await;
     for task in tasks {
@@ -63,7 +63,7 @@ async fn exactly_so_many(kind: Kind) {
     let (rows, starts) = world.end_well().await;
     for (what, task) in ["alone", "edited", "paused", "by hand too", "failing"].into_iter().zip(tasks) {
         let of_task: Vec<LogRow> =
-            rows.iter().filter(|row| row.task == task && row.origin != "hand").cloned().collect();
+            rows.iter().filter(|row| row.task == task && row.trigger != "manual").cloned().collect();
         let ran: Vec<LogRow> =
             of_task.into_iter().filter(|row| starts.iter().any(|start| start.log == row.id)).collect();
         assert_eq!(ran.len() as i64, FIRES, "{what}: {}", sample(&ran));

@@ -52,7 +52,7 @@ async fn metrics_agree_with_what_ran(kind: Kind) {
     assert!(of("carillon_queue_depth") + of("carillon_queue_room") >= 1_000.0);
     is("carillon_claims_lost_total", 0.0);
     is("carillon_worker_rounds_failed_total{worker=\"load\"}", 0.0);
-    assert!(of("carillon_handovers_total{outcome=\"accepted\"}") >= succeeded + failed);
+    assert!(of("carillon_dispatches_total{outcome=\"accepted\"}") >= succeeded + failed);
     assert!(of("carillon_claims_won_total") >= succeeded + failed);
     assert!(of("carillon_store_statements_total") >= of("carillon_store_statement_seconds_count"));
     assert!(of("carillon_store_statement_seconds_count") > 100.0);

@@ -34,7 +34,7 @@ impl Outcome {
         let _ = Fires::every(1, &of_task).assert_no_gap();
         let is_missed = |row: &LogRow| {
             (self.down_at..self.up_at).contains(&row.fire_time)
-                && (row.origin == "misfire" || row.fire_time < self.queued_at[&row.id] - MISFIRE_MS)
+                && (row.trigger == "misfire" || row.fire_time < self.queued_at[&row.id] - MISFIRE_MS)
         };
         let missed: Vec<LogRow> = of_task.into_iter().filter(is_missed).collect();
         assert!(missed.len() >= 4, "{name}: hardly anything was missed: {}", sample(&missed));
@@ -150,8 +150,8 @@ async fn nothing_was_written_ahead(kind: Kind) {
 
     // What nobody wrote is made up for by policy, and is not expired for being late.
     let (ran, left_out) = outcome.missed("expiring");
-    assert!(ran.iter().all(|row| row.origin == "misfire") && ran.len() > 3, "{}", sample(&ran));
-    assert!(left_out.iter().all(|row| row.reason == "expired" && row.origin == "schedule"), "{}", sample(&left_out));
+    assert!(ran.iter().all(|row| row.trigger == "misfire") && ran.len() > 3, "{}", sample(&ran));
+    assert!(left_out.iter().all(|row| row.reason == "expired" && row.trigger == "schedule"), "{}", sample(&left_out));
     // The chain of a fixed delay does not break at the fire that was left out.
     let rare: Vec<&LogRow> = outcome.rows.iter().filter(|row| row.task == outcome.tasks["rare"]).collect();
     assert!(rare.iter().any(|row| row.reason == "misfire_skipped"), "{rare:?}");
@@ -160,7 +160,7 @@ async fn nothing_was_written_ahead(kind: Kind) {
 /// Every row was there; the node came too late to claim it.
 async fn everything_was_written_ahead(kind: Kind) {
     let outcome = after_downtime(kind, "3m", 12.0, Vec::new()).await;
-    assert!(outcome.rows.iter().all(|row| row.origin == "schedule"));
+    assert!(outcome.rows.iter().all(|row| row.trigger == "schedule"));
     assert_eq!(outcome.assert_left_out("skip", &["skipped by policy"]), []);
     let once = outcome.assert_left_out("once", &["a later fire stands for it"]);
     assert_eq!(once.len(), 1, "{}", sample(&once));

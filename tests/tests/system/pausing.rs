@@ -5,11 +5,11 @@ use carillon_tests::{Api, Fires, Kind, Status, World, await_until, now_ms, now_u
 use reqwest::Method;
 use serde_json::json;
 
-scenario!(paused_by_hand: sqlite mariadb);
+scenario!(paused_manually: sqlite mariadb);
 scenario!(paused_after_failures: sqlite mariadb);
 scenario!(paused_after_failures_on_two_nodes: mariadb);
 
-async fn paused_by_hand(kind: Kind) {
+async fn paused_manually(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[]).await;
     let api = world.api();
@@ -45,8 +45,8 @@ async fn paused_by_hand(kind: Kind) {
     assert!(late.is_empty(), "started while paused: {}", sample(&late));
     let ahead = world.database.logs(&format!("task_id = {task} AND fire_time > {}", paused_us / 1_000)).await;
     assert!(!ahead.is_empty() && ahead.iter().all(|row| row.reason == "task_paused"), "{}", sample(&ahead));
-    let by_hand = api.run(task, None).await;
-    assert_eq!(world.await_end(by_hand).await.status, Status::Succeeded, "by hand it runs all the same");
+    let manual = api.run(task, None).await;
+    assert_eq!(world.await_end(manual).await.status, Status::Succeeded, "by hand it runs all the same");
 
     let answer = api.start(task).await;
     let resumed_at = now_ms();

@@ -61,7 +61,7 @@ fn is_left_out(row: &LogRow) -> bool {
 fn missed(rows: &[LogRow], task: i64, down_at: i64, up_at: i64) -> Vec<LogRow> {
     let of_task: Vec<LogRow> = rows.iter().filter(|row| row.task == task).cloned().collect();
     let _ = Fires::every(1, &of_task).assert_no_gap();
-    let missed: Vec<LogRow> = of_task.into_iter().filter(|row| row.origin == "misfire").collect();
+    let missed: Vec<LogRow> = of_task.into_iter().filter(|row| row.trigger == "misfire").collect();
     // Those of the first seconds had been written ahead; those of the last are merely late.
     assert!(missed.len() >= 3, "only {} were missed: {}", missed.len(), sample(&missed));
     assert_all("within the downtime", &missed, |row| (down_at..up_at).contains(&row.fire_time));

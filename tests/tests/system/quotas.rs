@@ -58,14 +58,14 @@ async fn fires_over_the_quota_are_delayed_and_all_run(kind: Kind) {
     for (number, app) in [&app, &app, &free].into_iter().enumerate() {
         world.executor(&format!("e{number}"), app).await;
     }
-    let by_hand = api.make_task(&app, "by hand", "tick", json!({})).await;
+    let manual = api.make_task(&app, "by hand", "tick", json!({})).await;
     let strict = json!({ "misfire_strategy": "skip", "expired_strategy": "discard", "expire_after_ms": 20_000 });
     let strict = api.make_task(&app, "strict", "tick", strict).await;
     let unbounded = api.make_task(&free, "unbounded", "tick", json!({})).await;
     world.await_rules().await;
     let mut logs = Vec::new();
     for (number, node) in nodes(&world).iter().cycle().take(BURST).enumerate() {
-        logs.push(node.run(by_hand, None).await);
+        logs.push(node.run(manual, None).await);
         if number % 5 == 0 {
             logs.push(node.run(unbounded, None).await);
         }
@@ -95,7 +95,7 @@ async fn fires_over_the_quota_are_delayed_and_all_run(kind: Kind) {
         world.node("c", &[]).await;
     }
     for node in nodes(&world).iter().cycle().take(5) {
-        logs.push(node.run(by_hand, None).await);
+        logs.push(node.run(manual, None).await);
     }
     // Longer than a wait for one run may take.
     carillon_tests::pass(30.0).await;

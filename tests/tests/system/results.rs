@@ -76,7 +76,7 @@ async fn result_of_a_run_that_was_cancelled(kind: Kind) {
     let verdicts = fake.send_results(&[result(key, RunStatus::Cancelled)]).await;
     assert_eq!(verdicts, [Verdict::Applied]);
     let row = world.database.log(log).await;
-    assert_eq!((row.status, row.reason.as_str()), (Status::Cancelled, "cancelled_by_hand"), "{row:?}");
+    assert_eq!((row.status, row.reason.as_str()), (Status::Cancelled, "cancelled_manually"), "{row:?}");
     assert_eq!(fake.send_results(&[result(key, RunStatus::Succeeded)]).await, [Verdict::Stale]);
     assert_eq!(world.database.log(log).await, row, "a cancelled run came back");
     world.settle_and_check_with(|| fake.starts()).await;

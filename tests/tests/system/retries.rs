@@ -16,7 +16,7 @@ struct Case {
     fields: Value,
     status: Status,
     reason: &'static str,
-    /// Hand-overs, failures.
+    /// Dispatches, failures.
     counts: (i32, i32),
 }
 

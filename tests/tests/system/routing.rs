@@ -160,7 +160,7 @@ async fn rules(world: &World, api: &Api, first: i64, fleet: &mut Fleet, app: &Ap
     assert_eq!(fleet.places(&runs(world, api, first, 3).await), [2, 2, 2]);
     rule(fleet.ids[2], json!({ "disabled": true })).await;
     let message = nobody(world, api, first).await;
-    assert!(message.contains("2 disabled by hand") && message.contains("1 with weight 0"), "{message}");
+    assert!(message.contains("2 disabled manually") && message.contains("1 with weight 0"), "{message}");
     let shown = api.get("/executors").await;
     let shown: Vec<_> = shown["items"].as_array().unwrap().iter().filter(|one| one["disabled"] == true).collect();
     assert_eq!(shown.len(), 2, "{shown:?}");

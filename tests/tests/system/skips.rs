@@ -16,8 +16,8 @@ async fn skip(api: &Api, task: i64, body: Value) -> Value {
     api.expect(200, Method::POST, &format!("/tasks/{task}/skip"), Some(&body)).await
 }
 
-async fn unskip(api: &Api, task: i64, fire_time: i64) -> Value {
-    api.expect(200, Method::POST, &format!("/tasks/{task}/unskip"), Some(&json!({ "fire_time": fire_time }))).await
+async fn restore(api: &Api, task: i64, fire_time: i64) -> Value {
+    api.expect(200, Method::POST, &format!("/tasks/{task}/restore"), Some(&json!({ "fire_time": fire_time }))).await
 }
 
 /// What is said about the field that is to blame.
@@ -44,23 +44,23 @@ async fn single_fires_are_cancelled_and_let_come(kind: Kind) {
     let app = api.make_app("retail", "orders").await;
     // Far beyond what is written ahead.
     let hourly = api.make_task(&app, "hourly", "tick", json!({ "cron": "0 30 * * * ?", "max_fires": 100 })).await;
-    let coming: Vec<i64> = preview(&api, hourly, 3).await.into_iter().map(|(at, _)| at).collect();
+    let upcoming: Vec<i64> = preview(&api, hourly, 3).await.into_iter().map(|(at, _)| at).collect();
     // The first one may be written.
-    let at = coming[1];
+    let at = upcoming[1];
     let log = skip(&api, hourly, json!({ "fire_time": at, "note": "stocktaking" })).await;
-    assert_eq!((&log["status"], &log["reason"]), (&json!("cancelled"), &json!("cancelled_by_hand")), "{log}");
+    assert_eq!((&log["status"], &log["reason"]), (&json!("cancelled"), &json!("cancelled_manually")), "{log}");
     assert_eq!((&log["message"], &log["attempt"]), (&json!("stocktaking"), &json!(0)), "{log}");
-    assert_eq!((log["fire_time"].as_i64(), log["origin"].as_str()), (Some(at), Some("schedule")), "{log}");
+    assert_eq!((log["fire_time"].as_i64(), log["trigger"].as_str()), (Some(at), Some("schedule")), "{log}");
     let seen: Vec<String> = preview(&api, hourly, 3).await.into_iter().map(|(_, word)| word).collect();
-    assert_eq!(seen, ["fires", "cancelled_by_hand", "fires"]);
+    assert_eq!(seen, ["fires", "cancelled_manually", "fires"]);
     let again = json!({ "fire_time": at });
     api.refused(409, Method::POST, &format!("/tasks/{hourly}/skip"), &again).await;
 
     // Both are in the audit, with what they were about.
-    assert_eq!(unskip(&api, hourly, at).await, json!({ "fire_time": at, "log": null }));
+    assert_eq!(restore(&api, hourly, at).await, json!({ "fire_time": at, "log": null }));
     assert!(preview(&api, hourly, 3).await.iter().all(|(_, word)| word == "fires"));
-    api.refused(404, Method::POST, &format!("/tasks/{hourly}/unskip"), &again).await;
-    for action in ["skip_fire", "unskip_fire"] {
+    api.refused(404, Method::POST, &format!("/tasks/{hourly}/restore"), &again).await;
+    for action in ["skip_fire", "restore_fire"] {
         let found = api.get(&format!("/audit?action={action}")).await;
         let entry = &found["items"][0];
         assert_eq!(found["items"].as_array().unwrap().len(), 1, "{found}");
@@ -70,7 +70,7 @@ async fn single_fires_are_cancelled_and_let_come(kind: Kind) {
 
     // What is no fire of the task.
     let text = refused(&api, hourly, json!({ "fire_time": at + 1 })).await;
-    let next = chrono::DateTime::from_timestamp_millis(coming[2]).unwrap().to_rfc3339_opts(SecondsFormat::Secs, true);
+    let next = chrono::DateTime::from_timestamp_millis(upcoming[2]).unwrap().to_rfc3339_opts(SecondsFormat::Secs, true);
     assert!(text.contains("no fire at this instant") && text.contains(&next), "{text}");
     let text = refused(&api, hourly, json!({ "fire_time": at + 367 * 24 * HOUR_MS })).await;
     assert!(text.contains("366 days"), "{text}");
@@ -85,15 +85,15 @@ async fn single_fires_are_cancelled_and_let_come(kind: Kind) {
     let first = api.task(chain).await["next_fire_at"].as_i64().unwrap();
     let text = refused(&api, chain, json!({ "fire_time": first })).await;
     assert!(text.contains("fixed delay"), "{text}");
-    let by_hand = api.make_task(&app, "by hand", "tick", json!({})).await;
-    assert!(refused(&api, by_hand, again.clone()).await.contains("no schedule"));
+    let manual = api.make_task(&app, "by hand", "tick", json!({})).await;
+    assert!(refused(&api, manual, again.clone()).await.contains("no schedule"));
     let rate = json!({ "schedule": "fixed_rate", "interval_ms": HOUR_MS, "started": false });
     let rate = api.make_task(&app, "rate", "tick", rate).await;
     assert!(refused(&api, rate, again.clone()).await.contains("not started"));
     api.start(rate).await;
     let second = preview(&api, rate, 2).await[1].0;
     skip(&api, rate, json!({ "fire_time": second })).await;
-    assert_eq!(preview(&api, rate, 2).await[1], (second, "cancelled_by_hand".to_owned()));
+    assert_eq!(preview(&api, rate, 2).await[1], (second, "cancelled_manually".to_owned()));
 
     // A run that is written is cancelled like any other, and can be let come while it is ahead.
     let soon = api.make_task(&app, "soon", "tick", json!({ "cron": "0/30 * * * * ?" })).await;
@@ -103,7 +103,7 @@ async fn single_fires_are_cancelled_and_let_come(kind: Kind) {
     let log = skip(&api, soon, json!({ "fire_time": next, "note": "not now" })).await;
     assert_eq!((id_of(&log["id"]), log["status"].as_str()), (Some(written), Some("cancelled")), "{log}");
     assert_eq!(log["message"], "not now");
-    let answer = unskip(&api, soon, next).await;
+    let answer = restore(&api, soon, next).await;
     let fresh = id_of(&answer["log"]).unwrap();
     assert_ne!(fresh, written);
     let log = api.log(fresh).await;
@@ -145,7 +145,7 @@ async fn the_watermark_passes_a_cancelled_fire(kind: Kind) {
     })
     .await;
     // One comes after all, though the watermark has passed it: at once.
-    assert!(id_of(&unskip(&api, single, last).await["log"]).is_some());
+    assert!(id_of(&restore(&api, single, last).await["log"]).is_some());
     await_until("all have ended", 60, || async {
         when(world.database.number("SELECT COUNT(*) FROM task_log WHERE status < 10").await == 0)
     })

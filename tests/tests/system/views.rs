@@ -37,7 +37,7 @@ async fn coming_fires_are_counted_once_and_for_those_who_may(kind: Kind) {
     let log = api.run_log_with(later, json!({ "delay_ms": 100_000 })).await;
     api.run_log_with(later, json!({ "delay_ms": 600_000 })).await;
 
-    let all = api.get("/fires/coming?ms=150000").await;
+    let all = api.get("/fires/upcoming?ms=150000").await;
     assert_eq!(all["complete"], true, "{all}");
     assert_eq!(all["until"].as_i64(), all["at"].as_i64().map(|at| at + 150_000), "{all}");
     let counted = all["counted"].as_i64().unwrap();
@@ -57,14 +57,14 @@ async fn coming_fires_are_counted_once_and_for_those_who_may(kind: Kind) {
     );
 
     let ours = viewer(&api, "ann", "near").await;
-    let seen = ours.get("/fires/coming").await;
+    let seen = ours.get("/fires/upcoming").await;
     assert_eq!(seen["tasks"].as_array().map(Vec::len), Some(2), "{seen}");
     assert!(!seen.to_string().contains("theirs"), "{seen}");
-    ours.expect(404, Method::GET, "/fires/coming?tenant=far", None).await;
-    let one = ours.get(&format!("/fires/coming?tenant=near&task={later}&ms=110000")).await;
+    ours.expect(404, Method::GET, "/fires/upcoming?tenant=far", None).await;
+    let one = ours.get(&format!("/fires/upcoming?tenant=near&task={later}&ms=110000")).await;
     assert_eq!((&one["counted"], fires(&one["seconds"])), (&json!(1), 1), "{one}");
     for wrong in ["ms=0", "ms=180001", "task=x", "from=1"] {
-        api.expect(400, Method::GET, &format!("/fires/coming?{wrong}"), None).await;
+        api.expect(400, Method::GET, &format!("/fires/upcoming?{wrong}"), None).await;
     }
 
     // A sharded run is one, and its shards can be left out of lists.
@@ -101,7 +101,7 @@ async fn the_next_fire_is_told_though_its_run_is_written(kind: Kind) {
     let daily = json!({ "cron": "0 0 9 * * ?", "calendar": "closed" });
     let daily = api.make_task(&app, "daily", "tick", daily).await;
     let stopped = api.make_task(&app, "stopped", "tick", of("fixed_rate", json!({ "started": false }))).await;
-    let by_hand = api.make_task(&app, "by hand", "tick", json!({})).await;
+    let manual = api.make_task(&app, "by hand", "tick", json!({})).await;
 
     let page = api.get("/tasks").await;
     let listed = |task: i64, field: &str| -> Option<i64> {
@@ -121,7 +121,7 @@ async fn the_next_fire_is_told_though_its_run_is_written(kind: Kind) {
     let preview = api.get(&format!("/tasks/{daily}/preview?count=1")).await;
     let fires = preview["items"].as_array().unwrap().iter().find(|line| line["kind"] == "fires").cloned().unwrap();
     assert_eq!(listed(daily, "next_fire_at"), fires["fire_time"].as_i64(), "{preview}");
-    for task in [stopped, by_hand] {
+    for task in [stopped, manual] {
         assert_eq!((listed(task, "next_fire_at"), listed(task, "written_until")), (None, None));
     }
     api.pause(often, "for the test").await;

@@ -37,14 +37,14 @@ async fn runs_wait_for_an_executor_and_lose_nothing(kind: Kind) {
     let api = world.api();
     let app = api.make_app("retail", "orders").await;
     let fields = json!({ "max_retries": 0, "misfire_strategy": "skip" });
-    let by_hand = api.make_task(&app, "by hand", "tick", fields).await;
+    let manual = api.make_task(&app, "by hand", "tick", fields).await;
     let fields = json!({ "cron": "0/2 * * * * ?", "max_retries": 0, "misfire_strategy": "skip" });
     let scheduled = api.make_task(&app, "scheduled", "tick", fields).await;
     let mut logs = Vec::new();
     for _ in 0..BURST {
-        logs.push(api.run(by_hand, None).await);
+        logs.push(api.run(manual, None).await);
     }
-    let waiting = format!("task_id IN ({by_hand}, {scheduled}) AND status = 1 AND reason = 'no_executor'");
+    let waiting = format!("task_id IN ({manual}, {scheduled}) AND status = 1 AND reason = 'no_executor'");
     await_until("all wait, and say for what", 60, || async { when(world.database.logs(&waiting).await.len() > BURST) })
         .await;
     victim.process.kill9().await;

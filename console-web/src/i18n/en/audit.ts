@@ -81,7 +81,7 @@ export default {
     start_task: "started a task",
     stop_task: "stopped a task",
     pause_task: "paused a task",
-    run_task: "ran a task by hand",
+    run_task: "ran a task manually",
     create_backfill: "created a backfill",
     cancel_backfill: "cancelled a backfill",
     create_tenant: "created a tenant",
@@ -100,7 +100,7 @@ export default {
     end_user_sessions: "ended a user's sessions",
     register_handlers: "registered handlers",
     skip_fire: "skipped a fire",
-    unskip_fire: "took a skip back",
+    restore_fire: "took a skip back",
   },
   kinds: {
     task: "Task",

@@ -57,7 +57,7 @@ export default {
     list_none: "No single days yet.",
     every_year: "every year",
     days_many: "{{n}} days",
-    save_note: "A new version counts at once for every task that names this calendar: runs written ahead are taken back and written anew.",
+    save_note: "A new version counts at once for every task that names this calendar: runs written ahead are revoked and written anew.",
     unsaved: "Changes are not saved yet.",
     discard: "Discard changes",
     saved: "Version {{version}} is saved; started tasks that go by it: {{tasks}}",
@@ -85,7 +85,7 @@ export default {
   maintenance: {
     subtitle: "Times in which a tenant's tasks rest. A node knows of a window within one to two seconds.",
     choose_tenant: "Maintenance windows belong to a tenant. Choose one.",
-    rests: "Resting: everything by schedule, retries, children and backfills. Runs by hand and tasks that ignore maintenance go on; what runs is not stopped.",
+    rests: "Resting: everything by schedule, retries, children and backfills. Manual runs and tasks that ignore maintenance go on; what runs is not stopped.",
     begin: "Begin or plan a window",
     state: "State",
     running: "Running",

@@ -110,7 +110,7 @@ export default {
   log_status: {
     init: "Written",
     queued: "Claimed",
-    dispatched: "Handed over",
+    dispatched: "Dispatched",
     retry: "Waits for retry",
     succeeded: "Succeeded",
     failed: "Failed",
@@ -120,7 +120,7 @@ export default {
     stopping: "Stopping",
   },
   task_state: { started: "Started", stopped: "Stopped", paused: "Paused" },
-  origin: { schedule: "Schedule", misfire: "Made up for", hand: "By hand", parent: "After another task", backfill: "Backfill" },
+  trigger: { schedule: "Schedule", misfire: "Made up for", manual: "Manual", parent: "After another task", backfill: "Backfill" },
   pages: {
     overview: "Overview",
     tasks: "Tasks",

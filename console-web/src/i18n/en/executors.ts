@@ -7,7 +7,7 @@ export default {
     load: "Load",
     load_numbers: "{{running}} running, {{held}} held, of {{capacity}}",
     load_short: "{{running}} + {{held}} of {{capacity}}",
-    load_help: "Running, plus held: handed over a little before their time. More than the capacity wait in their order.",
+    load_help: "Running, plus held: dispatched a little before their time. More than the capacity wait in their order.",
     handlers: "Handlers",
     tags: "Tags",
     version: "Version",

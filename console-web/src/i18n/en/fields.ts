@@ -88,11 +88,11 @@ export default {
     wait_timeout_ms: "From the due time to the start: an executor, a permit or a turn may take too long. 0: none.",
     parents: "The task runs after these have ended; it must be started, and may have a schedule as well.",
     parent_output: "The run gets what its parents returned, instead of its own parameters.",
-    started: "Fires by its schedule and after its parents. A stopped task still runs by hand.",
+    started: "Fires by its schedule and after its parents. A stopped task still runs manually.",
   },
   choice: {
     schedule: {
-      none: { name: "None", help: "It never fires by itself: by hand, or after its parents." },
+      none: { name: "None", help: "It never fires by itself: manually, or after its parents." },
       cron: { name: "Cron", help: "At local times of a time zone." },
       fixed_rate: { name: "Fixed rate", help: "Every interval, counted from the start of the task, however long the runs take." },
       fixed_delay: { name: "Fixed delay", help: "So long after its last run has ended, however it ended." },
@@ -135,7 +135,7 @@ export default {
       consistent_hash: { name: "Consistent hash", help: "Always the same one for this task: caches, local files. When one leaves, only its tasks move." },
       least_frequently_used: { name: "Least often used", help: "The one that this task has used least: each does its share." },
       least_recently_used: { name: "Longest unused", help: "The one that this task has not used for longest." },
-      failover: { name: "Fail-over", help: "The first that answers a probe: a hand-over to a machine that just died costs too much." },
+      failover: { name: "Fail-over", help: "The first that answers a probe: a dispatch to a machine that just died costs too much." },
       busyover: { name: "Busy-over", help: "The first that answers a probe and is free of this task." },
       least_loaded: { name: "Least loaded", help: "The one with the fewest runs for its capacity: runs are long and of different length." },
       sharding: { name: "Sharding", help: "All of them, one shard each: every executor takes its part of the work." },
@@ -148,7 +148,7 @@ export default {
     },
     block_scope: {
       executor: { name: "On the same executor", help: "Costs nothing; with several executors runs can overlap unless the routing always meets the same one." },
-      app: { name: "In the whole app", help: "Holds for all executors, and costs a database transaction for each batch of hand-overs." },
+      app: { name: "In the whole app", help: "Holds for all executors, and costs a database transaction for each batch of dispatches." },
     },
     failure_strategy: {
       retry: { name: "Retry", help: "Another attempt, as often as set below." },

@@ -91,7 +91,7 @@ export default {
     more_one: "Show 1 more",
     more_other: "Show {{count}} more",
   },
-  coming: {
+  upcoming: {
     title: "The coming three minutes",
     none: "No run is written for the coming three minutes.",
     none_help: "Started tasks with a schedule appear here three minutes before they fire.",

@@ -103,7 +103,7 @@ const zh: Like<typeof en> = {
     end_user_sessions: "结束用户的所有会话",
     register_handlers: "注册处理器",
     skip_fire: "跳过一次触发",
-    unskip_fire: "撤销跳过",
+    restore_fire: "撤销跳过",
   },
   kinds: {
     task: "任务",

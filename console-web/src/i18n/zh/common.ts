@@ -123,7 +123,7 @@ const zh: Like<typeof en> = {
     stopping: "停止中",
   },
   task_state: { started: "已启动", stopped: "已停止", paused: "已暂停" },
-  origin: { schedule: "调度", misfire: "错过补偿", hand: "手动", parent: "父任务触发", backfill: "补数" },
+  trigger: { schedule: "调度", misfire: "错过补偿", manual: "手动", parent: "父任务触发", backfill: "补数" },
   pages: {
     overview: "总览",
     tasks: "任务",

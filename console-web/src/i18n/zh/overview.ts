@@ -94,7 +94,7 @@ const zh: Like<typeof en> = {
     more_one: "再显示 1 项",
     more_other: "再显示 {{count}} 项",
   },
-  coming: {
+  upcoming: {
     title: "未来三分钟",
     none: "未来三分钟内没有已写入的运行。",
     none_help: "已启动且设有调度的任务会在触发前三分钟出现在这里。",

@@ -16,7 +16,7 @@ const zh: Like<typeof en> = {
   task_stopped: "任务已被停止。",
   task_edited: "任务已被修改，由新的定义继续。",
   task_deleted: "任务已被删除。",
-  cancelled_by_hand: "有人取消了此次运行，审计中有记录。",
+  cancelled_manually: "有人取消了此次运行，审计中有记录。",
   expired: "超过了任务的过期时间，任务丢弃迟到的运行。",
   misfire_skipped: "在无法运行期间错过；任务跳过错过的触发，或由另一次运行代替。",
   task_paused: "任务已暂停（由人操作，或连续失败后自动暂停）。",

@@ -207,7 +207,7 @@ const zh: Like<typeof en> = {
       create_backfill: "开始补数",
       cancel_backfill: "终止补数",
       skip_fire: "跳过一次触发",
-      unskip_fire: "恢复一次触发",
+      restore_fire: "恢复一次触发",
     },
   },
   restore: {

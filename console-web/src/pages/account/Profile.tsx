@@ -5,7 +5,7 @@ import { Link } from "react-router";
 import { $api, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
 import { useLink } from "../../lib/tenant";
-import { GrantTags, usePlaceName } from "../users/Grants";
+import { GrantTags, useScopeName } from "../users/Grants";
 
 function isKind(kind: string): kind is "user" | "token" | "setting" {
   return ["user", "token", "setting"].includes(kind);
@@ -38,14 +38,14 @@ export function Profile() {
 /** What only those see who may see users. */
 function Known({ user }: { user: Schema<"User"> }) {
   const { t } = useTranslation("people");
-  const placeName = usePlaceName();
+  const scopeName = useScopeName();
   return (
     <Descriptions
       size="small"
       column={1}
       items={[
         { key: "roles", label: t("account.roles"), children: <div className="full-size"><GrantTags grants={user.grants} /></div> },
-        { key: "tenant", label: t("users.managed_by"), children: placeName(user.tenant_id) },
+        { key: "tenant", label: t("users.managed_by"), children: scopeName(user.tenant_id) },
       ]}
     />
   );

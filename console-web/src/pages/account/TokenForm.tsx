@@ -6,13 +6,13 @@ import { client, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
 import { heldAnywhere, PLATFORM_ONLY } from "../../lib/access";
 import { clusterNow } from "../../lib/now";
-import { PLATFORM, tenantOf } from "../../lib/places";
+import { PLATFORM, tenantOf } from "../../lib/scopes";
 import { useTenant } from "../../lib/tenant";
 import { useTenantNames } from "../../lib/tenantNames";
 import { afterDays, EXPIRY_DAYS, isExpiry } from "../../lib/tokens";
 import { FormModal } from "../../parts/FormModal";
 import { PermissionPicker } from "../../parts/PermissionPicker";
-import { PlaceField } from "../../parts/PlaceField";
+import { ScopeField } from "../../parts/ScopeField";
 
 /** The choice of an instant instead of a number of days. */
 const OTHER = 0;
@@ -56,7 +56,7 @@ export function TokenForm({ open, onMade, onClose }: Properties) {
       <Form.Item name="name" label={t("tokens.name")} extra={t("tokens.name_help")} rules={[{ required: true, max: 100 }]}>
         <Input maxLength={100} autoComplete="off" />
       </Form.Item>
-      <PlaceField name="tenant" label={t("tokens.tenant")} help={t("tokens.tenant_help")} tenants={names} platform={t("tokens.everywhere")} />
+      <ScopeField name="tenant" label={t("tokens.tenant")} help={t("tokens.tenant_help")} tenants={names} platform={t("tokens.everywhere")} />
       <Expiry />
       <Permissions />
     </FormModal>

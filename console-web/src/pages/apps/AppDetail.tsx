@@ -32,7 +32,7 @@ function Detail({ app, failure }: { app: Schema<"App">; failure: ReactNode }) {
   const { t: own } = useTranslation("executors");
   const { may } = useSession();
   const link = useLink();
-  const place = { tenant: app.tenant, app: app.id };
+  const scope = { tenant: app.tenant, app: app.id };
   return (
     <Page
       title={app.name}
@@ -44,16 +44,16 @@ function Detail({ app, failure }: { app: Schema<"App">; failure: ReactNode }) {
       }
       actions={
         <>
-          {may("tasks.read", place) && <Link to={link("/tasks", { tenant: app.tenant, app: app.name })}>{own("apps.show_tasks")}</Link>}
-          {may("task_logs.read", place) && <Link to={link("/logs", { tenant: app.tenant, app: app.id })}>{own("apps.show_logs")}</Link>}
-          {may("apps.delete", place) && <DeleteApp app={app} />}
+          {may("tasks.read", scope) && <Link to={link("/tasks", { tenant: app.tenant, app: app.name })}>{own("apps.show_tasks")}</Link>}
+          {may("task_logs.read", scope) && <Link to={link("/logs", { tenant: app.tenant, app: app.id })}>{own("apps.show_logs")}</Link>}
+          {may("apps.delete", scope) && <DeleteApp app={app} />}
         </>
       }
     >
       {failure}
       <About app={app} />
-      {may("keys.read", place) && <Keys app={app} />}
-      {may("executors.read", place) && <AppExecutors app={app} />}
+      {may("keys.read", scope) && <Keys app={app} />}
+      {may("executors.read", scope) && <AppExecutors app={app} />}
     </Page>
   );
 }

@@ -36,12 +36,12 @@ export function Keys({ app }: { app: Schema<"App"> }) {
   const { t } = useTranslation();
   const { t: own } = useTranslation("executors");
   const { may } = useSession();
-  const place = { tenant: app.tenant, app: app.id };
+  const scope = { tenant: app.tenant, app: app.id };
   const [opened, setOpened] = useState<"create" | "rotate">();
   const [secret, setSecret] = useState<Schema<"CreatedKey">>();
   const pages = $api.useInfiniteQuery("get", "/apps/{id}/keys", { params: { path: { id: app.id } } }, { ...BY_AFTER, refetchInterval: USES_MS });
   const valid = itemsOf(pages).filter((key) => key.state === "valid");
-  const revoke = (key: Key) => key.state === "valid" && may("keys.revoke", place) && <RevokeKey of={key} isLast={valid.length === 1} />;
+  const revoke = (key: Key) => key.state === "valid" && may("keys.revoke", scope) && <RevokeKey of={key} isLast={valid.length === 1} />;
   const columns: TableProps<Key>["columns"] = [
     { title: own("keys.id"), key: "id", width: 185, render: (_, key) => <span className="mono">{key.id}</span> },
     { title: own("keys.state"), key: "state", width: 90, render: (_, key) => <KeyState state={key.state} /> },
@@ -72,8 +72,8 @@ export function Keys({ app }: { app: Schema<"App"> }) {
       title={<h2 className="card-title">{own("keys.title")}</h2>}
       extra={
         <Flex gap="small">
-          {may("keys.create", place) && <Button onClick={() => setOpened("create")}>{own("keys.create")}</Button>}
-          {may("keys.rotate", place) && <Button onClick={() => setOpened("rotate")}>{own("keys.rotate")}</Button>}
+          {may("keys.create", scope) && <Button onClick={() => setOpened("create")}>{own("keys.create")}</Button>}
+          {may("keys.rotate", scope) && <Button onClick={() => setOpened("rotate")}>{own("keys.rotate")}</Button>}
         </Flex>
       }
     >

@@ -61,12 +61,12 @@ function Detail({ executor }: { executor: Schema<"Executor"> }) {
   const { t: own } = useTranslation("executors");
   const { may } = useSession();
   const link = useLink();
-  const place = { tenant: executor.tenant, app: executor.app_id };
+  const scope = { tenant: executor.tenant, app: executor.app_id };
   return (
     <Flex vertical gap="large">
       <Flex gap="middle" wrap>
         <LogsOf id={executor.id} tenant={executor.tenant} />
-        {may("apps.read", place) && <Link to={link(`/apps/${executor.app_id}`)}>{own("executors.show_app")}</Link>}
+        {may("apps.read", scope) && <Link to={link(`/apps/${executor.app_id}`)}>{own("executors.show_app")}</Link>}
       </Flex>
       <dl className="facts">
         <dt>{t("status")}</dt>
@@ -106,7 +106,7 @@ function Detail({ executor }: { executor: Schema<"Executor"> }) {
           <div className="soft">{own("executors.id_help")}</div>
         </dd>
       </dl>
-      {may("executors.edit", place) && (
+      {may("executors.edit", scope) && (
         <section>
           <Typography.Title level={2} className="section-title">
             {own("executors.change")}

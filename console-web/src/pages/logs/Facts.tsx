@@ -10,7 +10,7 @@ import { Moment } from "../../parts/Moment";
 import { Reason } from "../../parts/Reason";
 import { LogStatus } from "../../parts/Tags";
 import type { useNames } from "./names";
-import { Attempts, Duration, Lateness, Origin, REASONS } from "./Words";
+import { Attempts, Duration, Lateness, Trigger, REASONS } from "./Words";
 
 /** Why the run is where it is, what the node says, and what to do. Nothing when there is no more to say than the state. */
 export function Why({ log }: { log: Log }) {
@@ -62,7 +62,7 @@ export function Facts({ log, names, zone, taskZone }: { log: Log; names: ReturnT
     { key: "late", label: t("lateness"), children: <Lateness log={log} /> },
     { key: "ran", label: t("duration"), children: <Duration log={log} /> },
     { key: "attempts", label: t("attempts"), children: <Attempts log={log} /> },
-    { key: "origin", label: t("origin"), children: <Origin origin={log.origin} /> },
+    { key: "trigger", label: t("trigger"), children: <Trigger trigger={log.trigger} /> },
     { key: "executor", label: common("executor"), children: <Id id={log.executor} name={log.executor == null ? undefined : names.executor(log.executor)} /> },
     { key: "node", label: common("node"), children: log.node == null ? "–" : <bdi>{names.node(log.node)}</bdi> },
     { key: "priority", label: t("priority"), children: log.priority },

@@ -8,7 +8,7 @@ import { useSession } from "../../api/session";
 import { orderOf, rangeOf, RANGES, type LogFilters } from "../../lib/logList";
 import { LOG_STATUSES } from "../../lib/states";
 import { viewerZone } from "../../lib/time";
-import { ORIGINS, REASONS } from "./Words";
+import { TRIGGERS, REASONS } from "./Words";
 
 type Change = (change: LogFilters) => void;
 
@@ -125,10 +125,10 @@ export function LogFilterBar({ tenant, filters, set, clear, isFiltered }: Proper
           onChange={(reason) => set({ reason })}
         />
         <Choice
-          name={t("origin")}
-          value={filters.origin}
-          options={ORIGINS.map((value) => ({ value, label: common(`origin.${value}`) }))}
-          onChange={(origin) => set({ origin })}
+          name={t("trigger")}
+          value={filters.trigger}
+          options={TRIGGERS.map((value) => ({ value, label: common(`trigger.${value}`) }))}
+          onChange={(trigger) => set({ trigger })}
         />
         {may("tasks.read") && <TaskChoice tenant={tenant} value={filters.task} onChange={(task) => set({ task })} />}
         {may("apps.read") && <AppChoice tenant={tenant} value={filters.app} onChange={(app) => set({ app })} />}

@@ -18,9 +18,9 @@ type Names = ReturnType<typeof useNames>;
 const PUNCTUAL_MS = 1_000;
 
 function handed({ executor, executor_address: address, attempt = 1 }: Step, node: string | undefined, t: TFunction<"logs">, names: Names): string {
-  if (executor == null) return node === undefined ? t("step.handed", { attempt }) : t("step.handed_by", { attempt, node });
+  if (executor == null) return node === undefined ? t("step.dispatched", { attempt }) : t("step.dispatched_by", { attempt, node });
   const values = { attempt, executor: address ?? names.executor(executor) };
-  return node === undefined ? t("step.handed_to", values) : t("step.handed_to_by", { ...values, node });
+  return node === undefined ? t("step.dispatched_to", values) : t("step.dispatched_to_by", { ...values, node });
 }
 
 function words(step: Step, t: TFunction<"logs">, names: Names): string {

@@ -7,12 +7,12 @@ import { duration, lateness, type Log } from "../../lib/taskLog";
 import { span } from "../../lib/time";
 
 type Short = keyof typeof logs.reason_short;
-type OriginWord = keyof typeof common.origin;
+type TriggerWord = keyof typeof common.trigger;
 
 /** Every reason that this console has a text for. */
 export const REASONS = Object.keys(logs.reason_short) as Short[];
-/** Every origin. */
-export const ORIGINS = Object.keys(common.origin) as OriginWord[];
+/** Every trigger. */
+export const TRIGGERS = Object.keys(common.trigger) as TriggerWord[];
 
 /** A reason in two or three words, cut where there is no room; one of a newer node as it is. */
 export function ShortReason({ reason }: { reason: string }) {
@@ -26,10 +26,10 @@ export function ShortReason({ reason }: { reason: string }) {
   );
 }
 
-export function Origin({ origin }: { origin: string }) {
+export function Trigger({ trigger }: { trigger: string }) {
   const { t } = useTranslation();
-  const known = ORIGINS.find((word) => word === origin);
-  return <>{known === undefined ? origin : t(`origin.${known}`)}</>;
+  const known = TRIGGERS.find((word) => word === trigger);
+  return <>{known === undefined ? trigger : t(`trigger.${known}`)}</>;
 }
 
 /** How late it started. */

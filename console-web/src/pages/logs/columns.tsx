@@ -8,7 +8,7 @@ import { isParent, type Log } from "../../lib/taskLog";
 import { Moment } from "../../parts/Moment";
 import { LogStatus } from "../../parts/Tags";
 import type { useNames } from "./names";
-import { Attempts, Duration, Lateness, Name, Origin, ShortReason } from "./Words";
+import { Attempts, Duration, Lateness, Name, Trigger, ShortReason } from "./Words";
 
 type Columns = NonNullable<TableProps<Log>["columns"]>;
 type Names = ReturnType<typeof useNames>;
@@ -61,7 +61,7 @@ export function useColumns(names: Names): Columns {
         ),
       },
       { title: common("status"), key: "status", width: 152, render: (_, log) => <State log={log} /> },
-      { title: t("origin"), key: "origin", width: 84, render: (_, log) => <Origin origin={log.origin} /> },
+      { title: t("trigger"), key: "trigger", width: 84, render: (_, log) => <Trigger trigger={log.trigger} /> },
       {
         title: <Tooltip title={t("lateness_help")}>{t("lateness")}</Tooltip>,
         key: "lateness",
@@ -100,7 +100,7 @@ export function LogCard({ log, names }: { log: Log; names: Names }) {
       </Link>
       <ShardNote log={log} />
       <Typography.Text type="secondary">
-        <Origin origin={log.origin} />
+        <Trigger trigger={log.trigger} />
         {!isParent(log) && log.started_at != null && (
           <>
             {` · ${t("lateness")} `}

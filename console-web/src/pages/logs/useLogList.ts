@@ -18,11 +18,11 @@ const moment = () => performance.now();
 const begun = (about: string, isAgain: boolean) => ({ about, at: clusterNow(), since: moment(), isAgain });
 
 function queryOf(tenant: string | undefined, filters: LogFilters, now: number) {
-  const { status, reason, origin, task, app, executor } = filters;
+  const { status, reason, trigger, task, app, executor } = filters;
   // Shards are left to their parents, unless they are looked for.
   const shards = showsShards(filters);
   const order: "newest" | "oldest" = orderOf(filters);
-  return { tenant, shards, status, reason, origin, task, app, executor, order, limit: PAGE, ...limitsOf(filters, now) };
+  return { tenant, shards, status, reason, trigger, task, app, executor, order, limit: PAGE, ...limitsOf(filters, now) };
 }
 
 /**

@@ -3,7 +3,7 @@ import { Typography } from "antd";
 import { useMemo, useRef, type KeyboardEvent, type PointerEvent } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import { AHEAD_MS, BEHIND_MS, marksOf, nearest, stepFrom, type ComingFire, type Lane } from "../../lib/coming";
+import { AHEAD_MS, BEHIND_MS, marksOf, nearest, stepFrom, type UpcomingFire, type Lane } from "../../lib/upcoming";
 import { clusterNow } from "../../lib/now";
 import { toneOfLog } from "../../lib/states";
 import { useLink } from "../../lib/tenant";
@@ -14,7 +14,7 @@ interface Properties {
   anchor: number;
   showTenant: boolean;
   /** Tells which fire is pointed at. */
-  onPick: (fire: ComingFire | undefined) => void;
+  onPick: (fire: UpcomingFire | undefined) => void;
 }
 
 const HIGH = 20;
@@ -22,8 +22,8 @@ const HIGH = 20;
 export function LaneRow({ lane, anchor, showTenant, onPick }: Properties) {
   const { t } = useTranslation("overview");
   const link = useLink();
-  const at = useRef<ComingFire>(undefined);
-  const pick = (fire: ComingFire | undefined) => {
+  const at = useRef<UpcomingFire>(undefined);
+  const pick = (fire: UpcomingFire | undefined) => {
     at.current = fire;
     onPick(fire);
   };
@@ -59,7 +59,7 @@ export function LaneRow({ lane, anchor, showTenant, onPick }: Properties) {
           <Marks lane={lane} anchor={anchor} />
           <line x1={0} x2={0} y1={0} y2={HIGH} vectorEffect="non-scaling-stroke" className="now-line" />
         </svg>
-        <span className="lane-end number">{t("coming.fires", { count: lane.fires })}</span>
+        <span className="lane-end number">{t("upcoming.fires", { count: lane.fires })}</span>
       </Link>
     </li>
   );

@@ -10,7 +10,7 @@ import { useLink, useTenant } from "../../lib/tenant";
 import { Failure } from "../../parts/Failure";
 import { Page } from "../../parts/Page";
 import { Charts } from "./Charts";
-import { ComingFires } from "./ComingFires";
+import { UpcomingFires } from "./UpcomingFires";
 import { Engine } from "./Engine";
 import { Failures } from "./Failures";
 import { FigureRow } from "./FigureRow";
@@ -44,7 +44,7 @@ export default function Overview() {
       )}
       <FigureRow row={row} />
       {seesLogs && <Failures tenant={tenant} />}
-      {seesLogs && <ComingFires tenant={tenant} />}
+      {seesLogs && <UpcomingFires tenant={tenant} />}
       {!hour.isPartial && <Charts tenant={tenant} />}
       <ForecastMap tenant={tenant} />
       <Engine engine={engine} />

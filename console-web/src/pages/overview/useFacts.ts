@@ -7,7 +7,7 @@ import { useNow } from "../../lib/now";
 import type { Facts } from "../../lib/verdict";
 import { useFigures, type Figures } from "../../parts/useFigures";
 import { useBadLogs } from "./useBadLogs";
-import { useComing } from "./useComing";
+import { useUpcoming } from "./useUpcoming";
 
 /** How many of the last counted minutes count as "now". */
 export const RECENT = 5;
@@ -126,20 +126,20 @@ export function useFacts(tenant: string | undefined): { hour: Figures; row: Row;
   const hour = useFigures({ tenant, range: "1h" });
   const engine = useEngine(tenant);
   const { isKnown: isWaitingKnown, error: waitingError, ...waiting } = useWaiting(tenant);
-  const { coming, isKnown: isComingKnown, error: comingError } = useComing(tenant);
+  const { upcoming, isKnown: isUpcomingKnown, error: upcomingError } = useUpcoming(tenant);
   const bad = useBadLogs(tenant, "failed");
   const failures = Math.max(hour.totals.failed, failedSince(bad.logs, now - HOUR_MS));
   const row = rowOf(hour, failures, engine);
   const isKnown = hour.answer !== undefined;
   const isEngineKnown = (!engine.seesNodes || engine.nodes !== undefined) && (!engine.seesExecutors || engine.executors !== undefined);
-  const isWhole = isWaitingKnown && isComingKnown && isEngineKnown && bad.isKnown;
+  const isWhole = isWaitingKnown && isUpcomingKnown && isEngineKnown && bad.isKnown;
   const error = hour.error ?? engine.nodesError ?? engine.executorsError ?? waitingError;
   // Those two stand in their own sections.
-  const isLost = [error, bad.error, comingError].some((each) => each !== null && each !== undefined);
+  const isLost = [error, bad.error, upcomingError].some((each) => each !== null && each !== undefined);
   const facts: Facts = {
     now,
     ...waiting,
-    comingFires: coming?.lanes.reduce((sum, lane) => sum + lane.fires, 0),
+    upcomingFires: upcoming?.lanes.reduce((sum, lane) => sum + lane.fires, 0),
     executorsOnline: engine.executors?.length,
     nodes: nodesOf(engine.nodes),
     isWhole,

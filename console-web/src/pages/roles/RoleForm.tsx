@@ -4,11 +4,11 @@ import { useTranslation } from "react-i18next";
 import { client, ifMatch, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
 import { heldIn, PLATFORM_ONLY } from "../../lib/access";
-import { PLATFORM, tenantOf, usePlaces } from "../../lib/places";
+import { PLATFORM, tenantOf, useScopes } from "../../lib/scopes";
 import { useTenantNames } from "../../lib/tenantNames";
 import { FormModal } from "../../parts/FormModal";
 import { PermissionPicker } from "../../parts/PermissionPicker";
-import { PlaceField } from "../../parts/PlaceField";
+import { ScopeField } from "../../parts/ScopeField";
 
 /** What the form begins with: a role that is there has an id, a revision and its place. */
 export type RoleDraft = Pick<Schema<"Role">, "name" | "description" | "permissions"> & Partial<Pick<Schema<"Role">, "id" | "revision" | "tenant_id">>;
@@ -29,7 +29,7 @@ function write(draft: RoleDraft, { name, description, permissions, tenant }: Val
 export function RoleForm({ draft, onClose }: { draft: RoleDraft | undefined; onClose: () => void }) {
   const { t } = useTranslation("people");
   const common = useTranslation();
-  const places = usePlaces("roles.create", true);
+  const scopes = useScopes("roles.create", true);
   if (draft === undefined) return null;
   const isNew = draft.id === undefined;
   return (
@@ -37,7 +37,7 @@ export function RoleForm({ draft, onClose }: { draft: RoleDraft | undefined; onC
       open
       title={isNew ? t("roles.create_title") : t("roles.edit_title", { name: draft.name })}
       submitLabel={common.t(isNew ? "create" : "save")}
-      initial={{ name: draft.name, description: draft.description, permissions: draft.permissions, tenant: places.first }}
+      initial={{ name: draft.name, description: draft.description, permissions: draft.permissions, tenant: scopes.first }}
       submit={(values) => write(draft, values)}
       onClose={onClose}
       width={880}
@@ -50,12 +50,12 @@ export function RoleForm({ draft, onClose }: { draft: RoleDraft | undefined; onC
         <Input maxLength={1000} autoComplete="off" />
       </Form.Item>
       {isNew && (
-        <PlaceField
+        <ScopeField
           name="tenant"
           label={t("roles.where")}
           help={t("roles.where_help")}
-          tenants={places.tenants}
-          platform={places.platform ? t("roles.everywhere") : undefined}
+          tenants={scopes.tenants}
+          platform={scopes.platform ? t("roles.everywhere") : undefined}
         />
       )}
       <Permissions draft={draft} />
@@ -68,8 +68,8 @@ function Permissions({ draft }: { draft: RoleDraft }) {
   const { me } = useSession();
   const { idOf } = useTenantNames();
   const form = Form.useFormInstance<Partial<Values>>();
-  const place = Form.useWatch("tenant", form) ?? PLATFORM;
-  const chosen = place === PLATFORM ? null : (idOf(place) ?? place);
+  const scope = Form.useWatch("tenant", form) ?? PLATFORM;
+  const chosen = scope === PLATFORM ? null : (idOf(scope) ?? scope);
   const tenantId = draft.id === undefined ? chosen : (draft.tenant_id ?? null);
   const held = heldIn(me.access, { tenantId });
   const refused = (permission: string) => {

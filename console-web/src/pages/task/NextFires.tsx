@@ -92,20 +92,20 @@ function SkipAhead({ task, at, zone }: { task: string; at: number; zone: string 
 }
 
 /** Takes back that a fire is skipped. */
-function TakeBack({ task, at }: { task: string; at: number }) {
+function RestoreFire({ task, at }: { task: string; at: number }) {
   const { t } = useTranslation("task");
   const { run, busy } = useAction();
-  const unskip = () => client.POST("/tasks/{id}/unskip", { params: { path: { id: task } }, body: { fire_time: at } });
+  const restore = () => client.POST("/tasks/{id}/restore", { params: { path: { id: task } }, body: { fire_time: at } });
   return (
-    <Button size="small" loading={busy} onClick={() => void run(unskip, { done: t("fires.unskipped") })}>
-      {t("fires.unskip")}
+    <Button size="small" loading={busy} onClick={() => void run(restore, { done: t("fires.restored") })}>
+      {t("fires.restore")}
     </Button>
   );
 }
 
 /** What can be done about one line of the list, by whoever may. */
 function FireAction({ task, item, log, zone }: { task: Schema<"Task">; item: Preview; log: Schema<"TaskLog"> | undefined; zone: string }) {
-  if (item.kind === "skipped") return item.reason === "cancelled_by_hand" ? <TakeBack task={task.id} at={item.fire_time} /> : null;
+  if (item.kind === "skipped") return item.reason === "cancelled_manually" ? <RestoreFire task={task.id} at={item.fire_time} /> : null;
   if (log !== undefined) return ["init", "queued", "dispatched"].includes(log.status) ? <CancelWritten task={task} log={log} zone={zone} /> : null;
   return task.schedule === "fixed_delay" ? null : <SkipAhead task={task.id} at={item.fire_time} zone={zone} />;
 }

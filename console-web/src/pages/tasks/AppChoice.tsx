@@ -6,18 +6,18 @@ import { useSession } from "../../api/session";
 import { Failure } from "../../parts/Failure";
 import { errorOf } from "./errorOf";
 
-interface Place {
+interface Scope {
   tenant: string;
   app: string;
 }
 
 interface Properties {
-  place: Place;
-  onChange: (place: Place) => void;
+  scope: Scope;
+  onChange: (scope: Scope) => void;
   errors: readonly FieldError[];
 }
 
-export function AppChoice({ place, onChange, errors }: Properties) {
+export function AppChoice({ scope, onChange, errors }: Properties) {
   const { t } = useTranslation("tasks");
   const { may } = useSession();
   const { data, error, refetch } = $api.useQuery("get", "/apps", { params: { query: { limit: 500 } } });
@@ -26,8 +26,8 @@ export function AppChoice({ place, onChange, errors }: Properties) {
   if (error !== null) return <Failure error={error} again={() => void refetch()} />;
   if (data !== undefined && apps.length === 0) return <Alert type="warning" showIcon title={t("editor.no_app")} />;
   // The tenant that is looked at comes first.
-  const sorted = [...apps].sort((a, b) => Number(b.tenant === place.tenant) - Number(a.tenant === place.tenant) || `${a.tenant}/${a.name}`.localeCompare(`${b.tenant}/${b.name}`));
-  const chosen = apps.find(({ tenant, name }) => tenant === place.tenant && name === place.app);
+  const sorted = [...apps].sort((a, b) => Number(b.tenant === scope.tenant) - Number(a.tenant === scope.tenant) || `${a.tenant}/${a.name}`.localeCompare(`${b.tenant}/${b.name}`));
+  const chosen = apps.find(({ tenant, name }) => tenant === scope.tenant && name === scope.app);
   return (
     <Form.Item label={t("fields.label.app")} htmlFor="task-app" extra={t("editor.app_help")} required {...refused}>
       <Select

@@ -41,15 +41,15 @@ export function EditorForm({ tenant, app, first, task }: Properties) {
   const { t: common } = useTranslation();
   const link = useLink();
   const navigate = useNavigate();
-  const [place, setPlace] = useState({ tenant, app });
+  const [scope, setPlace] = useState({ tenant, app });
   const [values, setValues] = useState(first);
   const [isStarted, setStarted] = useState(true);
   const [begun] = useState({ tenant, app, values: first });
-  const isDirty = JSON.stringify({ ...place, values }) !== JSON.stringify(begun);
+  const isDirty = JSON.stringify({ ...scope, values }) !== JSON.stringify(begun);
   const { question, release } = useLeaveGuard(isDirty);
   const { busy, errors, conflict, save, settle } = useSave(task, release);
   const draft: Draft = {
-    ...place,
+    ...scope,
     values,
     set: (name, value) => setValues((now) => ({ ...now, [name]: value })),
     choose: (name, word) => setValues((now) => withValue(now, name, word)),
@@ -58,14 +58,14 @@ export function EditorForm({ tenant, app, first, task }: Properties) {
   const back = link(task === undefined ? "/tasks" : `/tasks/${task.id}`);
   const others = errors.filter(({ field }) => !isField(field.replace(/[[.].*$/, "")));
   return (
-    <Form layout="vertical" onFinish={() => void save({ ...place, values, isStarted })} requiredMark>
+    <Form layout="vertical" onFinish={() => void save({ ...scope, values, isStarted })} requiredMark>
       {question}
       {conflict !== undefined && task !== undefined && <Conflict conflict={conflict} typed={values} onLoad={setValues} onSettled={settle} />}
       <div className="editor">
         <Flex vertical gap="middle">
           {task === undefined && (
             <Section title={t("editor.where_to")}>
-              <AppChoice place={place} onChange={setPlace} errors={errors} />
+              <AppChoice scope={scope} onChange={setPlace} errors={errors} />
             </Section>
           )}
           {SECTIONS.map(({ key, Section: Fields }) => (
@@ -76,7 +76,7 @@ export function EditorForm({ tenant, app, first, task }: Properties) {
         </Flex>
         <div className="editor-side">
           <Card size="small">
-            <FirePreview values={values} tenant={place.tenant} />
+            <FirePreview values={values} tenant={scope.tenant} />
           </Card>
           {errors.length > 0 && <Alert type="error" showIcon title={t("editor.errors")} description={others.map((error) => `${error.field}: ${fieldWords(error)}`).join("\n")} className="failure-detail" />}
           {task === undefined && (

@@ -40,11 +40,11 @@ export function ScheduleSection({ draft }: { draft: Draft }) {
   const { t } = useTranslation("schedule");
   const { values, set } = draft;
   // An expression that could be built may still be written by hand.
-  const [byHand, setByHand] = useState(kindOf(values) === "cron");
+  const [isManual, setManual] = useState(kindOf(values) === "cron");
   const found = kindOf(values);
-  const kind = values.schedule === "cron" && byHand ? "cron" : found;
+  const kind = values.schedule === "cron" && isManual ? "cron" : found;
   const choose = (chosen: Kind) => {
-    setByHand(chosen === "cron");
+    setManual(chosen === "cron");
     set("schedule", isBuilt(chosen) ? "cron" : chosen);
     if (isBuilt(chosen)) set("cron", toCron(startOf(chosen, values.cron)));
     if (chosen === "cron" && values.cron === "") set("cron", toCron(FIRST.daily));

@@ -26,7 +26,7 @@ export function ScheduleWords({ task }: { task: When }) {
   const count = task.parents.length;
   switch (task.schedule) {
     case "none":
-      return <span>{count === 0 ? t("in_words.by_hand") : t("in_words.after", { count })}</span>;
+      return <span>{count === 0 ? t("in_words.manual") : t("in_words.after", { count })}</span>;
     case "cron":
       return (
         <span>

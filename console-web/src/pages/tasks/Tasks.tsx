@@ -27,9 +27,9 @@ export default function Tasks() {
   const { filters, set, clear, isFiltered } = useFilters(FILTERS);
   const pages = useTasks({ tenant, ...filters });
   const [chosen, setChosen] = useState<Key[]>([]);
-  const place = tenant === undefined ? {} : { tenant };
+  const scope = tenant === undefined ? {} : { tenant };
   const columns = useMemo(() => taskColumns({ t, common, withTenant: tenant === undefined }), [t, common, tenant]);
-  const canBulk = may("tasks.start", place) || may("tasks.stop", place);
+  const canBulk = may("tasks.start", scope) || may("tasks.stop", scope);
   const allowed = useTasksMay();
   const selected = itemsOf(pages).filter(({ id }) => chosen.includes(id));
   return (
@@ -45,7 +45,7 @@ export default function Tasks() {
         columns={columns}
         card={(task) => <TaskCard task={task} withTenant={tenant === undefined} />}
         isFiltered={isFiltered}
-        whenEmpty={<span>{t(may("tasks.create", place) ? "list.empty_create" : "list.empty")}</span>}
+        whenEmpty={<span>{t(may("tasks.create", scope) ? "list.empty_create" : "list.empty")}</span>}
         rowSelection={
           canBulk
             ? {
@@ -69,12 +69,12 @@ function PageActions({ tenant, app }: { tenant: string | undefined; app: string 
   const { may } = useSession();
   const link = useLink();
   const navigate = useNavigate();
-  const place = tenant === undefined ? {} : { tenant };
+  const scope = tenant === undefined ? {} : { tenant };
   return (
     <Flex gap="small" wrap>
       <ExportButton tenant={tenant} app={app} />
-      {may("tasks.apply", place) && <ImportButton />}
-      {may("tasks.create", place) && (
+      {may("tasks.apply", scope) && <ImportButton />}
+      {may("tasks.create", scope) && (
         <Button type="primary" onClick={() => void navigate(link("/tasks/new", { app }))}>
           {t("list.create")}
         </Button>

@@ -17,18 +17,18 @@ export function TenantActions({ tenant, onEdit }: { tenant: Schema<"Tenant">; on
   const { run } = useAction();
   const explained = useExplained();
   const { name } = tenant;
-  const place = { tenant: name };
+  const scope = { tenant: name };
   const remove = () => run(() => client.DELETE("/tenants/{tenant}", { params: { path: { tenant: name } } }), { failed: explained });
   return (
     <Flex gap="small" align="center" wrap>
-      {may("tasks.read", place) && <Link to={link("/tasks", { tenant: name })}>{t("tenants.tasks")}</Link>}
-      {may("quotas.read", place) && <Link to={link("/quotas", { tenant: name })}>{t("tenants.quotas")}</Link>}
-      {may("tenants.edit", place) && (
+      {may("tasks.read", scope) && <Link to={link("/tasks", { tenant: name })}>{t("tenants.tasks")}</Link>}
+      {may("quotas.read", scope) && <Link to={link("/quotas", { tenant: name })}>{t("tenants.quotas")}</Link>}
+      {may("tenants.edit", scope) && (
         <Button size="small" onClick={onEdit}>
           {common.t("edit")}
         </Button>
       )}
-      {may("tenants.delete", place) && (
+      {may("tenants.delete", scope) && (
         <Confirm
           label={common.t("delete")}
           question={t("tenants.delete_question", { name })}

@@ -69,7 +69,7 @@ export function TokenList({ pages, label, whenEmpty, isFiltered = false, withOwn
   const common = useTranslation();
   const { nameOf } = useTenantNames();
   const { run } = useAction();
-  const place = (token: Token) => (token.tenant_id == null ? t("tokens.everywhere") : nameOf(token.tenant_id));
+  const scope = (token: Token) => (token.tenant_id == null ? t("tokens.everywhere") : nameOf(token.tenant_id));
   const revoker = ({ id, name }: Token) =>
     mayRevoke && (
       <Confirm label={t("tokens.revoke")} question={t("tokens.revoke_question", { name })} consequence={t("tokens.revoke_text")} button={{ size: "small" }} onConfirm={() => run(() => revoke(id))} />
@@ -78,7 +78,7 @@ export function TokenList({ pages, label, whenEmpty, isFiltered = false, withOwn
   const columns: NonNullable<TableProps<Token>["columns"]> = [
     { title: t("tokens.name"), key: "name", width: 170, render: (_, token) => token.name },
     ...(withOwner ? [{ title: t("tokens.user"), key: "user", width: 110, render: (_: unknown, token: Token) => <Owner token={token} /> }] : []),
-    { title: t("tokens.tenant"), key: "tenant", width: 140, render: (_, token) => place(token) },
+    { title: t("tokens.tenant"), key: "tenant", width: 140, render: (_, token) => scope(token) },
     { title: t("tokens.permissions"), key: "permissions", width: 105, render: (_, token) => <Allowed permissions={token.permissions} /> },
     { title: t("tokens.expires"), key: "expires", width: 150, render: (_, token) => <Expires at={token.expires_at} /> },
     { title: t("tokens.used"), key: "used", width: 140, render: (_, token) => used(token) },
@@ -97,7 +97,7 @@ export function TokenList({ pages, label, whenEmpty, isFiltered = false, withOwn
         <Flex vertical gap="small" align="start">
           <strong>{token.name}</strong>
           {withOwner && <Owner token={token} />}
-          <span>{place(token)}</span>
+          <span>{scope(token)}</span>
           <Expires at={token.expires_at} />
           <span>
             {t("tokens.used")}: {used(token)}

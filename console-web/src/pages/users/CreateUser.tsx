@@ -4,10 +4,10 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useNavigate } from "react-router";
 import { client, type Schema } from "../../api/client";
-import { PLATFORM, tenantOf, usePlaces } from "../../lib/places";
+import { PLATFORM, tenantOf, useScopes } from "../../lib/scopes";
 import { useLink } from "../../lib/tenant";
 import { FormModal } from "../../parts/FormModal";
-import { PlaceField } from "../../parts/PlaceField";
+import { ScopeField } from "../../parts/ScopeField";
 import { Secret } from "../../parts/Secret";
 
 /** As the node has it. */
@@ -32,7 +32,7 @@ export function CreateUser({ open, onClose }: { open: boolean; onClose: () => vo
   const common = useTranslation();
   const link = useLink();
   const navigate = useNavigate();
-  const places = usePlaces("users.create", true);
+  const scopes = useScopes("users.create", true);
   const [made, setMade] = useState<Schema<"CreatedUser">>();
   // A new user may do nothing: the next step is on his page.
   const goOn = (id: string | undefined) => {
@@ -45,7 +45,7 @@ export function CreateUser({ open, onClose }: { open: boolean; onClose: () => vo
         open={open}
         title={t("users.create_title")}
         submitLabel={common.t("create")}
-        initial={{ name: "", display_name: "", tenant: places.first === "" ? PLATFORM : places.first, how: "generated" }}
+        initial={{ name: "", display_name: "", tenant: scopes.first === "" ? PLATFORM : scopes.first, how: "generated" }}
         submit={create}
         then={({ data }) => (data?.password == null ? goOn(data?.id) : setMade(data))}
         onClose={onClose}
@@ -56,7 +56,7 @@ export function CreateUser({ open, onClose }: { open: boolean; onClose: () => vo
         <Form.Item name="display_name" label={t("users.display_name")}>
           <Input maxLength={100} autoComplete="off" />
         </Form.Item>
-        <PlaceField name="tenant" label={t("users.managed_by")} help={t("users.managed_by_help")} tenants={places.tenants} platform={places.platform ? common.t("the_platform") : undefined} />
+        <ScopeField name="tenant" label={t("users.managed_by")} help={t("users.managed_by_help")} tenants={scopes.tenants} platform={scopes.platform ? common.t("the_platform") : undefined} />
         <Form.Item name="how" label={t("users.password")}>
           <Radio.Group
             options={[

@@ -5,11 +5,11 @@ import { $api, client, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
 import { lacking } from "../../lib/access";
 import { useRoleDescription } from "../../lib/described";
-import { PLATFORM, tenantOf, usePlaces } from "../../lib/places";
+import { PLATFORM, tenantOf, useScopes } from "../../lib/scopes";
 import { useAppNames, useTenantNames } from "../../lib/tenantNames";
 import { FormModal } from "../../parts/FormModal";
 import { PermissionPicker } from "../../parts/PermissionPicker";
-import { PlaceField } from "../../parts/PlaceField";
+import { ScopeField } from "../../parts/ScopeField";
 
 interface Values {
   tenant: string;
@@ -30,10 +30,10 @@ export function GrantForm({ open, user, onClose }: Properties) {
   const common = useTranslation();
   const { may } = useSession();
   const { nameOf } = useTenantNames();
-  const places = usePlaces("grants.create", false);
+  const scopes = useScopes("grants.create", false);
   // The user's own tenant, else the chosen one; the platform is nothing that a form begins with.
   const own = user.tenant_id == null ? undefined : nameOf(user.tenant_id);
-  const first = [own, places.first].find((place) => place !== undefined && places.tenants.includes(place));
+  const first = [own, scopes.first].find((scope) => scope !== undefined && scopes.tenants.includes(scope));
   const grant = ({ tenant, role = "", apps }: Values) =>
     client.POST("/users/{id}/grants", { params: { path: { id: user.id } }, body: { role, tenant: tenantOf(tenant), apps: tenant === PLATFORM ? [] : apps } });
   return (
@@ -48,12 +48,12 @@ export function GrantForm({ open, user, onClose }: Properties) {
     >
       {(form) => (
         <>
-          <PlaceField
+          <ScopeField
             name="tenant"
             label={t("users.grant_where")}
             help={t("users.grant_where_help")}
-            tenants={places.tenants}
-            platform={places.platform ? common.t("the_platform") : undefined}
+            tenants={scopes.tenants}
+            platform={scopes.platform ? common.t("the_platform") : undefined}
             onChange={() => form.setFieldsValue({ apps: [] })}
           />
           {may("roles.read") ? <Fields user={user} /> : <Alert type="info" showIcon title={t("users.no_roles")} />}
@@ -69,12 +69,12 @@ function Fields({ user }: { user: Schema<"User"> }) {
   const { idOf } = useTenantNames();
   const description = useRoleDescription();
   const form = Form.useFormInstance<Partial<Values>>();
-  const place = Form.useWatch("tenant", form);
+  const scope = Form.useWatch("tenant", form);
   const chosen = Form.useWatch("role", form);
   const apps = Form.useWatch("apps", form) ?? [];
   const roles = $api.useQuery("get", "/roles", { params: { query: { limit: 500 } } });
-  if (place === undefined) return null;
-  const tenantId = place === PLATFORM ? null : (idOf(place) ?? place);
+  if (scope === undefined) return null;
+  const tenantId = scope === PLATFORM ? null : (idOf(scope) ?? scope);
   const options = (roles.data?.items ?? [])
     .filter((role) => role.tenant_id == null || role.tenant_id === tenantId)
     .map((role) => {
@@ -84,7 +84,7 @@ function Fields({ user }: { user: Schema<"User"> }) {
   const role = roles.data?.items.find(({ id }) => id === chosen);
   return (
     <>
-      {place !== PLATFORM && <AppsField tenant={place} />}
+      {scope !== PLATFORM && <AppsField tenant={scope} />}
       <Form.Item name="role" label={t("users.grant_role")} extra={role === undefined ? undefined : description(role)} rules={[{ required: true }]}>
         <Select showSearch={{ optionFilterProp: "label" }} loading={roles.isPending} options={options} />
       </Form.Item>
@@ -93,7 +93,7 @@ function Fields({ user }: { user: Schema<"User"> }) {
           <PermissionPicker readOnly value={role.permissions} />
         </Form.Item>
       )}
-      {place === PLATFORM && <Everywhere name={user.name} />}
+      {scope === PLATFORM && <Everywhere name={user.name} />}
     </>
   );
 }

@@ -12,7 +12,7 @@ import { Confirm } from "../../parts/Confirm";
 import { useAction } from "../../parts/useAction";
 import { useExplained } from "../../parts/useExplained";
 import { GrantForm } from "./GrantForm";
-import { usePlaceName } from "./Grants";
+import { useScopeName } from "./Grants";
 import { DataTable } from "../../parts/DataTable";
 
 type User = Schema<"User">;
@@ -50,13 +50,13 @@ export function GrantSection({ user }: { user: User }) {
   const common = useTranslation();
   const { may } = useSession();
   const link = useLink();
-  const placeName = usePlaceName();
+  const scopeName = useScopeName();
   const { nameOf } = useAppNames();
   const [granting, setGranting] = useState(false);
   const role = (grant: Grant) => (may("roles.read") ? <Link to={link("/roles", { role: grant.role_id })}>{grant.role}</Link> : grant.role);
   const columns: TableProps<Grant>["columns"] = [
     { title: t("users.role"), key: "role", render: (_, grant) => role(grant) },
-    { title: t("users.where"), key: "where", render: (_, grant) => placeName(grant.tenant_id) },
+    { title: t("users.where"), key: "where", render: (_, grant) => scopeName(grant.tenant_id) },
     { title: t("users.apps"), key: "apps", render: (_, { apps }) => (apps.length === 0 ? t("users.all_apps") : apps.map(nameOf).join(", ")) },
     { title: common.t("actions"), key: "take", render: (_, grant) => <Take user={user} grant={grant} /> },
   ];

@@ -7,7 +7,7 @@ import { useAppNames, useTenantNames } from "../../lib/tenantNames";
 type Grant = Schema<"Grant">;
 
 /** The name of a place: a tenant's, or the platform. */
-export function usePlaceName(): (tenantId: string | null | undefined) => string {
+export function useScopeName(): (tenantId: string | null | undefined) => string {
   const { t } = useTranslation("people");
   const { nameOf } = useTenantNames();
   return (tenantId) => (tenantId == null ? t("users.on_platform") : nameOf(tenantId));
@@ -15,14 +15,14 @@ export function usePlaceName(): (tenantId: string | null | undefined) => string 
 
 export function GrantTags({ grants }: { grants: readonly Grant[] }) {
   const { t } = useTranslation("people");
-  const placeName = usePlaceName();
+  const scopeName = useScopeName();
   const { nameOf } = useAppNames();
   if (grants.length === 0) return <Typography.Text type="secondary">{t("users.grant_none")}</Typography.Text>;
   return (
     <Flex gap={4} wrap>
       {grants.map(({ id, role, tenant_id, apps }) => {
-        const place = placeName(tenant_id);
-        const words = apps.length === 0 ? t("users.in_place", { role, place }) : t("users.in_apps", { role, place, apps: apps.map(nameOf).join(", ") });
+        const scope = scopeName(tenant_id);
+        const words = apps.length === 0 ? t("users.in_scope", { role, scope }) : t("users.in_apps", { role, scope, apps: apps.map(nameOf).join(", ") });
         return <Tag key={id}>{words}</Tag>;
       })}
     </Flex>

@@ -11,7 +11,7 @@ import { Failure } from "../../parts/Failure";
 import { Moment } from "../../parts/Moment";
 import { Page } from "../../parts/Page";
 import { GrantSection } from "./GrantSection";
-import { usePlaceName } from "./Grants";
+import { useScopeName } from "./Grants";
 import { UserActions } from "./UserActions";
 import { UserStates } from "./UserStates";
 
@@ -29,13 +29,13 @@ export default function UserDetail() {
 function Shown({ user, failure }: { user: User; failure: ReactNode }) {
   const { t } = useTranslation("people");
   const { me } = useSession();
-  const placeName = usePlaceName();
+  const scopeName = useScopeName();
   const held = heldIn(me.access, { tenantId: user.tenant_id ?? null });
   const isManaged = held.has("users.edit") || held.has("users.delete");
   return (
     <Page title={user.display_name === "" ? user.name : `${user.name} · ${user.display_name}`} subtitle={<UserStates user={user} />} actions={isManaged && <UserActions user={user} />}>
       {failure}
-      {!isManaged && <Alert type="info" showIcon title={t("users.not_mine", { place: placeName(user.tenant_id) })} />}
+      {!isManaged && <Alert type="info" showIcon title={t("users.not_mine", { scope: scopeName(user.tenant_id) })} />}
       <Account user={user} />
       <GrantSection user={user} />
       <Elsewhere user={user} />
@@ -46,11 +46,11 @@ function Shown({ user, failure }: { user: User; failure: ReactNode }) {
 function Account({ user }: { user: User }) {
   const { t } = useTranslation("people");
   const common = useTranslation();
-  const placeName = usePlaceName();
+  const scopeName = useScopeName();
   const items = [
     { key: "name", label: t("users.name"), children: user.name },
     { key: "display_name", label: t("users.display_name"), children: user.display_name === "" ? "–" : user.display_name },
-    { key: "tenant", label: t("users.managed_by"), children: placeName(user.tenant_id) },
+    { key: "tenant", label: t("users.managed_by"), children: scopeName(user.tenant_id) },
     { key: "login", label: t("users.last_login"), children: <Moment at={user.last_login_at} otherwise={common.t("never")} /> },
     { key: "created", label: common.t("created_at"), children: <Moment at={user.created_at} /> },
     { key: "updated", label: common.t("updated_at"), children: <Moment at={user.updated_at} /> },

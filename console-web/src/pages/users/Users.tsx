@@ -13,7 +13,7 @@ import { Moment } from "../../parts/Moment";
 import { Page } from "../../parts/Page";
 import { useSettled } from "../../parts/useSettled";
 import { CreateUser } from "./CreateUser";
-import { GrantTags, usePlaceName } from "./Grants";
+import { GrantTags, useScopeName } from "./Grants";
 import { UserStates } from "./UserStates";
 
 type User = Schema<"User">;
@@ -37,12 +37,12 @@ function NameOf({ user }: { user: User }) {
 function useColumns(): NonNullable<TableProps<User>["columns"]> {
   const { t } = useTranslation("people");
   const common = useTranslation();
-  const placeName = usePlaceName();
+  const scopeName = useScopeName();
   return [
     { title: t("users.name"), key: "name", width: 200, render: (_, user) => <NameOf user={user} /> },
     { title: common.t("status"), key: "states", width: 190, render: (_, user) => <UserStates user={user} /> },
     { title: t("users.grants"), key: "grants", width: 290, render: (_, user) => <GrantTags grants={user.grants} /> },
-    { title: t("users.managed_by"), key: "tenant", width: 130, render: (_, user) => placeName(user.tenant_id) },
+    { title: t("users.managed_by"), key: "tenant", width: 130, render: (_, user) => scopeName(user.tenant_id) },
     { title: t("users.last_login"), key: "login", width: 175, render: (_, user) => <Moment at={user.last_login_at} otherwise={common.t("never")} /> },
   ];
 }

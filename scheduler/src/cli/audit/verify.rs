@@ -2,7 +2,7 @@
 
 use crate::cli::client::Client;
 use crate::cli::files::{read_text, write_private};
-use crate::cli::node::{Ask, Node};
+use crate::cli::node::{ApiRequest, Node};
 use crate::cli::table::{Column, field};
 use crate::domain::access::PLATFORM;
 use crate::domain::audit::{Chain, ChainPage};
@@ -79,7 +79,7 @@ struct Heads {
 /// A chain to verify.
 struct Which {
     /// How the node is asked for it.
-    ask: Ask,
+    ask: ApiRequest,
     /// Whose, in words; `None` when that is not known any more.
     name: Option<String>,
 }
@@ -96,8 +96,8 @@ impl Which {
     }
 }
 
-fn ask_chain() -> Ask {
-    Ask::get(["audit", "chain"]).with("limit", Some(PAGE))
+fn ask_chain() -> ApiRequest {
+    ApiRequest::get(["audit", "chain"]).with("limit", Some(PAGE))
 }
 
 impl VerifyArgs {
@@ -138,7 +138,7 @@ impl VerifyArgs {
         if self.platform {
             return Ok(vec![Which::platform()]);
         }
-        let (chains, is_more) = node.list(&Ask::get(["audit", "chains"]), Some("after"), CHAINS_MAX).await?;
+        let (chains, is_more) = node.list(&ApiRequest::get(["audit", "chains"]), Some("after"), CHAINS_MAX).await?;
         if is_more {
             bail!("there are more than {CHAINS_MAX} chains; verify them one by one (--tenant, --tenant-id)");
         }

@@ -3,7 +3,7 @@
 use super::output::Reader;
 use super::{Names, between, late};
 use crate::cli::client::{Client, Output, print};
-use crate::cli::node::Ask;
+use crate::cli::node::ApiRequest;
 use crate::cli::table::{escaped, text, time};
 use crate::domain::Status;
 use anyhow::bail;
@@ -21,7 +21,7 @@ const LOOKED_AT_MAX: usize = 2_000;
 /// Runs are looked at whose fire time lies between so long ago …
 const PAST_MS: i64 = 3_600_000;
 
-/// … and so far ahead: they are handed over before it.
+/// … and so far ahead: they are dispatched before it.
 const AHEAD_MS: i64 = 60_000;
 
 /// Of those that are there at the beginning, the latest so many are shown.
@@ -30,8 +30,8 @@ const FIRST_SHOWN: usize = 10;
 /// An ended run's output is waited for so many looks more.
 const LATE_LOOKS_MAX: u32 = 10;
 
-/// Prints runs as they are handed over and as they end, until somebody stops it.
-pub async fn follow_list(client: &Client, ask: &Ask) -> anyhow::Result<()> {
+/// Prints runs as they are dispatched and as they end, until somebody stops it.
+pub async fn follow_list(client: &Client, ask: &ApiRequest) -> anyhow::Result<()> {
     let mut names = Names::default();
     let mut told: HashMap<String, String> = HashMap::new();
     let mut is_first = true;
@@ -66,7 +66,7 @@ pub async fn follow_run(client: &Client, id: &str) -> anyhow::Result<()> {
     let mut reader = Reader::new(id, None);
     let (mut told, mut late_looks) = (String::new(), 0);
     loop {
-        let log = client.node.answer(Ask::get(["task-logs", id])).await?;
+        let log = client.node.answer(ApiRequest::get(["task-logs", id])).await?;
         if step(&log) != told {
             told = step(&log);
             reader.end_line(client)?;

@@ -1,7 +1,7 @@
 //! What a run logs.
 
 use crate::cli::client::{Client, Output, json, print};
-use crate::cli::node::Ask;
+use crate::cli::node::ApiRequest;
 use crate::cli::table::escaped;
 use anyhow::{anyhow, bail};
 use clap::Args;
@@ -77,7 +77,7 @@ impl Reader {
 
     /// The next page; the inner error is what the node refuses.
     async fn page(&mut self, client: &Client) -> anyhow::Result<Result<Value, String>> {
-        let ask = Ask::get(["task-logs", &self.log, "output"]);
+        let ask = ApiRequest::get(["task-logs", &self.log, "output"]);
         let ask = ask.with("attempt", self.attempt).with("offset", Some(self.offset));
         let page = match client.node.ask(&ask).await? {
             Ok(page) => page,

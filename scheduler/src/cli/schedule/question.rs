@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{MOST, NextArgs, ScheduleError};
 use crate::domain::calendar::{Calendar, CalendarSpec};
 use crate::domain::cron::{CronSchedule, DstPolicy, Gap, Overlap};
-use crate::domain::schedule::{CalendarRule, Kind, NEVER, Preview, Schedule, Trigger};
+use crate::domain::schedule::{CalendarRule, Kind, NEVER, Preview, Schedule, Timing};
 
 /// A line of input; unknown members are ignored.
 #[derive(Default, Deserialize)]
@@ -78,8 +78,8 @@ impl Plan {
         if preview.iter().filter(|line| line.kind == Kind::Fires).count() == self.count {
             return None;
         }
-        Some(match self.schedule.trigger {
-            Trigger::FixedDelay { delay_ms } => format!("then {delay_ms} ms after the end of each run"),
+        Some(match self.schedule.timing {
+            Timing::FixedDelay { delay_ms } => format!("then {delay_ms} ms after the end of each run"),
             _ => "nothing fires after that".to_owned(),
         })
     }
@@ -126,7 +126,7 @@ impl Question {
             if value < least { Err(ScheduleError::Milliseconds(name, value, least)) } else { Ok(value) }
         };
         let schedule = Schedule {
-            trigger: self.trigger(args, zone, at_least)?,
+            timing: self.timing(args, zone, at_least)?,
             zone,
             dst: DstPolicy { gap: self.gap.unwrap_or(args.gap), overlap: self.overlap.unwrap_or(args.overlap) },
             valid_from: time(&self.from, &args.from)?.map_or(0, Time::instant),
@@ -141,12 +141,12 @@ impl Question {
         Ok(Plan { schedule, after, count: count as usize })
     }
 
-    fn trigger(
+    fn timing(
         &self,
         args: &NextArgs,
         zone: Tz,
         at_least: impl Fn(&'static str, i64, i64) -> Result<i64, ScheduleError>,
-    ) -> Result<Trigger, ScheduleError> {
+    ) -> Result<Timing, ScheduleError> {
         let given = if args.stdin {
             (self.cron.as_ref(), self.rate, self.delay, self.at.as_ref())
         } else {
@@ -156,12 +156,12 @@ impl Question {
             (Some(text), None, None, None) => {
                 let cron = CronSchedule::parse(text)
                     .map_err(|error| ScheduleError::Cron { expression: text.clone(), error })?;
-                Trigger::Cron(Box::new(cron))
+                Timing::Cron(Box::new(cron))
             }
-            (None, Some(rate), None, None) => Trigger::FixedRate { interval_ms: at_least("rate", rate, 1_000)? },
-            (None, None, Some(delay), None) => Trigger::FixedDelay { delay_ms: at_least("delay", delay, 0)? },
-            (None, None, None, Some(at)) => Trigger::Once { at: Time::parse(at, zone)?.instant() },
-            _ => return Err(ScheduleError::Trigger),
+            (None, Some(rate), None, None) => Timing::FixedRate { interval_ms: at_least("rate", rate, 1_000)? },
+            (None, None, Some(delay), None) => Timing::FixedDelay { delay_ms: at_least("delay", delay, 0)? },
+            (None, None, None, Some(at)) => Timing::Once { at: Time::parse(at, zone)?.instant() },
+            _ => return Err(ScheduleError::Timing),
         })
     }
 }

@@ -43,6 +43,6 @@ fn why(reason: SkipReason) -> &'static str {
         SkipReason::OverlapSecondPass => "the local time exists twice, and only the first one fires",
         SkipReason::BeforeValidity => "before the validity window",
         SkipReason::AfterValidity => "after the validity window",
-        SkipReason::CancelledByHand => "cancelled by hand",
+        SkipReason::CancelledManually => "cancelled manually",
     }
 }

@@ -6,7 +6,7 @@ use super::{ApplyArgs, diff};
 use crate::cli::client::{Client, Output, json, print};
 use crate::cli::exit::Exit;
 use crate::cli::files::read_text;
-use crate::cli::node::{Ask, Refusal, RefusedField};
+use crate::cli::node::{ApiRequest, Refusal, RefusedField};
 use anyhow::{Context, anyhow};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ pub async fn run(client: &Client, args: &ApplyArgs) -> anyhow::Result<ExitCode> 
     let document = Document::parse(&text, format)
         .map_err(|error| anyhow!("{place} is not {}; nothing was changed\n{}", format.name(), indented(&error)))?;
     let lines = document.lines;
-    let ask = Ask::post(["tasks", "apply"]).with("dry_run", args.dry_run.then_some(true));
+    let ask = ApiRequest::post(["tasks", "apply"]).with("dry_run", args.dry_run.then_some(true));
     let answer = client.node.ask(&ask.body(Value::Object(document.fields))).await?;
     let answer = answer.map_err(|refusal| anyhow!("{}", refused(&place, &lines, &refusal)))?;
     // Only asked for where they matter: an app may have many tasks.

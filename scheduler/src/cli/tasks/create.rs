@@ -2,7 +2,7 @@
 
 use crate::cli::client::Client;
 use crate::cli::find;
-use crate::cli::node::Ask;
+use crate::cli::node::ApiRequest;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use serde_json::{Map, Value};
@@ -52,7 +52,7 @@ impl CreateArgs {
         if start {
             body.insert("started".to_owned(), true.into());
         }
-        let answer = client.node.ask(&Ask::post(["tasks"]).body(Value::Object(body))).await?;
+        let answer = client.node.ask(&ApiRequest::post(["tasks"]).body(Value::Object(body))).await?;
         let answer = answer.map_err(|refusal| {
             let fields = refusal.errors.iter().map(|error| format!("\n  {}: {}", error.field, error.message));
             anyhow!("task `{task}` is refused: {}{}", refusal.detail, fields.collect::<String>())

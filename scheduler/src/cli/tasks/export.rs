@@ -3,7 +3,7 @@
 use super::ExportArgs;
 use super::document::{Document, Format};
 use crate::cli::client::{Client, Output, print};
-use crate::cli::node::Ask;
+use crate::cli::node::ApiRequest;
 use crate::domain::task::file::{Entry, TASKS_MAX, VERSION};
 use anyhow::{Context, anyhow};
 use serde::Deserialize;
@@ -44,7 +44,9 @@ pub async fn run(client: &Client, args: &ExportArgs) -> anyhow::Result<()> {
 async fn fetch(client: &Client, args: &ExportArgs) -> anyhow::Result<Vec<Map<String, Value>>> {
     let (mut tasks, mut after) = (Vec::new(), None);
     loop {
-        let ask = Ask::get(["tasks", "export"]).with("tenant", args.tenant.as_deref()).with("app", args.app.as_deref());
+        let ask = ApiRequest::get(["tasks", "export"])
+            .with("tenant", args.tenant.as_deref())
+            .with("app", args.app.as_deref());
         let answer = client.node.answer(ask.with("after", after)).await?;
         let page: Page = serde_json::from_value(answer).context("the node's answer is not understood")?;
         if page.version != VERSION {

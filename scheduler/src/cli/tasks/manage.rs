@@ -1,7 +1,7 @@
 //! `carillon tasks list`, `show`, `start`, `stop`, `pause`, `delete`, `preview`.
 
-use crate::cli::client::{Client, Most};
-use crate::cli::node::Ask;
+use crate::cli::client::{Client, ListLimit};
+use crate::cli::node::ApiRequest;
 use crate::cli::table::{Column, field, made, text};
 use crate::cli::{find, instant};
 use clap::{Args, Subcommand};
@@ -51,13 +51,13 @@ pub enum Manage {
         name: Option<String>,
         /// How many.
         #[command(flatten)]
-        most: Most,
+        most: ListLimit,
     },
     /// Show a task with all its fields.
     Show(Which),
     /// Start a task: it fires from now on.
     Start(Which),
-    /// Stop a task: it fires no more, and what was written ahead is taken back.
+    /// Stop a task: it fires no more, and what was written ahead is revoked.
     Stop(Which),
     /// Stop a task and say why.
     Pause {
@@ -81,7 +81,7 @@ pub enum Manage {
         note: Option<String>,
     },
     /// Let a cancelled fire come after all.
-    Unskip {
+    Restore {
         /// Which.
         #[command(flatten)]
         which: Which,
@@ -110,36 +110,38 @@ impl Manage {
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::List { tenant, app, name, most } => {
-                let ask = Ask::get(["tasks"]).with("tenant", tenant).with("app", app).with("name", name);
+                let ask = ApiRequest::get(["tasks"]).with("tenant", tenant).with("app", app).with("name", name);
                 client.pages(ask, "after", &most, COLUMNS).await
             }
-            Self::Show(which) => client.show(Ask::get(["tasks", &which.id(client).await?])).await,
+            Self::Show(which) => client.show(ApiRequest::get(["tasks", &which.id(client).await?])).await,
             Self::Start(which) => {
-                change(client, Ask::post(["tasks", &which.id(client).await?, "start"]), &which, "is started").await
+                change(client, ApiRequest::post(["tasks", &which.id(client).await?, "start"]), &which, "is started")
+                    .await
             }
             Self::Stop(which) => {
-                change(client, Ask::post(["tasks", &which.id(client).await?, "stop"]), &which, "is stopped").await
+                change(client, ApiRequest::post(["tasks", &which.id(client).await?, "stop"]), &which, "is stopped")
+                    .await
             }
             Self::Pause { which, note } => {
-                let ask = Ask::post(["tasks", &which.id(client).await?, "pause"]);
+                let ask = ApiRequest::post(["tasks", &which.id(client).await?, "pause"]);
                 change(client, ask.fields([("note", Some(note.into()))]), &which, "is paused").await
             }
             Self::Skip { which, at, note } => {
-                let ask = Ask::post(["tasks", &which.id(client).await?, "skip"]);
+                let ask = ApiRequest::post(["tasks", &which.id(client).await?, "skip"]);
                 let ask = ask.fields([("fire_time", Some(at.into())), ("note", note.map(Into::into))]);
                 change(client, ask, &which, "will not fire then").await
             }
-            Self::Unskip { which, at } => {
-                let ask = Ask::post(["tasks", &which.id(client).await?, "unskip"]);
+            Self::Restore { which, at } => {
+                let ask = ApiRequest::post(["tasks", &which.id(client).await?, "restore"]);
                 change(client, ask.fields([("fire_time", Some(at.into()))]), &which, "will fire then").await
             }
             Self::Delete(which) => {
-                change(client, Ask::delete(["tasks", &which.id(client).await?]), &which, "is gone").await
+                change(client, ApiRequest::delete(["tasks", &which.id(client).await?]), &which, "is gone").await
             }
             Self::Preview { which, count, after } => {
-                let ask = Ask::get(["tasks", &which.id(client).await?, "preview"]);
+                let ask = ApiRequest::get(["tasks", &which.id(client).await?, "preview"]);
                 let ask = ask.with("count", Some(count)).with("after", after);
-                client.whole(ask, &Most { limit: u32::MAX }, PREVIEW).await
+                client.whole(ask, &ListLimit { limit: u32::MAX }, PREVIEW).await
             }
         }
     }
@@ -152,7 +154,7 @@ impl Which {
 }
 
 /// Changes a task, and names the runs that the change does not reach.
-async fn change(client: &Client, ask: Ask, which: &Which, says: &str) -> anyhow::Result<()> {
+async fn change(client: &Client, ask: ApiRequest, which: &Which, says: &str) -> anyhow::Result<()> {
     let answer = client.node.answer(ask).await?;
     client.says(&answer, &format!("task `{}` {says}", which.task))?;
     for (field, what) in [

@@ -1,7 +1,7 @@
 //! Tasks that a task file does not name, in the apps that it does.
 
 use crate::cli::client::Client;
-use crate::cli::node::Ask;
+use crate::cli::node::ApiRequest;
 use crate::cli::table::escaped;
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ impl Orphan {
         }
         let mut orphans = Vec::new();
         for ((tenant, app), named) in apps {
-            let ask = Ask::get(["tasks"]).with("tenant", Some(tenant)).with("app", Some(app));
+            let ask = ApiRequest::get(["tasks"]).with("tenant", Some(tenant)).with("app", Some(app));
             let (found, _) = client.node.list(&ask, Some("after"), TASKS_MAX).await?;
             orphans.extend(found.iter().filter(|task| !named.contains(word(task, "name"))).map(|task| Self {
                 id: word(task, "id").to_owned(),
@@ -39,7 +39,7 @@ impl Orphan {
 
     /// Deletes it.
     pub async fn delete(&self, client: &Client) -> anyhow::Result<()> {
-        let deleted = client.node.answer(Ask::delete(["tasks", &self.id])).await;
+        let deleted = client.node.answer(ApiRequest::delete(["tasks", &self.id])).await;
         deleted.map(drop).with_context(|| format!("task `{}` is not deleted", self.place))
     }
 

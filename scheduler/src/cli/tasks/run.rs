@@ -2,7 +2,7 @@
 
 use crate::cli::client::{Client, Output};
 use crate::cli::logs::follow_run;
-use crate::cli::node::Ask;
+use crate::cli::node::ApiRequest;
 use crate::cli::table::text;
 use crate::cli::{find, instant};
 use anyhow::Context;
@@ -34,7 +34,7 @@ impl RunArgs {
     /// Starts it.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         let Self { task, params, at, priority, idempotency_key, follow } = self;
-        let ask = Ask::post(["tasks", &find::task(&client.node, &task).await?, "run"]).fields([
+        let ask = ApiRequest::post(["tasks", &find::task(&client.node, &task).await?, "run"]).fields([
             ("params", params.map(Into::into)),
             ("at", at.map(Into::into)),
             ("priority", priority.map(Into::into)),

@@ -8,7 +8,7 @@ pub mod role;
 #[cfg(test)]
 mod tests;
 
-pub use permission::{Breadth, PERMISSIONS, Permission, PermissionSet};
+pub use permission::{PERMISSIONS, Permission, PermissionLevel, PermissionSet};
 pub use role::{BUILT_IN, BUILT_IN_MAX, BuiltIn, PLATFORM_ADMIN, built_in};
 
 /// Stands for the whole platform where a tenant's id could be.
@@ -50,27 +50,27 @@ pub struct Access {
 /// Where a permission is held: the condition of every statement that reads or writes what belongs
 /// to tenants.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reach {
+pub enum AccessScope {
     /// Everywhere: the engine itself, or somebody who holds the permission on the platform.
     All,
     /// In these tenants, each perhaps in some apps only.
-    Of(Vec<Place>),
+    Of(Vec<TenantScope>),
 }
 
 /// A tenant, or some of its apps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct TenantScope {
     /// Tenant.
     pub tenant_id: i64,
     /// Only these apps; empty is all of them.
     pub apps: Vec<i64>,
 }
 
-impl Reach {
+impl AccessScope {
     /// All of one tenant.
     #[must_use]
     pub fn tenant(tenant_id: i64) -> Self {
-        Self::Of(vec![Place { tenant_id, apps: Vec::new() }])
+        Self::Of(vec![TenantScope { tenant_id, apps: Vec::new() }])
     }
 
     /// Whether what belongs to this app of this tenant lies within. What belongs to the tenant
@@ -79,9 +79,10 @@ impl Reach {
     pub fn has(&self, tenant_id: i64, app_id: i64) -> bool {
         match self {
             Self::All => true,
-            Self::Of(places) => places
-                .iter()
-                .any(|place| place.tenant_id == tenant_id && (place.apps.is_empty() || place.apps.contains(&app_id))),
+            Self::Of(tenants) => tenants.iter().any(|tenant_scope| {
+                tenant_scope.tenant_id == tenant_id
+                    && (tenant_scope.apps.is_empty() || tenant_scope.apps.contains(&app_id))
+            }),
         }
     }
 
@@ -90,7 +91,7 @@ impl Reach {
     pub fn touches(&self, tenant_id: i64) -> bool {
         match self {
             Self::All => true,
-            Self::Of(places) => places.iter().any(|place| place.tenant_id == tenant_id),
+            Self::Of(tenants) => tenants.iter().any(|tenant_scope| tenant_scope.tenant_id == tenant_id),
         }
     }
 }
@@ -134,41 +135,45 @@ impl Access {
 
     /// Where the permission is held; nothing when it is held nowhere.
     #[must_use]
-    pub fn reach(&self, permission: Permission) -> Option<Reach> {
-        let mut places: Vec<Place> = Vec::new();
+    pub fn access_scope(&self, permission: Permission) -> Option<AccessScope> {
+        let mut tenants: Vec<TenantScope> = Vec::new();
         for grant in self.grants.iter().filter(|grant| grant.permissions.has(permission)) {
             if grant.tenant_id == PLATFORM {
-                return Some(Reach::All);
+                return Some(AccessScope::All);
             }
-            match places.iter_mut().find(|place| place.tenant_id == grant.tenant_id) {
-                None => places.push(Place { tenant_id: grant.tenant_id, apps: grant.apps.clone() }),
+            match tenants.iter_mut().find(|tenant_scope| tenant_scope.tenant_id == grant.tenant_id) {
+                None => tenants.push(TenantScope { tenant_id: grant.tenant_id, apps: grant.apps.clone() }),
                 // One of the two has all apps.
-                Some(place) if place.apps.is_empty() || grant.apps.is_empty() => place.apps.clear(),
-                Some(place) => {
-                    place.apps.extend(&grant.apps);
-                    place.apps.sort_unstable();
-                    place.apps.dedup();
+                Some(tenant_scope) if tenant_scope.apps.is_empty() || grant.apps.is_empty() => {
+                    tenant_scope.apps.clear()
+                }
+                Some(tenant_scope) => {
+                    tenant_scope.apps.extend(&grant.apps);
+                    tenant_scope.apps.sort_unstable();
+                    tenant_scope.apps.dedup();
                 }
             }
         }
-        if places.is_empty() { None } else { Some(Reach::Of(places)) }
+        if tenants.is_empty() { None } else { Some(AccessScope::Of(tenants)) }
     }
 
     /// Where anything at all is held.
     #[must_use]
-    pub fn anywhere(&self) -> Reach {
+    pub fn anywhere(&self) -> AccessScope {
         if self.grants.iter().any(|grant| grant.tenant_id == PLATFORM && !grant.permissions.is_empty()) {
-            return Reach::All;
+            return AccessScope::All;
         }
         let held = self.grants.iter().filter(|grant| grant.tenant_id != PLATFORM && !grant.permissions.is_empty());
-        Reach::Of(held.map(|grant| Place { tenant_id: grant.tenant_id, apps: grant.apps.clone() }).collect())
+        AccessScope::Of(
+            held.map(|grant| TenantScope { tenant_id: grant.tenant_id, apps: grant.apps.clone() }).collect(),
+        )
     }
 
     /// Whether the permission is held for this app of this tenant (0: the tenant itself), or
     /// ([`PLATFORM`]) on the platform.
     #[must_use]
     pub fn holds(&self, permission: Permission, tenant_id: i64, app_id: i64) -> bool {
-        self.reach(permission).is_some_and(|reach| reach.has(tenant_id, app_id))
+        self.access_scope(permission).is_some_and(|access_scope| access_scope.has(tenant_id, app_id))
     }
 
     /// The permissions of `grant` that are not held where it gives them: nobody gives what he does

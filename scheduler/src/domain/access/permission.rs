@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Where a permission has a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Breadth {
+pub enum PermissionLevel {
     /// In a tenant.
     Tenant,
     /// Only when it is granted for the whole platform.
@@ -14,7 +14,7 @@ pub enum Breadth {
 }
 
 macro_rules! permissions {
-    ($($name:ident, $word:literal, $breadth:ident, $says:literal;)*) => {
+    ($($name:ident, $word:literal, $level:ident, $says:literal;)*) => {
         /// Permission to use operations of the management API.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
@@ -23,8 +23,8 @@ macro_rules! permissions {
         }
 
         /// Every permission: its word, where it has a meaning, what it allows.
-        pub const PERMISSIONS: &[(Permission, &str, Breadth, &str)] =
-            &[$((Permission::$name, $word, Breadth::$breadth, $says),)*];
+        pub const PERMISSIONS: &[(Permission, &str, PermissionLevel, &str)] =
+            &[$((Permission::$name, $word, PermissionLevel::$level, $says),)*];
     };
 }
 
@@ -55,7 +55,7 @@ permissions! {
     TasksStart, "tasks.start", Tenant, "Start tasks";
     TasksStop, "tasks.stop", Tenant, "Stop tasks";
     TasksPause, "tasks.pause", Tenant, "Pause tasks";
-    TasksRun, "tasks.run", Tenant, "Run tasks by hand";
+    TasksRun, "tasks.run", Tenant, "Run tasks manually";
     TasksApply, "tasks.apply", Tenant, "Apply task files: create, edit, start, stop and pause tasks at once";
     BackfillsRead, "backfills.read", Tenant, "See backfills";
     BackfillsCreate, "backfills.create", Tenant, "Run fires of the past";
@@ -94,7 +94,7 @@ impl Permission {
 
     /// Where it has a meaning.
     #[must_use]
-    pub fn breadth(self) -> Breadth {
+    pub fn level(self) -> PermissionLevel {
         PERMISSIONS[self as usize].2
     }
 
@@ -121,7 +121,7 @@ impl PermissionSet {
     /// Every permission that has a meaning within a tenant.
     #[must_use]
     pub fn of_tenants() -> Self {
-        let within = PERMISSIONS.iter().filter(|(_, _, breadth, _)| *breadth == Breadth::Tenant);
+        let within = PERMISSIONS.iter().filter(|(_, _, level, _)| *level == PermissionLevel::Tenant);
         within.map(|(permission, ..)| *permission).collect()
     }
 

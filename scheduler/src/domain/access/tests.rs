@@ -21,14 +21,14 @@ fn what_is_not_granted_is_denied() {
     assert!(!access.holds(Permission::TasksRead, 8, 70));
     assert!(!access.holds(Permission::TasksEdit, 7, 70));
     assert!(!access.holds(Permission::TasksRead, PLATFORM, 0));
-    assert_eq!(Access::default().reach(Permission::TasksRead), None);
+    assert_eq!(Access::default().access_scope(Permission::TasksRead), None);
 }
 
 #[test]
 fn a_tenant_grants_nothing_of_the_platform() {
     let all = PermissionSet::all();
     let access = Access::new(vec![Grant { permissions: all, tenant_id: 7, apps: Vec::new() }]);
-    assert_eq!(access.reach(Permission::NodesRead), None);
+    assert_eq!(access.access_scope(Permission::NodesRead), None);
     assert!(access.holds(Permission::UsersEdit, 7, 0));
     assert_eq!(
         access.lacks(&grant(&["tasks.read", "nodes.read"], PLATFORM, &[])).words(),
@@ -39,7 +39,10 @@ fn a_tenant_grants_nothing_of_the_platform() {
 #[test]
 fn apps_narrow_and_add_up() {
     let access = Access::new(vec![grant(&["tasks.read"], 7, &[71]), grant(&["tasks.read"], 7, &[72])]);
-    assert_eq!(access.reach(Permission::TasksRead), Some(Reach::Of(vec![Place { tenant_id: 7, apps: vec![71, 72] }])));
+    assert_eq!(
+        access.access_scope(Permission::TasksRead),
+        Some(AccessScope::Of(vec![TenantScope { tenant_id: 7, apps: vec![71, 72] }]))
+    );
     assert!(access.holds(Permission::TasksRead, 7, 72));
     assert!(!access.holds(Permission::TasksRead, 7, 73));
     // What belongs to the tenant as a whole is no app's.
@@ -55,7 +58,7 @@ fn a_token_is_never_more_than_its_owner() {
     let token = owner.narrowed(PermissionSet::parse(["tasks.read", "nodes.read"]).unwrap(), 7);
     assert!(token.holds(Permission::TasksRead, 7, 1));
     assert!(!token.holds(Permission::TasksRead, 8, 1));
-    assert_eq!(token.reach(Permission::NodesRead), None);
+    assert_eq!(token.access_scope(Permission::NodesRead), None);
     let elsewhere = Access::new(vec![grant(&["tasks.read"], 8, &[])]);
     assert_eq!(elsewhere.narrowed(PermissionSet::all(), 7), Access::default());
 }

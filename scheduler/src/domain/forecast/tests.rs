@@ -1,6 +1,6 @@
 use super::*;
 use crate::domain::cron::CronSchedule;
-use crate::domain::schedule::{NEVER, Trigger};
+use crate::domain::schedule::{NEVER, Timing};
 use chrono_tz::Tz;
 use proptest::prelude::*;
 use std::time::Instant;
@@ -10,11 +10,11 @@ const NOW: i64 = 1_795_168_830_000;
 
 fn cron(expression: &str) -> Schedule {
     let parsed = CronSchedule::parse(expression).unwrap();
-    Schedule { trigger: Trigger::Cron(Box::new(parsed)), zone: Tz::Europe__Berlin, ..Schedule::none() }
+    Schedule { timing: Timing::Cron(Box::new(parsed)), zone: Tz::Europe__Berlin, ..Schedule::none() }
 }
 
 fn rate(interval_ms: i64) -> Schedule {
-    Schedule { trigger: Trigger::FixedRate { interval_ms }, anchor: NOW - 7_654_321, ..Schedule::none() }
+    Schedule { timing: Timing::FixedRate { interval_ms }, anchor: NOW - 7_654_321, ..Schedule::none() }
 }
 
 fn whole(schedule: Schedule) -> Firing {
@@ -90,7 +90,7 @@ fn schedules() -> impl Strategy<Value = Schedule> {
     prop_oneof![
         proptest::sample::select(expressions).prop_map(|text| cron(&text)),
         prop_oneof![500..3_000i64, 3_000..10_000_000i64].prop_map(rate),
-        (NOW..NOW + 100_000_000).prop_map(|at| Schedule { trigger: Trigger::Once { at }, ..Schedule::none() }),
+        (NOW..NOW + 100_000_000).prop_map(|at| Schedule { timing: Timing::Once { at }, ..Schedule::none() }),
     ]
 }
 

@@ -118,8 +118,8 @@ refusals! {
         "an instant after `{other}` is allowed"
         "Send a later instant."
     InThePast "in_the_past" 400
-        "lies in the past; start a run by hand instead"
-        "Send an instant to come, or start a run by hand."
+        "lies in the past; start a manual run instead"
+        "Send an instant to come, or start a manual run."
     NeedsCron "needs_cron" 400
         "only `skip` is allowed without a cron schedule"
         "Leave the field at its default, or use a cron schedule."
@@ -226,7 +226,7 @@ refusals! {
         "Send a shorter range; split a long one."
     NothingToFill "nothing_to_fill" 400
         "only a task with a cron or fixed-rate schedule has fires to fill in"
-        "Start runs by hand instead."
+        "Start manual runs instead."
     NoSchedule "no_schedule" 400
         "the task has no schedule; nothing is to come"
         "Give the task a schedule first."

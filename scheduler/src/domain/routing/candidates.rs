@@ -1,6 +1,6 @@
 //! Who may take a run at all.
 
-use super::{Nobody, Tags};
+use super::{NoExecutor, Tags};
 use crate::domain::executor::Executor;
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// Why there is none.
-pub fn candidates(online: &[Arc<Executor>], handler: &str, tags: &Tags) -> Result<Vec<Arc<Executor>>, Nobody> {
+pub fn candidates(online: &[Arc<Executor>], handler: &str, tags: &Tags) -> Result<Vec<Arc<Executor>>, NoExecutor> {
     let mut fitting: Vec<_> = online.iter().filter(|executor| executor.fits(handler, tags)).cloned().collect();
     if fitting.is_empty() {
         return Err(why(online, handler, tags));
@@ -20,22 +20,22 @@ pub fn candidates(online: &[Arc<Executor>], handler: &str, tags: &Tags) -> Resul
 }
 
 /// The first sieve that lets nobody through.
-fn why(online: &[Arc<Executor>], handler: &str, tags: &Tags) -> Nobody {
+fn why(online: &[Arc<Executor>], handler: &str, tags: &Tags) -> NoExecutor {
     if online.is_empty() {
-        return Nobody::NoneOnline;
+        return NoExecutor::NoneOnline;
     }
     let handler = handler.to_owned();
     let able: Vec<_> = online.iter().filter(|executor| executor.handlers.contains(&handler)).collect();
     if able.is_empty() {
-        return Nobody::NoHandler { handler, online: online.len() };
+        return NoExecutor::NoHandler { handler, online: online.len() };
     }
     let closed: Vec<_> = able.iter().filter(|executor| tags.fits(&executor.tags)).collect();
     if closed.is_empty() {
-        return Nobody::NoTags { handler, tags: tags.clone(), able: able.len() };
+        return NoExecutor::NoTags { handler, tags: tags.clone(), able: able.len() };
     }
     let disabled = closed.iter().filter(|executor| executor.disabled).count();
     let draining = closed.iter().filter(|executor| !executor.disabled && executor.draining).count();
-    Nobody::AllClosed { handler, disabled, draining, weightless: closed.len() - disabled - draining }
+    NoExecutor::AllClosed { handler, disabled, draining, weightless: closed.len() - disabled - draining }
 }
 
 #[cfg(test)]
@@ -49,7 +49,10 @@ mod tests {
         let tags = Tags { all: tags.iter().map(ToString::to_string).collect(), ..Tags::default() };
         let found = candidates(&online, handler, &tags);
         let ids = found.map(|found| found.iter().map(|executor| executor.id).collect::<Vec<_>>());
-        assert_eq!(ids.map_err(|nobody| nobody.to_string()), expect.map(<[i64]>::to_vec).map_err(ToOwned::to_owned));
+        assert_eq!(
+            ids.map_err(|no_executor| no_executor.to_string()),
+            expect.map(<[i64]>::to_vec).map_err(ToOwned::to_owned)
+        );
     }
 
     #[test]
@@ -89,7 +92,7 @@ mod tests {
             Executor { draining: true, weight: 0, ..at(2) },
             Executor { weight: 0, ..at(3) },
         ];
-        let text = "all executors that fit handler `h` are closed: 1 disabled by hand, 1 draining, 1 with weight 0";
+        let text = "all executors that fit handler `h` are closed: 1 disabled manually, 1 draining, 1 with weight 0";
         check(&closed, "h", &[], Err(text));
         // What a closed one lacks is the better answer.
         check(&closed, "h", &["gpu"], Err("3 online with handler `h`, but none has the tags: all of [gpu]"));

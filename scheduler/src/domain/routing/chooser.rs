@@ -2,7 +2,7 @@
 
 use super::field::Field;
 use super::strategy::Takes;
-use super::{Executors, Nobody, Probe, Rings, Routing, Tags, UseChange, Uses, candidates};
+use super::{Executors, NoExecutor, Probe, Rings, Routing, Tags, UseChange, Uses, candidates};
 use crate::domain::executor::Executor;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct Request<'a> {
     pub run_id: i64,
     /// The run's number within its task, growing by one from run to run.
     pub seq: i64,
-    /// Hand-overs so far.
+    /// Dispatches so far.
     pub attempt: i32,
     /// Whether the run is one shard of a broadcast: it goes to any one, at random.
     pub is_shard: bool,
@@ -44,7 +44,7 @@ impl Request<'_> {
     }
 
     /// Whom of `executors` this run must do without, in their order, or why that leaves nobody.
-    fn left_out(&self, executors: &Executors, one_is_chosen: bool) -> Result<Vec<i64>, Nobody> {
+    fn left_out(&self, executors: &Executors, one_is_chosen: bool) -> Result<Vec<i64>, NoExecutor> {
         if self.refused_by.is_empty() && self.avoid.is_none() {
             return Ok(Vec::new());
         }
@@ -53,7 +53,7 @@ impl Request<'_> {
         };
         let refused = among(&|id| self.refused_by.contains(&id));
         if refused.len() == executors.len() {
-            return Err(Nobody::AllRefused { handler: self.handler.to_owned(), refused: refused.len() });
+            return Err(NoExecutor::AllRefused { handler: self.handler.to_owned(), refused: refused.len() });
         }
         let both = among(&|id| self.refused_by.contains(&id) || self.avoid == Some(id));
         Ok(if one_is_chosen && both.len() < executors.len() { both } else { refused })
@@ -71,7 +71,7 @@ pub enum Choice {
     /// To all of these, one shard each, in this order.
     Shards(Executors),
     /// To nobody.
-    Nobody(Nobody),
+    NoExecutor(NoExecutor),
 }
 
 /// What the caller knows before a batch, and keeps after it.
@@ -92,7 +92,7 @@ pub struct Chooser {
     online: HashMap<(i64, i64), Vec<Arc<Executor>>>,
     known: Known,
     /// Candidates by task, or why it has none.
-    whole: HashMap<i64, Result<Field, Nobody>>,
+    whole: HashMap<i64, Result<Field, NoExecutor>>,
     /// Candidates by task and whom the run must do without.
     narrowed: HashMap<(i64, Vec<i64>), Field>,
 }
@@ -109,7 +109,7 @@ impl Chooser {
     }
 
     /// Where this run goes. What it chooses counts as given and as used, whether or not the
-    /// hand-over succeeds: an executor that refuses must not be the least used for ever.
+    /// dispatch succeeds: an executor that refuses must not be the least used for ever.
     pub fn choose(&mut self, request: &Request<'_>) -> Choice {
         let Self { online, known, whole, narrowed } = self;
         let field = whole.entry(request.task_id).or_insert_with(|| {
@@ -118,7 +118,7 @@ impl Chooser {
         });
         let field = match field {
             Ok(field) => field,
-            Err(nobody) => return Choice::Nobody(nobody.clone()),
+            Err(no_executor) => return Choice::NoExecutor(no_executor.clone()),
         };
         let routing = match request.routing {
             Routing::Sharding if request.is_shard => Routing::Random,
@@ -128,7 +128,7 @@ impl Chooser {
         let one_is_chosen = matches!(takes, Takes::One(_) | Takes::OneByUses(_));
         let left_out = match request.left_out(&field.executors, one_is_chosen) {
             Ok(left_out) => left_out,
-            Err(nobody) => return Choice::Nobody(nobody),
+            Err(no_executor) => return Choice::NoExecutor(no_executor),
         };
         if routing == Routing::ConsistentHash && !left_out.is_empty() {
             // The way past an executor is the same as on a ring without it, and needs no new ring.
@@ -177,7 +177,7 @@ impl Chooser {
 fn to(place: Option<usize>, executors: &Executors, known: &mut Known) -> Choice {
     // A field has at least one executor, and each of them has weight: there is a place.
     let Some(executor) = place.and_then(|place| executors.get(place)) else {
-        return Choice::Nobody(Nobody::NoneOnline);
+        return Choice::NoExecutor(NoExecutor::NoneOnline);
     };
     give(known, executor.id);
     Choice::To(Arc::clone(executor))
@@ -229,7 +229,7 @@ mod tests {
             Choice::To(executor) => vec![executor.id],
             Choice::Probe(probe) => all(&probe.executors),
             Choice::Shards(executors) => all(executors),
-            Choice::Nobody(_) => Vec::new(),
+            Choice::NoExecutor(_) => Vec::new(),
         }
     }
 
@@ -338,7 +338,7 @@ mod tests {
         let stranger = Executor { app_id: 2, ..executor(7, "http://a:1") };
         let neighbour = Executor { tenant_id: 2, ..executor(8, "http://a:2") };
         let mut chooser = Chooser::new([stranger, neighbour].map(Arc::new), Known::default());
-        assert!(matches!(chooser.choose(&request(Routing::First)), Choice::Nobody(Nobody::NoneOnline)));
+        assert!(matches!(chooser.choose(&request(Routing::First)), Choice::NoExecutor(NoExecutor::NoneOnline)));
     }
 
     #[test]
@@ -346,8 +346,8 @@ mod tests {
         let spot = Tags { none: vec!["spot".to_owned()], ..Tags::default() };
         let check = |executors: &[Executor], request: Request<'_>, expect: &str| {
             let mut chooser = Chooser::new(executors.iter().cloned().map(Arc::new), Known::default());
-            let Choice::Nobody(nobody) = chooser.choose(&request) else { panic!("somebody takes it") };
-            assert_eq!(nobody.to_string(), expect);
+            let Choice::NoExecutor(no_executor) = chooser.choose(&request) else { panic!("somebody takes it") };
+            assert_eq!(no_executor.to_string(), expect);
         };
         let one = executor(1, "http://a:1");
         let base = request(Routing::Random);
@@ -356,7 +356,7 @@ mod tests {
         let tagged = Executor { tags: ["spot".to_owned()].into(), ..one.clone() };
         let text = "1 online with handler `h`, but none has the tags: none of [spot]";
         check(&[tagged], Request { tags: &spot, ..base }, text);
-        let text = "all executors that fit handler `h` are closed: 1 disabled by hand, 0 draining, 0 with weight 0";
+        let text = "all executors that fit handler `h` are closed: 1 disabled manually, 0 draining, 0 with weight 0";
         check(&[Executor { disabled: true, ..one.clone() }], base, text);
         let text = "every executor that fits handler `h` (1) refused the run or could not be reached";
         check(&[one], Request { refused_by: &[1], ..base }, text);

@@ -1,7 +1,7 @@
 //! The executor with the least to do.
 
 use crate::domain::executor::Executor;
-use crate::domain::spread::spread;
+use crate::domain::stable_random::stable_random;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(super) fn least_loaded(executors: &[Arc<Executor>], given: &HashMap<i64, i64
     };
     let least = executors.iter().map(ratio).reduce(|least, next| if next.is_below(least) { next } else { least })?;
     let equals = || executors.iter().enumerate().filter(|(_, executor)| !least.is_below(ratio(executor)));
-    let drawn = usize::try_from(spread(seed) % (equals().count().max(1) as u64)).unwrap_or(0);
+    let drawn = usize::try_from(stable_random(seed) % (equals().count().max(1) as u64)).unwrap_or(0);
     equals().nth(drawn).map(|(place, _)| place)
 }
 

@@ -16,7 +16,7 @@
 mod tags;
 
 mod candidates;
-mod nobody;
+mod no_executor;
 
 mod load;
 mod ring;
@@ -36,7 +36,7 @@ mod properties;
 
 pub use candidates::candidates;
 pub use chooser::{Choice, Chooser, Known, Request};
-pub use nobody::Nobody;
+pub use no_executor::NoExecutor;
 pub use probe::{Answer, Probe};
 pub use ring::{Ring, Rings};
 pub use strategy::Routing;

@@ -1,6 +1,6 @@
 //! Fail-over and busy-over: executors are asked before one is sent to. The caller does the asking.
 
-use super::{Executors, Nobody};
+use super::{Executors, NoExecutor};
 use crate::domain::executor::Executor;
 use std::sync::Arc;
 
@@ -40,15 +40,15 @@ impl Probe {
     ///
     /// # Errors
     /// Why nobody does.
-    pub fn settle(&self, answers: &[Answer]) -> Result<Arc<Executor>, Nobody> {
+    pub fn settle(&self, answers: &[Answer]) -> Result<Arc<Executor>, NoExecutor> {
         let found = self.executors.iter().zip(answers).find(|(_, answer)| self.accepts(**answer));
         if let Some((executor, _)) = found {
             return Ok(Arc::clone(executor));
         }
         let probed = self.executors.len();
         match answers.iter().take(probed).filter(|answer| **answer == Answer::Busy).count() {
-            0 => Err(Nobody::NoAnswer { probed }),
-            busy => Err(Nobody::NoIdle { busy, silent: probed - busy }),
+            0 => Err(NoExecutor::NoAnswer { probed }),
+            busy => Err(NoExecutor::NoIdle { busy, silent: probed - busy }),
         }
     }
 }
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn the_first_that_will_do_takes_the_run() {
-        let check = |skip_busy, answers: &[Answer], expect: Result<i64, Nobody>| {
+        let check = |skip_busy, answers: &[Answer], expect: Result<i64, NoExecutor>| {
             let probe = Probe { executors: fleet(&[1, 1, 1]).into(), skip_busy };
             assert_eq!(probe.settle(answers).map(|executor| executor.id), expect, "{answers:?}, {skip_busy}");
         };
@@ -69,10 +69,10 @@ mod tests {
         check(false, &[Silent, Busy, Idle], Ok(2));
         check(true, &[Silent, Busy, Idle], Ok(3));
         check(true, &[Busy, Idle], Ok(2));
-        check(false, &[Silent, Silent, Silent], Err(Nobody::NoAnswer { probed: 3 }));
-        check(false, &[], Err(Nobody::NoAnswer { probed: 3 }));
-        check(true, &[Silent; 3], Err(Nobody::NoAnswer { probed: 3 }));
-        check(true, &[Busy, Busy, Busy], Err(Nobody::NoIdle { busy: 3, silent: 0 }));
-        check(true, &[Busy, Silent], Err(Nobody::NoIdle { busy: 1, silent: 2 }));
+        check(false, &[Silent, Silent, Silent], Err(NoExecutor::NoAnswer { probed: 3 }));
+        check(false, &[], Err(NoExecutor::NoAnswer { probed: 3 }));
+        check(true, &[Silent; 3], Err(NoExecutor::NoAnswer { probed: 3 }));
+        check(true, &[Busy, Busy, Busy], Err(NoExecutor::NoIdle { busy: 3, silent: 0 }));
+        check(true, &[Busy, Silent], Err(NoExecutor::NoIdle { busy: 1, silent: 2 }));
     }
 }

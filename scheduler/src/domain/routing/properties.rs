@@ -94,7 +94,7 @@ fn chosen(choice: &Choice) -> Vec<&Arc<Executor>> {
         Choice::To(executor) => vec![executor],
         Choice::Probe(probe) => probe.executors.iter().collect(),
         Choice::Shards(executors) => executors.iter().collect(),
-        Choice::Nobody(_) => Vec::new(),
+        Choice::NoExecutor(_) => Vec::new(),
     }
 }
 
@@ -148,7 +148,7 @@ proptest! {
             match &choice {
                 Choice::To(executor) => prop_assert!(Some(executor.id) != asked.avoid || possible == 1),
                 Choice::Probe(_) | Choice::Shards(_) => prop_assert_eq!(taken.len(), possible),
-                Choice::Nobody(_) => {}
+                Choice::NoExecutor(_) => {}
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Numbers spread over executors in proportion to their weights.
 
 use crate::domain::executor::Executor;
-use crate::domain::spread::spread;
+use crate::domain::stable_random::stable_random;
 use std::sync::Arc;
 
 /// The weights of a list of executors, ready to draw from.
@@ -26,7 +26,7 @@ impl Weights {
     #[must_use]
     pub fn draw(&self, seed: u64) -> Option<usize> {
         let total = self.sums.last().copied().filter(|total| *total > 0)?;
-        let drawn = spread(seed) % total;
+        let drawn = stable_random(seed) % total;
         Some(self.sums.partition_point(|sum| *sum <= drawn))
     }
 }

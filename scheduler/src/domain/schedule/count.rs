@@ -3,7 +3,7 @@
 //! Calendars exclude whole minutes of the wall clock. So wherever that clock runs on evenly by whole minutes, a
 //! minute in which anything fires has all that its trigger names in it, and one step takes the whole of it.
 
-use super::{Schedule, Trigger};
+use super::{Schedule, Timing};
 use crate::domain::cron::Stretch;
 
 /// In milliseconds.
@@ -45,9 +45,9 @@ impl Schedule {
     /// What is known from the fire at `at` on, which the schedule names: the rest of its minute, or itself alone.
     fn part(&self, at: i64) -> Part {
         let minute = at - at.rem_euclid(MINUTE);
-        let (end, apart) = match &self.trigger {
-            Trigger::Cron(cron) if self.is_even(minute) => (minute + MINUTE, Apart::Seconds(cron.seconds())),
-            Trigger::FixedRate { interval_ms } if self.is_even(minute) => {
+        let (end, apart) = match &self.timing {
+            Timing::Cron(cron) if self.is_even(minute) => (minute + MINUTE, Apart::Seconds(cron.seconds())),
+            Timing::FixedRate { interval_ms } if self.is_even(minute) => {
                 (minute + MINUTE, Apart::Every((*interval_ms).max(1)))
             }
             _ => (at + 1, Apart::Every(MINUTE)),

@@ -37,8 +37,8 @@ pub const NEVER: i64 = i64::MAX;
 
 /// What makes a task fire by itself.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Trigger {
-    /// Nothing: it runs only by hand.
+pub enum Timing {
+    /// Nothing: it runs only manually.
     None,
     /// Local times by a Quartz expression.
     Cron(Box<CronSchedule>),
@@ -64,7 +64,7 @@ pub enum Trigger {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
     /// What names the instants.
-    pub trigger: Trigger,
+    pub timing: Timing,
     /// The zone of cron's local times, and of the calendar's days and hours.
     pub zone: Tz,
     /// What happens at a daylight-saving change; cron only.
@@ -91,11 +91,11 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Only by hand.
+    /// Only manually.
     #[must_use]
     pub fn none() -> Self {
         Self {
-            trigger: Trigger::None,
+            timing: Timing::None,
             zone: Tz::UTC,
             dst: DstPolicy::default(),
             valid_from: 0,
@@ -137,8 +137,8 @@ impl Schedule {
     /// window for its start; after the window there is none.
     #[must_use]
     pub fn next_after_end(&self, finished_at: i64) -> i64 {
-        match self.trigger {
-            Trigger::FixedDelay { delay_ms } => self.allowed(self.delayed(finished_at, delay_ms)),
+        match self.timing {
+            Timing::FixedDelay { delay_ms } => self.allowed(self.delayed(finished_at, delay_ms)),
             _ => NEVER,
         }
     }
@@ -147,8 +147,8 @@ impl Schedule {
     /// that instant, or [`NEVER`]: a fixed delay began anew with its definition and owes none.
     #[must_use]
     pub fn next_owed(&self, from: i64) -> i64 {
-        match self.trigger {
-            Trigger::FixedDelay { .. } => NEVER,
+        match self.timing {
+            Timing::FixedDelay { .. } => NEVER,
             _ => self.next_after(from.saturating_sub(1)),
         }
     }
@@ -162,36 +162,36 @@ impl Schedule {
 
     /// What is added to every instant, ms.
     fn spread_offset(&self) -> i64 {
-        match self.trigger {
-            Trigger::Cron(_) | Trigger::FixedRate { .. } | Trigger::FixedDelay { .. } => {
+        match self.timing {
+            Timing::Cron(_) | Timing::FixedRate { .. } | Timing::FixedDelay { .. } => {
                 spread::offset(self.seed, self.spread_ms)
             }
-            Trigger::Once { .. } | Trigger::None => 0,
+            Timing::Once { .. } | Timing::None => 0,
         }
     }
 
     /// The schedule's own first instant strictly after `after`, before the spread.
     fn next_instant(&self, after: i64) -> i64 {
         let after = after.max(self.earliest().saturating_sub(1));
-        let instant = match &self.trigger {
-            Trigger::Cron(cron) => match &self.calendar {
+        let instant = match &self.timing {
+            Timing::Cron(cron) => match &self.calendar {
                 None => cron.next_after(after, self.zone, self.dst),
                 Some(calendar) => cron.next_worked_after(after, self.zone, self.dst, calendar, self.calendar_rule),
             }
             .unwrap_or(NEVER),
-            Trigger::FixedRate { interval_ms } => {
+            Timing::FixedRate { interval_ms } => {
                 let row = self.row(*interval_ms);
                 match &self.calendar {
                     None => row.next_after(after),
                     Some(calendar) => row.next_allowed_after(after, calendar, self.zone, self.end()),
                 }
             }
-            Trigger::FixedDelay { delay_ms } => match self.allowed(self.delayed(self.anchor, *delay_ms)) {
+            Timing::FixedDelay { delay_ms } => match self.allowed(self.delayed(self.anchor, *delay_ms)) {
                 first if first > after => first,
                 _ => NEVER,
             },
-            Trigger::Once { at } if *at > after => *at,
-            Trigger::Once { .. } | Trigger::None => NEVER,
+            Timing::Once { at } if *at > after => *at,
+            Timing::Once { .. } | Timing::None => NEVER,
         };
         if instant < self.end() { instant } else { NEVER }
     }

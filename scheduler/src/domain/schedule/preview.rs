@@ -9,7 +9,7 @@ use chrono::NaiveDate;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{CalendarRule, NEVER, Schedule, Trigger};
+use super::{CalendarRule, NEVER, Schedule, Timing};
 use crate::domain::calendar::Calendar;
 use crate::domain::cron::{CronSchedule, DstPolicy, Gap, Overlap, Stretch};
 
@@ -104,7 +104,7 @@ pub enum SkipReason {
     /// It is after the validity window.
     AfterValidity,
     /// A person cancelled it.
-    CancelledByHand,
+    CancelledManually,
 }
 
 /// What else there is to know about a line.
@@ -149,12 +149,12 @@ impl Schedule {
     /// What the trigger alone names next after `after`, or [`NEVER`].
     fn next_named(&self, after: i64) -> i64 {
         let single = |at: i64| if at > after { at } else { NEVER };
-        match &self.trigger {
-            Trigger::None => NEVER,
-            Trigger::Cron(cron) => cron.next_after(after, self.zone, EVERYTHING).unwrap_or(NEVER),
-            Trigger::FixedRate { interval_ms } => self.row(*interval_ms).next_after(after),
-            Trigger::FixedDelay { delay_ms } => single(self.delayed(self.anchor, *delay_ms)),
-            Trigger::Once { at } => single(*at),
+        match &self.timing {
+            Timing::None => NEVER,
+            Timing::Cron(cron) => cron.next_after(after, self.zone, EVERYTHING).unwrap_or(NEVER),
+            Timing::FixedRate { interval_ms } => self.row(*interval_ms).next_after(after),
+            Timing::FixedDelay { delay_ms } => single(self.delayed(self.anchor, *delay_ms)),
+            Timing::Once { at } => single(*at),
         }
     }
 
@@ -168,7 +168,7 @@ impl Schedule {
         }
         let stretch = Stretch::at(self.zone, at.div_euclid(1000));
         let local = at.div_euclid(1000) + stretch.offset();
-        let Trigger::Cron(cron) = &self.trigger else {
+        let Timing::Cron(cron) = &self.timing else {
             let working = self.calendar.as_ref().is_none_or(|calendar| calendar.is_working(local.div_euclid(DAY)));
             return (if working { SkipReason::CalendarHours } else { SkipReason::CalendarDay }, None);
         };
@@ -202,7 +202,7 @@ impl Schedule {
 
     /// How it comes that `at` fires, where that is not plain.
     fn fire_note(&self, at: i64) -> Option<Note> {
-        let Trigger::Cron(cron) = &self.trigger else {
+        let Timing::Cron(cron) = &self.timing else {
             return None;
         };
         let stretch = Stretch::at(self.zone, at.div_euclid(1000));

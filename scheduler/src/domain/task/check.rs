@@ -7,7 +7,7 @@ use crate::domain::calendar::CalendarRule;
 use crate::domain::cron::{CronSchedule, DstPolicy};
 use crate::domain::field_error::FieldError;
 use crate::domain::refusal::{FieldRefusal, wrong_cron, wrong_zone};
-use crate::domain::schedule::{Schedule, Trigger};
+use crate::domain::schedule::{Schedule, Timing};
 use chrono_tz::Tz;
 
 /// Shortest interval of a fixed rate or delay, ms.
@@ -79,20 +79,20 @@ impl TaskSpec {
     /// # Errors
     /// A cron expression or a zone that cannot be read.
     pub fn to_schedule(&self, anchor: i64, seed: i64) -> Result<Schedule, FieldError> {
-        let trigger = match self.schedule {
-            ScheduleKind::None => Trigger::None,
+        let timing = match self.schedule {
+            ScheduleKind::None => Timing::None,
             ScheduleKind::Cron => {
                 let cron = CronSchedule::parse(&self.cron);
-                Trigger::Cron(Box::new(cron.map_err(|error| FieldError::new("cron", wrong_cron(&self.cron, &error)))?))
+                Timing::Cron(Box::new(cron.map_err(|error| FieldError::new("cron", wrong_cron(&self.cron, &error)))?))
             }
-            ScheduleKind::FixedRate => Trigger::FixedRate { interval_ms: self.interval_ms },
-            ScheduleKind::FixedDelay => Trigger::FixedDelay { delay_ms: self.interval_ms },
-            ScheduleKind::Once => Trigger::Once { at: self.fire_at },
+            ScheduleKind::FixedRate => Timing::FixedRate { interval_ms: self.interval_ms },
+            ScheduleKind::FixedDelay => Timing::FixedDelay { delay_ms: self.interval_ms },
+            ScheduleKind::Once => Timing::Once { at: self.fire_at },
         };
         let zone = self.time_zone.parse::<Tz>();
         let zone = zone.map_err(|_| FieldError::new("time_zone", wrong_zone(&self.time_zone)))?;
         Ok(Schedule {
-            trigger,
+            timing,
             zone,
             dst: DstPolicy { gap: self.dst_gap, overlap: self.dst_overlap },
             valid_from: self.valid_from,
@@ -118,7 +118,7 @@ impl Found {
     }
 }
 
-/// Holds parameters against what a result or a hand-over may carry.
+/// Holds parameters against what a result or a dispatch may carry.
 ///
 /// # Errors
 /// More than [`carillon_protocol::TEXT_BYTES_MAX`] bytes.

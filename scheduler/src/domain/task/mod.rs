@@ -27,7 +27,7 @@ use super::routing::Tags;
 pub use super::schedule::NEVER;
 use super::schedule::Schedule;
 use super::task_log::Run;
-use super::{Origin, Reason};
+use super::{Reason, Trigger};
 
 /// A task as the engine plans, routes and judges its runs by it.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +63,7 @@ pub struct Task {
 
 impl Task {
     /// Whether `run` is too late at `now` (epoch ms) and must end as expired. Only an ordinary
-    /// fire that was never handed over expires: a misfire, a run started by hand or by a parent,
+    /// fire that was never dispatched expires: a misfire, a run started manually or by a parent,
     /// a backfill and a retry are late on purpose.
     #[must_use]
     pub fn is_expired(&self, run: &Run, now: i64) -> bool {
@@ -76,14 +76,14 @@ impl Task {
         let expires = self.spec.expired_strategy == ExpiredStrategy::Discard
             && self.spec.expire_after_ms > 0
             && run.attempt == 0
-            && run.origin == Origin::Schedule;
+            && run.trigger == Trigger::Schedule;
         if expires { run.due_time.saturating_add(self.spec.expire_after_ms).saturating_add(1) } else { i64::MAX }
     }
 
     /// Whether the end of its runs has consequences beyond the runs themselves.
     #[must_use]
-    pub fn has_follow_up(&self) -> bool {
-        self.has_children || self.spec.needs_follow_up()
+    pub fn has_outbox_entry(&self) -> bool {
+        self.has_children || self.spec.needs_outbox()
     }
 
     /// Fires of the schedule that may still be written.
@@ -92,7 +92,7 @@ impl Task {
         if self.spec.max_fires > 0 { (self.spec.max_fires - self.fires).max(0) } else { i64::MAX }
     }
 
-    /// Whether its runs need a permit before they are handed over.
+    /// Whether its runs need a permit before they are dispatched.
     #[must_use]
     pub fn needs_permit(&self) -> bool {
         self.spec.needs_permit()
@@ -108,7 +108,7 @@ impl Task {
 impl TaskSpec {
     /// Whether the end of a run moves the task itself: its next fire, or its pause.
     #[must_use]
-    pub fn needs_follow_up(&self) -> bool {
+    pub fn needs_outbox(&self) -> bool {
         self.schedule == ScheduleKind::FixedDelay || self.pause_after_failures > 0
     }
 
@@ -125,7 +125,7 @@ impl TaskSpec {
         self.schedule != ScheduleKind::FixedDelay && when(self) == when(other)
     }
 
-    /// Whether runs need a permit before they are handed over: a bound on runs at once, or a block
+    /// Whether runs need a permit before they are dispatched: a bound on runs at once, or a block
     /// strategy across the app.
     #[must_use]
     pub fn needs_permit(&self) -> bool {

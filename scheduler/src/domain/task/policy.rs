@@ -5,7 +5,7 @@ use crate::domain::choice::choice;
 choice! {
     /// What names the instants at which a task fires by itself.
     ScheduleKind {
-        /// Nothing does: the task runs by hand, or after its parents.
+        /// Nothing does: the task runs when someone starts it, or after its parents.
         None,
         /// The expression in `cron`.
         Cron,
@@ -123,7 +123,7 @@ choice! {
     ParentOutcome {
         /// It succeeded.
         Success,
-        /// It ended otherwise (failed, discarded, expired, cancelled by hand).
+        /// It ended otherwise (failed, discarded, expired, cancelled manually).
         Failure,
         /// Either.
         Always,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::queue::run;
-use crate::store::{ClusterStore, Fence, HandOver, LeaseName, Member, NodeBeat, NodeInfo, NodeState};
+use crate::store::{ClusterStore, Fence, LeaseName, Member, NodeHeartbeat, NodeInfo, NodeState, RunDispatch};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
@@ -76,11 +76,11 @@ impl ClaimStore for Rows {
 }
 
 #[async_trait]
-impl HandStore for Rows {
-    async fn hand_over(&self, _: i64, _: &[HandOver], _: i64) -> Result<HashSet<i64>> {
+impl DispatchStore for Rows {
+    async fn dispatch(&self, _: i64, _: &[RunDispatch], _: i64) -> Result<HashSet<i64>> {
         Ok(HashSet::new())
     }
-    async fn hand_over_shards(&self, _: i64, _: &Run, _: &[Run], _: i64) -> Result<bool> {
+    async fn dispatch_shards(&self, _: i64, _: &Run, _: &[Run], _: i64) -> Result<bool> {
         Ok(false)
     }
     async fn note_stop(&self, _: &[(i64, i64)], _: crate::domain::Reason) -> Result<HashSet<i64>> {
@@ -99,7 +99,7 @@ impl ClusterStore for Rows {
     async fn join(&self, _: &NodeInfo) -> Result<Member> {
         Ok(Member { id: 1, incarnation: String::new() })
     }
-    async fn heartbeat(&self, _: &Member, _: &NodeBeat) -> Result<bool> {
+    async fn heartbeat(&self, _: &Member, _: &NodeHeartbeat) -> Result<bool> {
         Ok(true)
     }
     async fn nodes(&self) -> Result<Vec<NodeState>> {

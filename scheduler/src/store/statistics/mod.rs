@@ -55,7 +55,7 @@ pub struct Counted {
     /// When to count again what had not ended, ms; nothing when all had.
     pub again_at: Option<i64>,
     /// Whether there is anything new to add up.
-    pub is_news: bool,
+    pub is_change: bool,
 }
 
 /// A part of the tasks of an hour: those whose id modulo `of` is `index`.
@@ -173,7 +173,7 @@ impl StatisticsStore for SqlStore {
                 steps.push((&sql::PUT_OFF, values));
             }
         }
-        if found.is_news && of.grain == Grain::TaskMinute {
+        if found.is_change && of.grain == Grain::TaskMinute {
             let hour = of.start - of.start.rem_euclid(HOUR_MS);
             let at = (hour + HOUR_MS + HOUR_SETTLES_MS).max(now + HOUR_GATHERS_MS);
             steps.push((&sql::MARK_HOUR, vec![hour.into(), at.into()]));

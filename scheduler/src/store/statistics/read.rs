@@ -4,7 +4,7 @@ use super::super::conditions::Conditions;
 use super::super::{Result, SqlStore, StoreError};
 use super::{first, numbers_json};
 use crate::domain::statistics::{ALL_TENANTS, BUCKETS, Figures, Grain, HOUR_MS, Histogram, MINUTE_MS, Step};
-use crate::domain::{Reach, Refusal};
+use crate::domain::{AccessScope, Refusal};
 use sea_orm::{DbErr, QueryResult};
 
 const ACTION: &str = "read statistics";
@@ -41,8 +41,8 @@ struct Within {
 impl SqlStore {
     /// Figures by the start of their point, ms, oldest first; a point without fires is left out. Those
     /// of tenants are of all apps, so they are for whoever may see all of them.
-    pub async fn figures(&self, reach: &Reach, filter: &FiguresFilter) -> Result<Vec<(i64, Figures)>> {
-        let within = self.within(reach, filter).await?;
+    pub async fn figures(&self, access_scope: &AccessScope, filter: &FiguresFilter) -> Result<Vec<(i64, Figures)>> {
+        let within = self.within(access_scope, filter).await?;
         let hours_until = match filter.step.period_ms() {
             HOUR_MS => self.hours_until().await?.clamp(filter.from, filter.until.max(filter.from)),
             _ => filter.from,
@@ -86,19 +86,19 @@ impl SqlStore {
         Ok(hour - hour.rem_euclid(HOUR_MS))
     }
 
-    async fn within(&self, reach: &Reach, filter: &FiguresFilter) -> Result<Within> {
+    async fn within(&self, access_scope: &AccessScope, filter: &FiguresFilter) -> Result<Within> {
         if let Some(task) = filter.task_id {
-            let tenants = self.tenant_of_task(reach, filter.tenant_id, task).await?;
+            let tenants = self.tenant_of_task(access_scope, filter.tenant_id, task).await?;
             if tenants.is_empty() {
                 return Err(StoreError::of(ACTION, Refusal::not_found("task", task)));
             }
             return Ok(Within { subjects: vec![task], tenants: Some(tenants) });
         }
-        let tenants = match (reach, filter.tenant_id) {
-            (Reach::All, None) => return Ok(Within { subjects: vec![ALL_TENANTS], tenants: None }),
-            (reach, Some(tenant)) if reach.has(tenant, 0) => vec![tenant],
+        let tenants = match (access_scope, filter.tenant_id) {
+            (AccessScope::All, None) => return Ok(Within { subjects: vec![ALL_TENANTS], tenants: None }),
+            (access_scope, Some(tenant)) if access_scope.has(tenant, 0) => vec![tenant],
             (_, Some(_)) => Vec::new(),
-            (Reach::Of(places), None) => {
+            (AccessScope::Of(places), None) => {
                 places.iter().filter(|place| place.apps.is_empty()).map(|place| place.tenant_id).collect()
             }
         };
@@ -106,10 +106,10 @@ impl SqlStore {
     }
 
     /// The tenant of a task within reach; none when it is not.
-    async fn tenant_of_task(&self, reach: &Reach, tenant_id: Option<i64>, task: i64) -> Result<Vec<i64>> {
+    async fn tenant_of_task(&self, access_scope: &AccessScope, tenant_id: Option<i64>, task: i64) -> Result<Vec<i64>> {
         let mut wanted =
             Conditions::new("SELECT t.tenant_id FROM task t WHERE t.id = {1}".to_owned(), vec![task.into()]);
-        wanted.within(reach, "t.tenant_id", Some("t.app_id"));
+        wanted.within(access_scope, "t.tenant_id", Some("t.app_id"));
         wanted.and("t.tenant_id = ", tenant_id);
         let statement = wanted.finish(self, "", 1);
         self.query_raw(ACTION, statement, first).await

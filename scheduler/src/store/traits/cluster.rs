@@ -58,7 +58,7 @@ pub struct ClockReading {
 
 /// What a node says with each heartbeat.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct NodeBeat {
+pub struct NodeHeartbeat {
     /// Runs in its memory.
     pub queue_depth: u64,
     /// Its machine's clock, if it has measured it.
@@ -122,7 +122,7 @@ pub trait ClusterStore: Send + Sync {
     async fn join(&self, node: &NodeInfo) -> Result<Member>;
     /// Renews the heartbeat by the database's clock; `false` when another process has taken the
     /// name or the number.
-    async fn heartbeat(&self, me: &Member, beat: &NodeBeat) -> Result<bool>;
+    async fn heartbeat(&self, me: &Member, beat: &NodeHeartbeat) -> Result<bool>;
     /// Every node that has not left, or left less than an hour ago.
     async fn nodes(&self) -> Result<Vec<NodeState>>;
     /// Says good-bye.

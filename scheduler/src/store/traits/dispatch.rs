@@ -1,11 +1,11 @@
 //! What `dispatch/` asks: guarded steps, permits.
 
 use crate::domain::failure::{self, Attempt};
-use crate::domain::permit::{Ask, Limit};
-use crate::domain::rate::{self, Place};
+use crate::domain::permit::{Limit, PermitRequest};
+use crate::domain::rate_limit::{self, Slot};
 use crate::domain::routing::{Use, UseChange};
 use crate::domain::{Reason, Run, Status, Task};
-use crate::store::{HandedRun, Result};
+use crate::store::{DispatchedRun, Result};
 use async_trait::async_trait;
 use std::collections::{HashMap, HashSet};
 
@@ -84,10 +84,10 @@ impl Change {
         }
     }
 
-    /// The step with which a run waits for its place at `due_time` (ms) in the rate of a tenant that
+    /// The step with which a run waits for its slot at `due_time` (ms) in the rate of a tenant that
     /// may have `per_minute` fires in a minute.
     #[must_use]
-    pub fn delayed(ask: &rate::Ask, due_time: i64, per_minute: i32) -> Self {
+    pub fn delayed(ask: &rate_limit::SlotRequest, due_time: i64, per_minute: i32) -> Self {
         Self {
             id: ask.id,
             version: ask.version,
@@ -106,9 +106,9 @@ impl Change {
         }
     }
 
-    /// The step of a run that waits for its place and has changed it with a more urgent one.
+    /// The step of a run that waits for its slot and has changed it with a more urgent one.
     #[must_use]
-    pub fn overtaken(run: &rate::Waiting) -> Self {
+    pub fn overtaken(run: &rate_limit::DelayedRun) -> Self {
         Self {
             id: run.id,
             version: run.version,
@@ -127,7 +127,7 @@ impl Change {
 
 /// One run to hand to one executor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HandOver {
+pub struct RunDispatch {
     /// Task log id.
     pub id: i64,
     /// Version that the row must have.
@@ -138,7 +138,7 @@ pub struct HandOver {
     pub refused: Option<RefusedAttempt>,
 }
 
-/// A hand-over that its executor refused, or that never reached it.
+/// A dispatch that its executor refused, or that never reached it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefusedAttempt {
     /// Its number.
@@ -151,14 +151,14 @@ pub struct RefusedAttempt {
 
 /// Asked by `dispatch/`.
 #[async_trait]
-pub trait HandStore: Send + Sync {
+pub trait DispatchStore: Send + Sync {
     /// QUEUED or DISPATCHED → DISPATCHED to the executor, attempt + 1. Answers the ids that are
     /// so now; the others were changed by somebody else. Attempts that were refused are kept.
-    async fn hand_over(&self, node: i64, items: &[HandOver], now: i64) -> Result<HashSet<i64>>;
+    async fn dispatch(&self, node: i64, items: &[RunDispatch], now: i64) -> Result<HashSet<i64>>;
     /// In one transaction: the parent QUEUED → DISPATCHED with that many shards, and each shard
     /// inserted as DISPATCHED to its executor, attempt 1. `false` when the parent was changed by
     /// somebody else.
-    async fn hand_over_shards(&self, node: i64, parent: &Run, shards: &[Run], now: i64) -> Result<bool>;
+    async fn dispatch_shards(&self, node: i64, parent: &Run, shards: &[Run], now: i64) -> Result<bool>;
     /// Guarded steps out of the hot path. Answers the ids that moved. Attempts that they end without
     /// ending the run are kept, in the same transaction.
     async fn change(&self, changes: &[Change]) -> Result<HashSet<i64>>;
@@ -175,20 +175,20 @@ pub trait PermitStore: Send + Sync {
     /// none, with what holds them up. A permit counts while its run is DISPATCHED, or QUEUED with
     /// the asked version. What asks in order and gets none is noted: no later run of its task gets
     /// one before it, as long as it is QUEUED with that version.
-    async fn acquire(&self, asks: &[Ask]) -> Result<HashMap<i64, Limit>>;
+    async fn acquire(&self, asks: &[PermitRequest]) -> Result<HashMap<i64, Limit>>;
     /// Gives permits of runs back that did not go out after all; they wait again.
     async fn release(&self, ids: &[i64]) -> Result<()>;
     /// Notes on QUEUED rows that still have this version what they wait for, beside (id, version),
     /// where they say nothing yet. The version stays: nothing was decided.
     async fn note_waits(&self, waits: &[(i64, i64, Reason)]) -> Result<()>;
-    /// In one transaction: takes places in the rates of the runs' tenants, in the order of `asks`,
+    /// In one transaction: takes slots in the rate limits of the runs' tenants, in the order of `asks`,
     /// and puts those back that have a later one: due then, [`Reason::OverQuota`]. Answers what each
     /// got. The quota is the one that stands in the database, whatever the caller has heard of. A run
-    /// that would wait changes places with the first less urgent one that waits (INIT, and without a
+    /// that would wait changes slots with the first less urgent one that waits (INIT, and without a
     /// time-out for waiting).
-    async fn pace(&self, asks: &[rate::Ask], now: i64) -> Result<Vec<Place>>;
+    async fn take_rate_slots(&self, asks: &[rate_limit::SlotRequest], now: i64) -> Result<Vec<Slot>>;
     /// DISPATCHED runs of these tasks that hold permits.
-    async fn holders(&self, tasks: &[i64]) -> Result<Vec<HandedRun>>;
+    async fn holders(&self, tasks: &[i64]) -> Result<Vec<DispatchedRun>>;
     /// How often and when these tasks used each executor's address.
     async fn uses(&self, tasks: &[i64]) -> Result<Vec<(i64, String, Use)>>;
     /// Adds uses; other nodes add at the same time.

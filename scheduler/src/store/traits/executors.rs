@@ -1,7 +1,7 @@
 //! What `cluster/` and `api/` ask of executors.
 
 use crate::domain::Executor;
-use crate::store::{Result, Scope};
+use crate::store::{Owner, Result};
 use async_trait::async_trait;
 use carillon_protocol::{Register, RunKey};
 use std::collections::HashSet;
@@ -10,7 +10,7 @@ use std::collections::HashSet;
 #[derive(Debug, Clone, Copy)]
 pub struct Signer<'a> {
     /// Owner of the key.
-    pub scope: Scope,
+    pub owner: Owner,
     /// The key.
     pub key_id: &'a str,
     /// By the executor's clock, ms. Of each kind of message only one that is newer than those
@@ -29,7 +29,7 @@ pub struct Registration {
 
 /// A heartbeat to commit.
 #[derive(Debug, Clone)]
-pub struct ExecutorBeat {
+pub struct ExecutorHeartbeat {
     /// Whose.
     pub executor_id: i64,
     /// As sent; another instance's beat does not count.
@@ -61,10 +61,10 @@ pub trait ExecutorStore: Send + Sync {
     ) -> Result<Registration>;
     /// Commits a heartbeat by the database's clock; answers whether the executor is known. One
     /// that is not newer than the last is [`StoreErrorKind::Outdated`](crate::store::StoreErrorKind::Outdated).
-    async fn beat(&self, signer: &Signer<'_>, beat: &ExecutorBeat) -> Result<bool>;
+    async fn beat(&self, signer: &Signer<'_>, beat: &ExecutorHeartbeat) -> Result<bool>;
     /// After an executor's silence: bumps the version of every run that is still its own, so that
     /// whoever judged it before loses the race; answers those. The others it must drop.
-    async fn reconfirm(&self, scope: Scope, executor_id: i64, runs: &[RunKey]) -> Result<HashSet<RunKey>>;
+    async fn reconfirm(&self, owner: Owner, executor_id: i64, runs: &[RunKey]) -> Result<HashSet<RunKey>>;
     /// Marks an executor as gone (`left`) or as taking no new runs, unless it has registered since.
     async fn retire(&self, signer: &Signer<'_>, executor_id: i64, left: bool, now: i64) -> Result<()>;
     /// Executors with a heartbeat at or after `since` that are not gone.
@@ -79,7 +79,7 @@ pub struct ExecutorEnd {
     /// Id.
     pub id: i64,
     /// Owner.
-    pub scope: Scope,
+    pub owner: Owner,
     /// Random per process start.
     pub instance: String,
     /// Where it listened.

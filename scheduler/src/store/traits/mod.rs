@@ -18,7 +18,7 @@ pub use queue::*;
 
 /// Whose rows a caller may touch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Scope {
+pub struct Owner {
     /// Tenant id.
     pub tenant_id: i64,
     /// App id.

@@ -1,18 +1,18 @@
 //! What `outcome/` asks: results, lost runs, what follows an end.
 
-use crate::domain::{Origin, Reason, Run, Status};
-use crate::store::{Result, Scope};
+use crate::domain::{Reason, Run, Status, Trigger};
+use crate::store::{Owner, Result};
 use async_trait::async_trait;
 use carillon_protocol::RunResult;
 
 /// A run as the judge of its outcome sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HandedRun {
+pub struct DispatchedRun {
     /// The run.
     pub run: Run,
-    /// Node that handed it over (or queued it).
+    /// Node that dispatched it (or queued it).
     pub node_id: i64,
-    /// When it was handed over, ms.
+    /// When it was dispatched, ms.
     pub dispatched_at: i64,
     /// When its last attempt ended, ms; 0 when it has not.
     pub finished_at: i64,
@@ -29,7 +29,7 @@ pub struct Suspects {
     pub except: Vec<i64>,
     /// Due before this instant, ms …
     pub due_before: i64,
-    /// … or handed over by a node not among these (when there are any).
+    /// … or dispatched by a node not among these (when there are any).
     pub or_not_by: Vec<i64>,
     /// At most so many.
     pub limit: u64,
@@ -40,9 +40,9 @@ pub struct Suspects {
 pub trait OutcomeStore: Send + Sync {
     /// DISPATCHED → SUCCEEDED where the attempt is current, in the caller's scope. Answers how
     /// many rows moved; when fewer than asked, [`OutcomeStore::runs`] tells which.
-    async fn succeed(&self, scope: Scope, results: &[&RunResult]) -> Result<u64>;
+    async fn succeed(&self, owner: Owner, results: &[&RunResult]) -> Result<u64>;
     /// These runs, in the caller's scope (`None`: the engine itself).
-    async fn runs(&self, scope: Option<Scope>, ids: &[i64]) -> Result<Vec<HandedRun>>;
+    async fn runs(&self, owner: Option<Owner>, ids: &[i64]) -> Result<Vec<DispatchedRun>>;
     /// Records results that came too late to count.
     async fn record_stale(&self, executor_id: i64, results: &[&RunResult], ids: &[i64], now: i64) -> Result<()>;
     /// Parents of those of these runs that are shards.
@@ -50,15 +50,15 @@ pub trait OutcomeStore: Send + Sync {
     /// Ends those of these parents whose shards have all ended: SUCCEEDED when all did, else
     /// FAILED. Answers how many ended.
     async fn settle_parents(&self, parents: &[i64], now: i64) -> Result<u64>;
-    /// DISPATCHED parents handed over before `before`, to sweep those whose settling was lost.
+    /// DISPATCHED parents dispatched before `before`, to sweep those whose settling was lost.
     async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<i64>>;
     /// DISPATCHED runs (no parents) that their executors must stop.
-    async fn stopping(&self, limit: u64) -> Result<Vec<HandedRun>>;
+    async fn stopping(&self, limit: u64) -> Result<Vec<DispatchedRun>>;
     /// Shards that have not ended and were not told to stop although their parent was; `stopping`
     /// is the parent's.
-    async fn shards_to_stop(&self, limit: u64) -> Result<Vec<HandedRun>>;
+    async fn shards_to_stop(&self, limit: u64) -> Result<Vec<DispatchedRun>>;
     /// DISPATCHED runs (no parents) that may be lost.
-    async fn suspects(&self, which: &Suspects) -> Result<Vec<HandedRun>>;
+    async fn suspects(&self, which: &Suspects) -> Result<Vec<DispatchedRun>>;
 }
 
 /// A run that has ended, for what follows it.
@@ -73,20 +73,20 @@ pub struct EndedRun {
     /// Why.
     pub reason: Reason,
     /// What made it.
-    pub origin: Origin,
+    pub trigger: Trigger,
     /// Definition that it ran by.
     pub revision: i64,
     /// When, ms.
     pub finished_at: i64,
     /// What the handler returned.
     pub output: String,
-    /// How often it was handed over.
+    /// How often it was dispatched.
     pub attempt: i32,
 }
 
 /// What a round of following up did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Followed {
+pub struct OutboxRound {
     /// Children started.
     pub started: usize,
     /// Tasks whose watermark moved.
@@ -95,7 +95,7 @@ pub struct Followed {
     pub failing: Vec<(i64, i32)>,
 }
 
-impl Followed {
+impl OutboxRound {
     /// Adds another one.
     pub fn add(&mut self, other: Self) {
         self.started += other.started;
@@ -106,13 +106,17 @@ impl Followed {
 
 /// Asked by `outcome/` for what follows the end of runs.
 #[async_trait]
-pub trait FollowStore: Send + Sync {
+pub trait OutboxStore: Send + Sync {
     /// Whether any run's end has consequences.
-    async fn has_follow_ups(&self) -> Result<bool>;
+    async fn has_outbox_entries(&self) -> Result<bool>;
     /// Ended runs that nobody has followed up yet, in their order.
     async fn ended(&self, limit: u64) -> Result<Vec<EndedRun>>;
     /// In one transaction: takes these runs off the list and writes what follows them. `None`,
     /// and nothing done, when another node has taken one of them. `new_id` names children's runs.
-    async fn follow(&self, ended: &[EndedRun], new_id: &(dyn Fn() -> i64 + Sync), now: i64)
-    -> Result<Option<Followed>>;
+    async fn process_outbox(
+        &self,
+        ended: &[EndedRun],
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+    ) -> Result<Option<OutboxRound>>;
 }

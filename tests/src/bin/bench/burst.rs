@@ -277,17 +277,17 @@ async fn open(stand: &Stand, plan: Plan) -> Result<i64> {
     stand.database.number(&sql).await
 }
 
-/// Writes runs as if they had been started by hand, all due at `due` (epoch ms).
+/// Writes runs as if they had been started manually, all due at `due` (epoch ms).
 fn rows(task: i64, due: i64, done: u32, count: u32) -> String {
     format!(
         "INSERT INTO task_log (id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, bucket, \
          fire_time, due_time, status, version, attempt, failures, node_id, executor_id, queued_at, dispatched_at, \
-         started_at, finished_at, reason, origin, seq, priority, stopping) \
+         started_at, finished_at, reason, trigger_kind, seq, priority, stopping) \
          WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 49), \
          m(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM m WHERE i < 49), \
          r(i) AS (SELECT {done} + n.i * 50 + m.i FROM n JOIN m ON 1 = 1 WHERE n.i * 50 + m.i < {count}) \
          SELECT t.id + 1 + r.i, t.tenant_id, t.app_id, t.id, t.revision, 0, 0, 1, r.i * 37 % 1024, {due} - r.i, {due}, \
-         0, 1, 0, 0, 0, 0, 0, 0, 0, 0, '', 'hand', 0, t.priority, '' FROM r JOIN task t ON t.id = {task}"
+         0, 1, 0, 0, 0, 0, 0, 0, 0, 0, '', 'manual', 0, t.priority, '' FROM r JOIN task t ON t.id = {task}"
     )
 }
 
@@ -311,7 +311,7 @@ async fn worst(database: &Database, begin: i64) -> Result<Value> {
     Ok(json!({
         "due_in_burst_ms": ms(0)?,
         "claimed_ms": ms(1)?,
-        "handed_over_ms": ms(2)?,
+        "dispatched_ms": ms(2)?,
         "started_ms": ms(3)?,
         "attempt": row.try_get_by_index::<i32>(4)?,
     }))

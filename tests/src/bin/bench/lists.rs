@@ -50,7 +50,7 @@ pub async fn measure(bench: &Bench, count: u32) -> Result<Value> {
 pub async fn hold(bench: &Bench, count: u32) -> Result<Value> {
     let span = DAYS * 86_400_000;
     let stand = filled(bench, count, now_ms() - span, span).await?;
-    println!("{}", stand.door());
+    println!("{}", stand.address());
     tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await??;
     let database = stand.kill_node().await;
     bench.server.remove(database).await?;
@@ -120,7 +120,7 @@ fn questions(from: i64, span: i64) -> Vec<(&'static str, String)> {
         ("a reason among all (none)", "/task-logs?reason=handler_panicked".to_owned()),
         ("a reason among all, oldest first (none)", "/task-logs?reason=handler_panicked&order=oldest".to_owned()),
         ("what an executor had (none)", "/task-logs?executor=77".to_owned()),
-        ("by hand, in the large tenant (none)", format!("/task-logs?tenant=t{LARGE}&origin=hand")),
+        ("by hand, in the large tenant (none)", format!("/task-logs?tenant=t{LARGE}&trigger=manual")),
     ]
 }
 
@@ -142,7 +142,7 @@ async fn ask(stand: &Stand, path: &str) -> Result<Value> {
 
 const COLUMNS: &str = "id, tenant_id, app_id, task_id, revision, parent_id, shard_index, shard_total, bucket, fire_time, \
      due_time, status, version, attempt, failures, node_id, executor_id, queued_at, dispatched_at, started_at, \
-     finished_at, reason, message, output, params, origin, seq, priority, stopping";
+     finished_at, reason, message, output, params, trigger_kind, seq, priority, stopping";
 
 /// The columns of one log, as a SELECT.
 fn row_sql(id: &str, tenant: &str, task: &str, fire: &str, status: &str) -> String {

@@ -103,7 +103,7 @@ impl Stand {
     }
 
     /// Where the first node is, and what opens it.
-    pub fn door(&self) -> Value {
+    pub fn address(&self) -> Value {
         json!({ "url": self.urls[0], "token": TOKEN })
     }
 

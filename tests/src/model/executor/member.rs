@@ -1,6 +1,6 @@
 //! Registration, heartbeat, and the lease that both renew.
 
-use super::door::{self, Refusal};
+use super::server::{self, Refusal};
 use super::{Process, SimExecutor, work};
 use carillon::cluster::Clock;
 use carillon_protocol::{CancelOutcome, ExecutorSettings, HandlerInfo, Heartbeat, Register, RunKey, RunStatus};
@@ -91,7 +91,7 @@ async fn register(machine: &Arc<SimExecutor>, process: &Arc<Process>) -> Result<
         capacity: 100,
         handlers: machine.parts.handlers.iter().map(handler).collect(),
     };
-    let answer = door::call(machine, process, "register", |node| {
+    let answer = server::call(machine, process, "register", |node| {
         let (message, signed_at) = (message.clone(), machine.parts.time.now_ms());
         async move { node.register(message, signed_at).await }
     })
@@ -143,7 +143,7 @@ async fn beat(machine: &Arc<SimExecutor>, process: &Arc<Process>) -> Result<(), 
         capacity: 100,
         draining: false,
     };
-    let answer = door::call(machine, process, "heartbeat", |node| {
+    let answer = server::call(machine, process, "heartbeat", |node| {
         let (message, signed_at) = (message.clone(), machine.parts.time.now_ms());
         async move { node.heartbeat(message, signed_at).await }
     })

@@ -2,14 +2,14 @@
 //! SDK does: holds runs until they are due, starts nothing once its lease has run out, answers
 //! repetitions alike, refuses what was cancelled, keeps results until a node has taken them.
 
-mod door;
 mod ledger;
 mod member;
+mod server;
 mod table;
 mod work;
 
-pub use door::{NodeDoor, Refusal};
 pub use ledger::{Ack, Ledger, Start, Stop, Stopped};
+pub use server::{NodeServer, Refusal};
 
 use super::{Dice, Net, SimClock, SimTime, Trace};
 use carillon::cluster::Clock;
@@ -49,7 +49,7 @@ pub struct SimExecutor {
     address: String,
     parts: MachineParts,
     clock: SimClock,
-    doors: Mutex<Vec<Arc<dyn NodeDoor>>>,
+    servers: Mutex<Vec<Arc<dyn NodeServer>>>,
     /// Results that no node has taken yet, on disk.
     journal: Mutex<Vec<RunResult>>,
     process: Mutex<Option<Arc<Process>>>,
@@ -79,7 +79,7 @@ impl SimExecutor {
             address: format!("http://executor-{index}:1"),
             clock: SimClock::new(parts.time.clone(), lag_us),
             parts,
-            doors: Mutex::default(),
+            servers: Mutex::default(),
             journal: Mutex::default(),
             process: Mutex::default(),
             processes: AtomicUsize::new(0),
@@ -87,8 +87,8 @@ impl SimExecutor {
     }
 
     /// Tells it where the nodes are.
-    pub fn connect(&self, doors: Vec<Arc<dyn NodeDoor>>) {
-        *self.doors.lock().unwrap() = doors;
+    pub fn connect(&self, servers: Vec<Arc<dyn NodeServer>>) {
+        *self.servers.lock().unwrap() = servers;
     }
 
     /// Its number.

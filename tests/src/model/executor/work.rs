@@ -1,7 +1,7 @@
 //! Runs when they are due, and their results on the way to a node.
 
-use super::door;
 use super::ledger::{Ack, Start, Stopped};
+use super::server;
 use super::table::Begin;
 use super::{Process, SimExecutor};
 use carillon::cluster::Clock;
@@ -135,7 +135,7 @@ pub(super) async fn send_results(machine: Arc<SimExecutor>, process: Arc<Process
 
 async fn send(machine: &Arc<SimExecutor>, process: &Arc<Process>, executor_id: i64, batch: Vec<RunResult>) -> bool {
     let keys: Vec<RunKey> = batch.iter().map(|result| RunKey(result.log, result.attempt)).collect();
-    let answer = door::call(machine, process, &format!("results {keys:?}"), |node| {
+    let answer = server::call(machine, process, &format!("results {keys:?}"), |node| {
         let message = Results { executor_id, results: batch.clone() };
         async move { node.results(message).await }
     })

@@ -6,7 +6,7 @@ use super::{ModelStore, refuse};
 use carillon::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
 use carillon::domain::{Reason, Run, Status};
 use carillon::store::{
-    Activity, LogView, NewTask, Result, Scope, ShardCounts, StoreError, StoreErrorKind, TaskChange, TaskView, Unsent,
+    Activity, LogView, NewTask, Owner, Result, ShardCounts, StoreError, StoreErrorKind, TaskChange, TaskView, Unsent,
 };
 use std::collections::BTreeSet;
 
@@ -27,14 +27,14 @@ impl ModelStore {
     }
 
     /// Creates an app of a tenant.
-    pub async fn create_app(&self, id: i64, tenant: &str, name: &str) -> Result<Scope> {
+    pub async fn create_app(&self, id: i64, tenant: &str, name: &str) -> Result<Owner> {
         self.call("create app", |state, _| {
             let Some(tenant_id) = state.tenants.get(tenant).copied() else {
                 return refuse(StoreErrorKind::NotFound, "create app", tenant);
             };
-            let scope = Scope { tenant_id, app_id: id };
-            state.apps.insert((tenant.to_owned(), name.to_owned()), scope);
-            Ok(scope)
+            let owner = Owner { tenant_id, app_id: id };
+            state.apps.insert((tenant.to_owned(), name.to_owned()), owner);
+            Ok(owner)
         })
         .await
     }
@@ -105,13 +105,13 @@ impl ModelStore {
             state.links.retain(|link| link.child != before.id && link.parent != before.id);
             let (task, reason) = (before.id, Reason::TaskDeleted);
             let taken = Taken { task, reason, keeps_unscheduled: false, next: NEVER, now, at };
-            Ok(state.take_back(&taken))
+            Ok(state.revoke(&taken))
         })
         .await
     }
 }
 
-/// What a change of a task takes back.
+/// What a change of a task revokes.
 struct Taken {
     task: i64,
     reason: Reason,
@@ -148,9 +148,9 @@ impl State {
     }
 
     fn apply(&mut self, new: &[NewTask], changes: &[TaskChange], now: i64, at: i64) -> Result<Vec<Unsent>> {
-        let tenants: BTreeSet<i64> = new.iter().map(|task| task.scope.tenant_id).collect();
+        let tenants: BTreeSet<i64> = new.iter().map(|task| task.owner.tenant_id).collect();
         for tenant in tenants {
-            let count = new.iter().filter(|task| task.scope.tenant_id == tenant).count();
+            let count = new.iter().filter(|task| task.owner.tenant_id == tenant).count();
             self.refuse_too_many_tasks(tenant, count)?;
         }
         for task in new {
@@ -174,14 +174,14 @@ impl State {
 
     /// Writes a new task, without its parents.
     pub(super) fn insert_task(&mut self, task: &NewTask, now: i64) -> Result<()> {
-        let NewTask { id, scope, spec, activity } = task.clone();
-        let place = self.apps.iter().find(|(_, known)| **known == scope).map(|(names, _)| names.clone());
+        let NewTask { id, owner, spec, activity } = task.clone();
+        let place = self.apps.iter().find(|(_, known)| **known == owner).map(|(names, _)| names.clone());
         let (tenant, app) = place.expect("the app exists");
-        self.refuse_name_of_another(id, scope, &spec)?;
+        self.refuse_name_of_another(id, owner, &spec)?;
         let next_fire_at = first_fire(&spec, id, activity.started, now, now)?;
         let view = TaskView {
             id,
-            scope,
+            owner,
             tenant,
             app,
             spec: TaskSpec { parents: Vec::new(), ..spec },
@@ -201,7 +201,7 @@ impl State {
 
     fn update_task(&mut self, change: &TaskChange, now: i64, at: i64) -> Result<Unsent> {
         let TaskChange { before, spec, activity, reason } = change;
-        self.refuse_name_of_another(before.id, before.scope, spec)?;
+        self.refuse_name_of_another(before.id, before.owner, spec)?;
         let restarts = activity.started && !before.activity.started;
         let anchor_at = if restarts || counts_anew(&before.spec, spec) { now } else { before.anchor_at };
         let next_fire_at =
@@ -235,7 +235,7 @@ impl State {
         let same_shape = (spec.routing == Routing::Sharding) == (before.spec.routing == Routing::Sharding);
         let keeps_unscheduled = *reason == Reason::TaskEdited && same_shape;
         let taken = Taken { task: before.id, reason: *reason, keeps_unscheduled, next: next_fire_at, now, at };
-        Ok(self.take_back(&taken))
+        Ok(self.revoke(&taken))
     }
 
     /// Moves a watermark back to `first`, if it lies beyond.
@@ -258,7 +258,7 @@ impl State {
     fn uncount_from(&mut self, task: i64, first: i64) {
         let next = self.tasks[&task].view.next_fire_at;
         let counts = |LogRow { run, .. }: &&LogRow| {
-            let is_fire = run.parent_id == 0 && run.origin.is_scheduled() && run.reason != Reason::MisfireSkipped;
+            let is_fire = run.parent_id == 0 && run.trigger.is_scheduled() && run.reason != Reason::MisfireSkipped;
             let is_uncounted = run.status == Status::Cancelled
                 && match run.reason {
                     Reason::TaskEdited => run.attempt == 0,
@@ -274,8 +274,8 @@ impl State {
         }
     }
 
-    fn refuse_name_of_another(&self, id: i64, scope: Scope, spec: &TaskSpec) -> Result<()> {
-        let mut others = self.tasks.values().map(|row| &row.view).filter(|task| task.id != id && task.scope == scope);
+    fn refuse_name_of_another(&self, id: i64, owner: Owner, spec: &TaskSpec) -> Result<()> {
+        let mut others = self.tasks.values().map(|row| &row.view).filter(|task| task.id != id && task.owner == owner);
         if others.any(|task| task.spec.name == spec.name) {
             return refuse(StoreErrorKind::Duplicate, "store a task", &spec.name);
         }
@@ -298,12 +298,12 @@ impl State {
     }
 
     /// Cancels what nobody has; answers what executors have.
-    fn take_back(&mut self, taken: &Taken) -> Unsent {
+    fn revoke(&mut self, taken: &Taken) -> Unsent {
         let of_task = self.logs.values().filter(|row| row.run.task_id == taken.task);
         let of_task: Vec<Run> = of_task.map(|row| row.run.clone()).collect();
         let (mut held, mut untried) = (Unsent::new(), 0);
         for run in of_task {
-            let (id, is_scheduled) = (run.id, run.origin.is_scheduled());
+            let (id, is_scheduled) = (run.id, run.trigger.is_scheduled());
             match run.status {
                 Status::Init | Status::Queued | Status::Retry if taken.keeps_unscheduled && !is_scheduled => {
                     self.keep(id, taken.task);
@@ -315,7 +315,7 @@ impl State {
                         row.finished_at = taken.now;
                     }
                 }
-                Status::Dispatched => held.push(self.logs[&id].handed()),
+                Status::Dispatched => held.push(self.logs[&id].dispatched()),
                 _ => {}
             }
         }
@@ -370,6 +370,6 @@ fn first_fire(spec: &TaskSpec, id: i64, started: bool, anchor: i64, now: i64) ->
 
 /// A task of that app, stopped.
 #[must_use]
-pub fn new_task(id: i64, scope: Scope, spec: TaskSpec) -> NewTask {
-    NewTask { id, scope, spec, activity: Activity::default() }
+pub fn new_task(id: i64, owner: Owner, spec: TaskSpec) -> NewTask {
+    NewTask { id, owner, spec, activity: Activity::default() }
 }

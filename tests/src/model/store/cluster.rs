@@ -4,7 +4,9 @@ use super::rows::NodeRow;
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
 use carillon::domain::id::NODE_NUMBER_MAX;
-use carillon::store::{ClusterStore, Fence, LeaseName, Member, NodeBeat, NodeInfo, NodeState, Result, StoreErrorKind};
+use carillon::store::{
+    ClusterStore, Fence, LeaseName, Member, NodeHeartbeat, NodeInfo, NodeState, Result, StoreErrorKind,
+};
 
 /// A node that left stays listed for this long, ms.
 const LISTED_MS: i64 = 3_600_000;
@@ -42,7 +44,7 @@ impl ClusterStore for ModelStore {
         .await
     }
 
-    async fn heartbeat(&self, me: &Member, beat: &NodeBeat) -> Result<bool> {
+    async fn heartbeat(&self, me: &Member, beat: &NodeHeartbeat) -> Result<bool> {
         self.call("beat", |state, now| {
             let mine = state.nodes.get_mut(&me.id).filter(|row| row.incarnation == me.incarnation);
             let Some(row) = mine else { return Ok(false) };

@@ -7,7 +7,7 @@ use carillon::domain::executor::WEIGHT_DEFAULT;
 use carillon::domain::task::TaskSpec;
 use carillon::domain::{Executor, IdSource, Status};
 use carillon::store::{
-    Activity, ExecutorBeat, ExecutorEnd, ExecutorStore, NewTask, Registration, Result, Scope, Signer, StoreError,
+    Activity, ExecutorEnd, ExecutorHeartbeat, ExecutorStore, NewTask, Owner, Registration, Result, Signer, StoreError,
     StoreErrorKind,
 };
 use carillon_protocol::{HandlerInfo, Register, RunKey};
@@ -25,17 +25,17 @@ impl ExecutorStore for ModelStore {
         self.call("register", |state, at| state.register(signer, register, new_id, now, at)).await
     }
 
-    async fn beat(&self, signer: &Signer<'_>, beat: &ExecutorBeat) -> Result<bool> {
+    async fn beat(&self, signer: &Signer<'_>, beat: &ExecutorHeartbeat) -> Result<bool> {
         self.call("beat of an executor", |state, at| {
             let row = state.executors.get_mut(&beat.executor_id);
             let known = |row: &&mut ExecutorRow| {
-                row.executor.instance == beat.instance && row.scope() == signer.scope && row.gone_at == 0
+                row.executor.instance == beat.instance && row.owner() == signer.owner && row.gone_at == 0
             };
             let Some(row) = row.filter(known) else { return Ok(false) };
-            if !is_newer(signer, row.beat_signed_at, at) {
+            if !is_newer(signer, row.heartbeat_signed_at, at) {
                 return Err(outdated("beat"));
             }
-            row.beat_signed_at = signer.signed_at;
+            row.heartbeat_signed_at = signer.signed_at;
             row.executor.heartbeat_at = at;
             row.executor.draining = beat.draining;
             row.executor.held = i32::try_from(beat.held).unwrap_or(i32::MAX);
@@ -46,13 +46,13 @@ impl ExecutorStore for ModelStore {
         .await
     }
 
-    async fn reconfirm(&self, scope: Scope, executor_id: i64, runs: &[RunKey]) -> Result<HashSet<RunKey>> {
+    async fn reconfirm(&self, owner: Owner, executor_id: i64, runs: &[RunKey]) -> Result<HashSet<RunKey>> {
         self.call("reconfirm", |state, _| {
             let mut confirmed = HashSet::new();
             for key in runs {
                 let Some(row) = state.logs.get_mut(&key.0) else { continue };
                 let run = &mut row.run;
-                let ours = scope == Scope { tenant_id: run.tenant_id, app_id: run.app_id };
+                let ours = owner == Owner { tenant_id: run.tenant_id, app_id: run.app_id };
                 if ours && run.attempt == key.1 && run.status == Status::Dispatched && run.executor_id == executor_id {
                     run.version += 1;
                     confirmed.insert(*key);
@@ -66,7 +66,7 @@ impl ExecutorStore for ModelStore {
     async fn retire(&self, signer: &Signer<'_>, executor_id: i64, left: bool, now: i64) -> Result<()> {
         self.call("retire", |state, _| {
             let row = state.executors.get_mut(&executor_id);
-            let row = row.filter(|row| row.scope() == signer.scope && row.gone_at == 0);
+            let row = row.filter(|row| row.owner() == signer.owner && row.gone_at == 0);
             if let Some(row) = row.filter(|row| is_newer(signer, row.register_signed_at, now)) {
                 row.executor.draining = true;
                 row.gone_at = if left { now } else { 0 };
@@ -90,7 +90,7 @@ impl ExecutorStore for ModelStore {
             Ok(wanted
                 .map(|row| ExecutorEnd {
                     id: row.executor.id,
-                    scope: row.scope(),
+                    owner: row.owner(),
                     instance: row.executor.instance.clone(),
                     address: row.executor.address.clone(),
                     heartbeat_at: row.executor.heartbeat_at,
@@ -112,8 +112,8 @@ fn outdated(action: &'static str) -> StoreError {
 }
 
 impl ExecutorRow {
-    fn scope(&self) -> Scope {
-        Scope { tenant_id: self.executor.tenant_id, app_id: self.executor.app_id }
+    fn owner(&self) -> Owner {
+        Owner { tenant_id: self.executor.tenant_id, app_id: self.executor.app_id }
     }
 }
 
@@ -126,17 +126,17 @@ impl State {
         now: i64,
         at: i64,
     ) -> Result<Registration> {
-        let Signer { scope, key_id, signed_at } = *signer;
-        let same = |row: &&ExecutorRow| row.executor.instance == register.instance && row.scope() == scope;
+        let Signer { owner, key_id, signed_at } = *signer;
+        let same = |row: &&ExecutorRow| row.executor.instance == register.instance && row.owner() == owner;
         let known = self.executors.values().find(same).map(|row| (row.executor.id, row.gone_at));
         let id = known.map_or_else(new_id, |(id, _)| id);
         let before = self.executors.get(&id);
         if before.is_some_and(|row| !is_newer(signer, row.register_signed_at, now)) {
             return Err(outdated("register"));
         }
-        let beat_signed_at = before.map_or(0, |row| row.beat_signed_at);
+        let heartbeat_signed_at = before.map_or(0, |row| row.heartbeat_signed_at);
         for row in self.executors.values_mut() {
-            let other = row.executor.id != id && row.scope() == scope && row.executor.address == register.address;
+            let other = row.executor.id != id && row.owner() == owner && row.executor.address == register.address;
             if other && row.gone_at == 0 {
                 match known {
                     Some((_, 0)) => continue,
@@ -160,8 +160,8 @@ impl State {
         });
         let executor = Executor {
             id,
-            tenant_id: scope.tenant_id,
-            app_id: scope.app_id,
+            tenant_id: owner.tenant_id,
+            app_id: owner.app_id,
             instance: register.instance.clone(),
             key_id: key_id.to_owned(),
             address: register.address.clone(),
@@ -186,27 +186,27 @@ impl State {
             description,
             gone_at: 0,
             register_signed_at: signed_at,
-            beat_signed_at,
+            heartbeat_signed_at,
         };
         self.executors.insert(id, row);
-        let left_out = self.register_handlers(scope, &register.handlers, new_id, now);
+        let left_out = self.register_handlers(owner, &register.handlers, new_id, now);
         Ok(Registration { executor_id: id, left_out })
     }
 
     /// A handler seen for the first time makes a stopped task; one seen before does not.
     fn register_handlers(
         &mut self,
-        scope: Scope,
+        owner: Owner,
         handlers: &[HandlerInfo],
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) -> Vec<String> {
         let mut left_out = Vec::new();
-        let mut room = self.task_room(scope.tenant_id).unwrap_or(i64::MAX);
+        let mut room = self.task_room(owner.tenant_id).unwrap_or(i64::MAX);
         for handler in handlers {
-            let taken = |row: &TaskRow| row.view.scope == scope && row.view.spec.name == handler.name;
+            let taken = |row: &TaskRow| row.view.owner == owner && row.view.spec.name == handler.name;
             let has_task = self.tasks.values().any(taken);
-            let key = (scope.tenant_id, scope.app_id, handler.name.clone());
+            let key = (owner.tenant_id, owner.app_id, handler.name.clone());
             if self.handlers.contains(&key) {
                 continue;
             }
@@ -222,7 +222,7 @@ impl State {
                 continue;
             }
             room -= 1;
-            let task = NewTask { id, scope, spec: defaults_of(handler), activity: Activity::default() };
+            let task = NewTask { id, owner, spec: defaults_of(handler), activity: Activity::default() };
             self.insert_task(&task, now).expect("checked definitions can be stored");
         }
         left_out

@@ -79,7 +79,7 @@ impl State {
         if let Some(row) = self.logs.remove(&id) {
             self.by_fire.remove(&(row.run.task_id, row.run.fire_time, row.run.shard_index));
         }
-        self.follow_ups.remove(&id);
+        self.outbox_entries.remove(&id);
         self.permits.remove(&id);
         self.attempts.retain(|(log, _), _| *log != id);
     }

@@ -6,21 +6,21 @@ pub mod admin;
 mod backfill;
 mod claim;
 mod cluster;
+mod dispatching;
 mod executors;
-mod follow;
-mod hand;
 mod housekeeping;
 mod links;
+mod outbox;
 mod outcome;
 mod permits;
 mod plan;
 mod rows;
 mod rules;
 mod skips;
-mod start;
 mod statistics;
+mod unscheduled_runs;
 
-pub use rows::{End, Hand, Link, LogRow, Redefinition, State, TaskRow};
+pub use rows::{DispatchMark, End, Link, LogRow, Redefinition, State, TaskRow};
 
 use super::{Gate, SimTime, Trace};
 use carillon::store::{Result, StoreError, StoreErrorKind};

@@ -3,26 +3,26 @@
 use super::ModelStore;
 use super::rows::State;
 use async_trait::async_trait;
-use carillon::domain::{Origin, Reason, Status};
-use carillon::store::{HandedRun, OutcomeStore, Result, Scope, Suspects};
+use carillon::domain::{Reason, Status, Trigger};
+use carillon::store::{DispatchedRun, OutcomeStore, Owner, Result, Suspects};
 use carillon_protocol::RunResult;
 use std::collections::BTreeSet;
 
 #[async_trait]
 impl OutcomeStore for ModelStore {
-    async fn succeed(&self, scope: Scope, results: &[&RunResult]) -> Result<u64> {
+    async fn succeed(&self, owner: Owner, results: &[&RunResult]) -> Result<u64> {
         self.call("succeed", |state, at| {
-            Ok(results.iter().filter(|result| state.succeed_one(scope, result, at)).count() as u64)
+            Ok(results.iter().filter(|result| state.succeed_one(owner, result, at)).count() as u64)
         })
         .await
     }
 
-    async fn runs(&self, scope: Option<Scope>, ids: &[i64]) -> Result<Vec<HandedRun>> {
+    async fn runs(&self, owner: Option<Owner>, ids: &[i64]) -> Result<Vec<DispatchedRun>> {
         self.call("read runs", |state, _| {
             let ids: BTreeSet<i64> = ids.iter().copied().collect();
             let rows = ids.iter().filter_map(|id| state.logs.get(id));
-            let mine = |tenant_id, app_id| scope.is_none_or(|scope| scope == Scope { tenant_id, app_id });
-            Ok(rows.filter(|row| mine(row.run.tenant_id, row.run.app_id)).map(super::LogRow::handed).collect())
+            let mine = |tenant_id, app_id| owner.is_none_or(|owner| owner == Owner { tenant_id, app_id });
+            Ok(rows.filter(|row| mine(row.run.tenant_id, row.run.app_id)).map(super::LogRow::dispatched).collect())
         })
         .await
     }
@@ -68,20 +68,20 @@ impl OutcomeStore for ModelStore {
         .await
     }
 
-    async fn stopping(&self, limit: u64) -> Result<Vec<HandedRun>> {
+    async fn stopping(&self, limit: u64) -> Result<Vec<DispatchedRun>> {
         self.call("read stopping", |state, _| {
             let stopping = state.logs.values().filter(|row| {
                 row.run.status == Status::Dispatched && row.stopping != Reason::None && !row.run.is_parent()
             });
-            let mut found: Vec<HandedRun> = stopping.map(super::LogRow::handed).collect();
-            found.sort_by_key(|handed| handed.run.due_time);
+            let mut found: Vec<DispatchedRun> = stopping.map(super::LogRow::dispatched).collect();
+            found.sort_by_key(|dispatched| dispatched.run.due_time);
             found.truncate(limit as usize);
             Ok(found)
         })
         .await
     }
 
-    async fn shards_to_stop(&self, limit: u64) -> Result<Vec<HandedRun>> {
+    async fn shards_to_stop(&self, limit: u64) -> Result<Vec<DispatchedRun>> {
         self.call("read shards to stop", |state, _| {
             let wanted = |parent: i64| {
                 let parent = state.logs.get(&parent).filter(|row| row.run.status == Status::Dispatched)?;
@@ -90,28 +90,28 @@ impl OutcomeStore for ModelStore {
             let open = state.logs.values().filter(|row| row.run.parent_id > 0 && !row.run.status.is_terminal());
             let untold = open.filter(|row| row.stopping == Reason::None || row.run.status != Status::Dispatched);
             let found = untold.filter_map(|row| {
-                wanted(row.run.parent_id).map(|stopping| HandedRun { stopping, ..super::LogRow::handed(row) })
+                wanted(row.run.parent_id).map(|stopping| DispatchedRun { stopping, ..super::LogRow::dispatched(row) })
             });
             Ok(found.take(limit as usize).collect())
         })
         .await
     }
 
-    async fn suspects(&self, which: &Suspects) -> Result<Vec<HandedRun>> {
+    async fn suspects(&self, which: &Suspects) -> Result<Vec<DispatchedRun>> {
         self.call("read suspects", |state, _| {
             let of_executor = |id: i64| {
                 if which.executors.is_empty() { !which.except.contains(&id) } else { which.executors.contains(&id) }
             };
             let dead_node = |id: i64| !which.or_not_by.is_empty() && !which.or_not_by.contains(&id);
-            let mut found: Vec<HandedRun> = state
+            let mut found: Vec<DispatchedRun> = state
                 .logs
                 .values()
                 .filter(|row| row.run.status == Status::Dispatched && !row.run.is_parent())
                 .filter(|row| of_executor(row.run.executor_id))
                 .filter(|row| row.run.due_time < which.due_before || dead_node(row.node_id))
-                .map(super::LogRow::handed)
+                .map(super::LogRow::dispatched)
                 .collect();
-            found.sort_by_key(|handed| handed.run.due_time);
+            found.sort_by_key(|dispatched| dispatched.run.due_time);
             found.truncate(which.limit as usize);
             Ok(found)
         })
@@ -120,16 +120,16 @@ impl OutcomeStore for ModelStore {
 }
 
 impl State {
-    fn succeed_one(&mut self, scope: Scope, result: &RunResult, at: i64) -> bool {
+    fn succeed_one(&mut self, owner: Owner, result: &RunResult, at: i64) -> bool {
         let Some(row) = self.logs.get(&result.log) else { return false };
         let run = &row.run;
-        let mine = Scope { tenant_id: run.tenant_id, app_id: run.app_id } == scope;
+        let mine = Owner { tenant_id: run.tenant_id, app_id: run.app_id } == owner;
         if !mine || run.status != Status::Dispatched || run.attempt != result.attempt {
             return false;
         }
         let Some(row) = self.step(result.log, Status::Succeeded, Reason::None, at) else { return false };
         // What a run is for, or why it is late, is told for good; a failure only until it is mended.
-        if row.run.origin == Origin::Schedule || row.run.failures > 0 {
+        if row.run.trigger == Trigger::Schedule || row.run.failures > 0 {
             row.message.clear();
         }
         row.stopping = Reason::None;

@@ -3,16 +3,16 @@
 use super::ModelStore;
 use super::rows::State;
 use async_trait::async_trait;
-use carillon::domain::permit::{Ask, Held, Limit, grant};
-use carillon::domain::rate::{self, Place, Waiting};
+use carillon::domain::permit::{Held, Limit, PermitRequest, grant};
+use carillon::domain::rate_limit::{self, DelayedRun, Slot};
 use carillon::domain::routing::{Use, UseChange};
-use carillon::domain::{Origin, Reason, Run, Status};
-use carillon::store::{Change, HandedRun, PermitStore, Result};
+use carillon::domain::{Reason, Run, Status, Trigger};
+use carillon::store::{Change, DispatchedRun, PermitStore, Result};
 use std::collections::{HashMap, HashSet};
 
 #[async_trait]
 impl PermitStore for ModelStore {
-    async fn acquire(&self, asks: &[Ask]) -> Result<HashMap<i64, Limit>> {
+    async fn acquire(&self, asks: &[PermitRequest]) -> Result<HashMap<i64, Limit>> {
         self.call("acquire permits", |state, _| {
             let own: HashSet<i64> = asks.iter().map(|ask| ask.id).collect();
             let held = state.held(&own);
@@ -22,7 +22,7 @@ impl PermitStore for ModelStore {
                 if !held_up.contains_key(&ask.id) {
                     state.permits.insert(ask.id, *ask);
                 } else if ask.in_order {
-                    state.permits.insert(ask.id, Ask { version: -ask.version, ..*ask });
+                    state.permits.insert(ask.id, PermitRequest { version: -ask.version, ..*ask });
                 }
             }
             Ok(held_up)
@@ -57,22 +57,22 @@ impl PermitStore for ModelStore {
         .await
     }
 
-    async fn pace(&self, asks: &[rate::Ask], now: i64) -> Result<Vec<Place>> {
-        self.call("pace", |state, at| {
+    async fn take_rate_slots(&self, asks: &[rate_limit::SlotRequest], now: i64) -> Result<Vec<Slot>> {
+        self.call("take_rate_slots", |state, at| {
             let of = |tenant: i64| {
                 let rate = state.rates.get(&tenant).cloned().unwrap_or_default();
                 (tenant, (state.fires_per_minute(tenant).unwrap_or(0), rate))
             };
-            let mut rates: rate::Rates = asks.iter().map(|ask| of(ask.tenant_id)).collect();
-            let (mut places, urgent) = rate::take_all(asks, &mut rates);
+            let mut rates: rate_limit::Rates = asks.iter().map(|ask| of(ask.tenant_id)).collect();
+            let (mut slots, urgent) = rate_limit::take_all(asks, &mut rates);
             for (tenant, urgent) in urgent {
                 let line = state.line(tenant);
-                for moved in rate::overtake(asks, &mut places, &urgent, line) {
+                for moved in rate_limit::overtake(asks, &mut slots, &urgent, line) {
                     state.change_one(&Change::overtaken(&moved), at);
                 }
             }
-            for (ask, place) in asks.iter().zip(&places) {
-                if let Place::Later(due_time) = place {
+            for (ask, slot) in asks.iter().zip(&slots) {
+                if let Slot::Later(due_time) = slot {
                     let most = state.fires_per_minute(ask.tenant_id).unwrap_or(0);
                     state.change_one(&Change::delayed(ask, *due_time, most), at);
                 }
@@ -81,16 +81,16 @@ impl PermitStore for ModelStore {
                 rate.forget(now);
                 state.rates.insert(tenant, rate);
             }
-            Ok(places)
+            Ok(slots)
         })
         .await
     }
 
-    async fn holders(&self, tasks: &[i64]) -> Result<Vec<HandedRun>> {
+    async fn holders(&self, tasks: &[i64]) -> Result<Vec<DispatchedRun>> {
         self.call("read holders", |state, _| {
             let of_tasks = state.permits.values().filter(|ask| tasks.contains(&ask.task_id));
             let rows = of_tasks.filter_map(|ask| state.logs.get(&ask.id));
-            Ok(rows.filter(|row| row.run.status == Status::Dispatched).map(super::LogRow::handed).collect())
+            Ok(rows.filter(|row| row.run.status == Status::Dispatched).map(super::LogRow::dispatched).collect())
         })
         .await
     }
@@ -122,7 +122,7 @@ impl PermitStore for ModelStore {
         self.call("read overdue", |state, _| {
             let counts = |status| !matches!(status, Status::Expired | Status::Cancelled);
             let is_missed = |run: &Run| {
-                (run.origin == Origin::Schedule && run.due_time < due_before) || run.origin == Origin::Misfire
+                (run.trigger == Trigger::Schedule && run.due_time < due_before) || run.trigger == Trigger::Misfire
             };
             let wanted = state.logs.values().map(|row| &row.run).filter(|run| {
                 is_missed(run)
@@ -141,17 +141,17 @@ impl PermitStore for ModelStore {
 
 impl State {
     /// Runs of a tenant that wait for their places and may change them, by due time.
-    fn line(&self, tenant: i64) -> Vec<Waiting> {
+    fn line(&self, tenant: i64) -> Vec<DelayedRun> {
         let waits = |run: &&Run| {
             run.tenant_id == tenant
                 && (run.status, run.reason) == (Status::Init, Reason::OverQuota)
                 && self.tasks.get(&run.task_id).is_some_and(|row| row.view.spec.wait_timeout_ms == 0)
         };
         let line = self.logs.values().map(|row| &row.run).filter(waits);
-        let mut line: Vec<Waiting> = line
+        let mut line: Vec<DelayedRun> = line
             .map(|run| {
                 let Run { id, version, failures, priority, due_time, .. } = *run;
-                Waiting { id, version, failures, priority, due_time }
+                DelayedRun { id, version, failures, priority, due_time }
             })
             .collect();
         line.sort_by_key(|one| one.due_time);

@@ -84,7 +84,7 @@ impl State {
 
     /// Moves the watermark from where the plan found it; one that is moved already counts.
     fn move_watermark(&mut self, plan: &Plan) -> bool {
-        let knows_children = plan.follow_up || !self.has_children(plan.task_id);
+        let knows_children = plan.outbox || !self.has_children(plan.task_id);
         let Some(row) = self.tasks.get_mut(&plan.task_id) else { return false };
         if row.view.revision != plan.revision || !knows_children {
             return false;
@@ -113,18 +113,18 @@ impl State {
             let run = &self.logs[id].run;
             run.revision == plan.revision && !run.status.is_terminal()
         });
-        if let Some(id) = open.filter(|_| plan.follow_up) {
+        if let Some(id) = open.filter(|_| plan.outbox) {
             self.watch(id);
         }
     }
 
     fn insert_fire(&mut self, plan: &Plan, fire: &Fire, shard_index: i32) {
-        let scope = self.tasks[&plan.task_id].view.scope;
+        let owner = self.tasks[&plan.task_id].view.owner;
         let mut row = LogRow::new(Run {
             id: fire.id,
             version: 1,
-            tenant_id: scope.tenant_id,
-            app_id: scope.app_id,
+            tenant_id: owner.tenant_id,
+            app_id: owner.app_id,
             task_id: plan.task_id,
             revision: plan.revision,
             parent_id: 0,
@@ -137,12 +137,12 @@ impl State {
             status: fire.status,
             reason: fire.reason,
             params: None,
-            origin: fire.origin,
+            trigger: fire.trigger,
             seq: fire.seq,
             priority: plan.priority,
             executor_id: 0,
             queued_at: 0,
-            is_paced: false,
+            has_rate_slot: false,
         });
         if plan.together {
             row.bucket = bucket(plan.task_id);
@@ -164,7 +164,7 @@ impl State {
         }
         let Some(row) = self.step(id, fire.status, fire.reason, now) else { return };
         row.run.revision = plan.revision;
-        row.run.origin = fire.origin;
+        row.run.trigger = fire.trigger;
         row.run.seq = fire.seq;
         row.run.priority = plan.priority;
         row.run.executor_id = 0;

@@ -1,12 +1,12 @@
 //! The tables, and the one function through which a run changes its state.
 
-use carillon::domain::permit::Ask;
+use carillon::domain::permit::PermitRequest;
 use carillon::domain::quota::Quotas;
-use carillon::domain::rate::Rate;
+use carillon::domain::rate_limit::Rate;
 use carillon::domain::routing::{Tags, Use};
 use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
 use carillon::domain::{Reason, Run, Status, Task};
-use carillon::store::{HandedRun, KeptAttempt, LogView, NodeState, Scope, TaskView};
+use carillon::store::{DispatchedRun, KeptAttempt, LogView, NodeState, Owner, TaskView};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every table.
@@ -15,7 +15,7 @@ pub struct State {
     pub(super) nodes: BTreeMap<i64, NodeRow>,
     pub(super) leases: BTreeMap<&'static str, LeaseRow>,
     pub(super) tenants: BTreeMap<String, i64>,
-    pub(super) apps: BTreeMap<(String, String), Scope>,
+    pub(super) apps: BTreeMap<(String, String), Owner>,
     pub(super) handlers: BTreeSet<(i64, i64, String)>,
     /// Quotas of tenants that were given any.
     pub quotas: BTreeMap<i64, Quotas>,
@@ -34,11 +34,11 @@ pub struct State {
     /// Which task runs after which, in the order in which each child names its parents.
     pub links: Vec<Link>,
     /// Runs whose end has consequences: log → task.
-    pub follow_ups: BTreeMap<i64, i64>,
+    pub outbox_entries: BTreeMap<i64, i64>,
     /// Idempotency keys: (task, key) → log.
     pub(super) run_keys: BTreeMap<(i64, String), i64>,
     /// Permits: log → what it was given for.
-    pub permits: BTreeMap<i64, Ask>,
+    pub permits: BTreeMap<i64, PermitRequest>,
     /// How a task used an address.
     pub(super) uses: BTreeMap<(i64, String), Use>,
     /// Parents that have met their condition: (child, parent) → log.
@@ -49,8 +49,8 @@ pub struct State {
     pub attempts: BTreeMap<(i64, i32), KeptAttempt>,
     pub(super) executors: BTreeMap<i64, ExecutorRow>,
     pub(super) joined: u64,
-    /// Every hand-over: (log, attempt).
-    pub hands: BTreeMap<(i64, i32), Hand>,
+    /// Every dispatch: (log, attempt).
+    pub dispatch_marks: BTreeMap<(i64, i32), DispatchMark>,
     /// How each attempt ended: (log, attempt).
     pub ends: BTreeMap<(i64, i32), End>,
     /// When the end of a run was followed up: log → true time, ms.
@@ -80,9 +80,9 @@ pub struct Redefinition {
     pub at: i64,
 }
 
-/// A hand-over, as it was when it happened.
+/// A dispatch, as it was when it happened.
 #[derive(Debug, Clone, Copy)]
-pub struct Hand {
+pub struct DispatchMark {
     /// Revision of the row.
     pub revision: i64,
     /// To whom.
@@ -141,11 +141,11 @@ impl State {
     /// A task as the engine sees it.
     #[must_use]
     pub fn task(&self, row: &TaskRow) -> Task {
-        let TaskView { id, scope, spec, revision, next_fire_at, anchor_at, fires, .. } = row.view.clone();
+        let TaskView { id, owner, spec, revision, next_fire_at, anchor_at, fires, .. } = row.view.clone();
         Task {
             id,
-            tenant_id: scope.tenant_id,
-            app_id: scope.app_id,
+            tenant_id: owner.tenant_id,
+            app_id: owner.app_id,
             revision,
             schedule: spec.to_schedule(anchor_at, id).expect("checked when it was stored"),
             tags: Tags { all: spec.tags.clone(), any: spec.tags_any.clone(), none: spec.tags_none.clone() },
@@ -172,7 +172,7 @@ impl State {
         for link in self.links.iter().filter(|link| link.child == view.id) {
             let parent = &self.tasks[&link.parent].view;
             let (name, app) = (&parent.spec.name, &parent.app);
-            let task = if parent.scope == view.scope { name.clone() } else { format!("{app}/{name}") };
+            let task = if parent.owner == view.owner { name.clone() } else { format!("{app}/{name}") };
             view.spec.parents.push(ParentLink { task, on: link.on });
         }
         view
@@ -186,7 +186,7 @@ impl State {
 
     /// Notes that the end of a run has consequences.
     pub(super) fn watch(&mut self, log: i64) {
-        self.follow_ups.insert(log, self.logs[&log].run.task_id);
+        self.outbox_entries.insert(log, self.logs[&log].run.task_id);
     }
 }
 
@@ -195,7 +195,7 @@ impl State {
 pub struct LogRow {
     /// The run.
     pub run: Run,
-    /// Node that queued or handed it over.
+    /// Node that queued or dispatched it.
     pub node_id: i64,
     /// Why its executor was told to stop it.
     pub(super) stopping: Reason,
@@ -226,8 +226,8 @@ impl LogRow {
         }
     }
 
-    pub(super) fn handed(&self) -> HandedRun {
-        HandedRun {
+    pub(super) fn dispatched(&self) -> DispatchedRun {
+        DispatchedRun {
             run: self.run.clone(),
             node_id: self.node_id,
             dispatched_at: self.dispatched_at,
@@ -238,7 +238,7 @@ impl LogRow {
 
     pub(super) fn view(&self, tenant: &str) -> LogView {
         LogView {
-            handed: self.handed(),
+            dispatched: self.dispatched(),
             task_name: None,
             app_name: None,
             tenant: tenant.to_owned(),
@@ -265,7 +265,7 @@ pub(super) struct ExecutorRow {
     pub(super) description: String,
     pub(super) gone_at: i64,
     pub(super) register_signed_at: i64,
-    pub(super) beat_signed_at: i64,
+    pub(super) heartbeat_signed_at: i64,
 }
 
 impl State {

@@ -73,7 +73,7 @@ impl State {
     /// How many more tasks fit into the tenant's quota, if it has one.
     pub(super) fn task_room(&self, tenant_id: i64) -> Option<i64> {
         let most = self.quotas.get(&tenant_id).map(|quotas| quotas.max_tasks).filter(|most| *most > 0)?;
-        let used = self.tasks.values().filter(|row| row.view.scope.tenant_id == tenant_id).count();
+        let used = self.tasks.values().filter(|row| row.view.owner.tenant_id == tenant_id).count();
         Some(i64::from(most) - used as i64)
     }
 

@@ -4,21 +4,21 @@ use super::rows::{LogRow, State};
 use super::{ModelStore, refuse};
 use carillon::domain::task::{Routing, ScheduleKind, TaskSpec};
 use carillon::domain::task_log::PARENT_SHARD;
-use carillon::domain::{Origin, Reason, Run, Status};
+use carillon::domain::{Reason, Run, Status, Trigger};
 use carillon::store::{Result, SKIPS_MAX, Skip, Skipped, StoreErrorKind, TaskView};
 
 const ACTION: &str = "cancel a coming fire";
 const UNDO: &str = "let a cancelled fire come";
 
 impl ModelStore {
-    /// Writes the log of a coming fire as cancelled by hand.
+    /// Writes the log of a coming fire as cancelled manually.
     pub async fn skip_fire(&self, task: &TaskView, skip: &Skip, now: i64) -> Result<Skipped> {
         self.call(ACTION, |state, _| state.skip(task, skip, now)).await
     }
 
     /// Takes the log of a coming fire away that was cancelled before anybody had it.
-    pub async fn unskip_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
-        self.call(UNDO, |state, _| state.unskip(task, fire_time, is_named, now)).await
+    pub async fn restore_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
+        self.call(UNDO, |state, _| state.restore(task, fire_time, is_named, now)).await
     }
 }
 
@@ -28,8 +28,8 @@ fn shard_of(spec: &TaskSpec) -> i32 {
 
 /// A fire that a person cancelled before anybody had it.
 pub(super) fn is_skip(run: &Run) -> bool {
-    let is_cancelled = (run.status, run.reason, run.attempt) == (Status::Cancelled, Reason::CancelledByHand, 0);
-    is_cancelled && run.parent_id == 0 && run.origin.is_scheduled()
+    let is_cancelled = (run.status, run.reason, run.attempt) == (Status::Cancelled, Reason::CancelledManually, 0);
+    is_cancelled && run.parent_id == 0 && run.trigger.is_scheduled()
 }
 
 impl State {
@@ -52,8 +52,8 @@ impl State {
         let mut row = LogRow::new(Run {
             id: skip.id,
             version: 1,
-            tenant_id: view.scope.tenant_id,
-            app_id: view.scope.app_id,
+            tenant_id: view.owner.tenant_id,
+            app_id: view.owner.app_id,
             task_id: task.id,
             revision: view.revision,
             parent_id: 0,
@@ -64,14 +64,14 @@ impl State {
             attempt: 0,
             failures: 0,
             status: Status::Cancelled,
-            reason: Reason::CancelledByHand,
+            reason: Reason::CancelledManually,
             params: None,
-            origin: Origin::Schedule,
+            trigger: Trigger::Schedule,
             seq: turn,
             priority: view.spec.priority,
             executor_id: 0,
             queued_at: 0,
-            is_paced: false,
+            has_rate_slot: false,
         });
         row.message.clone_from(&skip.message);
         row.finished_at = skip.fire_time;
@@ -80,7 +80,7 @@ impl State {
         Ok(Skipped::Written)
     }
 
-    fn unskip(&mut self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
+    fn restore(&mut self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
         let Some(row) = self.tasks.get(&task.id).filter(|row| row.view.revision == task.revision) else {
             return refuse(StoreErrorKind::Conflict, UNDO, "the task was changed meanwhile");
         };
@@ -98,7 +98,7 @@ impl State {
         if is_named {
             self.move_back(task.id, task.revision, fire_time, now);
         }
-        self.follow_ups.remove(&log);
+        self.outbox_entries.remove(&log);
         self.logs.remove(&log);
         self.by_fire.remove(&key);
         self.events.push(format!("log {log} of task {} makes room: its fire {fire_time} comes after all", task.id));

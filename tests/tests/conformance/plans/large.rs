@@ -9,7 +9,7 @@ use sea_orm::{ConnectionTrait, DbErr, QueryResult, Statement, Value};
 use tokio::sync::Mutex;
 
 /// Tables that grow with the installation.
-pub const TABLES: &[&str] = &["task_log", "task_log_attempt", "task", "follow_up"];
+pub const TABLES: &[&str] = &["task_log", "task_log_attempt", "task", "outbox"];
 
 const TENANTS: usize = 8;
 const TASKS_PER_TENANT: usize = 500;
@@ -71,11 +71,11 @@ impl Tables {
         let (world, store) = World::on(&database).await;
         let mut plans = Vec::new();
         for tenant in 0..TENANTS {
-            let mut scope = world.scope;
+            let mut owner = world.owner;
             if tenant > 0 {
-                scope = make_app(&store, [world.id(), world.id()], &format!("tenant-{tenant}"), "app").await;
+                owner = make_app(&store, [world.id(), world.id()], &format!("tenant-{tenant}"), "app").await;
             }
-            let task = |at| NewTask { scope, ..world.new_task(&World::every_second(&format!("task-{at}")), true) };
+            let task = |at| NewTask { owner, ..world.new_task(&World::every_second(&format!("task-{at}")), true) };
             let tasks: Vec<NewTask> = (0..TASKS_PER_TENANT).map(task).collect();
             world.admin.apply(&tasks, &[], world.now).await.unwrap();
             // A plan is of any of them, but for its id.
@@ -86,7 +86,7 @@ impl Tables {
             world.store.write_ahead(None, plans, world.now).await.unwrap();
         }
         multiply_runs(&database).await;
-        Self { database, home: [world.scope.tenant_id, world.scope.app_id] }
+        Self { database, home: [world.owner.tenant_id, world.owner.app_id] }
     }
 }
 
@@ -118,7 +118,7 @@ async fn multiply_runs(database: &Database) {
         "INSERT INTO task_log_attempt (log_id, attempt, executor_id, address, node_id, due_time, dispatched_at, \
          started_at, finished_at, status, reason, message) SELECT id, 1, 1, '', 1, due_time, due_time, due_time, \
          due_time, 3, 'handler_failed', '' FROM task_log WHERE status = 11",
-        "INSERT INTO follow_up (id, task_id) SELECT id, task_id FROM task_log WHERE status < 4 OR task_id % 4 = 0",
+        "INSERT INTO outbox (id, task_id) SELECT id, task_id FROM task_log WHERE status < 4 OR task_id % 4 = 0",
         "INSERT INTO permit (id, tenant_id, app_id, task_id, version) SELECT id, tenant_id, app_id, task_id, version \
          FROM task_log WHERE status < 4",
     ];
@@ -127,7 +127,7 @@ async fn multiply_runs(database: &Database) {
     // SQLite is never analysed in production either.
     let after: &[&str] = match database.kind {
         Kind::Sqlite => &[],
-        Kind::MariaDb => &["ANALYZE TABLE task_log, task_log_attempt, task, follow_up, permit"],
+        Kind::MariaDb => &["ANALYZE TABLE task_log, task_log_attempt, task, outbox, permit"],
         Kind::Postgres => &["ANALYZE"],
     };
     let runs = [runs.as_str()];

@@ -30,7 +30,7 @@ pub enum Elsewhere {
 
 /// A tenant with an app and an executor.
 #[derive(Debug)]
-pub struct Place {
+pub struct TenantFixture {
     pub tenant: String,
     pub app: App,
     pub app_id: i64,
@@ -47,7 +47,7 @@ fn fresh(what: &str) -> String {
     format!("{what}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-impl Place {
+impl TenantFixture {
     pub async fn new(world: &World, tenant: &str) -> Self {
         let api = world.api();
         let app = api.make_app(tenant, "orders").await;
@@ -138,7 +138,7 @@ impl Place {
     }
 
     async fn window(&self, api: &Api) -> i64 {
-        made(api, &format!("/tenants/{}/maintenance", self.tenant), coming_window()).await
+        made(api, &format!("/tenants/{}/maintenance", self.tenant), upcoming_window()).await
     }
 
     async fn backfill(&self, api: &Api) -> (i64, i64) {
@@ -153,8 +153,8 @@ impl Place {
         let mut body = self.new_task();
         body["cron"] = json!("0 0 3 * * ?");
         let task = made(api, "/tasks", body).await;
-        let coming = api.get(&format!("/tasks/{task}/preview?count=2")).await;
-        (task, coming["items"][1]["fire_time"].as_i64().unwrap())
+        let upcoming = api.get(&format!("/tasks/{task}/preview?count=2")).await;
+        (task, upcoming["items"][1]["fire_time"].as_i64().unwrap())
     }
 
     fn new_task(&self) -> Value {
@@ -167,7 +167,7 @@ async fn made(api: &Api, path: &str, body: Value) -> i64 {
     id_of(&answer["id"]).unwrap_or_else(|| panic!("no id in {answer}"))
 }
 
-fn coming_window() -> Value {
+fn upcoming_window() -> Value {
     let starts_at = now_ms() + 86_400_000;
     json!({ "starts_at": starts_at, "ends_at": starts_at + 3_600_000 })
 }
@@ -180,7 +180,7 @@ fn past_range() -> Value {
 /// A right call of the operation of that id, about fresh things in `place`; `None` when nobody has
 /// written down how it is called.
 #[allow(clippy::too_many_lines)] // a list, one entry per operation
-pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
+pub async fn call_of(id: &str, world: &World, place: &TenantFixture) -> Option<Call> {
     let api = &world.api();
     let tenant = place.tenant.as_str();
     let about = |path: &[&dyn std::fmt::Display]| Call {
@@ -192,7 +192,7 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
     Some(match id {
         "list_executors" | "list_roles" | "list_apps" | "list_users" | "list_tokens" | "list_tasks"
         | "list_tenants" | "list_task_logs" | "search_audit" | "list_audit_chains" => listing("limit=500"),
-        "export_tasks" | "read_audit_chain" | "list_coming_fires" | "forecast_fires" => {
+        "export_tasks" | "read_audit_chain" | "list_upcoming_fires" | "forecast_fires" => {
             Call { query: format!("tenant={tenant}"), ..Call::default() }
         }
         "list_nodes" | "list_settings" => Call::default(),
@@ -206,7 +206,7 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
             about(&[&name])
         }
         "edit_quotas" => with(about(&[&tenant]), json!({ "max_tasks": 100_000 })),
-        "add_window" => with(about(&[&tenant]), coming_window()),
+        "add_window" => with(about(&[&tenant]), upcoming_window()),
         "drop_window" => about(&[&tenant, &place.window(api).await]),
 
         "create_app" => with(Call::default(), json!({ "tenant": tenant, "name": fresh("app") })),
@@ -238,7 +238,7 @@ pub async fn call_of(id: &str, world: &World, place: &Place) -> Option<Call> {
             let (task, fire_time) = place.daily(api).await;
             with(about(&[&task]), json!({ "fire_time": fire_time, "note": "stocktaking" }))
         }
-        "unskip_fire" => {
+        "restore_fire" => {
             let (task, fire_time) = place.daily(api).await;
             let body = json!({ "fire_time": fire_time });
             api.expect(200, Method::POST, &format!("/tasks/{task}/skip"), Some(&body)).await;

@@ -1,0 +1,45 @@
+//! What most handlers do first: find the place that the caller names, where he may; and last: say
+//! in the audit what they change.
+
+use super::Api;
+use super::problem::Problem;
+use crate::auth::Caller;
+use crate::domain::audit::{AuditNote, Target};
+use crate::domain::{Action, Permission, Refusal};
+use crate::store::{Owner, TenantView};
+
+impl Api {
+    /// The tenant of that name, if the caller holds the permission there, or in some of its apps.
+    pub async fn tenant(&self, caller: &Caller, needs: Permission, name: &str) -> Result<TenantView, Problem> {
+        let found = self.store.list_tenants(&caller.access_scope(needs), Some(name), "", 1).await?;
+        found.into_iter().next().ok_or_else(|| Refusal::not_found("tenant", name).into())
+    }
+
+    /// The tenant of that name, if the caller holds the permission for all of it.
+    pub async fn whole_tenant(&self, caller: &Caller, needs: Permission, name: &str) -> Result<TenantView, Problem> {
+        let tenant = self.tenant(caller, needs, name).await?;
+        if caller.access.holds(needs, tenant.id, 0) {
+            return Ok(tenant);
+        }
+        Err(Problem::forbidden(needs))
+    }
+
+    /// The app of that name, if the caller holds the permission there.
+    pub async fn owner(&self, caller: &Caller, needs: Permission, tenant: &str, app: &str) -> Result<Owner, Problem> {
+        Ok(self.store.owner(&caller.access_scope(needs), tenant, app).await?)
+    }
+
+    /// What the audit says of a change: from what to what.
+    pub fn note(
+        &self,
+        caller: &Caller,
+        action: Action,
+        tenant_id: i64,
+        target: Target,
+        (before, after): (Option<String>, Option<String>),
+    ) -> AuditNote {
+        let at = self.engine.clock.now_ms();
+        let actor = caller.actor.clone();
+        AuditNote { id: self.engine.ids.next(at), tenant_id, at, actor, action, target, before, after }
+    }
+}

@@ -1,0 +1,215 @@
+//! Fires to come: those that are written already.
+
+use super::Api;
+use super::input::{Query, parse_optional_id};
+use super::operation::{Operation, get};
+use super::problem::Problem;
+use super::words::RunStatus;
+use crate::auth::Caller;
+use crate::domain::{FieldError, Permission, Status};
+use crate::store::{TaskNames, UpcomingFilter, UpcomingRun};
+use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use utoipa::{IntoParams, ToSchema};
+
+/// How far a timeline reaches, ms: as far as logs are written ahead by default.
+const UPCOMING_MAX_MS: i64 = 180_000;
+
+/// What was due so long before is shown as long as it has not started, ms.
+const OVERDUE_MS: i64 = 10_000;
+
+/// Logs ahead that one answer looks at: four seconds of five thousand fires each.
+const ROWS: u64 = 20_000;
+
+/// Tasks in a timeline …
+const TASKS_MAX: usize = 50;
+
+/// … and runs of each.
+const NEXT_MAX: usize = 200;
+
+/// What can be done.
+pub fn operations() -> Vec<Operation> {
+    vec![
+        get(
+            "/fires/upcoming",
+            "list_upcoming_fires",
+            Permission::TaskLogsRead,
+            "Runs of the coming minutes, as a timeline",
+        )
+        .says(
+            "The task logs that are written for the coming time, and those of the last 10 s that have not started. \
+                 A sharded run counts as one. At most 20,000 logs ahead are looked at, which a caller's tenants share \
+                 when there are 16 at most: when there are more, `complete` is false, and nothing is told of what fires at \
+                 `until` or later.",
+        )
+        .query::<UpcomingQuery>()
+        .answers::<Upcoming>(200, "The timeline")
+        .to(upcoming),
+    ]
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct UpcomingQuery {
+    /// Only of the tenant of this name.
+    tenant: Option<String>,
+    /// Only of this app (id).
+    app: Option<String>,
+    /// Only of this task.
+    task: Option<String>,
+    /// How far from now on, 1 to 180,000 ms; as far as that when absent.
+    #[param(minimum = 1, maximum = 180_000)]
+    ms: Option<i64>,
+}
+
+/// What fires in the coming time.
+#[derive(Serialize, ToSchema)]
+struct Upcoming {
+    /// Now, by the cluster's clock, epoch ms.
+    at: i64,
+    /// Before this instant none is missing, epoch ms.
+    until: i64,
+    /// Runs that were counted.
+    counted: usize,
+    /// Whether `until` is as far as was asked for.
+    complete: bool,
+    /// Seconds in which something fires, in their order.
+    seconds: Vec<Second>,
+    /// Tasks by their next fire, 50 at most.
+    tasks: Vec<UpcomingTask>,
+    /// Further tasks that fire, too.
+    more_tasks: usize,
+}
+
+/// A second in which something fires.
+#[derive(Serialize, ToSchema)]
+struct Second {
+    /// When it starts, epoch ms.
+    second: i64,
+    /// Fires in it.
+    fires: usize,
+}
+
+/// A task that fires.
+#[derive(Serialize, ToSchema)]
+struct UpcomingTask {
+    /// Id.
+    task: String,
+    /// Its name; null when it is no more.
+    name: Option<String>,
+    /// App's id.
+    app: String,
+    /// App's name.
+    app_name: Option<String>,
+    /// Tenant's name.
+    tenant: Option<String>,
+    /// How often it fires.
+    fires: usize,
+    /// The next of them, 200 at most.
+    next: Vec<UpcomingFire>,
+}
+
+/// A run to come.
+#[derive(Serialize, ToSchema)]
+struct UpcomingFire {
+    /// Its log.
+    log: String,
+    /// Epoch ms.
+    fire_time: i64,
+    /// When it should start, epoch ms.
+    due_time: i64,
+    /// `init`, `queued`, `dispatched` (an executor holds it) or `retry`.
+    #[schema(value_type = RunStatus)]
+    status: &'static str,
+    /// The node that has it.
+    node: Option<String>,
+}
+
+async fn upcoming(api: web::Data<Api>, caller: Caller, query: Query<UpcomingQuery>) -> Result<HttpResponse, Problem> {
+    const NEEDS: Permission = Permission::TaskLogsRead;
+    let UpcomingQuery { tenant, app, task, ms } = query.0;
+    let ms = ms.unwrap_or(UPCOMING_MAX_MS);
+    if !(1..=UPCOMING_MAX_MS).contains(&ms) {
+        return Err(FieldError::span("ms", 1, UPCOMING_MAX_MS).into());
+    }
+    let tenant_id = match tenant {
+        Some(tenant) => Some(api.tenant(&caller, NEEDS, &tenant).await?.id),
+        None => None,
+    };
+    let at = api.engine.clock.now_ms();
+    let filter = UpcomingFilter {
+        tenant_id,
+        app_id: parse_optional_id("app", app.as_ref())?,
+        task_id: parse_optional_id("task", task.as_ref())?,
+        late_from: at - OVERDUE_MS,
+        from: at,
+        until: at + ms,
+        rows: ROWS,
+    };
+    let mut found = api.store.upcoming_runs(&caller.access_scope(NEEDS), &filter).await?;
+    // Such a one has started, as far as a node can know before its result.
+    found.runs.retain(|run| !(run.status == Status::Dispatched && run.due_time <= at));
+    let mut seconds: BTreeMap<i64, usize> = BTreeMap::new();
+    for run in &found.runs {
+        *seconds.entry(run.fire_time - run.fire_time.rem_euclid(1_000)).or_default() += 1;
+    }
+    let (tasks, more_tasks) = by_task(&found.runs);
+    let these: BTreeSet<(i64, i64)> = tasks.iter().map(|(first, ..)| (first.task_id, first.app_id)).collect();
+    let names = api.store.names_of(&these).await?;
+    Ok(HttpResponse::Ok().json(Upcoming {
+        at,
+        until: found.until,
+        counted: found.runs.len(),
+        complete: found.is_complete,
+        seconds: seconds.into_iter().map(|(second, fires)| Second { second, fires }).collect(),
+        tasks: tasks
+            .into_iter()
+            .map(|(first, fires, next)| shown(first, fires, &next, names.get(&first.task_id)))
+            .collect(),
+        more_tasks,
+    }))
+}
+
+/// Of a task: its first run, how many it has, the next of them.
+type RunsOfTask<'a> = (&'a UpcomingRun, usize, Vec<&'a UpcomingRun>);
+
+/// The runs of each task; and how many tasks are left out.
+fn by_task(runs: &[UpcomingRun]) -> (Vec<RunsOfTask<'_>>, usize) {
+    let mut places: HashMap<i64, usize> = HashMap::new();
+    let mut tasks: Vec<RunsOfTask<'_>> = Vec::new();
+    for run in runs {
+        let next = places.len();
+        let place = *places.entry(run.task_id).or_insert(next);
+        if place == tasks.len() && place < TASKS_MAX {
+            tasks.push((run, 0, Vec::new()));
+        }
+        if let Some((_, fires, next)) = tasks.get_mut(place) {
+            *fires += 1;
+            if next.len() < NEXT_MAX {
+                next.push(run);
+            }
+        }
+    }
+    let left_out = places.len() - tasks.len();
+    (tasks, left_out)
+}
+
+fn shown(first: &UpcomingRun, fires: usize, next: &[&UpcomingRun], names: Option<&TaskNames>) -> UpcomingTask {
+    let fire = |run: &&UpcomingRun| UpcomingFire {
+        log: run.id.to_string(),
+        fire_time: run.fire_time,
+        due_time: run.due_time,
+        status: run.status.as_str(),
+        node: (run.node_id != 0).then(|| run.node_id.to_string()),
+    };
+    UpcomingTask {
+        task: first.task_id.to_string(),
+        name: names.and_then(|names| names.task.clone()),
+        app: first.app_id.to_string(),
+        app_name: names.and_then(|names| names.app.clone()),
+        tenant: names.and_then(|names| names.tenant.clone()),
+        fires,
+        next: next.iter().map(fire).collect(),
+    }
+}

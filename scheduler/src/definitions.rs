@@ -1,0 +1,170 @@
+//! Changing definitions: store, revoke what executors hold of the old one, write the new one's
+//! logs, in this order. Answers only when nothing of the old definition can start any more, save
+//! what the answer names.
+
+use crate::dispatch::Revocation;
+use crate::domain::audit::{Actor, AuditNote, Target};
+use crate::domain::task::{ScheduleKind, TaskSpec};
+use crate::domain::{AccessScope, Action, Reason, Status};
+use crate::engine::Engine;
+use crate::store::{
+    Activity, DispatchedRun, NewTask, OutcomeStore, Result, SqlStore, TaskChange, TaskFilter, TaskView, Unsent,
+    audited_task,
+};
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// What an edit, a stop or a delete could not revoke.
+#[derive(Debug, Default)]
+pub struct NotRevoked {
+    /// Runs that go on.
+    pub running: Vec<String>,
+    /// Runs whose executor could not be asked; they may still start.
+    pub unreachable: Vec<String>,
+    /// Fire time of the earliest run that was dropped.
+    first_dropped: Option<i64>,
+    /// Fires of the schedule that were dropped.
+    dropped_fires: usize,
+}
+
+/// The change from `before` to another definition or state.
+#[must_use]
+pub fn change_of(before: TaskView, spec: TaskSpec, activity: Activity) -> TaskChange {
+    let is_edit = activity.started || (activity == before.activity && spec != before.spec);
+    let reason = match &activity {
+        _ if is_edit => Reason::TaskEdited,
+        Activity { pause_note: Some(_), .. } => Reason::TaskPaused,
+        Activity { .. } => Reason::TaskStopped,
+    };
+    TaskChange { before, spec, activity, reason }
+}
+
+/// Changes definitions, for whoever asks: the API, or the engine itself.
+#[derive(Clone)]
+pub struct TaskDefinitions {
+    engine: Arc<Engine<SqlStore>>,
+    store: SqlStore,
+    /// Wakes the urgent loader.
+    wake: Arc<Notify>,
+    /// This node, as the audit names it.
+    node: Actor,
+}
+
+impl TaskDefinitions {
+    /// Over the node's parts.
+    pub fn new(engine: Arc<Engine<SqlStore>>, store: SqlStore, wake: Arc<Notify>, node: Actor) -> Self {
+        Self { engine, store, wake, node }
+    }
+
+    /// The same, whose next change writes these notes into the audit.
+    #[must_use]
+    pub fn noting(&self, notes: Vec<AuditNote>) -> Self {
+        Self { store: self.store.noting(notes), ..self.clone() }
+    }
+
+    /// Creates and changes tasks (checked), all or none. Answers what could not be revoked of
+    /// each changed one, in their order.
+    pub async fn apply(&self, new: &[NewTask], changes: &[TaskChange]) -> Result<Vec<NotRevoked>> {
+        let now = self.engine.clock.now_ms();
+        let held = self.store.apply_tasks(new, changes, now).await?;
+        let mut not_revoked = Vec::with_capacity(changes.len());
+        for (change, held) in changes.iter().zip(held) {
+            not_revoked.push(self.follow(change, held, now).await?);
+        }
+        for task in new.iter().filter(|task| task.activity.started) {
+            self.engine.pregenerator.write_task(task.id).await?;
+        }
+        self.wake.notify_one();
+        Ok(not_revoked)
+    }
+
+    /// Deletes a task; answers what could not be revoked.
+    pub async fn delete(&self, before: &TaskView) -> Result<NotRevoked> {
+        let held = self.store.delete_task(before, self.engine.clock.now_ms()).await?;
+        self.revoke(held, Reason::TaskDeleted).await
+    }
+
+    /// Pauses a task that has failed `count` times in a row, if it still is as it was.
+    pub async fn pause_failing(&self, id: i64, count: i32) -> Result<()> {
+        let Some(before) = self.find(id).await?.filter(|task| task.activity.started) else { return Ok(()) };
+        let note = format!("paused by itself after {count} failed runs in a row");
+        tracing::warn!(task = id, name = before.spec.name, count, "task paused: too many failures in a row");
+        let (spec, activity) = (before.spec.clone(), Activity { started: false, pause_note: Some(note) });
+        let at = self.engine.clock.now_ms();
+        let note = AuditNote {
+            id: self.engine.ids.next(at),
+            tenant_id: before.owner.tenant_id,
+            at,
+            actor: self.node.clone(),
+            action: Action::PauseTask,
+            target: Target::task(id, &spec.name),
+            before: audited_task(&before.spec, &before.activity),
+            after: audited_task(&spec, &activity),
+        };
+        self.noting(vec![note]).apply(&[], &[change_of(before, spec, activity)]).await.map(drop)
+    }
+
+    /// The task of that id, whosever it is.
+    pub async fn find(&self, id: i64) -> Result<Option<TaskView>> {
+        let filter = TaskFilter { id: Some(id), limit: 1, ..TaskFilter::default() };
+        Ok(self.store.list_tasks(&AccessScope::All, &filter).await?.into_iter().next())
+    }
+
+    async fn follow(&self, change: &TaskChange, held: Unsent, now: i64) -> Result<NotRevoked> {
+        let TaskChange { before, spec, activity, reason } = change;
+        let not_revoked = self.revoke(held, *reason).await?;
+        if !activity.started && not_revoked.dropped_fires > 0 {
+            self.store.uncount(before.id, not_revoked.dropped_fires).await?;
+        }
+        if spec.routing != before.spec.routing {
+            let from = not_revoked.first_dropped.map_or(now, |fire_time| fire_time.min(now));
+            self.store.clear_cancelled(before.id, from).await?;
+        }
+        if spec.schedule == ScheduleKind::FixedDelay {
+            if activity.started && not_revoked.first_dropped.is_some() {
+                self.store.begin_anew(before.id, before.revision + 1).await?;
+            }
+        } else if let Some(from) = not_revoked.first_dropped.filter(|_| activity.started) {
+            // Never into the past: a retry that was dropped belonged to a fire that has been.
+            self.store.rewind(before.id, before.revision + 1, from.max(now), now).await?;
+        }
+        if activity.started {
+            self.engine.pregenerator.write_task(before.id).await?;
+        }
+        Ok(not_revoked)
+    }
+
+    /// Asks executors for what they hold unstarted.
+    async fn revoke(&self, held: Unsent, reason: Reason) -> Result<NotRevoked> {
+        if held.is_empty() {
+            return Ok(NotRevoked::default());
+        }
+        let ids: Vec<i64> = held.iter().map(|dispatched| dispatched.run.id).collect();
+        let took = self.engine.canceller.revoke(held.clone(), reason, false).await?;
+        // What moved on between the transaction and the question (another attempt at another
+        // executor) is asked once more where it is now.
+        let asked = |id: &i64| took.dropped.contains(id) || took.running.contains(id) || took.unreachable.contains(id);
+        let moved: Vec<i64> = ids.iter().filter(|id| !asked(id)).copied().collect();
+        let again = self.store.runs(None, &moved).await?;
+        let is_open =
+            |dispatched: &DispatchedRun| dispatched.run.status == Status::Dispatched && !dispatched.run.is_parent();
+        let again: Unsent = again.into_iter().filter(is_open).collect();
+        let second = if again.is_empty() {
+            Revocation::default()
+        } else {
+            self.engine.canceller.revoke(again, reason, false).await?
+        };
+        let text = |ids: &[i64], more: &[i64]| ids.iter().chain(more).map(ToString::to_string).collect();
+        let dropped = |id: &i64| took.dropped.contains(id) || second.dropped.contains(id);
+        // A retry's fire has been, and a run that no schedule names has no instant: neither is
+        // owed another run.
+        let fires = held.iter().map(|dispatched| &dispatched.run);
+        let fires = fires.filter(|run| dropped(&run.id) && run.failures == 0 && run.trigger.is_scheduled());
+        Ok(NotRevoked {
+            running: text(&took.running, &second.running),
+            unreachable: text(&took.unreachable, &second.unreachable),
+            first_dropped: fires.clone().map(|run| run.fire_time).min(),
+            dropped_fires: fires.filter(|run| run.parent_id == 0).count(),
+        })
+    }
+}

@@ -1,0 +1,215 @@
+//! Results → states, in batches. A result counts only with the attempt that is current; an older
+//! one is recorded and answered `stale`. The answer goes out after the commit.
+
+use crate::cluster::Clock;
+use crate::dispatch::TaskCache;
+use crate::domain::failure::{self, Attempt};
+use crate::domain::{IdSource, Reason, Run, Status};
+use crate::metrics::METRICS;
+use crate::store::{
+    BATCH_MAX, Change, DispatchStore, DispatchedRun, OutcomeStore, Owner, PlanStore, Result, StoreError, StoreErrorKind,
+};
+use carillon_protocol::{RunKey, RunResult, RunStatus, Verdict};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// A row that changes between the look and the step is looked at again so often.
+const ROUNDS_MAX: usize = 5;
+
+/// Takes results in.
+pub struct ResultIngestion<S: ?Sized> {
+    store: Arc<S>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<IdSource>,
+    tasks: Arc<TaskCache<S>>,
+}
+
+impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
+    /// Over the node's parts.
+    pub fn new(store: Arc<S>, clock: Arc<dyn Clock>, ids: Arc<IdSource>, tasks: Arc<TaskCache<S>>) -> Self {
+        Self { store, clock, ids, tasks }
+    }
+
+    /// Commits what counts; answers one verdict per result, in their order.
+    pub async fn apply(&self, owner: Owner, executor_id: i64, results: &[RunResult]) -> Result<Vec<Verdict>> {
+        let mut verdicts = HashMap::with_capacity(results.len());
+        for batch in results.chunks(BATCH_MAX) {
+            let (good, bad): (Vec<_>, Vec<_>) = batch.iter().partition(|result| result.status == RunStatus::Succeeded);
+            self.succeed(owner, &good, &mut verdicts).await?;
+            self.fail(owner, &bad, &mut verdicts).await?;
+        }
+        let answer = |result: &RunResult| verdicts.get(&key(result)).copied().unwrap_or(Verdict::Unknown);
+        let answers: Vec<Verdict> = results.iter().map(answer).collect();
+        self.record_stale(executor_id, results, &answers).await?;
+        results.iter().zip(&answers).for_each(|(result, verdict)| measure(result, *verdict));
+        Ok(answers)
+    }
+
+    async fn succeed(
+        &self,
+        owner: Owner,
+        results: &[&RunResult],
+        verdicts: &mut HashMap<RunKey, Verdict>,
+    ) -> Result<()> {
+        if results.is_empty() {
+            return Ok(());
+        }
+        let moved = self.store.succeed(owner, results).await?;
+        let all = moved == results.len() as u64;
+        let parents = if all {
+            self.store.parents_of(&results.iter().map(|result| result.log).collect::<Vec<_>>()).await?
+        } else {
+            let rows = self.read(owner, results).await?;
+            for result in results {
+                verdicts.insert(key(result), judge(rows.get(&result.log), result));
+            }
+            rows.values().map(|row| row.run.parent_id).collect()
+        };
+        if all {
+            verdicts.extend(results.iter().map(|result| (key(result), Verdict::Applied)));
+        }
+        self.settle(parents.into_iter().collect()).await
+    }
+
+    async fn fail(&self, owner: Owner, results: &[&RunResult], verdicts: &mut HashMap<RunKey, Verdict>) -> Result<()> {
+        if results.is_empty() {
+            return Ok(());
+        }
+        let mut open: Vec<&RunResult> = results.to_vec();
+        for _ in 0..ROUNDS_MAX {
+            open = self.fail_once(owner, &open, verdicts).await?;
+            if open.is_empty() {
+                return Ok(());
+            }
+        }
+        Err(StoreError::new(StoreErrorKind::Contention, "record failures", "rows keep changing; send them again"))
+    }
+
+    /// Answers those whose row changed between the look and the step: they are judged again.
+    async fn fail_once<'a>(
+        &self,
+        owner: Owner,
+        results: &[&'a RunResult],
+        verdicts: &mut HashMap<RunKey, Verdict>,
+    ) -> Result<Vec<&'a RunResult>> {
+        let rows = self.read(owner, results).await?;
+        let runs: Vec<Run> = rows.values().map(|row| row.run.clone()).collect();
+        let tasks = self.tasks.of(&runs).await?;
+        let now = self.clock.now_ms();
+        let mut changes = Vec::new();
+        let mut tried = Vec::new();
+        for result in results {
+            let row = rows.get(&result.log);
+            let current = row.filter(|row| row.run.status == Status::Dispatched && row.run.attempt == result.attempt);
+            let Some(row) = current else {
+                verdicts.insert(key(result), judge(row, result));
+                continue;
+            };
+            changes.push(step(row, result, tasks.get(&row.run.task_id).map(AsRef::as_ref), now));
+            tried.push(*result);
+        }
+        let moved = self.store.change(&changes).await?;
+        let ended = changes.iter().filter(|change| change.to.is_terminal() && moved.contains(&change.id));
+        let parents: HashSet<i64> =
+            ended.filter_map(|change| rows.get(&change.id)).map(|row| row.run.parent_id).collect();
+        let (done, open): (Vec<_>, Vec<_>) = tried.into_iter().partition(|result| moved.contains(&result.log));
+        verdicts.extend(done.iter().map(|result| (key(result), Verdict::Applied)));
+        self.settle(parents).await?;
+        Ok(open)
+    }
+
+    async fn read(&self, owner: Owner, results: &[&RunResult]) -> Result<HashMap<i64, DispatchedRun>> {
+        let ids: Vec<i64> = results.iter().map(|result| result.log).collect();
+        let rows = self.store.runs(Some(owner), &ids).await?;
+        Ok(rows.into_iter().map(|row| (row.run.id, row)).collect())
+    }
+
+    async fn settle(&self, mut parents: HashSet<i64>) -> Result<()> {
+        parents.remove(&0);
+        let parents: Vec<i64> = parents.into_iter().collect();
+        self.store.settle_parents(&parents, self.clock.now_ms()).await.map(drop)
+    }
+
+    async fn record_stale(&self, executor_id: i64, results: &[RunResult], verdicts: &[Verdict]) -> Result<()> {
+        let stale: Vec<&RunResult> =
+            results.iter().zip(verdicts).filter(|(_, verdict)| **verdict == Verdict::Stale).map(|(r, _)| r).collect();
+        if stale.is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.now_ms();
+        tracing::warn!(executor = executor_id, results = stale.len(), "stale results recorded, not applied");
+        let ids: Vec<i64> = stale.iter().map(|_| self.ids.next(now)).collect();
+        self.store.record_stale(executor_id, &stale, &ids, now).await
+    }
+}
+
+/// Counts a result that is answered so.
+fn measure(result: &RunResult, verdict: Verdict) {
+    match verdict {
+        Verdict::Stale => return METRICS.results_stale.add(1),
+        Verdict::Unknown => return METRICS.results_unknown.add(1),
+        Verdict::Applied => METRICS.results.add(result.status as usize, 1),
+    }
+    // Times come from executors: what they say must not overflow anything here.
+    let us = |from: i64, until: i64| until.saturating_sub(from).saturating_mul(1_000);
+    if result.started_at > 0 && result.due_time > 0 {
+        METRICS.lateness.record_us(us(result.due_time, result.started_at));
+    }
+    if result.started_at > 0 && result.finished_at > 0 {
+        METRICS.duration.record_us(us(result.started_at, result.finished_at));
+    }
+}
+
+fn key(result: &RunResult) -> RunKey {
+    RunKey(result.log, result.attempt)
+}
+
+/// The verdict on a result that moved nothing now: applied by an earlier sending, or not at all.
+fn judge(row: Option<&DispatchedRun>, result: &RunResult) -> Verdict {
+    let Some(row) = row else { return Verdict::Unknown };
+    let same = row.run.attempt == result.attempt
+        && row.run.status != Status::Dispatched
+        && row.finished_at == result.finished_at
+        && result.finished_at > 0;
+    if same { Verdict::Applied } else { Verdict::Stale }
+}
+
+fn step(row: &DispatchedRun, result: &RunResult, task: Option<&crate::domain::Task>, now: i64) -> Change {
+    let run = &row.run;
+    let reason = match result.status {
+        RunStatus::Succeeded | RunStatus::Failed => Reason::HandlerFailed,
+        RunStatus::FailedForGood => Reason::HandlerFailedForGood,
+        RunStatus::Panicked => Reason::HandlerPanicked,
+        RunStatus::TimedOut => Reason::TimedOut,
+        RunStatus::Cancelled => Reason::CancelledManually,
+        RunStatus::NotStarted => Reason::GivenBack,
+        RunStatus::Abandoned => Reason::Abandoned,
+        RunStatus::Blocked => Reason::Blocked,
+        RunStatus::Covered => Reason::Covered,
+        RunStatus::WaitTimedOut => Reason::WaitTimedOut,
+    };
+    // What was told to stop and did not succeed has been stopped, however it ended.
+    let reason = if row.stopping == Reason::None { reason } else { row.stopping };
+    let message = match (reason, result.status) {
+        (Reason::Covered, RunStatus::Cancelled) => "stopped: a later run of the task took its place".to_owned(),
+        _ => result.message.clone(),
+    };
+    let attempt = Attempt::of(run);
+    let (status, due_time, failures) = match task {
+        Some(task) => {
+            let next = failure::after(task, attempt, reason, now);
+            (next.status, next.due_time, next.failures)
+        }
+        // The task is gone: nothing decides about another attempt any more.
+        None => (Status::Failed, run.due_time, run.failures + 1),
+    };
+    Change {
+        to: status,
+        due_time,
+        failures,
+        message,
+        started_at: result.started_at,
+        finished_at: result.finished_at,
+        ..Change::of(run, status, reason)
+    }
+}

@@ -1,0 +1,328 @@
+//! Runs that wait for others to end, or for an executor to come: beside the queue, so that a thousand waiting runs of one
+//! task cost one look and not a thousand.
+
+use crate::domain::permit::Limit;
+use crate::domain::task::{BlockStrategy, Task};
+use crate::domain::{Reason, Run, failure};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Runs of one task that a look takes at most, when its own bound does not say less.
+const HEADS_MAX: usize = 32;
+
+/// Runs that one look takes at most: one batch.
+const LOOK_MAX: usize = 500;
+
+/// A waiting run and what its task says of waiting.
+#[derive(Debug, Clone)]
+struct BlockedRun {
+    run: Run,
+    /// From when on it must be looked at whatever its place, ms: its time-out for waiting, or the
+    /// instant at which it is discarded.
+    look_at: i64,
+    /// Whether only the newest that is due stays.
+    newest_only: bool,
+    /// Whether those of the task go in the order of time, else by priority first.
+    in_order: bool,
+    /// How many of the task may start at once.
+    heads: usize,
+    /// When it was last tried, ms; it stays here until it is admitted or has ended.
+    tried_at: i64,
+    /// What it waits for, as its last try found.
+    limit: Limit,
+    /// Since when, ms.
+    since: i64,
+    /// Whether its row says so.
+    is_noted: bool,
+}
+
+/// Who waits longer than this has it in its row, ms.
+const NOTE_AFTER_MS: i64 = 1_000;
+
+/// A run that was tried is not tried again before it came back, or this long has passed, ms.
+const TRY_AGAIN_MS: i64 = 2_000;
+
+/// What waits for an executor is tried again after this long though none has come, ms: an edit, a
+/// stop or a cancel may have ended it meanwhile.
+const TRY_EXECUTORS_MS: i64 = 15_000;
+
+type ByTask = BTreeMap<i64, BTreeMap<(i64, i64), BlockedRun>>;
+
+/// Runs that wait for a permit, by task.
+#[derive(Default)]
+pub struct BlockedRuns {
+    tasks: Mutex<ByTask>,
+}
+
+/// What a look takes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Looked {
+    /// To try again.
+    pub again: Vec<Run>,
+    /// A later run of the task takes their place: (run, the later one's log).
+    pub covered: Vec<(Run, i64)>,
+    /// Whose rows should say now what they wait for: (log, version, reason).
+    pub to_note: Vec<(i64, i64, Reason)>,
+}
+
+impl BlockedRuns {
+    /// Lets a run of `task` wait that `limit` holds up at `now` (ms).
+    pub fn block(&self, run: Run, task: &Task, limit: Limit, now: i64) {
+        let spec = &task.spec;
+        let for_executor = limit == Limit::Executor;
+        let discards = task.blocks_app() && spec.block_strategy == BlockStrategy::DiscardLater && !for_executor;
+        let mut gives_up =
+            if spec.wait_timeout_ms > 0 { run.due_time.saturating_add(spec.wait_timeout_ms) } else { i64::MAX };
+        if for_executor {
+            gives_up = gives_up.min(failure::waits_for_executor_until(spec, &run)).min(task.expires_at(&run));
+        }
+        let heads = if task.blocks_app() { 1 } else { usize::try_from(spec.max_concurrent).unwrap_or(0) };
+        let key = (run.due_time, run.id);
+        let mut tasks = self.lock();
+        let runs = tasks.entry(run.task_id).or_default();
+        let before = runs.get(&key).filter(|before| before.run.version == run.version);
+        let waiting = BlockedRun {
+            look_at: if discards { run.due_time } else { gives_up },
+            newest_only: task.blocks_app() && spec.block_strategy == BlockStrategy::CoverEarly,
+            in_order: task.blocks_app(),
+            heads: if heads == 0 { HEADS_MAX } else { heads.min(HEADS_MAX) },
+            tried_at: if for_executor { now } else { i64::MIN },
+            limit,
+            // It says nothing new of a run whose row says something already.
+            is_noted: before.map_or(run.reason != Reason::None, |before| before.is_noted),
+            since: before.map_or(now, |before| before.since),
+            run,
+        };
+        runs.insert(key, waiting);
+    }
+
+    /// Takes what may have a chance at `now` (ms), and what must be judged: bounded, the most
+    /// urgent first.
+    pub fn look(&self, now: i64) -> Looked {
+        let mut tasks = self.lock();
+        let mut looked = Looked::default();
+        let mut found = Vec::new();
+        for runs in tasks.values_mut() {
+            cover(runs, now, &mut looked.covered);
+            let room = LOOK_MAX - looked.to_note.len();
+            let silent = runs.values_mut().filter(|w| !w.is_noted && now - w.since >= NOTE_AFTER_MS).take(room);
+            looked.to_note.extend(silent.map(|w| {
+                w.is_noted = true;
+                if w.limit == Limit::Executor {
+                    w.run.reason = Reason::NoExecutor;
+                }
+                (w.run.id, w.run.version, w.limit.reason())
+            }));
+            let heads = runs.values().next().map_or(0, |first| first.heads);
+            let may = |place: usize, w: &BlockedRun| place < heads || w.look_at <= now || w.limit == Limit::Executor;
+            let rests = |w: &BlockedRun| {
+                let is_slow = w.limit == Limit::Executor && now < w.look_at;
+                now >= w.tried_at.saturating_add(if is_slow { TRY_EXECUTORS_MS } else { TRY_AGAIN_MS })
+            };
+            let mut line: Vec<_> = runs.iter().collect();
+            if line.first().is_some_and(|(_, first)| !first.in_order) {
+                line.sort_by_key(|(_, w)| Reverse(w.run.priority));
+            }
+            let chosen = line.into_iter().enumerate().filter(|(place, (_, w))| may(*place, w) && rests(w));
+            found.extend(chosen.map(|(_, (key, w))| (Reverse(w.run.priority), *key, w.run.task_id)));
+        }
+        found.sort_unstable();
+        for (_, key, task) in found.into_iter().take(LOOK_MAX) {
+            let Some(runs) = tasks.get_mut(&task) else { continue };
+            let Some(waiting) = runs.get_mut(&key) else { continue };
+            waiting.tried_at = now;
+            looked.again.push(waiting.run.clone());
+            if waiting.limit == Limit::Executor {
+                runs.remove(&key);
+            }
+        }
+        tasks.retain(|_, runs| !runs.is_empty());
+        looked
+    }
+
+    /// Takes out a run that waits no longer: it is admitted, or has ended.
+    pub fn leave(&self, run: &Run) {
+        let mut tasks = self.lock();
+        if let Some(runs) = tasks.get_mut(&run.task_id) {
+            runs.remove(&(run.due_time, run.id));
+            if runs.is_empty() {
+                tasks.remove(&run.task_id);
+            }
+        }
+    }
+
+    /// Takes out what waits for executors of these apps (tenant, app), of which one has come.
+    pub fn leave_for(&self, apps: &HashSet<(i64, i64)>) -> Vec<Run> {
+        let mut tasks = self.lock();
+        let mut runs = Vec::new();
+        for waiting in tasks.values_mut() {
+            let comes = |w: &BlockedRun| w.limit == Limit::Executor && apps.contains(&(w.run.tenant_id, w.run.app_id));
+            runs.extend(waiting.extract_if(.., |_, w| comes(w)).map(|(_, w)| w.run));
+        }
+        tasks.retain(|_, runs| !runs.is_empty());
+        runs
+    }
+
+    /// How many wait for executors.
+    pub fn waiting_for_executors(&self) -> usize {
+        self.lock().values().flat_map(BTreeMap::values).filter(|w| w.limit == Limit::Executor).count()
+    }
+
+    /// Whether this run waits here, at least as new.
+    pub fn holds(&self, run: &Run) -> bool {
+        let tasks = self.lock();
+        let inside = tasks.get(&run.task_id).and_then(|runs| runs.get(&(run.due_time, run.id)));
+        inside.is_some_and(|waiting| waiting.run.version >= run.version)
+    }
+
+    /// How many wait here, by tenant.
+    pub fn by_tenant(&self) -> BTreeMap<i64, usize> {
+        let mut counts = BTreeMap::new();
+        for waiting in self.lock().values().flat_map(BTreeMap::values) {
+            *counts.entry(waiting.run.tenant_id).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Ids that wait here.
+    pub fn ids(&self) -> HashSet<i64> {
+        self.lock().values().flat_map(|runs| runs.keys().map(|(_, id)| *id)).collect()
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.lock().values().map(BTreeMap::len).sum()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Forgets all.
+    pub fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ByTask> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Of the due runs of a task whose later runs cover earlier ones, only the newest stays.
+fn cover(runs: &mut BTreeMap<(i64, i64), BlockedRun>, now: i64, covered: &mut Vec<(Run, i64)>) {
+    let is_due = |key: &(i64, i64)| key.0 <= now;
+    let Some(newest) = runs.iter().filter(|(key, w)| is_due(key) && w.newest_only).map(|(key, _)| *key).next_back()
+    else {
+        return;
+    };
+    while let Some(first) = runs.first_entry().filter(|first| *first.key() < newest) {
+        covered.push((first.remove().run, newest.1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::task::{BlockScope, TaskSpec, test::task_of};
+    use crate::domain::task_log::test::run_of;
+
+    fn task(block_strategy: BlockStrategy, wait_timeout_ms: i64, max_concurrent: i32) -> Task {
+        let block_scope = BlockScope::App;
+        task_of(TaskSpec { block_strategy, block_scope, max_concurrent, wait_timeout_ms, ..TaskSpec::default() })
+    }
+
+    fn block(blocked: &BlockedRuns, run: Run, task: &Task) {
+        blocked.block(run, task, Limit::Task, 0);
+    }
+
+    fn ids(runs: &[Run]) -> Vec<i64> {
+        runs.iter().map(|run| run.id).collect()
+    }
+
+    #[test]
+    fn a_serial_task_shows_its_first_run_only() {
+        let blocked = BlockedRuns::default();
+        for id in [3, 1, 2] {
+            block(&blocked, run_of(id, id * 10), &task(BlockStrategy::Serial, 0, 0));
+        }
+        assert_eq!(ids(&blocked.look(100).again), [1]);
+        // It is being tried.
+        assert!(blocked.look(101).again.is_empty());
+        block(&blocked, run_of(1, 10), &task(BlockStrategy::Serial, 0, 0));
+        assert_eq!(ids(&blocked.look(102).again), [1]);
+        blocked.leave(&run_of(1, 10));
+        assert_eq!((blocked.len(), ids(&blocked.look(103).again)), (2, vec![2]));
+        assert_eq!(ids(&blocked.look(103 + TRY_AGAIN_MS).again), [2], "whatever became of the try");
+    }
+
+    #[test]
+    fn what_gives_up_is_looked_at_wherever_it_stands() {
+        let blocked = BlockedRuns::default();
+        for id in 1..=3 {
+            block(&blocked, run_of(id, id * 10), &task(BlockStrategy::Serial, 50, 0));
+        }
+        assert_eq!(ids(&blocked.look(71).again), [1, 2]);
+        let discards = BlockedRuns::default();
+        for id in 1..=3 {
+            block(&discards, run_of(id, id * 10), &task(BlockStrategy::DiscardLater, 0, 0));
+        }
+        assert_eq!(ids(&discards.look(25).again), [1, 2]);
+    }
+
+    #[test]
+    fn only_the_newest_due_run_stays_when_later_ones_cover() {
+        let blocked = BlockedRuns::default();
+        for id in 1..=4 {
+            block(&blocked, run_of(id, id * 10), &task(BlockStrategy::CoverEarly, 0, 0));
+        }
+        let looked = blocked.look(35);
+        assert_eq!(looked.covered.iter().map(|(run, by)| (run.id, *by)).collect::<Vec<_>>(), [(1, 3), (2, 3)]);
+        assert_eq!((ids(&looked.again), blocked.len()), (vec![3], 2));
+    }
+
+    #[test]
+    fn the_most_urgent_of_a_task_show_first_unless_they_keep_their_order() {
+        for (strategy, scope, first) in [
+            (BlockStrategy::Concurrent, BlockScope::Executor, [3, 1]),
+            (BlockStrategy::Serial, BlockScope::App, [1, 2]),
+        ] {
+            let blocked = BlockedRuns::default();
+            let (block_strategy, block_scope) = (strategy, scope);
+            let spec = TaskSpec { block_strategy, block_scope, max_concurrent: 1, ..TaskSpec::default() };
+            for (id, priority) in [(1, 5), (2, 5), (3, 9)] {
+                block(&blocked, Run { priority, ..run_of(id, id * 10) }, &task_of(spec.clone()));
+            }
+            for id in first {
+                let [run] = blocked.look(0).again.try_into().unwrap();
+                assert_eq!(run.id, id, "{strategy:?}");
+                blocked.leave(&run);
+            }
+        }
+    }
+
+    #[test]
+    fn a_bound_of_the_task_shows_as_many() {
+        let blocked = BlockedRuns::default();
+        for id in 1..=9 {
+            block(&blocked, run_of(id, id * 10), &task(BlockStrategy::Concurrent, 0, 4));
+        }
+        assert_eq!(blocked.look(0).again.len(), 4);
+    }
+
+    #[test]
+    fn what_waits_for_a_second_says_so_once() {
+        let (blocked, task) = (BlockedRuns::default(), task(BlockStrategy::Concurrent, 0, 1));
+        blocked.block(run_of(1, 10), &task, Limit::Task, 0);
+        blocked.block(run_of(2, 20), &task, Limit::Tenant, 500);
+        // Its row says why it is retried.
+        blocked.block(Run { reason: Reason::HandlerFailed, ..run_of(3, 30) }, &task, Limit::App, 0);
+        assert!(blocked.look(999).to_note.is_empty());
+        blocked.block(run_of(1, 10), &task, Limit::App, 999);
+        assert_eq!(blocked.look(1_000).to_note, [(1, 1, Reason::AppLimit)]);
+        blocked.block(run_of(1, 10), &task, Limit::App, 1_200);
+        assert_eq!(blocked.look(9_000).to_note, [(2, 1, Reason::TenantLimit)]);
+        assert!(blocked.look(99_000).to_note.is_empty());
+    }
+}

@@ -1,0 +1,135 @@
+//! What changed since somebody looked last: a constant number of statements, each of which reads a
+//! bounded number of rows by an index; the ends of all chains of the audit are one row of each tenant.
+
+use super::dialect::{Kind, Sql};
+use super::rows::to_json;
+use super::{Result, SqlStore};
+use crate::domain::change_feed::ChangeKinds;
+use crate::domain::{Action, Status};
+use sea_orm::{DbErr, QueryResult, Value};
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// Tenants whose newest logs one look reads.
+pub const DIGEST_TENANTS: usize = 16;
+
+/// Newest logs of each of them.
+const DIGEST_ROWS: u64 = 100;
+
+/// Newest logs of all tenants.
+const DIGEST_ROWS_OF_ALL: u64 = 1_000;
+
+/// Logs that executors have had the longest.
+const DIGEST_ROWS_OUT: u64 = 2_000;
+
+const ACTION: &str = "look for changes";
+
+/// What tells some logs of a tenant from the same a moment ago: each step of a log changes it.
+pub type Digest = [i64; 3];
+
+impl SqlStore {
+    /// Where the chains of the audit end, by tenant: of these tenants (0 is the platform), or of all.
+    pub async fn chain_ends(&self, of: Option<&[i64]>) -> Result<HashMap<i64, i64>> {
+        const ALL: &str = "SELECT id, seq FROM audit_head";
+        let found = match of {
+            None => self.query(ACTION, sql!(ALL), [], pair).await?,
+            Some(tenants) => {
+                let batch = self.backend.rows(1, &[("id", Kind::Big)]);
+                let text = format!("SELECT h.id, h.seq FROM {batch} JOIN audit_head h ON h.id = v.n_id");
+                let ids = to_json(ACTION, &tenants.iter().map(|id| [id]).collect::<Vec<_>>())?;
+                self.query(ACTION, &Sql::new(self.backend, &text), [ids.into()], pair).await?
+            }
+        };
+        Ok(found.into_iter().collect())
+    }
+
+    /// What has changed by what these chains (tenant, place) have said after that place.
+    pub async fn audited_since(&self, chains: &[(i64, i64)]) -> Result<HashMap<i64, ChangeKinds>> {
+        let batch = self.backend.rows(1, &[("id", Kind::Big), ("seq", Kind::Big)]);
+        let text = format!(
+            "SELECT DISTINCT e.tenant_id, e.action, e.target_kind FROM {batch} JOIN audit_entry e ON e.tenant_id = v.n_id \
+             AND e.seq > v.n_seq"
+        );
+        let mut changed: HashMap<i64, ChangeKinds> = HashMap::new();
+        if chains.is_empty() {
+            return Ok(changed);
+        }
+        let chains = to_json(ACTION, chains)?;
+        let read = |row: &QueryResult| {
+            let (action, target): (String, String) = (row.try_get_by_index(1)?, row.try_get_by_index(2)?);
+            Ok((row.try_get_by_index(0)?, Action::changes_of(&action, &target)))
+        };
+        for (tenant, kinds) in self.query(ACTION, &Sql::new(self.backend, &text), [chains.into()], read).await? {
+            let all: &mut ChangeKinds = changed.entry(tenant).or_default();
+            *all = all.either(kinds);
+        }
+        Ok(changed)
+    }
+
+    /// Digests of the newest logs of these tenants, [`DIGEST_TENANTS`] at most, as of `now` (ms); what is
+    /// to come is left out.
+    pub async fn log_digests(&self, tenants: &[i64], now: i64) -> Result<HashMap<i64, Digest>> {
+        let newest = |at: usize| {
+            let time = DIGEST_TENANTS + 1;
+            format!(
+                "SELECT * FROM (SELECT tenant_id, id, version FROM task_log WHERE tenant_id = {{{at}}} AND \
+                 fire_time <= {{{time}}} ORDER BY fire_time DESC, id DESC LIMIT {DIGEST_ROWS}) s{at}"
+            )
+        };
+        // Always as many as may be, so that the text stays the same; nobody's number is -1.
+        let all: Vec<String> = (1..=DIGEST_TENANTS).map(newest).collect();
+        let asked = tenants.iter().copied().chain(std::iter::repeat(-1)).take(DIGEST_TENANTS);
+        let values: Vec<Value> = asked.chain([now]).map(Value::from).collect();
+        self.digests(&all.join(" UNION ALL "), values).await
+    }
+
+    /// Digests of the newest logs of all, as of `now` (ms), by tenant.
+    pub async fn log_digests_of_all(&self, now: i64) -> Result<HashMap<i64, Digest>> {
+        let newest = format!(
+            "SELECT tenant_id, id, version FROM task_log WHERE fire_time <= {{1}} ORDER BY fire_time DESC, task_id DESC \
+             LIMIT {DIGEST_ROWS_OF_ALL}"
+        );
+        self.digests(&newest, vec![now.into()]).await
+    }
+
+    /// Digests of what executors have, and were to start before `now` (ms), by tenant: however long ago
+    /// a run began, its end changes this.
+    pub async fn digests_out(&self, now: i64) -> Result<HashMap<i64, Digest>> {
+        let out = format!(
+            "SELECT tenant_id, id, 0 AS version FROM task_log WHERE status = {} AND due_time <= {{1}} ORDER BY due_time \
+             LIMIT {DIGEST_ROWS_OUT}",
+            Status::Dispatched as i16
+        );
+        self.digests(&out, vec![now.into()]).await
+    }
+
+    async fn digests(&self, logs: &str, values: Vec<Value>) -> Result<HashMap<i64, Digest>> {
+        // Sums of ids would pass 64 bits.
+        let text = format!(
+            "SELECT x.tenant_id, {}, {}, {} FROM ({logs}) x GROUP BY x.tenant_id",
+            self.backend.big("COUNT(*)"),
+            self.backend.big("SUM(x.version)"),
+            self.backend.big("SUM(x.id % 1000000007)")
+        );
+        let read = |row: &QueryResult| {
+            let digest = [row.try_get_by_index(1)?, row.try_get_by_index(2)?, row.try_get_by_index(3)?];
+            Ok((row.try_get_by_index(0)?, digest))
+        };
+        let statement = Sql::new(self.backend, &text).bind_all(values);
+        Ok(self.query_raw(ACTION, statement, read).await?.into_iter().collect())
+    }
+
+    /// Names of these tenants, as far as they are there.
+    pub async fn tenant_names(&self, ids: &[i64]) -> Result<HashMap<i64, String>> {
+        let batch = self.backend.rows(1, &[("id", Kind::Big)]);
+        let text = format!("SELECT n.id, n.name FROM {batch} JOIN tenant n ON n.id = v.n_id");
+        let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
+        Ok(self.query(ACTION, &Sql::new(self.backend, &text), [ids.into()], pair).await?.into_iter().collect())
+    }
+}
+
+fn pair<T: sea_orm::TryGetable, K: Hash + sea_orm::TryGetable>(
+    row: &QueryResult,
+) -> std::result::Result<(K, T), DbErr> {
+    Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))
+}

@@ -1,0 +1,256 @@
+//! What follows the end of runs: children, the next fire of a fixed delay, failures in a row.
+//!
+//! Each run whose end has consequences has a row in `outbox`; it is taken away in the
+//! transaction that writes the consequences, so they come exactly once, whichever node dies.
+
+use super::connect::{Transaction, retrying};
+use super::planning::TASKS;
+use super::rows::{self, to_json, word};
+use super::sql::{ID, SUCCEEDED};
+use super::{EndedRun, NewRun, OutboxRound, OutboxStore, Result, SqlStore, StoreError, StoreErrorKind};
+use crate::domain::consequences::{End, failures_in_row, input_of};
+use crate::domain::task::{NEVER, ParentOutcome, ParentRule, ScheduleKind};
+use crate::domain::{Reason, Status, Task, Trigger};
+use async_trait::async_trait;
+use carillon_protocol::TEXT_BYTES_MAX;
+use sea_orm::{DbErr, QueryResult};
+use std::collections::{BTreeSet, HashMap};
+
+statements!(
+    FOLLOW_ANY = |_| "SELECT id FROM outbox LIMIT 1".into(),
+    FOLLOW_ENDED = |_| format!(
+        "SELECT l.id, l.task_id, l.status, l.reason, l.trigger_kind, l.revision, l.finished_at, l.output, l.attempt \
+         FROM outbox f JOIN task_log l ON l.id = f.id WHERE +l.status >= {SUCCEEDED} ORDER BY f.id LIMIT {{1}}"
+    ),
+    // One that an edit has taken over since it was read has not ended any more.
+    FOLLOW_TAKE = |d| d.delete_from(
+        "outbox",
+        &d.rows(1, ID),
+        &format!("l.id = v.n_id AND EXISTS (SELECT 1 FROM task_log t WHERE t.id = l.id AND t.status >= {SUCCEEDED})"),
+    ),
+    CHILDREN_OF = |d| format!(
+        "SELECT p.parent_id, p.child_id, p.on_outcome FROM {} task_parent p ON p.parent_id = v.n_id \
+         ORDER BY p.child_id, p.id",
+        d.batch(1, ID)
+    ),
+);
+
+const ACTION: &str = "follow up ended runs";
+
+#[async_trait]
+impl OutboxStore for SqlStore {
+    async fn has_outbox_entries(&self) -> Result<bool> {
+        let found = self.query(ACTION, &FOLLOW_ANY, [], |row| row.try_get_by_index::<i64>(0)).await?;
+        Ok(!found.is_empty())
+    }
+
+    async fn ended(&self, limit: u64) -> Result<Vec<EndedRun>> {
+        self.query(ACTION, &FOLLOW_ENDED, [limit.into()], ended).await
+    }
+
+    async fn process_outbox(
+        &self,
+        ended: &[EndedRun],
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+    ) -> Result<Option<OutboxRound>> {
+        retrying(|| self.process_outbox_once(ended, new_id, now)).await
+    }
+}
+
+/// A link from an ended run's task to a child.
+struct Link {
+    parent: i64,
+    child: i64,
+    on: ParentOutcome,
+}
+
+impl SqlStore {
+    async fn process_outbox_once(
+        &self,
+        ended: &[EndedRun],
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+    ) -> Result<Option<OutboxRound>> {
+        let ids = to_json(ACTION, &ended.iter().map(|run| [run.log]).collect::<Vec<_>>())?;
+        let tx = self.begin(ACTION).await?;
+        if tx.execute(&FOLLOW_TAKE, [ids.into()]).await? < ended.len() as u64 {
+            // Another node has followed some of them.
+            tx.rollback().await?;
+            return Ok(None);
+        }
+        let parents: BTreeSet<i64> = ended.iter().map(|run| run.task_id).collect();
+        let links = self.links_of(&tx, &parents).await?;
+        let children: BTreeSet<i64> = links.iter().map(|link| link.child).collect();
+        self.lock(&tx, &children.union(&parents).copied().collect()).await?;
+        let tasks = self.tasks_in(&tx, &children.union(&parents).copied().collect()).await?;
+        let mut followed = OutboxRound::default();
+        for run in ended {
+            if let Some(task) = tasks.get(&run.task_id) {
+                self.follow_task(&tx, run, task, &mut followed).await?;
+            }
+            for link in links.iter().filter(|link| link.parent == run.task_id) {
+                let meets = End::of(run.status, run.reason, run.attempt).meets(link.on);
+                if let Some(child) = tasks.get(&link.child).filter(|child| meets && takes_children(child, now)) {
+                    followed.started += usize::from(self.follow_child(&tx, run, &tasks, child, new_id, now).await?);
+                }
+            }
+        }
+        tx.commit().await?;
+        Ok(Some(followed))
+    }
+
+    /// The task itself: its next fire, and whether it has failed too often.
+    async fn follow_task(&self, tx: &Transaction<'_>, run: &EndedRun, task: &Task, to: &mut OutboxRound) -> Result<()> {
+        let spec = &task.spec;
+        let is_link = spec.schedule == ScheduleKind::FixedDelay && run.trigger.is_scheduled();
+        if is_link && task.fires_left() > 0 && self.follow_link(tx, run, task).await? {
+            to.moved.push(task.id);
+        }
+        if spec.pause_after_failures > 0 {
+            let read = sql!("SELECT failures_in_row FROM task WHERE id = {1}");
+            let before: Vec<i32> = tx.query(&read, [task.id.into()], |row| row.try_get_by_index(0)).await?;
+            let count = failures_in_row(before.first().copied().unwrap_or(0), run.status, run.reason);
+            let write = sql!("UPDATE task SET failures_in_row = {2} WHERE id = {1}");
+            tx.execute(&write, [task.id.into(), count.into()]).await?;
+            if count >= spec.pause_after_failures && run.status != Status::Succeeded {
+                to.failing.push((task.id, count));
+            }
+        }
+        Ok(())
+    }
+
+    /// The next fire of a fixed delay, after a run of the definition that is valid now. Answers
+    /// whether there is one.
+    async fn follow_link(&self, tx: &Transaction<'_>, run: &EndedRun, task: &Task) -> Result<bool> {
+        let next = task.schedule.next_after_end(run.finished_at);
+        // An edit that comes in between may make the run a link of its own chain: read it anew.
+        if self.revisions(tx, run, task).await? != Some(task.revision) || next == NEVER {
+            return Ok(false);
+        }
+        let sql = sql!(format!(
+            "UPDATE task SET next_fire_at = {{3}} WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND \
+                 next_fire_at = {NEVER}"
+        ));
+        if tx.execute(&sql, [task.id.into(), task.revision.into(), next.into()]).await? > 0 {
+            return Ok(true);
+        }
+        self.revisions(tx, run, task).await.map(|_| false)
+    }
+
+    /// The revision that a run belongs to.
+    ///
+    /// # Errors
+    /// The task was changed since it was read: the whole must be tried again.
+    async fn revisions(&self, tx: &Transaction<'_>, run: &EndedRun, task: &Task) -> Result<Option<i64>> {
+        let sql =
+            sql!("SELECT l.revision, t.revision FROM task_log l JOIN task t ON t.id = l.task_id WHERE l.id = {1}");
+        let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index::<i64>(1)?));
+        let found: Option<(i64, i64)> = tx.query(&sql, [run.log.into()], read).await?.first().copied();
+        match found {
+            Some((_, now)) if now != task.revision => {
+                Err(StoreError::new(StoreErrorKind::Contention, ACTION, "the task was changed meanwhile"))
+            }
+            found => Ok(found.map(|(of_run, _)| of_run)),
+        }
+    }
+
+    /// A child one of whose parents has met its condition; answers whether it runs now.
+    async fn follow_child(
+        &self,
+        tx: &Transaction<'_>,
+        run: &EndedRun,
+        tasks: &HashMap<i64, Task>,
+        child: &Task,
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+    ) -> Result<bool> {
+        let name = |id: i64| tasks.get(&id).map_or_else(|| id.to_string(), |task| task.spec.name.clone());
+        let outputs = match child.spec.parent_rule {
+            ParentRule::Any => vec![(name(run.task_id), run.output.clone())],
+            ParentRule::All => match self.meet(tx, run, child.id).await? {
+                Some(outputs) => outputs,
+                None => return Ok(false),
+            },
+        };
+        let input = if child.spec.parent_output { input_of(&outputs, TEXT_BYTES_MAX) } else { None };
+        let after: Vec<&str> = outputs.iter().map(|(name, _)| name.as_str()).collect();
+        let new = NewRun {
+            params: input,
+            trigger: Trigger::Parent,
+            message: format!("after {} (last of them: run {})", after.join(", "), run.log),
+            ..NewRun::manual(new_id(), child.schedule.unnamed_from(now))
+        };
+        self.insert_run(tx, child.id, &child.spec, &new).await?;
+        Ok(true)
+    }
+
+    /// Notes that a parent has met its condition. Answers the outputs of all parents when it was
+    /// the last one; they begin anew then.
+    async fn meet(&self, tx: &Transaction<'_>, run: &EndedRun, child: i64) -> Result<Option<Vec<(String, String)>>> {
+        let met = sql!("UPDATE task_parent SET met_log_id = {3} WHERE child_id = {1} AND parent_id = {2}");
+        tx.execute(&met, [child.into(), run.task_id.into(), run.log.into()]).await?;
+        let all = sql!(
+            "SELECT p.met_log_id, t.name, l.output, CASE WHEN t.app_id = c.app_id THEN '' ELSE a.name END \
+             FROM task_parent p JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id \
+             JOIN task c ON c.id = p.child_id LEFT JOIN task_log l ON l.id = p.met_log_id \
+             WHERE p.child_id = {1} ORDER BY p.id"
+        );
+        let rows: Vec<(i64, String, Option<String>)> = tx
+            .query(&all, [child.into()], |row| {
+                let (name, app): (String, String) = (row.try_get_by_index(1)?, row.try_get_by_index(3)?);
+                // As the child names it.
+                let name = if app.is_empty() { name } else { format!("{app}/{name}") };
+                Ok((row.try_get_by_index(0)?, name, row.try_get_by_index(2)?))
+            })
+            .await?;
+        if rows.iter().any(|(met, ..)| *met == 0) {
+            return Ok(None);
+        }
+        let anew = sql!("UPDATE task_parent SET met_log_id = 0 WHERE child_id = {1}");
+        tx.execute(&anew, [child.into()]).await?;
+        Ok(Some(rows.into_iter().map(|(_, name, output)| (name, output.unwrap_or_default())).collect()))
+    }
+
+    async fn links_of(&self, tx: &Transaction<'_>, parents: &BTreeSet<i64>) -> Result<Vec<Link>> {
+        let ids = to_json(ACTION, &parents.iter().map(|id| [id]).collect::<Vec<_>>())?;
+        tx.query(&CHILDREN_OF, [ids.into()], |row| {
+            Ok(Link { parent: row.try_get_by_index(0)?, child: row.try_get_by_index(1)?, on: word(row, 2)? })
+        })
+        .await
+    }
+
+    /// Two parents of one child that end at once on two nodes come one after the other.
+    async fn lock(&self, tx: &Transaction<'_>, tasks: &BTreeSet<i64>) -> Result<()> {
+        let none = BTreeSet::new();
+        self.lock_scopes(tx, [tasks, &none, &none]).await
+    }
+
+    async fn tasks_in(&self, tx: &Transaction<'_>, ids: &BTreeSet<i64>) -> Result<HashMap<i64, Task>> {
+        let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
+        let mut found = tx.query(&TASKS, [ids.into()], rows::task).await?;
+        self.fill_calendars_in(tx, &mut found).await?;
+        Ok(found.into_iter().map(|task| (task.id, task)).collect())
+    }
+}
+
+/// Whether parents make it run: it is started and within its validity.
+fn takes_children(child: &Task, now: i64) -> bool {
+    let spec = &child.spec;
+    child.is_started && now >= spec.valid_from && (spec.valid_until == 0 || now < spec.valid_until)
+}
+
+fn ended(row: &QueryResult) -> std::result::Result<EndedRun, DbErr> {
+    let status: i32 = row.try_get_by_index(2)?;
+    Ok(EndedRun {
+        log: row.try_get_by_index(0)?,
+        task_id: row.try_get_by_index(1)?,
+        status: i16::try_from(status).ok().and_then(Status::from_number).unwrap_or(Status::Cancelled),
+        reason: Reason::parse(&row.try_get_by_index::<String>(3)?),
+        trigger: Trigger::parse(&row.try_get_by_index::<String>(4)?),
+        revision: row.try_get_by_index(5)?,
+        finished_at: row.try_get_by_index(6)?,
+        output: row.try_get_by_index::<Option<String>>(7)?.unwrap_or_default(),
+        attempt: row.try_get_by_index(8)?,
+    })
+}

@@ -1,0 +1,132 @@
+//! What follows the end of runs.
+
+use super::ModelStore;
+use super::rows::State;
+use async_trait::async_trait;
+use carillon::domain::Trigger;
+use carillon::domain::consequences::{End, failures_in_row, input_of};
+use carillon::domain::task::{NEVER, ParentRule, ScheduleKind};
+use carillon::store::{EndedRun, NewRun, OutboxRound, OutboxStore, Result};
+use carillon_protocol::TEXT_BYTES_MAX;
+
+#[async_trait]
+impl OutboxStore for ModelStore {
+    async fn has_outbox_entries(&self) -> Result<bool> {
+        self.call("look for follow-ups", |state, _| Ok(!state.outbox_entries.is_empty())).await
+    }
+
+    async fn ended(&self, limit: u64) -> Result<Vec<EndedRun>> {
+        self.call("read ended runs", |state, _| {
+            let rows = state.outbox_entries.keys().filter_map(|id| state.logs.get(id));
+            let ended = rows.filter(|row| row.run.status.is_terminal()).map(|row| EndedRun {
+                log: row.run.id,
+                task_id: row.run.task_id,
+                status: row.run.status,
+                reason: row.run.reason,
+                trigger: row.run.trigger,
+                revision: row.run.revision,
+                finished_at: row.finished_at,
+                output: row.output.clone(),
+                attempt: row.run.attempt,
+            });
+            Ok(ended.take(limit as usize).collect())
+        })
+        .await
+    }
+
+    async fn process_outbox(
+        &self,
+        ended: &[EndedRun],
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+    ) -> Result<Option<OutboxRound>> {
+        self.call("follow up", |state, at| {
+            if !ended.iter().all(|run| state.outbox_entries.contains_key(&run.log)) {
+                return Ok(None);
+            }
+            let mut followed = OutboxRound::default();
+            for run in ended {
+                state.outbox_entries.remove(&run.log);
+                state.follows.insert(run.log, at);
+                state.follow_task(run, &mut followed);
+                state.follow_children(run, new_id, now, &mut followed)?;
+            }
+            Ok(Some(followed))
+        })
+        .await
+    }
+}
+
+impl State {
+    fn follow_task(&mut self, run: &EndedRun, followed: &mut OutboxRound) {
+        let Some(row) = self.tasks.get(&run.task_id).cloned() else { return };
+        let task = self.task(&row);
+        let Some(row) = self.tasks.get_mut(&run.task_id) else { return };
+        let chained = task.spec.schedule == ScheduleKind::FixedDelay
+            && run.trigger.is_scheduled()
+            && run.revision == task.revision
+            && task.fires_left() > 0;
+        let next = task.schedule.next_after_end(run.finished_at);
+        if chained && next != NEVER && row.view.activity.started && row.view.next_fire_at == NEVER {
+            row.view.next_fire_at = next;
+            followed.moved.push(task.id);
+        }
+        if task.spec.pause_after_failures > 0 {
+            let count = failures_in_row(row.view.failures_in_row, run.status, run.reason);
+            row.view.failures_in_row = count;
+            if count >= task.spec.pause_after_failures {
+                followed.failing.push((task.id, count));
+            }
+        }
+    }
+
+    fn follow_children(
+        &mut self,
+        run: &EndedRun,
+        new_id: &(dyn Fn() -> i64 + Sync),
+        now: i64,
+        followed: &mut OutboxRound,
+    ) -> Result<()> {
+        let end = End::of(run.status, run.reason, run.attempt);
+        let links: Vec<_> = self.links.iter().filter(|link| link.parent == run.task_id).copied().collect();
+        for link in links {
+            let Some(child) = self.tasks.get(&link.child).map(|row| row.view.clone()) else { continue };
+            if !end.meets(link.on) || !child.activity.started {
+                continue;
+            }
+            let outputs = match child.spec.parent_rule {
+                ParentRule::Any => vec![(self.name_of(run.task_id), run.output.clone())],
+                ParentRule::All => match self.meet(run, link.child) {
+                    Some(outputs) => outputs,
+                    None => continue,
+                },
+            };
+            let params = if child.spec.parent_output { input_of(&outputs, TEXT_BYTES_MAX) } else { None };
+            let new = NewRun { params, trigger: Trigger::Parent, ..NewRun::manual(new_id(), now) };
+            self.insert_run(&child, &new)?;
+            followed.started += 1;
+        }
+        Ok(())
+    }
+
+    fn meet(&mut self, run: &EndedRun, child: i64) -> Option<Vec<(String, String)>> {
+        self.met.insert((child, run.task_id), run.log);
+        let parents: Vec<i64> = self.links.iter().filter(|link| link.child == child).map(|link| link.parent).collect();
+        if !parents.iter().all(|parent| self.met.contains_key(&(child, *parent))) {
+            return None;
+        }
+        let output = |parent: &i64| {
+            let log = self.met[&(child, *parent)];
+            (self.name_of(*parent), self.logs.get(&log).map(|row| row.output.clone()).unwrap_or_default())
+        };
+        let outputs = parents.iter().map(output).collect();
+        for parent in parents {
+            self.met.remove(&(child, parent));
+        }
+        Some(outputs)
+    }
+
+    fn name_of(&self, task: i64) -> String {
+        self.tasks.get(&task).map_or_else(|| task.to_string(), |row| row.view.spec.name.clone())
+    }
+}

@@ -1,0 +1,185 @@
+//! What follows the end of runs: exactly once, whoever comes first.
+
+use crate::fixture::{World, success};
+use carillon::domain::plan::Plan;
+use carillon::domain::task::{NEVER, ParentLink, ParentOutcome, ParentRule, ScheduleKind, TaskSpec};
+use carillon::domain::{Reason, Run, Status, Trigger};
+use carillon::store::{EndedRun, OutboxRound, TaskView};
+
+cases!(
+    a_child_runs_once_for_each_end_that_meets,
+    what_nobody_had_yet_is_cancelled_in_silence,
+    a_child_of_several_waits_for_all_and_gets_their_output,
+    a_child_that_is_stopped_runs_after_nobody,
+    two_followers_at_once_follow_each_end_once,
+    a_fixed_delay_moves_on_from_the_end,
+    failures_in_a_row_are_counted,
+);
+
+fn after(parents: &[&str], on: ParentOutcome) -> Vec<ParentLink> {
+    parents.iter().map(|task| ParentLink { task: (*task).to_owned(), on }).collect()
+}
+
+/// A started task that fires only after others.
+async fn child(world: &World, name: &str, spec: TaskSpec) -> TaskView {
+    let spec = TaskSpec { schedule: ScheduleKind::None, cron: String::new(), ..spec };
+    world.started(&TaskSpec { name: name.to_owned(), handler: "handler".to_owned(), ..spec }).await
+}
+
+/// A handed-over run of the task whose end counts.
+async fn dispatched(world: &World, task: &TaskView, at: i64) -> Run {
+    let task = world.task(task.id).await;
+    let plan = Plan { outbox: true, ..world.plan(&task, [at]) };
+    world.store.write_ahead(None, std::slice::from_ref(&plan), world.now).await.unwrap().unwrap();
+    let run =
+        world.rows(task.id).await.into_iter().map(|log| log.dispatched.run).find(|run| run.fire_time == at).unwrap();
+    world.dispatched(1, vec![run], 100).await.remove(0)
+}
+
+async fn succeed(world: &World, run: &Run) {
+    assert_eq!(world.store.succeed(world.owner, &[&success(run, 1)]).await.unwrap(), 1);
+}
+
+async fn follow(world: &World) -> OutboxRound {
+    let ended = world.store.ended(100).await.unwrap();
+    if ended.is_empty() {
+        return OutboxRound::default();
+    }
+    world.store.process_outbox(&ended, &|| world.id(), world.now).await.unwrap().unwrap()
+}
+
+async fn runs_of(world: &World, task: &TaskView) -> Vec<Run> {
+    world.rows(task.id).await.into_iter().map(|log| log.dispatched.run).collect()
+}
+
+async fn a_child_runs_once_for_each_end_that_meets(world: World) {
+    let parent = world.started(&World::every_second("parent")).await;
+    let parents = |on| TaskSpec { parents: after(&["parent"], on), parent_output: true, ..TaskSpec::default() };
+    let good = child(&world, "good", parents(ParentOutcome::Success)).await;
+    let bad = child(&world, "bad", parents(ParentOutcome::Failure)).await;
+    let always = child(&world, "always", parents(ParentOutcome::Always)).await;
+    let first = dispatched(&world, &parent, world.now + 1_000).await;
+    let second = dispatched(&world, &parent, world.now + 2_000).await;
+    assert!(world.store.has_outbox_entries().await.unwrap());
+    assert_eq!(follow(&world).await, OutboxRound::default(), "nothing has ended");
+    succeed(&world, &first).await;
+    assert_eq!(follow(&world).await.started, 2);
+    world.moved(&second, Status::Failed, Reason::HandlerFailed).await;
+    assert_eq!(follow(&world).await.started, 2);
+    assert_eq!(follow(&world).await, OutboxRound::default(), "each end once");
+    let counts = [runs_of(&world, &good).await, runs_of(&world, &bad).await, runs_of(&world, &always).await];
+    assert_eq!(counts.each_ref().map(Vec::len), [1, 1, 2]);
+    let run = &counts[0][0];
+    assert_eq!((run.trigger, run.status, run.params.as_deref()), (Trigger::Parent, Status::Init, Some("done")));
+    assert_eq!(counts[1][0].params, None, "a failed run has no output");
+    assert!(!world.store.has_outbox_entries().await.unwrap(), "children without children end it");
+}
+
+async fn what_nobody_had_yet_is_cancelled_in_silence(world: World) {
+    let parent = world.started(&World::every_second("parent")).await;
+    let parents = TaskSpec { parents: after(&["parent"], ParentOutcome::Always), ..TaskSpec::default() };
+    let always = child(&world, "always", parents).await;
+    let task = world.task(parent.id).await;
+    let plan = Plan { outbox: true, ..world.plan(&task, [world.now + 1_000]) };
+    world.store.write_ahead(None, std::slice::from_ref(&plan), world.now).await.unwrap().unwrap();
+    let waiting = runs_of(&world, &parent).await.remove(0);
+    world.moved(&waiting, Status::Cancelled, Reason::CancelledManually).await;
+    assert_eq!(follow(&world).await, OutboxRound::default());
+    assert!(!world.store.has_outbox_entries().await.unwrap(), "its end is dealt with");
+
+    let killed = dispatched(&world, &parent, world.now + 2_000).await;
+    world.moved(&killed, Status::Cancelled, Reason::CancelledManually).await;
+    assert_eq!(follow(&world).await.started, 1);
+    assert_eq!(runs_of(&world, &always).await.len(), 1);
+}
+
+async fn a_child_of_several_waits_for_all_and_gets_their_output(world: World) {
+    let one = world.started(&World::every_second("one")).await;
+    let two = world.started(&World::every_second("two")).await;
+    let spec = TaskSpec {
+        parents: after(&["one", "two"], ParentOutcome::Success),
+        parent_output: true,
+        ..TaskSpec::default()
+    };
+    let all = child(&world, "all", spec.clone()).await;
+    let any = child(&world, "any", TaskSpec { parent_rule: ParentRule::Any, ..spec }).await;
+    for (task, at) in [(&one, 1_000), (&one, 2_000)] {
+        succeed(&world, &dispatched(&world, task, world.now + at).await).await;
+    }
+    assert_eq!(follow(&world).await.started, 2, "any, for each");
+    assert!(runs_of(&world, &all).await.is_empty());
+    succeed(&world, &dispatched(&world, &two, world.now + 3_000).await).await;
+    assert_eq!(follow(&world).await.started, 2);
+    let runs = runs_of(&world, &all).await;
+    assert_eq!(runs.len(), 1);
+    assert_eq!(runs[0].params.as_deref(), Some(r#"{"one":"done","two":"done"}"#));
+    assert_eq!(runs_of(&world, &any).await.len(), 3);
+    // And anew.
+    succeed(&world, &dispatched(&world, &two, world.now + 4_000).await).await;
+    follow(&world).await;
+    assert_eq!(runs_of(&world, &all).await.len(), 1);
+}
+
+async fn a_child_that_is_stopped_runs_after_nobody(world: World) {
+    let parent = world.started(&World::every_second("parent")).await;
+    let spec = TaskSpec { parents: after(&["parent"], ParentOutcome::Always), ..TaskSpec::default() };
+    let resting = child(&world, "resting", spec).await;
+    let stopped = crate::fixture::stop(&resting);
+    world.change(stopped, world.now).await.unwrap();
+    succeed(&world, &dispatched(&world, &parent, world.now + 1_000).await).await;
+    assert_eq!(follow(&world).await, OutboxRound::default());
+    assert!(runs_of(&world, &resting).await.is_empty());
+}
+
+async fn two_followers_at_once_follow_each_end_once(world: World) {
+    let parent = world.started(&World::every_second("parent")).await;
+    let spec = TaskSpec { parents: after(&["parent"], ParentOutcome::Success), ..TaskSpec::default() };
+    let next = child(&world, "next", spec).await;
+    for round in 1..=5 {
+        succeed(&world, &dispatched(&world, &parent, world.now + round * 1_000).await).await;
+        let ended: Vec<EndedRun> = world.store.ended(10).await.unwrap();
+        assert_eq!(ended.len(), 1);
+        let new_id = || world.id();
+        let (mine, theirs) = tokio::join!(
+            world.store.process_outbox(&ended, &new_id, world.now),
+            world.rival.process_outbox(&ended, &new_id, world.now)
+        );
+        let started = |followed: Option<OutboxRound>| followed.map_or(0, |followed| followed.started);
+        assert_eq!(started(mine.unwrap()) + started(theirs.unwrap()), 1);
+    }
+    assert_eq!(runs_of(&world, &next).await.len(), 5);
+}
+
+async fn a_fixed_delay_moves_on_from_the_end(world: World) {
+    let spec = TaskSpec {
+        schedule: ScheduleKind::FixedDelay,
+        interval_ms: 5_000,
+        cron: String::new(),
+        ..World::every_second("delay")
+    };
+    let task = world.started(&spec).await;
+    assert_eq!(task.next_fire_at, world.now + 5_000);
+    let plan = Plan { outbox: true, to: NEVER, ..world.plan(&task, [task.next_fire_at]) };
+    world.store.write_ahead(None, &[plan], world.now).await.unwrap().unwrap();
+    let run = runs_of(&world, &task).await.remove(0);
+    let run = world.dispatched(1, vec![run], 100).await.remove(0);
+    succeed(&world, &run).await;
+    assert_eq!(follow(&world).await.moved, [task.id]);
+    assert_eq!(world.task(task.id).await.next_fire_at, success(&run, 1).finished_at + 5_000);
+}
+
+async fn failures_in_a_row_are_counted(world: World) {
+    let task = world.started(&TaskSpec { pause_after_failures: 2, ..World::every_second("failing") }).await;
+    let mut seen = Vec::new();
+    for (round, good) in [false, true, false, false].into_iter().enumerate() {
+        let run = dispatched(&world, &task, world.now + 1_000 * (round as i64 + 1)).await;
+        if good {
+            succeed(&world, &run).await;
+        } else {
+            world.moved(&run, Status::Failed, Reason::TimedOut).await;
+        }
+        let followed = follow(&world).await;
+        seen.push((world.task(task.id).await.failures_in_row, followed.failing));
+    }
+    assert_eq!(seen, [(1, vec![]), (0, vec![]), (1, vec![]), (2, vec![(task.id, 2)])]);
+}
