@@ -2,13 +2,13 @@
 import type { Permission } from "../src/api/permissions";
 import en from "../src/i18n/en";
 
-/** How much a permission must reach for a button: any app of the tenant, the one that the page is about, all of the tenant, or the platform. */
-export type Reach = "any" | "app" | "tenant" | "platform";
+/** How much a permission must width for a button: any app of the tenant, the one that the page is about, all of the tenant, or the platform. */
+export type Width = "any" | "app" | "tenant" | "platform";
 
 export interface Offer {
   text: string;
   needs: Permission;
-  reach: Reach;
+  width: Width;
   /** Absent: a button. */
   role?: "button" | "link" | "menuitem" | "tab" | "heading";
 }
@@ -35,8 +35,8 @@ export interface About {
   user: string;
 }
 
-function offer(text: string, needs: Permission, reach: Reach, role?: Offer["role"]): Offer {
-  return { text, needs, reach, ...(role === undefined ? {} : { role }) };
+function offer(text: string, needs: Permission, width: Width, role?: Offer["role"]): Offer {
+  return { text, needs, width, ...(role === undefined ? {} : { role }) };
 }
 
 function ofRuns({ task, stopped, log, waiting }: About): Offering[] {

@@ -6,7 +6,7 @@ import { PERMISSIONS, type Permission } from "../src/api/permissions";
 import type { components, paths } from "../src/api/schema";
 import { PAGES } from "../src/app/pages";
 import en from "../src/i18n/en";
-import { offerings, type Offer, type Offering, type Reach } from "./buttons";
+import { offerings, type Offer, type Offering, type Width } from "./buttons";
 import { startBrowser, windowOf, type Watched } from "./harness/browser";
 import { say } from "./harness/words";
 import { got, World, type Person } from "./harness/world";
@@ -83,12 +83,12 @@ afterAll(async () => {
 });
 
 /** Whether somebody with these grants holds it: in any app of `demo`, in the app `bells`, in all of `demo`, on the platform. */
-function holds(access: Access, permission: Permission, reach: Reach): boolean {
+function holds(access: Access, permission: Permission, width: Width): boolean {
   return access.some((held) => {
     if (!held.permissions.includes(permission)) return false;
     if (held.tenant_id == null) return true;
-    if (reach === "platform" || held.tenant !== "demo") return false;
-    return held.apps.length === 0 || reach === "any" || (reach === "app" && held.apps.includes(things.app));
+    if (width === "platform" || held.tenant !== "demo") return false;
+    return held.apps.length === 0 || width === "any" || (width === "app" && held.apps.includes(things.app));
   });
 }
 
@@ -112,7 +112,7 @@ async function offered(window: Watched, { address, title, menu, offers }: Offeri
   await go(window, address);
   await page.getByRole("heading", { name: title, level: 1, exact: true }).waitFor();
   await window.settled();
-  const allowed = (each: Offer) => holds(access, each.needs, each.reach);
+  const allowed = (each: Offer) => holds(access, each.needs, each.width);
   for (const each of offers.filter((one) => allowed(one) && one.role !== "menuitem")) await shown(window, each).first().waitFor();
   const opener = page.getByRole("button", { name: menu ?? "", exact: true });
   if (offers.some((each) => each.role === "menuitem" && allowed(each))) {
@@ -208,7 +208,7 @@ describe.each(PEOPLE)("$name, $role in $tenant, only one app: $apps, in another 
 
   it("finds the buttons that it may use, and no others", async () => {
     for (const offering of offerings(things).filter((each) => anywhere(each.needs))) {
-      const allowed = offering.offers.filter((each) => holds(access, each.needs, each.reach)).map(({ text }) => text);
+      const allowed = offering.offers.filter((each) => holds(access, each.needs, each.width)).map(({ text }) => text);
       expect(await offered(window, offering, access), offering.address).toEqual(allowed);
     }
   });
@@ -253,10 +253,10 @@ describe.each(PEOPLE)("$name, $role in $tenant, only one app: $apps, in another 
 
   it("is refused by the node what it may not do", async () => {
     // What any app is enough for is asked of this one.
-    const reachOf = ({ reach }: Offer): Reach => (reach === "any" ? "app" : reach);
-    const reach = new Map(offerings(things).flatMap(({ offers }) => offers.map((each) => [each.needs, reachOf(each)])));
+    const widthOf = ({ width }: Offer): Width => (width === "any" ? "app" : width);
+    const width = new Map(offerings(things).flatMap(({ offers }) => offers.map((each) => [each.needs, widthOf(each)])));
     const all = operations(things);
-    for (const permission of PERMISSIONS.filter((each) => !holds(access, each, OF_PEOPLE.has(each) ? "any" : (reach.get(each) ?? "app")))) {
+    for (const permission of PERMISSIONS.filter((each) => !holds(access, each, OF_PEOPLE.has(each) ? "any" : (width.get(each) ?? "app")))) {
       const status = await asked(window, all[permission]);
       // A task file is refused as a whole, task by task.
       const refusals = permission === "tasks.apply" ? [400, 403, 404] : [403, 404];

@@ -17,7 +17,6 @@ mod m0004_cluster;
 mod m0005_people;
 mod m0006_audit;
 mod m0007_statistics;
-mod m0008_executor_wait;
 mod schema;
 
 /// Every step, oldest first.
@@ -34,7 +33,6 @@ impl MigratorTrait for Migrator {
             Box::new(Tables { name: "m0005_people", tables: m0005_people::TABLES }),
             Box::new(Tables { name: "m0006_audit", tables: m0006_audit::TABLES }),
             Box::new(Tables { name: "m0007_statistics", tables: m0007_statistics::TABLES }),
-            Box::new(m0008_executor_wait::STEP),
         ]
     }
 }

@@ -77,6 +77,7 @@ pub const TABLES: &[Table] = &[
             ("retry_on", TextNull),
             ("retry_elsewhere", IntOr(0)),
             ("wait_timeout_ms", BigOr(0)),
+            ("no_executor_timeout_ms", BigOr(600_000)),
             ("parent_rule", NameOr("all")),
             ("parent_output", IntOr(0)),
             // State beside the definition.

@@ -101,38 +101,6 @@ impl MigrationTrait for Tables {
     }
 }
 
-/// A step that adds columns to a table.
-#[derive(Debug)]
-pub struct AddedColumns {
-    /// Under which the database notes that it is done.
-    pub name: &'static str,
-    /// The table's name.
-    pub table: &'static str,
-    /// (name, kind); each with a value for the rows that are there.
-    pub added: &'static [(&'static str, Kind)],
-}
-
-impl MigrationName for AddedColumns {
-    fn name(&self) -> &str {
-        self.name
-    }
-}
-
-#[async_trait::async_trait]
-impl MigrationTrait for AddedColumns {
-    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        for (name, kind) in self.added {
-            let Some(mut column) = column(name, *kind, manager.get_database_backend()) else { continue };
-            if manager.has_column(self.table, *name).await? {
-                continue;
-            }
-            let mut table = sea_orm_migration::prelude::Table::alter();
-            manager.alter_table(table.table(Alias::new(self.table)).add_column(&mut column).to_owned()).await?;
-        }
-        Ok(())
-    }
-}
-
 impl Table {
     /// Makes what is not there yet of the table, its indexes and its rows.
     async fn create(&self, manager: &SchemaManager<'_>) -> Result<(), DbErr> {

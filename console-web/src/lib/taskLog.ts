@@ -37,7 +37,7 @@ export function hasOnlyBeenTold({ status }: Pick<Response, "status">): boolean {
 }
 
 /** What happened, or is to happen. */
-export type StepKind = "written" | "fire" | "due" | "claimed" | "handed" | "started" | "failed" | "ended";
+export type StepKind = "written" | "fire" | "due" | "claimed" | "dispatched" | "started" | "failed" | "ended";
 
 /** A step of a run's life. */
 export interface Step {
@@ -57,13 +57,13 @@ export interface Step {
   message?: string;
 }
 
-const RANKS: Record<StepKind, number> = { written: 0, fire: 1, claimed: 2, handed: 3, due: 4, started: 5, failed: 6, ended: 7 };
+const RANKS: Record<StepKind, number> = { written: 0, fire: 1, claimed: 2, dispatched: 3, due: 4, started: 5, failed: 6, ended: 7 };
 
 function stepsOfAttempt(attempt: Attempt, isLast: boolean, isOver: boolean): Step[] {
   const steps: Step[] = [];
   const { attempt: number, executor, executor_address, node } = attempt;
   if (number > 1) steps.push({ kind: "due", at: attempt.due_time, attempt: number });
-  if (attempt.dispatched_at != null) steps.push({ kind: "handed", at: attempt.dispatched_at, attempt: number, executor, executor_address, node });
+  if (attempt.dispatched_at != null) steps.push({ kind: "dispatched", at: attempt.dispatched_at, attempt: number, executor, executor_address, node });
   if (attempt.started_at != null) {
     steps.push({ kind: "started", at: attempt.started_at, attempt: number, ms: attempt.started_at - attempt.due_time });
   }
@@ -78,7 +78,7 @@ function stepsOfAttempt(attempt: Attempt, isLast: boolean, isOver: boolean): Ste
 
 /** Which attempt was claimed then: the first one that was not dispatched before, or the one to come. */
 function claimOf(at: number, attempts: readonly Attempt[]): number {
-  const claimed = attempts.find(({ dispatched_at: handed }) => handed == null || handed >= at);
+  const claimed = attempts.find(({ dispatched_at: dispatched }) => dispatched == null || dispatched >= at);
   return Math.max(1, claimed?.attempt ?? (attempts.at(-1)?.attempt ?? 0) + 1);
 }
 

@@ -61,7 +61,7 @@ fn of_runs(text: &mut Text) {
     );
     text.counters(
         "carillon_dispatches_total",
-        "Runs handed to executors, by what became of it; each shard and each attempt counts.",
+        "Runs dispatched to executors, by what became of it; each shard and each attempt counts.",
         "outcome",
         m.dispatches.all(),
     );

@@ -2,7 +2,7 @@
 //! once; only when none is left does the failure strategy speak.
 //!
 //! The steps stand in files of their own: what is no longer to run (`judge`), who must wait for
-//! others (`admit`), who is over its tenant's quota (`pace`), who takes it (`choose`), the mark
+//! others (`admit`), who is over its tenant's quota (`rate_limit`), who takes it (`choose`), the step to DISPATCHED
 //! (here), the messages (`send`).
 
 use super::outgoing::{OutgoingRun, RoutedRun, UnroutedRun};

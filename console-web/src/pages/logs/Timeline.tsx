@@ -17,7 +17,7 @@ type Names = ReturnType<typeof useNames>;
 /** A start within this of its due time is not called late. */
 const PUNCTUAL_MS = 1_000;
 
-function handed({ executor, executor_address: address, attempt = 1 }: Step, node: string | undefined, t: TFunction<"logs">, names: Names): string {
+function dispatched({ executor, executor_address: address, attempt = 1 }: Step, node: string | undefined, t: TFunction<"logs">, names: Names): string {
   if (executor == null) return node === undefined ? t("step.dispatched", { attempt }) : t("step.dispatched_by", { attempt, node });
   const values = { attempt, executor: address ?? names.executor(executor) };
   return node === undefined ? t("step.dispatched_to", values) : t("step.dispatched_to_by", { ...values, node });
@@ -35,8 +35,8 @@ function words(step: Step, t: TFunction<"logs">, names: Names): string {
       return attempt > 1 ? t("step.due_again", { attempt }) : t("step.due");
     case "claimed":
       return node === undefined ? t("step.claimed", { attempt }) : t("step.claimed_by", { node, attempt });
-    case "handed":
-      return handed(step, node, t, names);
+    case "dispatched":
+      return dispatched(step, node, t, names);
     case "started":
       return step.ms === undefined || step.ms < 1 ? t("step.started") : t("step.started_late", { span: span(step.ms) });
     case "failed":

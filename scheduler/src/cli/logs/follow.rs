@@ -54,7 +54,7 @@ pub async fn follow_list(client: &Client, ask: &ApiRequest) -> anyhow::Result<()
             names.put(&client.node, &mut logs).await?;
         }
         for log in &logs {
-            line(client, log, || news(log))?;
+            line(client, log, || last_words(log))?;
         }
         is_first = false;
         tokio::time::sleep(EVERY).await;
@@ -107,7 +107,7 @@ fn state(log: &Value) -> String {
     escaped(&format!("== {when} {} (attempt {}){}", status(log), log["attempt"], why(log))) + "\n"
 }
 
-fn news(log: &Value) -> String {
+fn last_words(log: &Value) -> String {
     let (late, took) = (late(log), between(log, "started_at", "finished_at"));
     let (when, task, id) = (text("fire_time", &log["fire_time"]), text("", &log["task_name"]), text("", &log["id"]));
     escaped(&format!("{when}  {:<10}  {task}  late {late}, took {took}  {id}{}", status(log), why(log))) + "\n"
