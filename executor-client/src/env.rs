@@ -1,6 +1,7 @@
 //! Settings from environment variables.
 
-use crate::builder::{ExecutorBuilder, invalid};
+use crate::builder::ExecutorBuilder;
+use crate::error::invalid;
 use crate::{BuildError, SignMethod};
 use std::str::FromStr;
 use std::time::Duration;
@@ -94,10 +95,11 @@ fn number<N: FromStr>(name: &'static str, text: &str) -> Result<N, BuildError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Executor;
 
     #[test]
     fn variables_replace_what_was_set_and_absent_ones_do_not() {
-        let builder = ExecutorBuilder::new()
+        let builder = Executor::builder()
             .scheduler("http://old:1")
             .tenant("kept")
             .with_variables(|name| match name {
@@ -117,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_number_that_is_none_is_named() {
-        let error = ExecutorBuilder::new()
+        let error = Executor::builder()
             .with_variables(|name| (name == "CARILLON_PORT").then(|| "many".to_owned()))
             .unwrap_err();
         assert!(error.to_string().contains("CARILLON_PORT"));

@@ -56,6 +56,11 @@ pub enum BuildError {
     Environment(String),
 }
 
+/// A setting whose value cannot work.
+pub(crate) fn invalid(setting: &'static str, reason: String) -> BuildError {
+    BuildError::Invalid { setting, reason }
+}
+
 /// Why a running executor ended other than by its shutdown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

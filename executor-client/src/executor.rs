@@ -10,7 +10,6 @@
 //! | `carillon-journal` | writes results to disk |
 //! | `carillon-output` | writes to disk what runs log |
 
-use crate::builder::ExecutorBuilder;
 use crate::clock::ClusterClock;
 use crate::drain;
 use crate::journal::{Journal, Pending};
@@ -61,11 +60,6 @@ struct PartEnded {
 }
 
 impl Executor {
-    /// Starts with every setting at its default.
-    pub fn builder() -> ExecutorBuilder {
-        ExecutorBuilder::new()
-    }
-
     pub(crate) fn assemble(
         settings: Settings,
         (nodes, tls): (Vec<Node>, ClientConfig),

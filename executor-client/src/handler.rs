@@ -1,29 +1,22 @@
 //! Handlers: named async functions behind one object-safe trait.
 
+use crate::output::span::RunSpan;
+use crate::run::{Handler, HandlerFuture, Run};
 use crate::{Output, TaskContext, TaskError};
 use carillon_protocol::HandlerInfo;
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::pin::Pin;
 use std::sync::Arc;
-
-/// A handler's future.
-pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Result<Output, TaskError>> + Send>>;
-
-/// A handler that can be called for any run.
-pub(crate) trait Handler: Send + Sync {
-    fn call(&self, context: TaskContext) -> HandlerFuture;
-}
 
 impl<F, Fut> Handler for F
 where
     F: Fn(TaskContext) -> Fut + Send + Sync,
     Fut: Future<Output = Result<Output, TaskError>> + Send + 'static,
 {
-    fn call(&self, context: TaskContext) -> HandlerFuture {
-        Box::pin(self(context))
+    fn call(&self, run: &Arc<Run>, started_at_us: i64, span: &RunSpan) -> HandlerFuture {
+        Box::pin(self(TaskContext::new(Arc::clone(run), started_at_us, span.clone())))
     }
 }
 
@@ -46,7 +39,8 @@ where
     F: Fn(TaskContext, P) -> Fut + Send + Sync,
     Fut: Future<Output = Result<Output, TaskError>> + Send + 'static,
 {
-    fn call(&self, context: TaskContext) -> HandlerFuture {
+    fn call(&self, run: &Arc<Run>, started_at_us: i64, span: &RunSpan) -> HandlerFuture {
+        let context = TaskContext::new(Arc::clone(run), started_at_us, span.clone());
         match context.params_as::<P>() {
             Ok(params) => Box::pin((self.function)(context, params)),
             Err(error) => Box::pin(std::future::ready(Err(error))),

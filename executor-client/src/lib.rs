@@ -33,6 +33,8 @@
 
 mod sync;
 
+mod blocking;
+mod build;
 mod builder;
 mod context;
 mod env;
@@ -54,6 +56,8 @@ mod lease;
 mod parts;
 mod ready;
 mod remembered;
+mod result;
+mod run;
 mod runs;
 mod slot;
 mod table;
@@ -72,13 +76,14 @@ mod sender;
 #[doc(hidden)]
 pub mod fuzzing;
 
+pub use blocking::BlockingPart;
 pub use builder::ExecutorBuilder;
 pub use carillon_protocol::HandlerInfo;
 pub use carillon_protocol::sign::SignMethod;
-pub use context::{Output, TaskContext};
+pub use context::TaskContext;
 pub use error::{BuildError, RunError, TaskError};
 pub use executor::Executor;
 #[cfg(feature = "layer")]
 pub use output::layer::output_layer;
-pub use parts::BlockingPart;
+pub use result::Output;
 pub use testing::{TestRun, TestRunBuilder};

@@ -1,14 +1,7 @@
-//! The blocking parts of a run: closures on threads of their own, which go on although the
-//! handler's future is gone. A run has not ended before each of them has returned.
+//! How many blocking parts of a run go on. A run has not ended before each of them has returned.
 
-use crate::TaskError;
-use crate::context::Run;
-use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, ready};
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
 
 /// Set in the count once the run has ended: no more parts.
 const CLOSED: usize = 1 << (usize::BITS - 1);
@@ -23,12 +16,12 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// Counts a part in, unless the run has ended.
-    fn enter(&self) -> bool {
+    pub(crate) fn enter(&self) -> bool {
         let more = |count| (count & CLOSED == 0).then_some(count + 1);
         self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
     }
 
-    fn leave(&self) {
+    pub(crate) fn leave(&self) {
         if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.none.notify_one();
         }
@@ -43,69 +36,6 @@ impl Parts {
     pub(crate) async fn none_left(&self) {
         while self.count.load(Ordering::Acquire) != 0 {
             self.none.notified().await;
-        }
-    }
-}
-
-/// Counts a part out, also when it panics or is never begun.
-struct Part(Arc<Run>);
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        self.0.parts.leave();
-    }
-}
-
-/// What a closure on a thread of its own will return; see
-/// [`TaskContext::spawn_blocking`](crate::TaskContext::spawn_blocking).
-///
-/// Dropping it does not end the closure, and the run goes on until the closure has returned.
-#[derive(Debug)]
-pub struct BlockingPart<T> {
-    run: Arc<Run>,
-    /// `None` when the run had ended before.
-    work: Option<JoinHandle<Option<T>>>,
-}
-
-impl<T: Send + 'static> BlockingPart<T> {
-    pub(crate) fn spawn(run: &Arc<Run>, work: impl FnOnce() -> T + Send + 'static) -> Self {
-        if !run.parts.enter() {
-            return Self { run: Arc::clone(run), work: None };
-        }
-        let part = Part(Arc::clone(run));
-        let work = tokio::task::spawn_blocking(move || {
-            // Told to stop while it waited for a thread.
-            let output = (!part.0.is_stopped()).then(work);
-            drop(part);
-            output
-        });
-        Self { run: Arc::clone(run), work: Some(work) }
-    }
-}
-
-impl<T> Future for BlockingPart<T> {
-    type Output = Result<T, TaskError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(work) = &mut self.work else {
-            return Poll::Ready(Err(TaskError::fatal("the run has ended; it takes no more work")));
-        };
-        Poll::Ready(match ready!(Pin::new(work).poll(context)) {
-            Ok(Some(output)) => Ok(output),
-            Ok(None) => Err(TaskError::failed("the run was told to stop before its blocking part began")),
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Err(TaskError::failed("the blocking part was not begun: the run or its runtime has ended")),
-            },
-        })
-    }
-}
-
-impl<T> Drop for BlockingPart<T> {
-    fn drop(&mut self) {
-        // Keeps a part from beginning that still waits for a thread.
-        if let Some(work) = self.work.take_if(|_| self.run.is_stopped()) {
-            work.abort();
         }
     }
 }

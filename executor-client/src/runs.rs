@@ -6,11 +6,11 @@
 //! and a run one short lock to start and one to end.
 
 use crate::clock::ClusterClock;
-use crate::context::{Run, Stop};
 use crate::handler::Handlers;
 use crate::lease::Lease;
 use crate::output::Outputs;
 use crate::ready::Ticket;
+use crate::run::{Run, Stop};
 use crate::settings::Settings;
 use crate::sync::{Signal, lock};
 use crate::table::{Begin, Counts, Snapshot, Table};

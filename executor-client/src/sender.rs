@@ -15,7 +15,7 @@ const RESULTS_TIMEOUT: Duration = Duration::from_secs(15);
 /// First and longest pause after a batch that no node took.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 
-/// Longest wait without a look at the pending_results.
+/// Longest wait without a look at the pending results.
 const IDLE: Duration = Duration::from_millis(500);
 
 /// Sends for ever, one request at a time.

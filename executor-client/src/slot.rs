@@ -1,6 +1,8 @@
 //! The slot task: runs handlers one after another and says how each ended.
 
-use crate::context::{Run, Stop, TaskContext, cut};
+use crate::output::run_span::span_of;
+use crate::result::cut;
+use crate::run::{Run, Stop};
 use crate::runs::Runs;
 use crate::{Output, TaskError};
 use carillon_protocol::{RunResult, RunStatus};
@@ -58,8 +60,7 @@ async fn work(runs: Arc<Runs>) {
 async fn execute(runs: &Runs, run: Arc<Run>) -> RunResult {
     // The start was checked against the clock; only a new estimate in between could lie below.
     let started_us = runs.clock.now_us().unwrap_or_default();
-    let context = TaskContext::new(Arc::clone(&run), started_us);
-    let ended = AssertUnwindSafe(drive(&run, context, runs.cancel_grace)).catch_unwind().await;
+    let ended = AssertUnwindSafe(drive(&run, started_us, runs.cancel_grace)).catch_unwind().await;
     let (status, mut message, output) = match (ended, run.stop_reason()) {
         (Ok(ended), _) => describe(&run, ended),
         // A panic on the way out is no outcome either.
@@ -85,9 +86,9 @@ async fn execute(runs: &Runs, run: Arc<Run>) -> RunResult {
 
 /// Awaits the handler and its blocking parts until they end, time out or are stopped; then drops
 /// the handler.
-async fn drive(run: &Run, context: TaskContext, grace: Duration) -> Ended {
-    let span = context.span().clone();
-    let handler = span.enter(|| run.handler.call(context));
+async fn drive(run: &Arc<Run>, started_us: i64, grace: Duration) -> Ended {
+    let span = span_of(run);
+    let handler = span.enter(|| run.handler.call(run, started_us, &span));
     let handler = span.carry(handler);
     let whole = async {
         let result = handler.await;

@@ -12,9 +12,9 @@
 //! A run is in exactly one state at any time, so a heartbeat's snapshot never misses one. One
 //! that waits for its turn is held. What a due run does while others of its task go on: `turns`.
 
-use crate::context::Run;
 use crate::ready::{Ready, Ticket};
 use crate::remembered::Remembered;
+use crate::run::Run;
 use crate::tasks::{TaskAt, Tasks};
 use carillon_protocol::{CancelOutcome, DispatchOutcome, OutputState, RunKey, RunResult, RunStatus};
 use std::collections::{BTreeSet, HashMap, HashSet};

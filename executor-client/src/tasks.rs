@@ -4,8 +4,8 @@
 //! is accepted. Starting and ending a run then only counts; what a task that takes *turns* needs
 //! besides lies apart, so that one whose runs are all concurrent never touches it.
 
-use crate::context::Run;
 use crate::ready::Ticket;
+use crate::run::Run;
 use carillon_protocol::RunKey;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 //! Runs for the unit tests of handlers: no node, no network, no file.
 
 use crate::clock::ClusterClock;
-use crate::context::{Run, Stop};
+use crate::output::run_span::span_of;
 use crate::output::{Folder, Limits, Outputs};
+use crate::run::{Run, Stop};
 use crate::{Output, TaskContext};
 use carillon_protocol::{BlockStrategy, DispatchItem};
 use std::path::Path;
@@ -150,7 +151,7 @@ impl TestRunBuilder {
         let outputs = Arc::new(Outputs::new(limits, Folder::of(Path::new(""), 0), Arc::clone(&clock)));
         let handler = |_: TaskContext| async { Ok(Output::default()) };
         let run = Arc::new(Run::new(self.item, Arc::new(handler), clock, Arc::clone(&outputs)));
-        TestRun { context: TaskContext::new(Arc::clone(&run), now), run, outputs }
+        TestRun { context: TaskContext::new(Arc::clone(&run), now, span_of(&run)), run, outputs }
     }
 }
 

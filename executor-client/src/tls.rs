@@ -1,7 +1,7 @@
 //! TLS towards the nodes: whom this executor trusts, and the certificate that it shows.
 
 use crate::BuildError;
-use crate::builder::invalid;
+use crate::error::invalid;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

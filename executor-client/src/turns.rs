@@ -9,8 +9,8 @@
 //! slot are not looked at: both kinds meet only across an edit of the task, for which the nodes
 //! take back what is held.
 
-use crate::context::Run;
 use crate::ready::Ticket;
+use crate::run::Run;
 use crate::table::{State, Table};
 use crate::tasks::TaskAt;
 use carillon_protocol::{BlockStrategy, RunKey, RunStatus};

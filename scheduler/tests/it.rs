@@ -7,6 +7,7 @@ mod fields;
 mod openapi;
 mod permissions;
 mod schedule;
+mod structure;
 
 /// A file that is not named here would never run.
 #[test]

@@ -1,7 +1,7 @@
 //! The layer that takes events of the `tracing` world into the output of the run they belong to.
 
 use super::Level;
-use crate::context::Run;
+use crate::run::Run;
 use std::cell::RefCell;
 use std::fmt::{self, Debug, Display};
 use std::sync::atomic::{AtomicBool, Ordering};

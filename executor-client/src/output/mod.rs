@@ -12,6 +12,7 @@ mod keeper;
 pub(crate) mod layer;
 mod line;
 mod page;
+pub(crate) mod run_span;
 pub(crate) mod span;
 mod writer;
 
@@ -20,7 +21,6 @@ pub(crate) use line::Level;
 pub(crate) use writer::write;
 
 use crate::clock::ClusterClock;
-use crate::context::Run;
 use crate::sync::{Signal, lock};
 use carillon_protocol::{OUTPUT_PAGE_BYTES, OutputPage, OutputState, ReadOutput, RunKey};
 use std::collections::{HashMap, HashSet};
@@ -152,11 +152,11 @@ impl Outputs {
     }
 
     /// Adds a line to the output of `run`. Never waits for the disk; lost when the run has ended.
-    pub(crate) fn log(&self, run: &Run, level: Level, text: &dyn Display) {
+    pub(crate) fn log(&self, outlet: &Outlet, run: RunKey, level: Level, text: &dyn Display) {
         if !self.are_kept() {
             return;
         }
-        let Some(output) = run.outlet.0.get_or_init(|| self.open(run.key())) else {
+        let Some(output) = outlet.0.get_or_init(|| self.open(run)) else {
             return;
         };
         // Looked at first: a run that was cut is not to spend its time on writing lines.
@@ -205,8 +205,8 @@ impl Outputs {
     }
 
     /// The run has ended: nothing more is taken for it.
-    pub(crate) fn end(&self, run: &Run) {
-        if let Some(output) = run.outlet.0.get_or_init(|| None) {
+    pub(crate) fn end(&self, outlet: &Outlet) {
+        if let Some(output) = outlet.0.get_or_init(|| None) {
             let queue = lock(&self.queue);
             output.deaf.store(true, Ordering::Relaxed);
             self.enqueue(queue, output, What::End);
@@ -296,6 +296,7 @@ impl Outputs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::Run;
     use crate::{Output, TaskContext, TaskError};
     use carillon_protocol::DispatchItem;
     use std::path::Path;
@@ -312,8 +313,9 @@ mod tests {
         let run = Arc::new(Run::new(item, Arc::new(handler), clock, Arc::clone(&outputs)));
         let live = |log: bool| {
             allocation_counter::measure(|| {
-                let context = TaskContext::new(Arc::clone(&run), 0);
-                context.span().enter(|| log.then(|| context.log_info("x")));
+                let span = run_span::span_of(&run);
+                let context = TaskContext::new(Arc::clone(&run), 0, span.clone());
+                span.enter(|| log.then(|| context.log_info("x")));
                 run.end_output();
             })
         };

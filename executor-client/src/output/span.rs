@@ -1,23 +1,15 @@
 //! The span of a run: what is logged inside of it belongs to the run's output. Without the
 //! feature `layer` there is none, and this is nothing.
 
-use crate::context::Run;
-#[cfg(feature = "layer")]
-use std::sync::Arc;
-
 /// The span of one run.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct RunSpan {
     #[cfg(feature = "layer")]
-    span: tracing::Span,
+    pub(super) span: tracing::Span,
 }
 
 #[cfg(feature = "layer")]
 impl RunSpan {
-    pub(crate) fn of(run: &Arc<Run>) -> Self {
-        Self { span: super::layer::span_of(run) }
-    }
-
     /// Calls `work` inside of it.
     pub(crate) fn enter<T>(&self, work: impl FnOnce() -> T) -> T {
         self.span.in_scope(work)
@@ -32,10 +24,6 @@ impl RunSpan {
 #[cfg(not(feature = "layer"))]
 #[allow(clippy::unused_self)] // the same to its users, with the feature and without
 impl RunSpan {
-    pub(crate) fn of(_: &Run) -> Self {
-        Self {}
-    }
-
     pub(crate) fn enter<T>(&self, work: impl FnOnce() -> T) -> T {
         work()
     }

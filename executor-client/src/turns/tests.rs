@@ -1,9 +1,10 @@
 //! The table and its turns without clock, threads or handlers.
 
 use super::*;
+use crate::TaskContext;
 use crate::clock::ClusterClock;
-use crate::context::{Stop, TaskContext};
 use crate::output::{Folder, Limits, Outputs};
+use crate::run::Stop;
 use crate::table::Begin;
 use crate::{Output, TaskError};
 use carillon_protocol::{CancelOutcome, DispatchItem, DispatchOutcome, RunResult};

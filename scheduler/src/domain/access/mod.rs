@@ -145,7 +145,7 @@ impl Access {
                 None => tenants.push(TenantScope { tenant_id: grant.tenant_id, apps: grant.apps.clone() }),
                 // One of the two has all apps.
                 Some(tenant_scope) if tenant_scope.apps.is_empty() || grant.apps.is_empty() => {
-                    tenant_scope.apps.clear()
+                    tenant_scope.apps.clear();
                 }
                 Some(tenant_scope) => {
                     tenant_scope.apps.extend(&grant.apps);
