@@ -74,18 +74,13 @@ impl Reader<'_> {
             UseTree::Name(name) => (name.ident.to_string(), with(before, &name.ident)),
             UseTree::Rename(name) => (name.rename.to_string(), with(before, &name.ident)),
         };
-        let Some(path) = self.absolute(&path).or_else(|| self.child(&path)) else { return };
+        let Some(path) = self.absolute(&path) else { return };
         if is_public {
             self.file.re_exports.insert(name.clone(), path.clone());
         } else {
             self.file.named.insert(path.clone());
         }
         self.file.imports.insert(name, path);
-    }
-
-    /// A path into one of the file's own modules, as edition 2018 lets it begin.
-    fn child(&self, path: &[String]) -> Option<Segments> {
-        (path.len() > 1).then(|| [self.module, path].concat())
     }
 }
 
@@ -137,7 +132,14 @@ impl House {
             }
             let syntax = syn::parse_file(&std::fs::read_to_string(&path).unwrap()).unwrap();
             let mut reader = Reader { module: &module, file: File::default() };
-            // What is imported is known before what is said of it.
+            // What is imported, and the file's own modules, are known before what is said of them.
+            for item in &syntax.items {
+                if let Item::Mod(child) = item
+                    && child.content.is_none()
+                {
+                    reader.file.imports.insert(child.ident.to_string(), with(&module, &child.ident));
+                }
+            }
             let (uses, others): (Vec<_>, Vec<_>) = syntax.items.iter().partition(|item| matches!(item, Item::Use(_)));
             uses.into_iter().chain(others).for_each(|item| reader.visit_item(item));
             let file = reader.file;

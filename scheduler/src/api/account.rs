@@ -3,11 +3,12 @@
 use super::client_address::client_address;
 use super::guard::SESSION_COOKIE;
 use super::input::{AfterQuery, BeforeQuery, Page, Query, limit, parse_id, parse_optional_id};
-use super::operation::{Needs, Operation, delete, get, post, put};
+use super::needs::Needs;
+use super::operation::{Operation, delete, get, post, put};
+use super::people::{find_by_id, me, row_of, target};
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
 use super::tokens::{CreatedToken, NewTokenInput, TokenOutput, create_token, page_of};
-use super::users::{find_by_id, target};
 use super::{Api, body};
 use crate::auth::{Caller, LoginContext, SignedIn, check_password, csrf_of};
 use crate::domain::access::{AccessScope, PERMISSIONS, PLATFORM};
@@ -261,29 +262,6 @@ async fn change_password(api: web::Data<Api>, caller: Caller, payload: web::Payl
     let note = api.note(&caller, Action::ChangePassword, user.tenant_id, target(&user), (None, None));
     api.store.noting(vec![note]).update_user(&row, user.revision, session, api.engine.clock.now_ms()).await?;
     Ok(HttpResponse::NoContent().finish())
-}
-
-/// The content of an account as it is, its password untouched.
-pub fn row_of(user: &UserView) -> UserRow {
-    UserRow {
-        id: user.id,
-        name: user.name.clone(),
-        display_name: user.display_name.clone(),
-        tenant_id: user.tenant_id,
-        password_hash: String::new(),
-        must_change: user.must_change,
-        disabled: user.disabled,
-        subject: user.subject.clone(),
-    }
-}
-
-/// The caller's account.
-pub async fn me(api: &Api, caller: &Caller) -> Result<UserView, Problem> {
-    let user = match caller.actor.id {
-        0 => None,
-        id => find_by_id(api, &AccessScope::All, id).await?,
-    };
-    user.ok_or_else(|| RequestRefusal::AccountNeeded.into())
 }
 
 /// A session.

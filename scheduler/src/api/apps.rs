@@ -1,14 +1,15 @@
 //! Apps: kinds of executors within a tenant.
 
-use super::input::{Page, Query, etag, if_match, limit, parse_id, parse_optional_id, refuse_stale};
+use super::input::{Page, Query, etag, if_match, limit, parse_optional_id, refuse_stale};
 use super::keys::{CreatedKey, known_here, new_key};
 use super::operation::{Operation, delete, get, post, put};
 use super::problem::Problem;
+use super::targets::find_app;
 use super::tenants::{check_description, check_name};
 use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
-use crate::domain::{Action, FieldError, FieldRefusal, Permission, Refusal};
+use crate::domain::{Action, FieldError, FieldRefusal, Permission};
 use crate::store::{AppFilter, AppView, KeyWords};
 use actix_web::{HttpRequest, HttpResponse, web};
 use carillon_protocol::sign::SignMethod;
@@ -173,7 +174,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
 }
 
 async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
-    let app = find(&api, &caller, Permission::AppsRead, &id).await?;
+    let app = find_app(&api, &caller, Permission::AppsRead, &id).await?;
     Ok(HttpResponse::Ok().insert_header(etag(app.revision)).json(App::from(app)))
 }
 
@@ -192,7 +193,7 @@ async fn edit(
         );
     }
     let sign_method = sign_method.map(|word| read_method(&word)).transpose()?;
-    let before = find(&api, &caller, Permission::AppsEdit, &id).await?;
+    let before = find_app(&api, &caller, Permission::AppsEdit, &id).await?;
     refuse_stale(if_match(&request)?, before.revision)?;
     let after = AppView {
         description: description.unwrap_or_else(|| before.description.clone()),
@@ -209,19 +210,11 @@ async fn edit(
 }
 
 async fn remove(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
-    let app = find(&api, &caller, Permission::AppsDelete, &id).await?;
+    let app = find_app(&api, &caller, Permission::AppsDelete, &id).await?;
     let note = api.note(&caller, Action::DeleteApp, app.tenant_id, target(&app), (audited(&app), None));
     api.store.noting(vec![note]).delete_app(app.tenant_id, app.id).await?;
     known_here(&api).await;
     Ok(HttpResponse::NoContent().finish())
-}
-
-/// The app of that id, where the caller holds the permission.
-pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<AppView, Problem> {
-    let id = parse_id("id", id)?;
-    let filter = AppFilter { id: Some(id), limit: 1, ..AppFilter::default() };
-    let found = api.store.list_apps(&caller.access_scope(needs), &filter).await?;
-    found.into_iter().next().ok_or_else(|| Refusal::not_found("app", id).into())
 }
 
 fn read_method(word: &str) -> Result<Option<SignMethod>, FieldError> {

@@ -3,7 +3,7 @@
 
 use super::Api;
 use super::client_address::client_address;
-use super::operation::Needs;
+use super::needs::Needs;
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
 use crate::auth::Caller;

@@ -1,9 +1,9 @@
 //! Keys of an app's executors. A secret is in the answer that creates the key, and nowhere else.
 
-use super::apps::find as find_app;
 use super::input::{AfterQuery, Page, Query, bad_cursor, limit};
 use super::operation::{Operation, delete, get, post};
 use super::problem::Problem;
+use super::targets::find_app;
 use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;

@@ -16,6 +16,8 @@ mod event_stream;
 mod events;
 mod executors;
 mod forecast;
+mod forecasts;
+mod grants;
 mod graph;
 mod guard;
 mod input;
@@ -24,10 +26,12 @@ mod log_output;
 mod logs;
 mod maintenance;
 mod metrics;
+mod needs;
 mod nodes;
 mod openapi;
 mod operation;
 mod parents;
+mod people;
 mod problem;
 mod quotas;
 mod reference;
@@ -40,6 +44,7 @@ mod settings;
 mod short_cache;
 mod sign_on;
 mod skips;
+mod state;
 mod statistics;
 mod targets;
 mod task_files;
@@ -54,109 +59,22 @@ mod users;
 mod wire;
 mod words;
 
-use crate::auth::{AddressRule, Authenticator, KeyRing, Provider, Throttle, Verifier};
-use crate::definitions::TaskDefinitions;
-use crate::dispatch::Tails;
-use crate::engine::Engine;
-use crate::live::Streams;
-use crate::store::SqlStore;
-use crate::workers::RunEndSignal;
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
-use carillon_protocol::{ExecutorSettings, NODE_BASE_PATH};
+use carillon_protocol::NODE_BASE_PATH;
 use console::Console;
 pub use errors_page::errors_page;
-pub use forecast::Forecasts;
-use ipnet::IpNet;
+pub use forecasts::Forecasts;
 use operation::Operation;
 use problem::Problem;
 use refusal::RequestRefusal;
-use short_cache::ShortCache;
-use std::collections::HashMap;
+pub use state::{Api, CachedAnswers, Rates};
 use std::net::TcpListener;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
 pub use unauthenticated::UnauthenticatedLimits;
 #[cfg(any(test, fuzzing))]
 pub(crate) use wire::check_registration;
-
-/// How often each may ask.
-pub struct Rates {
-    /// By address, before anybody knows who it is.
-    pub addresses: Throttle,
-    /// By user or token.
-    pub callers: Throttle,
-}
-
-/// What the database said last to those who need no login.
-#[derive(Default)]
-pub struct CachedAnswers {
-    /// Whether it answers.
-    answers: ShortCache<bool>,
-    /// The watermark of writing ahead, epoch ms; `None` when it did not answer.
-    watermark: ShortCache<Option<i64>>,
-    /// Names (tenant, app) by the app's id; `None` when it did not answer.
-    apps: ShortCache<Option<HashMap<i64, (String, String)>>>,
-}
-
-/// What the handlers work with.
-pub struct Api {
-    /// The engine.
-    pub engine: Arc<Engine<SqlStore>>,
-    /// The database, for what is not the engine's.
-    pub store: SqlStore,
-    /// Changes definitions.
-    pub definitions: Arc<TaskDefinitions>,
-    /// Wakes whoever follows up ended runs, and whoever lets waiting ones go.
-    pub ended: Arc<RunEndSignal>,
-    /// Checks executors' signatures.
-    pub verifier: Verifier,
-    /// Executors' keys.
-    pub keys: Arc<KeyRing>,
-    /// Requests that are not rightly signed.
-    pub unauthenticated: UnauthenticatedLimits,
-    /// Where executors may be.
-    pub addresses: AddressRule,
-    /// Proxies whose word on where requests come from counts.
-    pub trusted_proxies: Vec<IpNet>,
-    /// Whether executors are heard only over connections that showed a certificate.
-    pub executors_show_certificates: bool,
-    /// Says who asks.
-    pub authenticator: Authenticator,
-    /// Who else can say it.
-    pub provider: Option<Provider>,
-    /// How often they may.
-    pub rates: Rates,
-    /// Whether cookies are for TLS only.
-    pub secure_cookie: bool,
-    /// Who follows what runs log.
-    pub tails: Arc<Tails>,
-    /// Who hears what has changed.
-    pub streams: Arc<Streams>,
-    /// This node's name.
-    pub node_name: String,
-    /// Wakes the urgent loader.
-    pub wake: Arc<Notify>,
-    /// What executors are told to keep to.
-    pub executor_settings: ExecutorSettings,
-    /// Cancelled when this node stops.
-    pub stop: CancellationToken,
-    /// What probes and scrapes ask the database.
-    pub cached: CachedAnswers,
-    /// The coming day, as it was counted last.
-    pub forecasts: Forecasts,
-    /// Whether `/metrics` answers without a token.
-    pub metrics_public: bool,
-    /// How far ahead task logs are written, ms.
-    pub ahead_ms: i64,
-    /// Zone of tasks that name none.
-    pub default_zone: chrono_tz::Tz,
-    /// Settings, as people may see them.
-    pub settings: Vec<(String, String)>,
-}
 
 /// A client that is slower than this with its request's head is cut off.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -181,6 +99,7 @@ fn operations() -> Vec<Operation> {
         executors::operations(),
         upcoming_fires::operations(),
         forecast::operations(),
+        grants::operations(),
         graph::operations(),
         keys::operations(),
         log_output::operations(),
@@ -204,7 +123,7 @@ fn operations() -> Vec<Operation> {
     ]
     .into_iter()
     .flatten()
-    .chain([operation::get("/openapi.json", "show_openapi", operation::Needs::Nothing, "This document")
+    .chain([operation::get("/openapi.json", "show_openapi", needs::Needs::Nothing, "This document")
         .answers_as(200, "application/json", "The document")
         .to(document)])
     .collect()

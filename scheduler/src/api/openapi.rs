@@ -1,7 +1,8 @@
 //! The OpenAPI document, made of the operations. It is served at `/api/v1/openapi.json` and kept as
 //! `docs/openapi.json`; a test compares the two.
 
-use super::operation::{Needs, Operation};
+use super::needs::Needs;
+use super::operation::Operation;
 use super::problem::ProblemDocument;
 use actix_web::http::Method;
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@
 
 use super::guard;
 use super::input::Page;
-use crate::domain::access::Permission;
+use super::needs::Needs;
 use actix_web::http::Method;
 use actix_web::middleware::from_fn;
 use actix_web::{FromRequest, Handler, Responder, Route, web};
@@ -13,37 +13,6 @@ use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Required, ResponseBuilder};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
-
-/// What a caller must have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needs {
-    /// Nothing.
-    Nothing,
-    /// To be somebody, even if he must choose another password first.
-    Anybody,
-    /// A session: it is about his own account, which a token must not get hold of.
-    Session,
-    /// This permission, in some tenant or on the platform; where, the handler asks for.
-    Permission(Permission),
-}
-
-impl Needs {
-    /// Its word in the document: `public`, `signed_in`, `session`, or the permission's.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Nothing => "public",
-            Self::Anybody => "signed_in",
-            Self::Session => "session",
-            Self::Permission(permission) => permission.as_str(),
-        }
-    }
-}
-
-impl From<Permission> for Needs {
-    fn from(permission: Permission) -> Self {
-        Self::Permission(permission)
-    }
-}
 
 /// One operation.
 pub struct Operation {

@@ -1,7 +1,8 @@
 //! The reference page: the OpenAPI document for people. It is made in the browser of the document
 //! that the node serves; nothing comes from anywhere else.
 
-use super::operation::{Needs, Operation, get};
+use super::needs::Needs;
+use super::operation::{Operation, get};
 use actix_web::HttpResponse;
 use actix_web::http::header;
 

@@ -2,11 +2,12 @@
 //! in the audit what they change.
 
 use super::Api;
+use super::input::parse_id;
 use super::problem::Problem;
 use crate::auth::Caller;
 use crate::domain::audit::{AuditNote, Target};
 use crate::domain::{Action, Permission, Refusal};
-use crate::store::{Owner, TenantView};
+use crate::store::{AppFilter, AppView, Owner, TenantView};
 
 impl Api {
     /// The tenant of that name, if the caller holds the permission there, or in some of its apps.
@@ -42,4 +43,12 @@ impl Api {
         let actor = caller.actor.clone();
         AuditNote { id: self.engine.ids.next(at), tenant_id, at, actor, action, target, before, after }
     }
+}
+
+/// The app of that id, where the caller holds the permission.
+pub async fn find_app(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<AppView, Problem> {
+    let id = parse_id("id", id)?;
+    let filter = AppFilter { id: Some(id), limit: 1, ..AppFilter::default() };
+    let found = api.store.list_apps(&caller.access_scope(needs), &filter).await?;
+    found.into_iter().next().ok_or_else(|| Refusal::not_found("app", id).into())
 }

@@ -1,8 +1,8 @@
 //! API tokens: for programs that act for a user, with less than all he may.
 
-use super::account::me;
 use super::input::{Page, Query, limit, parse_id, parse_optional_id};
 use super::operation::{Operation, delete, get};
+use super::people::{find_by_id, me};
 use super::problem::Problem;
 use super::{Api, body};
 use crate::auth::{Caller, TOKEN_PREFIX, hash_of, new_secret};
@@ -176,7 +176,7 @@ async fn revoke(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> R
     let found = api.store.list_tokens(&access_scope, None, id.saturating_sub(1), 1).await?;
     let token = found.into_iter().find(|token| token.id == id);
     let token = token.ok_or_else(|| Refusal::not_found("token", id))?;
-    let user = super::users::find_by_id(&api, &access_scope, token.user_id).await?;
+    let user = find_by_id(&api, &access_scope, token.user_id).await?;
     let home = user.map_or(PLATFORM, |user| user.tenant_id);
     let before = serde_json::to_string(&TokenOutput::from(token.clone())).ok();
     let note = api.note(&caller, Action::RevokeToken, home, target(id, &token.name), (before, None));

@@ -1,6 +1,6 @@
 //! Runs that left the queue, and the proof that they count as under way.
 
-use super::run_queue::Shared;
+use super::shared::Shared;
 use crate::domain::Run;
 use std::collections::BTreeMap;
 use std::sync::Arc;

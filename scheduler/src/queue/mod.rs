@@ -11,6 +11,7 @@ mod fair_queue;
 mod loader;
 mod page;
 mod run_queue;
+mod shared;
 
 pub use batch::{Batch, UnderWay};
 pub use blocked::BlockedRuns;

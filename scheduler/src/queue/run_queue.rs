@@ -2,10 +2,11 @@
 
 use super::batch::Batch;
 use super::blocked::BlockedRuns;
-use super::fair_queue::{Admission, FairQueue};
+use super::fair_queue::Admission;
+use super::shared::{Inner, Shared};
 use crate::domain::Run;
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// The clock behind a wait may be corrected: it is asked again after this long.
@@ -20,21 +21,6 @@ pub struct RunQueue {
     recheck: Duration,
     /// Runs that wait for others to end, beside the order.
     pub blocked: BlockedRuns,
-}
-
-/// What the queue has in common with the batches that left it.
-#[derive(Default)]
-pub(super) struct Shared {
-    inner: Mutex<Inner>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct Inner {
-    order: FairQueue,
-    /// Due runs stay until others finish.
-    passed_over: bool,
-    closed: bool,
 }
 
 impl RunQueue {
@@ -142,25 +128,6 @@ impl RunQueue {
     pub fn drain(&self) -> Vec<Run> {
         self.blocked.clear();
         self.shared.lock().order.drain()
-    }
-}
-
-impl Shared {
-    /// These many runs of these tenants are no longer under way.
-    pub(super) fn finish(&self, counts: &BTreeMap<i64, usize>) {
-        let mut inner = self.lock();
-        for (tenant, count) in counts {
-            inner.order.finish(*tenant, *count);
-        }
-        if std::mem::take(&mut inner.passed_over) {
-            drop(inner);
-            self.changed.notify_all();
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Every method leaves the collections in step before it can panic.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

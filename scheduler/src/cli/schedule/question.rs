@@ -7,7 +7,8 @@ use chrono::{DateTime, NaiveDateTime, SecondsFormat, TimeZone, Utc};
 use chrono_tz::{GapInfo, Tz};
 use serde::{Deserialize, Serialize};
 
-use super::{MOST, NextArgs, ScheduleError};
+use super::args::NextArgs;
+use super::error::{FIRES_MAX, ScheduleError};
 use crate::domain::calendar::{Calendar, CalendarSpec};
 use crate::domain::cron::{CronSchedule, DstPolicy, Gap, Overlap};
 use crate::domain::schedule::{CalendarRule, Kind, NEVER, Preview, Schedule, Timing};
@@ -115,7 +116,7 @@ impl Question {
         };
         let after = time(&self.after, &args.after)?.map_or_else(|| Utc::now().timestamp_millis(), Time::before);
         let count = self.count.unwrap_or(args.count);
-        if !(1..=MOST).contains(&count) {
+        if !(1..=FIRES_MAX).contains(&count) {
             return Err(ScheduleError::Count(count));
         }
         let calendar = match &self.calendar {

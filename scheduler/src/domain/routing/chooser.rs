@@ -1,8 +1,9 @@
 //! Chooses executors for the runs of one batch.
 
 use super::field::Field;
-use super::strategy::Takes;
-use super::{Executors, NoExecutor, Probe, Rings, Routing, Tags, UseChange, Uses, candidates};
+use super::known::Known;
+use super::strategy::{Takes, Turn};
+use super::{Executors, NoExecutor, Probe, Routing, Tags, UseChange, candidates};
 use crate::domain::executor::Executor;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,9 +39,13 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Differs from run to run and from attempt to attempt, and is the same on every node.
-    pub(super) fn seed(&self) -> u64 {
-        (self.run_id as u64) ^ ((self.attempt as u64) << 48)
+    fn turn(&self) -> Turn {
+        Turn {
+            task_id: self.task_id,
+            // An attempt more is a turn further, so that a repeated run moves on.
+            number: self.seq.wrapping_add(i64::from(self.attempt)),
+            seed: (self.run_id as u64) ^ ((self.attempt as u64) << 48),
+        }
     }
 
     /// Whom of `executors` this run must do without, in their order, or why that leaves nobody.
@@ -72,18 +77,6 @@ pub enum Choice {
     Shards(Executors),
     /// To nobody.
     NoExecutor(NoExecutor),
-}
-
-/// What the caller knows before a batch, and keeps after it.
-#[derive(Debug, Default)]
-pub struct Known {
-    /// The uses of those tasks of the batch whose routing goes by them
-    /// ([`Routing::goes_by_uses`]): read anew for every batch, since other nodes use them, too.
-    pub uses: Uses,
-    /// Runs given to executors (by id) since their last heartbeats.
-    pub given: HashMap<i64, i64>,
-    /// Rings of earlier batches; only saves work.
-    pub rings: Rings,
 }
 
 /// Chooses for one batch: what holds for several runs is worked out once, and each choice sees
@@ -152,7 +145,9 @@ impl Chooser {
                 }
                 Choice::Shards(Arc::clone(&field.executors))
             }
-            Takes::One(place) | Takes::OneByUses(place) => to(place(field, request, known), &field.executors, known),
+            Takes::One(place) | Takes::OneByUses(place) => {
+                to(place(field, &request.turn(), known), &field.executors, known)
+            }
         }
     }
 

@@ -26,6 +26,7 @@ mod weights;
 
 mod chooser;
 mod field;
+mod known;
 mod probe;
 mod strategy;
 
@@ -35,7 +36,8 @@ mod fixture;
 mod properties;
 
 pub use candidates::candidates;
-pub use chooser::{Choice, Chooser, Known, Request};
+pub use chooser::{Choice, Chooser, Request};
+pub use known::Known;
 pub use no_executor::NoExecutor;
 pub use probe::{Answer, Probe};
 pub use ring::{Ring, Rings};

@@ -4,19 +4,28 @@
 //!
 //! A new strategy is an entry here and its function.
 
-use super::chooser::{Known, Request};
 use super::field::Field;
+use super::known::Known;
 use super::load::least_loaded;
 use super::round::Rotation;
 use crate::domain::choice::choice;
+
+/// What a strategy may go by, of the run that it chooses for.
+pub(super) struct Turn {
+    pub task_id: i64,
+    /// The run's number within its task, attempts counted in.
+    pub number: i64,
+    /// Differs from run to run and from attempt to attempt, and is the same on every node.
+    pub seed: u64,
+}
 
 /// How a strategy takes executors.
 #[derive(Clone, Copy)]
 pub(super) enum Takes {
     /// The one at the place that the function names.
-    One(fn(&mut Field, &Request<'_>, &mut Known) -> Option<usize>),
+    One(fn(&mut Field, &Turn, &mut Known) -> Option<usize>),
     /// The same by [`super::Uses`], which are loaded for the task before and stored after.
-    OneByUses(fn(&mut Field, &Request<'_>, &mut Known) -> Option<usize>),
+    OneByUses(fn(&mut Field, &Turn, &mut Known) -> Option<usize>),
     /// The first, in the order of candidates, that answers a probe.
     FirstThatAnswers {
         /// Whether one that is busy with the task is passed over.
@@ -115,33 +124,32 @@ impl Routing {
     }
 }
 
-fn first(_: &mut Field, _: &Request<'_>, _: &mut Known) -> Option<usize> {
+fn first(_: &mut Field, _: &Turn, _: &mut Known) -> Option<usize> {
     Some(0)
 }
 
-fn last(field: &mut Field, _: &Request<'_>, _: &mut Known) -> Option<usize> {
+fn last(field: &mut Field, _: &Turn, _: &mut Known) -> Option<usize> {
     field.executors.len().checked_sub(1)
 }
 
-fn random(field: &mut Field, request: &Request<'_>, _: &mut Known) -> Option<usize> {
-    field.weights.draw(request.seed())
+fn random(field: &mut Field, turn: &Turn, _: &mut Known) -> Option<usize> {
+    field.weights.draw(turn.seed)
 }
 
-/// An attempt more is a turn further, so that a repeated run moves on.
-fn round(field: &mut Field, request: &Request<'_>, _: &mut Known) -> Option<usize> {
+fn round(field: &mut Field, turn: &Turn, _: &mut Known) -> Option<usize> {
     let rotation = field.rotation.get_or_insert_with(|| {
         let shares: Vec<i64> = field.executors.iter().map(|executor| executor.share()).collect();
         Rotation::of(&shares)
     });
-    rotation.at(request.seq.wrapping_add(i64::from(request.attempt)))
+    rotation.at(turn.number)
 }
 
-fn consistent_hash(field: &mut Field, request: &Request<'_>, known: &mut Known) -> Option<usize> {
-    field.on_ring(request.task_id, &[], &mut known.rings)
+fn consistent_hash(field: &mut Field, turn: &Turn, known: &mut Known) -> Option<usize> {
+    field.on_ring(turn.task_id, &[], &mut known.rings)
 }
 
-fn least_frequently_used(field: &mut Field, request: &Request<'_>, known: &mut Known) -> Option<usize> {
-    let uses = known.uses.of(request.task_id);
+fn least_frequently_used(field: &mut Field, turn: &Turn, known: &mut Known) -> Option<usize> {
+    let uses = known.uses.of(turn.task_id);
     let slots = field.slots.get_or_insert_with(|| {
         let slots = uses.slots(&field.executors);
         uses.welcome(&field.executors, &slots);
@@ -150,12 +158,12 @@ fn least_frequently_used(field: &mut Field, request: &Request<'_>, known: &mut K
     uses.least_frequent(&field.executors, slots)
 }
 
-fn least_recently_used(field: &mut Field, request: &Request<'_>, known: &mut Known) -> Option<usize> {
-    let uses = known.uses.of(request.task_id);
+fn least_recently_used(field: &mut Field, turn: &Turn, known: &mut Known) -> Option<usize> {
+    let uses = known.uses.of(turn.task_id);
     let slots = field.slots.get_or_insert_with(|| uses.slots(&field.executors));
     uses.least_recent(slots)
 }
 
-fn least_loaded_of(field: &mut Field, request: &Request<'_>, known: &mut Known) -> Option<usize> {
-    least_loaded(&field.executors, &known.given, request.seed())
+fn least_loaded_of(field: &mut Field, turn: &Turn, known: &mut Known) -> Option<usize> {
+    least_loaded(&field.executors, &known.given, turn.seed)
 }

@@ -31,9 +31,7 @@ use rate::Row;
 
 pub use super::calendar::CalendarRule;
 pub use preview::{Kind, Note, Preview, SkipReason};
-
-/// The fire time of what does not fire (again).
-pub const NEVER: i64 = i64::MAX;
+pub use rate::NEVER;
 
 /// What makes a task fire by itself.
 #[derive(Debug, Clone, PartialEq)]

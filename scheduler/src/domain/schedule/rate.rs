@@ -2,9 +2,11 @@
 
 use chrono_tz::Tz;
 
-use super::NEVER;
 use crate::domain::calendar::Calendar;
 use crate::domain::cron::Stretch;
+
+/// The fire time of what does not fire (again).
+pub const NEVER: i64 = i64::MAX;
 
 /// In milliseconds.
 const DAY: i64 = 86_400_000;

@@ -1,11 +1,13 @@
 //! One field of a task's definition: what it may hold, and what is said of it. The list of them is `table.rs`.
 
-use super::spec::PARENTS_MAX;
 use crate::domain::choice::Enumerated;
 use crate::domain::field_error::FieldError;
 use crate::domain::refusal::FieldRefusal;
 use serde_json::Value;
 use utoipa::openapi::{RefOr, Schema};
+
+/// Parents at most.
+pub const PARENTS_MAX: usize = 32;
 
 /// Tags of one kind at most.
 pub const TAGS_MAX: usize = 32;

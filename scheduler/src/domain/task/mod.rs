@@ -13,12 +13,12 @@ mod table;
 
 pub use check::check_params;
 pub use diff::{FieldChange, diff};
-pub use field::{Allowed, Choices, Field, INSTANT_MAX, NAME_MAX, TAGS_MAX, Unit};
+pub use field::{Allowed, Choices, Field, INSTANT_MAX, NAME_MAX, PARENTS_MAX, TAGS_MAX, Unit};
 pub use policy::{
     BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureClass, FailureStrategy, Maintenance, MisfireStrategy,
     ParentOutcome, ParentRule, RetryBackoff, ScheduleKind,
 };
-pub use spec::{EVERY_FAILURE, PARENTS_MAX, ParentLink, SPAN_MS_MAX, TaskSpec, params_text};
+pub use spec::{EVERY_FAILURE, ParentLink, SPAN_MS_MAX, TaskSpec, params_text};
 pub(crate) use table::task_fields;
 
 pub use super::calendar::CalendarRule;

@@ -33,9 +33,6 @@ const WINDOW_MS_MAX: i64 = 86_400_000;
 /// Bound of runs at once, and of failures in a row.
 const COUNT_MAX: i64 = 1_000_000;
 
-/// Parents at most.
-pub const PARENTS_MAX: usize = 32;
-
 /// A parent whose end makes the task run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

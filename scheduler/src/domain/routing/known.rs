@@ -1,0 +1,16 @@
+//! What a batch knows of the batches before it.
+
+use super::{Rings, Uses};
+use std::collections::HashMap;
+
+/// What the caller knows before a batch, and keeps after it.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// The uses of those tasks of the batch whose routing goes by them
+    /// ([`super::Routing::goes_by_uses`]): read anew for every batch, since other nodes use them, too.
+    pub uses: Uses,
+    /// Runs given to executors (by id) since their last heartbeats.
+    pub given: HashMap<i64, i64>,
+    /// Rings of earlier batches; only saves work.
+    pub rings: Rings,
+}
