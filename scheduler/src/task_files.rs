@@ -4,6 +4,7 @@
 
 mod parents;
 mod quotas;
+mod step;
 
 use crate::definitions::change_of;
 use crate::domain::task::file::{Entry, TaskFile};
@@ -12,8 +13,8 @@ use crate::domain::{AccessScope, FieldError, FieldRefusal};
 use crate::store::{Activity, NewTask, Owner, Result, SqlStore, StoreErrorKind, TaskChange, TaskView};
 use std::collections::{BTreeMap, HashMap};
 
-/// (tenant, app, name).
-type Name = (String, String, String);
+use step::Name;
+pub use step::{Action, Step};
 
 /// The place of a task whose app is not there.
 const NOWHERE: Owner = Owner { tenant_id: 0, app_id: 0 };
@@ -25,37 +26,6 @@ pub enum Planned {
     Steps(Vec<Step>),
     /// Everything that is refused.
     Refused(Vec<FieldError>),
-}
-
-/// What to do about one entry.
-#[derive(Debug)]
-pub struct Step {
-    /// The entry.
-    pub entry: Entry,
-    /// What it asks for.
-    pub action: Action,
-    /// What is allowed, and still may not be what was meant.
-    pub warning: Option<String>,
-}
-
-/// What an entry asks for.
-#[derive(Debug)]
-pub enum Action {
-    /// A task of this id, there.
-    Create(i64, Owner),
-    /// Another definition or state.
-    Change(Box<TaskView>, Vec<FieldChange>),
-    /// Nothing: it is so.
-    Keep(Box<TaskView>),
-}
-
-impl Action {
-    fn id(&self) -> i64 {
-        match self {
-            Self::Create(id, _) => *id,
-            Self::Change(task, _) | Self::Keep(task) => task.id,
-        }
-    }
 }
 
 /// What to write, of all steps.

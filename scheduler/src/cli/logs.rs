@@ -2,16 +2,16 @@
 
 mod follow;
 mod output;
+mod row;
 
 pub use follow::follow_run;
 
 use super::client::{Client, Output, hint};
-use super::node::{ApiRequest, Node};
+use super::node::ApiRequest;
 use super::table::{Column, field, made};
 use super::{find, instant};
 use clap::{Args, Subcommand};
-use serde_json::Value;
-use std::collections::HashMap;
+use row::{Names, between, late};
 
 const COLUMNS: &[Column] = &[
     field("FIRE TIME", "fire_time"),
@@ -24,9 +24,6 @@ const COLUMNS: &[Column] = &[
     field("ID", "id"),
     field("MESSAGE", "message"),
 ];
-
-/// Of so many tasks the names are asked for; the others stay ids.
-const NAMES_MAX: usize = 100;
 
 /// What can be done with runs.
 #[derive(Debug, Subcommand)]
@@ -159,45 +156,5 @@ where
     match name {
         Some(name) => find(name).await.map(Some),
         None => Ok(None),
-    }
-}
-
-/// How late the run started, ms; of one that is due again nothing is known yet.
-fn late(log: &Value) -> String {
-    if ["init", "queued", "retry"].contains(&log["status"].as_str().unwrap_or_default()) {
-        return "-".to_owned();
-    }
-    between(log, "due_time", "started_at")
-}
-
-/// ms from one instant of a run to a later one.
-fn between(log: &Value, from: &str, to: &str) -> String {
-    match (log[from].as_i64(), log[to].as_i64()) {
-        (Some(from), Some(to)) => format!("{} ms", (to - from).max(0)),
-        _ => "-".to_owned(),
-    }
-}
-
-/// Names of tasks by their ids; a run knows only the id.
-#[derive(Default)]
-struct Names(HashMap<String, String>);
-
-impl Names {
-    /// Puts a name into each run.
-    async fn put(&mut self, node: &Node, logs: &mut [Value]) -> anyhow::Result<()> {
-        for log in logs {
-            let id = log["task"].as_str().unwrap_or_default().to_owned();
-            if !self.0.contains_key(&id) && self.0.len() < NAMES_MAX {
-                let found = node.ask(&ApiRequest::get(["tasks", &id])).await.ok().and_then(Result::ok);
-                let name = found.map(|task| {
-                    let part = |name: &str| task[name].as_str().unwrap_or_default().to_owned();
-                    format!("{}/{}/{}", part("tenant"), part("app"), part("name"))
-                });
-                // Deleted, or not to be seen by us.
-                self.0.insert(id.clone(), name.unwrap_or_else(|| id.clone()));
-            }
-            log["task_name"] = self.0.get(&id).cloned().unwrap_or(id).into();
-        }
-        Ok(())
     }
 }

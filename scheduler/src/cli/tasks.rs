@@ -18,8 +18,7 @@ pub use document::{Document, Format};
 pub use run::RunArgs;
 
 use super::client::Client;
-use clap::{Args, Subcommand};
-use std::path::PathBuf;
+use clap::Subcommand;
 use std::process::ExitCode;
 
 /// What can be done with tasks.
@@ -33,46 +32,9 @@ pub enum Tasks {
     /// Run a task manually, now or later.
     Run(RunArgs),
     /// Make the tasks of a file be as the file says: all of them, or, when one is refused, none.
-    Apply(ApplyArgs),
+    Apply(apply::ApplyArgs),
     /// Write tasks as a file that `apply` reads.
-    Export(ExportArgs),
-}
-
-/// The arguments of `carillon tasks apply`.
-#[derive(Debug, Args)]
-pub struct ApplyArgs {
-    /// The task file (.toml, .yaml, .yml or .json); - is standard input.
-    #[arg(short, long, value_name = "FILE")]
-    pub file: PathBuf,
-    /// How the file is written, whatever its name; toml for standard input.
-    #[arg(long)]
-    pub format: Option<Format>,
-    /// Only show what would change.
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Delete the tasks of the file's apps that the file does not name; --dry-run shows them.
-    #[arg(long)]
-    pub prune: bool,
-    /// With --dry-run: exit with 3 when something would change.
-    #[arg(long, requires = "dry_run")]
-    pub exit_code: bool,
-}
-
-/// The arguments of `carillon tasks export`.
-#[derive(Debug, Args)]
-pub struct ExportArgs {
-    /// Only tasks of this tenant.
-    #[arg(long)]
-    pub tenant: Option<String>,
-    /// Only tasks of this app.
-    #[arg(long)]
-    pub app: Option<String>,
-    /// How to write them; otherwise the name of the file to write says it, otherwise toml (--output json: json).
-    #[arg(long)]
-    pub format: Option<Format>,
-    /// File to write; standard output if left out.
-    #[arg(short = 'o', long, value_name = "FILE")]
-    pub file: Option<PathBuf>,
+    Export(export::ExportArgs),
 }
 
 impl Tasks {

@@ -1,7 +1,7 @@
 //! Parents that entries name: each must be there, or come with the file, and none may follow
 //! itself, by links of the file and of the tasks that are there.
 
-use super::{Action, Name, Step};
+use super::step::{Action, Name, Step};
 use crate::domain::links::{cycle, knots};
 use crate::domain::{AccessScope, FieldError, FieldRefusal};
 use crate::store::{Owner, Result, SqlStore, StoreErrorKind, TaskFilter};

@@ -1,6 +1,6 @@
 //! What the quotas of the tenants that a file names say of it.
 
-use super::{Action, Step};
+use super::step::{Action, Step};
 use crate::domain::FieldError;
 use crate::domain::quota::Quotas;
 use crate::domain::rate_limit::WINDOW_MS;

@@ -1,7 +1,7 @@
 //! Following runs: new ones as they come, and one until it ends.
 
 use super::output::Reader;
-use super::{Names, between, late};
+use super::row::{Names, between, late};
 use crate::cli::client::{Client, Output, print};
 use crate::cli::node::ApiRequest;
 use crate::cli::table::{escaped, text, time};

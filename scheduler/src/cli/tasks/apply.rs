@@ -1,18 +1,40 @@
 //! `carillon tasks apply`.
 
+use super::diff;
 use super::document::{Document, Format};
 use super::orphans::Orphan;
-use super::{ApplyArgs, diff};
 use crate::cli::client::{Client, Output, json, print};
 use crate::cli::exit::Exit;
 use crate::cli::files::read_text;
 use crate::cli::node::{ApiRequest, Refusal, RefusedField};
 use anyhow::{Context, anyhow};
+use clap::Args;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// The arguments of `carillon tasks apply`.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    /// The task file (.toml, .yaml, .yml or .json); - is standard input.
+    #[arg(short, long, value_name = "FILE")]
+    pub file: PathBuf,
+    /// How the file is written, whatever its name; toml for standard input.
+    #[arg(long)]
+    pub format: Option<Format>,
+    /// Only show what would change.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Delete the tasks of the file's apps that the file does not name; --dry-run shows them.
+    #[arg(long)]
+    pub prune: bool,
+    /// With --dry-run: exit with 3 when something would change.
+    #[arg(long, requires = "dry_run")]
+    pub exit_code: bool,
+}
 
 /// A task file is not larger than this, in bytes: what a node takes.
 const BYTES_MAX: u64 = 8 * 1024 * 1024;

@@ -1,13 +1,31 @@
 //! `carillon tasks export`.
 
-use super::ExportArgs;
 use super::document::{Document, Format};
 use crate::cli::client::{Client, Output, print};
 use crate::cli::node::ApiRequest;
 use crate::domain::task::file::{Entry, TASKS_MAX, VERSION};
 use anyhow::{Context, anyhow};
+use clap::Args;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::path::PathBuf;
+
+/// The arguments of `carillon tasks export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Only tasks of this tenant.
+    #[arg(long)]
+    pub tenant: Option<String>,
+    /// Only tasks of this app.
+    #[arg(long)]
+    pub app: Option<String>,
+    /// How to write them; otherwise the name of the file to write says it, otherwise toml (--output json: json).
+    #[arg(long)]
+    pub format: Option<Format>,
+    /// File to write; standard output if left out.
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
 
 #[derive(Deserialize)]
 struct Page {
