@@ -35,7 +35,7 @@ describe("groups", () => {
   const some = [
     { name: "tasks.read", description: "See tasks" },
     { name: "apps.read", description: "See apps" },
-    { name: "tasks.run", description: "Run tasks manually" },
+    { name: "tasks.run", description: "Run tasks by hand" },
   ];
 
   test("by what comes before the dot, in order", () => {

@@ -2,7 +2,7 @@ import i18next from "i18next";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Problem, type FieldError } from "../src/api/client";
 import * as words from "../src/i18n/zh/refusals";
-import { detailOf, fieldWords, sayInChinese } from "../src/lib/fieldWords";
+import { detailOf, fieldWords, sayInChinese } from "../src/i18n/fieldWords";
 
 const zone: FieldError = { field: "time_zone", code: "wrong_time_zone_near", params: { given: "europe/berlin", nearest: "Europe/Berlin" }, message: "in English" };
 const hour: FieldError = {

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { backOff, PAUSE_MAX_MS, PAUSE_MIN_MS, pathsOf } from "../src/lib/live";
+import { backOff, PAUSE_MAX_MS, PAUSE_MIN_MS } from "../src/lib/backOff";
+import { pathsOf } from "../src/lib/changedPaths";
 
 it("waits longer with each failure, within bounds, and never for all pages the same", () => {
   for (let failures = 0; failures < 100; failures++) {

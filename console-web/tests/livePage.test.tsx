@@ -1,8 +1,8 @@
 import { QueryClient, QueryClientProvider, useQuery } from "@tanstack/react-query";
 import { act, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { LiveProvider, useLive } from "../src/api/live";
-import { PAUSE_MIN_MS, STEADY_MS } from "../src/lib/live";
+import { LiveProvider, useLive } from "../src/lib/live";
+import { PAUSE_MIN_MS, STEADY_MS } from "../src/lib/backOff";
 import { show, Source } from "./stream";
 
 let reads = 0;

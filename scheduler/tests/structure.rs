@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test may fail
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, ItemUse, UseTree, Visibility};
@@ -17,7 +18,6 @@ struct File {
     imports: BTreeMap<String, Segments>,
     /// Those that others may take from here.
     re_exports: BTreeMap<String, Segments>,
-    globs: Vec<Segments>,
     /// Everything that it names, from the root of the crate.
     named: BTreeSet<Segments>,
 }
@@ -63,9 +63,6 @@ impl Reader<'_> {
             UseTree::Group(group) => return group.items.iter().for_each(|each| self.import(each, before, is_public)),
             UseTree::Glob(_) => {
                 if let Some(path) = self.absolute(before) {
-                    if is_public {
-                        self.file.globs.push(path.clone());
-                    }
                     self.file.named.insert(path);
                 }
                 return;
@@ -154,12 +151,11 @@ impl House {
         let length = (0..=path.len()).rev().find(|&length| self.files.contains_key(&path[..length]))?;
         let (module, rest) = path.split_at(length);
         let file = &self.files[module];
-        if let Some(name) = rest.first().filter(|_| hops > 0) {
-            if let Some(target) = file.re_exports.get(name)
-                && target != path
-            {
-                return self.defines(&[target.as_slice(), &rest[1..]].concat(), hops - 1);
-            }
+        if let Some(name) = rest.first().filter(|_| hops > 0)
+            && let Some(target) = file.re_exports.get(name)
+            && target != path
+        {
+            return self.defines(&[target.as_slice(), &rest[1..]].concat(), hops - 1);
         }
         Some(module.to_vec())
     }
@@ -215,7 +211,7 @@ fn told(house: &House) -> String {
         let mut lines = format!("a circle of {} files:\n", circle.len());
         for from in &circle {
             for to in arrows[from].intersection(&circle) {
-                lines.push_str(&format!("  {} -> {}\n", from.join("::"), to.join("::")));
+                writeln!(lines, "  {} -> {}", from.join("::"), to.join("::")).unwrap();
             }
         }
         lines

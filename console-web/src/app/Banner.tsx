@@ -1,7 +1,7 @@
 /** Says that what one sees may be old, or that the node has been upgraded. */
 import { Alert, Button } from "antd";
 import { useTranslation } from "react-i18next";
-import { useLive } from "../api/live";
+import { useLive } from "../lib/live";
 import { useNow } from "../lib/now";
 
 export function Banner() {

@@ -1,10 +1,11 @@
 /** The console of somebody who is signed in: the frame, and the page of the address. */
-import { Flex, Result, Spin } from "antd";
+import { Result } from "antd";
+import { Waiting } from "../parts/Waiting";
 import { lazy, Suspense, useState, type ComponentType } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, matchPath, Route, Routes, useLocation } from "react-router";
 import { client } from "../api/client";
-import { LiveProvider } from "../api/live";
+import { LiveProvider } from "../lib/live";
 import { useSession } from "../api/session";
 import { useTenant } from "../lib/tenant";
 import { Boundary } from "./Boundary";
@@ -37,16 +38,6 @@ const ROUTES = PAGES.map(({ path, needs, load }) => ({ path, needs, ...opened(lo
 
 // The script of the page that the address names comes while the node is asked who this is. Should it fail, the page asks again.
 void ROUTES.find(({ path }) => matchPath(path, window.location.pathname))?.fetched().catch(() => undefined);
-
-/** Something is on its way. */
-export function Waiting() {
-  const { t } = useTranslation();
-  return (
-    <Flex justify="center" className="waiting" role="status" aria-label={t("loading")}>
-      <Spin size="large" />
-    </Flex>
-  );
-}
 
 function NoSuchPage() {
   const { t } = useTranslation();

@@ -1,18 +1,17 @@
 /** What surrounds every page: menu, tenant, language, appearance, account, and how live the page is. */
-import { GlobalOutlined, MenuOutlined, MoonOutlined, SunOutlined, UserOutlined } from "@ant-design/icons";
+import { MenuOutlined, UserOutlined } from "@ant-design/icons";
 import { Badge, Button, Drawer, Dropdown, Flex, Grid, Layout as Frame, Menu, Select, type MenuProps } from "antd";
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useLocation } from "react-router";
 import { $api, client } from "../api/client";
-import { useLive } from "../api/live";
+import { useLive } from "../lib/live";
 import { tenantsOf, useSession } from "../api/session";
-import { speak } from "../i18n";
 import { useLink, useTenant } from "../lib/tenant";
+import { DisplayMenus } from "../parts/DisplayMenus";
 import { useFollowByKey } from "../parts/useFollowByKey";
 import { Banner } from "./Banner";
 import { PAGES, type Group } from "./pages";
-import { useAppearance } from "./theme";
 
 const GROUPS: readonly Group[] = ["group_runs", "group_engine", "group_people"];
 
@@ -99,48 +98,6 @@ function LiveMark() {
   );
 }
 
-function Preferences() {
-  const { t, i18n } = useTranslation();
-  const { appearance, isDark, choose } = useAppearance();
-  return (
-    <>
-      <Dropdown
-        trigger={["click"]}
-        // Whoever opens it by keyboard goes on in it with the arrows.
-        // eslint-disable-next-line jsx-a11y/no-autofocus -- it was opened to be used
-        autoFocus
-        menu={{
-          selectedKeys: [i18n.language],
-          items: [
-            { key: "en", label: "English" },
-            { key: "zh", label: "中文" },
-          ],
-          onClick: ({ key }) => void speak(key === "zh" ? "zh" : "en"),
-        }}
-      >
-        <Button type="text" icon={<GlobalOutlined aria-hidden />} aria-label={t("language")} />
-      </Dropdown>
-      <Dropdown
-        trigger={["click"]}
-        // Whoever opens it by keyboard goes on in it with the arrows.
-        // eslint-disable-next-line jsx-a11y/no-autofocus -- it was opened to be used
-        autoFocus
-        menu={{
-          selectedKeys: [appearance],
-          items: [
-            { key: "light", label: t("theme_light") },
-            { key: "dark", label: t("theme_dark") },
-            { key: "system", label: t("theme_system") },
-          ],
-          onClick: ({ key }) => choose(key === "light" || key === "dark" ? key : "system"),
-        }}
-      >
-        <Button type="text" icon={isDark ? <MoonOutlined aria-hidden /> : <SunOutlined aria-hidden />} aria-label={t("theme")} />
-      </Dropdown>
-    </>
-  );
-}
-
 function AccountMenu() {
   const { t } = useTranslation();
   const { me } = useSession();
@@ -183,9 +140,6 @@ function useFocusOnPage(): void {
   }, [pathname]);
 }
 
-/** The two controls that stand on the pages before a login, too. */
-export { Preferences };
-
 export function Layout({ children }: { children: ReactNode }) {
   const { t } = useTranslation();
   const isWide = Grid.useBreakpoint().lg !== false;
@@ -207,7 +161,7 @@ export function Layout({ children }: { children: ReactNode }) {
           <TenantChoice />
           <span className="head-space" />
           <LiveMark />
-          <Preferences />
+          <DisplayMenus />
           <AccountMenu />
         </Flex>
       </Frame.Header>

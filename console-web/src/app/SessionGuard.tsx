@@ -3,7 +3,8 @@ import { Flex } from "antd";
 import { lazy, Suspense } from "react";
 import { SessionProvider, useMe } from "../api/session";
 import { Failure } from "../parts/Failure";
-import { Console, Waiting } from "./Console";
+import { Waiting } from "../parts/Waiting";
+import { Console } from "./Console";
 import { Boundary } from "./Boundary";
 
 const SignIn = lazy(() => import("../pages/sign-in/SignIn"));

@@ -2,30 +2,14 @@
 import { App as Antd, ConfigProvider, theme as antdTheme, type ThemeConfig } from "antd";
 import en_US from "antd/locale/en_US";
 import zh_CN from "antd/locale/zh_CN";
-import { createContext, use, useEffect, useMemo, useState, useSyncExternalStore, type ReactNode } from "react";
+import { useEffect, useMemo, useState, useSyncExternalStore, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
+import { ThemeContext, type Appearance, type Theme } from "../lib/appearance";
 import { nonce } from "./policy";
-
-/** What a person chose. */
-export type Appearance = "light" | "dark" | "system";
-
-interface Theme {
-  appearance: Appearance;
-  isDark: boolean;
-  choose: (appearance: Appearance) => void;
-}
 
 const KEPT = "carillon.appearance";
 const darkQuery = window.matchMedia("(prefers-color-scheme: dark)");
 const stillQuery = window.matchMedia("(prefers-reduced-motion: reduce)");
-const ThemeContext = createContext<Theme | null>(null);
-
-/** The appearance, and how to change it. */
-export function useAppearance(): Theme {
-  const theme = use(ThemeContext);
-  if (theme === null) throw new Error("useAppearance outside of ThemeProvider");
-  return theme;
-}
 
 function kept(): Appearance {
   const word = localStorage.getItem(KEPT);

@@ -2,7 +2,7 @@
 import dayjs from "dayjs";
 import i18next from "i18next";
 import { initReactI18next } from "react-i18next";
-import { sayInChinese } from "../lib/fieldWords";
+import { sayInChinese } from "./fieldWords";
 import type en from "./en";
 
 /** A language that the console speaks. */

@@ -1,8 +1,9 @@
 /** Follows the output of one attempt of a run: reads its end, then what comes, and comes back when the connection is lost. */
 import { client, Problem, type Schema } from "../api/client";
 import { append, begin, isFull, nothing, prepend, TAIL_BYTES, type Held } from "./output";
-import { backOff } from "./live";
+import { backOff } from "./backOff";
 import { clusterNow } from "./now";
+import { listenAt } from "./stream";
 import { isVisible, onVisible } from "./visible";
 
 type PageOfOutput = Schema<"LogOutput">;
@@ -56,9 +57,8 @@ export class Feed {
   output: Output = { held: nothing(0), state: { is: "connecting" }, isBehind: false };
   /** Whether what comes may push out what is shown: its reader looks at the end. */
   mayDrop = true;
-  private source: EventSource | undefined;
+  private close: (() => void) | undefined;
   private timer: number | undefined;
-  private silence: number | undefined;
   private failures = 0;
   private stop = new AbortController();
   private readonly forget = onVisible(() => this.seen());
@@ -128,10 +128,9 @@ export class Feed {
   private halt(): void {
     this.stop.abort();
     this.stop = new AbortController();
-    this.source?.close();
-    this.source = undefined;
+    this.close?.();
+    this.close = undefined;
     window.clearTimeout(this.timer);
-    window.clearTimeout(this.silence);
   }
 
   /** Does something that asks the node; what fails is tried again, unless the node refuses it. */
@@ -183,39 +182,34 @@ export class Feed {
     // Opened in the background, say: `seen` goes on.
     if (!isVisible()) return;
     const query = new URLSearchParams({ attempt: String(this.attempt), offset: String(this.output.held.next) });
-    const source = new EventSource(`/api/v1/task-logs/${encodeURIComponent(this.id)}/output/stream?${query.toString()}`);
-    this.source = source;
-    const lost = () => this.lost();
-    const heard = () => {
-      window.clearTimeout(this.silence);
-      this.silence = window.setTimeout(() => {
-        this.halt();
-        this.resume();
-      }, QUIET_MS);
-    };
-    heard();
-    source.addEventListener("open", () => {
-      this.set({ state: { is: "following" } });
+    const url = `/api/v1/task-logs/${encodeURIComponent(this.id)}/output/stream?${query.toString()}`;
+    this.close = listenAt(url, QUIET_MS, {
+      opened: () => this.set({ state: { is: "following" } }),
+      lost: () => this.lost(),
+      silent: () => this.resume(),
+      events: {
+        message: (page: PageOfOutput) => this.heard(page),
+        end: ({ why }: { why: string }) => this.ended(why),
+      },
     });
-    source.addEventListener("error", lost);
-    source.addEventListener("message", (event: MessageEvent<string>) => {
-      heard();
-      this.failures = 0;
-      if (!this.mayDrop && isFull(this.output.held)) {
-        this.halt();
-        this.set({ state: { is: "paused" }, isBehind: true });
-        return;
-      }
-      this.take(JSON.parse(event.data) as PageOfOutput);
-    });
-    source.addEventListener("end", (event: MessageEvent<string>) => {
-      this.halt();
-      const { why } = JSON.parse(event.data) as { why: string };
-      if (why === "run_gone") this.set({ state: { is: "gone" } });
-      else if (GOES_ON.has(why)) this.resume();
-      else if (why === "node_stops") this.lost();
-      else this.set({ state: { is: "complete" } });
-    });
+  }
+
+  private heard(page: PageOfOutput): void {
+    this.failures = 0;
+    if (this.mayDrop || !isFull(this.output.held)) {
+      this.take(page);
+      return;
+    }
+    this.halt();
+    this.set({ state: { is: "paused" }, isBehind: true });
+  }
+
+  private ended(why: string): void {
+    this.halt();
+    if (why === "run_gone") this.set({ state: { is: "gone" } });
+    else if (GOES_ON.has(why)) this.resume();
+    else if (why === "node_stops") this.lost();
+    else this.set({ state: { is: "complete" } });
   }
 }
 

@@ -1,6 +1,6 @@
 /** What the node refused of a form, at the fields of the form. */
 import { Problem } from "../api/client";
-import { fieldWords } from "./fieldWords";
+import { fieldWords } from "../i18n/fieldWords";
 
 /** Errors of one field. */
 export interface OfField {

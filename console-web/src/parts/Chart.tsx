@@ -3,7 +3,7 @@ import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useTranslation } from "react-i18next";
-import { useAppearance } from "../app/theme";
+import { useAppearance } from "../lib/appearance";
 import { instant, viewerZone } from "../lib/time";
 
 /** One line, or row of bars. */

@@ -3,7 +3,7 @@ import { Alert, Button } from "antd";
 import type { TFunction } from "i18next";
 import { useTranslation } from "react-i18next";
 import { Problem, Unreachable } from "../api/client";
-import { detailOf } from "../lib/fieldWords";
+import { detailOf } from "../i18n/fieldWords";
 
 interface Words {
   title: string;

@@ -26,7 +26,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         for outgoing in outgoing_runs {
             match chooser.choose(&request(&outgoing)) {
                 Choice::To(executor) if outgoing.run.is_parent() => {
-                    broadcast.push((outgoing, Executors::from([executor])))
+                    broadcast.push((outgoing, Executors::from([executor])));
                 }
                 Choice::To(executor) => routed.push(RoutedRun { outgoing, executor }),
                 Choice::Probe(probe) => probed.push((outgoing, probe)),

@@ -153,15 +153,15 @@ impl Subscription {
 
     /// Those of the kinds that changed there of which it may be told.
     #[must_use]
-    pub fn of_these(&self, change_scope: ChangeScope, kinds: ChangeKinds) -> ChangeKinds {
+    pub fn of_these(&self, scope: ChangeScope, kinds: ChangeKinds) -> ChangeKinds {
         let matches = |(kind, change_owner, access_scope): &&(ChangeKind, ChangeOwner, AccessScope)| {
-            kinds.has(*kind) && self.matches(change_scope, *change_owner, access_scope)
+            kinds.has(*kind) && self.matches(scope, *change_owner, access_scope)
         };
         self.scopes.iter().filter(matches).map(|(kind, ..)| *kind).collect()
     }
 
-    fn matches(&self, change_scope: ChangeScope, change_owner: ChangeOwner, access_scope: &AccessScope) -> bool {
-        match (change_scope, change_owner) {
+    fn matches(&self, scope: ChangeScope, change_owner: ChangeOwner, access_scope: &AccessScope) -> bool {
+        match (scope, change_owner) {
             (ChangeScope::Everywhere, _) => self.only.is_none_or(|only| access_scope.touches(only)),
             (ChangeScope::Platform, ChangeOwner::Shared) => true,
             (ChangeScope::Platform, _) => *access_scope == AccessScope::All,
@@ -198,8 +198,8 @@ mod tests {
         Access::new(vec![Grant { permissions, tenant_id, apps: apps.to_vec() }])
     }
 
-    fn heard(access: &Access, only: Option<i64>, change_scope: ChangeScope) -> Vec<&'static str> {
-        Subscription::of(access, only).of_these(change_scope, ChangeKinds::all()).words()
+    fn heard(access: &Access, only: Option<i64>, scope: ChangeScope) -> Vec<&'static str> {
+        Subscription::of(access, only).of_these(scope, ChangeKinds::all()).words()
     }
 
     #[test]

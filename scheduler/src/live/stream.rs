@@ -134,7 +134,7 @@ impl Live {
 
     fn heard(&self, changes: &[Change]) -> Vec<LiveEvent> {
         let event = |change: &Change| {
-            let kinds = self.subscription.of_these(change.change_scope, change.kinds);
+            let kinds = self.subscription.of_these(change.scope, change.kinds);
             (!kinds.is_empty()).then(|| LiveEvent::Changed { tenant: change.tenant.clone(), kinds })
         };
         changes.iter().filter_map(event).collect()
@@ -143,7 +143,7 @@ impl Live {
 
 /// What a client is told that has missed something.
 fn anything() -> Change {
-    Change { change_scope: ChangeScope::Everywhere, tenant: None, kinds: ChangeKinds::all() }
+    Change { scope: ChangeScope::Everywhere, tenant: None, kinds: ChangeKinds::all() }
 }
 
 fn end(why: LiveEnd) -> Vec<LiveEvent> {
@@ -167,7 +167,7 @@ mod tests {
 
     fn change(tenant: i64, kind: ChangeKind) -> Change {
         Change {
-            change_scope: ChangeScope::Tenant(tenant),
+            scope: ChangeScope::Tenant(tenant),
             tenant: Some(format!("t{tenant}").into()),
             kinds: [kind].into_iter().collect(),
         }

@@ -30,7 +30,7 @@ const TENANTS_MAX: usize = 1_000;
 /// What has changed somewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
-    pub change_scope: ChangeScope,
+    pub scope: ChangeScope,
     /// The tenant's name.
     pub tenant: Option<Arc<str>>,
     pub kinds: ChangeKinds,

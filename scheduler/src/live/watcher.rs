@@ -60,13 +60,13 @@ struct Seen {
 }
 
 impl Seen {
-    fn changed(&mut self, change_scope: ChangeScope, kinds: ChangeKinds) {
-        let all = self.changes.entry(change_scope).or_default();
+    fn changed(&mut self, scope: ChangeScope, kinds: ChangeKinds) {
+        let all = self.changes.entry(scope).or_default();
         *all = all.either(kinds);
     }
 
-    fn changed_one(&mut self, change_scope: ChangeScope, kind: ChangeKind) {
-        self.changed(change_scope, [kind].into_iter().collect());
+    fn changed_one(&mut self, scope: ChangeScope, kind: ChangeKind) {
+        self.changed(scope, [kind].into_iter().collect());
     }
 }
 
@@ -204,24 +204,24 @@ impl Watcher {
     }
 
     async fn tell(&self, seen: &mut Seen) -> Result<()> {
-        let tenant = |change_scope: &ChangeScope| match change_scope {
+        let tenant = |scope: &ChangeScope| match scope {
             ChangeScope::Tenant(id) => Some(*id),
             ChangeScope::Platform | ChangeScope::Everywhere => None,
         };
-        let spots: Vec<ChangeScope> = seen.changes.keys().take(CHANGES_MAX).copied().collect();
-        let unknown: Vec<i64> = spots.iter().filter_map(tenant).filter(|id| !seen.names.contains_key(id)).collect();
+        let scopes: Vec<ChangeScope> = seen.changes.keys().take(CHANGES_MAX).copied().collect();
+        let unknown: Vec<i64> = scopes.iter().filter_map(tenant).filter(|id| !seen.names.contains_key(id)).collect();
         if !unknown.is_empty() {
             if seen.names.len() > NAMES_MAX {
                 seen.names.clear();
             }
-            let names = self.store.tenant_names(&spots.iter().filter_map(tenant).collect::<Vec<_>>()).await?;
+            let names = self.store.tenant_names(&scopes.iter().filter_map(tenant).collect::<Vec<_>>()).await?;
             seen.names.extend(names.into_iter().map(|(id, name)| (id, name.into())));
         }
-        let mut changes = Vec::with_capacity(spots.len());
-        for change_scope in spots {
-            if let Some(kinds) = seen.changes.remove(&change_scope) {
-                let tenant = tenant(&change_scope).and_then(|id| seen.names.get(&id).cloned());
-                changes.push(Change { change_scope, tenant, kinds });
+        let mut changes = Vec::with_capacity(scopes.len());
+        for scope in scopes {
+            if let Some(kinds) = seen.changes.remove(&scope) {
+                let tenant = tenant(&scope).and_then(|id| seen.names.get(&id).cloned());
+                changes.push(Change { scope, tenant, kinds });
             }
         }
         self.streams.tell(changes);

@@ -1,7 +1,7 @@
 /** Language and appearance. */
 import { Flex, Form, Segmented, Typography } from "antd";
 import { useTranslation } from "react-i18next";
-import { useAppearance, type Appearance } from "../../app/theme";
+import { useAppearance, type Appearance } from "../../lib/appearance";
 import { speak, type Language } from "../../i18n";
 import { viewerZone } from "../../lib/time";
 

@@ -5,7 +5,7 @@ import { useTranslation } from "react-i18next";
 import { Link, useNavigate, useParams } from "react-router";
 import { $api, client, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
-import { Waiting } from "../../app/Console";
+import { Waiting } from "../../parts/Waiting";
 import { useLink } from "../../lib/tenant";
 import { Confirm } from "../../parts/Confirm";
 import { Failure } from "../../parts/Failure";

@@ -5,7 +5,7 @@ import { useTranslation } from "react-i18next";
 import { Link, useNavigate } from "react-router";
 import { $api, client, Problem, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
-import { Waiting } from "../../app/Console";
+import { Waiting } from "../../parts/Waiting";
 import { specOf, VERSIONS_MAX, type CalendarSpec } from "../../lib/calendar";
 import { useFilters } from "../../lib/search";
 import { useLink } from "../../lib/tenant";

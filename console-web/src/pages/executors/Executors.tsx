@@ -3,7 +3,7 @@ import { Flex, Tooltip, type TableProps } from "antd";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { $api, type Schema } from "../../api/client";
-import { HEARTBEATS_MS } from "../../lib/live";
+import { HEARTBEATS_MS } from "../../lib/backOff";
 import { useFilters } from "../../lib/search";
 import { useLink, useTenant } from "../../lib/tenant";
 import { BY_AFTER, List, nearTop } from "../../parts/List";

@@ -2,7 +2,7 @@
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { $api, type Schema } from "../../api/client";
-import { Waiting } from "../../app/Console";
+import { Waiting } from "../../parts/Waiting";
 import { Failure } from "../../parts/Failure";
 import { Page } from "../../parts/Page";
 import { Advice } from "./Advice";

@@ -2,7 +2,7 @@
 import { $api, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
 import { percentile, successShare, sumPoints } from "../../lib/figures";
-import { HEARTBEATS_MS } from "../../lib/live";
+import { HEARTBEATS_MS } from "../../lib/backOff";
 import { useNow } from "../../lib/now";
 import type { Facts } from "../../lib/verdict";
 import { useFigures, type Figures } from "../../parts/useFigures";

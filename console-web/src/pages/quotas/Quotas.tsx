@@ -6,7 +6,7 @@ import { useSession } from "../../api/session";
 import { useTenant } from "../../lib/tenant";
 import { Failure } from "../../parts/Failure";
 import { Page } from "../../parts/Page";
-import { Waiting } from "../../app/Console";
+import { Waiting } from "../../parts/Waiting";
 import { QuotaForm } from "./QuotaForm";
 import { QuotaTable } from "./QuotaTable";
 import { Meters } from "./Meters";

@@ -3,7 +3,7 @@ import { Alert, Button, Drawer, Flex, Typography } from "antd";
 import { useTranslation } from "react-i18next";
 import { $api, client, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
-import { Waiting } from "../../app/Console";
+import { Waiting } from "../../parts/Waiting";
 import { heldIn, lacking } from "../../lib/access";
 import { useRoleDescription } from "../../lib/described";
 import { Confirm } from "../../parts/Confirm";
@@ -12,7 +12,7 @@ import { PermissionPicker } from "../../parts/PermissionPicker";
 import { useAction } from "../../parts/useAction";
 import { useExplained } from "../../parts/useExplained";
 import type { RoleDraft } from "./RoleForm";
-import { useRoleScope } from "./Roles";
+import { useRoleScope } from "./useRoleScope";
 
 type Role = Schema<"Role">;
 

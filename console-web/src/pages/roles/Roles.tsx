@@ -14,15 +14,9 @@ import { Word } from "../../parts/Tags";
 import { RoleDrawer } from "./RoleDrawer";
 import { RoleForm, type RoleDraft } from "./RoleForm";
 import { RoleMatrix } from "./RoleMatrix";
+import { useRoleScope } from "./useRoleScope";
 
 type Role = Schema<"Role">;
-
-/** Where a role can be granted, in words. */
-export function useRoleScope(): (role: Role) => string {
-  const { t } = useTranslation("people");
-  const { nameOf } = useTenantNames();
-  return (role) => (role.tenant_id == null ? t("roles.everywhere") : nameOf(role.tenant_id));
-}
 
 function NameOf({ role }: { role: Role }) {
   const { t } = useTranslation("people");

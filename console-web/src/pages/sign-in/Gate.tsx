@@ -1,7 +1,7 @@
 /** The one card of the pages before the console. */
 import { Card, Flex, Typography } from "antd";
 import { useEffect, type ReactNode } from "react";
-import { Preferences } from "../../app/Layout";
+import { DisplayMenus } from "../../parts/DisplayMenus";
 
 export function Gate({ title, children }: { title: string; children: ReactNode }) {
   useEffect(() => {
@@ -10,7 +10,7 @@ export function Gate({ title, children }: { title: string; children: ReactNode }
   return (
     <main className="before-login">
       <Flex justify="end" className="gate-corner">
-        <Preferences />
+        <DisplayMenus />
       </Flex>
       <Flex justify="center">
         <Card className="gate">

@@ -1,6 +1,6 @@
 /** The tasks before and after one, as the node knows them. */
 import { $api, type Schema } from "../../api/client";
-import { Waiting } from "../../app/Console";
+import { Waiting } from "../../parts/Waiting";
 import { Failure } from "../../parts/Failure";
 import { Graph } from "./Graph";
 

@@ -5,7 +5,7 @@ import { useTranslation } from "react-i18next";
 import { useNavigate } from "react-router";
 import type { Schema } from "../../api/client";
 import { isField, withValue, type Definition } from "../../lib/definition";
-import { fieldWords } from "../../lib/fieldWords";
+import { fieldWords } from "../../i18n/fieldWords";
 import { useLink } from "../../lib/tenant";
 import { useLeaveGuard } from "../../parts/useLeaveGuard";
 import { AppChoice } from "./AppChoice";

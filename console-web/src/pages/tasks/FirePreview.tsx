@@ -3,7 +3,7 @@ import { Alert, Typography } from "antd";
 import { useTranslation } from "react-i18next";
 import { $api, Problem, type Schema } from "../../api/client";
 import type { Definition } from "../../lib/definition";
-import { detailOf } from "../../lib/fieldWords";
+import { detailOf } from "../../i18n/fieldWords";
 import { mark, type Marked } from "../../lib/previewMarks";
 import { instant, span, viewerZone } from "../../lib/time";
 import { Failure } from "../../parts/Failure";

@@ -1,7 +1,7 @@
 /** What the node said about a field, for the `Form.Item` that shows it. */
 import type { FormItemProps } from "antd";
 import type { FieldError } from "../../api/client";
-import { fieldWords } from "../../lib/fieldWords";
+import { fieldWords } from "../../i18n/fieldWords";
 
 /** All lines that name the field, or a place in its list (`tags[3]`). */
 export function errorOf(errors: readonly FieldError[], field: string): Pick<FormItemProps, "validateStatus" | "help"> {

@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import { Link, useParams } from "react-router";
 import { $api, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
-import { Waiting } from "../../app/Console";
+import { Waiting } from "../../parts/Waiting";
 import { heldIn } from "../../lib/access";
 import { useLink } from "../../lib/tenant";
 import { Failure } from "../../parts/Failure";

@@ -1,4 +1,4 @@
-/** What the stream of events means: which answers a kind of change makes old, and how long to wait before another try. */
+/** How long a lost stream waits before another try. */
 
 /** Nothing heard for this long means that the stream is dead, ms; the node says hello every 10 s. */
 export const SILENCE_MS = 25_000;
@@ -27,30 +27,4 @@ export const STEADY_MS = 3_000;
 /** Failures in a row, this one included, when a stream is lost that stood for `stood` ms after so many failures. */
 export function failuresWith(failures: number, stood: number): number {
   return stood >= STEADY_MS ? 1 : failures + 1;
-}
-
-/** Beginnings of the paths whose answers a kind of change makes old. */
-const PATHS: Record<string, readonly string[]> = {
-  tasks: ["/tasks", "/fires"],
-  task_logs: ["/task-logs", "/fires/upcoming", "/tasks/{id}/graph", "/tasks/{id}/backfills"],
-  apps: ["/apps"],
-  keys: ["/apps/{id}/keys"],
-  executors: ["/executors"],
-  nodes: ["/nodes"],
-  tenants: ["/tenants"],
-  users: ["/users", "/session"],
-  roles: ["/roles", "/session"],
-  tokens: ["/tokens", "/account/tokens"],
-  calendars: ["/calendars", "/fires/forecast", "/tasks/{id}/preview"],
-  // They are part of the tenant, and share its revision.
-  quotas: ["/tenants/{tenant}"],
-  maintenance: ["/tenants/{tenant}/maintenance", "/tasks/{id}/preview"],
-  backfills: ["/tasks/{id}/backfills"],
-  statistics: ["/statistics"],
-  audit: ["/audit"],
-};
-
-/** All of them for these kinds; a kind that this page does not know makes nothing old. */
-export function pathsOf(kinds: readonly string[]): string[] {
-  return kinds.flatMap((kind) => PATHS[kind] ?? []);
 }

@@ -1,7 +1,7 @@
 /** What the node refuses, in the viewer's language, by its codes. The node says it in English. */
 import i18next from "i18next";
 import type { FieldError, Problem } from "../api/client";
-import type * as Words from "../i18n/zh/refusals";
+import type * as Words from "./zh/refusals";
 
 /** The words in Chinese, once that is spoken. */
 let zh: typeof Words | undefined;

@@ -1,10 +1,12 @@
 /** Live updates: the node tells what has changed (server-sent events), and what shows it is read again. */
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
-import { clusterNow, heardClusterTime } from "../lib/now";
-import { backOff, failuresWith, pathsOf, SILENCE_MS } from "../lib/live";
-import { useVisible } from "../lib/visible";
-import { renew } from "./renew";
+import { clusterNow, heardClusterTime } from "./now";
+import { backOff, failuresWith, SILENCE_MS } from "./backOff";
+import { pathsOf } from "./changedPaths";
+import { listenAt } from "./stream";
+import { useVisible } from "./visible";
+import { renew } from "../api/renew";
 
 /** How the stream is. */
 export type LiveState =
@@ -49,36 +51,20 @@ interface Listener {
 /** Listens until it is told to stop; says once when the stream has ended or is lost. */
 function listen(tenant: string | undefined, on: Listener): () => void {
   const query = tenant === undefined ? "" : `?tenant=${encodeURIComponent(tenant)}`;
-  const source = new EventSource(`/api/v1/events${query}`);
-  let silence: number | undefined;
-  const stop = () => {
-    window.clearTimeout(silence);
-    source.close();
-  };
-  const lost = () => {
-    stop();
-    on.lost();
-  };
-  source.addEventListener("end", () => {
-    stop();
-    on.ended();
-  });
-  // A connection can be dead without an end: nothing heard is an end, too.
-  const heard = () => {
-    window.clearTimeout(silence);
-    silence = window.setTimeout(lost, SILENCE_MS);
-  };
-  heard();
-  source.addEventListener("error", lost);
-  source.addEventListener("hello", (event: MessageEvent<string>) => {
-    heard();
-    const { cluster_time, version } = JSON.parse(event.data) as { cluster_time: number; version: string };
-    heardClusterTime(cluster_time);
-    on.hello(version);
-  });
-  source.addEventListener("changed", (event: MessageEvent<string>) => {
-    heard();
-    on.changed((JSON.parse(event.data) as { kinds: string[] }).kinds);
+  const stop = listenAt(`/api/v1/events${query}`, SILENCE_MS, {
+    events: {
+      hello({ cluster_time, version }: { cluster_time: number; version: string }) {
+        heardClusterTime(cluster_time);
+        on.hello(version);
+      },
+      changed: ({ kinds }: { kinds: string[] }) => on.changed(kinds),
+      end() {
+        stop();
+        on.ended();
+      },
+    },
+    lost: on.lost,
+    silent: on.lost,
   });
   return stop;
 }
