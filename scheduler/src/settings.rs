@@ -1,8 +1,10 @@
 //! The configuration of a node: `conf/application.toml` is compiled in as the defaults, a file
 //! overrides it, the environment overrides both. Everything is checked once, here.
 
+mod shown;
+
 use crate::auth::SignOnSettings;
-use crate::store::{DatabaseSettings, place};
+use crate::store::DatabaseSettings;
 use crate::tls::TlsSettings;
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
@@ -229,7 +231,7 @@ impl Settings {
         }
         let read = || {
             let config = sources.build()?;
-            let shown = shown(&config)?;
+            let shown = shown::shown(&config)?;
             Ok(Self { shown, ..config.try_deserialize()? })
         };
         let settings: Self = read().map_err(|error: config::ConfigError| {
@@ -356,37 +358,6 @@ impl Settings {
 
 /// Settings that are text, whatever they look like.
 const SECRET_TEXTS: [&str; 4] = ["api.token", "auth.admin_password", "auth.oidc.client_secret", "database.url"];
-
-/// Words in names of settings that hold secrets.
-const SECRET_WORDS: [&str; 4] = ["token", "password", "secret", "key"];
-
-/// Every setting as it is, in the order of its name.
-fn shown(config: &config::Config) -> Result<Vec<(String, String)>, config::ConfigError> {
-    let mut shown = Vec::new();
-    for (section, value) in config::Source::collect(config)? {
-        show(section, value, &mut shown)?;
-    }
-    shown.sort();
-    Ok(shown)
-}
-
-fn show(path: String, value: config::Value, shown: &mut Vec<(String, String)>) -> Result<(), config::ConfigError> {
-    if matches!(value.kind, config::ValueKind::Table(_)) {
-        for (name, value) in value.into_table()? {
-            show(format!("{path}.{name}"), value, shown)?;
-        }
-        return Ok(());
-    }
-    let text = value.to_string();
-    let text = match path.rsplit('.').next().unwrap_or_default() {
-        "url" => place(&text),
-        name if !SECRET_WORDS.iter().any(|word| name.contains(word)) => text,
-        _ if text.is_empty() => "(not set)".to_owned(),
-        _ => "(set)".to_owned(),
-    };
-    shown.push((path, text));
-    Ok(())
-}
 
 /// What this machine calls itself.
 #[must_use]

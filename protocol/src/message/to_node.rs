@@ -1,0 +1,229 @@
+//! What an executor asks of a node.
+
+use super::RunKey;
+use serde::{Deserialize, Serialize};
+
+/// `POST /openapi/executors/register`. Sent at start, after `RegisterAgain`, and every
+/// `metadata_interval_ms` to refresh what is described.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Register {
+    /// Random per process start; tells a restart from a repetition.
+    pub instance: String,
+    /// Where nodes reach this executor, `http://host:port`.
+    pub address: String,
+    /// Name of the machine or container.
+    pub host_name: String,
+    /// Process id.
+    pub pid: u32,
+    /// Version of the executor's own software.
+    pub version: String,
+    /// Tags, each compared exactly by routing.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// For people.
+    #[serde(default)]
+    pub description: String,
+    /// Runs at once at most.
+    pub capacity: u32,
+    /// Every handler that this process has.
+    pub handlers: Vec<HandlerInfo>,
+}
+
+/// A handler as an executor describes it. Registering one makes a stopped task, once; what an
+/// admin changes later is never overwritten.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HandlerInfo {
+    /// Name, unique within the app.
+    pub name: String,
+    /// For people.
+    #[serde(default)]
+    pub description: String,
+    /// Default schedule (Quartz cron); a task made without one fires only manually.
+    #[serde(default)]
+    pub cron: Option<String>,
+    /// Default IANA time zone of the schedule.
+    #[serde(default)]
+    pub time_zone: Option<String>,
+    /// Default time-out of a run, ms; 0 is none.
+    #[serde(default)]
+    pub timeout_ms: i64,
+    /// Further defaults of the task, by the API's own field names, for example
+    /// `{"routing": "round", "block_strategy": "serial", "max_retries": 2}`.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub policies: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Answer to [`Register`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Registered {
+    /// This process's id until it registers under another instance.
+    pub executor_id: i64,
+    /// Cluster clock when the node answered, epoch µs.
+    pub cluster_time_us: i64,
+    /// Periods that the executor keeps to.
+    pub settings: ExecutorSettings,
+    /// Its handlers that have no task, because the tenant has as many tasks as it may (its quota
+    /// `max_tasks`). Each registration tries again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+}
+
+/// Periods that the node sets for its executors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecutorSettings {
+    /// Between heartbeats, ms.
+    pub heartbeat_interval_ms: u64,
+    /// Between repetitions of [`Register`], ms.
+    pub metadata_interval_ms: u64,
+    /// Without an acknowledged heartbeat for this long the executor counts as offline and what
+    /// it holds unstarted goes elsewhere; so it must not start such a run itself any more. ms.
+    pub offline_after_ms: u64,
+    /// Without an acknowledged heartbeat for this long the executor stops what it runs, because
+    /// the nodes then count those runs as dead. ms.
+    pub abandon_after_ms: u64,
+}
+
+/// `POST /openapi/executors/heartbeat`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Heartbeat {
+    /// As answered by register.
+    pub executor_id: i64,
+    /// As sent in register.
+    pub instance: String,
+    /// Cluster time at which the sets below were taken, ms. What was accepted later is not in
+    /// them.
+    pub snapshot_at: i64,
+    /// Accepted, not started.
+    pub held: Vec<RunKey>,
+    /// Started, not ended.
+    pub running: Vec<RunKey>,
+    /// Ended, result not yet acknowledged by a node.
+    pub unacknowledged: Vec<RunKey>,
+    /// Runs at once at most.
+    pub capacity: u32,
+    /// Takes no new runs (shutting down).
+    #[serde(default)]
+    pub draining: bool,
+}
+
+/// Answer to [`Heartbeat`]. With `StoreUnavailable` the time is present and nothing else counts.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HeartbeatAck {
+    /// Cluster clock when the node answered, epoch µs.
+    pub cluster_time_us: i64,
+    /// Runs that must not start, or must stop.
+    #[serde(default)]
+    pub cancel: Vec<RunKey>,
+}
+
+/// `POST /openapi/executors/unregister`. What is in `held` was never started and never will be;
+/// it is back with the nodes before the answer. While `running` is not empty the executor keeps
+/// its heartbeat and calls again when it is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Unregister {
+    /// As answered by register.
+    pub executor_id: i64,
+    /// As sent in register.
+    pub instance: String,
+    /// Accepted and dropped unstarted.
+    pub held: Vec<RunKey>,
+    /// Started, not ended; their results follow.
+    pub running: Vec<RunKey>,
+}
+
+/// Answer to [`Unregister`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Unregistered {
+    /// How many held runs went back.
+    pub returned: u64,
+}
+
+/// `POST /openapi/results`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Results {
+    /// The process that ran them.
+    pub executor_id: i64,
+    /// At most [`crate::RESULT_ITEMS_MAX`].
+    pub results: Vec<RunResult>,
+}
+
+/// How one attempt ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// Task log id.
+    pub log: i64,
+    /// Attempt that this is the outcome of.
+    pub attempt: i32,
+    /// What happened.
+    pub status: RunStatus,
+    /// For people: the error, the panic, why it was not started. At most
+    /// [`crate::TEXT_BYTES_MAX`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// What the handler returned. At most [`crate::TEXT_BYTES_MAX`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub output: String,
+    /// Cluster time when the handler was entered, ms; 0 when it never was.
+    pub started_at: i64,
+    /// Cluster time when it ended, ms.
+    pub finished_at: i64,
+    /// When it should have started, as it was dispatched, ms; 0 from executors that do not say.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub due_time: i64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+/// What happened to an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// The handler returned `Ok`.
+    Succeeded,
+    /// The handler returned an error that may be retried.
+    Failed,
+    /// The handler returned an error and asks not to be retried.
+    FailedForGood,
+    /// The handler panicked.
+    Panicked,
+    /// The run's time-out passed and the handler was stopped.
+    TimedOut,
+    /// A cancel dropped or stopped it.
+    Cancelled,
+    /// Accepted but never started (the executor lost its nodes, or is shutting down); another
+    /// attempt cannot double it.
+    NotStarted,
+    /// Stopped by the executor itself: contact with every node was lost for `abandon_after_ms`,
+    /// or it was shut down harder than it could drain.
+    Abandoned,
+    /// Never started: it was due while an earlier run of the task still went on
+    /// ([`BlockStrategy::DiscardLater`]).
+    Blocked,
+    /// A later run of the task took its place ([`BlockStrategy::CoverEarly`]): dropped
+    /// unstarted, or stopped.
+    Covered,
+    /// Never started: `wait_timeout_ms` passed first.
+    WaitTimedOut,
+}
+
+/// Answer to [`Results`], sent after the commit; one verdict per result, in their order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ResultsAck {
+    /// In the order of the request.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// What the node did with a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Committed, now or by an earlier sending of the same result.
+    Applied,
+    /// Another attempt is current, or the run had ended; recorded, not applied.
+    Stale,
+    /// No such run for this tenant.
+    Unknown,
+}
