@@ -53,6 +53,7 @@ pub fn check(world: &World) -> Vec<Broken> {
         evidence.acknowledged_results_stay(world);
         evidence.old_definitions_start_nothing(world);
         evidence.turns_are_kept();
+        evidence.waiting_for_executors_is_no_failure();
         evidence.broken
     })
 }
@@ -66,6 +67,20 @@ impl Evidence<'_> {
     fn steps_are_allowed(&mut self) {
         for violation in self.state.violations.clone() {
             self.breaks("the state machine is kept", None, violation);
+        }
+    }
+
+    /// P2. An app without executors waits as long as its task says.
+    fn waiting_for_executors_is_no_failure(&mut self) {
+        for log in self.state.logs.values() {
+            let run = &log.run;
+            let patience = self.state.tasks.get(&run.task_id).map_or(0, |task| task.view.spec.no_executor_timeout_ms);
+            let waited = log.finished_at - run.fire_time;
+            if run.status == Status::Failed && run.reason == Reason::NoExecutor && waited < patience {
+                let detail = format!("given up {waited} ms after its fire time");
+                let promise = "P2 waiting for an executor is no failure";
+                self.broken.push(Broken { promise, log: Some(run.id), detail });
+            }
         }
     }
 

@@ -192,6 +192,20 @@ fn a_late_registration_replaces_nobody() {
     keeps("P4 what is called dead", LEAD_MS, &plan);
 }
 
+/// A rolling deploy that leaves the app without executors for a while.
+#[test]
+fn an_app_without_executors_waits() {
+    let away = |executor, from| at(from, Fault::Kill { executor, down: 25_000 });
+    let plan = [away(0, 20_000), away(1, 21_000)];
+    for seed in 0..SEEDS {
+        let world = simulate(seed, Some(LEAD_MS), Some(plan.to_vec()));
+        let broken: Vec<Broken> =
+            promises::check(&world).into_iter().filter(|broken| broken.promise.starts_with("P2")).collect();
+        assert!(broken.is_empty(), "{}", report(seed, &world, &broken));
+        assert!(!world.trace.about("NoExecutor", 1).is_empty(), "seed {seed}: nothing waited");
+    }
+}
+
 /// Far less than the tasks fire.
 const FEW: Quotas = Quotas { max_tasks: 0, max_fires_per_minute: 100, max_concurrent: 0, retain_days: 0 };
 

@@ -8,6 +8,7 @@ scenario!(a_run_without_an_executor_waits_quietly: sqlite);
 scenario!(runs_wait_for_an_executor_and_lose_nothing: mariadb);
 scenario!(a_run_waits_for_an_executor_no_longer_than_its_task_says: postgres);
 scenario!(what_waits_for_an_executor_can_be_stopped: sqlite);
+scenario!(the_restart_of_an_apps_only_executor_fails_nothing: postgres);
 
 /// A run that nobody can take is looked at a few times a second, not in a loop: seen by the
 /// statements that the node sends meanwhile.
@@ -95,4 +96,26 @@ async fn what_waits_for_an_executor_can_be_stopped(kind: Kind) {
     let (rows, starts) = world.settle_and_check().await;
     assert!(starts.is_empty(), "{starts:?}");
     assert!(rows.iter().all(|row| row.status == Status::Cancelled), "{rows:?}");
+}
+
+/// The node still believes in an executor that has just died: until it knows better, that is no failure either.
+async fn the_restart_of_an_apps_only_executor_fails_nothing(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    let executor = world.executor("e1", &app).await;
+    let task = api.make_task(&app, "once", "tick", json!({ "max_retries": 0 })).await;
+    assert_eq!(world.await_end(api.run(task, None).await).await.status, Status::Succeeded);
+    world.kill9(&executor).await;
+    let log = api.run(task, None).await;
+    await_until("its executor does not answer", 20, || async {
+        let row = world.database.log(log).await;
+        when(row.attempt > 0 && row.status == Status::Retry)
+    })
+    .await;
+    world.executor("e2", &app).await;
+    let row = world.await_end(log).await;
+    assert_eq!((row.status, row.failures), (Status::Succeeded, 0), "{row:?}");
+    world.settle_and_check().await;
 }
