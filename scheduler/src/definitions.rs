@@ -5,7 +5,7 @@
 use crate::dispatch::Revocation;
 use crate::domain::audit::{Actor, AuditNote, Target};
 use crate::domain::task::{ScheduleKind, TaskSpec};
-use crate::domain::{AccessScope, Action, Reason, Status};
+use crate::domain::{AccessScope, Action, Reason, Status, TaskId};
 use crate::engine::Engine;
 use crate::store::{
     Activity, DispatchedRun, NewTask, OutcomeStore, Result, SqlStore, TaskChange, TaskFilter, TaskView, Unsent,
@@ -85,10 +85,10 @@ impl TaskDefinitions {
     }
 
     /// Pauses a task that has failed `count` times in a row, if it still is as it was.
-    pub async fn pause_failing(&self, id: i64, count: i32) -> Result<()> {
+    pub async fn pause_failing(&self, id: TaskId, count: i32) -> Result<()> {
         let Some(before) = self.find(id).await?.filter(|task| task.activity.started) else { return Ok(()) };
         let note = format!("paused by itself after {count} failed runs in a row");
-        tracing::warn!(task = id, name = before.spec.name, count, "task paused: too many failures in a row");
+        tracing::warn!(task = id.0, name = before.spec.name, count, "task paused: too many failures in a row");
         let (spec, activity) = (before.spec.clone(), Activity { started: false, pause_note: Some(note) });
         let at = self.engine.clock.now_ms();
         let note = AuditNote {
@@ -105,7 +105,7 @@ impl TaskDefinitions {
     }
 
     /// The task of that id, whosever it is.
-    pub async fn find(&self, id: i64) -> Result<Option<TaskView>> {
+    pub async fn find(&self, id: TaskId) -> Result<Option<TaskView>> {
         let filter = TaskFilter { id: Some(id), limit: 1, ..TaskFilter::default() };
         Ok(self.store.list_tasks(&AccessScope::All, &filter).await?.into_iter().next())
     }

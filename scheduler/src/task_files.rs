@@ -9,7 +9,7 @@ mod step;
 use crate::definitions::change_of;
 use crate::domain::task::file::{Entry, TaskFile};
 use crate::domain::task::{FieldChange, ScheduleKind, diff};
-use crate::domain::{AccessScope, FieldError, FieldRefusal};
+use crate::domain::{AccessScope, FieldError, FieldRefusal, TaskId};
 use crate::store::{Activity, NewTask, Owner, Result, SqlStore, StoreErrorKind, TaskChange, TaskView};
 use std::collections::{BTreeMap, HashMap};
 
@@ -51,7 +51,7 @@ pub async fn plan(
     store: &SqlStore,
     access_scope: &AccessScope,
     file: TaskFile,
-    new_id: impl Fn() -> i64,
+    new_id: impl Fn() -> TaskId,
     now: i64,
 ) -> Result<Planned> {
     let TaskFile { entries, broken, mut refused } = file;

@@ -318,7 +318,7 @@ async fn end_session(api: web::Data<Api>, caller: Caller, id: web::Path<String>)
 async fn list_tokens(api: web::Data<Api>, caller: Caller, query: Query<AfterQuery>) -> Result<HttpResponse, Problem> {
     let AfterQuery { after, limit: wanted } = query.0;
     let limit = limit(wanted)?;
-    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
+    let after = parse_optional_id("after", after.as_ref())?.unwrap_or_default();
     let user = me(&api, &caller).await?;
     let tokens = api.store.list_tokens(&AccessScope::All, Some(user.id), after, limit).await?;
     Ok(HttpResponse::Ok().json(page_of(tokens, limit)))

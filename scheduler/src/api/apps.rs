@@ -140,7 +140,7 @@ impl From<AppView> for App {
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<AppQuery>) -> Result<HttpResponse, Problem> {
     let AppQuery { tenant, name, after, limit: wanted } = query.0;
     let limit = limit(wanted)?;
-    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
+    let after = parse_optional_id("after", after.as_ref())?.unwrap_or_default();
     let filter = AppFilter { tenant, name, id: None, after, limit };
     let apps = api.store.list_apps(&caller.access_scope(Permission::AppsRead), &filter).await?;
     let items = apps.into_iter().map(App::from).collect();

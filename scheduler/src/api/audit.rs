@@ -120,7 +120,7 @@ impl From<ChainView> for ChainEnd {
 
 /// The chain that a query names, by its tenant's name or id.
 async fn chain_of(api: &Api, caller: &Caller, tenant: Option<&str>, id: Option<&String>) -> Result<i64, Problem> {
-    match (tenant, parse_optional_id("tenant_id", id)?) {
+    match (tenant, parse_optional_id::<i64>("tenant_id", id)?) {
         (Some(_), Some(_)) => Err(FieldError::new("tenant_id", FieldRefusal::not_with("tenant")).into()),
         (None, Some(id)) => {
             let access_scope = caller.access_scope(Permission::AuditRead);

@@ -163,7 +163,7 @@ fn apps_of(executors: &[Arc<Executor>]) -> Vec<i64> {
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<ExecutorQuery>) -> Result<HttpResponse, Problem> {
     let ExecutorQuery { tenant, app, after, limit: wanted } = query.0;
     let limit = limit(wanted)?;
-    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
+    let after = parse_optional_id("after", after.as_ref())?.unwrap_or_default();
     let access_scope = caller.access_scope(Permission::ExecutorsRead);
     let mut online = api.engine.registry.everyone();
     online.retain(|executor| executor.id > after && access_scope.has(executor.tenant_id, executor.app_id));

@@ -3,9 +3,9 @@
 use super::input::PAGE_MAX;
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
-use crate::domain::AccessScope;
 use crate::domain::forecast::{Budget, Extent, Firing, Forecast, Peak, forecast};
 use crate::domain::task::{NEVER, ScheduleKind};
+use crate::domain::{AccessScope, TaskId};
 use crate::store::{SqlStore, TaskFilter, TaskState, TaskView, WrittenFires};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -132,7 +132,7 @@ impl Forecasts {
 /// Tasks as they are counted, and as they are shown.
 struct Read {
     tasks: Vec<Firing>,
-    shown: Vec<(i64, String, String)>,
+    shown: Vec<(TaskId, String, String)>,
     left_out: u64,
 }
 
@@ -174,7 +174,7 @@ fn extent(task: &TaskView, written: Option<&WrittenFires>) -> Extent {
     Extent::Left { from: task.next_fire_at, fires }
 }
 
-fn answer_of(told: Forecast, shown: &[(i64, String, String)], left_out: u64) -> FireForecast {
+fn answer_of(told: Forecast, shown: &[(TaskId, String, String)], left_out: u64) -> FireForecast {
     let task = |(place, fires): (usize, u64)| {
         let (task, name, tenant) = shown.get(place)?;
         Some(ForecastTask { task: task.to_string(), name: name.clone(), tenant: tenant.clone(), fires })

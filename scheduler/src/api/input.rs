@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::future::{Ready, ready};
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 use utoipa::{IntoParams, ToSchema};
 
 /// Items in one page at most.
@@ -117,13 +118,13 @@ pub fn limit(wanted: Option<u64>) -> Result<u64, Problem> {
 }
 
 /// An id out of a path or a query.
-pub fn parse_id(field: &str, text: &str) -> Result<i64, Problem> {
+pub fn parse_id<Id: FromStr>(field: &str, text: &str) -> Result<Id, Problem> {
     let wrong = || RequestRefusal::WrongId { parameter: field.to_owned(), given: text.chars().take(40).collect() };
     text.parse().map_err(|_| wrong().into())
 }
 
 /// An id out of a query that may lack it.
-pub fn parse_optional_id(field: &str, text: Option<&String>) -> Result<Option<i64>, Problem> {
+pub fn parse_optional_id<Id: FromStr>(field: &str, text: Option<&String>) -> Result<Option<Id>, Problem> {
     text.map(|text| parse_id(field, text)).transpose()
 }
 

@@ -134,7 +134,7 @@ pub async fn find_role(api: &Api, caller: &Caller, needs: Permission, id: &str) 
 async fn list(api: web::Data<Api>, caller: Caller, query: Query<AfterQuery>) -> Result<HttpResponse, Problem> {
     let AfterQuery { after, limit: wanted } = query.0;
     let limit = limit(wanted)?;
-    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
+    let after = parse_optional_id("after", after.as_ref())?.unwrap_or_default();
     let built_in = BUILT_IN.iter().map(view).filter(|role| role.id > after);
     let mut roles: Vec<RoleView> = built_in.take(limit as usize).collect();
     let rest = limit - roles.len() as u64;

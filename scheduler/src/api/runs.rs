@@ -218,7 +218,7 @@ async fn cancel_backfill(
     caller: Caller,
     path: web::Path<(String, String)>,
 ) -> Result<HttpResponse, Problem> {
-    let (task, id) = (parse_id("id", &path.0)?, parse_id("backfill", &path.1)?);
+    let (task, id): (_, i64) = (parse_id("id", &path.0)?, parse_id("backfill", &path.1)?);
     let task = find(&api, &caller, Permission::BackfillsCancel, task).await?;
     let before = Some(json!({ "backfill": id.to_string() }).to_string());
     let target = Target::task(task.id, &task.spec.name);

@@ -9,7 +9,7 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::schedule::{Kind, Preview, Schedule, SkipReason};
 use crate::domain::task::TaskSpec;
-use crate::domain::{FieldError, FieldRefusal, Permission};
+use crate::domain::{FieldError, FieldRefusal, Permission, TaskId};
 use crate::store::TaskView;
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
@@ -122,7 +122,7 @@ async fn of_spec(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> 
         None => 0,
     };
     let now = api.engine.clock.now_ms();
-    let schedule = ready(&api, tenant, &spec, now, 0).await?;
+    let schedule = ready(&api, tenant, &spec, now, TaskId::NONE).await?;
     let left = if spec.max_fires > 0 { spec.max_fires } else { i64::MAX };
     Ok(HttpResponse::Ok().json(Page::whole(lines(&schedule, after.unwrap_or(now), count, left))))
 }
@@ -133,8 +133,8 @@ fn checked(count: Option<i64>) -> Result<usize, FieldError> {
     count.ok_or_else(|| FieldError::range("count", 1, COUNT_MAX as i64))
 }
 
-async fn ready(api: &Api, tenant: i64, spec: &TaskSpec, anchor: i64, seed: i64) -> Result<Schedule, Problem> {
-    let mut schedule = spec.to_schedule(anchor, seed)?;
+async fn ready(api: &Api, tenant: i64, spec: &TaskSpec, anchor: i64, id: TaskId) -> Result<Schedule, Problem> {
+    let mut schedule = spec.to_schedule(anchor, id)?;
     if !spec.calendar.is_empty() {
         schedule.calendar = Some(api.store.ready_calendar(tenant, &spec.calendar).await?);
     }

@@ -99,7 +99,7 @@ async fn skip(
     }
     let schedule = schedules::schedule_of(&api, &task, now).await?;
     refuse_no_fire(&task, &schedule, fire_time, now)?;
-    let log = api.engine.ids.next(now);
+    let log: i64 = api.engine.ids.next(now);
     let after = json!({ "fire_time": fire_time, "note": note, "log": log.to_string() }).to_string();
     let target = Target::task(task.id, &task.spec.name);
     let noted = api.note(&caller, Action::SkipFire, task.owner.tenant_id, target, (None, Some(after)));

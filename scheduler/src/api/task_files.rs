@@ -259,7 +259,7 @@ struct ExportQuery {
 
 async fn export(api: web::Data<Api>, caller: Caller, query: Query<ExportQuery>) -> Result<HttpResponse, Problem> {
     let ExportQuery { tenant, app, after, limit } = query.0;
-    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
+    let after = parse_optional_id("after", after.as_ref())?.unwrap_or_default();
     let access_scope = caller.access_scope(Permission::TasksRead);
     refuse_nowhere(&api, &access_scope, tenant.as_deref(), app.as_deref()).await?;
     let limit = input::limit(limit.or(Some(PAGE_MAX)))?;

@@ -13,7 +13,7 @@ use crate::definitions::{NotRevoked, change_of};
 use crate::domain::audit::Target;
 use crate::domain::task::file::NOTE_CHARS_MAX;
 use crate::domain::task::{NEVER, ScheduleKind, TaskSpec};
-use crate::domain::{Action, FieldError, FieldRefusal, Permission, Refusal};
+use crate::domain::{Action, FieldError, FieldRefusal, Permission, Refusal, TaskId};
 use crate::store::{Activity, NewTask, Owner, TaskFilter, TaskState, TaskView, audited_task};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -227,7 +227,7 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<TaskQuery>) -> R
     refuse_wrong_search(search.as_deref())?;
     let state = state.map(|word| known_state(&word)).transpose()?;
     let parent_id = parse_optional_id("parent", parent.as_ref())?;
-    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
+    let after = parse_optional_id("after", after.as_ref())?.unwrap_or_default();
     let filter = TaskFilter {
         tenant,
         app,
@@ -272,7 +272,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     let owner = api.owner(&caller, Permission::TasksCreate, &tenant, &app).await?;
     refuse_state(&caller, owner, &Activity::default(), &activity)?;
     refuse_parents(Parents::new(&api, &caller, Permission::TasksCreate), (&tenant, &app), None, &spec).await?;
-    let id = api.engine.ids.next(now);
+    let id: TaskId = api.engine.ids.next(now);
     let after = audited_task(&spec, &activity);
     let note = api.note(&caller, Action::CreateTask, owner.tenant_id, Target::task(id, &spec.name), (None, after));
     let task = NewTask { id, owner, spec, activity };
@@ -520,12 +520,12 @@ async fn changed(api: &Api, task: &TaskView, not_revoked: NotRevoked) -> Result<
 }
 
 /// The task of that id, where the caller holds the permission.
-pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: i64) -> Result<TaskView, Problem> {
+pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: TaskId) -> Result<TaskView, Problem> {
     let filter = TaskFilter { id: Some(id), limit: 1, ..TaskFilter::default() };
     let found = api.store.list_tasks(&caller.access_scope(needs), &filter).await?;
     found.into_iter().next().ok_or_else(|| gone(id))
 }
 
-fn gone(id: i64) -> Problem {
+fn gone(id: TaskId) -> Problem {
     Refusal::not_found("task", id).into()
 }

@@ -158,7 +158,7 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<TokenQuery>) -> 
     let TokenQuery { user, after, limit: wanted } = query.0;
     let limit = limit(wanted)?;
     let user = parse_optional_id("user", user.as_ref())?;
-    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
+    let after = parse_optional_id("after", after.as_ref())?.unwrap_or_default();
     let tokens = api.store.list_tokens(&caller.access_scope(Permission::TokensRead), user, after, limit).await?;
     Ok(HttpResponse::Ok().json(page_of(tokens, limit)))
 }
@@ -170,7 +170,7 @@ pub fn page_of(tokens: Vec<TokenView>, limit: u64) -> Page<TokenOutput> {
 }
 
 async fn revoke(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
-    let id = parse_id("id", &id)?;
+    let id: i64 = parse_id("id", &id)?;
     let access_scope = caller.access_scope(Permission::TokensRevoke);
     // The one after the id before is the one, if it is within reach.
     let found = api.store.list_tokens(&access_scope, None, id.saturating_sub(1), 1).await?;

@@ -6,7 +6,7 @@ use super::operation::{Operation, get};
 use super::problem::Problem;
 use super::words::RunStatus;
 use crate::auth::Caller;
-use crate::domain::{FieldError, Permission, Status};
+use crate::domain::{FieldError, Permission, Status, TaskId};
 use crate::store::{TaskNames, UpcomingFilter, UpcomingRun};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -155,7 +155,7 @@ async fn upcoming(api: web::Data<Api>, caller: Caller, query: Query<UpcomingQuer
         *seconds.entry(run.fire_time - run.fire_time.rem_euclid(1_000)).or_default() += 1;
     }
     let (tasks, more_tasks) = by_task(&found.runs);
-    let these: BTreeSet<(i64, i64)> = tasks.iter().map(|(first, ..)| (first.task_id, first.app_id)).collect();
+    let these: BTreeSet<(TaskId, i64)> = tasks.iter().map(|(first, ..)| (first.task_id, first.app_id)).collect();
     let names = api.store.names_of(&these).await?;
     Ok(HttpResponse::Ok().json(Upcoming {
         at,
@@ -176,7 +176,7 @@ type RunsOfTask<'a> = (&'a UpcomingRun, usize, Vec<&'a UpcomingRun>);
 
 /// The runs of each task; and how many tasks are left out.
 fn by_task(runs: &[UpcomingRun]) -> (Vec<RunsOfTask<'_>>, usize) {
-    let mut places: HashMap<i64, usize> = HashMap::new();
+    let mut places: HashMap<TaskId, usize> = HashMap::new();
     let mut tasks: Vec<RunsOfTask<'_>> = Vec::new();
     for run in runs {
         let next = places.len();

@@ -121,7 +121,7 @@ async fn list(api: web::Data<Api>, caller: Caller, query: Query<UserQuery>) -> R
     let UserQuery { name, search, after, limit: wanted } = query.0;
     let limit = limit(wanted)?;
     refuse_wrong_search(search.as_deref())?;
-    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(0);
+    let after = parse_optional_id("after", after.as_ref())?.unwrap_or_default();
     let filter = UserFilter { name, search, after, limit, ..UserFilter::default() };
     let access_scope = caller.access_scope(Permission::UsersRead);
     let users = api.store.list_users(&access_scope, &filter).await?;

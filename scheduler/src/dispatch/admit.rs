@@ -4,7 +4,7 @@ use super::dispatcher::{Dispatcher, Failed};
 use super::outgoing::OutgoingRun;
 use crate::domain::permit::{Bounds, Limit, PermitRequest};
 use crate::domain::task::BlockStrategy;
-use crate::domain::{Reason, Run, Status, Task};
+use crate::domain::{Reason, Run, Status, Task, TaskId};
 use crate::store::{Change, DispatchStore, DispatchedRun, OutcomeStore, PermitStore, PlanStore, StoreError};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -90,7 +90,8 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                 && outgoing.task.spec.block_strategy != BlockStrategy::Serial
                 && outgoing.run.due_time <= now
         };
-        let tasks: BTreeSet<i64> = outgoing_runs.iter().filter(asks_about).map(|outgoing| outgoing.task.id).collect();
+        let tasks: BTreeSet<TaskId> =
+            outgoing_runs.iter().filter(asks_about).map(|outgoing| outgoing.task.id).collect();
         let earlier = self.earlier_runs(tasks).await;
         let (found, error) = match earlier {
             Ok(found) => (found, None),
@@ -123,8 +124,8 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         error.map_or(Ok(()), Err)
     }
 
-    async fn earlier_runs(&self, tasks: BTreeSet<i64>) -> Result<HashMap<i64, Vec<DispatchedRun>>, StoreError> {
-        let mut found: HashMap<i64, Vec<DispatchedRun>> = HashMap::new();
+    async fn earlier_runs(&self, tasks: BTreeSet<TaskId>) -> Result<HashMap<TaskId, Vec<DispatchedRun>>, StoreError> {
+        let mut found: HashMap<TaskId, Vec<DispatchedRun>> = HashMap::new();
         if !tasks.is_empty() {
             for holder in self.store.holders(&tasks.into_iter().collect::<Vec<_>>()).await? {
                 found.entry(holder.run.task_id).or_default().push(holder);

@@ -3,7 +3,7 @@
 use super::dispatcher::{Dispatcher, Failed};
 use super::outgoing::{OutgoingRun, RoutedRun, UnroutedRun};
 use crate::domain::routing::{Answer, Choice, Chooser, Executors, Known, Probe, Request, Routing, Uses};
-use crate::domain::{Executor, Reason, Run, Status};
+use crate::domain::{Executor, Reason, Run, Status, TaskId};
 use crate::store::{Change, DispatchStore, OutcomeStore, PermitStore, PlanStore, StoreErrorKind};
 use futures_util::future::join_all;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -46,7 +46,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
     /// What routing remembers, as far as this batch asks for it.
     async fn known(&self, outgoing_runs: &[OutgoingRun]) -> crate::store::Result<Known> {
         let by_uses = outgoing_runs.iter().filter(|outgoing| outgoing.task.spec.routing.goes_by_uses());
-        let by_uses: BTreeSet<i64> = by_uses.map(|outgoing| outgoing.task.id).collect();
+        let by_uses: BTreeSet<TaskId> = by_uses.map(|outgoing| outgoing.task.id).collect();
         let mut uses = Uses::default();
         if !by_uses.is_empty() {
             for (task, address, used) in self.store.uses(&by_uses.into_iter().collect::<Vec<_>>()).await? {
@@ -96,7 +96,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         if probed.is_empty() {
             return;
         }
-        let mut wanted: BTreeMap<i64, (Arc<Executor>, BTreeSet<i64>)> = BTreeMap::new();
+        let mut wanted: BTreeMap<i64, (Arc<Executor>, BTreeSet<TaskId>)> = BTreeMap::new();
         for (outgoing, probe) in &probed {
             for executor in probe.executors.iter() {
                 let entry = wanted.entry(executor.id).or_insert_with(|| (Arc::clone(executor), BTreeSet::new()));
@@ -107,7 +107,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             let id = executor.id;
             (id, self.ask(&executor, &tasks).await)
         });
-        let mut answers: HashMap<i64, Option<HashSet<i64>>> = join_all(asked).await.into_iter().collect();
+        let mut answers: HashMap<i64, Option<HashSet<TaskId>>> = join_all(asked).await.into_iter().collect();
         for (outgoing, probe) in probed {
             let task = outgoing.task.id;
             let given: Vec<Answer> = probe
@@ -134,12 +134,12 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
     }
 
     /// The tasks that an executor is busy with; `None` when it does not answer.
-    async fn ask(&self, executor: &Executor, tasks: &BTreeSet<i64>) -> Option<HashSet<i64>> {
+    async fn ask(&self, executor: &Executor, tasks: &BTreeSet<TaskId>) -> Option<HashSet<TaskId>> {
         let mut busy = HashSet::new();
-        for batch in tasks.iter().copied().collect::<Vec<_>>().chunks(carillon_protocol::PROBE_TASKS_MAX) {
+        for batch in tasks.iter().map(|task| task.0).collect::<Vec<_>>().chunks(carillon_protocol::PROBE_TASKS_MAX) {
             let message = carillon_protocol::Probe { executor_id: executor.id, tasks: batch.to_vec() };
             match self.transport.ask(executor, &message).await {
-                Ok(ack) => busy.extend(ack.busy),
+                Ok(ack) => busy.extend(ack.busy.into_iter().map(TaskId)),
                 Err(error) => {
                     tracing::debug!(executor = executor.id, %error, "no answer to a probe");
                     return None;

@@ -5,7 +5,7 @@ use super::outgoing::{OutgoingRun, takes_over};
 use crate::domain::instant::local_words;
 use crate::domain::rules::WindowAction;
 use crate::domain::task::{Maintenance, MisfireStrategy};
-use crate::domain::{Reason, Run, Status, Task, Trigger};
+use crate::domain::{Reason, Run, Status, Task, TaskId, Trigger};
 use crate::store::{Change, DispatchStore, OutcomeStore, PermitStore, PlanStore};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 const OVERDUE_MAX: u64 = 20_000;
 
 /// Fire times of overdue runs by task, latest first.
-type Overdue = HashMap<i64, Vec<i64>>;
+type Overdue = HashMap<TaskId, Vec<i64>>;
 
 impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
     /// Sorts out what is no longer to run.
@@ -29,7 +29,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         };
         let now = self.clock.now_ms();
         let (mut outgoing_runs, mut steps) = (Vec::with_capacity(runs.len()), Vec::new());
-        let mut reopened: HashMap<i64, i64> = HashMap::new();
+        let mut reopened: HashMap<TaskId, i64> = HashMap::new();
         for run in runs {
             let task = tasks.get(&run.task_id);
             if let Some(task) = task.filter(|task| is_of_old_definition(task, &run) && takes_over(task, run.reason)) {
@@ -48,7 +48,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             if let Some(task) = tasks.get(&task)
                 && let Err(error) = self.store.reopen(task, from, now).await
             {
-                tracing::warn!(%error, task = task.id, from, "a fire given up by an old definition is not taken over");
+                tracing::warn!(%error, task = task.id.0, from, "a fire given up by an old definition is not taken over");
             }
         }
         Ok(outgoing_runs)
@@ -95,7 +95,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
 
     /// Fires that wait for as long as the overdue ones of this batch, or longer.
     async fn overdue(&self, runs: &[Run]) -> crate::store::Result<Overdue> {
-        let mut since: HashMap<i64, i64> = HashMap::new();
+        let mut since: HashMap<TaskId, i64> = HashMap::new();
         let mut due_before = i64::MIN;
         for run in runs.iter().filter(|run| self.is_overdue(run)) {
             since.entry(run.task_id).and_modify(|at| *at = run.fire_time.min(*at)).or_insert(run.fire_time);
@@ -103,10 +103,10 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         }
         let mut overdue = Overdue::new();
         if !since.is_empty() {
-            let since: Vec<(i64, i64)> = since.into_iter().collect();
-            let ids: Vec<i64> = since.iter().map(|(task, _)| *task).collect();
+            let since: Vec<(TaskId, i64)> = since.into_iter().collect();
+            let ids: Vec<TaskId> = since.iter().map(|(task, _)| *task).collect();
             // What nobody had written when we looked comes after all that was.
-            let mut written_until: HashMap<i64, i64> = HashMap::new();
+            let mut written_until: HashMap<TaskId, i64> = HashMap::new();
             for task in self.store.tasks(&ids).await? {
                 written_until.insert(task.id, task.next_fire_at);
                 overdue.insert(task.id, unwritten(&task, due_before));

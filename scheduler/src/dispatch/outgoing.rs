@@ -92,7 +92,7 @@ pub fn item(outgoing: &OutgoingRun, accept_until: i64) -> DispatchItem {
     DispatchItem {
         log: run.id,
         attempt: run.attempt,
-        task: task.id,
+        task: task.id.0,
         task_name: task.spec.name.clone(),
         handler: task.spec.handler.clone(),
         params: run.params.clone().unwrap_or_else(|| task.spec.params.clone()),

@@ -1,6 +1,6 @@
 //! Definitions of the tasks whose runs pass through this node.
 
-use crate::domain::{Run, Task};
+use crate::domain::{Run, Task, TaskId};
 use crate::store::{PlanStore, Result};
 use dashmap::DashMap;
 use std::collections::{HashMap, HashSet};
@@ -13,7 +13,7 @@ const TASKS_MAX: usize = 50_000;
 /// that is newer, or that was dispatched before, makes it read again.
 pub struct TaskCache<S: ?Sized> {
     store: Arc<S>,
-    known: DashMap<i64, Arc<Task>>,
+    known: DashMap<TaskId, Arc<Task>>,
 }
 
 impl<S: PlanStore + ?Sized> TaskCache<S> {
@@ -24,13 +24,13 @@ impl<S: PlanStore + ?Sized> TaskCache<S> {
 
     /// The definitions of these runs' tasks, one statement for all that are missing; a task that
     /// is absent from the answer was deleted.
-    pub async fn of(&self, runs: &[Run]) -> Result<HashMap<i64, Arc<Task>>> {
+    pub async fn of(&self, runs: &[Run]) -> Result<HashMap<TaskId, Arc<Task>>> {
         let mut found = HashMap::new();
         let mut missing = Vec::new();
         // A run that was dispatched before may have outlived its definition: whoever stopped or
         // edited the task could not cancel it then. A fresh one cannot, its row was cancelled
         // with the edit.
-        let repeated: HashSet<i64> = runs.iter().filter(|run| run.attempt > 0).map(|run| run.task_id).collect();
+        let repeated: HashSet<TaskId> = runs.iter().filter(|run| run.attempt > 0).map(|run| run.task_id).collect();
         for run in runs {
             if found.contains_key(&run.task_id) || missing.contains(&run.task_id) {
                 continue;

@@ -2,6 +2,7 @@
 //! tenant form a chain: each carries the hash of the one before it, so that none can be changed,
 //! left out or put in later without breaking it.
 
+use super::TaskId;
 use super::action::{Action, AuditAction};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -36,7 +37,7 @@ pub struct Target {
 impl Target {
     /// A task.
     #[must_use]
-    pub fn task(id: i64, name: &str) -> Self {
+    pub fn task(id: TaskId, name: &str) -> Self {
         Self { kind: "task", id: id.to_string(), name: name.to_owned() }
     }
 }

@@ -1,104 +1,67 @@
-//! Ids made by the nodes: 64 bits, ordered by time, unique without asking the database.
-//!
-//! 41 bits of milliseconds since 2025-01-01, 10 bits of node number, 12 bits of sequence
-//! (4,096 per node and millisecond; a burst borrows from the coming milliseconds).
+//! Ids as types: one for each kind of thing, so that none is taken for another. All are 64 bits, made by
+//! [`IdSource`](super::IdSource) (a node's is its number).
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use serde::{Deserialize, Serialize};
+use std::fmt::{Display, Formatter, Result};
+use std::num::ParseIntError;
+use std::str::FromStr;
 
-/// 2025-01-01T00:00:00Z, epoch ms.
-const EPOCH_MS: i64 = 1_735_689_600_000;
-
-/// Bits below the milliseconds.
-const NODE_BITS: i64 = 10;
-const SEQUENCE_BITS: i64 = 12;
-
-/// Milliseconds that an id has room for.
-const MS_MAX: i64 = (1 << 41) - 1;
-
-/// Largest node number.
-pub const NODE_NUMBER_MAX: i64 = (1 << NODE_BITS) - 1;
-
-/// Makes ids for one node.
-#[derive(Debug)]
-pub struct IdSource {
-    node: i64,
-    /// Milliseconds and sequence of the last id, packed.
-    last: AtomicI64,
-}
-
-impl IdSource {
-    /// Ids of node `node`, 1..=[`NODE_NUMBER_MAX`].
-    #[must_use]
-    pub fn new(node: i64) -> Self {
-        Self { node: node & NODE_NUMBER_MAX, last: AtomicI64::new(0) }
-    }
-
-    /// A new id at `now` (epoch ms): larger than every one before from this source, also when
-    /// the clock steps back.
-    pub fn next(&self, now: i64) -> i64 {
-        let floor = (now - EPOCH_MS).max(0) << SEQUENCE_BITS;
-        let step = |last: i64| Some(floor.max(last + 1));
-        let last = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
-        // `step` never declines, so both arms hold the value before.
-        let packed = floor.max(last.unwrap_or_else(|seen| seen) + 1);
-        let (ms, sequence) = (packed >> SEQUENCE_BITS, packed & ((1 << SEQUENCE_BITS) - 1));
-        (ms << (NODE_BITS + SEQUENCE_BITS)) | (self.node << SEQUENCE_BITS) | sequence
-    }
-
-    /// The node of this source.
-    #[must_use]
-    pub fn node(&self) -> i64 {
-        self.node
-    }
-
-    /// When `id` was made, epoch ms; in a burst up to some milliseconds later than it was asked for.
-    #[must_use]
-    pub fn made_at(id: i64) -> i64 {
-        EPOCH_MS + (id >> (NODE_BITS + SEQUENCE_BITS))
-    }
-
-    /// The number of the node that made `id`; 0 when none of ours did.
-    #[must_use]
-    pub fn made_by(id: i64) -> i64 {
-        (id >> SEQUENCE_BITS) & NODE_NUMBER_MAX
-    }
-
-    /// The smallest id of any node at `time` (epoch ms); everything older is smaller.
-    #[must_use]
-    pub fn first_at(time: i64) -> i64 {
-        time.saturating_sub(EPOCH_MS).clamp(0, MS_MAX) << (NODE_BITS + SEQUENCE_BITS)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_grow_even_when_the_clock_steps_back_or_a_burst_outruns_it() {
-        let source = IdSource::new(7);
-        let now = EPOCH_MS + 1_000;
-        let mut last = 0;
-        for i in 0..10_000 {
-            let id = source.next(if i % 3 == 0 { now - 500 } else { now });
-            assert!(id > last);
-            assert_eq!(IdSource::made_by(id), 7);
-            last = id;
+/// Hands the list of ids to a macro, so that `store/` can teach all of them to the database.
+macro_rules! id_types {
+    ($with:ident) => {
+        $with! {
+            /// Of a task.
+            TaskId
         }
-        let fresh = IdSource::new(9).next(now);
-        assert_eq!((IdSource::made_at(fresh), IdSource::made_by(fresh)), (now, 9));
-        assert!(IdSource::first_at(now) <= source.next(now));
-        assert!(IdSource::first_at(now + 10) > source.next(now));
-        for far in [i64::MIN, 0, i64::MAX] {
-            assert!(IdSource::first_at(far) >= 0);
-        }
-    }
-
-    #[test]
-    fn nodes_never_share_an_id() {
-        let (a, b) = (IdSource::new(1), IdSource::new(2));
-        let now = EPOCH_MS + 5;
-        let ids: std::collections::HashSet<i64> = (0..1_000).flat_map(|_| [a.next(now), b.next(now)]).collect();
-        assert_eq!(ids.len(), 2_000);
-    }
+    };
 }
+
+macro_rules! define {
+    ($($(#[$attr:meta])* $name:ident)*) => {$(
+        $(#[$attr])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub i64);
+
+        impl $name {
+            /// Stands in a row where there is none.
+            pub const NONE: Self = Self(0);
+
+            /// Whether there is none.
+            #[must_use]
+            pub const fn is_none(self) -> bool {
+                self.0 == 0
+            }
+        }
+
+        impl From<i64> for $name {
+            fn from(number: i64) -> Self {
+                Self(number)
+            }
+        }
+
+        impl From<$name> for i64 {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
+        impl Display for $name {
+            fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+                Display::fmt(&self.0, f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseIntError;
+
+            fn from_str(text: &str) -> std::result::Result<Self, ParseIntError> {
+                text.parse().map(Self)
+            }
+        }
+    )*};
+}
+
+id_types!(define);
+
+pub(crate) use id_types;

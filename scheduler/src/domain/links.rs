@@ -1,17 +1,18 @@
 //! Which task runs after which: the graph must have no cycle.
 
+use super::TaskId;
 use std::collections::{HashMap, HashSet};
 
 /// A cycle that `child` would be part of with the `links` (child, parent), as ids from `child`
 /// back to itself; `None` when there is none.
 #[must_use]
-pub fn cycle(links: &[(i64, i64)], child: i64) -> Option<Vec<i64>> {
-    let mut parents: HashMap<i64, Vec<i64>> = HashMap::new();
+pub fn cycle(links: &[(TaskId, TaskId)], child: TaskId) -> Option<Vec<TaskId>> {
+    let mut parents: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
     for (child, parent) in links {
         parents.entry(*child).or_default().push(*parent);
     }
     // Depth first without recursion: the way so far is in `came_from`.
-    let mut came_from: HashMap<i64, i64> = HashMap::new();
+    let mut came_from: HashMap<TaskId, TaskId> = HashMap::new();
     let (mut open, mut seen) = (vec![child], HashSet::from([child]));
     while let Some(at) = open.pop() {
         for parent in parents.get(&at).into_iter().flatten() {
@@ -39,11 +40,11 @@ pub fn cycle(links: &[(i64, i64)], child: i64) -> Option<Vec<i64>> {
 /// The links that lie on cycles, or between two of them: none when the graph has no cycle. What
 /// is large is looked at once, and what is left is small.
 #[must_use]
-pub fn knots(links: &[(i64, i64)]) -> Vec<(i64, i64)> {
+pub fn knots(links: &[(TaskId, TaskId)]) -> Vec<(TaskId, TaskId)> {
     let mut left = links.to_vec();
     loop {
-        let children: HashSet<i64> = left.iter().map(|(child, _)| *child).collect();
-        let parents: HashSet<i64> = left.iter().map(|(_, parent)| *parent).collect();
+        let children: HashSet<TaskId> = left.iter().map(|(child, _)| *child).collect();
+        let parents: HashSet<TaskId> = left.iter().map(|(_, parent)| *parent).collect();
         let before = left.len();
         left.retain(|(child, parent)| parents.contains(child) && children.contains(parent));
         if left.len() == before {
@@ -54,7 +55,19 @@ pub fn knots(links: &[(i64, i64)]) -> Vec<(i64, i64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{cycle, knots};
+    use super::TaskId;
+
+    fn ids(links: &[(i64, i64)]) -> Vec<(TaskId, TaskId)> {
+        links.iter().map(|(child, parent)| (TaskId(*child), TaskId(*parent))).collect()
+    }
+
+    fn knots(links: &[(i64, i64)]) -> Vec<(i64, i64)> {
+        super::knots(&ids(links)).into_iter().map(|(child, parent)| (child.0, parent.0)).collect()
+    }
+
+    fn cycle(links: &[(i64, i64)], child: i64) -> Option<Vec<i64>> {
+        super::cycle(&ids(links), TaskId(child)).map(|way| way.into_iter().map(|id| id.0).collect())
+    }
 
     #[test]
     fn only_what_is_knotted_is_left() {

@@ -1,5 +1,6 @@
 //! Who may run when only so many may at once: which of the waiting runs get a permit.
 
+use super::TaskId;
 use super::reason::Reason;
 use std::collections::HashMap;
 
@@ -52,7 +53,7 @@ pub struct PermitRequest {
     /// Kind of executor.
     pub app_id: i64,
     /// Task.
-    pub task_id: i64,
+    pub task_id: TaskId,
     /// What it must keep to.
     pub bounds: Bounds,
     /// When it is due, ms.
@@ -65,13 +66,13 @@ pub struct PermitRequest {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Held {
     /// By task.
-    pub tasks: HashMap<i64, i64>,
+    pub tasks: HashMap<TaskId, i64>,
     /// By app.
     pub apps: HashMap<i64, i64>,
     /// By tenant.
     pub tenants: HashMap<i64, i64>,
     /// When the first run that waits for a permit is due, ms, by task.
-    pub waiting: HashMap<i64, i64>,
+    pub waiting: HashMap<TaskId, i64>,
 }
 
 /// Grants permits in the order of `asks` as far as the bounds go; answers what holds up those that
@@ -117,6 +118,7 @@ mod tests {
     }
 
     fn ask(id: i64, task_id: i64, bounds: Bounds) -> PermitRequest {
+        let task_id = TaskId(task_id);
         PermitRequest { id, version: 1, tenant_id: 1, app_id: 1, task_id, bounds, due_time: id * 10, in_order: false }
     }
 
@@ -125,7 +127,7 @@ mod tests {
         let one = Bounds { task: Some(1), ..Bounds::default() };
         let ordered = |id, task_id| PermitRequest { in_order: true, ..ask(id, task_id, one) };
         assert_eq!(granted(&[ordered(2, 1), ordered(1, 1), ordered(3, 2)], Held::default()), [1, 2]);
-        let waiting = |due_time| Held { waiting: HashMap::from([(1, due_time)]), ..Held::default() };
+        let waiting = |due_time| Held { waiting: HashMap::from([(TaskId(1), due_time)]), ..Held::default() };
         assert_eq!(granted(&[ordered(2, 1), ask(3, 1, Bounds::default())], waiting(19)), [1]);
         assert_eq!(granted(&[ordered(2, 1)], waiting(20)), [0]);
     }
@@ -138,7 +140,7 @@ mod tests {
             granted(&[ask(1, 1, one), ask(2, 1, one), ask(3, 2, one), ask(4, 3, free)], Held::default()),
             [0, 2, 3]
         );
-        let held = Held { tasks: HashMap::from([(2, 1)]), ..Held::default() };
+        let held = Held { tasks: HashMap::from([(TaskId(2), 1)]), ..Held::default() };
         assert_eq!(granted(&[ask(1, 1, one), ask(3, 2, one)], held), [0]);
         let app = Bounds { app: Some(3), ..Bounds::default() };
         let held = Held { apps: HashMap::from([(1, 2)]), ..Held::default() };
@@ -175,7 +177,7 @@ mod tests {
             let granted = granted(&asks, held);
             let (mut tasks, mut app) = (HashMap::<i64, i64>::new(), before);
             for (place, ask) in asks.iter().enumerate() {
-                let of_task = tasks.entry(ask.task_id).or_default();
+                let of_task = tasks.entry(ask.task_id.0).or_default();
                 let fits = ask.bounds.task.is_none_or(|bound| *of_task < i64::from(bound))
                     && ask.bounds.app.is_none_or(|bound| app < i64::from(bound));
                 prop_assert_eq!(fits, granted.contains(&place));

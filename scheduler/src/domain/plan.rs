@@ -1,5 +1,6 @@
 //! Schedule → runs: which fires of a task are written ahead, and what becomes of missed ones.
 
+use super::TaskId;
 use super::reason::Reason;
 use super::task::{MisfireStrategy, NEVER, Routing, Task};
 use super::task_log::Status;
@@ -38,7 +39,7 @@ pub struct Fire {
 #[allow(clippy::struct_excessive_bools)] // four facts of a task, none excludes another
 pub struct Plan {
     /// Task id.
-    pub task_id: i64,
+    pub task_id: TaskId,
     /// Revision that the plan was made from.
     pub revision: i64,
     /// The watermark that the plan was made from: the guard of the step.

@@ -15,6 +15,7 @@
 //! The last arrows exist because there is one log per (task, fire time, shard): the fire of the
 //! new definition takes over the row that the old one gave up, under a new version.
 
+use super::TaskId;
 use super::reason::Reason;
 use super::trigger::Trigger;
 
@@ -117,7 +118,7 @@ pub struct Run {
     /// Kind of executor.
     pub app_id: i64,
     /// Definition.
-    pub task_id: i64,
+    pub task_id: TaskId,
     /// Revision of the definition that this run was written for.
     pub revision: i64,
     /// The parent's id when this is a shard, else 0.
@@ -185,7 +186,7 @@ impl Run {
 
 #[cfg(test)]
 pub(crate) mod test {
-    use super::{PRIORITY_DEFAULT, Reason, Run, Status, Trigger};
+    use super::{PRIORITY_DEFAULT, Reason, Run, Status, TaskId, Trigger};
 
     /// A queued run that is nothing special.
     pub fn run_of(id: i64, due_time: i64) -> Run {
@@ -194,7 +195,7 @@ pub(crate) mod test {
             version: 1,
             tenant_id: 1,
             app_id: 1,
-            task_id: 1,
+            task_id: TaskId(1),
             revision: 1,
             parent_id: 0,
             shard_index: 0,

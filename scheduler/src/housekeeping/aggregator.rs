@@ -7,6 +7,7 @@
 //! leaves nothing behind that its successor does not write again.
 
 use crate::cluster::{Clock, Membership};
+use crate::domain::TaskId;
 use crate::domain::statistics::{DAY_MS, GRAINS, Grain, HOUR_MS, count_again_after_ms};
 use crate::store::{
     ClusterStore, Counted, Counting, Fence, LeaseName, Part, Result, STATISTICS_LEASE_MS, StatisticsStore,
@@ -193,8 +194,8 @@ impl<S: StatisticsStore + ClusterStore + ?Sized> Aggregator<S> {
 }
 
 /// Tasks in their order, cut so that one statement counts neither too many of them nor too many logs.
-fn batches(tasks: &[(i64, u64)]) -> Vec<Vec<i64>> {
-    let mut batches: Vec<Vec<i64>> = Vec::new();
+fn batches(tasks: &[(TaskId, u64)]) -> Vec<Vec<TaskId>> {
+    let mut batches: Vec<Vec<TaskId>> = Vec::new();
     let mut logs_in_last = 0;
     for (task, logs) in tasks.iter().copied() {
         match batches.last_mut() {
@@ -217,10 +218,11 @@ mod tests {
 
     #[test]
     fn a_batch_holds_neither_too_many_tasks_nor_too_many_logs() {
-        let small = batches(&(0..1_200).map(|task| (task, 1)).collect::<Vec<_>>());
+        let small = batches(&(0..1_200).map(|task| (TaskId(task), 1)).collect::<Vec<_>>());
         assert_eq!(small.iter().map(Vec::len).collect::<Vec<_>>(), [500, 500, 200]);
-        let large = batches(&[(1, 3_000), (2, 2_000), (3, 1), (4, 9_000), (5, 1)]);
-        assert_eq!(large, [vec![1, 2], vec![3], vec![4], vec![5]]);
+        let large =
+            batches(&[(TaskId(1), 3_000), (TaskId(2), 2_000), (TaskId(3), 1), (TaskId(4), 9_000), (TaskId(5), 1)]);
+        assert_eq!(large, [vec![TaskId(1), TaskId(2)], vec![TaskId(3)], vec![TaskId(4)], vec![TaskId(5)]]);
         assert!(batches(&[]).is_empty());
     }
 }

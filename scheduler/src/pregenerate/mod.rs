@@ -10,7 +10,7 @@ pub use backfill::Backfiller;
 
 use crate::cluster::{Clock, Membership};
 use crate::domain::plan::{Window, plan_besides};
-use crate::domain::{IdSource, Task};
+use crate::domain::{IdSource, Task, TaskId};
 use crate::metrics::{OTHER_APPS, RUNS_ENDED};
 use crate::store::{ClusterStore, Fence, LeaseName, PlanStore, Result};
 use std::collections::HashMap;
@@ -93,7 +93,7 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
 
     /// Writes the window of one task at once, without the lease: right after it was started or
     /// edited, so that its first fires are not late.
-    pub async fn write_task(&self, id: i64) -> Result<usize> {
+    pub async fn write_task(&self, id: TaskId) -> Result<usize> {
         let mut written = 0;
         for _ in 0..ROUNDS_MAX {
             let tasks = self.store.tasks(&[id]).await?;
@@ -133,7 +133,7 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
         let plans: Vec<_> = tasks.iter().filter_map(plan).collect();
         let logs = plans.iter().map(|plan| plan.fires.len()).sum();
         let Some(written) = self.store.write_ahead(fence, &plans, now).await? else { return Ok(None) };
-        let apps: HashMap<i64, i64> = tasks.iter().map(|task| (task.id, task.app_id)).collect();
+        let apps: HashMap<TaskId, i64> = tasks.iter().map(|task| (task.id, task.app_id)).collect();
         let missed = plans.iter().filter(|plan| written.contains(&plan.task_id)).flat_map(|plan| {
             let app = apps.get(&plan.task_id).copied().unwrap_or(OTHER_APPS);
             let ended = plan.fires.iter().filter(|fire| fire.status.is_terminal());
@@ -145,11 +145,11 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
 
     /// Fires that people cancelled among those that nobody wrote in time, by task. It matters only where
     /// some were missed.
-    async fn skipped(&self, tasks: &[Task], window: Window) -> Result<HashMap<i64, Vec<i64>>> {
+    async fn skipped(&self, tasks: &[Task], window: Window) -> Result<HashMap<TaskId, Vec<i64>>> {
         let missed_before = window.now - window.misfire_after_ms;
         let late = tasks.iter().filter(|task| task.next_fire_at < missed_before);
-        let late: Vec<(i64, i64)> = late.map(|task| (task.id, task.next_fire_at)).collect();
-        let mut skipped: HashMap<i64, Vec<i64>> = HashMap::new();
+        let late: Vec<(TaskId, i64)> = late.map(|task| (task.id, task.next_fire_at)).collect();
+        let mut skipped: HashMap<TaskId, Vec<i64>> = HashMap::new();
         if late.is_empty() {
             return Ok(skipped);
         }

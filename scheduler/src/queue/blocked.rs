@@ -3,7 +3,7 @@
 
 use crate::domain::permit::Limit;
 use crate::domain::task::{BlockStrategy, Task};
-use crate::domain::{Reason, Run, failure};
+use crate::domain::{Reason, Run, TaskId, failure};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -47,7 +47,7 @@ const TRY_AGAIN_MS: i64 = 2_000;
 /// stop or a cancel may have ended it meanwhile.
 const TRY_EXECUTORS_MS: i64 = 15_000;
 
-type ByTask = BTreeMap<i64, BTreeMap<(i64, i64), BlockedRun>>;
+type ByTask = BTreeMap<TaskId, BTreeMap<(i64, i64), BlockedRun>>;
 
 /// Runs that wait for a permit, by task.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use super::sql::{EXPIRED, ID, ID_VERSION, INIT};
 use super::{Backfill, BackfillStore, PlanStore, Result, SqlStore, StoreError};
 use crate::domain::task::{NEVER, Routing};
 use crate::domain::task_log::PARENT_SHARD;
-use crate::domain::{Refusal, Status, Task, Trigger};
+use crate::domain::{Refusal, Status, Task, TaskId, Trigger};
 use async_trait::async_trait;
 use sea_orm::{DbErr, QueryResult};
 use std::collections::HashMap;
@@ -190,7 +190,7 @@ impl SqlStore {
     }
 
     /// Ends the backfills of a task that is stopped, paused or deleted.
-    pub(super) async fn end_backfills(&self, tx: &Transaction<'_>, task_id: i64, now: i64) -> Result<()> {
+    pub(super) async fn end_backfills(&self, tx: &Transaction<'_>, task_id: TaskId, now: i64) -> Result<()> {
         let sql =
             sql!("UPDATE backfill SET status = 'cancelled', finished_at = {2} WHERE task_id = {1} AND status = 'open'");
         tx.execute(&sql, [task_id.into(), now.into()]).await.map(drop)
@@ -219,7 +219,7 @@ impl SqlStore {
     pub async fn backfills_of(
         &self,
         tenant_id: i64,
-        task_id: i64,
+        task_id: TaskId,
         before: Option<i64>,
         limit: u64,
     ) -> Result<Vec<Backfill>> {
@@ -230,7 +230,7 @@ impl SqlStore {
     }
 
     /// Ends a backfill of a task before its time; what it has written runs all the same.
-    pub async fn cancel_backfill(&self, tenant_id: i64, task_id: i64, id: i64, now: i64) -> Result<()> {
+    pub async fn cancel_backfill(&self, tenant_id: i64, task_id: TaskId, id: i64, now: i64) -> Result<()> {
         let sql = sql!("SELECT id FROM backfill WHERE id = {1} AND task_id = {2} AND tenant_id = {3}");
         let values = [id.into(), task_id.into(), tenant_id.into()];
         let known = self.query(ACTION, &sql, values, |row| row.try_get_by_index::<i64>(0)).await?;

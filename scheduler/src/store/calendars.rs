@@ -10,7 +10,7 @@ use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskFilter, TaskView};
 use crate::domain::calendar::{Calendar, CalendarSpec};
 use crate::domain::schedule::Schedule;
 use crate::domain::task::TaskSpec;
-use crate::domain::{AccessScope, FieldError, FieldRefusal, Refusal, Task};
+use crate::domain::{AccessScope, FieldError, FieldRefusal, Refusal, Task, TaskId};
 use dashmap::DashMap;
 use sea_orm::{DbErr, QueryResult, Select};
 use std::collections::{BTreeSet, HashMap};
@@ -117,7 +117,7 @@ impl SqlStore {
             } else {
                 // To fire on every holiday would be worse than not to fire: a calendar that
                 // tasks name cannot be deleted, so somebody did this past us.
-                tracing::error!(task = task.id, calendar = task.spec.calendar, "calendar gone; the task rests");
+                tracing::error!(task = task.id.0, calendar = task.spec.calendar, "calendar gone; the task rests");
                 task.schedule = Schedule::none();
             }
         }
@@ -265,7 +265,13 @@ impl SqlStore {
     }
 
     /// Tasks of the tenant that name the calendar, by id after `after`.
-    pub async fn tasks_of_calendar(&self, tenant_id: i64, name: &str, after: i64, limit: u64) -> Result<Vec<TaskView>> {
+    pub async fn tasks_of_calendar(
+        &self,
+        tenant_id: i64,
+        name: &str,
+        after: TaskId,
+        limit: u64,
+    ) -> Result<Vec<TaskView>> {
         let filter = TaskFilter { calendar: Some(name.to_owned()), after, limit, ..TaskFilter::default() };
         self.list_tasks(&AccessScope::tenant(tenant_id), &filter).await
     }

@@ -6,7 +6,7 @@ use super::{
     ClockReading, ClusterStore, Fence, LeaseName, LeaseState, Member, NodeHeartbeat, NodeInfo, NodeState, Result,
     SqlStore, StoreError, StoreErrorKind,
 };
-use crate::domain::id::NODE_NUMBER_MAX;
+use crate::domain::id_source::NODE_NUMBER_MAX;
 use async_trait::async_trait;
 use carillon_protocol::sign::random_hex;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -4,7 +4,7 @@ use super::dialect::{Kind, Sql};
 use super::rows::{to_json, word};
 use super::{Activity, Result, SqlStore, TaskState};
 use crate::domain::task::ParentOutcome;
-use crate::domain::{AccessScope, Status};
+use crate::domain::{AccessScope, Status, TaskId};
 use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ const LINKS_MAX: usize = 500;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GraphTask {
     /// Id.
-    pub id: i64,
+    pub id: TaskId,
     /// Its tenant.
     pub tenant_id: i64,
     /// Its app.
@@ -44,18 +44,18 @@ pub struct GraphTask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GraphLink {
     /// The parent.
-    pub from: i64,
+    pub from: TaskId,
     /// The child.
-    pub to: i64,
+    pub to: TaskId,
 }
 
 /// A task and its neighbours.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
     /// Tasks within reach, by id.
-    pub tasks: BTreeMap<i64, GraphTask>,
+    pub tasks: BTreeMap<TaskId, GraphTask>,
     /// Parents out of reach, of which nothing is told.
-    pub unseen: BTreeSet<i64>,
+    pub unseen: BTreeSet<TaskId>,
     /// By their ends, and the outcome of the parent that they wait for.
     pub links: BTreeMap<GraphLink, ParentOutcome>,
     /// Whether that is all.
@@ -71,7 +71,7 @@ enum Way {
 impl SqlStore {
     /// The neighbours of a task of this tenant within reach, up to three links each way and 100 tasks, as of `now`
     /// (ms). Nothing when the task itself is out of reach.
-    pub async fn task_graph(&self, access_scope: &AccessScope, task: i64, now: i64) -> Result<Option<Graph>> {
+    pub async fn task_graph(&self, access_scope: &AccessScope, task: TaskId, now: i64) -> Result<Option<Graph>> {
         let mut graph = Graph { is_complete: true, ..Graph::default() };
         let Some(of) =
             self.graph_tasks(&[task], now).await?.into_iter().find(|of| access_scope.has(of.tenant_id, of.app_id))
@@ -81,7 +81,7 @@ impl SqlStore {
         let tenant_id = of.tenant_id;
         graph.tasks.insert(task, of);
         for way in [Way::Parents, Way::Children] {
-            let mut edge: BTreeSet<i64> = [task].into();
+            let mut edge: BTreeSet<TaskId> = [task].into();
             for _ in 0..LEVELS {
                 edge = self.walk(&mut graph, way, &edge, (access_scope, tenant_id, now)).await?;
             }
@@ -97,17 +97,17 @@ impl SqlStore {
         &self,
         graph: &mut Graph,
         way: Way,
-        edge: &BTreeSet<i64>,
+        edge: &BTreeSet<TaskId>,
         (access_scope, tenant_id, now): (&AccessScope, i64, i64),
-    ) -> Result<BTreeSet<i64>> {
+    ) -> Result<BTreeSet<TaskId>> {
         let links = self.links(way, edge, tenant_id).await?;
         graph.is_complete &= links.len() < LINKS_MAX;
         let further = |link: &GraphLink| if way == Way::Parents { link.from } else { link.to };
-        let is_new = |id: &i64| !graph.tasks.contains_key(id) && !graph.unseen.contains(id);
-        let new: BTreeSet<i64> = links.iter().map(|(link, _)| further(link)).filter(is_new).collect();
+        let is_new = |id: &TaskId| !graph.tasks.contains_key(id) && !graph.unseen.contains(id);
+        let new: BTreeSet<TaskId> = links.iter().map(|(link, _)| further(link)).filter(is_new).collect();
         let room = GRAPH_TASKS_MAX.saturating_sub(graph.tasks.len() + graph.unseen.len());
         graph.is_complete &= new.len() <= room;
-        let new: Vec<i64> = new.into_iter().take(room).collect();
+        let new: Vec<TaskId> = new.into_iter().take(room).collect();
         let mut found = BTreeSet::new();
         for task in self.graph_tasks(&new, now).await? {
             if access_scope.has(task.tenant_id, task.app_id) {
@@ -127,7 +127,12 @@ impl SqlStore {
     }
 
     /// Links of a tenant that lead on from these tasks.
-    async fn links(&self, way: Way, from: &BTreeSet<i64>, tenant_id: i64) -> Result<Vec<(GraphLink, ParentOutcome)>> {
+    async fn links(
+        &self,
+        way: Way,
+        from: &BTreeSet<TaskId>,
+        tenant_id: i64,
+    ) -> Result<Vec<(GraphLink, ParentOutcome)>> {
         if from.is_empty() {
             return Ok(Vec::new());
         }
@@ -145,7 +150,7 @@ impl SqlStore {
         self.query(ACTION, &Sql::new(self.backend, &text), [from.into(), tenant_id.into()], read).await
     }
 
-    async fn graph_tasks(&self, ids: &[i64], now: i64) -> Result<Vec<GraphTask>> {
+    async fn graph_tasks(&self, ids: &[TaskId], now: i64) -> Result<Vec<GraphTask>> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }

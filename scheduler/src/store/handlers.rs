@@ -7,9 +7,9 @@ use super::quotas::TaskRoom;
 use super::rows::to_json;
 use super::tasks::{Activity, IfThere, NewTask, audited_task};
 use super::{Owner, Result, Signer, SqlStore};
-use crate::domain::Action;
 use crate::domain::audit::{Actor, AuditNote, Target};
 use crate::domain::task::TaskSpec;
+use crate::domain::{Action, TaskId};
 use carillon_protocol::{HandlerInfo, Register};
 use serde_json::json;
 use std::collections::HashSet;
@@ -113,7 +113,7 @@ impl SqlStore {
                 self.know_handler(tx, of, name, false).await?;
             }
             let spec = defaults_of(handler);
-            let task = NewTask { id: (of.new_id)(), owner, spec, activity: Activity::default() };
+            let task = NewTask { id: (of.new_id)().into(), owner, spec, activity: Activity::default() };
             self.insert_task(tx, &task, of.now, IfThere::Leave).await?;
             tasks.push(task);
         }
@@ -141,7 +141,7 @@ impl SqlStore {
     }
 
     /// Which of these tasks are there: one of the same name may have been faster.
-    async fn made(&self, tx: &Transaction<'_>, tasks: &[NewTask]) -> Result<HashSet<i64>> {
+    async fn made(&self, tx: &Transaction<'_>, tasks: &[NewTask]) -> Result<HashSet<TaskId>> {
         let sql = sql!(|d| format!("SELECT t.id FROM {} task t ON t.id = v.n_id", d.batch(1, &[("id", Kind::Big)])));
         let ids = to_json(ACTION, &tasks.iter().map(|task| [task.id]).collect::<Vec<_>>())?;
         Ok(tx.query(&sql, [ids.into()], |row| row.try_get_by_index(0)).await?.into_iter().collect())

@@ -6,7 +6,7 @@ use super::sql::ID;
 use super::{Owner, Result, SqlStore, StoreError, TaskView};
 use crate::domain::links::{cycle, knots};
 use crate::domain::task::{ParentLink, TaskSpec};
-use crate::domain::{FieldError, FieldRefusal, Status};
+use crate::domain::{FieldError, FieldRefusal, Status, TaskId};
 use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeSet, HashMap};
 
@@ -31,7 +31,7 @@ impl SqlStore {
         &self,
         tx: &Transaction<'_>,
         owner: Owner,
-        child: i64,
+        child: TaskId,
         spec: &TaskSpec,
     ) -> Result<()> {
         self.bump_rules(tx).await?;
@@ -67,7 +67,7 @@ impl SqlStore {
     }
 
     /// Takes a task that is being deleted out of the graph.
-    pub(super) async fn drop_links(&self, tx: &Transaction<'_>, task: i64) -> Result<()> {
+    pub(super) async fn drop_links(&self, tx: &Transaction<'_>, task: TaskId) -> Result<()> {
         self.bump_rules(tx).await?;
         self.count_children(tx, task, -1).await?;
         let clear = sql!("DELETE FROM task_parent WHERE child_id = {1} OR parent_id = {1}");
@@ -82,12 +82,12 @@ impl SqlStore {
         let ids = to_json(ACTION, &tasks.iter().map(|task| [task.id]).collect::<Vec<_>>())?;
         let rows = self
             .query("read the parents of tasks", &PARENTS_OF_TASKS, [ids.into()], |row| {
-                let (child, app, name): (i64, i64, String) =
+                let (child, app, name): (TaskId, i64, String) =
                     (row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index(2)?);
                 Ok((child, app, name, row.try_get_by_index::<String>(3)?, word(row, 4)?))
             })
             .await?;
-        let mut links: HashMap<i64, Vec<_>> = HashMap::new();
+        let mut links: HashMap<TaskId, Vec<_>> = HashMap::new();
         for row in rows {
             links.entry(row.0).or_default().push(row);
         }
@@ -100,7 +100,7 @@ impl SqlStore {
         Ok(())
     }
 
-    async fn find_parent(&self, tx: &Transaction<'_>, owner: Owner, name: &str) -> Result<Option<i64>> {
+    async fn find_parent(&self, tx: &Transaction<'_>, owner: Owner, name: &str) -> Result<Option<TaskId>> {
         let found = match name.split_once('/') {
             None => {
                 let sql = sql!("SELECT id FROM task WHERE tenant_id = {1} AND app_id = {2} AND name = {3}");
@@ -119,10 +119,10 @@ impl SqlStore {
     }
 
     /// Parent by parent: an UPDATE with a subquery makes MariaDB read every task.
-    async fn count_children(&self, tx: &Transaction<'_>, child: i64, by: i32) -> Result<()> {
+    async fn count_children(&self, tx: &Transaction<'_>, child: TaskId, by: i32) -> Result<()> {
         let parents = sql!("SELECT DISTINCT parent_id FROM task_parent WHERE child_id = {1} ORDER BY parent_id");
         let count = sql!("UPDATE task SET children = children + {2} WHERE id = {1}");
-        let parents: Vec<i64> = tx.query(&parents, [child.into()], |row| row.try_get_by_index(0)).await?;
+        let parents: Vec<TaskId> = tx.query(&parents, [child.into()], |row| row.try_get_by_index(0)).await?;
         for parent in parents {
             tx.execute(&count, [parent.into(), by.into()]).await?;
         }
@@ -130,7 +130,7 @@ impl SqlStore {
     }
 
     /// Runs of a new parent that were written before it was one count, too.
-    async fn watch_open_runs(&self, tx: &Transaction<'_>, parent: i64) -> Result<()> {
+    async fn watch_open_runs(&self, tx: &Transaction<'_>, parent: TaskId) -> Result<()> {
         let watch = sql!(format!(
             "INSERT INTO outbox (id, task_id) SELECT l.id, l.task_id FROM task_log l WHERE l.task_id = {{1}} AND \
                  l.status < {} AND l.parent_id = 0 AND NOT EXISTS (SELECT 1 FROM outbox f WHERE f.id = l.id)",
@@ -140,11 +140,11 @@ impl SqlStore {
     }
 
     /// Refuses cycles that these children (tenant, child) of the transaction would close.
-    pub(super) async fn refuse_cycles(&self, tx: &Transaction<'_>, children: &BTreeSet<(i64, i64)>) -> Result<()> {
+    pub(super) async fn refuse_cycles(&self, tx: &Transaction<'_>, children: &BTreeSet<(i64, TaskId)>) -> Result<()> {
         let tenants: BTreeSet<i64> = children.iter().map(|(tenant, _)| *tenant).collect();
         for tenant_id in tenants {
             let all = sql!(LINKS);
-            let links: Vec<(i64, i64)> = tx.query(&all, [tenant_id.into()], link).await?;
+            let links: Vec<(TaskId, TaskId)> = tx.query(&all, [tenant_id.into()], link).await?;
             let knots = knots(&links);
             let mut closed = children.iter().filter(|(tenant, _)| *tenant == tenant_id && !knots.is_empty());
             if let Some(way) = closed.find_map(|(_, child)| cycle(&knots, *child)) {
@@ -155,13 +155,13 @@ impl SqlStore {
     }
 
     /// Every link (child, parent) of a tenant's tasks.
-    pub async fn links_of_tenant(&self, tenant_id: i64) -> Result<Vec<(i64, i64)>> {
+    pub async fn links_of_tenant(&self, tenant_id: i64) -> Result<Vec<(TaskId, TaskId)>> {
         self.query("read the parents of tasks", sql!(LINKS), [tenant_id.into()], link).await
     }
 
-    async fn closes(&self, tx: &Transaction<'_>, way: &[i64]) -> Result<StoreError> {
+    async fn closes(&self, tx: &Transaction<'_>, way: &[TaskId]) -> Result<StoreError> {
         let ids = to_json(ACTION, &way.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        let names: HashMap<i64, String> = tx
+        let names: HashMap<TaskId, String> = tx
             .query(&NAMES_OF_TASKS, [ids.into()], |row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?)))
             .await?
             .into_iter()
@@ -171,7 +171,7 @@ impl SqlStore {
     }
 }
 
-fn link(row: &QueryResult) -> std::result::Result<(i64, i64), DbErr> {
+fn link(row: &QueryResult) -> std::result::Result<(TaskId, TaskId), DbErr> {
     Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))
 }
 

@@ -10,7 +10,7 @@ use super::dialect::Dialect;
 use super::rows::{self, DISPATCHED_COUNT};
 use super::sql::{DISPATCHED, ID, SUCCEEDED};
 use super::{DispatchedRun, Result, SqlStore};
-use crate::domain::{AccessScope, Order, Reason, Run, Status, Trigger};
+use crate::domain::{AccessScope, Order, Reason, Run, Status, TaskId, Trigger};
 use sea_orm::{DbErr, QueryResult};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -81,7 +81,7 @@ pub struct LogFilter {
     /// Only this app.
     pub app_id: Option<i64>,
     /// Only of this task.
-    pub task_id: Option<i64>,
+    pub task_id: Option<TaskId>,
     /// Only in this state.
     pub status: Option<Status>,
     /// Only for this reason.
@@ -123,7 +123,7 @@ pub(super) enum Way {
     /// One row.
     Id(i64),
     /// A task's, by fire time.
-    Task(i64),
+    Task(TaskId),
     /// A state's, by due time: of what is not ended, or of all tenants.
     Status(Status),
     /// What ended badly in one tenant, by due time.
@@ -178,7 +178,7 @@ impl Way {
             "due_time" => run.due_time,
             "fire_time" => run.fire_time,
             "tenant_id" => run.tenant_id,
-            "task_id" => run.task_id,
+            "task_id" => run.task_id.0,
             "priority" => run.priority.into(),
             _ => run.id,
         };

@@ -36,6 +36,7 @@ mod graph;
 mod handlers;
 mod hot;
 mod housekeeping;
+mod id;
 mod keys;
 mod links;
 mod logs;

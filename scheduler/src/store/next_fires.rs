@@ -4,9 +4,9 @@ use super::dialect::{Kind, Sql};
 use super::rows::to_json;
 use super::skips::is_skip;
 use super::{Result, SqlStore, TaskView};
-use crate::domain::Status;
 use crate::domain::schedule::Schedule;
 use crate::domain::task::{NEVER, ScheduleKind};
+use crate::domain::{Status, TaskId};
 use sea_orm::QueryResult;
 use std::collections::HashMap;
 
@@ -56,9 +56,9 @@ impl SqlStore {
 
     /// The fires after `now` (ms) of those of these tasks whose rows alone know them
     /// ([`TaskView::is_written_up`]).
-    pub async fn written_fires(&self, tasks: &[TaskView], now: i64) -> Result<HashMap<i64, WrittenFires>> {
+    pub async fn written_fires(&self, tasks: &[TaskView], now: i64) -> Result<HashMap<TaskId, WrittenFires>> {
         const ACTION: &str = "find the next fires";
-        let ids: Vec<[i64; 1]> = tasks.iter().filter(|task| task.is_written_up()).map(|task| [task.id]).collect();
+        let ids: Vec<[TaskId; 1]> = tasks.iter().filter(|task| task.is_written_up()).map(|task| [task.id]).collect();
         if ids.is_empty() {
             return Ok(HashMap::new());
         }

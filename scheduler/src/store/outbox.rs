@@ -10,7 +10,7 @@ use super::sql::{ID, SUCCEEDED};
 use super::{EndedRun, NewRun, OutboxRound, OutboxStore, Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::consequences::{End, failures_in_row, input_of};
 use crate::domain::task::{NEVER, ParentOutcome, ParentRule, ScheduleKind};
-use crate::domain::{Reason, Status, Task, Trigger};
+use crate::domain::{Reason, Status, Task, TaskId, Trigger};
 use async_trait::async_trait;
 use carillon_protocol::TEXT_BYTES_MAX;
 use sea_orm::{DbErr, QueryResult};
@@ -60,8 +60,8 @@ impl OutboxStore for SqlStore {
 
 /// A link from an ended run's task to a child.
 struct Link {
-    parent: i64,
-    child: i64,
+    parent: TaskId,
+    child: TaskId,
     on: ParentOutcome,
 }
 
@@ -79,9 +79,9 @@ impl SqlStore {
             tx.rollback().await?;
             return Ok(None);
         }
-        let parents: BTreeSet<i64> = ended.iter().map(|run| run.task_id).collect();
+        let parents: BTreeSet<TaskId> = ended.iter().map(|run| run.task_id).collect();
         let links = self.links_of(&tx, &parents).await?;
-        let children: BTreeSet<i64> = links.iter().map(|link| link.child).collect();
+        let children: BTreeSet<TaskId> = links.iter().map(|link| link.child).collect();
         self.lock(&tx, &children.union(&parents).copied().collect()).await?;
         let tasks = self.tasks_in(&tx, &children.union(&parents).copied().collect()).await?;
         let mut followed = OutboxRound::default();
@@ -160,12 +160,12 @@ impl SqlStore {
         &self,
         tx: &Transaction<'_>,
         run: &EndedRun,
-        tasks: &HashMap<i64, Task>,
+        tasks: &HashMap<TaskId, Task>,
         child: &Task,
         new_id: &(dyn Fn() -> i64 + Sync),
         now: i64,
     ) -> Result<bool> {
-        let name = |id: i64| tasks.get(&id).map_or_else(|| id.to_string(), |task| task.spec.name.clone());
+        let name = |id: TaskId| tasks.get(&id).map_or_else(|| id.to_string(), |task| task.spec.name.clone());
         let outputs = match child.spec.parent_rule {
             ParentRule::Any => vec![(name(run.task_id), run.output.clone())],
             ParentRule::All => match self.meet(tx, run, child.id).await? {
@@ -187,7 +187,7 @@ impl SqlStore {
 
     /// Notes that a parent has met its condition. Answers the outputs of all parents when it was
     /// the last one; they begin anew then.
-    async fn meet(&self, tx: &Transaction<'_>, run: &EndedRun, child: i64) -> Result<Option<Vec<(String, String)>>> {
+    async fn meet(&self, tx: &Transaction<'_>, run: &EndedRun, child: TaskId) -> Result<Option<Vec<(String, String)>>> {
         let met = sql!("UPDATE task_parent SET met_log_id = {3} WHERE child_id = {1} AND parent_id = {2}");
         tx.execute(&met, [child.into(), run.task_id.into(), run.log.into()]).await?;
         let all = sql!(
@@ -212,7 +212,7 @@ impl SqlStore {
         Ok(Some(rows.into_iter().map(|(_, name, output)| (name, output.unwrap_or_default())).collect()))
     }
 
-    async fn links_of(&self, tx: &Transaction<'_>, parents: &BTreeSet<i64>) -> Result<Vec<Link>> {
+    async fn links_of(&self, tx: &Transaction<'_>, parents: &BTreeSet<TaskId>) -> Result<Vec<Link>> {
         let ids = to_json(ACTION, &parents.iter().map(|id| [id]).collect::<Vec<_>>())?;
         tx.query(&CHILDREN_OF, [ids.into()], |row| {
             Ok(Link { parent: row.try_get_by_index(0)?, child: row.try_get_by_index(1)?, on: word(row, 2)? })
@@ -221,12 +221,11 @@ impl SqlStore {
     }
 
     /// Two parents of one child that end at once on two nodes come one after the other.
-    async fn lock(&self, tx: &Transaction<'_>, tasks: &BTreeSet<i64>) -> Result<()> {
-        let none = BTreeSet::new();
-        self.lock_scopes(tx, [tasks, &none, &none]).await
+    async fn lock(&self, tx: &Transaction<'_>, tasks: &BTreeSet<TaskId>) -> Result<()> {
+        self.lock_scopes(tx, tasks.iter().map(|task| task.0).collect()).await
     }
 
-    async fn tasks_in(&self, tx: &Transaction<'_>, ids: &BTreeSet<i64>) -> Result<HashMap<i64, Task>> {
+    async fn tasks_in(&self, tx: &Transaction<'_>, ids: &BTreeSet<TaskId>) -> Result<HashMap<TaskId, Task>> {
         let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
         let mut found = tx.query(&TASKS, [ids.into()], rows::task).await?;
         self.fill_calendars_in(tx, &mut found).await?;

@@ -11,13 +11,17 @@ use super::connect::{Transaction, retrying};
 use super::dialect::{Dialect, Kind};
 use super::rows::{DISPATCHED_COLUMNS, to_json};
 use super::sql::{CANCELLED, DISPATCHED, EXPIRED, ID, QUEUED};
+use super::template::Text;
 use super::{PermitStore, Result, SqlStore};
-use crate::domain::Reason;
 use crate::domain::permit::{Held, Limit, PermitRequest, grant};
 use crate::domain::rate_limit::{self, Slot};
 use crate::domain::routing::{Use, UseChange};
+use crate::domain::{Reason, TaskId};
 use async_trait::async_trait;
+use sea_orm::{QueryResult, TryGetable};
+use serde::Serialize;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::Hash;
 
 statements!(
     SCOPE_LOCK = |d| d.update_rows("permit_scope", "turn = l.turn + 1", ID, "l.id = v.n_id"),
@@ -142,13 +146,13 @@ impl PermitStore for SqlStore {
         self.take_rate_slots_in_turn(asks, now).await
     }
 
-    async fn holders(&self, tasks: &[i64]) -> Result<Vec<super::DispatchedRun>> {
+    async fn holders(&self, tasks: &[TaskId]) -> Result<Vec<super::DispatchedRun>> {
         let tasks = to_json(ACTION, &tasks.iter().map(|id| [id]).collect::<Vec<_>>())?;
         self.query("read the runs that hold permits", &PERMIT_HOLDERS, [tasks.into()], super::rows::dispatched_run)
             .await
     }
 
-    async fn uses(&self, tasks: &[i64]) -> Result<Vec<(i64, String, Use)>> {
+    async fn uses(&self, tasks: &[TaskId]) -> Result<Vec<(TaskId, String, Use)>> {
         const ACTION: &str = "read the uses of executors";
         let tasks = to_json(ACTION, &tasks.iter().map(|id| [id]).collect::<Vec<_>>())?;
         self.query(ACTION, &USES, [tasks.into()], |row| {
@@ -172,11 +176,11 @@ impl PermitStore for SqlStore {
         self.execute(ACTION, &USE_ADD, [rows.into()]).await.map(drop)
     }
 
-    async fn overdue(&self, since: &[(i64, i64)], due_before: i64, limit: u64) -> Result<Vec<(i64, i64)>> {
+    async fn overdue(&self, since: &[(TaskId, i64)], due_before: i64, limit: u64) -> Result<Vec<(TaskId, i64)>> {
         const ACTION: &str = "read overdue fires";
         let since = to_json(ACTION, since)?;
         let values = [since.into(), due_before.into(), limit.into()];
-        let read = |row: &sea_orm::QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
+        let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
         self.query(ACTION, &OVERDUE, values, read).await
     }
 }
@@ -186,32 +190,26 @@ impl SqlStore {
         let bounded = |id: fn(&PermitRequest) -> (i64, Option<i32>)| -> BTreeSet<i64> {
             asks.iter().map(id).filter(|(_, bound)| bound.is_some()).map(|(id, _)| id).collect()
         };
-        let tasks = bounded(|ask| (ask.task_id, ask.bounds.task));
+        let tasks = bounded(|ask| (ask.task_id.0, ask.bounds.task));
         let apps = bounded(|ask| (ask.app_id, ask.bounds.app));
         let tenants = bounded(|ask| (ask.tenant_id, ask.bounds.tenant));
         let tx = self.begin(ACTION).await?;
-        self.lock_scopes(&tx, [&tasks, &apps, &tenants]).await?;
-        let of_tasks: BTreeSet<i64> = asks.iter().map(|ask| ask.task_id).collect();
+        self.lock_scopes(&tx, [&tasks, &apps, &tenants].into_iter().flatten().copied().collect()).await?;
+        let of_tasks: BTreeSet<TaskId> = asks.iter().map(|ask| ask.task_id).collect();
         tx.execute(&PERMIT_CLEAN, [list(&of_tasks)?.into()]).await?;
         let own = to_json(ACTION, &asks.iter().map(|ask| [ask.id]).collect::<Vec<_>>())?;
-        let mut held = Held::default();
-        for (scopes, sql, counts) in [
-            (&tasks, &PERMITS_OF_TASKS, &mut held.tasks),
-            (&apps, &PERMITS_OF_APPS, &mut held.apps),
-            (&tenants, &PERMITS_OF_TENANTS, &mut held.tenants),
-        ] {
-            if !scopes.is_empty() {
-                let read = |row: &sea_orm::QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
-                let found: Vec<(i64, i64)> = tx.query(sql, [list(scopes)?.into(), own.clone().into()], read).await?;
-                *counts = found.into_iter().collect::<HashMap<_, _>>();
-            }
-        }
-        let in_order: BTreeSet<i64> = asks.iter().filter(|ask| ask.in_order).map(|ask| ask.task_id).collect();
+        let mut held = Held {
+            tasks: count_permits(&tx, &PERMITS_OF_TASKS, &tasks, &own).await?,
+            apps: count_permits(&tx, &PERMITS_OF_APPS, &apps, &own).await?,
+            tenants: count_permits(&tx, &PERMITS_OF_TENANTS, &tenants, &own).await?,
+            waiting: HashMap::new(),
+        };
+        let in_order: BTreeSet<TaskId> = asks.iter().filter(|ask| ask.in_order).map(|ask| ask.task_id).collect();
         let mut known: HashSet<i64> = HashSet::new();
         if !in_order.is_empty() {
-            let read = |row: &sea_orm::QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
+            let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
             held.waiting = tx.query(&PERMITS_WAITING, [list(&in_order)?.into()], read).await?.into_iter().collect();
-            let read = |row: &sea_orm::QueryResult| row.try_get_by_index(0);
+            let read = |row: &QueryResult| row.try_get_by_index(0);
             known = tx.query(&PERMIT_WAITS, [own.into()], read).await?.into_iter().collect();
         }
         let verdicts = asks.iter().zip(grant(asks, held));
@@ -235,11 +233,10 @@ impl SqlStore {
     }
 
     /// Whoever gives permits of a task, app or tenant holds its row until the commit.
-    pub(super) async fn lock_scopes(&self, tx: &Transaction<'_>, scopes: [&BTreeSet<i64>; 3]) -> Result<()> {
+    pub(super) async fn lock_scopes(&self, tx: &Transaction<'_>, scopes: BTreeSet<i64>) -> Result<()> {
         // One order for everybody.
-        let all: BTreeSet<i64> = scopes.into_iter().flatten().copied().collect();
-        let ids = list(&all)?;
-        if tx.execute(&SCOPE_LOCK, [ids.clone().into()]).await? < all.len() as u64 {
+        let ids = list(&scopes)?;
+        if tx.execute(&SCOPE_LOCK, [ids.clone().into()]).await? < scopes.len() as u64 {
             tx.execute(&SCOPE_INSERT, [ids.clone().into()]).await?;
             tx.execute(&SCOPE_LOCK, [ids.into()]).await?;
         }
@@ -247,6 +244,20 @@ impl SqlStore {
     }
 }
 
-fn list(ids: &BTreeSet<i64>) -> Result<String> {
+/// Permits of each of these tasks, apps or tenants, without those that `own` (JSON) asks for.
+async fn count_permits<Id: TryGetable + From<i64> + Eq + Hash>(
+    tx: &Transaction<'_>,
+    sql: &impl Text,
+    scopes: &BTreeSet<i64>,
+    own: &str,
+) -> Result<HashMap<Id, i64>> {
+    if scopes.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
+    Ok(tx.query(sql, [list(scopes)?.into(), own.into()], read).await?.into_iter().collect())
+}
+
+fn list(ids: &BTreeSet<impl Serialize>) -> Result<String> {
     to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())
 }

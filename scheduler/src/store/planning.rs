@@ -10,7 +10,7 @@ use super::{BUCKETS, Fence, PlanStore, Result, SqlStore};
 use crate::domain::plan::{Fire, Plan};
 use crate::domain::task::NEVER;
 use crate::domain::task_log::PARENT_SHARD;
-use crate::domain::{Status, Task};
+use crate::domain::{Status, Task, TaskId};
 use async_trait::async_trait;
 use std::collections::HashSet;
 
@@ -119,7 +119,7 @@ impl PlanStore for SqlStore {
         Ok(tasks)
     }
 
-    async fn tasks(&self, ids: &[i64]) -> Result<Vec<Task>> {
+    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>> {
         let ids = to_json("read tasks", &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
         let mut tasks = self.query("read tasks", &TASKS, [ids.into()], rows::task).await?;
         self.fill_calendars(&mut tasks).await?;
@@ -130,14 +130,14 @@ impl PlanStore for SqlStore {
         self.move_back(task.id, task.revision, task.schedule.next_owed(from), now).await
     }
 
-    async fn skipped(&self, since: &[(i64, i64)], until: i64, limit: u64) -> Result<Vec<(i64, i64)>> {
+    async fn skipped(&self, since: &[(TaskId, i64)], until: i64, limit: u64) -> Result<Vec<(TaskId, i64)>> {
         const ACTION: &str = "list cancelled fires";
         let values = [to_json(ACTION, since)?.into(), until.into(), limit.into()];
         let read = |row: &sea_orm::QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
         self.query(ACTION, &SKIPPED, values, read).await
     }
 
-    async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<i64>>> {
+    async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<TaskId>>> {
         retrying(|| self.write_ahead_once(fence, plans, now)).await
     }
 }
@@ -151,12 +151,17 @@ impl SqlStore {
     }
 
     /// Moves a watermark back to `first`, if it lies beyond.
-    pub(super) async fn move_back(&self, id: i64, revision: i64, first: i64, now: i64) -> Result<()> {
+    pub(super) async fn move_back(&self, id: TaskId, revision: i64, first: i64, now: i64) -> Result<()> {
         let values = [id.into(), revision.into(), first.into(), now.into()];
         self.execute("move a watermark back", &MOVE_BACK, values).await.map(drop)
     }
 
-    async fn write_ahead_once(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<i64>>> {
+    async fn write_ahead_once(
+        &self,
+        fence: Option<Fence>,
+        plans: &[Plan],
+        now: i64,
+    ) -> Result<Option<HashSet<TaskId>>> {
         const ACTION: &str = "write task logs ahead";
         let marks: Vec<_> = plans.iter().map(mark).collect();
         let marks = to_json(ACTION, &marks)?;
@@ -174,7 +179,7 @@ impl SqlStore {
         // edit or a stop comes either before (and this plan writes nothing) or after (and
         // cancels what it finds written).
         let moved = tx.execute(&MOVE_WATERMARKS, [marks.clone().into()]).await?;
-        let moved: HashSet<i64> = if moved == plans.len() as u64 {
+        let moved: HashSet<TaskId> = if moved == plans.len() as u64 {
             plans.iter().map(|plan| plan.task_id).collect()
         } else {
             let read = tx.query(&MOVED_TASKS, [marks.into()], |row| row.try_get_by_index(0)).await?;
@@ -226,12 +231,12 @@ pub(super) const LEASE_TTL_MS: i64 = 10_000;
 
 /// What moves a watermark: whence, whither, how many fires and runs that makes, and whether the
 /// plan knows that somebody waits for their ends.
-fn mark(plan: &Plan) -> (i64, i64, i64, i64, i64, i64, i32) {
+fn mark(plan: &Plan) -> (TaskId, i64, i64, i64, i64, i64, i32) {
     let runs = plan.counted();
     (plan.task_id, plan.revision, plan.from, plan.to, runs, runs, i32::from(plan.outbox))
 }
 
-type Row<'a> = (i64, i64, i64, i64, i64, i64, i16, i64, i32, &'a str, Option<&'a str>, &'a str, i64, i32);
+type Row<'a> = (i64, TaskId, i64, i64, i64, i64, i16, i64, i32, &'a str, Option<&'a str>, &'a str, i64, i32);
 
 fn row<'a>(plan: &Plan, fire: &'a Fire) -> Row<'a> {
     (
@@ -242,7 +247,7 @@ fn row<'a>(plan: &Plan, fire: &'a Fire) -> Row<'a> {
         fire.fire_time,
         fire.due_time,
         fire.status as i16,
-        bucket(if plan.together { plan.task_id } else { fire.id }),
+        bucket(if plan.together { plan.task_id.0 } else { fire.id }),
         if plan.sharded { PARENT_SHARD } else { 0 },
         fire.reason.as_str(),
         (!fire.message.is_empty()).then_some(fire.message.as_str()),

@@ -4,7 +4,7 @@ use super::task_columns::read_spec;
 use super::{DispatchedRun, Result, StoreError, StoreErrorKind};
 use crate::domain::routing::Tags;
 use crate::domain::schedule::Schedule;
-use crate::domain::{Executor, Reason, Run, Status, Task, Trigger};
+use crate::domain::{Executor, Reason, Run, Status, Task, TaskId, Trigger};
 use sea_orm::{DbErr, QueryResult};
 use serde::de::DeserializeOwned;
 
@@ -76,12 +76,12 @@ pub fn dispatched_run(row: &QueryResult) -> std::result::Result<DispatchedRun, D
 }
 
 pub fn task(row: &QueryResult) -> std::result::Result<Task, DbErr> {
-    let (id, anchor) = (row.try_get_by_index(0)?, row.try_get_by_index(6)?);
+    let (id, anchor): (TaskId, i64) = (row.try_get_by_index(0)?, row.try_get_by_index(6)?);
     let spec = read_spec(row, TASK_COUNT)?;
     // One definition that an older version wrote and this one cannot read must not keep the
     // others from firing.
     let schedule = spec.to_schedule(anchor, id).unwrap_or_else(|error| {
-        tracing::error!(task = id, %error, "a stored schedule cannot be read; its task fires only manually");
+        tracing::error!(task = id.0, %error, "a stored schedule cannot be read; its task fires only manually");
         Schedule::none()
     });
     let children: i32 = row.try_get_by_index(9)?;

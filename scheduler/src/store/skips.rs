@@ -11,7 +11,7 @@ use super::{Result, SqlStore, StoreError, TaskView};
 use crate::domain::instant::utc_words;
 use crate::domain::task::{Routing, ScheduleKind, TaskSpec};
 use crate::domain::task_log::PARENT_SHARD;
-use crate::domain::{Refusal, Status};
+use crate::domain::{Refusal, Status, TaskId};
 
 statements!(MOVE_SKIPS = |d| d.update_rows("task_log", "shard_index = {2}, shard_total = {3}", ID, "l.id = v.n_id"),);
 
@@ -155,7 +155,7 @@ impl SqlStore {
     async fn log_of_fire(
         &self,
         tx: &Transaction<'_>,
-        task: i64,
+        task: TaskId,
         fire_time: i64,
         shard: i32,
     ) -> Result<Option<(i64, bool)>> {
@@ -172,7 +172,14 @@ impl SqlStore {
 
     /// Fires of a tenant's task from `from` up to before `until` (ms) that were cancelled before anybody
     /// had them, earliest first.
-    pub async fn skipped_fires(&self, tenant: i64, task: i64, from: i64, until: i64, limit: u64) -> Result<Vec<i64>> {
+    pub async fn skipped_fires(
+        &self,
+        tenant: i64,
+        task: TaskId,
+        from: i64,
+        until: i64,
+        limit: u64,
+    ) -> Result<Vec<i64>> {
         let sql = sql!(format!(
             "SELECT l.fire_time FROM task_log l WHERE l.task_id = {{1}} AND l.fire_time >= {{2}} AND l.fire_time < {{3}} \
                  AND l.tenant_id = {{4}} AND {} ORDER BY l.fire_time LIMIT {{5}}",

@@ -12,7 +12,7 @@ use super::task_columns::{SPEC_COLUMNS, markers, read_spec, spec_list, spec_set,
 use super::template::Text as _;
 use super::{DispatchedRun, Owner, Result, SqlStore, StoreError};
 use crate::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
-use crate::domain::{AccessScope, Reason, Refusal, Status};
+use crate::domain::{AccessScope, Reason, Refusal, Status, TaskId};
 use sea_orm::{DbErr, QueryResult, Value};
 use std::collections::BTreeMap;
 
@@ -93,7 +93,7 @@ impl TaskState {
 #[derive(Debug, Clone)]
 pub struct TaskView {
     /// Id.
-    pub id: i64,
+    pub id: TaskId,
     /// Whose it is.
     pub owner: Owner,
     /// Tenant's name.
@@ -145,7 +145,7 @@ impl TaskView {
 #[derive(Debug, Clone)]
 pub struct NewTask {
     /// Id.
-    pub id: i64,
+    pub id: TaskId,
     /// Whose it is.
     pub owner: Owner,
     /// The definition, checked.
@@ -196,11 +196,11 @@ pub struct TaskFilter {
     /// Only in this state.
     pub state: Option<TaskState>,
     /// Only those that follow this task.
-    pub parent_id: Option<i64>,
+    pub parent_id: Option<TaskId>,
     /// Only this task.
-    pub id: Option<i64>,
+    pub id: Option<TaskId>,
     /// After this id.
-    pub after: i64,
+    pub after: TaskId,
     /// At most so many.
     pub limit: u64,
 }
@@ -250,7 +250,7 @@ impl SqlStore {
         let created = created.filter(|(_, _, spec)| !spec.parents.is_empty());
         let relinked = changes.iter().filter(|change| change.spec.parents != change.before.spec.parents);
         let relinked = relinked.map(|TaskChange { before, spec, .. }| (before.id, before.owner, spec));
-        let linked: Vec<(i64, Owner, &TaskSpec)> = created.chain(relinked).collect();
+        let linked: Vec<(TaskId, Owner, &TaskSpec)> = created.chain(relinked).collect();
         for (id, owner, spec) in &linked {
             self.set_parents(&tx, *owner, *id, spec).await?;
         }
@@ -387,7 +387,7 @@ impl SqlStore {
 
     /// What executors have of a fixed delay goes on as a link of its chain: the next run comes
     /// after its end, not beside it.
-    async fn adopt(&self, tx: &Transaction<'_>, id: i64, held: &[DispatchedRun]) -> Result<()> {
+    async fn adopt(&self, tx: &Transaction<'_>, id: TaskId, held: &[DispatchedRun]) -> Result<()> {
         let links = held.iter().map(|dispatched| &dispatched.run).filter(|run| run.trigger.is_scheduled());
         let ids: Vec<[i64; 1]> = links.map(|run| [run.id]).collect();
         if ids.is_empty() {
@@ -401,11 +401,11 @@ impl SqlStore {
     }
 
     /// Begins the chain of a fixed delay anew when executors gave up the run that it waited for.
-    pub async fn begin_anew(&self, id: i64, revision: i64) -> Result<()> {
+    pub async fn begin_anew(&self, id: TaskId, revision: i64) -> Result<()> {
         retrying(|| self.begin_anew_once(id, revision)).await
     }
 
-    async fn begin_anew_once(&self, id: i64, revision: i64) -> Result<()> {
+    async fn begin_anew_once(&self, id: TaskId, revision: i64) -> Result<()> {
         let tasks = super::PlanStore::tasks(self, &[id]).await?;
         let Some(task) = tasks.first() else { return Ok(()) };
         let first = task.schedule.next_after(task.schedule.anchor);
@@ -446,7 +446,7 @@ impl SqlStore {
     /// revision is still `revision`: an instant whose run an executor gave up belongs to the
     /// definition that is valid now. Moving back is always safe; what is written already is left
     /// alone.
-    pub async fn rewind(&self, id: i64, revision: i64, from: i64, now: i64) -> Result<()> {
+    pub async fn rewind(&self, id: TaskId, revision: i64, from: i64, now: i64) -> Result<()> {
         let tasks = super::PlanStore::tasks(self, &[id]).await?;
         match tasks.first() {
             Some(task) => self.move_back(id, revision, task.schedule.next_owed(from), now).await,
@@ -457,7 +457,7 @@ impl SqlStore {
     /// Clears cancelled fires of a task that nobody ran, from `from` (ms) on: shards and single runs
     /// of one instant stand in each other's way when the routing changes. Runs that somebody asked
     /// for stay, so that he can see what became of them.
-    pub async fn clear_cancelled(&self, id: i64, from: i64) -> Result<()> {
+    pub async fn clear_cancelled(&self, id: TaskId, from: i64) -> Result<()> {
         let which = format!(
             "task_id = {{1}} AND fire_time >= {{2}} AND status = {} AND reason IN ('task_edited', 'task_stopped', \
              'task_paused') AND trigger_kind IN ('schedule', 'misfire')",
@@ -546,7 +546,7 @@ impl SqlStore {
     }
 
     /// Takes fires that executors gave up for a stop or a pause out of what `max_fires` counts.
-    pub async fn uncount(&self, id: i64, fires: usize) -> Result<()> {
+    pub async fn uncount(&self, id: TaskId, fires: usize) -> Result<()> {
         let values = [id.into(), (fires as i64).into()];
         self.execute("uncount fires", &UNCOUNT, values).await.map(drop)
     }
@@ -592,7 +592,7 @@ impl SqlStore {
     async fn first_fire(
         &self,
         tx: &Transaction<'_>,
-        id: i64,
+        id: TaskId,
         tenant_id: i64,
         spec: &TaskSpec,
         started: bool,
@@ -646,7 +646,7 @@ fn views() -> String {
 
 /// What a change of a task revokes.
 struct Taken {
-    task_id: i64,
+    task_id: TaskId,
     reason: Reason,
     keeps_unscheduled: bool,
     /// The watermark now: what fires from there on is planned, and counted, again.

@@ -7,7 +7,7 @@ use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskView};
 use crate::domain::Status;
 use crate::domain::task::{Routing, TaskSpec};
 use crate::domain::task_log::PARENT_SHARD;
-use crate::domain::{Refusal, Trigger};
+use crate::domain::{Refusal, TaskId, Trigger};
 use sha2::{Digest, Sha256};
 
 /// A run to start.
@@ -115,12 +115,12 @@ impl SqlStore {
     pub(super) async fn insert_run(
         &self,
         tx: &Transaction<'_>,
-        task_id: i64,
+        task_id: TaskId,
         spec: &TaskSpec,
         run: &NewRun,
     ) -> Result<i64> {
         let shard = if spec.routing == Routing::Sharding { PARENT_SHARD } else { 0 };
-        let place = if spec.needs_permit() { task_id } else { run.id };
+        let place = if spec.needs_permit() { task_id.0 } else { run.id };
         let turn = sql!("UPDATE task SET turn = turn + 1 WHERE id = {1}");
         if tx.execute(&turn, [task_id.into()]).await? == 0 {
             return Err(StoreError::of(ACTION, Refusal::not_found("task", task_id)));
@@ -175,7 +175,7 @@ impl SqlStore {
 }
 
 /// The row of an idempotency key: keys of any length and alphabet, each task's its own.
-fn key_of(task_id: i64, key: &str) -> String {
+fn key_of(task_id: TaskId, key: &str) -> String {
     use std::fmt::Write as _;
     let digest = Sha256::digest(key.as_bytes());
     let mut text = format!("{task_id}:");

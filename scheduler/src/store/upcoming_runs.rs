@@ -6,7 +6,7 @@ use super::dialect::{Kind, Sql};
 use super::logs::{LogFilter, Way, narrow};
 use super::rows::to_json;
 use super::{Result, SqlStore};
-use crate::domain::{AccessScope, Order, Status};
+use crate::domain::{AccessScope, Order, Status, TaskId};
 use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeSet, HashMap};
 
@@ -23,7 +23,7 @@ pub struct UpcomingFilter {
     /// Only this app.
     pub app_id: Option<i64>,
     /// Only of this task.
-    pub task_id: Option<i64>,
+    pub task_id: Option<TaskId>,
     /// Those that have not started although they fire from then on, ms …
     pub late_from: i64,
     /// … and those that fire from then on, ms …
@@ -40,7 +40,7 @@ pub struct UpcomingRun {
     /// Its log.
     pub id: i64,
     /// Of which task.
-    pub task_id: i64,
+    pub task_id: TaskId,
     /// Of which app.
     pub app_id: i64,
     /// ms
@@ -149,7 +149,7 @@ impl SqlStore {
     }
 
     /// What these tasks, each of an app, are called.
-    pub async fn names_of(&self, tasks: &BTreeSet<(i64, i64)>) -> Result<HashMap<i64, TaskNames>> {
+    pub async fn names_of(&self, tasks: &BTreeSet<(TaskId, i64)>) -> Result<HashMap<TaskId, TaskNames>> {
         const ACTION: &str = "read the names of tasks";
         if tasks.is_empty() {
             return Ok(HashMap::new());

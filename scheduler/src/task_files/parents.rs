@@ -3,7 +3,7 @@
 
 use super::step::{Action, Name, Step};
 use crate::domain::links::{cycle, knots};
-use crate::domain::{AccessScope, FieldError, FieldRefusal};
+use crate::domain::{AccessScope, FieldError, FieldRefusal, TaskId};
 use crate::store::{Owner, Result, SqlStore, StoreErrorKind, TaskFilter};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -19,9 +19,9 @@ pub async fn refuse(
     broken: &HashSet<String>,
     refused: &mut Vec<FieldError>,
 ) -> Result<()> {
-    let mut ids: HashMap<Name, i64> = steps.iter().map(|step| (name_of(step), step.action.id())).collect();
+    let mut ids: HashMap<Name, TaskId> = steps.iter().map(|step| (name_of(step), step.action.id())).collect();
     find_others(store, steps, scopes, &mut ids).await?;
-    let mut links: HashMap<&str, Vec<(i64, i64)>> = HashMap::new();
+    let mut links: HashMap<&str, Vec<(TaskId, TaskId)>> = HashMap::new();
     for step in steps.iter().filter(|step| needs_look(step)) {
         for (at, link) in step.entry.spec.parents.iter().enumerate() {
             let name = parent_of(step, &link.task);
@@ -36,7 +36,8 @@ pub async fn refuse(
             links.entry(&step.entry.tenant).or_default().push((step.action.id(), *parent));
         }
     }
-    let redefined: HashSet<i64> = steps.iter().filter(|step| needs_look(step)).map(|step| step.action.id()).collect();
+    let redefined: HashSet<TaskId> =
+        steps.iter().filter(|step| needs_look(step)).map(|step| step.action.id()).collect();
     for (tenant, mut links) in links {
         let Some((_, owner)) = scopes.iter().find(|((name, _), _)| name == tenant) else { continue };
         let present = store.links_of_tenant(owner.tenant_id).await?;
@@ -75,7 +76,7 @@ async fn find_others(
     store: &SqlStore,
     steps: &[Step],
     scopes: &HashMap<(String, String), Owner>,
-    ids: &mut HashMap<Name, i64>,
+    ids: &mut HashMap<Name, TaskId>,
 ) -> Result<()> {
     let mut others: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
     for step in steps.iter().filter(|step| needs_look(step)) {
@@ -115,7 +116,7 @@ fn parent_of(step: &Step, task: &str) -> Name {
     (step.entry.tenant.clone(), app.to_owned(), name.to_owned())
 }
 
-async fn names(store: &SqlStore, steps: &[Step], ids: &[i64]) -> Result<Vec<String>> {
+async fn names(store: &SqlStore, steps: &[Step], ids: &[TaskId]) -> Result<Vec<String>> {
     let mut names = Vec::with_capacity(ids.len());
     for id in ids {
         if let Some(step) = steps.iter().find(|step| step.action.id() == *id) {

@@ -1,11 +1,11 @@
 //! What the quotas of the tenants that a file names say of it.
 
 use super::step::{Action, Step};
-use crate::domain::FieldError;
 use crate::domain::quota::Quotas;
 use crate::domain::rate_limit::WINDOW_MS;
 use crate::domain::task::file::Entry;
 use crate::domain::task::{NEVER, TaskSpec};
+use crate::domain::{FieldError, TaskId};
 use crate::store::{Owner, Result, SqlStore, TaskRoom};
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,7 +22,7 @@ pub fn falls_behind(spec: &TaskSpec, per_minute: i32, now: i64) -> Option<String
 
 /// Fires in the minute that begins with the first one, counted up to one more than `most`.
 fn fires_in_a_minute(spec: &TaskSpec, most: i32, now: i64) -> i32 {
-    let Ok(schedule) = spec.to_schedule(now, 0) else { return 0 };
+    let Ok(schedule) = spec.to_schedule(now, TaskId::NONE) else { return 0 };
     let first = schedule.next_after(now);
     let fires = std::iter::successors(Some(first), |at| Some(schedule.next_after(*at)));
     let within = fires.take(most as usize + 1).take_while(|at| *at != NEVER && at - first < WINDOW_MS);

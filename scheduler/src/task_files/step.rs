@@ -1,5 +1,6 @@
 //! What a task file asks for, entry by entry.
 
+use crate::domain::TaskId;
 use crate::domain::task::FieldChange;
 use crate::domain::task::file::Entry;
 use crate::store::{Owner, TaskView};
@@ -22,7 +23,7 @@ pub struct Step {
 #[derive(Debug)]
 pub enum Action {
     /// A task of this id, there.
-    Create(i64, Owner),
+    Create(TaskId, Owner),
     /// Another definition or state.
     Change(Box<TaskView>, Vec<FieldChange>),
     /// Nothing: it is so.
@@ -30,7 +31,7 @@ pub enum Action {
 }
 
 impl Action {
-    pub(super) fn id(&self) -> i64 {
+    pub(super) fn id(&self) -> TaskId {
         match self {
             Self::Create(id, _) => *id,
             Self::Change(task, _) | Self::Keep(task) => task.id,

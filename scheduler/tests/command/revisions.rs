@@ -1,9 +1,9 @@
 //! A plan holds for what it was made from: whoever came in between is not overwritten.
 
 use carillon::definitions::change_of;
-use carillon::domain::AccessScope;
 use carillon::domain::task::TaskSpec;
 use carillon::domain::task::file::TaskFile;
+use carillon::domain::{AccessScope, TaskId};
 use carillon::store::{
     Activity, AppView, DatabaseSettings, KeyWords, SqlStore, StoreErrorKind, TaskFilter, TenantView,
 };
@@ -55,7 +55,7 @@ async fn steps(store: &SqlStore, tasks: Value) -> Vec<Step> {
         panic!("an object is needed")
     };
     let file = TaskFile::read(&file, &TaskSpec::default());
-    match plan(store, &AccessScope::All, file, || IDS.fetch_add(1, Ordering::Relaxed), 1_000).await.unwrap() {
+    match plan(store, &AccessScope::All, file, || TaskId(IDS.fetch_add(1, Ordering::Relaxed)), 1_000).await.unwrap() {
         Planned::Steps(steps) => steps,
         Planned::Refused(refused) => panic!("{refused:?}"),
     }

@@ -1,8 +1,8 @@
 //! What a case needs beside the traits: tenants, apps, tasks, and a look at the rows.
 
 use async_trait::async_trait;
-use carillon::domain::AccessScope;
 use carillon::domain::quota::Quotas;
+use carillon::domain::{AccessScope, TaskId};
 use carillon::store::{
     KeptAttempt, LogFilter, LogView, NewRun, NewTask, Owner, Result, Skip, Skipped, SqlStore, StartedRun, TaskChange,
     TaskFilter, TaskView, Unsent,
@@ -21,13 +21,13 @@ pub trait Admin: Send + Sync {
     /// Gives a tenant other quotas.
     async fn set_quotas(&self, tenant_id: i64, to: &Quotas, now: i64);
     /// Looks at a task.
-    async fn task(&self, id: i64) -> Option<TaskView>;
+    async fn task(&self, id: TaskId) -> Option<TaskView>;
     /// Every task of a tenant with that name.
     async fn tasks_named(&self, tenant: &str, name: &str) -> Vec<TaskView>;
     /// Deletes a task.
     async fn delete_task(&self, before: &TaskView, now: i64) -> Result<Unsent>;
     /// Moves a watermark back.
-    async fn rewind(&self, id: i64, revision: i64, from: i64, now: i64);
+    async fn rewind(&self, id: TaskId, revision: i64, from: i64, now: i64);
     /// Starts a run that no schedule names.
     async fn start_run(&self, task: &TaskView, run: &NewRun) -> Result<StartedRun>;
     /// Cancels a coming fire.
@@ -35,15 +35,15 @@ pub trait Admin: Send + Sync {
     /// Lets a cancelled fire come.
     async fn restore_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()>;
     /// Takes fires that executors gave up out of the count.
-    async fn uncount(&self, id: i64, fires: usize);
+    async fn uncount(&self, id: TaskId, fires: usize);
     /// Every log of a task, by fire time and shard.
-    async fn logs(&self, task: i64) -> Vec<LogView>;
+    async fn logs(&self, task: TaskId) -> Vec<LogView>;
     /// What is kept of the attempts of a log of that tenant, oldest first.
     async fn attempts(&self, tenant_id: i64, log: i64) -> Vec<KeptAttempt>;
     /// Attempts kept of logs that are gone.
     async fn orphans(&self) -> i64;
     /// The logs of a task whose end has consequences, by id.
-    async fn watched(&self, task: i64) -> Vec<i64>;
+    async fn watched(&self, task: TaskId) -> Vec<i64>;
 }
 
 /// An SQL store, and the database behind it.
@@ -68,7 +68,7 @@ impl Admin for SqlAdmin {
         self.store.set_quotas(tenant_id, None, to, now).await.unwrap();
     }
 
-    async fn task(&self, id: i64) -> Option<TaskView> {
+    async fn task(&self, id: TaskId) -> Option<TaskView> {
         let filter = TaskFilter { id: Some(id), limit: 1, ..TaskFilter::default() };
         self.store.list_tasks(&AccessScope::All, &filter).await.unwrap().pop()
     }
@@ -83,7 +83,7 @@ impl Admin for SqlAdmin {
         self.store.delete_task(before, now).await
     }
 
-    async fn rewind(&self, id: i64, revision: i64, from: i64, now: i64) {
+    async fn rewind(&self, id: TaskId, revision: i64, from: i64, now: i64) {
         self.store.rewind(id, revision, from, now).await.unwrap();
     }
 
@@ -99,11 +99,11 @@ impl Admin for SqlAdmin {
         self.store.restore_fire(task, fire_time, is_named, now).await
     }
 
-    async fn uncount(&self, id: i64, fires: usize) {
+    async fn uncount(&self, id: TaskId, fires: usize) {
         self.store.uncount(id, fires).await.unwrap();
     }
 
-    async fn logs(&self, task: i64) -> Vec<LogView> {
+    async fn logs(&self, task: TaskId) -> Vec<LogView> {
         let filter = LogFilter { task_id: Some(task), limit: 10_000, ..LogFilter::default() };
         let mut logs = self.store.list_logs(&AccessScope::All, &filter).await.unwrap().logs;
         logs.sort_by_key(|log| (log.dispatched.run.fire_time, log.dispatched.run.shard_index));
@@ -119,7 +119,7 @@ impl Admin for SqlAdmin {
         self.database.number(sql).await
     }
 
-    async fn watched(&self, task: i64) -> Vec<i64> {
+    async fn watched(&self, task: TaskId) -> Vec<i64> {
         let sql = format!("SELECT id FROM outbox WHERE task_id = {task} ORDER BY id");
         self.database.query(&sql, |row| row.try_get_by_index(0)).await
     }
@@ -142,7 +142,7 @@ impl Admin for ModelStore {
         self.set_quotas(tenant_id, to, now).await.unwrap();
     }
 
-    async fn task(&self, id: i64) -> Option<TaskView> {
+    async fn task(&self, id: TaskId) -> Option<TaskView> {
         self.task(id).await.unwrap()
     }
 
@@ -155,7 +155,7 @@ impl Admin for ModelStore {
         self.delete_task(before, now).await
     }
 
-    async fn rewind(&self, id: i64, revision: i64, from: i64, now: i64) {
+    async fn rewind(&self, id: TaskId, revision: i64, from: i64, now: i64) {
         self.rewind(id, revision, from, now).await.unwrap();
     }
 
@@ -171,11 +171,11 @@ impl Admin for ModelStore {
         self.restore_fire(task, fire_time, is_named, now).await
     }
 
-    async fn uncount(&self, id: i64, fires: usize) {
+    async fn uncount(&self, id: TaskId, fires: usize) {
         self.uncount(id, fires).await.unwrap();
     }
 
-    async fn logs(&self, task: i64) -> Vec<LogView> {
+    async fn logs(&self, task: TaskId) -> Vec<LogView> {
         self.logs(task).await.unwrap()
     }
 
@@ -191,8 +191,8 @@ impl Admin for ModelStore {
         self.inspect(|state| state.attempts.keys().filter(|(log, _)| !state.logs.contains_key(log)).count() as i64)
     }
 
-    async fn watched(&self, task: i64) -> Vec<i64> {
-        let of_task = |(log, of): (&i64, &i64)| (*of == task).then_some(*log);
+    async fn watched(&self, task: TaskId) -> Vec<i64> {
+        let of_task = |(log, of): (&i64, &TaskId)| (*of == task).then_some(*log);
         self.inspect(|state| state.outbox_entries.iter().filter_map(of_task).collect())
     }
 }

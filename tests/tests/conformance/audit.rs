@@ -5,7 +5,7 @@ use crate::fixture::World;
 use carillon::domain::Action;
 use carillon::domain::access::TenantScope;
 use carillon::domain::audit::{Actor, AuditEntry, AuditNote, Chain, Target};
-use carillon::domain::{AccessScope, IdSource};
+use carillon::domain::{AccessScope, IdSource, TaskId};
 use carillon::store::{AuditFilter, NewTask, SqlStore};
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ fn notes(world: &World) -> Vec<AuditNote> {
 
 async fn write(store: &SqlStore, world: &World, notes: Vec<AuditNote>) {
     // With a change, as ever.
-    let spec = World::every_second(&format!("task-{}", world.id()));
+    let spec = World::every_second(&format!("task-{}", world.number()));
     let task: NewTask = carillon_tests::model::store::admin::new_task(world.id(), world.owner, spec);
     store.noting(notes).create_task(&task, world.now).await.unwrap();
 }

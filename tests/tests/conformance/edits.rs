@@ -3,7 +3,7 @@
 use crate::fixture::{World, dispatch_of, edit, pause, start, stop};
 use carillon::domain::plan::{Fire, Plan, Window, plan};
 use carillon::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
-use carillon::domain::{Reason, Run, Status, Trigger};
+use carillon::domain::{Reason, Run, Status, TaskId, Trigger};
 use carillon::store::{Change, NewRun, TaskChange, TaskView};
 
 cases!(
@@ -180,7 +180,7 @@ fn ten_times(name: &str) -> TaskSpec {
 }
 
 /// Writes all that falls into the next minute, as pre-generation does.
-async fn pregenerate(world: &World, id: i64) {
+async fn pregenerate(world: &World, id: TaskId) {
     let window = Window { now: world.now, until: world.now + 60_000, misfire_after_ms: 30_000, fires_max: 1_000 };
     let task = world.store.tasks(&[id]).await.unwrap().remove(0);
     let Some(plan) = plan(&task, window, || world.id()) else { return };
@@ -188,7 +188,7 @@ async fn pregenerate(world: &World, id: i64) {
 }
 
 /// Fires that happened or will.
-async fn kept(world: &World, task: i64) -> Vec<i64> {
+async fn kept(world: &World, task: TaskId) -> Vec<i64> {
     let runs = world.rows(task).await.into_iter().map(|row| row.dispatched.run);
     let kept = runs.filter(|run| run.trigger.is_scheduled() && !run.reason.is_given_up());
     kept.map(|run| run.fire_time).collect()

@@ -139,7 +139,7 @@ async fn processes_that_register_at_once_all_get_in(world: World) {
     let registrations = (0..6).map(|number| {
         let store = Arc::clone(if number % 2 == 0 { &world.store } else { &world.rival });
         let process = process(&format!("p{number}"), &format!("a{number}"), &["pay", "ship"]);
-        let (signer, now, first_id) = (signer(&world), world.now, world.id() + 1_000 * (number + 1));
+        let (signer, now, first_id) = (signer(&world), world.now, world.number() + 1_000 * (number + 1));
         tokio::spawn(async move {
             let next = AtomicI64::new(first_id);
             store.register(&signer, &process, &|| next.fetch_add(1, Ordering::Relaxed), now).await

@@ -5,7 +5,7 @@ use crate::plans::Plans;
 use carillon::domain::plan::{Fire, Plan};
 use carillon::domain::task::{ScheduleKind, TaskSpec};
 use carillon::domain::task_log::{PARENT_SHARD, PRIORITY_DEFAULT};
-use carillon::domain::{IdSource, Reason, Run, Status, Trigger};
+use carillon::domain::{IdSource, Reason, Run, Status, TaskId, Trigger};
 use carillon::store::{
     Activity, Change, DatabaseSettings, LogView, NewTask, Owner, Result, RunDispatch, SqlStore, Store, TaskChange,
     TaskView, Unsent,
@@ -99,8 +99,13 @@ impl World {
     }
 
     /// A new id.
-    pub fn id(&self) -> i64 {
+    pub fn id<Id: From<i64>>(&self) -> Id {
         self.ids.next(self.now)
+    }
+
+    /// A number that there was not before.
+    pub fn number(&self) -> i64 {
+        self.id()
     }
 
     /// A definition that fires at these instants.
@@ -142,7 +147,7 @@ impl World {
     }
 
     /// A task as it is now.
-    pub async fn task(&self, id: i64) -> TaskView {
+    pub async fn task(&self, id: TaskId) -> TaskView {
         self.admin.task(id).await.expect("the task exists")
     }
 
@@ -183,13 +188,13 @@ impl World {
 
     /// `count` runs, due a second apart from now on.
     pub async fn runs(&self, count: i64) -> Vec<Run> {
-        let task = self.started(&Self::every_second(&format!("task-{}", self.id()))).await;
+        let task = self.started(&Self::every_second(&format!("task-{}", self.number()))).await;
         self.write(&task, (0..count).map(|i| self.now + i * 1_000)).await
     }
 
     /// A parent of shards, queued for node 1.
     pub async fn queued_parent(&self) -> Run {
-        let task = self.started(&Self::every_second(&format!("sharded-{}", self.id()))).await;
+        let task = self.started(&Self::every_second(&format!("sharded-{}", self.number()))).await;
         let plan = Plan { sharded: true, ..self.plan(&task, [self.now]) };
         self.store.write_ahead(None, &[plan], self.now).await.unwrap();
         let run = self.rows(task.id).await.remove(0).dispatched.run;
@@ -220,7 +225,7 @@ impl World {
     }
 
     /// Every log of a task.
-    pub async fn rows(&self, task: i64) -> Vec<LogView> {
+    pub async fn rows(&self, task: TaskId) -> Vec<LogView> {
         self.admin.logs(task).await
     }
 
@@ -231,7 +236,7 @@ impl World {
     }
 
     /// The state of each log of a task.
-    pub async fn states(&self, task: i64) -> Vec<(Status, Reason)> {
+    pub async fn states(&self, task: TaskId) -> Vec<(Status, Reason)> {
         self.rows(task).await.iter().map(|log| (log.dispatched.run.status, log.dispatched.run.reason)).collect()
     }
 }

@@ -3,7 +3,7 @@
 use crate::fixture::{World, edit, start};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
-use carillon::domain::{Reason, Status};
+use carillon::domain::{Reason, Status, TaskId};
 use carillon::store::{NewRun, NewTask, StoreErrorKind, TaskChange, TaskView};
 use carillon_tests::model::store::admin::new_task;
 

@@ -3,7 +3,7 @@
 
 use crate::fixture::World;
 use carillon::domain::access::TenantScope;
-use carillon::domain::{AccessScope, Order, Reason, Run, Status, Trigger};
+use carillon::domain::{AccessScope, Order, Reason, Run, Status, TaskId, Trigger};
 use carillon::store::{LogFilter, SqlStore};
 use carillon_migrations::{Migrator, MigratorTrait};
 use carillon_tests::connect;

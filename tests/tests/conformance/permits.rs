@@ -3,7 +3,7 @@
 use crate::fixture::{World, dispatch_of, ids, success};
 use carillon::domain::permit::{Bounds, Limit, PermitRequest};
 use carillon::domain::routing::{Use, UseChange};
-use carillon::domain::{Reason, Run, Status};
+use carillon::domain::{Reason, Run, Status, TaskId};
 use carillon::store::RunDispatch;
 use std::collections::{BTreeSet, HashMap};
 
@@ -122,16 +122,24 @@ async fn who_waits_learns_for_what_and_says_so(world: World) {
 }
 
 async fn uses_add_up_and_keep_their_floor(world: World) {
-    let change =
-        |address: &str, floor, added, last| UseChange { task_id: 7, address: address.into(), floor, added, last };
+    let change = |address: &str, floor, added, last| UseChange {
+        task_id: TaskId(7),
+        address: address.into(),
+        floor,
+        added,
+        last,
+    };
     let new_id = || world.id();
     world.store.add_uses(&[change("a", 0, 3, 5), change("b", 2, 0, 1)], &new_id).await.unwrap();
     world.rival.add_uses(&[change("a", 1, 2, 4), change("b", 9, 1, 8)], &new_id).await.unwrap();
-    let mut uses = world.store.uses(&[7, 8]).await.unwrap();
+    let mut uses = world.store.uses(&[TaskId(7), TaskId(8)]).await.unwrap();
     uses.sort_by(|one, other| one.1.cmp(&other.1));
-    let expected = [(7, "a".to_owned(), Use { count: 5, last: 5 }), (7, "b".to_owned(), Use { count: 10, last: 8 })];
+    let expected = [
+        (TaskId(7), "a".to_owned(), Use { count: 5, last: 5 }),
+        (TaskId(7), "b".to_owned(), Use { count: 10, last: 8 }),
+    ];
     assert_eq!(uses, expected);
-    assert!(world.store.uses(&[8]).await.unwrap().is_empty());
+    assert!(world.store.uses(&[TaskId(8)]).await.unwrap().is_empty());
 }
 
 async fn fires_that_wait_too_long_are_found(world: World) {

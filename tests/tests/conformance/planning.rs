@@ -1,9 +1,9 @@
 //! Tasks that fall due, and their runs written ahead.
 
 use crate::fixture::{World, edit, stop};
-use carillon::domain::Status;
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{NEVER, TaskSpec};
+use carillon::domain::{Status, TaskId};
 use carillon::store::{StoreErrorKind, TaskChange};
 use carillon_tests::every_field::every_field;
 use futures_util::future::join_all;
@@ -52,7 +52,7 @@ async fn a_task_is_read_as_it_was_entered(world: World) {
     for spec in [plain, every] {
         let entered = world.stopped(&spec).await;
         assert_eq!(entered.spec, spec);
-        let read = world.store.tasks(&[entered.id, entered.id + 1]).await.unwrap();
+        let read = world.store.tasks(&[entered.id, TaskId(entered.id.0 + 1)]).await.unwrap();
         assert_eq!(read.len(), 1, "a stopped task is read too, an absent one is left out");
         let task = &read[0];
         assert_eq!((task.revision, task.next_fire_at, task.written_until), (1, NEVER, 0));
@@ -117,7 +117,7 @@ async fn a_plan_of_another_revision_or_watermark_writes_nothing(world: World) {
         Plan { revision: task.revision + 1, ..good.clone() },
         Plan { revision: task.revision - 1, ..good.clone() },
         Plan { from: good.from + 1_000, to: good.to + 2_000, ..good.clone() },
-        Plan { task_id: task.id + 1, ..good.clone() },
+        Plan { task_id: TaskId(task.id.0 + 1), ..good.clone() },
     ];
     for plan in wrong {
         let moved = world.store.write_ahead(None, &[plan], world.now).await.unwrap();

@@ -5,7 +5,7 @@ use carillon::domain::plan::{Plan, Window, plan};
 use carillon::domain::task::{Routing, TaskSpec};
 use carillon::domain::task_log::STATUSES;
 use carillon::domain::trigger::TRIGGERS;
-use carillon::domain::{Reason, Run, Status, Trigger};
+use carillon::domain::{Reason, Run, Status, TaskId, Trigger};
 use carillon::store::{Activity, Change, NewRun, NewTask, Owner, RunDispatch, Skip};
 use carillon_tests::Kind;
 use carillon_tests::model::store::admin::new_task;
@@ -72,15 +72,19 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 struct Pair {
     model: World,
     sqlite: World,
-    tasks: [i64; 2],
+    tasks: [TaskId; 2],
     /// Counts the steps, so that no two write the same times.
     clock: i64,
 }
 
 impl Pair {
     async fn new() -> Self {
-        let mut pair =
-            Self { model: World::model().await, sqlite: World::sql(Kind::Sqlite).await, tasks: [0; 2], clock: NOW };
+        let mut pair = Self {
+            model: World::model().await,
+            sqlite: World::sql(Kind::Sqlite).await,
+            tasks: [TaskId(0); 2],
+            clock: NOW,
+        };
         // The same ids on both sides: the model's.
         pair.sqlite.owner = pair.sqlite.admin.make_app([3, 4], "twin", "twin").await;
         pair.model.owner = pair.model.admin.make_app([3, 4], "twin", "twin").await;
@@ -200,8 +204,8 @@ impl Pair {
         assert_eq!(one, two, "parents settled");
     }
 
-    async fn start_run(&self, task: i64, second: i64, trigger: Trigger, key: Option<u8>) {
-        let task = self.model.task(task).await;
+    async fn start_run(&self, task: TaskId, second: i64, trigger: Trigger, key: Option<u8>) {
+        let task = self.model.task(TaskId(task.0)).await;
         let run = NewRun {
             at: NOW + second * 1_000,
             key: key.map(|key| key.to_string()),

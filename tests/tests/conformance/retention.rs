@@ -21,7 +21,7 @@ async fn runs_made_at(world: &World, at: i64, count: i64) -> Vec<Run> {
 }
 
 async fn runs_of(world: &World, spec: &TaskSpec, owner: Owner, at: i64, count: i64) -> Vec<Run> {
-    let source = IdSource::new(2 + world.id() % 1_000);
+    let source = IdSource::new(2 + world.number() % 1_000);
     let task = NewTask { owner, ..world.new_task(spec, true) };
     world.admin.apply(std::slice::from_ref(&task), &[], world.now).await.unwrap();
     let task = world.task(task.id).await;

@@ -5,7 +5,7 @@ use carillon::domain::calendar::CalendarSpec;
 use carillon::domain::quota::Quotas;
 use carillon::domain::rules::{MaintenanceWindow, WindowAction};
 use carillon::domain::task::TaskSpec;
-use carillon::domain::{AccessScope, Status, Trigger};
+use carillon::domain::{AccessScope, Status, TaskId, Trigger};
 use carillon::store::{
     AppFilter, AppView, Backfill, BackfillStore, ClaimStore, ExecutorRule, ExecutorStore, PlanStore, RuleStore, Signer,
     SqlStore, StoreErrorKind,
@@ -123,7 +123,7 @@ async fn calendars_have_versions_and_reach_their_tasks(world: World, store: SqlS
     put("mon", 2).await.unwrap();
     let read = store.tasks(&[task.id]).await.unwrap().remove(0);
     assert_eq!(read.schedule.calendar.as_ref().map(|calendar| calendar.version), Some(3));
-    assert_eq!(store.tasks_of_calendar(tenant, "work", 0, 10).await.unwrap().len(), 1);
+    assert_eq!(store.tasks_of_calendar(tenant, "work", TaskId::NONE, 10).await.unwrap().len(), 1);
     assert_eq!(store.delete_calendar(tenant, "work").await.unwrap_err().kind(), StoreErrorKind::Conflict);
     world.change(crate::fixture::edit_to(&task, |spec| spec.calendar.clear()), world.now).await.unwrap();
     store.delete_calendar(tenant, "work").await.unwrap();
@@ -219,7 +219,7 @@ async fn a_backfill_is_found_however_many_are_newer(world: World, store: SqlStor
     assert_eq!(listed, made);
     let oldest = made[109];
     let cancel = async |tenant, task| store.cancel_backfill(tenant, task, oldest, world.now).await;
-    for nowhere in [cancel(tenant + 1, task.id).await, cancel(tenant, task.id + 1).await] {
+    for nowhere in [cancel(tenant + 1, task.id).await, cancel(tenant, TaskId(task.id.0 + 1)).await] {
         assert_eq!(nowhere.unwrap_err().kind(), StoreErrorKind::NotFound);
     }
     assert_eq!(store.open_backfills(500).await.unwrap().len(), 110, "others' are left alone");

@@ -5,7 +5,7 @@ use carillon::cluster::{Clock, Membership};
 use carillon::domain::access::TenantScope;
 use carillon::domain::plan::{Fire, Plan};
 use carillon::domain::statistics::{DAY_MS, Figures, Grain, HOUR_MS, Histogram, MINUTE_MS, Step, count_again_after_ms};
-use carillon::domain::{AccessScope, Reason, Trigger};
+use carillon::domain::{AccessScope, Reason, TaskId, Trigger};
 use carillon::housekeeping::{Aggregator, StatisticsSettings};
 use carillon::store::{
     ClusterStore, Fence, FiguresFilter, LeaseName, NodeInfo, Result, STATISTICS_LEASE_MS, SqlStore, StatisticsStore,
@@ -134,7 +134,7 @@ impl Desk {
         let mut points: BTreeMap<i64, Figures> = BTreeMap::new();
         let wanted = |row: &&LogRow| {
             row.parent == 0
-                && filter.task_id.is_none_or(|task| row.task == task)
+                && filter.task_id.is_none_or(|task| row.task == task.0)
                 && filter.tenant_id.is_none_or(|tenant| tenant_of(row.task) == tenant)
         };
         for row in rows.iter().filter(wanted) {
@@ -155,8 +155,8 @@ impl Desk {
             let until = self.hour + 3 * HOUR_MS;
             let all = FiguresFilter { tenant_id: None, task_id: None, from, until, step };
             let tenant = FiguresFilter { tenant_id: Some(2), ..all.clone() };
-            let task = FiguresFilter { task_id: Some(3), ..tenant.clone() };
-            let sharded = FiguresFilter { task_id: Some(13), ..all.clone() };
+            let task = FiguresFilter { task_id: Some(TaskId(3)), ..tenant.clone() };
+            let sharded = FiguresFilter { task_id: Some(TaskId(13)), ..all.clone() };
             for filter in [all, tenant, task, sharded] {
                 assert_eq!(self.points(&filter).await, self.expected(&filter).await, "{filter:?}");
             }
@@ -325,9 +325,9 @@ async fn who_lost_the_lease_writes_nothing(desk: Desk) {
     let new = desk.lease_of(9).await;
     let store = &desk.store;
     assert!(!store.list_minutes(old, desk.hour, desk.hour + MINUTE_MS).await.unwrap());
-    assert!(!store.count_tasks(old, desk.hour, &[1, 2]).await.unwrap());
+    assert!(!store.count_tasks(old, desk.hour, &[TaskId(1), TaskId(2)]).await.unwrap());
     assert_eq!(desk.rows_of(Grain::TaskMinute).await, 0);
-    assert!(store.count_tasks(new, desk.hour, &[1, 2]).await.unwrap());
+    assert!(store.count_tasks(new, desk.hour, &[TaskId(1), TaskId(2)]).await.unwrap());
     assert_eq!(desk.rows_of(Grain::TaskMinute).await, 2);
     assert!(!store.sum_minute(old, desk.hour).await.unwrap());
     assert_eq!(desk.rows_of(Grain::TenantMinute).await, 0);
@@ -340,7 +340,7 @@ async fn a_minute_left_half_counted_is_counted_by_the_next(desk: Desk) {
     let fence = desk.lease_of(8).await;
     let until = desk.hour + 3 * MINUTE_MS;
     assert!(desk.store.list_minutes(fence, desk.hour, until).await.unwrap());
-    assert!(desk.store.count_tasks(fence, desk.hour, &[1, 2, 3]).await.unwrap());
+    assert!(desk.store.count_tasks(fence, desk.hour, &[TaskId(1), TaskId(2), TaskId(3)]).await.unwrap());
     assert!(desk.store.sum_minute(fence, desk.hour).await.unwrap());
     desk.store.release_lease(fence).await.unwrap();
     desk.database.execute("UPDATE task_log SET status = 10, finished_at = due_time + 5 WHERE status < 10").await;
@@ -396,11 +396,11 @@ async fn figures_of_others_are_not_shown(desk: Desk) {
     };
     let is_hidden = |figures: Result<Vec<_>>| figures.is_err_and(|error| error.kind() == StoreErrorKind::NotFound);
     // Task 3 is tenant 2's, of its app 1.
-    assert!(!of(vec![place(2, &[])], None, Some(3)).await.unwrap().is_empty());
-    assert!(!of(vec![place(2, &[1])], None, Some(3)).await.unwrap().is_empty());
-    assert!(is_hidden(of(vec![place(2, &[7])], None, Some(3)).await));
-    assert!(is_hidden(of(vec![place(1, &[])], None, Some(3)).await));
-    assert!(is_hidden(of(vec![place(1, &[]), place(2, &[])], Some(1), Some(3)).await));
+    assert!(!of(vec![place(2, &[])], None, Some(TaskId(3))).await.unwrap().is_empty());
+    assert!(!of(vec![place(2, &[1])], None, Some(TaskId(3))).await.unwrap().is_empty());
+    assert!(is_hidden(of(vec![place(2, &[7])], None, Some(TaskId(3))).await));
+    assert!(is_hidden(of(vec![place(1, &[])], None, Some(TaskId(3))).await));
+    assert!(is_hidden(of(vec![place(1, &[]), place(2, &[])], Some(1), Some(TaskId(3))).await));
     assert!(of(vec![], None, None).await.unwrap().is_empty());
     assert!(of(vec![place(1, &[])], Some(2), None).await.unwrap().is_empty());
     assert!(of(vec![place(2, &[1])], Some(2), None).await.unwrap().is_empty(), "of some apps only");

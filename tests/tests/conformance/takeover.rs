@@ -4,7 +4,7 @@
 use crate::fixture::{World, dispatch_of, edit, start, stop};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{NEVER, ScheduleKind, TaskSpec};
-use carillon::domain::{Reason, Run, Status};
+use carillon::domain::{Reason, Run, Status, TaskId};
 use carillon::store::{Change, TaskChange, TaskView};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ cases!(
 async fn changed(world: &World, change: TaskChange) -> TaskView {
     let id = change.before.id;
     assert!(world.change(change, world.now).await.unwrap().is_empty());
-    world.task(id).await
+    world.task(TaskId(id.0)).await
 }
 
 async fn take_over(world: &World, task: &TaskView, runs: &[Run]) {

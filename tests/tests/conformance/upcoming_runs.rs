@@ -2,7 +2,7 @@
 
 use crate::fixture::World;
 use carillon::domain::access::TenantScope;
-use carillon::domain::{AccessScope, Reason, Run, Status};
+use carillon::domain::{AccessScope, Reason, Run, Status, TaskId};
 use carillon::store::{Owner, SqlStore, UpcomingFilter, UpcomingRuns};
 use carillon_tests::model::store::admin::new_task;
 use carillon_tests::tenants::make_app;
@@ -25,7 +25,7 @@ fn found(upcoming: &UpcomingRuns) -> Vec<i64> {
 }
 
 async fn write(world: &World, owner: Owner, fire_times: impl IntoIterator<Item = i64>) -> Vec<Run> {
-    let task = new_task(world.id(), owner, World::every_second(&format!("task-{}", world.id())));
+    let task = new_task(world.id(), owner, World::every_second(&format!("task-{}", world.number())));
     world.admin.apply(std::slice::from_ref(&task), &[], world.now).await.unwrap();
     world.write(&world.task(task.id).await, fire_times).await
 }

@@ -3,7 +3,7 @@
 use crate::settings::MISFIRE_AFTER_MS;
 use crate::world::World;
 use carillon::domain::task::{Delivery, NEVER, ScheduleKind, TaskSpec};
-use carillon::domain::{Reason, Status};
+use carillon::domain::{Reason, Status, TaskId};
 use carillon::store::ATTEMPTS_KEPT_MAX;
 use carillon_protocol::{RunKey, RunStatus, Verdict};
 use carillon_tests::model::executor::{Start, Stop};
@@ -88,20 +88,20 @@ impl Evidence<'_> {
     fn every_fire_has_one_row(&mut self) {
         let mut by_task: BTreeMap<i64, Vec<&Redefinition>> = BTreeMap::new();
         for change in &self.state.changes {
-            by_task.entry(change.task).or_default().push(change);
+            by_task.entry(change.task.0).or_default().push(change);
         }
         for (task, changes) in by_task {
             let spec = &changes[0].spec;
             // A delay counts from ends, and anew with every edit: `turns.rs` looks at it.
             if spec.schedule != ScheduleKind::FixedDelay {
                 for (from, to) in active(&changes) {
-                    self.fires_have_rows(task, spec, from, to);
+                    self.fires_have_rows(TaskId(task), spec, from, to);
                 }
             }
         }
     }
 
-    fn fires_have_rows(&mut self, task: i64, spec: &TaskSpec, from: i64, to: i64) {
+    fn fires_have_rows(&mut self, task: TaskId, spec: &TaskSpec, from: i64, to: i64) {
         let schedule = spec.to_schedule(from, task).unwrap();
         let mut fire = schedule.next_after(from);
         while fire != NEVER && fire <= to - MISFIRE_AFTER_MS {

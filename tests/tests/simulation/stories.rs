@@ -5,6 +5,7 @@ use crate::faults::{Fault, Planned};
 use crate::promises::{self, Broken};
 use crate::world::World;
 use crate::{report, simulate, simulate_under};
+use carillon::domain::TaskId;
 use carillon::domain::quota::Quotas;
 use carillon::domain::task::ScheduleKind;
 use carillon_tests::model::executor::Start;
@@ -53,7 +54,7 @@ fn a_calm_world_starts_everything_in_time_and_once() {
     // The first fires are written when the nodes have found each other.
     let began = starts.iter().map(|start| start.at).min().unwrap();
     // Some wait for others of their task, and a child's time is there when it is written.
-    let waits = |task: i64| {
+    let waits = |task: TaskId| {
         world.store.inspect(|state| {
             let spec = &state.tasks[&task].view.spec;
             spec.needs_permit() || spec.schedule == ScheduleKind::None

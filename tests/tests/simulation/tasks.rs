@@ -6,7 +6,7 @@ use carillon::domain::task::{
     BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, ParentLink, ParentOutcome, Routing,
     ScheduleKind, TaskSpec,
 };
-use carillon::domain::{Reason, Run, Status};
+use carillon::domain::{Reason, Run, Status, TaskId};
 use carillon::store::{Activity, OutcomeStore, Result, StoreError, StoreErrorKind, TaskChange, Unsent};
 use carillon_tests::model::ModelStore;
 use std::collections::BTreeSet;
@@ -61,7 +61,7 @@ pub fn specs() -> Vec<TaskSpec> {
 #[derive(Debug, Clone)]
 pub struct Answered {
     /// Task.
-    pub task: i64,
+    pub task: TaskId,
     /// Its revision from now on.
     pub revision: i64,
     /// True time of the answer, ms.
@@ -72,7 +72,7 @@ pub struct Answered {
 
 /// Starts, stops or edits a task through a node, as `api/definitions.rs` does. `None` when the node is
 /// not there.
-pub async fn change(node: &Arc<SimNode>, task: i64, started: bool) -> Option<Result<Answered>> {
+pub async fn change(node: &Arc<SimNode>, task: TaskId, started: bool) -> Option<Result<Answered>> {
     let store = node.store().clone();
     let answer = node.serve(async move |engine: Arc<SimEngine>| change_by(&engine, &store, task, started).await);
     let answer = answer.await;
@@ -80,7 +80,7 @@ pub async fn change(node: &Arc<SimNode>, task: i64, started: bool) -> Option<Res
     answer
 }
 
-async fn change_by(engine: &SimEngine, store: &ModelStore, task: i64, started: bool) -> Result<Answered> {
+async fn change_by(engine: &SimEngine, store: &ModelStore, task: TaskId, started: bool) -> Result<Answered> {
     let gone = || StoreError::new(StoreErrorKind::NotFound, "change a task", "no such task");
     let before = store.task(task).await?.ok_or_else(gone)?;
     let spec = TaskSpec { params: format!("revision {}", before.revision + 1), ..before.spec.clone() };

@@ -9,7 +9,7 @@
 
 use crate::promises::Evidence;
 use carillon::domain::task::{ParentOutcome, ScheduleKind, TaskSpec};
-use carillon::domain::{Reason, Status, Trigger};
+use carillon::domain::{Reason, Status, TaskId, Trigger};
 use carillon_protocol::RunKey;
 use carillon_tests::model::store::{LogRow, Redefinition};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ impl<'a> Evidence<'a> {
     }
 
     fn no_more_at_once_than_allowed(&mut self) {
-        let mut going: BTreeMap<i64, Vec<Going>> = BTreeMap::new();
+        let mut going: BTreeMap<TaskId, Vec<Going>> = BTreeMap::new();
         for (key, starts) in &self.starts {
             let to = self.stops.get(key).map_or(i64::MAX, |stop| stop.at);
             going.entry(starts[0].task).or_default().push(Going { key: *key, from: starts[0].at, to });
@@ -155,9 +155,9 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    fn rows_of(&self, task: i64) -> impl Iterator<Item = &'a LogRow> + use<'a> {
+    fn rows_of(&self, task: TaskId) -> impl Iterator<Item = &'a LogRow> + use<'a> {
         let state = self.state;
-        let ids = state.by_fire.range((task, i64::MIN, i32::MIN)..(task + 1, i64::MIN, i32::MIN));
+        let ids = state.by_fire.range((task, i64::MIN, i32::MIN)..(TaskId(task.0 + 1), i64::MIN, i32::MIN));
         ids.map(|(_, id)| &state.logs[id])
     }
 
@@ -177,7 +177,7 @@ impl<'a> Evidence<'a> {
         self.rows_of(change.task).filter(|row| row.run.revision == change.revision).cloned().collect()
     }
 
-    fn is_started_at(&self, task: i64, at: i64) -> bool {
+    fn is_started_at(&self, task: TaskId, at: i64) -> bool {
         let mut changes = self.state.changes.iter().filter(|change| change.task == task && change.at <= at);
         changes.next_back().is_some_and(|change| change.started)
     }

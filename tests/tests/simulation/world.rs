@@ -4,7 +4,7 @@ use crate::faults::{self, Fault, Planned};
 use crate::node::{NodeParts, SimNode};
 use crate::settings;
 use crate::tasks::{self, Answered};
-use carillon::domain::Status;
+use carillon::domain::{Status, TaskId};
 use carillon::store::{Activity, NewTask};
 use carillon_tests::model::executor::MachineParts;
 use carillon_tests::model::store::LogRow;
@@ -52,7 +52,7 @@ pub struct World {
     pub nodes: Vec<Arc<SimNode>>,
     pub executors: Vec<Arc<SimExecutor>>,
     /// Ids of the tasks, in the order of their definitions.
-    pub tasks: Vec<i64>,
+    pub tasks: Vec<TaskId>,
     /// What edits, stops and starts answered.
     pub answers: Mutex<Vec<Answered>>,
     /// Rows that nobody moved on.
@@ -107,7 +107,7 @@ impl World {
             executor.connect(nodes.iter().map(|node| node.clone() as Arc<dyn NodeServer>).collect());
         }
         let mut tasks = Vec::new();
-        for (id, spec) in (10..).zip(tasks::specs()) {
+        for (id, spec) in (10..).map(TaskId).zip(tasks::specs()) {
             let task = new_task(id, owner, spec);
             store.create_task(&NewTask { activity: Activity::of(true), ..task }, time.now_ms()).await.unwrap();
             tasks.push(id);
@@ -187,7 +187,7 @@ impl World {
     }
 
     /// Changes a task, by another node when one does not answer, until it is done.
-    async fn change(&self, first: usize, task: i64, started: bool) {
+    async fn change(&self, first: usize, task: TaskId, started: bool) {
         for turn in first.. {
             let node = &self.nodes[turn % self.nodes.len()];
             if let Some(Ok(answered)) = tasks::change(node, task, started).await {
@@ -220,7 +220,7 @@ impl World {
         let since = self.time.now_ms() - CALM_MS + 5_000;
         let turns_since = self.time.now_ms() - TURN_WITHIN_MS;
         let starts = self.ledger.starts();
-        let moving: BTreeSet<i64> = starts.iter().filter(|start| start.at > turns_since).map(|s| s.task).collect();
+        let moving: BTreeSet<TaskId> = starts.iter().filter(|start| start.at > turns_since).map(|s| s.task).collect();
         let found = self.store.inspect(|state| {
             // While others of its task have their turn, a run may wait for its own.
             let waits = |task| moving.contains(&task) && state.tasks[&task].view.spec.needs_permit();

@@ -4,6 +4,7 @@ use super::field::Field;
 use super::known::Known;
 use super::strategy::{Takes, Turn};
 use super::{Executors, NoExecutor, Probe, Routing, Tags, UseChange, candidates};
+use crate::domain::TaskId;
 use crate::domain::executor::Executor;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ pub struct Request<'a> {
     /// App.
     pub app_id: i64,
     /// Task. Handler, tags and routing are its own: within one batch a task has one definition.
-    pub task_id: i64,
+    pub task_id: TaskId,
     /// Handler.
     pub handler: &'a str,
     /// Condition on tags.
@@ -85,9 +86,9 @@ pub struct Chooser {
     online: HashMap<(i64, i64), Vec<Arc<Executor>>>,
     known: Known,
     /// Candidates by task, or why it has none.
-    whole: HashMap<i64, Result<Field, NoExecutor>>,
+    whole: HashMap<TaskId, Result<Field, NoExecutor>>,
     /// Candidates by task and whom the run must do without.
-    narrowed: HashMap<(i64, Vec<i64>), Field>,
+    narrowed: HashMap<(TaskId, Vec<i64>), Field>,
 }
 
 impl Chooser {
@@ -204,7 +205,7 @@ mod tests {
         Request {
             tenant_id: 1,
             app_id: 1,
-            task_id: 1,
+            task_id: TaskId(1),
             handler: "h",
             tags: ANY,
             routing,
@@ -297,14 +298,14 @@ mod tests {
         let mut chooser = Chooser::new([at(3), at(1), at(2)], Known::default());
         let mut places = |refused_by: &[i64]| -> Vec<i64> {
             let of = |task_id| Request { task_id, refused_by, ..request(Routing::ConsistentHash) };
-            (1..=8).flat_map(|task_id| ids(&chooser.choose(&of(task_id)))).collect()
+            (1..=8).flat_map(|task_id| ids(&chooser.choose(&of(TaskId(task_id))))).collect()
         };
         assert_eq!(places(&[]), [3, 3, 1, 3, 1, 3, 2, 2]);
         let without = places(&[3]);
         let smaller: Vec<i64> = {
             let mut chooser = Chooser::new([at(1), at(2)], Known::default());
             let of = |task_id| Request { task_id, ..request(Routing::ConsistentHash) };
-            (1..=8).flat_map(|task_id| ids(&chooser.choose(&of(task_id)))).collect()
+            (1..=8).flat_map(|task_id| ids(&chooser.choose(&of(TaskId(task_id))))).collect()
         };
         assert_eq!(without, smaller);
     }
@@ -323,7 +324,7 @@ mod tests {
         chooser.gave(2);
         chooser.gave(2);
         chooser.gave(2);
-        let choice = chooser.choose(&Request { task_id: 2, ..request(Routing::LeastLoaded) });
+        let choice = chooser.choose(&Request { task_id: TaskId(2), ..request(Routing::LeastLoaded) });
         assert_eq!(ids(&choice), [1]);
         assert_eq!(chooser.finish().given, [(1, 4), (2, 4)].into());
     }

@@ -5,6 +5,7 @@ use super::Executors;
 use super::ring::{Ring, Rings};
 use super::round::Rotation;
 use super::weights::Weights;
+use crate::domain::TaskId;
 use crate::domain::executor::Executor;
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ impl Field {
     }
 
     /// The place on the whole ring, passing over the executors of these ids.
-    pub fn on_ring(&mut self, task_id: i64, left_out: &[i64], rings: &mut Rings) -> Option<usize> {
+    pub fn on_ring(&mut self, task_id: TaskId, left_out: &[i64], rings: &mut Rings) -> Option<usize> {
         let ring = || (rings.over(&self.executors), Ring::hash(&task_id.to_string()));
         let (ring, hash) = self.ring.get_or_insert_with(ring);
         let allowed = |place: &usize| self.executors.get(*place).is_some_and(|e| !left_out.contains(&e.id));

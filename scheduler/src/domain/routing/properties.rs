@@ -2,6 +2,7 @@
 
 use super::fixture::executor;
 use super::{Choice, Chooser, Known, Request, Routing, Tags, Use, Uses};
+use crate::domain::TaskId;
 use crate::domain::choice::Enumerated as _;
 use crate::domain::executor::Executor;
 use proptest::prelude::*;
@@ -76,7 +77,7 @@ fn request<'a>(asked: &'a Asked, tags: &'a Tags, seq: i64) -> Request<'a> {
     Request {
         tenant_id: 1,
         app_id: 1,
-        task_id: asked.task_id,
+        task_id: TaskId(asked.task_id),
         handler: "h",
         tags,
         routing: asked.routing,
@@ -101,7 +102,7 @@ fn chosen(choice: &Choice) -> Vec<&Arc<Executor>> {
 fn stored(counts: &[(i64, i64, i64)]) -> Known {
     let mut uses = Uses::default();
     for (task_id, port, count) in counts {
-        uses.insert(*task_id, format!("http://e:{port}"), Use { count: *count, last: count % 97 });
+        uses.insert(TaskId(*task_id), format!("http://e:{port}"), Use { count: *count, last: count % 97 });
     }
     Known { uses, ..Known::default() }
 }
@@ -175,7 +176,7 @@ proptest! {
         for runs in parts {
             let mut known = Known::default();
             for (address, stored) in &database {
-                known.uses.insert(1, address.clone(), *stored);
+                known.uses.insert(TaskId(1), address.clone(), *stored);
             }
             let (ids, changes) = choose(known, runs);
             pieces.extend(ids);

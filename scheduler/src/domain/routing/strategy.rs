@@ -8,11 +8,12 @@ use super::field::Field;
 use super::known::Known;
 use super::load::least_loaded;
 use super::round::Rotation;
+use crate::domain::TaskId;
 use crate::domain::choice::choice;
 
 /// What a strategy may go by, of the run that it chooses for.
 pub(super) struct Turn {
-    pub task_id: i64,
+    pub task_id: TaskId,
     /// The run's number within its task, attempts counted in.
     pub number: i64,
     /// Differs from run to run and from attempt to attempt, and is the same on every node.

@@ -8,6 +8,7 @@
 //! leader. That also settles what a change of weight does to old counts, and lets rows of unused
 //! addresses be deleted at any time.
 
+use crate::domain::TaskId;
 use crate::domain::executor::Executor;
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -33,7 +34,7 @@ pub struct Use {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UseChange {
     /// Task.
-    pub task_id: i64,
+    pub task_id: TaskId,
     /// Executor's address.
     pub address: String,
     /// Where the count must at least have stood before these uses.
@@ -47,12 +48,12 @@ pub struct UseChange {
 /// The uses of the tasks of one batch.
 #[derive(Debug, Default)]
 pub struct Uses {
-    tasks: HashMap<i64, TaskUses>,
+    tasks: HashMap<TaskId, TaskUses>,
 }
 
 impl Uses {
     /// Takes over what is stored.
-    pub fn insert(&mut self, task_id: i64, address: String, stored: Use) {
+    pub fn insert(&mut self, task_id: TaskId, address: String, stored: Use) {
         self.of(task_id).insert(address, stored);
     }
 
@@ -74,7 +75,7 @@ impl Uses {
         changes
     }
 
-    pub(super) fn of(&mut self, task_id: i64) -> &mut TaskUses {
+    pub(super) fn of(&mut self, task_id: TaskId) -> &mut TaskUses {
         self.tasks.entry(task_id).or_default()
     }
 }
@@ -212,14 +213,14 @@ mod tests {
 
     /// Chooses `runs` times by `least_frequent`; the ids chosen.
     fn frequent(uses: &mut Uses, executors: &[Arc<Executor>], runs: usize) -> Vec<i64> {
-        let uses = uses.of(1);
+        let uses = uses.of(TaskId(1));
         let slots = uses.slots(executors);
         uses.welcome(executors, &slots);
         (0..runs).map(|_| executors[uses.least_frequent(executors, &slots).unwrap()].id).collect()
     }
 
     fn recent(uses: &mut Uses, executors: &[Arc<Executor>], runs: usize) -> Vec<i64> {
-        let uses = uses.of(1);
+        let uses = uses.of(TaskId(1));
         let slots = uses.slots(executors);
         (0..runs).map(|_| executors[uses.least_recent(&slots).unwrap()].id).collect()
     }
@@ -227,7 +228,7 @@ mod tests {
     fn stored(fleet: &[Arc<Executor>], counts: &[i64]) -> Uses {
         let mut uses = Uses::default();
         for (executor, count) in fleet.iter().zip(counts) {
-            uses.insert(1, executor.address.clone(), Use { count: *count, last: *count });
+            uses.insert(TaskId(1), executor.address.clone(), Use { count: *count, last: *count });
         }
         uses
     }
@@ -237,8 +238,8 @@ mod tests {
         let fleet = fleet(&[1, 1, 1]);
         assert_eq!(frequent(&mut Uses::default(), &fleet, 5), [1, 2, 3, 1, 2]);
         assert_eq!(frequent(&mut stored(&fleet, &[7, 5, 6]), &fleet, 5), [2, 2, 3, 1, 2]);
-        assert_eq!(Uses::default().of(1).least_frequent(&[], &[]), None);
-        assert_eq!(Uses::default().of(1).least_recent(&[]), None);
+        assert_eq!(Uses::default().of(TaskId(1)).least_frequent(&[], &[]), None);
+        assert_eq!(Uses::default().of(TaskId(1)).least_recent(&[]), None);
     }
 
     #[test]
@@ -258,7 +259,7 @@ mod tests {
         assert_eq!(frequent(&mut uses, &fleet, 6), [1, 3, 4, 4, 1, 2]);
         let change = |id: i64, floor, added, last| {
             let address = fleet[id as usize - 1].address.clone();
-            UseChange { task_id: 1, address, floor, added, last }
+            UseChange { task_id: TaskId(1), address, floor, added, last }
         };
         let expect = [
             change(1, 1_000, 2, 1_006),

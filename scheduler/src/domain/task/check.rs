@@ -3,6 +3,7 @@
 use super::field::is_name;
 use super::policy::ScheduleKind;
 use super::spec::{INTERVAL_MS_MAX, TaskSpec};
+use crate::domain::TaskId;
 use crate::domain::calendar::CalendarRule;
 use crate::domain::cron::{CronSchedule, DstPolicy};
 use crate::domain::field_error::FieldError;
@@ -73,12 +74,12 @@ impl TaskSpec {
         found.unless(is_spread, "spread_ms", FieldRefusal::NeedsCronOrRate);
     }
 
-    /// The schedule that the fields name, as of a start at `anchor` (epoch ms). `seed` is the
+    /// The schedule that the fields name, as of a start at `anchor` (epoch ms). `id` is the
     /// task's id.
     ///
     /// # Errors
     /// A cron expression or a zone that cannot be read.
-    pub fn to_schedule(&self, anchor: i64, seed: i64) -> Result<Schedule, FieldError> {
+    pub fn to_schedule(&self, anchor: i64, id: TaskId) -> Result<Schedule, FieldError> {
         let timing = match self.schedule {
             ScheduleKind::None => Timing::None,
             ScheduleKind::Cron => {
@@ -102,7 +103,7 @@ impl TaskSpec {
             calendar_rule: self.calendar_rule,
             spread_ms: self.spread_ms,
             jitter_ms: self.jitter_ms,
-            seed,
+            seed: id.0,
         })
     }
 }

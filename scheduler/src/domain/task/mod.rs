@@ -27,13 +27,13 @@ use super::routing::Tags;
 pub use super::schedule::NEVER;
 use super::schedule::Schedule;
 use super::task_log::Run;
-use super::{Reason, Trigger};
+use super::{Reason, TaskId, Trigger};
 
 /// A task as the engine plans, routes and judges its runs by it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
     /// Id.
-    pub id: i64,
+    pub id: TaskId,
     /// Tenant id.
     pub tenant_id: i64,
     /// App id.
@@ -153,16 +153,16 @@ impl TaskSpec {
 
 #[cfg(test)]
 pub(crate) mod test {
-    use super::{Tags, Task, TaskSpec};
+    use super::{Tags, Task, TaskId, TaskSpec};
 
     /// A task with this definition and nothing special else.
     pub fn task_of(spec: TaskSpec) -> Task {
         Task {
-            id: 1,
+            id: TaskId(1),
             tenant_id: 1,
             app_id: 1,
             revision: 3,
-            schedule: spec.to_schedule(0, 1).unwrap(),
+            schedule: spec.to_schedule(0, TaskId(1)).unwrap(),
             tags: Tags { all: spec.tags.clone(), any: spec.tags_any.clone(), none: spec.tags_none.clone() },
             spec,
             next_fire_at: 0,

@@ -10,10 +10,12 @@ use super::connect::{Transaction, retrying};
 use super::rows::to_json;
 use super::template::{Template, Text as _};
 use super::{Fence, Result, SqlStore};
+use crate::domain::TaskId;
 use crate::domain::statistics::{Grain, HOUR_MS, MINUTE_MS};
 use crate::store::cluster::LEASE_RENEW;
 use async_trait::async_trait;
 use sea_orm::{DbErr, QueryResult, Value};
+use serde::Serialize;
 use std::collections::BTreeSet;
 
 const ACTION: &str = "count statistics";
@@ -77,13 +79,13 @@ pub trait StatisticsStore: Send + Sync {
     /// What is to be counted by `now` (ms): minutes, then hours, oldest first.
     async fn to_count(&self, now: i64, limit: u64) -> Result<Vec<Counting>>;
     /// Tasks with fires in the minute that starts then (ms), by id, and how many logs each has there.
-    async fn tasks_fired(&self, minute: i64) -> Result<Vec<(i64, u64)>>;
+    async fn tasks_fired(&self, minute: i64) -> Result<Vec<(TaskId, u64)>>;
     /// Tasks of whose fires in a counted minute some had not ended, by id, and how many fires each had.
-    async fn tasks_open(&self, minute: i64) -> Result<Vec<(i64, u64)>>;
+    async fn tasks_open(&self, minute: i64) -> Result<Vec<(TaskId, u64)>>;
     /// Fires of a counted minute that had not ended.
     async fn open_runs(&self, minute: i64) -> Result<u64>;
     /// Counts the logs of these tasks that fired in the minute.
-    async fn count_tasks(&self, fence: Fence, minute: i64, tasks: &[i64]) -> Result<bool>;
+    async fn count_tasks(&self, fence: Fence, minute: i64, tasks: &[TaskId]) -> Result<bool>;
     /// Adds a minute's tasks up for each tenant, and for all.
     async fn sum_minute(&self, fence: Fence, minute: i64) -> Result<bool>;
     /// Rows of tasks' minutes in an hour.
@@ -125,11 +127,11 @@ impl StatisticsStore for SqlStore {
         self.query(ACTION, &sql::DUE, [now.into(), limit.into()], counting).await
     }
 
-    async fn tasks_fired(&self, minute: i64) -> Result<Vec<(i64, u64)>> {
+    async fn tasks_fired(&self, minute: i64) -> Result<Vec<(TaskId, u64)>> {
         self.query(ACTION, &sql::TASKS_FIRED, [minute.into()], with_count).await
     }
 
-    async fn tasks_open(&self, minute: i64) -> Result<Vec<(i64, u64)>> {
+    async fn tasks_open(&self, minute: i64) -> Result<Vec<(TaskId, u64)>> {
         let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index::<i32>(1)? as u64));
         self.query(ACTION, &sql::TASKS_OPEN, [minute.into()], read).await
     }
@@ -139,7 +141,7 @@ impl StatisticsStore for SqlStore {
         Ok(open.first().copied().unwrap_or(0) as u64)
     }
 
-    async fn count_tasks(&self, fence: Fence, minute: i64, tasks: &[i64]) -> Result<bool> {
+    async fn count_tasks(&self, fence: Fence, minute: i64, tasks: &[TaskId]) -> Result<bool> {
         let tasks = numbers_json(tasks)?;
         let count = &sql::COUNT_TASKS;
         self.fenced(fence, &[(count, vec![tasks.into(), minute.into()])]).await
@@ -240,7 +242,7 @@ impl SqlStore {
     }
 }
 
-fn numbers_json(numbers: &[i64]) -> Result<String> {
+fn numbers_json<N: Serialize>(numbers: &[N]) -> Result<String> {
     to_json(ACTION, &numbers.iter().map(|number| [number]).collect::<Vec<_>>())
 }
 
@@ -248,7 +250,7 @@ fn first(row: &QueryResult) -> std::result::Result<i64, DbErr> {
     row.try_get_by_index(0)
 }
 
-fn with_count(row: &QueryResult) -> std::result::Result<(i64, u64), DbErr> {
+fn with_count(row: &QueryResult) -> std::result::Result<(TaskId, u64), DbErr> {
     Ok((row.try_get_by_index(0)?, row.try_get_by_index::<i64>(1)? as u64))
 }
 

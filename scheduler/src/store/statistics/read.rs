@@ -4,7 +4,7 @@ use super::super::conditions::Conditions;
 use super::super::{Result, SqlStore, StoreError};
 use super::{first, numbers_json};
 use crate::domain::statistics::{ALL_TENANTS, BUCKETS, Figures, Grain, HOUR_MS, Histogram, MINUTE_MS, Step};
-use crate::domain::{AccessScope, Refusal};
+use crate::domain::{AccessScope, Refusal, TaskId};
 use sea_orm::{DbErr, QueryResult};
 
 const ACTION: &str = "read statistics";
@@ -21,7 +21,7 @@ pub struct FiguresFilter {
     /// Only of this tenant.
     pub tenant_id: Option<i64>,
     /// Only of this task.
-    pub task_id: Option<i64>,
+    pub task_id: Option<TaskId>,
     /// From this instant, ms, a multiple of the rows' period …
     pub from: i64,
     /// … up to this one, ms.
@@ -92,7 +92,7 @@ impl SqlStore {
             if tenants.is_empty() {
                 return Err(StoreError::of(ACTION, Refusal::not_found("task", task)));
             }
-            return Ok(Within { subjects: vec![task], tenants: Some(tenants) });
+            return Ok(Within { subjects: vec![task.0], tenants: Some(tenants) });
         }
         let tenants = match (access_scope, filter.tenant_id) {
             (AccessScope::All, None) => return Ok(Within { subjects: vec![ALL_TENANTS], tenants: None }),
@@ -106,7 +106,12 @@ impl SqlStore {
     }
 
     /// The tenant of a task within reach; none when it is not.
-    async fn tenant_of_task(&self, access_scope: &AccessScope, tenant_id: Option<i64>, task: i64) -> Result<Vec<i64>> {
+    async fn tenant_of_task(
+        &self,
+        access_scope: &AccessScope,
+        tenant_id: Option<i64>,
+        task: TaskId,
+    ) -> Result<Vec<i64>> {
         let mut wanted =
             Conditions::new("SELECT t.tenant_id FROM task t WHERE t.id = {1}".to_owned(), vec![task.into()]);
         wanted.within(access_scope, "t.tenant_id", Some("t.app_id"));

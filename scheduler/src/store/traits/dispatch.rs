@@ -4,7 +4,7 @@ use crate::domain::failure::{self, Attempt};
 use crate::domain::permit::{Limit, PermitRequest};
 use crate::domain::rate_limit::{self, Slot};
 use crate::domain::routing::{Use, UseChange};
-use crate::domain::{Reason, Run, Status, Task};
+use crate::domain::{Reason, Run, Status, Task, TaskId};
 use crate::store::{DispatchedRun, Result};
 use async_trait::async_trait;
 use std::collections::{HashMap, HashSet};
@@ -188,13 +188,13 @@ pub trait PermitStore: Send + Sync {
     /// time-out for waiting).
     async fn take_rate_slots(&self, asks: &[rate_limit::SlotRequest], now: i64) -> Result<Vec<Slot>>;
     /// DISPATCHED runs of these tasks that hold permits.
-    async fn holders(&self, tasks: &[i64]) -> Result<Vec<DispatchedRun>>;
+    async fn holders(&self, tasks: &[TaskId]) -> Result<Vec<DispatchedRun>>;
     /// How often and when these tasks used each executor's address.
-    async fn uses(&self, tasks: &[i64]) -> Result<Vec<(i64, String, Use)>>;
+    async fn uses(&self, tasks: &[TaskId]) -> Result<Vec<(TaskId, String, Use)>>;
     /// Adds uses; other nodes add at the same time.
     async fn add_uses(&self, changes: &[UseChange], new_id: &(dyn Fn() -> i64 + Sync)) -> Result<()>;
     /// Fires of the schedule, at or after the instant beside each task, that were due before
     /// `due_before` (ms), or made up for as nobody had written them in time, and have neither expired
     /// nor been cancelled: (task, fire time), latest first.
-    async fn overdue(&self, since: &[(i64, i64)], due_before: i64, limit: u64) -> Result<Vec<(i64, i64)>>;
+    async fn overdue(&self, since: &[(TaskId, i64)], due_before: i64, limit: u64) -> Result<Vec<(TaskId, i64)>>;
 }

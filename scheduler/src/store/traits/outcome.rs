@@ -1,6 +1,6 @@
 //! What `outcome/` asks: results, lost runs, what follows an end.
 
-use crate::domain::{Reason, Run, Status, Trigger};
+use crate::domain::{Reason, Run, Status, TaskId, Trigger};
 use crate::store::{Owner, Result};
 use async_trait::async_trait;
 use carillon_protocol::RunResult;
@@ -67,7 +67,7 @@ pub struct EndedRun {
     /// Task log id.
     pub log: i64,
     /// Task.
-    pub task_id: i64,
+    pub task_id: TaskId,
     /// How it ended.
     pub status: Status,
     /// Why.
@@ -90,9 +90,9 @@ pub struct OutboxRound {
     /// Children started.
     pub started: usize,
     /// Tasks whose watermark moved.
-    pub moved: Vec<i64>,
+    pub moved: Vec<TaskId>,
     /// Tasks that have failed too often in a row, and how often.
-    pub failing: Vec<(i64, i32)>,
+    pub failing: Vec<(TaskId, i32)>,
 }
 
 impl OutboxRound {

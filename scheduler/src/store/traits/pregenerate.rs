@@ -1,7 +1,7 @@
 //! What `pregenerate/` asks: plans of fires, backfills.
 
-use crate::domain::Task;
 use crate::domain::plan::Plan;
+use crate::domain::{Task, TaskId};
 use crate::store::{Fence, Result};
 use async_trait::async_trait;
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ pub trait PlanStore: Send + Sync {
     /// Started tasks whose watermark lies at or before `until`, earliest first.
     async fn tasks_due(&self, until: i64, limit: u64) -> Result<Vec<Task>>;
     /// These tasks, whatever their state.
-    async fn tasks(&self, ids: &[i64]) -> Result<Vec<Task>>;
+    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>>;
     /// Moves a started task's watermark back to its first fire at or after `from` (ms), if its
     /// revision is still the given one's: an instant whose run of an earlier definition was given
     /// up unstarted belongs to the definition that is valid now. Moving back is always safe; what
@@ -20,13 +20,13 @@ pub trait PlanStore: Send + Sync {
     async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()>;
     /// Fires at or after the instant beside each task, and before `until` (ms), that a person cancelled
     /// before anybody had them: (task, fire time), latest first.
-    async fn skipped(&self, since: &[(i64, i64)], until: i64, limit: u64) -> Result<Vec<(i64, i64)>>;
+    async fn skipped(&self, since: &[(TaskId, i64)], until: i64, limit: u64) -> Result<Vec<(TaskId, i64)>>;
     /// In one transaction: checks the fence, moves each watermark that is still where the plan
     /// found it, writes the logs of exactly those tasks. A log that exists is left alone, save
     /// one that was cancelled by an edit or a stop, which the new definition takes over. A plan
     /// that does not know that its task has children by now writes nothing. Answers the ids of
     /// the tasks that moved; `None` when the fence is no longer valid.
-    async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<i64>>>;
+    async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<TaskId>>>;
 }
 
 /// A range of a task's fires for which runs are written after the fact.
@@ -37,7 +37,7 @@ pub struct Backfill {
     /// Tenant.
     pub tenant_id: i64,
     /// Task.
-    pub task_id: i64,
+    pub task_id: TaskId,
     /// First instant, ms.
     pub range_from: i64,
     /// First instant after it, ms.

@@ -1,5 +1,6 @@
 //! What executors really did: the truth that the rows are held against.
 
+use carillon::domain::TaskId;
 use carillon_protocol::{RunKey, RunStatus, Verdict};
 use std::sync::Mutex;
 
@@ -9,7 +10,7 @@ pub struct Start {
     /// Which attempt.
     pub key: RunKey,
     /// Task.
-    pub task: i64,
+    pub task: TaskId,
     /// Where.
     pub executor_id: i64,
     /// The instant that the schedule names, ms.

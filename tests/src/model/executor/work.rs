@@ -5,6 +5,7 @@ use super::server;
 use super::table::Begin;
 use super::{Process, SimExecutor};
 use carillon::cluster::Clock;
+use carillon::domain::TaskId;
 use carillon_protocol::{DispatchItem, Results, RunKey, RunResult, RunStatus};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -42,7 +43,7 @@ pub(super) async fn run_when_due(machine: Arc<SimExecutor>, process: Arc<Process
             machine.note(format!("log {} attempt {}: STARTS", key.0, key.1));
             machine.parts.ledger.started(Start {
                 key,
-                task: item.task,
+                task: TaskId(item.task),
                 executor_id: process.executor_id.load(Ordering::Relaxed),
                 fire_time: item.fire_time,
                 due_time: item.due_time,

@@ -4,7 +4,7 @@
 use super::rows::{LogRow, Redefinition, State, TaskRow};
 use super::{ModelStore, refuse};
 use carillon::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
-use carillon::domain::{Reason, Run, Status};
+use carillon::domain::{Reason, Run, Status, TaskId};
 use carillon::store::{
     Activity, LogView, NewTask, Owner, Result, ShardCounts, StoreError, StoreErrorKind, TaskChange, TaskView, Unsent,
 };
@@ -65,14 +65,14 @@ impl ModelStore {
     }
 
     /// A task as the API shows it.
-    pub async fn task(&self, id: i64) -> Result<Option<TaskView>> {
+    pub async fn task(&self, id: TaskId) -> Result<Option<TaskView>> {
         self.call("show task", |state, _| Ok(state.tasks.get(&id).map(|row| state.task_view(row)))).await
     }
 
     /// Every log of a task, oldest fire first.
-    pub async fn logs(&self, task_id: i64) -> Result<Vec<LogView>> {
+    pub async fn logs(&self, task_id: TaskId) -> Result<Vec<LogView>> {
         self.call("list logs", |state, _| {
-            let ids = state.by_fire.range((task_id, i64::MIN, i32::MIN)..(task_id + 1, i64::MIN, i32::MIN));
+            let ids = state.by_fire.range((task_id, i64::MIN, i32::MIN)..(TaskId(task_id.0 + 1), i64::MIN, i32::MIN));
             let tenant_of = |id: i64| {
                 let tenant = state.tenants.iter().find(|(_, tenant)| **tenant == id);
                 tenant.map(|(name, _)| name.clone()).unwrap_or_default()
@@ -87,7 +87,7 @@ impl ModelStore {
     }
 
     /// Moves a started task's watermark back to its first fire at or after `from`.
-    pub async fn rewind(&self, id: i64, revision: i64, from: i64, now: i64) -> Result<()> {
+    pub async fn rewind(&self, id: TaskId, revision: i64, from: i64, now: i64) -> Result<()> {
         self.call("rewind task", |state, _| {
             if let Some(first) = state.tasks.get(&id).map(|row| state.task(row).schedule.next_owed(from)) {
                 state.move_back(id, revision, first, now);
@@ -113,7 +113,7 @@ impl ModelStore {
 
 /// What a change of a task revokes.
 struct Taken {
-    task: i64,
+    task: TaskId,
     reason: Reason,
     keeps_unscheduled: bool,
     /// The watermark now: what fires from there on is planned, and counted, again.
@@ -124,7 +124,7 @@ struct Taken {
 
 impl ModelStore {
     /// Takes fires that executors gave up for a stop or a pause out of what `max_fires` counts.
-    pub async fn uncount(&self, id: i64, fires: usize) -> Result<()> {
+    pub async fn uncount(&self, id: TaskId, fires: usize) -> Result<()> {
         self.call("uncount fires", |state, _| {
             if let Some(row) = state.tasks.get_mut(&id) {
                 row.view.fires = (row.view.fires - fires as i64).max(0);
@@ -162,7 +162,7 @@ impl State {
         let relinked = changes.iter().filter(|change| change.spec.parents != change.before.spec.parents);
         let relinked = relinked.map(|change| (change.before.id, &change.spec));
         let created = new.iter().map(|task| (task.id, &task.spec)).filter(|(_, spec)| !spec.parents.is_empty());
-        let linked: Vec<(i64, &TaskSpec)> = created.chain(relinked).collect();
+        let linked: Vec<(TaskId, &TaskSpec)> = created.chain(relinked).collect();
         for (task, spec) in &linked {
             self.set_parents(*task, spec)?;
         }
@@ -178,7 +178,7 @@ impl State {
         let place = self.apps.iter().find(|(_, known)| **known == owner).map(|(names, _)| names.clone());
         let (tenant, app) = place.expect("the app exists");
         self.refuse_name_of_another(id, owner, &spec)?;
-        let next_fire_at = first_fire(&spec, id, activity.started, now, now)?;
+        let next_fire_at = first_fire(&spec, TaskId(id.0), activity.started, now, now)?;
         let view = TaskView {
             id,
             owner,
@@ -204,8 +204,13 @@ impl State {
         self.refuse_name_of_another(before.id, before.owner, spec)?;
         let restarts = activity.started && !before.activity.started;
         let anchor_at = if restarts || counts_anew(&before.spec, spec) { now } else { before.anchor_at };
-        let next_fire_at =
-            first_fire(spec, before.id, activity.started, anchor_at, before.fires_after(spec, activity, now))?;
+        let next_fire_at = first_fire(
+            spec,
+            TaskId(before.id.0),
+            activity.started,
+            anchor_at,
+            before.fires_after(spec, activity, now),
+        )?;
         self.current(before)?;
         self.uncount_from(before.id, next_fire_at);
         self.current(before)?;
@@ -239,14 +244,14 @@ impl State {
     }
 
     /// Moves a watermark back to `first`, if it lies beyond.
-    pub(super) fn move_back(&mut self, id: i64, revision: i64, first: i64, now: i64) {
+    pub(super) fn move_back(&mut self, id: TaskId, revision: i64, first: i64, now: i64) {
         let moves = self.tasks.get(&id).is_some_and(|TaskRow { view, .. }| {
             view.revision == revision && view.activity.started && view.next_fire_at > first
         });
         if !moves {
             return;
         }
-        self.uncount_from(id, first);
+        self.uncount_from(TaskId(id.0), first);
         if let Some(row) = self.tasks.get_mut(&id) {
             row.written_until = row.end_of_written(now);
             row.view.next_fire_at = first;
@@ -255,7 +260,7 @@ impl State {
 
     /// The fires from `first` up to the watermark will be planned, and counted, again. Those that
     /// were given up untried count no more.
-    fn uncount_from(&mut self, task: i64, first: i64) {
+    fn uncount_from(&mut self, task: TaskId, first: i64) {
         let next = self.tasks[&task].view.next_fire_at;
         let counts = |LogRow { run, .. }: &&LogRow| {
             let is_fire = run.parent_id == 0 && run.trigger.is_scheduled() && run.reason != Reason::MisfireSkipped;
@@ -274,7 +279,7 @@ impl State {
         }
     }
 
-    fn refuse_name_of_another(&self, id: i64, owner: Owner, spec: &TaskSpec) -> Result<()> {
+    fn refuse_name_of_another(&self, id: TaskId, owner: Owner, spec: &TaskSpec) -> Result<()> {
         let mut others = self.tasks.values().map(|row| &row.view).filter(|task| task.id != id && task.owner == owner);
         if others.any(|task| task.spec.name == spec.name) {
             return refuse(StoreErrorKind::Duplicate, "store a task", &spec.name);
@@ -282,7 +287,7 @@ impl State {
         Ok(())
     }
 
-    fn note_change(&mut self, task: i64, from: i64, at: i64) {
+    fn note_change(&mut self, task: TaskId, from: i64, at: i64) {
         let TaskView { revision, activity, spec, .. } = &self.tasks[&task].view;
         let (revision, started, spec) = (*revision, activity.started, spec.clone());
         self.events.push(format!("task {task} has revision {revision}, started {started}, from {from}"));
@@ -327,7 +332,7 @@ impl State {
     }
 
     /// A run that goes on under the new definition; whoever has a copy of it loses at the version.
-    fn keep(&mut self, id: i64, task: i64) {
+    fn keep(&mut self, id: i64, task: TaskId) {
         let revision = self.tasks[&task].view.revision;
         let Some(row) = self.logs.get_mut(&id) else { return };
         let run = &mut row.run;
@@ -358,11 +363,11 @@ fn counts_anew(before: &TaskSpec, after: &TaskSpec) -> bool {
 }
 
 /// Where the watermark of a task starts.
-fn first_fire(spec: &TaskSpec, id: i64, started: bool, anchor: i64, now: i64) -> Result<i64> {
+fn first_fire(spec: &TaskSpec, id: TaskId, started: bool, anchor: i64, now: i64) -> Result<i64> {
     if !started {
         return Ok(NEVER);
     }
-    let schedule = spec.to_schedule(anchor, id);
+    let schedule = spec.to_schedule(anchor, TaskId(id.0));
     let schedule =
         schedule.map_err(|error| StoreError::new(StoreErrorKind::Invalid, "store a task", error.to_string()))?;
     Ok(schedule.next_after(now))
@@ -370,6 +375,6 @@ fn first_fire(spec: &TaskSpec, id: i64, started: bool, anchor: i64, now: i64) ->
 
 /// A task of that app, stopped.
 #[must_use]
-pub fn new_task(id: i64, owner: Owner, spec: TaskSpec) -> NewTask {
+pub fn new_task(id: TaskId, owner: Owner, spec: TaskSpec) -> NewTask {
     NewTask { id, owner, spec, activity: Activity::default() }
 }

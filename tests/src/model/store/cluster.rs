@@ -3,7 +3,7 @@
 use super::rows::NodeRow;
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
-use carillon::domain::id::NODE_NUMBER_MAX;
+use carillon::domain::id_source::NODE_NUMBER_MAX;
 use carillon::store::{
     ClusterStore, Fence, LeaseName, Member, NodeHeartbeat, NodeInfo, NodeState, Result, StoreErrorKind,
 };

@@ -5,7 +5,7 @@ use super::rows::{ExecutorRow, State, TaskRow};
 use async_trait::async_trait;
 use carillon::domain::executor::WEIGHT_DEFAULT;
 use carillon::domain::task::TaskSpec;
-use carillon::domain::{Executor, IdSource, Status};
+use carillon::domain::{Executor, IdSource, Status, TaskId};
 use carillon::store::{
     Activity, ExecutorEnd, ExecutorHeartbeat, ExecutorStore, NewTask, Owner, Registration, Result, Signer, StoreError,
     StoreErrorKind,
@@ -222,7 +222,7 @@ impl State {
                 continue;
             }
             room -= 1;
-            let task = NewTask { id, owner, spec: defaults_of(handler), activity: Activity::default() };
+            let task = NewTask { id: TaskId(id), owner, spec: defaults_of(handler), activity: Activity::default() };
             self.insert_task(&task, now).expect("checked definitions can be stored");
         }
         left_out

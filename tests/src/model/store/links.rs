@@ -2,6 +2,7 @@
 
 use super::refuse;
 use super::rows::{Link, State};
+use carillon::domain::TaskId;
 use carillon::domain::links::cycle;
 use carillon::domain::task::TaskSpec;
 use carillon::store::{Result, StoreErrorKind};
@@ -10,7 +11,7 @@ const ACTION: &str = "set the parents of a task";
 
 impl State {
     /// Makes the task's parents those of its definition.
-    pub(super) fn set_parents(&mut self, child: i64, spec: &TaskSpec) -> Result<()> {
+    pub(super) fn set_parents(&mut self, child: TaskId, spec: &TaskSpec) -> Result<()> {
         self.links.retain(|link| link.child != child);
         for (at, link) in spec.parents.iter().enumerate() {
             let Some(parent) = self.find_parent(child, &link.task) else {
@@ -24,15 +25,15 @@ impl State {
     }
 
     /// Refuses a graph in which the task would follow itself.
-    pub(super) fn refuse_cycle(&self, child: i64) -> Result<()> {
-        let links: Vec<(i64, i64)> = self.links.iter().map(|link| (link.child, link.parent)).collect();
+    pub(super) fn refuse_cycle(&self, child: TaskId) -> Result<()> {
+        let links: Vec<(TaskId, TaskId)> = self.links.iter().map(|link| (link.child, link.parent)).collect();
         let Some(way) = cycle(&links, child) else { return Ok(()) };
         let way: Vec<&str> = way.iter().map(|id| self.tasks[id].view.spec.name.as_str()).collect();
         let detail = format!("parents: a task cannot follow itself: {}", way.join(" after "));
         refuse(StoreErrorKind::Invalid, ACTION, detail)
     }
 
-    fn find_parent(&self, child: i64, named: &str) -> Option<i64> {
+    fn find_parent(&self, child: TaskId, named: &str) -> Option<TaskId> {
         let child = &self.tasks[&child].view;
         let (app, name) = named.split_once('/').unwrap_or((&child.app, named));
         let mut tasks = self.tasks.values().map(|row| &row.view);
@@ -41,7 +42,7 @@ impl State {
     }
 
     /// Runs of a new parent that were written before it was one count, too.
-    fn watch_open_runs(&mut self, parent: i64) {
+    fn watch_open_runs(&mut self, parent: TaskId) {
         let open = self.logs.values().map(|row| &row.run);
         let open = open.filter(|run| run.task_id == parent && run.parent_id == 0 && !run.status.is_terminal());
         for log in open.map(|run| run.id).collect::<Vec<_>>() {

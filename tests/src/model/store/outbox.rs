@@ -3,9 +3,9 @@
 use super::ModelStore;
 use super::rows::State;
 use async_trait::async_trait;
-use carillon::domain::Trigger;
 use carillon::domain::consequences::{End, failures_in_row, input_of};
 use carillon::domain::task::{NEVER, ParentRule, ScheduleKind};
+use carillon::domain::{TaskId, Trigger};
 use carillon::store::{EndedRun, NewRun, OutboxRound, OutboxStore, Result};
 use carillon_protocol::TEXT_BYTES_MAX;
 
@@ -109,13 +109,14 @@ impl State {
         Ok(())
     }
 
-    fn meet(&mut self, run: &EndedRun, child: i64) -> Option<Vec<(String, String)>> {
+    fn meet(&mut self, run: &EndedRun, child: TaskId) -> Option<Vec<(String, String)>> {
         self.met.insert((child, run.task_id), run.log);
-        let parents: Vec<i64> = self.links.iter().filter(|link| link.child == child).map(|link| link.parent).collect();
+        let parents: Vec<TaskId> =
+            self.links.iter().filter(|link| link.child == child).map(|link| link.parent).collect();
         if !parents.iter().all(|parent| self.met.contains_key(&(child, *parent))) {
             return None;
         }
-        let output = |parent: &i64| {
+        let output = |parent: &TaskId| {
             let log = self.met[&(child, *parent)];
             (self.name_of(*parent), self.logs.get(&log).map(|row| row.output.clone()).unwrap_or_default())
         };
@@ -126,7 +127,7 @@ impl State {
         Some(outputs)
     }
 
-    fn name_of(&self, task: i64) -> String {
+    fn name_of(&self, task: TaskId) -> String {
         self.tasks.get(&task).map_or_else(|| task.to_string(), |row| row.view.spec.name.clone())
     }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use carillon::domain::permit::{Held, Limit, PermitRequest, grant};
 use carillon::domain::rate_limit::{self, DelayedRun, Slot};
 use carillon::domain::routing::{Use, UseChange};
-use carillon::domain::{Reason, Run, Status, Trigger};
+use carillon::domain::{Reason, Run, Status, TaskId, Trigger};
 use carillon::store::{Change, DispatchedRun, PermitStore, Result};
 use std::collections::{HashMap, HashSet};
 
@@ -86,7 +86,7 @@ impl PermitStore for ModelStore {
         .await
     }
 
-    async fn holders(&self, tasks: &[i64]) -> Result<Vec<DispatchedRun>> {
+    async fn holders(&self, tasks: &[TaskId]) -> Result<Vec<DispatchedRun>> {
         self.call("read holders", |state, _| {
             let of_tasks = state.permits.values().filter(|ask| tasks.contains(&ask.task_id));
             let rows = of_tasks.filter_map(|ask| state.logs.get(&ask.id));
@@ -95,7 +95,7 @@ impl PermitStore for ModelStore {
         .await
     }
 
-    async fn uses(&self, tasks: &[i64]) -> Result<Vec<(i64, String, Use)>> {
+    async fn uses(&self, tasks: &[TaskId]) -> Result<Vec<(TaskId, String, Use)>> {
         self.call("read uses", |state, _| {
             let wanted = state.uses.iter().filter(|((task, _), _)| tasks.contains(task));
             Ok(wanted.map(|((task, address), used)| (*task, address.clone(), *used)).collect())
@@ -118,7 +118,7 @@ impl PermitStore for ModelStore {
         .await
     }
 
-    async fn overdue(&self, since: &[(i64, i64)], due_before: i64, limit: u64) -> Result<Vec<(i64, i64)>> {
+    async fn overdue(&self, since: &[(TaskId, i64)], due_before: i64, limit: u64) -> Result<Vec<(TaskId, i64)>> {
         self.call("read overdue", |state, _| {
             let counts = |status| !matches!(status, Status::Expired | Status::Cancelled);
             let is_missed = |run: &Run| {
@@ -130,7 +130,7 @@ impl PermitStore for ModelStore {
                     && counts(run.status)
                     && since.iter().any(|(task, from)| run.task_id == *task && run.fire_time >= *from)
             });
-            let mut found: Vec<(i64, i64)> = wanted.map(|run| (run.task_id, run.fire_time)).collect();
+            let mut found: Vec<(TaskId, i64)> = wanted.map(|run| (run.task_id, run.fire_time)).collect();
             found.sort_by_key(|(_, fire_time)| std::cmp::Reverse(*fire_time));
             found.truncate(limit as usize);
             Ok(found)

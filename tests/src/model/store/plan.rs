@@ -6,7 +6,7 @@ use super::skips::is_skip;
 use async_trait::async_trait;
 use carillon::domain::plan::{Fire, Plan};
 use carillon::domain::task_log::PARENT_SHARD;
-use carillon::domain::{Run, Status, Task};
+use carillon::domain::{Run, Status, Task, TaskId};
 use carillon::store::{Fence, PlanStore, Result};
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ const LEASE_TTL_MS: i64 = 10_000;
 impl PlanStore for ModelStore {
     async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()> {
         self.call("reopen", |state, _| {
-            state.move_back(task.id, task.revision, task.schedule.next_owed(from), now);
+            state.move_back(TaskId(task.id.0), task.revision, task.schedule.next_owed(from), now);
             Ok(())
         })
         .await
@@ -34,7 +34,7 @@ impl PlanStore for ModelStore {
         .await
     }
 
-    async fn tasks(&self, ids: &[i64]) -> Result<Vec<Task>> {
+    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>> {
         self.call("read tasks", |state, _| {
             let wanted = state.tasks.values().filter(|row| ids.contains(&row.view.id));
             Ok(wanted.map(|row| state.task(row)).collect())
@@ -42,11 +42,11 @@ impl PlanStore for ModelStore {
         .await
     }
 
-    async fn skipped(&self, since: &[(i64, i64)], until: i64, limit: u64) -> Result<Vec<(i64, i64)>> {
+    async fn skipped(&self, since: &[(TaskId, i64)], until: i64, limit: u64) -> Result<Vec<(TaskId, i64)>> {
         self.call("list cancelled fires", |state, _| {
             let wanted = |run: &&Run| since.iter().any(|(task, from)| *task == run.task_id && run.fire_time >= *from);
             let runs = state.logs.values().map(|row| &row.run).filter(|run| is_skip(run) && run.fire_time < until);
-            let mut found: Vec<(i64, i64)> = runs.filter(wanted).map(|run| (run.task_id, run.fire_time)).collect();
+            let mut found: Vec<(TaskId, i64)> = runs.filter(wanted).map(|run| (run.task_id, run.fire_time)).collect();
             found.sort_by_key(|(_, fire_time)| std::cmp::Reverse(*fire_time));
             found.truncate(limit as usize);
             Ok(found)
@@ -54,12 +54,12 @@ impl PlanStore for ModelStore {
         .await
     }
 
-    async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], _now: i64) -> Result<Option<HashSet<i64>>> {
+    async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], _now: i64) -> Result<Option<HashSet<TaskId>>> {
         self.call("write ahead", |state, now| {
             if fence.is_some_and(|fence| !state.renew(fence, now)) {
                 return Ok(None);
             }
-            let moved: HashSet<i64> =
+            let moved: HashSet<TaskId> =
                 plans.iter().filter(|plan| state.move_watermark(plan)).map(|p| p.task_id).collect();
             for plan in plans.iter().filter(|plan| moved.contains(&plan.task_id)) {
                 for fire in &plan.fires {
@@ -145,7 +145,7 @@ impl State {
             has_rate_slot: false,
         });
         if plan.together {
-            row.bucket = bucket(plan.task_id);
+            row.bucket = bucket(plan.task_id.0);
         }
         row.message.clone_from(&fire.message);
         self.insert(row);

@@ -5,7 +5,7 @@ use carillon::domain::quota::Quotas;
 use carillon::domain::rate_limit::Rate;
 use carillon::domain::routing::{Tags, Use};
 use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
-use carillon::domain::{Reason, Run, Status, Task};
+use carillon::domain::{Reason, Run, Status, Task, TaskId};
 use carillon::store::{DispatchedRun, KeptAttempt, LogView, NodeState, Owner, TaskView};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,23 +26,23 @@ pub struct State {
     /// Changes of quotas.
     pub(super) rule_changes: i64,
     /// Tasks by id.
-    pub tasks: BTreeMap<i64, TaskRow>,
+    pub tasks: BTreeMap<TaskId, TaskRow>,
     /// Task logs by id.
     pub logs: BTreeMap<i64, LogRow>,
     /// The unique index: (task, fire time, shard) → log.
-    pub by_fire: BTreeMap<(i64, i64, i32), i64>,
+    pub by_fire: BTreeMap<(TaskId, i64, i32), i64>,
     /// Which task runs after which, in the order in which each child names its parents.
     pub links: Vec<Link>,
     /// Runs whose end has consequences: log → task.
-    pub outbox_entries: BTreeMap<i64, i64>,
+    pub outbox_entries: BTreeMap<i64, TaskId>,
     /// Idempotency keys: (task, key) → log.
-    pub(super) run_keys: BTreeMap<(i64, String), i64>,
+    pub(super) run_keys: BTreeMap<(TaskId, String), i64>,
     /// Permits: log → what it was given for.
     pub permits: BTreeMap<i64, PermitRequest>,
     /// How a task used an address.
-    pub(super) uses: BTreeMap<(i64, String), Use>,
+    pub(super) uses: BTreeMap<(TaskId, String), Use>,
     /// Parents that have met their condition: (child, parent) → log.
-    pub(super) met: BTreeMap<(i64, i64), i64>,
+    pub(super) met: BTreeMap<(TaskId, TaskId), i64>,
     /// Results that came too late: (id, log, attempt).
     pub stale: Vec<(i64, i64, i32)>,
     /// Attempts that did not end their run: (log, attempt).
@@ -67,7 +67,7 @@ pub struct State {
 #[derive(Debug, Clone)]
 pub struct Redefinition {
     /// Task.
-    pub task: i64,
+    pub task: TaskId,
     /// Its revision from now on.
     pub revision: i64,
     /// Whether it fires.
@@ -130,9 +130,9 @@ pub struct TaskRow {
 #[derive(Debug, Clone, Copy)]
 pub struct Link {
     /// The one that runs after.
-    pub child: i64,
+    pub child: TaskId,
     /// The one whose end counts.
-    pub parent: i64,
+    pub parent: TaskId,
     /// Which end.
     pub on: ParentOutcome,
 }
@@ -161,7 +161,7 @@ impl State {
 
     /// Whether other tasks run after it.
     #[must_use]
-    pub fn has_children(&self, task: i64) -> bool {
+    pub fn has_children(&self, task: TaskId) -> bool {
         self.links.iter().any(|link| link.parent == task)
     }
 

@@ -4,7 +4,7 @@ use super::rows::{LogRow, State};
 use super::{ModelStore, refuse};
 use carillon::domain::task::{Routing, ScheduleKind, TaskSpec};
 use carillon::domain::task_log::PARENT_SHARD;
-use carillon::domain::{Reason, Run, Status, Trigger};
+use carillon::domain::{Reason, Run, Status, TaskId, Trigger};
 use carillon::store::{Result, SKIPS_MAX, Skip, Skipped, StoreErrorKind, TaskView};
 
 const ACTION: &str = "cancel a coming fire";
@@ -96,7 +96,7 @@ impl State {
         }
         self.take_turn(task.id);
         if is_named {
-            self.move_back(task.id, task.revision, fire_time, now);
+            self.move_back(TaskId(task.id.0), task.revision, fire_time, now);
         }
         self.outbox_entries.remove(&log);
         self.logs.remove(&log);
@@ -105,7 +105,7 @@ impl State {
         Ok(())
     }
 
-    fn take_turn(&mut self, task: i64) {
+    fn take_turn(&mut self, task: TaskId) {
         if let Some(row) = self.tasks.get_mut(&task) {
             row.turn += 1;
         }

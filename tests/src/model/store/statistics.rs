@@ -3,6 +3,7 @@
 
 use super::ModelStore;
 use async_trait::async_trait;
+use carillon::domain::TaskId;
 use carillon::domain::statistics::Grain;
 use carillon::store::{Counted, Counting, Fence, Part, Result, StatisticsStore};
 
@@ -16,11 +17,11 @@ impl StatisticsStore for ModelStore {
         Ok(Vec::new())
     }
 
-    async fn tasks_fired(&self, _minute: i64) -> Result<Vec<(i64, u64)>> {
+    async fn tasks_fired(&self, _minute: i64) -> Result<Vec<(TaskId, u64)>> {
         Ok(Vec::new())
     }
 
-    async fn tasks_open(&self, _minute: i64) -> Result<Vec<(i64, u64)>> {
+    async fn tasks_open(&self, _minute: i64) -> Result<Vec<(TaskId, u64)>> {
         Ok(Vec::new())
     }
 
@@ -28,7 +29,7 @@ impl StatisticsStore for ModelStore {
         Ok(0)
     }
 
-    async fn count_tasks(&self, _fence: Fence, _minute: i64, _tasks: &[i64]) -> Result<bool> {
+    async fn count_tasks(&self, _fence: Fence, _minute: i64, _tasks: &[TaskId]) -> Result<bool> {
         Ok(true)
     }
 

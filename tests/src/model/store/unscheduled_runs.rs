@@ -71,7 +71,7 @@ impl State {
             has_rate_slot: false,
         });
         if task.spec.needs_permit() {
-            log.bucket = bucket(task.id);
+            log.bucket = bucket(task.id.0);
         }
         log.message.clone_from(&run.message);
         let counts_failures = row.view.spec.pause_after_failures > 0;

@@ -1,6 +1,7 @@
 //! Tables of realistic size, made within the database: 200,000 runs of 4,000 tasks of 8 tenants.
 
 use crate::fixture::World;
+use carillon::domain::TaskId;
 use carillon::domain::plan::Plan;
 use carillon::store::{BATCH_MAX, NewTask};
 use carillon_tests::tenants::make_app;
@@ -79,7 +80,7 @@ impl Tables {
             let tasks: Vec<NewTask> = (0..TASKS_PER_TENANT).map(task).collect();
             world.admin.apply(&tasks, &[], world.now).await.unwrap();
             // A plan is of any of them, but for its id.
-            let like = world.task(tasks[0].id).await;
+            let like = world.task(TaskId(tasks[0].id.0)).await;
             plans.extend(tasks.iter().map(|task| Plan { task_id: task.id, ..world.plan(&like, [world.now]) }));
         }
         for plans in plans.chunks(BATCH_MAX) {
