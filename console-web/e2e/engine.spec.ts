@@ -40,7 +40,7 @@ async function online(app: string) {
 
 /** The executors of the newest runs that have ended. */
 async function lastExecutors(count: number) {
-  const query = { task: tasks.get("every second") ?? "", status: "succeeded", limit: count };
+  const query = { task: tasks.get("every second") ?? "", status: "succeeded" as const, limit: count };
   return new Set(got(await world.api.GET("/task-logs", { params: { query } })).items.map((log) => log.executor));
 }
 
@@ -245,7 +245,7 @@ it("begins a maintenance window at once: tasks rest, until it is ended", async (
   await row.getByText(maintenance.running, { exact: true }).waitFor();
   const id = tasks.get("every second") ?? "";
   await until("a run that rests", async () => {
-    const query = { task: id, status: "expired", reason: "maintenance", limit: 1 };
+    const query = { task: id, status: "expired" as const, reason: "maintenance" as const, limit: 1 };
     return got(await world.api.GET("/task-logs", { params: { query } })).items.length > 0;
   });
   await row.getByRole("button", { name: maintenance.end }).click();

@@ -382,7 +382,7 @@ it("stays light over thousands of rows, and says what came meanwhile", async () 
   });
   await until("all of it to have ended", async () => {
     const open = await Promise.all(
-      ["init", "queued", "dispatched"].map((status) => world.api.GET("/task-logs", { params: { query: { task: task("often"), status, limit: 1 } } })),
+      (["init", "queued", "dispatched"] as const).map((status) => world.api.GET("/task-logs", { params: { query: { task: task("often"), status, limit: 1 } } })),
     );
     return open.every((answer) => got(answer).items.length === 0);
   });

@@ -4,6 +4,9 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import createFetchClient, { type Client } from "openapi-fetch";
 import type { components, paths } from "../../src/api/schema";
+import type { QueryOf } from "../../src/api/client";
+
+type RunStatus = QueryOf<"list_task_logs">["status"];
 import { freePort, Running, until } from "./process";
 
 const TARGET = resolve(import.meta.dirname, "../../../target/debug");
@@ -136,7 +139,7 @@ export class World {
   }
 
   /** A log of a task in that state; waits until there is one. */
-  async log(task: string, status: string): Promise<components["schemas"]["TaskLog"]> {
+  async log(task: string, status: RunStatus): Promise<components["schemas"]["TaskLog"]> {
     return until(`a log of task ${task} that is ${status}`, async () => {
       const page = got(await this.api.GET("/task-logs", { params: { query: { task, status, limit: 1 } } }));
       return page.items[0];
@@ -144,7 +147,7 @@ export class World {
   }
 
   /** Waits until the fire of a task at that instant has that state. */
-  async logAt(task: string, at: number, status: string): Promise<components["schemas"]["TaskLog"]> {
+  async logAt(task: string, at: number, status: RunStatus): Promise<components["schemas"]["TaskLog"]> {
     return until(`the fire at ${at} of task ${task} to be ${status}`, async () => {
       const page = got(await this.api.GET("/task-logs", { params: { query: { task, from: at, until: at + 1, status, limit: 1 } } }));
       return page.items[0];

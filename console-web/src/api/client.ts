@@ -1,10 +1,13 @@
 /** The management API as a typed client, made of the project's OpenAPI document (`npm run generate`). */
 import createFetchClient, { type Middleware } from "openapi-fetch";
 import createQueryClient from "openapi-react-query";
-import type { components, paths } from "./schema";
+import type { components, operations, paths } from "./schema";
 
 /** A schema of the document. */
 export type Schema<Name extends keyof components["schemas"]> = components["schemas"][Name];
+
+/** What an operation can be asked in its address. */
+export type QueryOf<Operation extends keyof operations> = NonNullable<operations[Operation]["parameters"]["query"]>;
 
 /** One line of what a form was refused for; the console's own have words and no code. */
 export type FieldError = Pick<Schema<"FieldError">, "field" | "message"> & Partial<Schema<"FieldError">>;

@@ -1346,7 +1346,7 @@ export interface components {
         /** @description What became, or would become, of one entry. */
         AppliedTask: {
             /** @description `create`, `change` or `unchanged`. */
-            action: string;
+            action: components["schemas"]["FileAction"];
             /** @description App's name. */
             app: string;
             /** @description Fields that change. */
@@ -1513,7 +1513,7 @@ export interface components {
             /** @description Parameters instead of the task's. */
             params?: string | null;
             /** @description `open`, `done` or `cancelled`. */
-            status: string;
+            status: components["schemas"]["BackfillStatus"];
             /** @description Task. */
             task: string;
             /**
@@ -1554,6 +1554,11 @@ export interface components {
             /** @description What to send to get the next page; null when this is the last. */
             next?: string | null;
         };
+        /**
+         * @description Whether a backfill goes on.
+         * @enum {string}
+         */
+        BackfillStatus: "open" | "done" | "cancelled";
         /**
          * @description Where the block strategy looks for earlier runs.
          * @enum {string}
@@ -1646,6 +1651,11 @@ export interface components {
             /** @description What to send to get the next page; null when this is the last. */
             next?: string | null;
         };
+        /**
+         * @description What signed a request in.
+         * @enum {string}
+         */
+        CallerKind: "user" | "token" | "setting";
         /** @description A page of a chain, and where the chain ends. */
         ChainPage: {
             items: components["schemas"]["AuditEntry"][];
@@ -1926,6 +1936,11 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /**
+         * @description What a task file does to a task.
+         * @enum {string}
+         */
+        FileAction: "create" | "change" | "unchanged";
         /** @description How much fires when. */
         FireForecast: {
             /**
@@ -2044,7 +2059,7 @@ export interface components {
              */
             revoked_at?: number | null;
             /** @description `valid`, `expired` or `revoked`. */
-            state: string;
+            state: components["schemas"]["KeyState"];
         };
         /** @description A page of a list. */
         KeyPage: {
@@ -2053,6 +2068,11 @@ export interface components {
             /** @description What to send to get the next page; null when this is the last. */
             next?: string | null;
         };
+        /**
+         * @description Whether an executor's key is accepted.
+         * @enum {string}
+         */
+        KeyState: "valid" | "expired" | "revoked";
         /** @description The right to a work that one node at a time does. */
         Lease: {
             /**
@@ -2108,14 +2128,16 @@ export interface components {
              * @description The `offset` of the next page.
              */
             next: number;
-            /**
-             * @description `not_started`, `never_started`, `running`, `ended`, `not_kept`, `executor_gone`, `unreachable`,
-             *     `no_output`, `executor_unknown` or `sharded`; docs/api.md says what they mean.
-             */
-            state: string;
+            /** @description What is known of it; docs/api.md says what each word means. */
+            state: components["schemas"]["LogOutputState"];
             /** @description Whole characters. */
             text: string;
         };
+        /**
+         * @description What is known of a run's log output; docs/api.md says what each word means.
+         * @enum {string}
+         */
+        LogOutputState: "not_started" | "never_started" | "running" | "ended" | "not_kept" | "executor_gone" | "unreachable" | "no_output" | "executor_unknown" | "sharded";
         /** @description A session that has begun. */
         LoggedIn: {
             /** @description What requests with the cookie that change something must carry in `X-CSRF-Token`. */
@@ -2177,7 +2199,7 @@ export interface components {
             /** @description Name for people. */
             display_name: string;
             /** @description `user`, `token` or `setting`. */
-            kind: string;
+            kind: components["schemas"]["CallerKind"];
             /** @description Whether another password must be chosen before anything else. */
             must_change_password: boolean;
             /** @description Name. */
@@ -6111,11 +6133,11 @@ export interface operations {
                 /** @description Only what this executor has or had. */
                 executor?: string | null;
                 /** @description Only in this state. */
-                status?: string | null;
+                status?: ("init" | "queued" | "dispatched" | "retry" | "succeeded" | "failed" | "discarded" | "expired" | "cancelled") | null;
                 /** @description Only for this reason. */
-                reason?: string | null;
+                reason?: ("" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_manually" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit") | null;
                 /** @description Only what was made so: `schedule`, `misfire`, `manual`, `parent` or `backfill`. */
-                trigger?: string | null;
+                trigger?: ("schedule" | "misfire" | "manual" | "parent" | "backfill") | null;
                 /** @description From this fire time on, epoch ms; of a list by `status` but `succeeded`: due time. */
                 from?: number | null;
                 /** @description Before this fire time, epoch ms. */
@@ -6302,7 +6324,7 @@ export interface operations {
                 /** @description Only those whose name, or whose handler's, has this in it, whatever the case; 1 to 100 characters. */
                 search?: string | null;
                 /** @description Only in this state: `started`, `stopped` or `paused`. */
-                state?: string | null;
+                state?: ("started" | "stopped" | "paused") | null;
                 /** @description Only those that run this handler. */
                 handler?: string | null;
                 /** @description Only those that follow this task (id): its children. */

@@ -9,6 +9,7 @@ use super::people::{find_by_id, me, row_of, target};
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
 use super::tokens::{CreatedToken, NewTokenInput, TokenOutput, create_token, page_of};
+use super::words::CallerKind;
 use super::{Api, body};
 use crate::auth::{Caller, LoginContext, SignedIn, check_password, csrf_of};
 use crate::domain::access::{AccessScope, PERMISSIONS, PLATFORM};
@@ -171,6 +172,7 @@ struct Held {
 #[derive(Serialize, ToSchema)]
 struct Me {
     /// `user`, `token` or `setting`.
+    #[schema(value_type = CallerKind)]
     kind: &'static str,
     /// User's id; null for the configured token.
     user_id: Option<String>,

@@ -6,6 +6,7 @@ use super::operation::{Operation, get};
 use super::problem::Problem;
 use crate::auth::Caller;
 use crate::domain::access::PLATFORM;
+use crate::domain::action::AuditAction;
 use crate::domain::audit::{AuditEntry, ChainPage};
 use crate::domain::{FieldError, FieldRefusal, Permission, Refusal};
 use crate::store::{AuditFilter, AuditPage, ChainView};
@@ -57,6 +58,7 @@ struct AuditQuery {
     /// Only what this user (id) did.
     actor: Option<String>,
     /// Only this operation: `edit_task` … By registrations of executors also `register_handlers`.
+    #[param(inline, value_type = Option<AuditAction>)]
     action: Option<String>,
     /// From this instant on, epoch ms.
     from: Option<i64>,

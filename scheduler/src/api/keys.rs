@@ -4,6 +4,7 @@ use super::input::{AfterQuery, Page, Query, bad_cursor, limit};
 use super::operation::{Operation, delete, get, post};
 use super::problem::Problem;
 use super::targets::find_app;
+use super::words::KeyState;
 use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
@@ -105,6 +106,7 @@ struct KeyOutput {
     /// Id, as executors send it.
     id: String,
     /// `valid`, `expired` or `revoked`.
+    #[schema(value_type = KeyState)]
     state: &'static str,
     /// What it is for.
     note: String,

@@ -8,6 +8,7 @@ use super::logs::find;
 use super::operation::{Operation, get};
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
+use super::words::LogOutputState;
 use crate::auth::Caller;
 use crate::dispatch::{NoTailSlot, Reading, RunSource, TailClient, TailEvent, Wanted, follow};
 use crate::domain::{AccessScope, FieldError, Permission};
@@ -83,8 +84,8 @@ struct StreamQuery {
 struct LogOutput {
     /// The attempt that was read.
     attempt: i32,
-    /// `not_started`, `never_started`, `running`, `ended`, `not_kept`, `executor_gone`, `unreachable`,
-    /// `no_output`, `executor_unknown` or `sharded`; docs/api.md says what they mean.
+    /// What is known of it; docs/api.md says what each word means.
+    #[schema(value_type = LogOutputState)]
     state: &'static str,
     /// Whether nothing more will come.
     #[serde(rename = "final")]

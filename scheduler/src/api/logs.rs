@@ -4,7 +4,7 @@ use super::Api;
 use super::input::{Page, Query, known_word, limit, parse_cursor, parse_id, parse_optional_id};
 use super::operation::{Operation, get, post};
 use super::problem::Problem;
-use super::words::{RunReason, RunStatus, RunTrigger, STOPPING};
+use super::words::{RunReason, RunStatus, RunTrigger, STOPPING, StoredRunStatus};
 use crate::auth::Caller;
 use crate::domain::Refusal;
 use crate::domain::audit::{AuditNote, Target};
@@ -56,10 +56,13 @@ struct LogQuery {
     /// Only what this executor has or had.
     executor: Option<String>,
     /// Only in this state.
+    #[param(inline, value_type = Option<StoredRunStatus>)]
     status: Option<String>,
     /// Only for this reason.
+    #[param(inline, value_type = Option<RunReason>)]
     reason: Option<String>,
     /// Only what was made so: `schedule`, `misfire`, `manual`, `parent` or `backfill`.
+    #[param(inline, value_type = Option<RunTrigger>)]
     trigger: Option<String>,
     /// From this fire time on, epoch ms; of a list by `status` but `succeeded`: due time.
     from: Option<i64>,

@@ -4,6 +4,7 @@ use super::input::{BeforeQuery, Page, Query, limit, parse_id, parse_optional_id}
 use super::operation::{Operation, delete, get, post};
 use super::problem::Problem;
 use super::tasks::find;
+use super::words::BackfillStatus;
 use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
@@ -246,6 +247,7 @@ struct BackfillOutput {
     /// Parameters instead of the task's.
     params: Option<String>,
     /// `open`, `done` or `cancelled`.
+    #[schema(value_type = BackfillStatus)]
     status: String,
     /// Runs written.
     written: i64,

@@ -7,7 +7,7 @@ use super::parents::Parents;
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
 use super::tasks::defaults;
-use super::words::TaskState;
+use super::words::{FileAction, TaskState};
 use super::{Api, body};
 use crate::auth::Caller;
 use crate::definitions::NotRevoked;
@@ -111,6 +111,7 @@ struct Outcome {
     /// Its name.
     name: String,
     /// `create`, `change` or `unchanged`.
+    #[schema(value_type = FileAction)]
     action: &'static str,
     /// `started`, `stopped` or `paused`, as the file has it.
     #[schema(value_type = TaskState)]

@@ -79,6 +79,7 @@ struct TaskQuery {
     #[param(min_length = 1, max_length = 100)]
     search: Option<String>,
     /// Only in this state: `started`, `stopped` or `paused`.
+    #[param(inline, value_type = Option<words::TaskState>)]
     state: Option<String>,
     /// Only those that run this handler.
     handler: Option<String>,

@@ -1,5 +1,6 @@
 //! Words that answers have, as the API's document lists them.
 
+use crate::dispatch::OUTPUT_STATUSES;
 use crate::domain::reason::REASONS;
 use crate::domain::task_log::STATUSES;
 use crate::domain::trigger::TRIGGERS;
@@ -46,4 +47,34 @@ words! {
 words! {
     /// Whether a task fires by itself.
     TaskState = TASK_STATES.iter().map(|(_, word)| *word)
+}
+
+words! {
+    /// A run's stored state, as lists are asked for it.
+    StoredRunStatus = STATUSES.iter().map(|(_, word)| *word)
+}
+
+words! {
+    /// What is known of a run's log output; docs/api.md says what each word means.
+    LogOutputState = OUTPUT_STATUSES.iter().map(|(_, word)| *word)
+}
+
+words! {
+    /// Whether a backfill goes on.
+    BackfillStatus = ["open", "done", "cancelled"]
+}
+
+words! {
+    /// Whether an executor's key is accepted.
+    KeyState = ["valid", "expired", "revoked"]
+}
+
+words! {
+    /// What a task file does to a task.
+    FileAction = ["create", "change", "unchanged"]
+}
+
+words! {
+    /// What signed a request in.
+    CallerKind = ["user", "token", "setting"]
 }

@@ -1,7 +1,7 @@
 /** Reads the list of task logs: once, page by page, and its beginning again whenever something changes. */
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { client } from "../../api/client";
+import { client, type QueryOf } from "../../api/client";
 import { join, limitsOf, MAX_ROWS, orderOf, rangeOf, showsShards, type Beginning, type LogFilters } from "../../lib/logList";
 import { clusterNow } from "../../lib/now";
 import { BY_BEFORE, itemsOf } from "../../parts/List";
@@ -17,11 +17,14 @@ const moment = () => performance.now();
 /** Begins a list anew. `at`: now, cluster time, to which it reaches. */
 const begun = (about: string, isAgain: boolean) => ({ about, at: clusterNow(), since: moment(), isAgain });
 
-function queryOf(tenant: string | undefined, filters: LogFilters, now: number) {
-  const { status, reason, trigger, task, app, executor } = filters;
+function queryOf(tenant: string | undefined, filters: LogFilters, now: number): QueryOf<"list_task_logs"> {
+  const { task, app, executor } = filters;
+  // Words of the address: the node refuses those that it does not know, and says which it does.
+  const words = filters as Pick<QueryOf<"list_task_logs">, "status" | "reason" | "trigger">;
+  const { status, reason, trigger } = words;
   // Shards are left to their parents, unless they are looked for.
   const shards = showsShards(filters);
-  const order: "newest" | "oldest" = orderOf(filters);
+  const order = orderOf(filters);
   return { tenant, shards, status, reason, trigger, task, app, executor, order, limit: PAGE, ...limitsOf(filters, now) };
 }
 

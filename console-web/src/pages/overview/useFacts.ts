@@ -1,5 +1,5 @@
 /** What the overview knows: figures of the last hour, who is online, what waits. */
-import { $api, type Schema } from "../../api/client";
+import { $api, type QueryOf, type Schema } from "../../api/client";
 import { useSession } from "../../api/session";
 import { percentile, successShare, sumPoints } from "../../lib/figures";
 import { HEARTBEATS_MS } from "../../lib/backOff";
@@ -77,7 +77,7 @@ function useWaiting(tenant: string | undefined): Waiting {
   const { may } = useSession();
   const now = useNow(OVERDUE_MS);
   const enabled = may("task_logs.read", { tenant });
-  const ask = (status: string) => ({ params: { query: { tenant, status, order: "oldest" as const, limit: LOOK } } });
+  const ask = (status: QueryOf<"list_task_logs">["status"]) => ({ params: { query: { tenant, status, order: "oldest" as const, limit: LOOK } } });
   const retries = $api.useQuery("get", "/task-logs", ask("retry"), { enabled });
   const queued = $api.useQuery("get", "/task-logs", ask("queued"), { enabled });
   // Those that no node has claimed.

@@ -37,7 +37,8 @@ export function AppliedTasks({ applied }: { applied: Schema<"Applied"> }) {
 function AppliedTask({ task }: { task: Schema<"AppliedTask"> }) {
   const { t } = useTranslation("tasks");
   const { action, warning } = task;
-  const isKnown = action === "create" || action === "change" || action === "unchanged";
+  // A newer node may know more.
+  const isKnown = ["create", "change", "unchanged"].includes(action);
   return (
     <Flex vertical gap={4}>
       <Flex gap="small" align="center" wrap>

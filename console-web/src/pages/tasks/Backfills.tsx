@@ -49,7 +49,8 @@ function Backfill({ task, backfill, mayCancel }: { task: Schema<"Task">; backfil
       done: t("backfill.cancelled"),
     });
   const { status } = backfill;
-  const isKnown = status === "open" || status === "done" || status === "cancelled";
+  // A newer node may know more.
+  const isKnown = ["open", "done", "cancelled"].includes(status);
   return (
     <Flex vertical gap={4}>
       <Flex gap="small" align="center" justify="space-between" wrap>

@@ -3,6 +3,7 @@ import { Button, Flex } from "antd";
 import { useMemo, useState, type Key } from "react";
 import { useTranslation } from "react-i18next";
 import { useNavigate } from "react-router";
+import type { QueryOf } from "../../api/client";
 import { useSession } from "../../api/session";
 import { useFilters } from "../../lib/search";
 import { useLink, useTenant } from "../../lib/tenant";
@@ -25,7 +26,8 @@ export default function Tasks() {
   const { may } = useSession();
   const { tenant } = useTenant();
   const { filters, set, clear, isFiltered } = useFilters(FILTERS);
-  const pages = useTasks({ tenant, ...filters });
+  // A word of the address: the node refuses one that it does not know.
+  const pages = useTasks({ ...filters, tenant, state: filters.state as QueryOf<"list_tasks">["state"] });
   const [chosen, setChosen] = useState<Key[]>([]);
   const scope = tenant === undefined ? {} : { tenant };
   const columns = useMemo(() => taskColumns({ t, common, withTenant: tenant === undefined }), [t, common, tenant]);

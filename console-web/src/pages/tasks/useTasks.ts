@@ -1,5 +1,5 @@
 /** The tasks that the list shows. */
-import { $api } from "../../api/client";
+import { $api, type QueryOf } from "../../api/client";
 import { BY_AFTER, nearTop } from "../../parts/List";
 import { useSettled } from "../../parts/useSettled";
 
@@ -7,7 +7,7 @@ import { useSettled } from "../../parts/useSettled";
 export interface TaskFilters {
   tenant?: string;
   app?: string;
-  state?: string;
+  state?: QueryOf<"list_tasks">["state"];
   /** A part of the name, or of the handler's. */
   search?: string;
 }
