@@ -105,6 +105,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         forecasts: api::Forecasts::default(),
         metrics_public: settings.metrics.public,
         ahead_ms: engine_settings.pregenerate.ahead_ms,
+        retain_ms: engine_settings.housekeeping.retain_ms,
         default_zone: settings.schedulers.time_zone,
         settings: settings.shown.clone(),
     };

@@ -1038,6 +1038,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tasks/{id}/why": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Why a task ran around an instant, or did not
+         * @description Looks at the minute that begins with the instant: its runs, and what caused them; where there is none, what kept the task from firing. Who did something is told to those who may read the tenant's audit. Schedule and calendar are those of now.
+         */
+        get: operations["explain_task"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tenants": {
         parameters: {
             query?: never;
@@ -1941,6 +1961,79 @@ export interface components {
          * @enum {string}
          */
         FileAction: "create" | "change" | "unchanged";
+        /** @description Something that was found out about an instant. */
+        Finding: {
+            /** @description What. */
+            code: components["schemas"]["FindingCode"];
+            /** @description For people, with times in the task's zone. */
+            message: string;
+            /** @description What the sentence is filled with. */
+            params: components["schemas"]["FindingParams"];
+        };
+        /**
+         * @description What was found.
+         * @enum {string}
+         */
+        FindingCode: "run" | "started_by" | "cancelled_by" | "ended_by_change" | "maintenance" | "missed" | "more_runs" | "still_to_come" | "created_later" | "edited_later" | "no_schedule" | "fixed_delay" | "not_named" | "calendar_day" | "calendar_hours" | "moved_by_calendar" | "dst_gap" | "overlap_first_pass" | "overlap_second_pass" | "before_validity" | "after_validity" | "stopped" | "paused" | "max_fires_used" | "log_deleted" | "unexplained";
+        /** @description What a finding's sentence is filled with. Each code has some of these. */
+        FindingParams: {
+            /** @description What they did, as the audit calls it. */
+            action?: string | null;
+            /**
+             * Format: int64
+             * @description When, epoch ms: of a run its fire time, of a change when it was made, of a window when it began.
+             */
+            at?: number | null;
+            /**
+             * Format: int32
+             * @description Dispatches of the run.
+             */
+            attempts?: number | null;
+            /**
+             * Format: int64
+             * @description How many: changes, fires.
+             */
+            count?: number | null;
+            /**
+             * Format: date
+             * @description The day that the calendar moved the fire to.
+             */
+            day?: string | null;
+            /** @description Where the executor that has or had the run listens. */
+            executor?: string | null;
+            /**
+             * Format: int64
+             * @description How late its last attempt started, ms.
+             */
+            late_ms?: number | null;
+            /** @description The run's log. */
+            log?: string | null;
+            /** @description What the run, the window or the pause says of itself. */
+            message?: string | null;
+            /**
+             * Format: int64
+             * @description The fire after the instant, epoch ms.
+             */
+            next?: number | null;
+            /**
+             * Format: int64
+             * @description The fire before the instant, epoch ms.
+             */
+            previous?: number | null;
+            /** @description Why it is in this state; docs/concepts.md lists the words. */
+            reason?: string | null;
+            /** @description The run's state. */
+            status?: string | null;
+            /** @description What made it. */
+            trigger?: string | null;
+            /**
+             * Format: int64
+             * @description Of a window: when it ended, epoch ms.
+             */
+            until?: number | null;
+            /** @description Who did it; absent for callers who may not read the audit, and where the audit has no entry. */
+            who?: string | null;
+        };
         /** @description How much fires when. */
         FireForecast: {
             /**
@@ -4529,6 +4622,20 @@ export interface components {
             /** @description What to send to get the next page; null when this is the last. */
             next?: string | null;
         };
+        /** @description What was found about a task and an instant. */
+        Why: {
+            /**
+             * Format: int64
+             * @description The instant, epoch ms.
+             */
+            at: number;
+            /** @description What was found, the most important first. */
+            findings: components["schemas"]["Finding"][];
+            /** @description The task. */
+            task: string;
+            /** @description The zone of the sentences' times: the task's. */
+            time_zone: string;
+        };
         /**
          * @description What a maintenance window does to runs that are due in it.
          * @enum {string}
@@ -6968,6 +7075,37 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    explain_task: {
+        parameters: {
+            query: {
+                /** @description `03:00` (the latest one in the task's zone), `2026-11-22 03:00`, RFC 3339, or epoch ms. */
+                at: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was found, the most important first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Why"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["TooMany"];
             503: components["responses"]["Unavailable"];
         };

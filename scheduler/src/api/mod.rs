@@ -56,6 +56,7 @@ mod unauthenticated;
 mod unread_bodies;
 mod upcoming_fires;
 mod users;
+mod why;
 mod wire;
 mod words;
 
@@ -120,6 +121,7 @@ fn operations() -> Vec<Operation> {
         tenants::operations(),
         tokens::operations(),
         users::operations(),
+        why::operations(),
     ]
     .into_iter()
     .flatten()

@@ -86,6 +86,8 @@ pub struct Api {
     pub metrics_public: bool,
     /// How far ahead task logs are written, ms.
     pub ahead_ms: i64,
+    /// How long task logs are kept where their tenant says nothing else, ms.
+    pub retain_ms: i64,
     /// Zone of tasks that name none.
     pub default_zone: chrono_tz::Tz,
     /// Settings, as people may see them.

@@ -93,6 +93,8 @@ pub enum Asked {
     Tasks(Resource<tasks::Tasks>),
     /// Run a task manually: `tasks run`.
     Run(SingleCommand<tasks::RunArgs>),
+    /// Say why a task ran around a time, or why it did not: `tasks why`.
+    Why(SingleCommand<tasks::WhyArgs>),
     /// Look at runs, follow them, cancel them.
     Logs(Resource<logs::Logs>),
     /// Cancel a run, or kill it when it runs: `logs cancel`.
@@ -201,6 +203,7 @@ impl Asked {
             Self::Quotas(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Tasks(Resource { client, command }) => return command.run(&Client::of(&client)?).await,
             Self::Run(SingleCommand { client, args }) => args.run(&Client::of(&client)?).await?,
+            Self::Why(SingleCommand { client, args }) => args.run(&Client::of(&client)?).await?,
             Self::Logs(Resource { client, command }) => command.run(&Client::of(&client)?).await?,
             Self::Kill(SingleCommand { client, args }) => args.run(&Client::of(&client)?).await?,
             Self::Statistics(SingleCommand { client, args }) => args.run(&Client::of(&client)?).await?,

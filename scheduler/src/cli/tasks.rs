@@ -13,9 +13,11 @@ mod json;
 mod manage;
 mod orphans;
 mod run;
+mod why;
 
 pub use document::{Document, Format};
 pub use run::RunArgs;
+pub use why::WhyArgs;
 
 use super::client::Client;
 use clap::Subcommand;
@@ -31,6 +33,8 @@ pub enum Tasks {
     Create(create::CreateArgs),
     /// Run a task manually, now or later.
     Run(RunArgs),
+    /// Say why a task ran around a time, or why it did not, and who caused it.
+    Why(WhyArgs),
     /// Make the tasks of a file be as the file says: all of them, or, when one is refused, none.
     Apply(apply::ApplyArgs),
     /// Write tasks as a file that `apply` reads.
@@ -45,6 +49,7 @@ impl Tasks {
             Self::Manage(command) => command.run(client).await?,
             Self::Create(args) => args.run(client).await?,
             Self::Run(args) => args.run(client).await?,
+            Self::Why(args) => args.run(client).await?,
             Self::Export(args) => export::run(client, &args).await?,
         }
         Ok(ExitCode::SUCCESS)

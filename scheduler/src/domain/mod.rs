@@ -36,6 +36,7 @@ pub mod statistics;
 pub mod task;
 pub mod task_log;
 pub mod trigger;
+pub mod why;
 
 pub use access::{AccessScope, Permission};
 pub use action::Action;

@@ -87,6 +87,7 @@ mod pausing;
 mod preview;
 mod schedules;
 mod skips;
+mod why;
 
 mod clocks;
 mod keys;

@@ -225,6 +225,7 @@ pub async fn call_of(id: &str, world: &World, place: &TenantFixture) -> Option<C
         "create_task" => with(Call::default(), place.new_task()),
         "show_task" | "delete_task" | "start_task" | "stop_task" | "preview_task" | "show_task_graph"
         | "list_backfills" => about(&[&place.task(api).await]),
+        "explain_task" => Call { query: "at=03:00".to_owned(), ..about(&[&place.task(api).await]) },
         "edit_task" => with(about(&[&place.task(api).await]), json!({ "description": fresh("about") })),
         "replace_task" => {
             let task = place.task(api).await;
