@@ -100,6 +100,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
         node_name: info.name.clone(),
         wake: wake.clone(),
         executor_settings: executor_settings(&settings),
+        waiting: api::WaitSlots::default(),
         stop: stop.clone(),
         cached: api::CachedAnswers::default(),
         forecasts: api::Forecasts::default(),

@@ -13,6 +13,7 @@ use anyhow::anyhow;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -53,11 +54,18 @@ pub struct RunEndSignal {
     outbox: Arc<Notify>,
     waiting: Arc<Notify>,
     backfill: Arc<Notify>,
+    any: Notify,
 }
 
 impl RunEndSignal {
+    /// Completes when runs have ended of which this node knows.
+    pub fn any(&self) -> Notified<'_> {
+        self.any.notified()
+    }
+
     /// Runs have ended; wakes those of `engine` who wait for that.
     pub fn notify(&self, engine: &Engine<SqlStore>) {
+        self.any.notify_waiters();
         if engine.outbox_worker.is_watching() {
             self.outbox.notify_one();
         }

@@ -4,6 +4,7 @@ use super::Api;
 use super::input::{Page, Query, known_word, limit, parse_cursor, parse_id, parse_optional_id};
 use super::operation::{Operation, get, post};
 use super::problem::Problem;
+use super::waiting;
 use super::words::{RunReason, RunStatus, RunTrigger, STOPPING, StoredRunStatus};
 use crate::auth::Caller;
 use crate::domain::Refusal;
@@ -29,7 +30,9 @@ pub fn operations() -> Vec<Operation> {
             .answers_page::<TaskLog>("A page of task logs")
             .to(list),
         get("/task-logs/{id}", "show_task_log", P::TaskLogsRead, "A task log")
-            .says("With its attempts, oldest first; the latest 101.")
+            .says("With its attempts, oldest first; the latest 101. With `wait_ms` the answer comes when the run has ended, \
+                   or after that time.")
+            .query::<WaitQuery>()
             .answers::<TaskLogInFull>(200, "The log")
             .to(show),
         post("/task-logs/{id}/cancel", Action::CancelRun, P::TaskLogsCancel, "Cancel a run, or kill it when it runs")
@@ -76,6 +79,15 @@ struct LogQuery {
     /// Items in the page, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
+}
+
+/// How long an answer about a run may take.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct WaitQuery {
+    /// Answer when the run has ended, or after so many ms; at once when absent.
+    #[param(minimum = 0, maximum = 60_000)]
+    pub wait_ms: Option<i64>,
 }
 
 /// How far a sharded run has come.
@@ -306,8 +318,20 @@ fn known_trigger(word: &str) -> Result<Trigger, Problem> {
     known_word("trigger", word, trigger, || "schedule, misfire, manual, parent, backfill".to_owned())
 }
 
-async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
-    let log = find(&api, &caller, Permission::TaskLogsRead, &id).await?;
+async fn show(
+    api: web::Data<Api>,
+    caller: Caller,
+    id: web::Path<String>,
+    query: Query<WaitQuery>,
+) -> Result<HttpResponse, Problem> {
+    let look = async || find(&api, &caller, Permission::TaskLogsRead, &id).await;
+    let log = match waiting::wanted(query.0.wait_ms)? {
+        Some(wait) => {
+            let _slot = api.waiting.enter()?;
+            waiting::until_ended(&api, wait, look).await?
+        }
+        None => look().await?,
+    };
     let attempts = attempts(&api, &log).await?;
     Ok(HttpResponse::Ok().json(TaskLogInFull { log: TaskLog::from(&log), attempts }))
 }

@@ -56,6 +56,8 @@ mod unauthenticated;
 mod unread_bodies;
 mod upcoming_fires;
 mod users;
+mod wait_slots;
+mod waiting;
 mod why;
 mod wire;
 mod words;
@@ -74,6 +76,7 @@ pub use state::{Api, CachedAnswers, Rates};
 use std::net::TcpListener;
 use std::time::Duration;
 pub use unauthenticated::UnauthenticatedLimits;
+pub use wait_slots::WaitSlots;
 #[cfg(any(test, fuzzing))]
 pub(crate) use wire::check_registration;
 

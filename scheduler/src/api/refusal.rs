@@ -125,6 +125,9 @@ refusals! {
     TooManyStreams "too_many_streams" { detail: String } 429
         "{detail}"
         "Close a stream, or ask another node."
+    TooManyWaiting "too_many_waiting" { most: i64 } 429
+        "{most} requests wait for runs at this node, which is the most"
+        "Wait as long as `Retry-After` says, or ask another node."
     ForecastBusy "forecast_busy" 429
         "other forecasts are being made"
         "Wait as long as `Retry-After` says."

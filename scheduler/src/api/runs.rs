@@ -1,16 +1,17 @@
 //! Starting runs that no schedule names.
 
 use super::input::{BeforeQuery, Page, Query, limit, parse_id, parse_optional_id};
+use super::logs::{self, TaskLog};
 use super::operation::{Operation, delete, get, post};
 use super::problem::Problem;
 use super::tasks::find;
 use super::words::BackfillStatus;
-use super::{Api, body};
+use super::{Api, body, waiting};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::task::{SPAN_MS_MAX, ScheduleKind, check_params, params_text};
 use crate::domain::{Action, FieldError, FieldRefusal, Permission};
-use crate::store::{Backfill, NewRun};
+use crate::store::{Backfill, NewRun, Owner};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -24,7 +25,11 @@ pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
         post("/tasks/{id}/run", Action::RunTask, P::TasksRun, "Run a task manually, now or later")
-            .says("Two calls with the same `idempotency_key` start one run.")
+            .says(
+                "Two calls with the same `idempotency_key` start one run. With `wait_ms` the answer comes when the run \
+                   has ended, or after that time, with the log as it is then; that needs `task_logs.read`, too.",
+            )
+            .query::<logs::WaitQuery>()
             .body::<RunInput>()
             .answers::<Started>(202, "The run")
             .to(run),
@@ -71,16 +76,26 @@ struct Started {
     fire_time: i64,
     /// Whether an earlier call with the same key started it.
     repeated: bool,
+    /// With `wait_ms`: the log, ended or as it stands after that time.
+    run: Option<TaskLog>,
 }
 
 async fn run(
     api: web::Data<Api>,
     caller: Caller,
     id: web::Path<String>,
+    query: Query<logs::WaitQuery>,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
+    let wait = waiting::wanted(query.0.wait_ms)?;
     let input: RunInput = body::json(payload).await?;
     let task = find(&api, &caller, Permission::TasksRun, parse_id("id", &id)?).await?;
+    let Owner { tenant_id, app_id } = task.owner;
+    if wait.is_some() && !caller.access.holds(Permission::TaskLogsRead, tenant_id, app_id) {
+        return Err(Problem::forbidden(Permission::TaskLogsRead));
+    }
+    // Without a place nothing is started.
+    let _slot = wait.map(|_| api.waiting.enter()).transpose()?;
     let now = api.engine.clock.now_ms();
     let wanted = input.read(api.engine.ids.next(now), now)?;
     let after = json!({ "log": wanted.id.to_string(), "at": wanted.at, "params": wanted.params }).to_string();
@@ -88,7 +103,15 @@ async fn run(
     let note = api.note(&caller, Action::RunTask, task.owner.tenant_id, target, (None, Some(after)));
     let started = api.store.noting(vec![note]).start_run(&task, &wanted).await?;
     api.wake.notify_one();
-    let answer = Started { log: started.log.to_string(), fire_time: started.fire_time, repeated: started.is_repeated };
+    let log = started.log.to_string();
+    let run = match wait {
+        Some(wait) => {
+            let look = async || logs::find(&api, &caller, Permission::TaskLogsRead, &log).await;
+            Some(TaskLog::from(&waiting::until_ended(&api, wait, look).await?))
+        }
+        None => None,
+    };
+    let answer = Started { log, fire_time: started.fire_time, repeated: started.is_repeated, run };
     Ok(HttpResponse::Accepted().json(answer))
 }
 

@@ -3,6 +3,7 @@
 use super::forecasts::Forecasts;
 use super::short_cache::ShortCache;
 use super::unauthenticated::UnauthenticatedLimits;
+use super::wait_slots::WaitSlots;
 use crate::auth::{AddressRule, Authenticator, KeyRing, Provider, Throttle, Verifier};
 use crate::definitions::TaskDefinitions;
 use crate::dispatch::Tails;
@@ -76,6 +77,8 @@ pub struct Api {
     pub wake: Arc<Notify>,
     /// What executors are told to keep to.
     pub executor_settings: ExecutorSettings,
+    /// Places for requests that wait for a run to end.
+    pub waiting: WaitSlots,
     /// Cancelled when this node stops.
     pub stop: CancellationToken,
     /// What probes and scrapes ask the database.

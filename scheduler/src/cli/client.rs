@@ -79,7 +79,9 @@ pub struct Client {
 impl Client {
     /// As the arguments say.
     pub fn of(args: &ClientArgs) -> anyhow::Result<Self> {
-        Ok(Self { node: Node::of(&args.node)?, output: args.output })
+        let mut node = Node::of(&args.node)?;
+        node.shows_documents = args.output == Output::Json;
+        Ok(Self { node, output: args.output })
     }
 
     /// Asks for a list that comes page by page, and shows it.

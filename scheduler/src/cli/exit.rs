@@ -1,6 +1,7 @@
 //! What the process exits with. `docs/cli.md` and `--help` tell the same.
 
 use anyhow::anyhow;
+use serde_json::Value;
 use std::process::ExitCode;
 
 /// Of the whole command, under its help.
@@ -8,10 +9,12 @@ pub const HELP: &str = "\
 Exits with 0: done; 1: refused or failed; 2: the command itself is wrong; 3: `tasks apply --dry-run --exit-code` found \
 differences; 4: not signed in, or a permission is missing; 5: no node could be reached.";
 
-/// Why a command ended other than well; 2 is clap's, everything else is 1.
+/// Why a command ended other than well; 2 is clap's, everything else is 1 as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
+    /// A node refused it.
+    Refused = 1,
     /// A dry run found differences.
     Different = 3,
     /// Not signed in, or a permission is missing.
@@ -32,12 +35,19 @@ impl From<Exit> for ExitCode {
 struct Failure {
     exit: Exit,
     message: String,
+    /// What the node answered, where the answer is shown as JSON.
+    document: Option<Value>,
 }
 
 impl Exit {
     /// An error that ends the process with this code.
     pub fn because(self, message: impl Into<String>) -> anyhow::Error {
-        anyhow!(Failure { exit: self, message: message.into() })
+        self.told(message, None)
+    }
+
+    /// The same of a refusal whose document is shown as it is.
+    pub fn told(self, message: impl Into<String>, document: Option<Value>) -> anyhow::Error {
+        anyhow!(Failure { exit: self, message: message.into(), document })
     }
 
     /// Whether it is the code of an error.
@@ -47,7 +57,7 @@ impl Exit {
 
     /// The same as [`Self::because`], with what lies under it.
     pub fn caused(self, message: impl Into<String>, error: anyhow::Error) -> anyhow::Error {
-        error.context(Failure { exit: self, message: message.into() })
+        error.context(Failure { exit: self, message: message.into(), document: None })
     }
 }
 
@@ -62,6 +72,10 @@ pub fn code_of(error: &anyhow::Error) -> ExitCode {
     if error.is::<Unread>() {
         return ExitCode::SUCCESS;
     }
-    eprintln!("carillon: {error:#}");
-    error.downcast_ref::<Failure>().map_or(ExitCode::FAILURE, |failure| failure.exit.into())
+    let failure = error.downcast_ref::<Failure>();
+    match failure.and_then(|failure| failure.document.as_ref()) {
+        Some(document) => eprintln!("{document}"),
+        None => eprintln!("carillon: {error:#}"),
+    }
+    failure.map_or(ExitCode::FAILURE, |failure| failure.exit.into())
 }

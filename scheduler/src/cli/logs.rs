@@ -3,8 +3,10 @@
 mod follow;
 mod output;
 mod row;
+mod wait;
 
 pub use follow::follow_run;
+pub use wait::{WAIT_MS, wait_for_run};
 
 use super::client::{Client, Output, hint};
 use super::node::ApiRequest;

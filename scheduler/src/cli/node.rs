@@ -65,6 +65,8 @@ pub struct Node {
     client: Client,
     base: Url,
     credentials: Option<Credentials>,
+    /// Refusals are shown as the node's documents.
+    pub shows_documents: bool,
 }
 
 /// A question to the API.
@@ -90,6 +92,21 @@ pub struct Refusal {
     pub detail: String,
     /// With which field.
     pub errors: Vec<RefusedField>,
+    /// All of it, where it is shown as JSON.
+    #[serde(skip)]
+    document: Option<Value>,
+}
+
+impl Refusal {
+    /// The error that it is to the command.
+    pub fn error(self, exit: Exit) -> anyhow::Error {
+        exit.told(self.detail, self.document)
+    }
+
+    /// The same in other words.
+    pub fn in_words(self, message: String) -> anyhow::Error {
+        Exit::Refused.told(message, self.document)
+    }
 }
 
 /// One field that it refuses.
@@ -191,7 +208,7 @@ impl Node {
             .no_proxy()
             .build()
             .context("the HTTP client cannot be made")?;
-        Ok(Self { client, base, credentials: None })
+        Ok(Self { client, base, credentials: None, shows_documents: false })
     }
 
     /// The same with a token.
@@ -211,7 +228,7 @@ impl Node {
 
     /// The answer; null when there is nothing to say.
     pub async fn answer(&self, ask: ApiRequest) -> anyhow::Result<Value> {
-        self.ask(&ask).await?.map_err(|refusal| anyhow!("{}", refusal.detail))
+        self.ask(&ask).await?.map_err(|refusal| refusal.error(Exit::Refused))
     }
 
     /// Asks; the inner error is what the node refuses.
@@ -221,13 +238,14 @@ impl Node {
             Err(refusal) => refusal,
         };
         match refusal.status {
-            401 if refusal.code == EXPIRED => Err(Exit::NotAllowed.because(refusal.detail)),
+            401 | 403 if refusal.document.is_some() => Err(refusal.error(Exit::NotAllowed)),
+            401 if refusal.code == EXPIRED => Err(refusal.error(Exit::NotAllowed)),
             401 => Err(refused(self.credentials.as_ref(), self.address())),
             403 if refusal.code == MUST_CHANGE => {
                 let login = format!("carillon login --url {}", self.address());
                 Err(Exit::NotAllowed.because(format!("another password must be chosen first: {login}")))
             }
-            403 => Err(Exit::NotAllowed.because(refusal.detail)),
+            403 => Err(refusal.error(Exit::NotAllowed)),
             _ => Ok(Err(refusal)),
         }
     }
@@ -254,7 +272,8 @@ impl Node {
             let value = if text.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(&text) };
             return value.map(Ok).map_err(|_| self.stranger_answers(status));
         }
-        let refusal: Refusal = serde_json::from_slice(&text).map_err(|_| self.stranger_answers(status))?;
+        let mut refusal: Refusal = serde_json::from_slice(&text).map_err(|_| self.stranger_answers(status))?;
+        refusal.document = serde_json::from_slice(&text).ok().filter(|_| self.shows_documents);
         if status.is_server_error() {
             return Err(anyhow!("the node at {} answers {status}: {}", self.base, refusal.detail));
         }

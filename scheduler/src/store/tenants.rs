@@ -3,8 +3,8 @@
 use super::conditions::{touching, within};
 use super::connect::retrying;
 use super::entity::{
-    api_token, app, app_key, calendar, executor_rule, handler, maintenance_window, role, role_grant, setting, task,
-    tenant, user_account,
+    api_token, app, app_key, calendar, calendar_version, executor_rule, handler, maintenance_window, role, role_grant,
+    setting, task, tenant, user_account,
 };
 use super::grants::hold_tenant;
 use super::keys::insert_key;
@@ -161,6 +161,10 @@ impl SqlStore {
             }
             let windows = maintenance_window::Entity::delete_many();
             tx.run(&windows.filter(maintenance_window::Column::TenantId.eq(id))).await?;
+            let calendars = calendar::Entity::find().filter(calendar::Column::TenantId.eq(id));
+            let calendars = calendars.select_only().column(calendar::Column::Id).into_query();
+            let versions = calendar_version::Entity::delete_many();
+            tx.run(&versions.filter(calendar_version::Column::CalendarId.in_subquery(calendars))).await?;
             tx.run(&calendar::Entity::delete_many().filter(calendar::Column::TenantId.eq(id))).await?;
             tx.run(&api_token::Entity::delete_many().filter(api_token::Column::TenantId.eq(id))).await?;
             tx.execute(sql!("DELETE FROM tenant_rate WHERE id = {1}"), [id.into()]).await?;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 scenario!(versions_and_users: sqlite mariadb);
 scenario!(a_new_version_counts_at_once: sqlite mariadb);
+scenario!(a_deleted_tenant_leaves_no_version: sqlite mariadb);
 
 async fn put(api: &Api, name: &str, body: Value) -> Value {
     api.expect(200, Method::PUT, &format!("/calendars/retail/{name}"), Some(&body)).await
@@ -214,4 +215,20 @@ async fn a_new_version_counts_at_once(kind: Kind) {
     assert_eq!(of(resting), [], "nothing fired in excluded hours");
     let anchor = of(rate)[0].fire_time;
     assert_all("on the row of its rate", &of(rate), |row| (row.fire_time - anchor) % 1_000 == 0);
+}
+
+async fn a_deleted_tenant_leaves_no_version(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let api = world.api();
+    for tenant in ["retail", "finance"] {
+        api.expect(201, Method::POST, "/tenants", Some(&json!({ "name": tenant }))).await;
+        for day in ["sat", "sun"] {
+            api.put(&format!("/calendars/{tenant}/work"), json!({ "excluded_weekdays": [day] })).await;
+        }
+    }
+    let versions = "SELECT COUNT(*) FROM calendar_version";
+    assert_eq!(world.database.number(versions).await, 4);
+    api.expect(204, Method::DELETE, "/tenants/retail", None).await;
+    assert_eq!(world.database.number(versions).await, 2, "the other tenant keeps its own");
 }

@@ -85,7 +85,8 @@ pub async fn follow_run(client: &Client, id: &str) -> anyhow::Result<()> {
     }
 }
 
-fn verdict(log: &Value) -> anyhow::Result<()> {
+/// An error unless the run succeeded.
+pub fn verdict(log: &Value) -> anyhow::Result<()> {
     if status(log) == "succeeded" {
         return Ok(());
     }

@@ -48,7 +48,10 @@ pub async fn run(client: &Client, args: &ApplyArgs) -> anyhow::Result<ExitCode> 
     let lines = document.lines;
     let ask = ApiRequest::post(["tasks", "apply"]).with("dry_run", args.dry_run.then_some(true));
     let answer = client.node.ask(&ask.body(Value::Object(document.fields))).await?;
-    let answer = answer.map_err(|refusal| anyhow!("{}", refused(&place, &lines, &refusal)))?;
+    let answer = answer.map_err(|refusal| {
+        let message = refused(&place, &lines, &refusal);
+        refusal.in_words(message)
+    })?;
     // Only asked for where they matter: an app may have many tasks.
     let orphans = if args.dry_run || args.prune { Orphan::all(client, &answer).await? } else { Vec::new() };
     if !args.dry_run {

@@ -3,7 +3,7 @@
 use crate::cli::client::Client;
 use crate::cli::find;
 use crate::cli::node::ApiRequest;
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::Args;
 use serde_json::{Map, Value};
 
@@ -55,7 +55,8 @@ impl CreateArgs {
         let answer = client.node.ask(&ApiRequest::post(["tasks"]).body(Value::Object(body))).await?;
         let answer = answer.map_err(|refusal| {
             let fields = refusal.errors.iter().map(|error| format!("\n  {}: {}", error.field, error.message));
-            anyhow!("task `{task}` is refused: {}{}", refusal.detail, fields.collect::<String>())
+            let message = format!("task `{task}` is refused: {}{}", refusal.detail, fields.collect::<String>());
+            refusal.in_words(message)
         })?;
         let state = if start { "is created and started" } else { "is created; `carillon tasks start` starts it" };
         client.says(&answer, &format!("task `{task}` {state}"))

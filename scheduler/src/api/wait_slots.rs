@@ -1,0 +1,32 @@
+//! Places for requests that wait for a run to end.
+
+use super::problem::Problem;
+use super::refusal::RequestRefusal;
+use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Requests of a node that wait at once.
+const WAITING_MAX: usize = 200;
+
+/// When as many wait as may, this is how long to leave the node alone.
+const PLACE_WAIT: Duration = Duration::from_secs(5);
+
+/// Places for requests that wait.
+pub struct WaitSlots(Semaphore);
+
+impl Default for WaitSlots {
+    fn default() -> Self {
+        Self(Semaphore::new(WAITING_MAX))
+    }
+}
+
+impl WaitSlots {
+    /// A place, free again when it is dropped.
+    ///
+    /// # Errors
+    /// All are taken.
+    pub fn enter(&self) -> Result<SemaphorePermit<'_>, Problem> {
+        let refusal = RequestRefusal::TooManyWaiting { most: WAITING_MAX as i64 };
+        self.0.try_acquire().map_err(|_| Problem::from(refusal).retry_after(PLACE_WAIT))
+    }
+}
