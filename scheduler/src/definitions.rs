@@ -5,7 +5,7 @@
 use crate::dispatch::Revocation;
 use crate::domain::audit::{Actor, AuditNote, Target};
 use crate::domain::task::{ScheduleKind, TaskSpec};
-use crate::domain::{AccessScope, Action, Reason, Status, TaskId};
+use crate::domain::{AccessScope, Action, LogId, Reason, Status, TaskId};
 use crate::engine::Engine;
 use crate::store::{
     Activity, DispatchedRun, NewTask, OutcomeStore, Result, SqlStore, TaskChange, TaskFilter, TaskView, Unsent,
@@ -139,12 +139,13 @@ impl TaskDefinitions {
         if held.is_empty() {
             return Ok(NotRevoked::default());
         }
-        let ids: Vec<i64> = held.iter().map(|dispatched| dispatched.run.id).collect();
+        let ids: Vec<LogId> = held.iter().map(|dispatched| dispatched.run.id).collect();
         let took = self.engine.canceller.revoke(held.clone(), reason, false).await?;
         // What moved on between the transaction and the question (another attempt at another
         // executor) is asked once more where it is now.
-        let asked = |id: &i64| took.dropped.contains(id) || took.running.contains(id) || took.unreachable.contains(id);
-        let moved: Vec<i64> = ids.iter().filter(|id| !asked(id)).copied().collect();
+        let asked =
+            |id: &LogId| took.dropped.contains(id) || took.running.contains(id) || took.unreachable.contains(id);
+        let moved: Vec<LogId> = ids.iter().filter(|id| !asked(id)).copied().collect();
         let again = self.store.runs(None, &moved).await?;
         let is_open =
             |dispatched: &DispatchedRun| dispatched.run.status == Status::Dispatched && !dispatched.run.is_parent();
@@ -154,8 +155,8 @@ impl TaskDefinitions {
         } else {
             self.engine.canceller.revoke(again, reason, false).await?
         };
-        let text = |ids: &[i64], more: &[i64]| ids.iter().chain(more).map(ToString::to_string).collect();
-        let dropped = |id: &i64| took.dropped.contains(id) || second.dropped.contains(id);
+        let text = |ids: &[LogId], more: &[LogId]| ids.iter().chain(more).map(ToString::to_string).collect();
+        let dropped = |id: &LogId| took.dropped.contains(id) || second.dropped.contains(id);
         // A retry's fire has been, and a run that no schedule names has no instant: neither is
         // owed another run.
         let fires = held.iter().map(|dispatched| &dispatched.run);
@@ -164,7 +165,7 @@ impl TaskDefinitions {
             running: text(&took.running, &second.running),
             unreachable: text(&took.unreachable, &second.unreachable),
             first_dropped: fires.clone().map(|run| run.fire_time).min(),
-            dropped_fires: fires.filter(|run| run.parent_id == 0).count(),
+            dropped_fires: fires.filter(|run| run.parent_id.is_none()).count(),
         })
     }
 }

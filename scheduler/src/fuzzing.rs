@@ -4,6 +4,7 @@
 use crate::api::check_registration;
 use crate::auth::{AddressRule, KeyRing, MessageClass, SignedHead, Verifier};
 use crate::domain::task::TaskSpec;
+use crate::domain::{AppId, TenantId};
 use crate::store::{Owner, SigningKey};
 use carillon_protocol::sign::{Key, RequestParts, SignMethod};
 use carillon_protocol::{Code, Heartbeat, Register, Results, Unregister};
@@ -19,7 +20,7 @@ const NONCE: &str = "0123456789abcdef";
 fn key() -> SigningKey {
     SigningKey {
         key: Key { id: "ck_1".to_owned(), secret: "a secret that nobody guesses".to_owned() },
-        owner: Owner { tenant_id: 1, app_id: 2 },
+        owner: Owner { tenant_id: TenantId(1), app_id: AppId(2) },
         tenant: "retail".to_owned(),
         app: "orders".to_owned(),
         expires_at: 0,

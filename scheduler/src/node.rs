@@ -174,7 +174,7 @@ impl Openings {
 
 fn say_joined(engine: &Engine<SqlStore>, info: &NodeInfo, store: &SqlStore) {
     tracing::info!(
-        node = engine.membership.id(),
+        node = engine.membership.id().0,
         name = info.name,
         address = info.address,
         database = store.backend_name(),

@@ -9,7 +9,7 @@ mod step;
 use crate::definitions::change_of;
 use crate::domain::task::file::{Entry, TaskFile};
 use crate::domain::task::{FieldChange, ScheduleKind, diff};
-use crate::domain::{AccessScope, FieldError, FieldRefusal, TaskId};
+use crate::domain::{AccessScope, AppId, FieldError, FieldRefusal, TaskId, TenantId};
 use crate::store::{Activity, NewTask, Owner, Result, SqlStore, StoreErrorKind, TaskChange, TaskView};
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,7 +17,7 @@ use step::Name;
 pub use step::{Action, Step};
 
 /// The place of a task whose app is not there.
-const NOWHERE: Owner = Owner { tenant_id: 0, app_id: 0 };
+const NOWHERE: Owner = Owner { tenant_id: TenantId::NONE, app_id: AppId::NONE };
 
 /// What a file asks for.
 #[derive(Debug)]

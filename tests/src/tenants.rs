@@ -1,6 +1,6 @@
 //! Tenants and apps, made past the API.
 
-use carillon::domain::AccessScope;
+use carillon::domain::{AccessScope, AppId, TenantId};
 use carillon::store::{AppView, KeyWords, Owner, SqlStore, TenantView};
 use carillon_protocol::sign::Key;
 
@@ -11,7 +11,7 @@ pub async fn make_app(store: &SqlStore, [tenant_id, app_id]: [i64; 2], tenant: &
         known.id
     } else {
         let tenant = TenantView {
-            id: tenant_id,
+            id: TenantId(tenant_id),
             name: tenant.to_owned(),
             description: String::new(),
             max_concurrent: 0,
@@ -19,11 +19,11 @@ pub async fn make_app(store: &SqlStore, [tenant_id, app_id]: [i64; 2], tenant: &
             created_at: 1,
         };
         store.create_tenant(&tenant).await.expect("make the tenant");
-        tenant_id
+        TenantId(tenant_id)
     };
     let key = Key { id: format!("key-{app_id}"), secret: "secret".repeat(8) };
     let app = AppView {
-        id: app_id,
+        id: AppId(app_id),
         tenant_id,
         tenant: tenant.to_owned(),
         name: app.to_owned(),
@@ -34,5 +34,5 @@ pub async fn make_app(store: &SqlStore, [tenant_id, app_id]: [i64; 2], tenant: &
         created_at: 1,
     };
     store.create_app(&app, &key, KeyWords { note: "", created_by: "" }).await.expect("make the app");
-    Owner { tenant_id, app_id }
+    Owner { tenant_id, app_id: AppId(app_id) }
 }

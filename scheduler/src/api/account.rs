@@ -14,7 +14,7 @@ use super::{Api, body};
 use crate::auth::{Caller, LoginContext, SignedIn, check_password, csrf_of};
 use crate::domain::access::{AccessScope, PERMISSIONS, PLATFORM};
 use crate::domain::audit::{Actor, AuditNote, Target};
-use crate::domain::{Action, FieldError, FieldRefusal, Refusal};
+use crate::domain::{Action, FieldError, FieldRefusal, Refusal, TenantId};
 use crate::store::{SessionView, UserRow, UserView};
 use actix_web::cookie::time::Duration;
 use actix_web::cookie::{Cookie, SameSite};
@@ -202,7 +202,7 @@ struct PermissionOutput {
 
 async fn show(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, Problem> {
     // Whoever holds anything in a tenant knows its name; without it no page could say where he is.
-    let ids: BTreeSet<i64> = caller.access.grants().iter().map(|grant| grant.tenant_id).collect();
+    let ids: BTreeSet<TenantId> = caller.access.grants().iter().map(|grant| grant.tenant_id).collect();
     let tenants = api.store.tenant_names(&ids.into_iter().collect::<Vec<_>>()).await?;
     let access = caller
         .access

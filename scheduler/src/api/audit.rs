@@ -8,7 +8,7 @@ use crate::auth::Caller;
 use crate::domain::access::PLATFORM;
 use crate::domain::action::AuditAction;
 use crate::domain::audit::{AuditEntry, ChainPage};
-use crate::domain::{FieldError, FieldRefusal, Permission, Refusal};
+use crate::domain::{AppId, FieldError, FieldRefusal, Permission, Refusal, TenantId};
 use crate::store::{AuditFilter, AuditPage, ChainView};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -121,17 +121,17 @@ impl From<ChainView> for ChainEnd {
 }
 
 /// The chain that a query names, by its tenant's name or id.
-async fn chain_of(api: &Api, caller: &Caller, tenant: Option<&str>, id: Option<&String>) -> Result<i64, Problem> {
-    match (tenant, parse_optional_id::<i64>("tenant_id", id)?) {
+async fn chain_of(api: &Api, caller: &Caller, tenant: Option<&str>, id: Option<&String>) -> Result<TenantId, Problem> {
+    match (tenant, parse_optional_id::<TenantId>("tenant_id", id)?) {
         (Some(_), Some(_)) => Err(FieldError::new("tenant_id", FieldRefusal::not_with("tenant")).into()),
         (None, Some(id)) => {
             let access_scope = caller.access_scope(Permission::AuditRead);
-            let found = api.store.audit_chains(&access_scope, id.saturating_sub(1), 1).await?;
+            let found = api.store.audit_chains(&access_scope, TenantId(id.0.saturating_sub(1)), 1).await?;
             let found = found.first().filter(|chain| chain.tenant_id == id);
             found.map(|chain| chain.tenant_id).ok_or_else(|| Refusal::not_found("chain of", id).into())
         }
         (Some(tenant), None) if tenant != "-" => Ok(api.whole_tenant(caller, Permission::AuditRead, tenant).await?.id),
-        _ if caller.access.holds(Permission::AuditRead, PLATFORM, 0) => Ok(PLATFORM),
+        _ if caller.access.holds(Permission::AuditRead, PLATFORM, AppId::NONE) => Ok(PLATFORM),
         _ => Err(Problem::forbidden(Permission::AuditRead)),
     }
 }
@@ -163,7 +163,7 @@ async fn chains(api: web::Data<Api>, caller: Caller, query: Query<ChainsQuery>) 
     let ChainsQuery { after, limit: wanted } = query.0;
     let limit = limit(wanted)?;
     // The platform's comes first.
-    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(PLATFORM - 1);
+    let after = parse_optional_id("after", after.as_ref())?.unwrap_or(TenantId(PLATFORM.0 - 1));
     let chains = api.store.audit_chains(&caller.access_scope(Permission::AuditRead), after, limit).await?;
     let last = chains.last().map_or(PLATFORM, |chain| chain.tenant_id);
     let items = chains.into_iter().map(ChainEnd::from).collect();

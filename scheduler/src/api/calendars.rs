@@ -8,7 +8,7 @@ use crate::auth::Caller;
 use crate::definitions::change_of;
 use crate::domain::audit::Target;
 use crate::domain::calendar::CalendarSpec;
-use crate::domain::{Action, FieldError, Permission, Refusal, TaskId};
+use crate::domain::{Action, FieldError, Permission, Refusal, TaskId, TenantId};
 use crate::store::CalendarView;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -156,7 +156,7 @@ fn audited(spec: &CalendarSpec) -> String {
 }
 
 /// What was written ahead for the old version is revoked, and written for the new one.
-async fn redefine_tasks(api: &Api, tenant: i64, name: &str) -> Result<usize, Problem> {
+async fn redefine_tasks(api: &Api, tenant: TenantId, name: &str) -> Result<usize, Problem> {
     let (mut after, mut count) = (TaskId::NONE, 0);
     loop {
         let tasks = api.store.tasks_of_calendar(tenant, name, after, TASKS_BATCH).await?;

@@ -9,8 +9,8 @@ use super::operation::{Operation, get};
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
 use crate::auth::{Caller, Denied};
-use crate::domain::Refusal;
 use crate::domain::change_feed::Subscription;
+use crate::domain::{Refusal, TenantId};
 use crate::live::{LiveEvent, NoStream, Recheck, follow};
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::StreamExt as _;
@@ -79,7 +79,7 @@ async fn stream(
 }
 
 /// The tenant of that name, if the caller holds anything there.
-async fn tenant(api: &Api, caller: &Caller, name: &str) -> Result<i64, Problem> {
+async fn tenant(api: &Api, caller: &Caller, name: &str) -> Result<TenantId, Problem> {
     let found = api.store.list_tenants(&caller.access.anywhere(), Some(name), "", 1).await?;
     let found = found.first().map(|tenant| tenant.id);
     found.ok_or_else(|| Refusal::not_found("tenant", name).into())

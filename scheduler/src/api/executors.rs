@@ -7,7 +7,7 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::executor::{Executor, WEIGHT_MAX};
-use crate::domain::{Action, FieldError, Permission, Refusal};
+use crate::domain::{Action, AppId, FieldError, Permission, Refusal};
 use crate::store::{ExecutorAddress, ExecutorRule, Owner};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -125,7 +125,7 @@ fn output(executor: &Executor, name: Option<&(String, String)>, rule: &ExecutorR
         app,
         address: executor.address.clone(),
         version: executor.version.clone(),
-        node: (executor.node_id != 0).then(|| executor.node_id.to_string()),
+        node: (!executor.node_id.is_none()).then(|| executor.node_id.to_string()),
         tags: executor.tags.iter().cloned().collect(),
         handlers: executor.handlers.iter().cloned().collect(),
         heartbeat_at: executor.heartbeat_at,
@@ -156,7 +156,7 @@ async fn outputs(api: &Api, executors: &[Arc<Executor>]) -> Result<Vec<ExecutorO
     Ok(output.collect())
 }
 
-fn apps_of(executors: &[Arc<Executor>]) -> Vec<i64> {
+fn apps_of(executors: &[Arc<Executor>]) -> Vec<AppId> {
     executors.iter().map(|executor| executor.app_id).collect::<BTreeSet<_>>().into_iter().collect()
 }
 

@@ -5,7 +5,7 @@ use super::problem::Problem;
 use super::refusal::RequestRefusal;
 use crate::domain::forecast::{Budget, Extent, Firing, Forecast, Peak, forecast};
 use crate::domain::task::{NEVER, ScheduleKind};
-use crate::domain::{AccessScope, TaskId};
+use crate::domain::{AccessScope, TaskId, TenantId};
 use crate::store::{SqlStore, TaskFilter, TaskState, TaskView, WrittenFires};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -68,7 +68,7 @@ pub struct ForecastTask {
 }
 
 /// Whose answer it is: another reach is another answer.
-pub type Asked = (AccessScope, Option<i64>);
+pub type Asked = (AccessScope, Option<TenantId>);
 
 type Answers = VecDeque<(Asked, Instant, Arc<FireForecast>)>;
 

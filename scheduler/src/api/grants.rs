@@ -9,7 +9,7 @@ use super::roles::find_role;
 use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::access::{Grant, PLATFORM};
-use crate::domain::{AccessScope, Action, FieldError, FieldRefusal, Permission, Refusal};
+use crate::domain::{AccessScope, Action, AppId, FieldError, FieldRefusal, Permission, Refusal, TenantId};
 use crate::store::{AppFilter, NewGrant};
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
@@ -94,7 +94,7 @@ async fn create_grant(
 }
 
 /// Ids of apps, each the tenant's.
-async fn apps_of(api: &Api, tenant_id: i64, apps: Vec<String>) -> Result<Vec<i64>, Problem> {
+async fn apps_of(api: &Api, tenant_id: TenantId, apps: Vec<String>) -> Result<Vec<AppId>, Problem> {
     let wrong = |refusal: FieldRefusal| Problem::from(FieldError::new("apps", refusal));
     if apps.len() > APPS_MAX {
         return Err(wrong(FieldRefusal::TooMany { most: APPS_MAX as i64 }));
@@ -121,7 +121,7 @@ async fn apps_of(api: &Api, tenant_id: i64, apps: Vec<String>) -> Result<Vec<i64
 fn refuse_more(caller: &Caller, needs: Permission, grant: &Grant) -> Result<(), Problem> {
     let needed = Grant { permissions: [needs].into_iter().collect(), ..grant.clone() };
     if !caller.access.lacks(&needed).is_empty()
-        || !caller.access.holds(needs, grant.tenant_id, grant.apps.first().copied().unwrap_or(0))
+        || !caller.access.holds(needs, grant.tenant_id, grant.apps.first().copied().unwrap_or_default())
     {
         return Err(Problem::forbidden(needs));
     }

@@ -11,7 +11,7 @@ use super::refusal::RequestRefusal;
 use super::words::LogOutputState;
 use crate::auth::Caller;
 use crate::dispatch::{NoTailSlot, Reading, RunSource, TailClient, TailEvent, Wanted, follow};
-use crate::domain::{AccessScope, FieldError, Permission};
+use crate::domain::{AccessScope, FieldError, LogId, Permission};
 use crate::store::SqlStore;
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -171,7 +171,7 @@ fn no_slot(why: NoTailSlot) -> Problem {
 }
 
 /// Reads the row of a run again, within the caller's reach.
-fn source(store: &SqlStore, access_scope: AccessScope, id: i64) -> RunSource {
+fn source(store: &SqlStore, access_scope: AccessScope, id: LogId) -> RunSource {
     let store = store.clone();
     Box::new(move || {
         let (store, access_scope) = (store.clone(), access_scope.clone());

@@ -249,7 +249,8 @@ impl AttemptOutput {
     }
 }
 
-fn known_id(id: i64) -> Option<String> {
+fn known_id(id: impl Into<i64>) -> Option<String> {
+    let id = id.into();
     (id != 0).then(|| id.to_string())
 }
 
@@ -443,7 +444,7 @@ impl From<&LogView> for TaskLog {
     fn from(log: &LogView) -> Self {
         let dispatched = &log.dispatched;
         let run = &dispatched.run;
-        let (name, time) = (known_id, known_time);
+        let time = known_time;
         Self {
             id: run.id.to_string(),
             task: run.task_id.to_string(),
@@ -468,11 +469,11 @@ impl From<&LogView> for TaskLog {
                 ended: shards.ended,
                 succeeded: shards.succeeded,
             }),
-            parent: name(run.parent_id),
-            executor: name(run.executor_id),
-            node: name(dispatched.node_id),
+            parent: known_id(run.parent_id),
+            executor: known_id(run.executor_id),
+            node: known_id(dispatched.node_id),
             written_at: IdSource::made_at(run.id),
-            written_by: name(IdSource::made_by(run.id)),
+            written_by: known_id(IdSource::made_by(run.id)),
             queued_at: time(log.queued_at),
             dispatched_at: time(dispatched.dispatched_at),
             started_at: time(log.started_at),

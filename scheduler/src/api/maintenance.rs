@@ -8,7 +8,7 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::rules::{MaintenanceWindow, WindowAction};
-use crate::domain::{Action, FieldError, FieldRefusal, Permission};
+use crate::domain::{Action, FieldError, FieldRefusal, Permission, WindowId};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -143,6 +143,6 @@ async fn drop_window(
     Ok(HttpResponse::NoContent().finish())
 }
 
-fn target(id: i64) -> Target {
+fn target(id: WindowId) -> Target {
     Target { kind: "maintenance_window", id: id.to_string(), name: String::new() }
 }

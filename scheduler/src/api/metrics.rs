@@ -4,7 +4,7 @@
 use super::Api;
 use super::guard::{self, Guard};
 use super::problem::Problem;
-use crate::domain::Permission;
+use crate::domain::{AppId, Permission};
 use crate::metrics::{METRICS, OTHER_APPS, RUNS_ENDED, Text};
 use crate::store::STORE_ERRORS;
 use crate::workers::ROUNDS_FAILED;
@@ -93,7 +93,7 @@ fn of_runs(text: &mut Text) {
 /// By the names of tenant and app, which the database knows: an app that it does not name is left out.
 async fn of_ended_runs(text: &mut Text, api: &Api) {
     let ended = RUNS_ENDED.all();
-    let ids: Vec<i64> = ended.keys().copied().filter(|app| *app != OTHER_APPS).collect();
+    let ids: Vec<AppId> = ended.keys().copied().filter(|app| *app != OTHER_APPS).collect();
     let look = async { tokio::time::timeout(STORE_MAX, api.store.app_names(&ids)).await.ok().and_then(Result::ok) };
     let Some(names) = api.cached.apps.or(look).await else { return };
     let mut counts: BTreeMap<[String; 4], u64> = BTreeMap::new();

@@ -8,7 +8,7 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::quota::Quotas;
-use crate::domain::{Action, Permission};
+use crate::domain::{Action, Permission, TenantId};
 use crate::store::QuotaUse;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -100,7 +100,7 @@ async fn edit(
     answer(&api, tenant.id, tenant.revision + 1).await
 }
 
-async fn answer(api: &Api, tenant_id: i64, revision: i64) -> Result<HttpResponse, Problem> {
+async fn answer(api: &Api, tenant_id: TenantId, revision: i64) -> Result<HttpResponse, Problem> {
     let Quotas { max_tasks, max_fires_per_minute, max_concurrent, retain_days } = api.store.quotas(tenant_id).await?;
     let used = api.store.quota_use(tenant_id, api.engine.clock.now_ms()).await?.into();
     let output = TenantQuotas { max_tasks, max_fires_per_minute, max_concurrent, retain_days, used };

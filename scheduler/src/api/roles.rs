@@ -9,7 +9,7 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::access::{BUILT_IN, BUILT_IN_MAX, BuiltIn, Grant, PLATFORM, PermissionSet, built_in};
 use crate::domain::audit::Target;
-use crate::domain::{Action, FieldError, FieldRefusal, Permission, Refusal};
+use crate::domain::{Action, AppId, FieldError, FieldRefusal, Permission, Refusal};
 use crate::store::{RoleFilter, RoleView};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -153,7 +153,7 @@ async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Res
 
 /// Nobody makes, or touches, a role that allows what he may not do there himself.
 fn refuse_more(caller: &Caller, needs: Permission, role: &RoleView) -> Result<(), Problem> {
-    if !caller.access.holds(needs, role.tenant_id, 0) {
+    if !caller.access.holds(needs, role.tenant_id, AppId::NONE) {
         return Err(Problem::forbidden(needs));
     }
     let grant = Grant { permissions: role.permissions, tenant_id: role.tenant_id, apps: Vec::new() };

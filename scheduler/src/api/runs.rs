@@ -10,7 +10,7 @@ use super::{Api, body, waiting};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
 use crate::domain::task::{SPAN_MS_MAX, ScheduleKind, check_params, params_text};
-use crate::domain::{Action, FieldError, FieldRefusal, Permission};
+use crate::domain::{Action, BackfillId, FieldError, FieldRefusal, LogId, Permission};
 use crate::store::{Backfill, NewRun, Owner};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -116,7 +116,7 @@ async fn run(
 }
 
 impl RunInput {
-    fn read(self, id: i64, now: i64) -> Result<NewRun, Problem> {
+    fn read(self, id: LogId, now: i64) -> Result<NewRun, Problem> {
         let mut refused = Vec::new();
         let params = self.params.map(params_text);
         refused.extend(check_params(params.as_deref().unwrap_or_default()).err());
@@ -242,7 +242,7 @@ async fn cancel_backfill(
     caller: Caller,
     path: web::Path<(String, String)>,
 ) -> Result<HttpResponse, Problem> {
-    let (task, id): (_, i64) = (parse_id("id", &path.0)?, parse_id("backfill", &path.1)?);
+    let (task, id): (_, BackfillId) = (parse_id("id", &path.0)?, parse_id("backfill", &path.1)?);
     let task = find(&api, &caller, Permission::BackfillsCancel, task).await?;
     let before = Some(json!({ "backfill": id.to_string() }).to_string());
     let target = Target::task(task.id, &task.spec.name);

@@ -9,7 +9,7 @@ use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::schedule::{Kind, Preview, Schedule, SkipReason};
 use crate::domain::task::TaskSpec;
-use crate::domain::{FieldError, FieldRefusal, Permission, TaskId};
+use crate::domain::{FieldError, FieldRefusal, Permission, TaskId, TenantId};
 use crate::store::TaskView;
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
@@ -119,7 +119,7 @@ async fn of_spec(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> 
     };
     let tenant = match tenant.as_ref().and_then(Value::as_str).filter(|_| !spec.calendar.is_empty()) {
         Some(tenant) => api.tenant(&caller, Permission::TasksRead, tenant).await?.id,
-        None => 0,
+        None => TenantId::NONE,
     };
     let now = api.engine.clock.now_ms();
     let schedule = ready(&api, tenant, &spec, now, TaskId::NONE).await?;
@@ -133,7 +133,7 @@ fn checked(count: Option<i64>) -> Result<usize, FieldError> {
     count.ok_or_else(|| FieldError::range("count", 1, COUNT_MAX as i64))
 }
 
-async fn ready(api: &Api, tenant: i64, spec: &TaskSpec, anchor: i64, id: TaskId) -> Result<Schedule, Problem> {
+async fn ready(api: &Api, tenant: TenantId, spec: &TaskSpec, anchor: i64, id: TaskId) -> Result<Schedule, Problem> {
     let mut schedule = spec.to_schedule(anchor, id)?;
     if !spec.calendar.is_empty() {
         schedule.calendar = Some(api.store.ready_calendar(tenant, &spec.calendar).await?);

@@ -11,7 +11,7 @@ use crate::domain::audit::Target;
 use crate::domain::instant::utc_words;
 use crate::domain::schedule::Schedule;
 use crate::domain::task::ScheduleKind;
-use crate::domain::{Action, FieldError, FieldRefusal, Order, Permission};
+use crate::domain::{Action, FieldError, FieldRefusal, LogId, Order, Permission};
 use crate::store::{LogFilter, LogView, Skip, Skipped, TaskView};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -99,7 +99,7 @@ async fn skip(
     }
     let schedule = schedules::schedule_of(&api, &task, now).await?;
     refuse_no_fire(&task, &schedule, fire_time, now)?;
-    let log: i64 = api.engine.ids.next(now);
+    let log: LogId = api.engine.ids.next(now);
     let after = json!({ "fire_time": fire_time, "note": note, "log": log.to_string() }).to_string();
     let target = Target::task(task.id, &task.spec.name);
     let noted = api.note(&caller, Action::SkipFire, task.owner.tenant_id, target, (None, Some(after)));
@@ -120,7 +120,7 @@ async fn log_of(api: &Api, caller: &Caller, task: &TaskView, fire_time: i64) -> 
     let filter =
         LogFilter { task_id: Some(task.id), from, until, order: Order::Oldest, limit: 1, ..LogFilter::default() };
     let page = api.store.list_logs(&caller.access_scope(Permission::TaskLogsCancel), &filter).await?;
-    Ok(page.logs.into_iter().find(|log| log.dispatched.run.parent_id == 0))
+    Ok(page.logs.into_iter().find(|log| log.dispatched.run.parent_id.is_none()))
 }
 
 /// Refuses what will be no fire of the task, as far as that is known.

@@ -7,6 +7,7 @@ use super::wait_slots::WaitSlots;
 use crate::auth::{AddressRule, Authenticator, KeyRing, Provider, Throttle, Verifier};
 use crate::definitions::TaskDefinitions;
 use crate::dispatch::Tails;
+use crate::domain::AppId;
 use crate::engine::Engine;
 use crate::live::Streams;
 use crate::store::SqlStore;
@@ -34,7 +35,7 @@ pub struct CachedAnswers {
     /// The watermark of writing ahead, epoch ms; `None` when it did not answer.
     pub watermark: ShortCache<Option<i64>>,
     /// Names (tenant, app) by the app's id; `None` when it did not answer.
-    pub apps: ShortCache<Option<HashMap<i64, (String, String)>>>,
+    pub apps: ShortCache<Option<HashMap<AppId, (String, String)>>>,
 }
 
 /// What the handlers work with.

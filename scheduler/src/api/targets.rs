@@ -6,7 +6,7 @@ use super::input::parse_id;
 use super::problem::Problem;
 use crate::auth::Caller;
 use crate::domain::audit::{AuditNote, Target};
-use crate::domain::{Action, Permission, Refusal};
+use crate::domain::{Action, AppId, Permission, Refusal, TenantId};
 use crate::store::{AppFilter, AppView, Owner, TenantView};
 
 impl Api {
@@ -19,7 +19,7 @@ impl Api {
     /// The tenant of that name, if the caller holds the permission for all of it.
     pub async fn whole_tenant(&self, caller: &Caller, needs: Permission, name: &str) -> Result<TenantView, Problem> {
         let tenant = self.tenant(caller, needs, name).await?;
-        if caller.access.holds(needs, tenant.id, 0) {
+        if caller.access.holds(needs, tenant.id, AppId::NONE) {
             return Ok(tenant);
         }
         Err(Problem::forbidden(needs))
@@ -35,7 +35,7 @@ impl Api {
         &self,
         caller: &Caller,
         action: Action,
-        tenant_id: i64,
+        tenant_id: TenantId,
         target: Target,
         (before, after): (Option<String>, Option<String>),
     ) -> AuditNote {

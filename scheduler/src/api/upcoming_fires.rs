@@ -6,7 +6,7 @@ use super::operation::{Operation, get};
 use super::problem::Problem;
 use super::words::RunStatus;
 use crate::auth::Caller;
-use crate::domain::{FieldError, Permission, Status, TaskId};
+use crate::domain::{AppId, FieldError, Permission, Status, TaskId};
 use crate::store::{TaskNames, UpcomingFilter, UpcomingRun};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -155,7 +155,7 @@ async fn upcoming(api: web::Data<Api>, caller: Caller, query: Query<UpcomingQuer
         *seconds.entry(run.fire_time - run.fire_time.rem_euclid(1_000)).or_default() += 1;
     }
     let (tasks, more_tasks) = by_task(&found.runs);
-    let these: BTreeSet<(TaskId, i64)> = tasks.iter().map(|(first, ..)| (first.task_id, first.app_id)).collect();
+    let these: BTreeSet<(TaskId, AppId)> = tasks.iter().map(|(first, ..)| (first.task_id, first.app_id)).collect();
     let names = api.store.names_of(&these).await?;
     Ok(HttpResponse::Ok().json(Upcoming {
         at,
@@ -201,7 +201,7 @@ fn shown(first: &UpcomingRun, fires: usize, next: &[&UpcomingRun], names: Option
         fire_time: run.fire_time,
         due_time: run.due_time,
         status: run.status.as_str(),
-        node: (run.node_id != 0).then(|| run.node_id.to_string()),
+        node: (!run.node_id.is_none()).then(|| run.node_id.to_string()),
     };
     UpcomingTask {
         task: first.task_id.to_string(),

@@ -10,7 +10,7 @@ use super::{Api, body};
 use crate::auth::{Caller, check_password, random_password};
 use crate::domain::access::{PLATFORM, is_user_name};
 use crate::domain::audit::Target;
-use crate::domain::{AccessScope, Action, FieldError, FieldRefusal, Permission, Refusal};
+use crate::domain::{AccessScope, Action, AppId, FieldError, FieldRefusal, Permission, Refusal};
 use crate::store::{UserFilter, UserRow, UserView};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -108,7 +108,7 @@ struct CreatedUser {
 /// The user of that id, if the caller may manage the account.
 async fn managed(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<UserView, Problem> {
     let user = find(api, caller, needs, id).await?;
-    if !caller.access.holds(needs, user.tenant_id, 0) {
+    if !caller.access.holds(needs, user.tenant_id, AppId::NONE) {
         return Err(RequestRefusal::ManagedElsewhere.into());
     }
     if !caller.access.covers(&user.access()) {
@@ -144,7 +144,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     }
     let tenant_id = match &tenant {
         Some(tenant) => api.whole_tenant(&caller, Permission::UsersCreate, tenant).await?.id,
-        None if caller.access.holds(Permission::UsersCreate, PLATFORM, 0) => PLATFORM,
+        None if caller.access.holds(Permission::UsersCreate, PLATFORM, AppId::NONE) => PLATFORM,
         None => return Err(FieldError::new("tenant", FieldRefusal::TenantNeeded).into()),
     };
     let made_up = if password.is_none() { Some(random_password().map_err(Problem::internal)?) } else { None };

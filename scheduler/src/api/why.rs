@@ -13,7 +13,9 @@ use crate::domain::reason::Reason;
 use crate::domain::schedule::{Kind, Note, Schedule};
 use crate::domain::task::{NEVER, ScheduleKind};
 use crate::domain::why::{Finding, FindingCode, FindingParams, moment, previous_fire};
-use crate::domain::{AccessScope, FieldError, FieldRefusal, IdSource, Order, Permission, Trigger};
+use crate::domain::{
+    AccessScope, AppId, FieldError, FieldRefusal, IdSource, LogId, Order, Permission, TenantId, Trigger,
+};
 use crate::store::{AuditFilter, ExecutorStore as _, LogFilter, LogView, TaskView};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -87,7 +89,7 @@ async fn why(
     let allowed = "03:00, 2026-11-22 03:00, a time of RFC 3339, or epoch ms";
     let at = moment(&text, schedule.zone, now)
         .ok_or_else(|| FieldError::new("at", FieldRefusal::wrong_type(&Value::from(text), allowed)))?;
-    let tells_names = caller.access.holds(Permission::AuditRead, task.owner.tenant_id, 0);
+    let tells_names = caller.access.holds(Permission::AuditRead, task.owner.tenant_id, AppId::NONE);
     let zone = schedule.zone;
     let mut search = Search { api: &api, task: &task, schedule, tells_names, now, findings: Vec::new() };
     let runs = search.runs(at, at.saturating_add(MINUTE_MS), RUNS_MAX + 1).await?;
@@ -120,7 +122,7 @@ impl Search<'_> {
         self.findings.push(Finding::new(code, params, self.schedule.zone));
     }
 
-    fn tenant(&self) -> i64 {
+    fn tenant(&self) -> TenantId {
         self.task.owner.tenant_id
     }
 
@@ -371,7 +373,7 @@ impl Search<'_> {
 }
 
 /// Whether an entry tells of an action that made or ended this run.
-fn is_about(entry: &AuditEntry, action: &str, log: i64) -> bool {
+fn is_about(entry: &AuditEntry, action: &str, log: LogId) -> bool {
     let after = entry.after.as_deref().and_then(|after| serde_json::from_str::<Value>(after).ok());
     let log = log.to_string();
     entry.action == action && after.is_some_and(|after| after["log"] == log.as_str())

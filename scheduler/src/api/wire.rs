@@ -7,7 +7,7 @@ use super::client_address::client_address;
 use super::unauthenticated::UnauthenticatedCaller;
 use crate::auth::{AddressRule, Claims, MessageClass, Refusal, SignedHead};
 use crate::domain::task_log::Status;
-use crate::domain::{Reason, Run};
+use crate::domain::{ExecutorId, LogId, Reason, Run};
 use crate::store::{
     Change, DispatchStore, OutcomeStore, Owner, Registration, Signer, SigningKey, StoreError, StoreErrorKind,
 };
@@ -85,7 +85,7 @@ async fn register(request: HttpRequest, payload: web::Payload, api: web::Data<Ap
         let since = api.engine.executors_alive_since();
         let Registration { executor_id, left_out } = api.engine.executors.register(&signer, &message, since).await?;
         let cluster_time_us = api.engine.clock.now_us();
-        Ok(Registered { executor_id, cluster_time_us, settings: api.executor_settings, left_out })
+        Ok(Registered { executor_id: executor_id.0, cluster_time_us, settings: api.executor_settings, left_out })
     })
     .await
 }
@@ -144,8 +144,8 @@ async fn unregister(request: HttpRequest, payload: web::Payload, api: web::Data<
         // Out of routing first, so that nothing goes there while its runs go back.
         let left = message.running.is_empty();
         let since = api.engine.executors_alive_since();
-        api.engine.executors.retire(&signer, message.executor_id, left, since).await?;
-        let returned = give_back(&api, owner, message.executor_id, &message.held).await?;
+        api.engine.executors.retire(&signer, ExecutorId(message.executor_id), left, since).await?;
+        let returned = give_back(&api, owner, ExecutorId(message.executor_id), &message.held).await?;
         api.wake.notify_one();
         Ok(Unregistered { returned })
     })
@@ -153,15 +153,15 @@ async fn unregister(request: HttpRequest, payload: web::Payload, api: web::Data<
 }
 
 /// Puts runs that were never started back to all nodes, due when they were.
-async fn give_back(api: &Api, owner: Owner, executor_id: i64, held: &[RunKey]) -> Outcome<u64> {
+async fn give_back(api: &Api, owner: Owner, executor_id: ExecutorId, held: &[RunKey]) -> Outcome<u64> {
     let now = api.engine.clock.now_ms();
     let mut returned = 0;
     for batch in held.chunks(crate::store::BATCH_MAX) {
         let keys: HashSet<RunKey> = batch.iter().copied().collect();
-        let ids: Vec<i64> = batch.iter().map(|key| key.0).collect();
+        let ids: Vec<LogId> = batch.iter().map(|key| LogId(key.0)).collect();
         let rows = api.store.runs(Some(owner), &ids).await?;
-        let current = |run: &Run, executor: i64| {
-            run.status == Status::Dispatched && executor == executor_id && keys.contains(&RunKey(run.id, run.attempt))
+        let current = |run: &Run, executor: ExecutorId| {
+            run.status == Status::Dispatched && executor == executor_id && keys.contains(&RunKey(run.id.0, run.attempt))
         };
         let changes: Vec<Change> = rows
             .iter()
@@ -182,7 +182,8 @@ async fn results(request: HttpRequest, payload: web::Payload, api: web::Data<Api
         if message.results.len() > RESULT_ITEMS_MAX {
             return Err(Refused::new(Code::BadRequest, format!("at most {RESULT_ITEMS_MAX} results at a time")));
         }
-        let verdicts = api.engine.ingestion.apply(signer.owner, message.executor_id, &message.results).await?;
+        let verdicts =
+            api.engine.ingestion.apply(signer.owner, ExecutorId(message.executor_id), &message.results).await?;
         api.ended.notify(&api.engine);
         Ok(ResultsAck { verdicts })
     })

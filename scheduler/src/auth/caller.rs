@@ -1,5 +1,6 @@
 //! Who asks the management API.
 
+use crate::domain::TenantId;
 use crate::domain::access::{Access, AccessScope, Permission};
 use crate::domain::audit::Actor;
 
@@ -11,7 +12,7 @@ pub struct Caller {
     /// What he may do with what he has shown.
     pub access: Access,
     /// The account that the caller's belongs to; 0 is the platform's.
-    pub home_id: i64,
+    pub home_id: TenantId,
     /// His session, if that is what he has shown.
     pub session: Option<String>,
     /// Must choose another password first.

@@ -4,7 +4,7 @@
 use super::authenticator::{Authenticator, Denied};
 use crate::domain::access::{BUILT_IN, BY_GROUP, PLATFORM, is_user_name};
 use crate::domain::audit::{Actor, AuditNote, Target};
-use crate::domain::{AccessScope, Action};
+use crate::domain::{AccessScope, Action, AppId, TenantId};
 use crate::store::{AppFilter, GrantView, NewGrant, RoleFilter, StoreErrorKind, UserFilter, UserRow, UserView};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
@@ -140,7 +140,7 @@ pub struct SignOnContext<'a> {
 }
 
 /// A grant that follows from a group: role, tenant, apps.
-type Wanted = (i64, i64, Vec<i64>);
+type Wanted = (i64, TenantId, Vec<AppId>);
 
 impl Authenticator {
     /// The account of whom the provider names, with what his groups are granted now: what he had by
@@ -228,7 +228,7 @@ impl Authenticator {
     }
 
     /// The role of that name that can be granted there, the tenant's own first.
-    async fn role_of(&self, tenant_id: i64, name: &str) -> Result<Option<i64>, Denied> {
+    async fn role_of(&self, tenant_id: TenantId, name: &str) -> Result<Option<i64>, Denied> {
         // One of the tenant and one of the platform have it at most.
         let filter = RoleFilter { name: Some(name.to_owned()), limit: 2, ..RoleFilter::default() };
         let roles = self.store.list_roles(&AccessScope::tenant(tenant_id), &filter).await?;
@@ -334,7 +334,7 @@ fn told_new(grant: &NewGrant) -> String {
 }
 
 /// What the audit says of a grant.
-fn told(role_id: i64, apps: &[i64]) -> String {
+fn told(role_id: i64, apps: &[AppId]) -> String {
     let apps: Vec<String> = apps.iter().map(ToString::to_string).collect();
     serde_json::json!({ "role_id": role_id.to_string(), "apps": apps, "from_group": true }).to_string()
 }
@@ -344,7 +344,7 @@ fn note(
     settings: &SignOnSettings,
     occasion: &SignOnContext<'_>,
     action: Action,
-    tenant_id: i64,
+    tenant_id: TenantId,
     target: &Target,
     (before, after): (Option<String>, Option<String>),
 ) -> AuditNote {

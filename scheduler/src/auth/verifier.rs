@@ -238,6 +238,7 @@ impl Usages {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::{AppId, TenantId};
     use crate::store::Owner;
     use carillon_protocol::sign::Key;
 
@@ -246,7 +247,7 @@ mod tests {
     fn key(id: &str) -> SigningKey {
         SigningKey {
             key: Key { id: id.to_owned(), secret: format!("the secret of {id}") },
-            owner: Owner { tenant_id: 1, app_id: 2 },
+            owner: Owner { tenant_id: TenantId(1), app_id: AppId(2) },
             tenant: id.to_owned(),
             app: "orders".to_owned(),
             expires_at: 0,

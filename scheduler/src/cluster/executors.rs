@@ -1,7 +1,7 @@
 //! What executors say of themselves: registration, heartbeat, farewell.
 
 use super::{Clock, Registry, Snapshot};
-use crate::domain::IdSource;
+use crate::domain::{ExecutorId, IdSource};
 use crate::store::{ExecutorHeartbeat, ExecutorStore, Registration, Result, Signer};
 use carillon_protocol::{Heartbeat, Register, RunKey};
 use std::collections::HashSet;
@@ -41,7 +41,12 @@ impl Executors {
             // A process seen for the first time holds nothing.
             self.registry.heard(id, Snapshot { taken_at: now, received_at: now, runs: HashSet::new() });
         }
-        tracing::info!(executor = id, address = register.address, instance = register.instance, "executor registered");
+        tracing::info!(
+            executor = id.0,
+            address = register.address,
+            instance = register.instance,
+            "executor registered"
+        );
         Ok(registration)
     }
 
@@ -50,6 +55,7 @@ impl Executors {
     /// by this promise.
     pub async fn heartbeat(&self, signer: &Signer<'_>, beat: Heartbeat) -> Result<Option<Vec<RunKey>>> {
         let Heartbeat { executor_id, instance, snapshot_at, held, running, unacknowledged, draining, .. } = beat;
+        let executor_id = ExecutorId(executor_id);
         let (held_count, running_count, node_id) = (held.len(), running.len(), self.ids.node());
         let row =
             ExecutorHeartbeat { executor_id, instance, held: held_count, running: running_count, draining, node_id };
@@ -64,7 +70,7 @@ impl Executors {
             let mine = self.store.reconfirm(signer.owner, executor_id, &live).await?;
             cancel.extend(live.iter().filter(|run| !mine.contains(run)).copied());
             if !cancel.is_empty() {
-                tracing::warn!(executor = executor_id, runs = cancel.len(), "executor is back and must drop runs");
+                tracing::warn!(executor = executor_id.0, runs = cancel.len(), "executor is back and must drop runs");
             }
         }
         // An executor whose clock runs ahead must not vouch for what it has not seen yet.
@@ -75,7 +81,13 @@ impl Executors {
     }
 
     /// Takes an executor out of routing; for good when it `left`.
-    pub async fn retire(&self, signer: &Signer<'_>, executor_id: i64, left: bool, alive_since: i64) -> Result<()> {
+    pub async fn retire(
+        &self,
+        signer: &Signer<'_>,
+        executor_id: ExecutorId,
+        left: bool,
+        alive_since: i64,
+    ) -> Result<()> {
         self.store.retire(signer, executor_id, left, self.clock.now_ms()).await?;
         self.registry.refresh(&*self.store, alive_since).await
     }

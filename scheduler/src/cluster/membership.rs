@@ -1,6 +1,7 @@
 //! Who is alive, and which part of the work is this node's.
 
 use super::Clock;
+use crate::domain::NodeId;
 use crate::store::{ClusterStore, Member, NodeHeartbeat, NodeInfo, NodeState, Result, Share};
 use arc_swap::ArcSwap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
     /// Nodes alive, in the order of their numbers; always holds this node.
-    pub live: Vec<i64>,
+    pub live: Vec<NodeId>,
     /// This node's part of the rows.
     pub share: Share,
     /// A heartbeat at or after this instant (ms) counts as alive.
@@ -100,7 +101,7 @@ impl Membership {
     }
 
     /// This node's number.
-    pub fn id(&self) -> i64 {
+    pub fn id(&self) -> NodeId {
         self.me.id
     }
 
@@ -157,7 +158,7 @@ impl Membership {
                     && ((alive_since..=alive_until).contains(&node.heartbeat_at)
                         || (!settled && before.live.contains(&node.id))))
         };
-        let mut live: Vec<i64> = nodes.iter().filter(alive).map(|node| node.id).collect();
+        let mut live: Vec<NodeId> = nodes.iter().filter(alive).map(|node| node.id).collect();
         if !live.contains(&self.me.id) {
             live.push(self.me.id);
         }

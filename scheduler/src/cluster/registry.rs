@@ -1,7 +1,7 @@
 //! The executors that are online, as this node last read them, and what those that beat here
 //! said they hold.
 
-use crate::domain::Executor;
+use crate::domain::{AppId, Executor, ExecutorId, TenantId};
 use crate::store::{ExecutorStore, Result};
 use arc_swap::ArcSwap;
 use carillon_protocol::RunKey;
@@ -20,26 +20,26 @@ pub struct Snapshot {
     pub runs: HashSet<RunKey>,
 }
 
-type ByApp = HashMap<(i64, i64), Vec<Arc<Executor>>>;
+type ByApp = HashMap<(TenantId, AppId), Vec<Arc<Executor>>>;
 
 /// Online executors. Reads never wait.
 #[derive(Default)]
 pub struct Registry {
     online: ArcSwap<ByApp>,
-    snapshots: DashMap<i64, Snapshot>,
+    snapshots: DashMap<ExecutorId, Snapshot>,
     /// Executors that could not be reached, and until when (ms) routing leaves them out.
-    avoided: DashMap<i64, i64>,
+    avoided: DashMap<ExecutorId, i64>,
     /// Apps with an executor that has come since the last look at what waits for one.
-    come: Mutex<HashSet<(i64, i64)>>,
+    come: Mutex<HashSet<(TenantId, AppId)>>,
 }
 
 impl Registry {
     /// Reads who is online: a heartbeat at or after `alive_since` (ms).
     pub async fn refresh(&self, store: &dyn ExecutorStore, alive_since: i64) -> Result<()> {
         let executors = store.executors(alive_since).await?;
-        let ids: HashSet<i64> = executors.iter().map(|executor| executor.id).collect();
+        let ids: HashSet<ExecutorId> = executors.iter().map(|executor| executor.id).collect();
         let mut online = ByApp::new();
-        let before: HashMap<i64, Arc<Executor>> =
+        let before: HashMap<ExecutorId, Arc<Executor>> =
             self.everyone().into_iter().map(|executor| (executor.id, executor)).collect();
         for executor in executors {
             let app = (executor.tenant_id, executor.app_id);
@@ -56,7 +56,7 @@ impl Registry {
 
     /// Executors of one app that may be tried at `now` (ms). When every one is being avoided,
     /// all are: a wrong suspicion must not stop an app.
-    pub fn of_app(&self, tenant_id: i64, app_id: i64, now: i64) -> Vec<Arc<Executor>> {
+    pub fn of_app(&self, tenant_id: TenantId, app_id: AppId, now: i64) -> Vec<Arc<Executor>> {
         let online = self.online.load();
         let Some(all) = online.get(&(tenant_id, app_id)) else { return Vec::new() };
         let trusted: Vec<_> = all
@@ -68,17 +68,17 @@ impl Registry {
     }
 
     /// All executors of one app that are online.
-    pub fn online(&self, tenant_id: i64, app_id: i64) -> Vec<Arc<Executor>> {
+    pub fn online(&self, tenant_id: TenantId, app_id: AppId) -> Vec<Arc<Executor>> {
         self.online.load().get(&(tenant_id, app_id)).cloned().unwrap_or_default()
     }
 
     /// The executor, if it is online.
-    pub fn find(&self, id: i64) -> Option<Arc<Executor>> {
+    pub fn find(&self, id: ExecutorId) -> Option<Arc<Executor>> {
         self.online.load().values().flatten().find(|executor| executor.id == id).cloned()
     }
 
     /// Ids of everyone online.
-    pub fn ids(&self) -> Vec<i64> {
+    pub fn ids(&self) -> Vec<ExecutorId> {
         self.online.load().values().flatten().map(|executor| executor.id).collect()
     }
 
@@ -88,27 +88,27 @@ impl Registry {
     }
 
     /// Leaves an executor out of routing until `until` (ms) or its next heartbeat.
-    pub fn avoid(&self, id: i64, until: i64) {
+    pub fn avoid(&self, id: ExecutorId, until: i64) {
         self.avoided.insert(id, until);
     }
 
     /// Whether routing leaves this executor out at `now` (ms) where there is another.
-    pub fn is_avoided(&self, id: i64, now: i64) -> bool {
+    pub fn is_avoided(&self, id: ExecutorId, now: i64) -> bool {
         self.avoided.get(&id).is_some_and(|until| *until > now)
     }
 
     /// Apps (tenant, app) of which an executor has come, or takes what it did not take before, since
     /// this was asked last.
-    pub fn take_come(&self) -> HashSet<(i64, i64)> {
+    pub fn take_come(&self) -> HashSet<(TenantId, AppId)> {
         std::mem::take(&mut *self.come.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn note_come(&self, app: (i64, i64)) {
+    fn note_come(&self, app: (TenantId, AppId)) {
         self.come.lock().unwrap_or_else(PoisonError::into_inner).insert(app);
     }
 
     /// Takes what an executor said.
-    pub fn heard(&self, id: i64, snapshot: Snapshot) {
+    pub fn heard(&self, id: ExecutorId, snapshot: Snapshot) {
         if self.avoided.remove(&id).is_some()
             && let Some(executor) = self.find(id)
         {
@@ -118,17 +118,17 @@ impl Registry {
     }
 
     /// Whether the executor beat here since `since` (ms).
-    pub fn heard_lately(&self, id: i64, since: i64) -> bool {
+    pub fn heard_lately(&self, id: ExecutorId, since: i64) -> bool {
         self.snapshots.get(&id).is_some_and(|snapshot| snapshot.received_at >= since)
     }
 
     /// Executors that beat here since `since` (ms).
-    pub fn heard_since(&self, since: i64) -> Vec<i64> {
+    pub fn heard_since(&self, since: i64) -> Vec<ExecutorId> {
         self.snapshots.iter().filter(|entry| entry.received_at >= since).map(|entry| *entry.key()).collect()
     }
 
     /// Whether the executor's last snapshot is newer than `after` (ms) and does not hold the run.
-    pub fn denies(&self, id: i64, run: RunKey, after: i64) -> bool {
+    pub fn denies(&self, id: ExecutorId, run: RunKey, after: i64) -> bool {
         self.snapshots.get(&id).is_some_and(|snapshot| snapshot.taken_at > after && !snapshot.runs.contains(&run))
     }
 }

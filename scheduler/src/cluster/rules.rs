@@ -27,8 +27,8 @@ impl RuleBook {
             for window in before.ended_early(&after, now) {
                 let resumed = store.resume(window.tenant_id, window.ends_at, now).await?;
                 tracing::info!(
-                    tenant = window.tenant_id,
-                    window = window.id,
+                    tenant = window.tenant_id.0,
+                    window = window.id.0,
                     resumed,
                     "maintenance window ended early"
                 );

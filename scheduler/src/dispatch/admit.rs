@@ -4,7 +4,7 @@ use super::dispatcher::{Dispatcher, Failed};
 use super::outgoing::OutgoingRun;
 use crate::domain::permit::{Bounds, Limit, PermitRequest};
 use crate::domain::task::BlockStrategy;
-use crate::domain::{Reason, Run, Status, Task, TaskId};
+use crate::domain::{LogId, Reason, Run, Status, Task, TaskId};
 use crate::store::{Change, DispatchStore, DispatchedRun, OutcomeStore, PermitStore, PlanStore, StoreError};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -16,7 +16,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         let rules = self.rules.now();
         let needs = |outgoing: &OutgoingRun| {
             // A shard goes by its parent's permit.
-            outgoing.run.parent_id == 0
+            outgoing.run.parent_id.is_none()
                 && (outgoing.task.needs_permit() || rules.bounds(outgoing.task.tenant_id, outgoing.task.app_id))
         };
         let (mut bounded, mut through): (Vec<OutgoingRun>, Vec<OutgoingRun>) =
@@ -83,7 +83,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
     }
 
     /// What did not get a permit: it waits, unless its block strategy says otherwise.
-    async fn hold_up(&self, outgoing_runs: Vec<OutgoingRun>, limits: &HashMap<i64, Limit>) -> Result<(), StoreError> {
+    async fn hold_up(&self, outgoing_runs: Vec<OutgoingRun>, limits: &HashMap<LogId, Limit>) -> Result<(), StoreError> {
         let now = self.clock.now_ms();
         let asks_about = |outgoing: &&OutgoingRun| {
             outgoing.task.blocks_app()
@@ -141,7 +141,7 @@ fn bound_of(task: &Task) -> Option<i32> {
     if task.blocks_app() { Some(1) } else { most }
 }
 
-fn covered(run: Run, by: i64, now: i64) -> (Run, Change) {
+fn covered(run: Run, by: LogId, now: i64) -> (Run, Change) {
     let change = Change {
         message: format!("run {by} of the task took its place"),
         finished_at: now,

@@ -2,7 +2,7 @@
 
 use super::{SendError, Transport};
 use crate::cluster::{Clock, Registry};
-use crate::domain::{Executor, Reason, Status};
+use crate::domain::{Executor, ExecutorId, LogId, Reason, Status};
 use crate::store::{Change, DispatchStore, DispatchedRun, OutcomeStore, Result};
 use carillon_protocol::{Cancel, CancelOutcome, DISPATCH_ITEMS_MAX, RunKey};
 use futures_util::future::join_all;
@@ -13,11 +13,11 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Revocation {
     /// Dropped before they started; cancelled now.
-    pub dropped: Vec<i64>,
+    pub dropped: Vec<LogId>,
     /// Running: they go on.
-    pub running: Vec<i64>,
+    pub running: Vec<LogId>,
     /// Their executor could not be asked; they may still start.
-    pub unreachable: Vec<i64>,
+    pub unreachable: Vec<LogId>,
     /// How many were told to stop, and it is written down.
     pub noted: usize,
 }
@@ -44,7 +44,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
 
     /// Revokes `runs` (DISPATCHED), leaving those that have started unless `running_too`.
     pub async fn revoke(&self, runs: Vec<DispatchedRun>, reason: Reason, running_too: bool) -> Result<Revocation> {
-        let mut by_executor: HashMap<i64, Vec<DispatchedRun>> = HashMap::new();
+        let mut by_executor: HashMap<ExecutorId, Vec<DispatchedRun>> = HashMap::new();
         let mut parents = Vec::new();
         for dispatched in runs {
             if dispatched.run.is_parent() {
@@ -87,7 +87,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
 
     /// The same, where `store` writes the wish down, and with it what it notes in the audit.
     pub async fn stop_by(&self, store: &S, runs: Vec<DispatchedRun>, reason: Reason) -> Result<Revocation> {
-        let parents: Vec<i64> =
+        let parents: Vec<LogId> =
             runs.iter().filter(|dispatched| dispatched.run.is_parent()).map(|dispatched| dispatched.run.id).collect();
         let took = self.note_and_revoke(store, runs, reason).await?;
         if !parents.is_empty() {
@@ -102,7 +102,8 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
     }
 
     async fn note_and_revoke(&self, store: &S, runs: Vec<DispatchedRun>, reason: Reason) -> Result<Revocation> {
-        let keys: Vec<(i64, i64)> = runs.iter().map(|dispatched| (dispatched.run.id, dispatched.run.version)).collect();
+        let keys: Vec<(LogId, i64)> =
+            runs.iter().map(|dispatched| (dispatched.run.id, dispatched.run.version)).collect();
         let noted = store.note_stop(&keys, reason).await?;
         let mut stopping: Vec<DispatchedRun> =
             runs.into_iter().filter(|dispatched| noted.contains(&dispatched.run.id)).collect();
@@ -159,8 +160,8 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         runs: Vec<DispatchedRun>,
         running_too: bool,
     ) -> (Vec<DispatchedRun>, std::result::Result<Vec<CancelOutcome>, SendError>) {
-        let keys = runs.iter().map(|dispatched| RunKey(dispatched.run.id, dispatched.run.attempt)).collect();
-        let message = Cancel { executor_id: executor.id, runs: keys, unstarted_only: !running_too };
+        let keys = runs.iter().map(|dispatched| RunKey(dispatched.run.id.0, dispatched.run.attempt)).collect();
+        let message = Cancel { executor_id: executor.id.0, runs: keys, unstarted_only: !running_too };
         let answer = self.transport.cancel(&executor, &message).await.map(|ack| ack.outcomes);
         (runs, answer)
     }
@@ -208,7 +209,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         parents: Vec<DispatchedRun>,
         reason: Reason,
         took: &Revocation,
-    ) -> Result<HashSet<i64>> {
+    ) -> Result<HashSet<LogId>> {
         if parents.is_empty() || !(took.running.is_empty() && took.unreachable.is_empty()) {
             return Ok(HashSet::new());
         }

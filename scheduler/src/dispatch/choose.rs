@@ -3,7 +3,7 @@
 use super::dispatcher::{Dispatcher, Failed};
 use super::outgoing::{OutgoingRun, RoutedRun, UnroutedRun};
 use crate::domain::routing::{Answer, Choice, Chooser, Executors, Known, Probe, Request, Routing, Uses};
-use crate::domain::{Executor, Reason, Run, Status, TaskId};
+use crate::domain::{AppId, Executor, ExecutorId, Reason, Run, Status, TaskId, TenantId};
 use crate::store::{Change, DispatchStore, OutcomeStore, PermitStore, PlanStore, StoreErrorKind};
 use futures_util::future::join_all;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -17,7 +17,8 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             Err(error) => return Err((outgoing_runs.into_iter().map(|outgoing| outgoing.run).collect(), error)),
         };
         let now = self.clock.now_ms();
-        let apps: BTreeSet<(i64, i64)> = outgoing_runs.iter().map(|p| (p.task.tenant_id, p.task.app_id)).collect();
+        let apps: BTreeSet<(TenantId, AppId)> =
+            outgoing_runs.iter().map(|p| (p.task.tenant_id, p.task.app_id)).collect();
         let online: Vec<Arc<Executor>> =
             apps.into_iter().flat_map(|(tenant, app)| self.registry.of_app(tenant, app, now)).collect();
         let mut chooser = Chooser::new(online.iter().cloned(), known);
@@ -96,7 +97,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         if probed.is_empty() {
             return;
         }
-        let mut wanted: BTreeMap<i64, (Arc<Executor>, BTreeSet<TaskId>)> = BTreeMap::new();
+        let mut wanted: BTreeMap<ExecutorId, (Arc<Executor>, BTreeSet<TaskId>)> = BTreeMap::new();
         for (outgoing, probe) in &probed {
             for executor in probe.executors.iter() {
                 let entry = wanted.entry(executor.id).or_insert_with(|| (Arc::clone(executor), BTreeSet::new()));
@@ -107,7 +108,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             let id = executor.id;
             (id, self.ask(&executor, &tasks).await)
         });
-        let mut answers: HashMap<i64, Option<HashSet<TaskId>>> = join_all(asked).await.into_iter().collect();
+        let mut answers: HashMap<ExecutorId, Option<HashSet<TaskId>>> = join_all(asked).await.into_iter().collect();
         for (outgoing, probe) in probed {
             let task = outgoing.task.id;
             let given: Vec<Answer> = probe
@@ -137,11 +138,11 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
     async fn ask(&self, executor: &Executor, tasks: &BTreeSet<TaskId>) -> Option<HashSet<TaskId>> {
         let mut busy = HashSet::new();
         for batch in tasks.iter().map(|task| task.0).collect::<Vec<_>>().chunks(carillon_protocol::PROBE_TASKS_MAX) {
-            let message = carillon_protocol::Probe { executor_id: executor.id, tasks: batch.to_vec() };
+            let message = carillon_protocol::Probe { executor_id: executor.id.0, tasks: batch.to_vec() };
             match self.transport.ask(executor, &message).await {
                 Ok(ack) => busy.extend(ack.busy.into_iter().map(TaskId)),
                 Err(error) => {
-                    tracing::debug!(executor = executor.id, %error, "no answer to a probe");
+                    tracing::debug!(executor = executor.id.0, %error, "no answer to a probe");
                     return None;
                 }
             }

@@ -10,7 +10,7 @@ use super::{Canceller, TaskCache, Transport};
 use crate::cluster::{Clock, Membership, Registry, RuleBook};
 use crate::domain::permit::Limit;
 use crate::domain::routing::{NoExecutor, Rings};
-use crate::domain::{IdSource, Reason, Run, Status, failure};
+use crate::domain::{ExecutorId, IdSource, LogId, Reason, Run, Status, TenantId, failure};
 use crate::metrics::METRICS;
 use crate::queue::{Batch, RunQueue};
 use crate::store::{Change, DispatchStore, OutcomeStore, PermitStore, PlanStore, RunDispatch, StoreError};
@@ -73,11 +73,11 @@ pub struct Dispatcher<S: ?Sized> {
     pub(super) tasks: Arc<TaskCache<S>>,
     pub(super) settings: DispatchSettings,
     /// (log, version) whose mark ended in an error, and when it was first tried, ms.
-    unconfirmed: DashMap<(i64, i64), i64>,
+    unconfirmed: DashMap<(LogId, i64), i64>,
     /// Hash rings of earlier batches.
     pub(super) rings: Mutex<Rings>,
     /// Runs given to executors (by id) since the heartbeat (ms) beside the number.
-    pub(super) given: Mutex<HashMap<i64, (i64, i64)>>,
+    pub(super) given: Mutex<HashMap<ExecutorId, (i64, i64)>>,
 }
 
 /// The parts that a dispatcher works with.
@@ -156,7 +156,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             }
         };
         drop(permit);
-        let mut by_tenant: BTreeMap<i64, (Vec<RoutedRun>, Vec<OutgoingRun>)> = BTreeMap::new();
+        let mut by_tenant: BTreeMap<TenantId, (Vec<RoutedRun>, Vec<OutgoingRun>)> = BTreeMap::new();
         for routed in dispatched {
             by_tenant.entry(routed.outgoing.run.tenant_id).or_default().0.push(routed);
         }
@@ -173,7 +173,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                     // One tenant's fault leaves the others' messages alone.
                     if AssertUnwindSafe(both).catch_unwind().await.is_err() {
                         tracing::error!(
-                            tenant,
+                            tenant = tenant.0,
                             runs = count,
                             "the dispatcher panicked over sending; the reaper decides"
                         );

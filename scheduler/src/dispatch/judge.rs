@@ -148,7 +148,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
     /// The step of a run whose time lies in a maintenance window. What a person starts runs all
     /// the same.
     fn rests(&self, run: &Run, task: &Task, now: i64) -> Option<Change> {
-        if task.spec.maintenance == Maintenance::Ignore || run.trigger == Trigger::Manual || run.parent_id > 0 {
+        if task.spec.maintenance == Maintenance::Ignore || run.trigger == Trigger::Manual || !run.parent_id.is_none() {
             return None;
         }
         let rules = self.rules.now();

@@ -2,7 +2,7 @@
 
 use crate::domain::routing::{NoExecutor, Routing};
 use crate::domain::task::{self, BlockScope, Delivery};
-use crate::domain::{Executor, Reason, Run, Status, Task};
+use crate::domain::{Executor, ExecutorId, Reason, Run, Status, Task};
 use crate::store::RefusedAttempt;
 use carillon_protocol::{BlockStrategy, DispatchItem};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub struct OutgoingRun {
     pub run: Run,
     pub task: Arc<Task>,
-    pub refused_by: Vec<i64>,
+    pub refused_by: Vec<ExecutorId>,
     /// When it was marked for the executor it goes to, ms; a shard is, in its parent's transaction.
     pub dispatched_at: Option<i64>,
     /// When it was marked for the one that has just refused it, ms; 0 when that is forgotten.
@@ -76,7 +76,7 @@ pub fn takes_over(task: &Task, reason: Reason) -> bool {
     }
 }
 
-pub fn refused(outgoing_runs: Vec<OutgoingRun>, executor: i64) -> Vec<OutgoingRun> {
+pub fn refused(outgoing_runs: Vec<OutgoingRun>, executor: ExecutorId) -> Vec<OutgoingRun> {
     outgoing_runs
         .into_iter()
         .map(|mut outgoing| {
@@ -90,7 +90,7 @@ pub fn refused(outgoing_runs: Vec<OutgoingRun>, executor: i64) -> Vec<OutgoingRu
 pub fn item(outgoing: &OutgoingRun, accept_until: i64) -> DispatchItem {
     let OutgoingRun { run, task, .. } = outgoing;
     DispatchItem {
-        log: run.id,
+        log: run.id.0,
         attempt: run.attempt,
         task: task.id.0,
         task_name: task.spec.name.clone(),

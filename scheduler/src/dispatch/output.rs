@@ -121,7 +121,7 @@ impl<S: ExecutorStore + ?Sized> OutputReader<S> {
                 asked.nothing(OutputStatus::NotStarted, "the attempt has not been handed to an executor yet")
             });
         }
-        if asked.attempt < run.attempt || run.executor_id == 0 {
+        if asked.attempt < run.attempt || run.executor_id.is_none() {
             return Ok(self.earlier(run, &asked).await);
         }
         if let Some(executor) = self.registry.find(run.executor_id).filter(|executor| is_of(executor, run)) {
@@ -206,7 +206,7 @@ impl Asked {
             std::cmp::Ordering::Greater => !run.status.is_terminal(),
         };
         let limit = wanted.limit.clamp(*OUTPUT_PAGE_BYTES.start(), *OUTPUT_PAGE_BYTES.end());
-        let message = ReadOutput { log: run.id, attempt, from: wanted.from, limit };
+        let message = ReadOutput { log: run.id.0, attempt, from: wanted.from, limit };
         Self { attempt, message, goes_on }
     }
 

@@ -3,7 +3,7 @@
 use super::SendError;
 use super::dispatcher::{AVOID_MS, Dispatcher};
 use super::outgoing::{OutgoingRun, RoutedRun, item, refused};
-use crate::domain::{Executor, Reason, Status};
+use crate::domain::{Executor, ExecutorId, Reason, Status};
 use crate::metrics::{METRICS, UNCONFIRMED, UNREACHABLE};
 use crate::store::{Change, DispatchStore, OutcomeStore, PermitStore, PlanStore};
 use carillon_protocol::{Dispatch, DispatchAck, DispatchOutcome};
@@ -18,7 +18,7 @@ const RESEND_PAUSE: Duration = Duration::from_millis(200);
 impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
     /// Sends to all executors at once; answers what nobody has taken yet.
     pub(super) async fn send_all(&self, dispatched: Vec<RoutedRun>) -> Vec<OutgoingRun> {
-        let mut by_executor: HashMap<i64, (Arc<Executor>, Vec<OutgoingRun>)> = HashMap::new();
+        let mut by_executor: HashMap<ExecutorId, (Arc<Executor>, Vec<OutgoingRun>)> = HashMap::new();
         for RoutedRun { outgoing, executor } in dispatched {
             by_executor.entry(executor.id).or_insert_with(|| (executor, Vec::new())).1.push(outgoing);
         }
@@ -47,13 +47,13 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                 // these rows by now.
                 let runs = before - outgoing_runs.len();
                 METRICS.dispatches.add(UNCONFIRMED, runs as u64);
-                tracing::warn!(executor = executor.id, runs, "dispatch not confirmed in time; the reaper decides");
+                tracing::warn!(executor = executor.id.0, runs, "dispatch not confirmed in time; the reaper decides");
             }
             if outgoing_runs.is_empty() {
                 return outgoing_runs;
             }
             let message = Dispatch {
-                executor_id: executor.id,
+                executor_id: executor.id.0,
                 cluster_time_us: self.clock.now_us(),
                 items: outgoing_runs.iter().map(|outgoing| item(outgoing, accept_until(outgoing))).collect(),
             };
@@ -62,12 +62,12 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                 // Once it may have arrived, a later refusal says nothing about the first message.
                 Err(error) if may_have_arrived || matches!(error, SendError::Unknown(_)) => {
                     may_have_arrived = true;
-                    tracing::warn!(executor = executor.id, %error, "dispatch unconfirmed; repeating it");
+                    tracing::warn!(executor = executor.id.0, %error, "dispatch unconfirmed; repeating it");
                     self.registry.avoid(executor.id, self.clock.now_ms() + AVOID_MS);
                     tokio::time::sleep(RESEND_PAUSE).await;
                 }
                 Err(error) => {
-                    tracing::warn!(executor = executor.id, address = executor.address, %error, "executor takes nothing; trying another");
+                    tracing::warn!(executor = executor.id.0, address = executor.address, %error, "executor takes nothing; trying another");
                     METRICS.dispatches.add(UNREACHABLE, outgoing_runs.len() as u64);
                     self.registry.avoid(executor.id, self.clock.now_ms() + AVOID_MS);
                     return refused(outgoing_runs, executor.id);
@@ -97,7 +97,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                     if *refusal == DispatchOutcome::ShuttingDown {
                         self.registry.avoid(executor.id, self.clock.now_ms() + AVOID_MS);
                     }
-                    tracing::debug!(log = outgoing.run.id, executor = executor.id, ?refusal, "run refused");
+                    tracing::debug!(log = outgoing.run.id.0, executor = executor.id.0, ?refusal, "run refused");
                     others.push(outgoing);
                 }
             }

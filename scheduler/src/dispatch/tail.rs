@@ -3,7 +3,7 @@
 //! and so is the number of clients that a node serves.
 
 use super::output::{OutputReader, OutputStatus, Reading, Wanted};
-use crate::domain::Run;
+use crate::domain::{Run, TenantId};
 use crate::store::{ExecutorStore, Result};
 use carillon_protocol::OUTPUT_PAGE_BYTES;
 use futures_util::Stream;
@@ -65,7 +65,7 @@ pub struct TailClient {
     /// The user's id; 0 is the configured token.
     pub user_id: i64,
     /// Whose run it is.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
 }
 
 /// Why there is no place for one more tail.
@@ -248,7 +248,7 @@ impl<S: ExecutorStore + ?Sized> Tail<S> {
                 Ok(None) => return TailEvent::End(TailEnd::RunGone),
                 // The database is away: what the executor says can wait until it is back.
                 Err(error) => {
-                    tracing::debug!(%error, log = self.run.id, "the row of a followed run could not be read");
+                    tracing::debug!(%error, log = self.run.id.0, "the row of a followed run could not be read");
                     self.wait_longer();
                 }
             }
@@ -307,14 +307,14 @@ impl<S: ExecutorStore + ?Sized> Tail<S> {
 mod tests {
     use super::*;
 
-    fn by(user_id: i64, tenant_id: i64) -> TailClient {
+    fn by(user_id: i64, tenant_id: TenantId) -> TailClient {
         TailClient { user_id, tenant_id }
     }
 
     #[tokio::test(start_paused = true)]
     async fn places_are_bounded_and_come_back() {
         let tails = Arc::new(Tails::default());
-        let others = |number: usize| by(number as i64, number as i64);
+        let others = |number: usize| by(number as i64, TenantId(number as i64));
         let mut slots: Vec<TailSlot> = (0..TAILS_MAX).map_while(|number| tails.enter(others(number)).ok()).collect();
         assert_eq!(slots.len(), TAILS_MAX);
         assert_eq!(tails.enter(others(TAILS_MAX)).err(), Some(NoTailSlot::Node));
@@ -331,16 +331,18 @@ mod tests {
     #[test]
     fn nobody_and_no_tenant_takes_all_of_them() {
         let tails = Arc::new(Tails::default());
-        let take = |user, count| -> Vec<TailSlot> { (0..count).map_while(|_| tails.enter(by(user, 1)).ok()).collect() };
+        let take = |user, count| -> Vec<TailSlot> {
+            (0..count).map_while(|_| tails.enter(by(user, TenantId(1))).ok()).collect()
+        };
         let mut of_ann = take(1, TAILS_MAX);
         assert_eq!(of_ann.len(), TAILS_OF_USER_MAX);
-        assert_eq!(tails.enter(by(1, 2)).err(), Some(NoTailSlot::User), "in whichever tenant");
+        assert_eq!(tails.enter(by(1, TenantId(2))).err(), Some(NoTailSlot::User), "in whichever tenant");
         let of_others: Vec<TailSlot> = (2..20).flat_map(|user| take(user, TAILS_OF_USER_MAX)).collect();
         assert_eq!(of_ann.len() + of_others.len(), TAILS_OF_TENANT_MAX);
-        assert_eq!(tails.enter(by(20, 1)).err(), Some(NoTailSlot::Tenant));
-        let elsewhere = tails.enter(by(20, 2)).expect("another tenant has room");
+        assert_eq!(tails.enter(by(20, TenantId(1))).err(), Some(NoTailSlot::Tenant));
+        let elsewhere = tails.enter(by(20, TenantId(2))).expect("another tenant has room");
         of_ann.pop();
-        let again = tails.enter(by(1, 1)).expect("her place has come back");
+        let again = tails.enter(by(1, TenantId(1))).expect("her place has come back");
         drop((elsewhere, again));
     }
 }

@@ -2,8 +2,8 @@
 //! tenant form a chain: each carries the hash of the one before it, so that none can be changed,
 //! left out or put in later without breaking it.
 
-use super::TaskId;
 use super::action::{Action, AuditAction};
+use super::{TaskId, TenantId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -48,7 +48,7 @@ pub struct AuditNote {
     /// Id of the entry.
     pub id: i64,
     /// Whose chain; 0 is the platform's.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// When, ms.
     pub at: i64,
     /// Who.
@@ -73,7 +73,7 @@ pub struct AuditEntry {
     /// Tenant's id; null is the platform.
     #[serde(with = "id_or_null")]
     #[schema(value_type = Option<String>)]
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// Place in its chain, from 1.
     pub seq: i64,
     /// When, epoch ms.
@@ -114,7 +114,7 @@ pub(crate) struct ChainPage {
     /// Whose chain (id); null is the platform's.
     #[serde(with = "id_or_null")]
     #[schema(value_type = Option<String>)]
-    pub(crate) tenant_id: i64,
+    pub(crate) tenant_id: TenantId,
     /// Place of its last entry.
     pub(crate) last_seq: i64,
     /// Hash of its last entry.
@@ -140,12 +140,14 @@ mod id_or_null {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     #[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for it
-    pub fn serialize<S: Serializer>(id: &i64, to: S) -> Result<S::Ok, S::Error> {
-        if *id == 0 { to.serialize_none() } else { to.collect_str(id) }
+    pub fn serialize<Id: Copy + Into<i64>, S: Serializer>(id: &Id, to: S) -> Result<S::Ok, S::Error> {
+        let id: i64 = (*id).into();
+        if id == 0 { to.serialize_none() } else { to.collect_str(&id) }
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
-        Option::<String>::deserialize(from)?.map_or(Ok(0), |id| id.parse().map_err(D::Error::custom))
+    pub fn deserialize<'de, Id: From<i64>, D: Deserializer<'de>>(from: D) -> Result<Id, D::Error> {
+        let id = Option::<String>::deserialize(from)?.map_or(Ok(0), |id| id.parse().map_err(D::Error::custom));
+        id.map(Id::from)
     }
 }
 
@@ -179,7 +181,7 @@ impl AuditEntry {
     /// length, colon and text, so that nothing can move from one field to the next.
     #[must_use]
     pub fn digest(&self) -> String {
-        let numbers = [self.id, self.tenant_id, self.seq, self.at, self.actor_id].map(|number| number.to_string());
+        let numbers = [self.id, self.tenant_id.0, self.seq, self.at, self.actor_id].map(|number| number.to_string());
         let mut sha = Sha256::new();
         let texts = [
             &self.actor_kind,
@@ -249,8 +251,16 @@ mod tests {
             let actor = Actor { kind: "user", id: 9, name: "ann".to_owned(), address: "10.0.0.1".to_owned() };
             let target = Target { kind: "task", id: id.to_string(), name: "pay".to_owned() };
             let (before, after) = (None, Some("{}".to_owned()));
-            let note =
-                AuditNote { id, tenant_id: 7, at: id * 10, actor, action: Action::EditTask, target, before, after };
+            let note = AuditNote {
+                id,
+                tenant_id: TenantId(7),
+                at: id * 10,
+                actor,
+                action: Action::EditTask,
+                target,
+                before,
+                after,
+            };
             let entry = AuditEntry::follow(&note, last.seq, &last.hash);
             last.take(&entry).unwrap();
             entries.push(entry);

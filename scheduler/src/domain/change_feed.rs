@@ -1,6 +1,7 @@
 //! What has changed, told to those who may look at it: a hint to look again, never the thing itself.
 
 use super::access::{Access, AccessScope, PLATFORM, Permission, TenantScope};
+use super::{AppId, TenantId};
 use std::collections::BTreeSet;
 
 macro_rules! kinds {
@@ -100,13 +101,13 @@ pub enum ChangeScope {
     /// Perhaps in every tenant: whoever may look at such things anywhere hears of it.
     Everywhere,
     /// In this tenant.
-    Tenant(i64),
+    Tenant(TenantId),
 }
 
 impl ChangeScope {
     /// Where things of this tenant are; [`PLATFORM`] stands for none.
     #[must_use]
-    pub fn of(tenant_id: i64) -> Self {
+    pub fn of(tenant_id: TenantId) -> Self {
         if tenant_id == PLATFORM { Self::Platform } else { Self::Tenant(tenant_id) }
     }
 }
@@ -117,7 +118,7 @@ pub enum WatchedTenants {
     /// Everybody's.
     All,
     /// Only those of these tenants, and what belongs to none.
-    Of(BTreeSet<i64>),
+    Of(BTreeSet<TenantId>),
 }
 
 impl WatchedTenants {
@@ -138,13 +139,13 @@ pub struct Subscription {
     /// Where each kind can be looked at.
     scopes: Vec<(ChangeKind, ChangeOwner, AccessScope)>,
     /// The only tenant that is asked for.
-    only: Option<i64>,
+    only: Option<TenantId>,
 }
 
 impl Subscription {
     /// What whoever has this access may hear of; only of one tenant, and of what belongs to none.
     #[must_use]
-    pub fn of(access: &Access, only: Option<i64>) -> Self {
+    pub fn of(access: &Access, only: Option<TenantId>) -> Self {
         let held = KINDS
             .iter()
             .filter_map(|(kind, _, needs, change_owner)| Some((*kind, *change_owner, access.access_scope(*needs)?)));
@@ -167,7 +168,7 @@ impl Subscription {
             (ChangeScope::Platform, _) => *access_scope == AccessScope::All,
             (ChangeScope::Tenant(id), _) if self.only.is_some_and(|only| only != id) => false,
             (ChangeScope::Tenant(id), ChangeOwner::App) => access_scope.touches(id),
-            (ChangeScope::Tenant(id), ChangeOwner::Tenant | ChangeOwner::Shared) => access_scope.has(id, 0),
+            (ChangeScope::Tenant(id), ChangeOwner::Tenant | ChangeOwner::Shared) => access_scope.has(id, AppId::NONE),
         }
     }
 
@@ -193,45 +194,52 @@ mod tests {
     use super::*;
     use crate::domain::access::{Grant, PermissionSet};
 
-    fn access(words: &[&str], tenant_id: i64, apps: &[i64]) -> Access {
+    fn access(words: &[&str], tenant_id: TenantId, apps: &[AppId]) -> Access {
         let permissions = PermissionSet::parse(words.iter().copied()).unwrap();
         Access::new(vec![Grant { permissions, tenant_id, apps: apps.to_vec() }])
     }
 
-    fn heard(access: &Access, only: Option<i64>, scope: ChangeScope) -> Vec<&'static str> {
+    fn heard(access: &Access, only: Option<TenantId>, scope: ChangeScope) -> Vec<&'static str> {
         Subscription::of(access, only).of_these(scope, ChangeKinds::all()).words()
     }
 
     #[test]
     fn nobody_hears_of_what_he_may_not_look_at() {
-        let ann = access(&["tasks.read", "users.read", "nodes.read"], 1, &[]);
-        assert_eq!(heard(&ann, None, ChangeScope::Tenant(1)), ["tasks", "users"]);
-        assert_eq!(heard(&ann, None, ChangeScope::Tenant(2)), [""; 0]);
+        let ann = access(&["tasks.read", "users.read", "nodes.read"], TenantId(1), &[]);
+        assert_eq!(heard(&ann, None, ChangeScope::Tenant(TenantId(1))), ["tasks", "users"]);
+        assert_eq!(heard(&ann, None, ChangeScope::Tenant(TenantId(2))), [""; 0]);
         assert_eq!(heard(&ann, None, ChangeScope::Platform), [""; 0]);
-        let of_an_app = access(&["tasks.read", "users.read"], 1, &[7]);
-        assert_eq!(heard(&of_an_app, None, ChangeScope::Tenant(1)), ["tasks"], "users are the whole tenant's");
-        let nobody = access(&[], 1, &[]);
+        let of_an_app = access(&["tasks.read", "users.read"], TenantId(1), &[AppId(7)]);
+        assert_eq!(
+            heard(&of_an_app, None, ChangeScope::Tenant(TenantId(1))),
+            ["tasks"],
+            "users are the whole tenant's"
+        );
+        let nobody = access(&[], TenantId(1), &[]);
         assert_eq!(heard(&nobody, None, ChangeScope::Everywhere), [""; 0]);
     }
 
     #[test]
     fn whoever_asks_for_one_tenant_hears_of_that_one() {
         let admin = Access::everything();
-        assert_eq!(heard(&admin, Some(1), ChangeScope::Tenant(1)).len(), KINDS.len());
-        assert_eq!(heard(&admin, Some(1), ChangeScope::Tenant(2)), [""; 0]);
-        assert_eq!(heard(&admin, Some(1), ChangeScope::Platform).len(), KINDS.len());
-        let elsewhere = access(&["statistics.read"], 2, &[]);
-        assert_eq!(heard(&elsewhere, Some(1), ChangeScope::Everywhere), [""; 0]);
+        assert_eq!(heard(&admin, Some(TenantId(1)), ChangeScope::Tenant(TenantId(1))).len(), KINDS.len());
+        assert_eq!(heard(&admin, Some(TenantId(1)), ChangeScope::Tenant(TenantId(2))), [""; 0]);
+        assert_eq!(heard(&admin, Some(TenantId(1)), ChangeScope::Platform).len(), KINDS.len());
+        let elsewhere = access(&["statistics.read"], TenantId(2), &[]);
+        assert_eq!(heard(&elsewhere, Some(TenantId(1)), ChangeScope::Everywhere), [""; 0]);
         assert_eq!(heard(&elsewhere, None, ChangeScope::Everywhere), ["statistics"]);
     }
 
     #[test]
     fn watched_tenants_are_as_many_as_the_access_scope() {
         assert_eq!(Subscription::of(&Access::everything(), None).watched_tenants(), WatchedTenants::All);
-        assert_eq!(Subscription::of(&Access::everything(), Some(3)).watched_tenants(), WatchedTenants::Of([3].into()));
         assert_eq!(
-            Subscription::of(&access(&["tasks.read"], 1, &[7]), None).watched_tenants(),
-            WatchedTenants::Of([1].into())
+            Subscription::of(&Access::everything(), Some(TenantId(3))).watched_tenants(),
+            WatchedTenants::Of([TenantId(3)].into())
+        );
+        assert_eq!(
+            Subscription::of(&access(&["tasks.read"], TenantId(1), &[AppId(7)]), None).watched_tenants(),
+            WatchedTenants::Of([TenantId(1)].into())
         );
     }
 

@@ -1,6 +1,7 @@
 //! A running process that takes runs, as routing sees it.
 
 use super::routing::Tags;
+use super::{AppId, ExecutorId, NodeId, TenantId};
 use std::collections::HashSet;
 
 /// Largest weight.
@@ -13,11 +14,11 @@ pub const WEIGHT_DEFAULT: i32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Executor {
     /// Id, one per process start.
-    pub id: i64,
+    pub id: ExecutorId,
     /// Tenant id.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// App id.
-    pub app_id: i64,
+    pub app_id: AppId,
     /// Random per process start.
     pub instance: String,
     /// Key that it registered with, and that messages to it are signed with.
@@ -47,7 +48,7 @@ pub struct Executor {
     /// Of its own software, as it says; empty when it says nothing.
     pub version: String,
     /// The node that heard it last, 0 when that is not known.
-    pub node_id: i64,
+    pub node_id: NodeId,
 }
 
 impl Executor {

@@ -1,5 +1,6 @@
 //! What follows an attempt that did not succeed.
 
+use super::LogId;
 use super::reason::Reason;
 use super::stable_random::stable_random;
 use super::task::{Delivery, FailureStrategy, RetryBackoff, Task, TaskSpec};
@@ -28,7 +29,7 @@ pub struct Next {
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt {
     /// Task log id.
-    pub id: i64,
+    pub id: LogId,
     /// Number of this attempt.
     pub attempt: i32,
     /// Failed ones before it.
@@ -116,7 +117,7 @@ fn retry_after(spec: &TaskSpec, run: Attempt) -> i64 {
         return grown;
     }
     // Runs that failed together must not come back together.
-    let seed = run.id.cast_unsigned() ^ (u64::from(run.failures.cast_unsigned()) << 48);
+    let seed = run.id.0.cast_unsigned() ^ (u64::from(run.failures.cast_unsigned()) << 48);
     let offset = stable_random(seed) % (2 * width.cast_unsigned() + 1);
     grown - width + offset.cast_signed()
 }
@@ -139,7 +140,7 @@ mod tests {
     }
 
     fn attempt(attempt: i32, failures: i32, due_time: i64) -> Attempt {
-        Attempt { id: 77, attempt, failures, due_time }
+        Attempt { id: LogId(77), attempt, failures, due_time }
     }
 
     /// (strategy, delivery, failures before, reason) at `now` = 500, due at 100 → (status, due, failures)
@@ -245,7 +246,7 @@ mod tests {
             task.spec.retry_jitter_percent = percent;
             let mut seen = std::collections::HashSet::new();
             for id in 0..50 {
-                let run = Attempt { id, ..attempt(1, 0, 0) };
+                let run = Attempt { id: LogId(id), ..attempt(1, 0, 0) };
                 let wait = after(&task, run, Reason::HandlerFailed, 0).due_time;
                 let width = base * i64::from(percent) / 100;
                 proptest::prop_assert!((base - width - 1..=base + width + 1).contains(&wait));

@@ -10,8 +10,22 @@ use std::str::FromStr;
 macro_rules! id_types {
     ($with:ident) => {
         $with! {
+            /// Of a tenant.
+            TenantId
+            /// Of an app.
+            AppId
             /// Of a task.
             TaskId
+            /// Of a task log: one run.
+            LogId
+            /// Of an executor's process.
+            ExecutorId
+            /// A node's number.
+            NodeId
+            /// Of a backfill.
+            BackfillId
+            /// Of a maintenance window.
+            WindowId
         }
     };
 }

@@ -3,6 +3,7 @@
 //! 41 bits of milliseconds since 2025-01-01, 10 bits of node number, 12 bits of sequence
 //! (4,096 per node and millisecond; a burst borrows from the coming milliseconds).
 
+use super::NodeId;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// 2025-01-01T00:00:00Z, epoch ms.
@@ -29,8 +30,8 @@ pub struct IdSource {
 impl IdSource {
     /// Ids of node `node`, 1..=[`NODE_NUMBER_MAX`].
     #[must_use]
-    pub fn new(node: i64) -> Self {
-        Self { node: node & NODE_NUMBER_MAX, last: AtomicI64::new(0) }
+    pub fn new(node: NodeId) -> Self {
+        Self { node: node.0 & NODE_NUMBER_MAX, last: AtomicI64::new(0) }
     }
 
     /// A new id at `now` (epoch ms): larger than every one before from this source, also when
@@ -47,26 +48,26 @@ impl IdSource {
 
     /// The node of this source.
     #[must_use]
-    pub fn node(&self) -> i64 {
-        self.node
+    pub fn node(&self) -> NodeId {
+        NodeId(self.node)
     }
 
     /// When `id` was made, epoch ms; in a burst up to some milliseconds later than it was asked for.
     #[must_use]
-    pub fn made_at(id: i64) -> i64 {
-        EPOCH_MS + (id >> (NODE_BITS + SEQUENCE_BITS))
+    pub fn made_at(id: impl Into<i64>) -> i64 {
+        EPOCH_MS + (id.into() >> (NODE_BITS + SEQUENCE_BITS))
     }
 
     /// The number of the node that made `id`; 0 when none of ours did.
     #[must_use]
-    pub fn made_by(id: i64) -> i64 {
-        (id >> SEQUENCE_BITS) & NODE_NUMBER_MAX
+    pub fn made_by(id: impl Into<i64>) -> NodeId {
+        NodeId((id.into() >> SEQUENCE_BITS) & NODE_NUMBER_MAX)
     }
 
     /// The smallest id of any node at `time` (epoch ms); everything older is smaller.
     #[must_use]
-    pub fn first_at(time: i64) -> i64 {
-        time.saturating_sub(EPOCH_MS).clamp(0, MS_MAX) << (NODE_BITS + SEQUENCE_BITS)
+    pub fn first_at<Id: From<i64>>(time: i64) -> Id {
+        Id::from(time.saturating_sub(EPOCH_MS).clamp(0, MS_MAX) << (NODE_BITS + SEQUENCE_BITS))
     }
 }
 
@@ -76,27 +77,27 @@ mod tests {
 
     #[test]
     fn ids_grow_even_when_the_clock_steps_back_or_a_burst_outruns_it() {
-        let source = IdSource::new(7);
+        let source = IdSource::new(NodeId(7));
         let now = EPOCH_MS + 1_000;
         let mut last = 0;
         for i in 0..10_000 {
             let id: i64 = source.next(if i % 3 == 0 { now - 500 } else { now });
             assert!(id > last);
-            assert_eq!(IdSource::made_by(id), 7);
+            assert_eq!(IdSource::made_by(id), NodeId(7));
             last = id;
         }
-        let fresh: i64 = IdSource::new(9).next(now);
-        assert_eq!((IdSource::made_at(fresh), IdSource::made_by(fresh)), (now, 9));
-        assert!(IdSource::first_at(now) <= source.next(now));
-        assert!(IdSource::first_at(now + 10) > source.next(now));
+        let fresh: i64 = IdSource::new(NodeId(9)).next(now);
+        assert_eq!((IdSource::made_at(fresh), IdSource::made_by(fresh)), (now, NodeId(9)));
+        assert!(IdSource::first_at::<i64>(now) <= source.next(now));
+        assert!(IdSource::first_at::<i64>(now + 10) > source.next(now));
         for far in [i64::MIN, 0, i64::MAX] {
-            assert!(IdSource::first_at(far) >= 0);
+            assert!(IdSource::first_at::<i64>(far) >= 0);
         }
     }
 
     #[test]
     fn nodes_never_share_an_id() {
-        let (a, b) = (IdSource::new(1), IdSource::new(2));
+        let (a, b) = (IdSource::new(NodeId(1)), IdSource::new(NodeId(2)));
         let now = EPOCH_MS + 5;
         let ids: std::collections::HashSet<i64> = (0..1_000).flat_map(|_| [a.next(now), b.next(now)]).collect();
         assert_eq!(ids.len(), 2_000);

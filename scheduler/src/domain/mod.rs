@@ -42,7 +42,7 @@ pub use access::{AccessScope, Permission};
 pub use action::Action;
 pub use executor::Executor;
 pub use field_error::FieldError;
-pub use id::TaskId;
+pub use id::{AppId, BackfillId, ExecutorId, LogId, NodeId, TaskId, TenantId, WindowId};
 pub use id_source::IdSource;
 pub use order::Order;
 pub use reason::Reason;

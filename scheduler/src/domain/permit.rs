@@ -1,7 +1,7 @@
 //! Who may run when only so many may at once: which of the waiting runs get a permit.
 
-use super::TaskId;
 use super::reason::Reason;
+use super::{AppId, LogId, TaskId, TenantId};
 use std::collections::HashMap;
 
 /// Bounds on runs at once that hold for a run.
@@ -45,13 +45,13 @@ impl Limit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PermitRequest {
     /// Task log id.
-    pub id: i64,
+    pub id: LogId,
     /// Version of its row; a permit holds for this version while the run waits.
     pub version: i64,
     /// Owner.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// Kind of executor.
-    pub app_id: i64,
+    pub app_id: AppId,
     /// Task.
     pub task_id: TaskId,
     /// What it must keep to.
@@ -68,9 +68,9 @@ pub struct Held {
     /// By task.
     pub tasks: HashMap<TaskId, i64>,
     /// By app.
-    pub apps: HashMap<i64, i64>,
+    pub apps: HashMap<AppId, i64>,
     /// By tenant.
-    pub tenants: HashMap<i64, i64>,
+    pub tenants: HashMap<TenantId, i64>,
     /// When the first run that waits for a permit is due, ms, by task.
     pub waiting: HashMap<TaskId, i64>,
 }
@@ -119,7 +119,16 @@ mod tests {
 
     fn ask(id: i64, task_id: i64, bounds: Bounds) -> PermitRequest {
         let task_id = TaskId(task_id);
-        PermitRequest { id, version: 1, tenant_id: 1, app_id: 1, task_id, bounds, due_time: id * 10, in_order: false }
+        PermitRequest {
+            id: LogId(id),
+            version: 1,
+            tenant_id: TenantId(1),
+            app_id: AppId(1),
+            task_id,
+            bounds,
+            due_time: id * 10,
+            in_order: false,
+        }
     }
 
     #[test]
@@ -143,7 +152,7 @@ mod tests {
         let held = Held { tasks: HashMap::from([(TaskId(2), 1)]), ..Held::default() };
         assert_eq!(granted(&[ask(1, 1, one), ask(3, 2, one)], held), [0]);
         let app = Bounds { app: Some(3), ..Bounds::default() };
-        let held = Held { apps: HashMap::from([(1, 2)]), ..Held::default() };
+        let held = Held { apps: HashMap::from([(AppId(1), 2)]), ..Held::default() };
         assert_eq!(granted(&[ask(1, 1, app), ask(2, 2, app)], held), [0]);
         let both = Bounds { task: Some(5), tenant: Some(1), ..Bounds::default() };
         assert_eq!(granted(&[ask(1, 1, both), ask(2, 2, both)], Held::default()), [0]);
@@ -152,7 +161,7 @@ mod tests {
     #[test]
     fn who_gets_none_learns_whose_bound_it_is() {
         let of = |task, app, tenant| Bounds { task, app, tenant };
-        let held = Held { tenants: HashMap::from([(1, 1)]), ..Held::default() };
+        let held = Held { tenants: HashMap::from([(TenantId(1), 1)]), ..Held::default() };
         let asks = [ask(1, 1, of(Some(1), Some(1), Some(2))), ask(2, 1, of(Some(1), Some(1), None))];
         assert_eq!(grant(&asks, held.clone()), [None, Some(Limit::Task)]);
         let asks = [ask(1, 1, of(None, Some(1), Some(2))), ask(2, 2, of(Some(1), Some(1), Some(2)))];
@@ -173,7 +182,7 @@ mod tests {
                     ask(id as i64, *task, Bounds { task: *of_task, app: *of_app, tenant: None })
                 })
                 .collect();
-            let held = Held { apps: HashMap::from([(1, before)]), ..Held::default() };
+            let held = Held { apps: HashMap::from([(AppId(1), before)]), ..Held::default() };
             let granted = granted(&asks, held);
             let (mut tasks, mut app) = (HashMap::<i64, i64>::new(), before);
             for (place, ask) in asks.iter().enumerate() {

@@ -1,10 +1,10 @@
 //! Schedule → runs: which fires of a task are written ahead, and what becomes of missed ones.
 
-use super::TaskId;
 use super::reason::Reason;
 use super::task::{MisfireStrategy, NEVER, Routing, Task};
 use super::task_log::Status;
 use super::trigger::Trigger;
+use super::{LogId, TaskId};
 use std::collections::VecDeque;
 
 /// Missed fires are counted up to this number; the row then says "at least".
@@ -17,7 +17,7 @@ const MISSED_ROWS_MAX: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fire {
     /// Id of the log to be.
-    pub id: i64,
+    pub id: LogId,
     /// The instant that the schedule names, epoch ms.
     pub fire_time: i64,
     /// When it should start: the fire time, later by the task's jitter, or now for a misfire.
@@ -84,14 +84,14 @@ pub struct Window {
 /// Plans the next pass of `task`; `None` when nothing falls into the window. `new_id` names the
 /// logs.
 #[must_use]
-pub fn plan(task: &Task, window: Window, new_id: impl FnMut() -> i64) -> Option<Plan> {
+pub fn plan(task: &Task, window: Window, new_id: impl FnMut() -> LogId) -> Option<Plan> {
     plan_besides(task, window, &[], new_id)
 }
 
 /// The same where a person has cancelled the fires of these instants before they were written. Their logs
 /// are there, and the store leaves them alone; but none of them stands for others that were missed.
 #[must_use]
-pub fn plan_besides(task: &Task, window: Window, skipped: &[i64], new_id: impl FnMut() -> i64) -> Option<Plan> {
+pub fn plan_besides(task: &Task, window: Window, skipped: &[i64], new_id: impl FnMut() -> LogId) -> Option<Plan> {
     if task.next_fire_at == NEVER || task.next_fire_at > window.until {
         return None;
     }
@@ -136,7 +136,7 @@ struct Pass<'a, F> {
     turn: i64,
 }
 
-impl<F: FnMut() -> i64> Pass<'_, F> {
+impl<F: FnMut() -> LogId> Pass<'_, F> {
     fn has_room(&self) -> bool {
         self.fires.len() < self.window.fires_max && self.left > 0
     }

@@ -12,6 +12,7 @@
 
 use super::reason::Reason;
 use super::task_log::{Run, Status};
+use super::{LogId, TenantId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -28,13 +29,13 @@ const STEP_MS: i64 = 1_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotRequest {
     /// Task log id.
-    pub id: i64,
+    pub id: LogId,
     /// Version of its row.
     pub version: i64,
     /// Failed attempts so far.
     pub failures: i32,
     /// Whose rate.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// The more, the more urgent.
     pub priority: i32,
     /// From when on it could start, ms.
@@ -60,7 +61,7 @@ pub enum Slot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DelayedRun {
     /// Task log id.
-    pub id: i64,
+    pub id: LogId,
     /// Version of its row.
     pub version: i64,
     /// Failed attempts so far.
@@ -78,7 +79,7 @@ impl Run {
     pub fn has_slot(&self) -> bool {
         let looked_for_executors = matches!(self.reason, Reason::NoExecutor | Reason::NotAccepted | Reason::AllBusy);
         self.has_rate_slot
-            || self.parent_id > 0
+            || !self.parent_id.is_none()
             || self.attempt > 0
             || self.reason == Reason::OverQuota
             || looked_for_executors
@@ -204,12 +205,12 @@ impl Rate {
 }
 
 /// Quota of fires in a minute (0: none) and slots taken, by tenant.
-pub type Rates = BTreeMap<i64, (i32, Rate)>;
+pub type Rates = BTreeMap<TenantId, (i32, Rate)>;
 
 /// Takes a slot for each of `requests`, in their order. Answers those, and by tenant which of them may
 /// have less urgent runs before them: for these [`overtake`] has the last word.
-pub fn take_all(requests: &[SlotRequest], rates: &mut Rates) -> (Vec<Slot>, BTreeMap<i64, Vec<usize>>) {
-    let mut urgent: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+pub fn take_all(requests: &[SlotRequest], rates: &mut Rates) -> (Vec<Slot>, BTreeMap<TenantId, Vec<usize>>) {
+    let mut urgent: BTreeMap<TenantId, Vec<usize>> = BTreeMap::new();
     let mut take = |(at, request): (usize, &SlotRequest)| {
         let Some((per_minute @ 1.., rate)) = rates.get_mut(&request.tenant_id) else { return Slot::Now };
         let is_urgent = rate.has_less_urgent(request);

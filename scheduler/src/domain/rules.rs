@@ -1,6 +1,7 @@
 //! What holds for whole apps and tenants: bounds, and maintenance windows.
 
 use super::quota::Quotas;
+use super::{AppId, TenantId, WindowId};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use utoipa::ToSchema;
@@ -20,9 +21,9 @@ pub enum WindowAction {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MaintenanceWindow {
     /// Id.
-    pub id: i64,
+    pub id: WindowId,
     /// Tenant.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// First instant, epoch ms.
     pub starts_at: i64,
     /// First instant after it, epoch ms.
@@ -39,17 +40,17 @@ pub struct Rules {
     /// Grows with every change.
     pub version: i64,
     /// Runs at once at most, by app.
-    pub apps: HashMap<i64, i32>,
+    pub apps: HashMap<AppId, i32>,
     /// Quotas of tenants that have any.
-    pub tenants: HashMap<i64, Quotas>,
+    pub tenants: HashMap<TenantId, Quotas>,
     /// Windows that have not ended, by tenant.
-    pub windows: HashMap<i64, Vec<MaintenanceWindow>>,
+    pub windows: HashMap<TenantId, Vec<MaintenanceWindow>>,
 }
 
 impl Rules {
     /// The window in which `at` (epoch ms) lies for a tenant; of several, the one that ends last.
     #[must_use]
-    pub fn window_at(&self, tenant_id: i64, at: i64) -> Option<&MaintenanceWindow> {
+    pub fn window_at(&self, tenant_id: TenantId, at: i64) -> Option<&MaintenanceWindow> {
         let windows = self.windows.get(&tenant_id)?;
         windows.iter().filter(|window| (window.starts_at..window.ends_at).contains(&at)).max_by_key(|w| w.ends_at)
     }
@@ -67,19 +68,19 @@ impl Rules {
 
     /// Runs at once of a tenant at most.
     #[must_use]
-    pub fn concurrent(&self, tenant_id: i64) -> Option<i32> {
+    pub fn concurrent(&self, tenant_id: TenantId) -> Option<i32> {
         self.tenants.get(&tenant_id).map(|quotas| quotas.max_concurrent).filter(|most| *most > 0)
     }
 
     /// Fires of a tenant in a minute at most.
     #[must_use]
-    pub fn fires_per_minute(&self, tenant_id: i64) -> Option<i32> {
+    pub fn fires_per_minute(&self, tenant_id: TenantId) -> Option<i32> {
         self.tenants.get(&tenant_id).map(|quotas| quotas.max_fires_per_minute).filter(|most| *most > 0)
     }
 
     /// Whether runs of the app are bounded beyond their task.
     #[must_use]
-    pub fn bounds(&self, tenant_id: i64, app_id: i64) -> bool {
+    pub fn bounds(&self, tenant_id: TenantId, app_id: AppId) -> bool {
         self.apps.contains_key(&app_id) || self.concurrent(tenant_id).is_some()
     }
 }
@@ -92,22 +93,23 @@ mod tests {
     fn windows_are_half_open_and_the_longest_counts() {
         let window = |id, starts_at, ends_at| MaintenanceWindow {
             id,
-            tenant_id: 7,
+            tenant_id: TenantId(7),
             starts_at,
             ends_at,
             action: WindowAction::Skip,
             note: String::new(),
         };
-        let windows = HashMap::from([(7, vec![window(1, 10, 20), window(2, 15, 30)])]);
+        let windows = HashMap::from([(TenantId(7), vec![window(WindowId(1), 10, 20), window(WindowId(2), 15, 30)])]);
         let rules = Rules { windows, ..Rules::default() };
-        let id = |tenant, at| rules.window_at(tenant, at).map(|window| window.id);
+        let id = |tenant, at| rules.window_at(tenant, at).map(|window| window.id.0);
         assert_eq!(
-            [9, 10, 15, 19, 20, 29, 30].map(|at| id(7, at)),
+            [9, 10, 15, 19, 20, 29, 30].map(|at| id(TenantId(7), at)),
             [None, Some(1), Some(2), Some(2), Some(2), Some(2), None]
         );
-        assert_eq!(id(8, 15), None);
-        let fewer = Rules { windows: HashMap::from([(7, vec![window(2, 15, 30)])]), ..Rules::default() };
-        let ended = |now| rules.ended_early(&fewer, now).iter().map(|window| window.id).collect::<Vec<_>>();
+        assert_eq!(id(TenantId(8), 15), None);
+        let fewer =
+            Rules { windows: HashMap::from([(TenantId(7), vec![window(WindowId(2), 15, 30)])]), ..Rules::default() };
+        let ended = |now| rules.ended_early(&fewer, now).iter().map(|window| window.id.0).collect::<Vec<_>>();
         assert_eq!((ended(19), ended(20)), (vec![1], vec![]));
     }
 }

@@ -15,9 +15,9 @@
 //! The last arrows exist because there is one log per (task, fire time, shard): the fire of the
 //! new definition takes over the row that the old one gave up, under a new version.
 
-use super::TaskId;
 use super::reason::Reason;
 use super::trigger::Trigger;
+use super::{AppId, ExecutorId, LogId, TaskId, TenantId};
 
 /// State of a task log. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -110,19 +110,19 @@ pub const PARENT_SHARD: i32 = -1;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     /// Task log id.
-    pub id: i64,
+    pub id: LogId,
     /// Optimistic version of the row.
     pub version: i64,
     /// Owner of everything.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// Kind of executor.
-    pub app_id: i64,
+    pub app_id: AppId,
     /// Definition.
     pub task_id: TaskId,
     /// Revision of the definition that this run was written for.
     pub revision: i64,
     /// The parent's id when this is a shard, else 0.
-    pub parent_id: i64,
+    pub parent_id: LogId,
     /// Shard from 0, or [`PARENT_SHARD`].
     pub shard_index: i32,
     /// Shards in all; 1 when not sharded, 0 for a parent whose shards are not made yet.
@@ -148,7 +148,7 @@ pub struct Run {
     /// 1..=9, 9 is the most urgent of its tenant; 0 for a backfill, after all others.
     pub priority: i32,
     /// Executor of the last attempt, 0 before the first.
-    pub executor_id: i64,
+    pub executor_id: ExecutorId,
     /// When a node claimed it last, ms; 0 before that.
     pub queued_at: i64,
     /// Whether this node has taken a place for it in the tenant's rate; no row says so.
@@ -167,7 +167,7 @@ impl Run {
 
     /// Shard `index` of `total` of this parent, with the row's id, as it is dispatched to an executor.
     #[must_use]
-    pub fn shard(&self, id: i64, index: i32, total: i32, executor_id: i64) -> Self {
+    pub fn shard(&self, id: LogId, index: i32, total: i32, executor_id: ExecutorId) -> Self {
         Self {
             id,
             version: 1,
@@ -186,18 +186,18 @@ impl Run {
 
 #[cfg(test)]
 pub(crate) mod test {
-    use super::{PRIORITY_DEFAULT, Reason, Run, Status, TaskId, Trigger};
+    use super::{AppId, ExecutorId, LogId, PRIORITY_DEFAULT, Reason, Run, Status, TaskId, TenantId, Trigger};
 
     /// A queued run that is nothing special.
     pub fn run_of(id: i64, due_time: i64) -> Run {
         Run {
-            id,
+            id: LogId(id),
             version: 1,
-            tenant_id: 1,
-            app_id: 1,
+            tenant_id: TenantId(1),
+            app_id: AppId(1),
             task_id: TaskId(1),
             revision: 1,
-            parent_id: 0,
+            parent_id: LogId::NONE,
             shard_index: 0,
             shard_total: 1,
             fire_time: due_time,
@@ -210,7 +210,7 @@ pub(crate) mod test {
             trigger: Trigger::Schedule,
             seq: 0,
             priority: PRIORITY_DEFAULT,
-            executor_id: 0,
+            executor_id: ExecutorId::NONE,
             queued_at: 0,
             has_rate_slot: false,
         }

@@ -154,6 +154,7 @@ fn end(why: LiveEnd) -> Vec<LiveEvent> {
 mod tests {
     use super::super::streams::Streams;
     use super::*;
+    use crate::domain::TenantId;
     use crate::domain::access::{Access, Grant, PermissionSet};
     use crate::domain::change_feed::ChangeKind;
     use futures_util::StreamExt as _;
@@ -162,10 +163,10 @@ mod tests {
 
     fn viewer() -> Subscription {
         let permissions = PermissionSet::parse(["tasks.read", "task_logs.read"]).unwrap();
-        Subscription::of(&Access::new(vec![Grant { permissions, tenant_id: 1, apps: Vec::new() }]), None)
+        Subscription::of(&Access::new(vec![Grant { permissions, tenant_id: TenantId(1), apps: Vec::new() }]), None)
     }
 
-    fn change(tenant: i64, kind: ChangeKind) -> Change {
+    fn change(tenant: TenantId, kind: ChangeKind) -> Change {
         Change {
             scope: ChangeScope::Tenant(tenant),
             tenant: Some(format!("t{tenant}").into()),
@@ -187,13 +188,13 @@ mod tests {
         streams.cover(1, viewer().watched_tenants());
         let mut live = pin!(follow(slot, viewer(), Box::new(|| Box::pin(async { true }))));
         assert_eq!(live.next().await.unwrap(), [LiveEvent::Hello]);
-        streams.tell(vec![change(2, ChangeKind::Tasks), change(1, ChangeKind::Users)]);
-        streams.tell(vec![change(2, ChangeKind::Tasks), change(1, ChangeKind::Tasks)]);
+        streams.tell(vec![change(TenantId(2), ChangeKind::Tasks), change(TenantId(1), ChangeKind::Users)]);
+        streams.tell(vec![change(TenantId(2), ChangeKind::Tasks), change(TenantId(1), ChangeKind::Tasks)]);
         let told = live.next().await.unwrap();
         assert_eq!(told.iter().map(words).collect::<Vec<_>>(), [(Some("t1"), vec!["tasks"])]);
         // It takes nothing for a while.
         for _ in 0..100 {
-            streams.tell(vec![change(1, ChangeKind::TaskLogs)]);
+            streams.tell(vec![change(TenantId(1), ChangeKind::TaskLogs)]);
         }
         let told = live.next().await.unwrap();
         assert_eq!(told.iter().map(words).collect::<Vec<_>>(), [(None, vec!["tasks", "task_logs"])], "what was missed");

@@ -1,5 +1,6 @@
 //! The streams of a node: how many there are, who listens to what, and the way to them.
 
+use crate::domain::TenantId;
 use crate::domain::change_feed::{ChangeKinds, ChangeScope, Subscription, WatchedTenants};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -147,7 +148,7 @@ impl Streams {
     }
 
     /// Tenants that some stream asked for by themselves.
-    pub(super) fn named(&self) -> BTreeSet<i64> {
+    pub(super) fn named(&self) -> BTreeSet<TenantId> {
         let slots = self.lock();
         let mut named = BTreeSet::new();
         for taken in slots.taken.values() {
@@ -235,13 +236,13 @@ mod tests {
     fn what_is_watched_is_what_is_listened_to() {
         let streams = Arc::new(Streams::new(CancellationToken::new()));
         let of = |tenant| Subscription::of(&Access::everything(), Some(tenant));
-        let one = streams.enter(1, &of(5)).unwrap();
-        let two = streams.enter(1, &of(7)).unwrap();
-        assert_eq!(streams.watched(), Some((2, WatchedTenants::Of([5, 7].into()))));
+        let one = streams.enter(1, &of(TenantId(5))).unwrap();
+        let two = streams.enter(1, &of(TenantId(7))).unwrap();
+        assert_eq!(streams.watched(), Some((2, WatchedTenants::Of([TenantId(5), TenantId(7)].into()))));
         drop(one);
         let all = streams.enter(1, &everything()).unwrap();
         assert_eq!(streams.watched(), Some((3, WatchedTenants::All)));
-        assert_eq!(streams.named(), [7].into());
+        assert_eq!(streams.named(), [TenantId(7)].into());
         drop((two, all));
     }
 }

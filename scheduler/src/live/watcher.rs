@@ -2,6 +2,7 @@
 //! bounded, but for one small row of each tenant when somebody listens to all.
 
 use super::streams::{Change, Streams};
+use crate::domain::TenantId;
 use crate::domain::access::PLATFORM;
 use crate::domain::change_feed::{ChangeKind, ChangeKinds, ChangeScope, WatchedTenants};
 use crate::engine::Engine;
@@ -39,22 +40,22 @@ struct Seen {
     /// Whose changes the last look looked for; nothing before the first.
     watched_tenants: Option<WatchedTenants>,
     /// Where each chain of the audit ended.
-    chains: HashMap<i64, i64>,
+    chains: HashMap<TenantId, i64>,
     /// The newest logs of tenants that are asked for by themselves.
-    logs: HashMap<i64, Digest>,
+    logs: HashMap<TenantId, Digest>,
     /// The next of these to look at comes after this one.
-    logs_after: i64,
+    logs_after: TenantId,
     /// The newest logs of all, when somebody listens to all.
-    logs_of_all: Option<HashMap<i64, Digest>>,
+    logs_of_all: Option<HashMap<TenantId, Digest>>,
     /// What executors have.
-    out: Option<HashMap<i64, Digest>>,
-    executors: Option<HashMap<i64, u64>>,
+    out: Option<HashMap<TenantId, Digest>>,
+    executors: Option<HashMap<TenantId, u64>>,
     nodes: Option<u64>,
     cluster_at: Option<Instant>,
     /// ms
     statistics_until: Option<i64>,
     statistics_at: Option<Instant>,
-    names: HashMap<i64, Arc<str>>,
+    names: HashMap<TenantId, Arc<str>>,
     /// What is still to be told.
     changes: BTreeMap<ChangeScope, ChangeKinds>,
 }
@@ -120,20 +121,20 @@ impl Watcher {
         let ends = match watched_tenants {
             WatchedTenants::All => self.store.chain_ends(None).await?,
             WatchedTenants::Of(tenants) => {
-                let chains: Vec<i64> = tenants.iter().copied().chain([PLATFORM]).collect();
+                let chains: Vec<TenantId> = tenants.iter().copied().chain([PLATFORM]).collect();
                 self.store.chain_ends(Some(&chains)).await?
             }
         };
-        let was_watched = |tenant: &i64| match &seen.watched_tenants {
+        let was_watched = |tenant: &TenantId| match &seen.watched_tenants {
             None => false,
             Some(WatchedTenants::All) => true,
             Some(WatchedTenants::Of(tenants)) => *tenant == PLATFORM || tenants.contains(tenant),
         };
-        let longer = |(tenant, end): (&i64, &i64)| {
+        let longer = |(tenant, end): (&TenantId, &i64)| {
             let before = seen.chains.get(tenant).copied().unwrap_or(0);
             (was_watched(tenant) && *end > before).then_some((*tenant, before))
         };
-        let longer: Vec<(i64, i64)> = ends.iter().filter_map(longer).collect();
+        let longer: Vec<(TenantId, i64)> = ends.iter().filter_map(longer).collect();
         let changed = self.store.audited_since(&longer).await?;
         seen.chains = ends;
         for (tenant, kinds) in changed {
@@ -177,7 +178,7 @@ impl Watcher {
 
     /// As this node last read them.
     fn look_at_executors(&self, seen: &mut Seen) {
-        let mut now: HashMap<i64, u64> = HashMap::new();
+        let mut now: HashMap<TenantId, u64> = HashMap::new();
         for e in self.engine.registry.everyone() {
             let load = (e.capacity, e.held, e.running);
             let hash = hash_of(&(e.id, e.draining, e.disabled, e.weight, e.described_at, load));
@@ -209,7 +210,8 @@ impl Watcher {
             ChangeScope::Platform | ChangeScope::Everywhere => None,
         };
         let scopes: Vec<ChangeScope> = seen.changes.keys().take(CHANGES_MAX).copied().collect();
-        let unknown: Vec<i64> = scopes.iter().filter_map(tenant).filter(|id| !seen.names.contains_key(id)).collect();
+        let unknown: Vec<TenantId> =
+            scopes.iter().filter_map(tenant).filter(|id| !seen.names.contains_key(id)).collect();
         if !unknown.is_empty() {
             if seen.names.len() > NAMES_MAX {
                 seen.names.clear();
@@ -230,14 +232,14 @@ impl Watcher {
 }
 
 /// Those whose turn it is: the next ones after `after`, round and round.
-fn turn(of: &BTreeSet<i64>, after: i64) -> Vec<i64> {
+fn turn(of: &BTreeSet<TenantId>, after: TenantId) -> Vec<TenantId> {
     let beginning = of.range(..=after);
-    let rest = after.checked_add(1).map(|next| of.range(next..));
+    let rest = after.0.checked_add(1).map(|next| of.range(TenantId(next)..));
     rest.into_iter().flatten().chain(beginning).take(DIGEST_TENANTS).copied().collect()
 }
 
 /// Tenants of which two looks do not say the same.
-fn differ<T: PartialEq>(before: &HashMap<i64, T>, now: &HashMap<i64, T>) -> Vec<i64> {
+fn differ<T: PartialEq>(before: &HashMap<TenantId, T>, now: &HashMap<TenantId, T>) -> Vec<TenantId> {
     let gone = before.keys().filter(|tenant| !now.contains_key(tenant));
     let other = now.iter().filter(|(tenant, value)| before.get(tenant) != Some(value)).map(|(tenant, _)| tenant);
     gone.chain(other).copied().collect()
@@ -264,16 +266,18 @@ mod tests {
 
     #[test]
     fn every_tenant_has_its_turn() {
-        let few: BTreeSet<i64> = (1..=3).collect();
+        let turn =
+            |of: &BTreeSet<TenantId>, after| super::turn(of, TenantId(after)).iter().map(|id| id.0).collect::<Vec<_>>();
+        let few: BTreeSet<TenantId> = (1..=3).map(TenantId).collect();
         assert_eq!(turn(&few, 0), [1, 2, 3]);
         assert_eq!(turn(&few, 2), [3, 1, 2]);
-        let many: BTreeSet<i64> = (1..=40).collect();
+        let many: BTreeSet<TenantId> = (1..=40).map(TenantId).collect();
         let (mut after, mut seen) = (0, BTreeSet::new());
         for _ in 0..3 {
             let next = turn(&many, after);
             assert_eq!(next.len(), DIGEST_TENANTS);
             after = *next.last().unwrap();
-            seen.extend(next);
+            seen.extend(next.into_iter().map(TenantId));
         }
         assert_eq!(seen, many);
         assert_eq!(turn(&BTreeSet::new(), 7), [0; 0]);
@@ -281,8 +285,11 @@ mod tests {
 
     #[test]
     fn what_comes_goes_or_changes_differs() {
-        let mut tenants = differ(&[(1, 1), (2, 1), (3, 1)].into(), &[(1, 1), (3, 2), (4, 1)].into());
+        let mut tenants = differ(
+            &[(1, 1), (2, 1), (3, 1)].map(|(id, digest)| (TenantId(id), digest)).into(),
+            &[(1, 1), (3, 2), (4, 1)].map(|(id, digest)| (TenantId(id), digest)).into(),
+        );
         tenants.sort_unstable();
-        assert_eq!(tenants, [2, 3, 4]);
+        assert_eq!(tenants, [2, 3, 4].map(TenantId));
     }
 }

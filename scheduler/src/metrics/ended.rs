@@ -1,6 +1,6 @@
 //! Runs that have ended, by app, status and reason: what an alert on failed jobs asks for.
 
-use crate::domain::{Reason, Status};
+use crate::domain::{AppId, Reason, Status};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -11,14 +11,14 @@ pub static RUNS_ENDED: RunsEnded = RunsEnded::new();
 const APPS_MAX: usize = 200;
 
 /// Stands for all apps beyond [`APPS_MAX`]; no app has this id.
-pub const OTHER_APPS: i64 = 0;
+pub const OTHER_APPS: AppId = AppId::NONE;
 
 /// How many ended, by how and why.
 pub type Ends = BTreeMap<(Status, Reason), u64>;
 
 /// Ends by the app's id. A batch takes the lock once.
 #[derive(Debug)]
-pub struct RunsEnded(Mutex<BTreeMap<i64, Ends>>);
+pub struct RunsEnded(Mutex<BTreeMap<AppId, Ends>>);
 
 impl RunsEnded {
     const fn new() -> Self {
@@ -26,7 +26,7 @@ impl RunsEnded {
     }
 
     /// Counts ends: (app's id, status, reason, how many).
-    pub fn add(&self, ends: impl Iterator<Item = (i64, Status, Reason, u64)>) {
+    pub fn add(&self, ends: impl Iterator<Item = (AppId, Status, Reason, u64)>) {
         let mut apps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (app, status, reason, count) in ends {
             let is_known = apps.contains_key(&app) || apps.len() < APPS_MAX;
@@ -36,7 +36,7 @@ impl RunsEnded {
     }
 
     /// Everything counted so far.
-    pub fn all(&self) -> BTreeMap<i64, Ends> {
+    pub fn all(&self) -> BTreeMap<AppId, Ends> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -49,10 +49,10 @@ mod tests {
     fn apps_beyond_the_bound_count_together() {
         let ended = RunsEnded::new();
         let apps = 1..=APPS_MAX as i64 + 3;
-        ended.add(apps.map(|app| (app, Status::Failed, Reason::TimedOut, 2)));
-        ended.add([(1, Status::Failed, Reason::TimedOut, 1)].into_iter());
+        ended.add(apps.map(|app| (AppId(app), Status::Failed, Reason::TimedOut, 2)));
+        ended.add([(AppId(1), Status::Failed, Reason::TimedOut, 1)].into_iter());
         let all = ended.all();
         let of = |app| all[&app][&(Status::Failed, Reason::TimedOut)];
-        assert_eq!((all.len(), of(1), of(2), of(OTHER_APPS)), (APPS_MAX + 1, 3, 2, 6));
+        assert_eq!((all.len(), of(AppId(1)), of(AppId(2)), of(OTHER_APPS)), (APPS_MAX + 1, 3, 2, 6));
     }
 }

@@ -4,7 +4,7 @@
 use crate::cluster::Clock;
 use crate::dispatch::TaskCache;
 use crate::domain::failure::{self, Attempt};
-use crate::domain::{IdSource, Reason, Run, Status};
+use crate::domain::{ExecutorId, IdSource, LogId, Reason, Run, Status};
 use crate::metrics::METRICS;
 use crate::store::{
     BATCH_MAX, Change, DispatchStore, DispatchedRun, OutcomeStore, Owner, PlanStore, Result, StoreError, StoreErrorKind,
@@ -31,7 +31,7 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
     }
 
     /// Commits what counts; answers one verdict per result, in their order.
-    pub async fn apply(&self, owner: Owner, executor_id: i64, results: &[RunResult]) -> Result<Vec<Verdict>> {
+    pub async fn apply(&self, owner: Owner, executor_id: ExecutorId, results: &[RunResult]) -> Result<Vec<Verdict>> {
         let mut verdicts = HashMap::with_capacity(results.len());
         for batch in results.chunks(BATCH_MAX) {
             let (good, bad): (Vec<_>, Vec<_>) = batch.iter().partition(|result| result.status == RunStatus::Succeeded);
@@ -57,11 +57,11 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
         let moved = self.store.succeed(owner, results).await?;
         let all = moved == results.len() as u64;
         let parents = if all {
-            self.store.parents_of(&results.iter().map(|result| result.log).collect::<Vec<_>>()).await?
+            self.store.parents_of(&results.iter().map(|result| LogId(result.log)).collect::<Vec<_>>()).await?
         } else {
             let rows = self.read(owner, results).await?;
             for result in results {
-                verdicts.insert(key(result), judge(rows.get(&result.log), result));
+                verdicts.insert(key(result), judge(rows.get(&LogId(result.log)), result));
             }
             rows.values().map(|row| row.run.parent_id).collect()
         };
@@ -99,7 +99,7 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
         let mut changes = Vec::new();
         let mut tried = Vec::new();
         for result in results {
-            let row = rows.get(&result.log);
+            let row = rows.get(&LogId(result.log));
             let current = row.filter(|row| row.run.status == Status::Dispatched && row.run.attempt == result.attempt);
             let Some(row) = current else {
                 verdicts.insert(key(result), judge(row, result));
@@ -110,34 +110,34 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
         }
         let moved = self.store.change(&changes).await?;
         let ended = changes.iter().filter(|change| change.to.is_terminal() && moved.contains(&change.id));
-        let parents: HashSet<i64> =
+        let parents: HashSet<LogId> =
             ended.filter_map(|change| rows.get(&change.id)).map(|row| row.run.parent_id).collect();
-        let (done, open): (Vec<_>, Vec<_>) = tried.into_iter().partition(|result| moved.contains(&result.log));
+        let (done, open): (Vec<_>, Vec<_>) = tried.into_iter().partition(|result| moved.contains(&LogId(result.log)));
         verdicts.extend(done.iter().map(|result| (key(result), Verdict::Applied)));
         self.settle(parents).await?;
         Ok(open)
     }
 
-    async fn read(&self, owner: Owner, results: &[&RunResult]) -> Result<HashMap<i64, DispatchedRun>> {
-        let ids: Vec<i64> = results.iter().map(|result| result.log).collect();
+    async fn read(&self, owner: Owner, results: &[&RunResult]) -> Result<HashMap<LogId, DispatchedRun>> {
+        let ids: Vec<LogId> = results.iter().map(|result| LogId(result.log)).collect();
         let rows = self.store.runs(Some(owner), &ids).await?;
         Ok(rows.into_iter().map(|row| (row.run.id, row)).collect())
     }
 
-    async fn settle(&self, mut parents: HashSet<i64>) -> Result<()> {
-        parents.remove(&0);
-        let parents: Vec<i64> = parents.into_iter().collect();
+    async fn settle(&self, mut parents: HashSet<LogId>) -> Result<()> {
+        parents.remove(&LogId::NONE);
+        let parents: Vec<LogId> = parents.into_iter().collect();
         self.store.settle_parents(&parents, self.clock.now_ms()).await.map(drop)
     }
 
-    async fn record_stale(&self, executor_id: i64, results: &[RunResult], verdicts: &[Verdict]) -> Result<()> {
+    async fn record_stale(&self, executor_id: ExecutorId, results: &[RunResult], verdicts: &[Verdict]) -> Result<()> {
         let stale: Vec<&RunResult> =
             results.iter().zip(verdicts).filter(|(_, verdict)| **verdict == Verdict::Stale).map(|(r, _)| r).collect();
         if stale.is_empty() {
             return Ok(());
         }
         let now = self.clock.now_ms();
-        tracing::warn!(executor = executor_id, results = stale.len(), "stale results recorded, not applied");
+        tracing::warn!(executor = executor_id.0, results = stale.len(), "stale results recorded, not applied");
         let ids: Vec<i64> = stale.iter().map(|_| self.ids.next(now)).collect();
         self.store.record_stale(executor_id, &stale, &ids, now).await
     }

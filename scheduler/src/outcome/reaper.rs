@@ -11,7 +11,7 @@
 
 use crate::cluster::{Clock, Membership, Registry};
 use crate::dispatch::{Canceller, Probe, TaskCache, Transport};
-use crate::domain::{Reason, Run, Status};
+use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status};
 use crate::metrics::METRICS;
 use crate::queue::returned_to_all;
 use crate::store::{
@@ -95,7 +95,7 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
         Ok(moved)
     }
 
-    async fn return_queues_of_the_dead(&self, live: &[i64]) -> Result<usize> {
+    async fn return_queues_of_the_dead(&self, live: &[NodeId]) -> Result<usize> {
         let mut moved = 0;
         loop {
             let runs = self.store.queued_of_others(live, BATCH_MAX as u64).await?;
@@ -114,7 +114,7 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
     }
 
     /// Runs that their executor, alive and heard here, does not have.
-    async fn never_accepted(&self, live: &[i64]) -> Result<usize> {
+    async fn never_accepted(&self, live: &[NodeId]) -> Result<usize> {
         let now = self.clock.now_ms();
         let executors = self.registry.heard_since(now - self.settings.offline_after_ms);
         if executors.is_empty() {
@@ -131,7 +131,7 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
             })
             .await?;
         let lost = suspects.into_iter().filter(|dispatched| {
-            let run = RunKey(dispatched.run.id, dispatched.run.attempt);
+            let run = RunKey(dispatched.run.id.0, dispatched.run.attempt);
             self.registry.denies(dispatched.run.executor_id, run, self.accepted_by(dispatched))
         });
         self.decide(lost.map(|dispatched| (dispatched, Reason::Undelivered)).collect()).await
@@ -152,11 +152,11 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
         if suspects.is_empty() {
             return Ok(0);
         }
-        let ids: HashSet<i64> = suspects.iter().map(|dispatched| dispatched.run.executor_id).collect();
+        let ids: HashSet<ExecutorId> = suspects.iter().map(|dispatched| dispatched.run.executor_id).collect();
         let ends = self.store.executor_ends(&ids.into_iter().collect::<Vec<_>>()).await?;
         // All at once: a judgement must not grow old while others are made.
         let judged = ends.into_iter().map(async |end| (end.id, self.fate(end, contact_since).await));
-        let fates: HashMap<i64, Fate> = join_all(judged).await.into_iter().collect();
+        let fates: HashMap<ExecutorId, Fate> = join_all(judged).await.into_iter().collect();
         let now = self.clock.now_ms();
         let lost = suspects.into_iter().filter_map(|dispatched| {
             // Its sender may still be repeating the dispatch.
@@ -226,9 +226,9 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
         }
         METRICS.runs_lost.add(moved.len() as u64);
         tracing::warn!(runs = moved.len(), "lost runs decided");
-        let parents: HashSet<i64> = lost
+        let parents: HashSet<LogId> = lost
             .iter()
-            .filter(|(dispatched, _)| dispatched.run.parent_id > 0 && moved.contains(&dispatched.run.id))
+            .filter(|(dispatched, _)| !dispatched.run.parent_id.is_none() && moved.contains(&dispatched.run.id))
             .map(|(dispatched, _)| dispatched.run.parent_id)
             .collect();
         self.store.settle_parents(&parents.into_iter().collect::<Vec<_>>(), now).await?;

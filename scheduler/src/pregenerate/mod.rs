@@ -10,7 +10,7 @@ pub use backfill::Backfiller;
 
 use crate::cluster::{Clock, Membership};
 use crate::domain::plan::{Window, plan_besides};
-use crate::domain::{IdSource, Task, TaskId};
+use crate::domain::{AppId, IdSource, Task, TaskId};
 use crate::metrics::{OTHER_APPS, RUNS_ENDED};
 use crate::store::{ClusterStore, Fence, LeaseName, PlanStore, Result};
 use std::collections::HashMap;
@@ -133,7 +133,7 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
         let plans: Vec<_> = tasks.iter().filter_map(plan).collect();
         let logs = plans.iter().map(|plan| plan.fires.len()).sum();
         let Some(written) = self.store.write_ahead(fence, &plans, now).await? else { return Ok(None) };
-        let apps: HashMap<TaskId, i64> = tasks.iter().map(|task| (task.id, task.app_id)).collect();
+        let apps: HashMap<TaskId, AppId> = tasks.iter().map(|task| (task.id, task.app_id)).collect();
         let missed = plans.iter().filter(|plan| written.contains(&plan.task_id)).flat_map(|plan| {
             let app = apps.get(&plan.task_id).copied().unwrap_or(OTHER_APPS);
             let ended = plan.fires.iter().filter(|fire| fire.status.is_terminal());

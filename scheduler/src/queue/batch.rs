@@ -1,7 +1,7 @@
 //! Runs that left the queue, and the proof that they count as under way.
 
 use super::shared::Shared;
-use crate::domain::Run;
+use crate::domain::{Run, TenantId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct Batch {
 pub struct UnderWay {
     queue: Option<Arc<Shared>>,
     /// Tenant → runs.
-    counts: BTreeMap<i64, usize>,
+    counts: BTreeMap<TenantId, usize>,
 }
 
 impl Batch {
@@ -42,7 +42,7 @@ impl From<Vec<Run>> for Batch {
 impl UnderWay {
     /// Splits `count` of this tenant's runs off, or what there are: they finish by themselves.
     #[must_use]
-    pub fn part(&mut self, tenant: i64, count: usize) -> Self {
+    pub fn part(&mut self, tenant: TenantId, count: usize) -> Self {
         let have = self.counts.get_mut(&tenant);
         let count = have.map_or(0, |have| {
             let count = count.min(*have);

@@ -3,7 +3,7 @@
 
 use crate::domain::permit::Limit;
 use crate::domain::task::{BlockStrategy, Task};
-use crate::domain::{Reason, Run, TaskId, failure};
+use crate::domain::{AppId, LogId, Reason, Run, TaskId, TenantId, failure};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -47,7 +47,7 @@ const TRY_AGAIN_MS: i64 = 2_000;
 /// stop or a cancel may have ended it meanwhile.
 const TRY_EXECUTORS_MS: i64 = 15_000;
 
-type ByTask = BTreeMap<TaskId, BTreeMap<(i64, i64), BlockedRun>>;
+type ByTask = BTreeMap<TaskId, BTreeMap<(i64, LogId), BlockedRun>>;
 
 /// Runs that wait for a permit, by task.
 #[derive(Default)]
@@ -61,9 +61,9 @@ pub struct Looked {
     /// To try again.
     pub again: Vec<Run>,
     /// A later run of the task takes their place: (run, the later one's log).
-    pub covered: Vec<(Run, i64)>,
+    pub covered: Vec<(Run, LogId)>,
     /// Whose rows should say now what they wait for: (log, version, reason).
-    pub to_note: Vec<(i64, i64, Reason)>,
+    pub to_note: Vec<(LogId, i64, Reason)>,
 }
 
 impl BlockedRuns {
@@ -153,7 +153,7 @@ impl BlockedRuns {
     }
 
     /// Takes out what waits for executors of these apps (tenant, app), of which one has come.
-    pub fn leave_for(&self, apps: &HashSet<(i64, i64)>) -> Vec<Run> {
+    pub fn leave_for(&self, apps: &HashSet<(TenantId, AppId)>) -> Vec<Run> {
         let mut tasks = self.lock();
         let mut runs = Vec::new();
         for waiting in tasks.values_mut() {
@@ -177,7 +177,7 @@ impl BlockedRuns {
     }
 
     /// How many wait here, by tenant.
-    pub fn by_tenant(&self) -> BTreeMap<i64, usize> {
+    pub fn by_tenant(&self) -> BTreeMap<TenantId, usize> {
         let mut counts = BTreeMap::new();
         for waiting in self.lock().values().flat_map(BTreeMap::values) {
             *counts.entry(waiting.run.tenant_id).or_default() += 1;
@@ -186,7 +186,7 @@ impl BlockedRuns {
     }
 
     /// Ids that wait here.
-    pub fn ids(&self) -> HashSet<i64> {
+    pub fn ids(&self) -> HashSet<LogId> {
         self.lock().values().flat_map(|runs| runs.keys().map(|(_, id)| *id)).collect()
     }
 
@@ -211,8 +211,8 @@ impl BlockedRuns {
 }
 
 /// Of the due runs of a task whose later runs cover earlier ones, only the newest stays.
-fn cover(runs: &mut BTreeMap<(i64, i64), BlockedRun>, now: i64, covered: &mut Vec<(Run, i64)>) {
-    let is_due = |key: &(i64, i64)| key.0 <= now;
+fn cover(runs: &mut BTreeMap<(i64, LogId), BlockedRun>, now: i64, covered: &mut Vec<(Run, LogId)>) {
+    let is_due = |key: &(i64, LogId)| key.0 <= now;
     let Some(newest) = runs.iter().filter(|(key, w)| is_due(key) && w.newest_only).map(|(key, _)| *key).next_back()
     else {
         return;
@@ -238,7 +238,7 @@ mod tests {
     }
 
     fn ids(runs: &[Run]) -> Vec<i64> {
-        runs.iter().map(|run| run.id).collect()
+        runs.iter().map(|run| run.id.0).collect()
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
             block(&blocked, run_of(id, id * 10), &task(BlockStrategy::CoverEarly, 0, 0));
         }
         let looked = blocked.look(35);
-        assert_eq!(looked.covered.iter().map(|(run, by)| (run.id, *by)).collect::<Vec<_>>(), [(1, 3), (2, 3)]);
+        assert_eq!(looked.covered.iter().map(|(run, by)| (run.id.0, by.0)).collect::<Vec<_>>(), [(1, 3), (2, 3)]);
         assert_eq!((ids(&looked.again), blocked.len()), (vec![3], 2));
     }
 
@@ -296,7 +296,7 @@ mod tests {
             }
             for id in first {
                 let [run] = blocked.look(0).again.try_into().unwrap();
-                assert_eq!(run.id, id, "{strategy:?}");
+                assert_eq!(run.id, LogId(id), "{strategy:?}");
                 blocked.leave(&run);
             }
         }
@@ -320,9 +320,9 @@ mod tests {
         blocked.block(Run { reason: Reason::HandlerFailed, ..run_of(3, 30) }, &task, Limit::App, 0);
         assert!(blocked.look(999).to_note.is_empty());
         blocked.block(run_of(1, 10), &task, Limit::App, 999);
-        assert_eq!(blocked.look(1_000).to_note, [(1, 1, Reason::AppLimit)]);
+        assert_eq!(blocked.look(1_000).to_note, [(LogId(1), 1, Reason::AppLimit)]);
         blocked.block(run_of(1, 10), &task, Limit::App, 1_200);
-        assert_eq!(blocked.look(9_000).to_note, [(2, 1, Reason::TenantLimit)]);
+        assert_eq!(blocked.look(9_000).to_note, [(LogId(2), 1, Reason::TenantLimit)]);
         assert!(blocked.look(99_000).to_note.is_empty());
     }
 }

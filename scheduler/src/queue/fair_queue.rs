@@ -7,7 +7,7 @@
 //!                                        (priority, due time, id)
 //! ```
 
-use crate::domain::Run;
+use crate::domain::{LogId, Run, TenantId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 
@@ -28,20 +28,20 @@ const PRIORITY_MAX: i32 = 9;
 #[derive(Default)]
 pub struct FairQueue {
     /// (look at, log id): not due yet.
-    waiting: BinaryHeap<Reverse<(i64, i64)>>,
+    waiting: BinaryHeap<Reverse<(i64, LogId)>>,
     /// Every run inside, waiting or due: the heaps move small keys, not whole runs.
-    runs: BTreeMap<i64, Run>,
+    runs: BTreeMap<LogId, Run>,
     /// Those with runs inside or under way.
-    tenants: HashMap<i64, Tenant>,
+    tenants: HashMap<TenantId, Tenant>,
     /// Tenants with due runs, whose turn is next in front.
-    turns: VecDeque<i64>,
+    turns: VecDeque<TenantId>,
     under_way: usize,
 }
 
 #[derive(Default)]
 struct Tenant {
     /// (rank, log id), see [`rank`].
-    due: BinaryHeap<Reverse<(u64, i64)>>,
+    due: BinaryHeap<Reverse<(u64, LogId)>>,
     queued: usize,
     under_way: usize,
 }
@@ -66,7 +66,7 @@ impl FairQueue {
     }
 
     /// Every run inside.
-    pub fn runs(&self) -> &BTreeMap<i64, Run> {
+    pub fn runs(&self) -> &BTreeMap<LogId, Run> {
         &self.runs
     }
 
@@ -127,7 +127,7 @@ impl FairQueue {
     }
 
     /// `count` runs of the tenant are no longer under way.
-    pub fn finish(&mut self, tenant: i64, count: usize) {
+    pub fn finish(&mut self, tenant: TenantId, count: usize) {
         let Some(entry) = self.tenants.get_mut(&tenant) else { return };
         let count = count.min(entry.under_way);
         entry.under_way -= count;
@@ -144,9 +144,9 @@ impl FairQueue {
     /// own more urgent runs.
     ///
     /// `blocked` counts runs that wait beside the queue, by tenant: they are in memory, too.
-    pub fn admit(&self, capacity: usize, blocked: &BTreeMap<i64, usize>, runs: Vec<Run>) -> Admission {
+    pub fn admit(&self, capacity: usize, blocked: &BTreeMap<TenantId, usize>, runs: Vec<Run>) -> Admission {
         let mut room = capacity.saturating_sub(self.held() + blocked.values().sum::<usize>());
-        let mut held: HashMap<i64, usize> = HashMap::new();
+        let mut held: HashMap<TenantId, usize> = HashMap::new();
         let (admitted, refused) = runs.into_iter().partition(|run| {
             let held = held.entry(run.tenant_id).or_insert_with(|| {
                 let inside = self.tenants.get(&run.tenant_id).map_or(0, |tenant| tenant.queued + tenant.under_way);

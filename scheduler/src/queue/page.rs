@@ -1,6 +1,6 @@
 //! Who takes up a page of claimable rows.
 
-use crate::domain::Run;
+use crate::domain::{Run, TenantId};
 use crate::store::{LEFT_OUT_MAX, LeftOut};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub struct Page {
 /// Tenants that take up pages, each with its rows in them.
 #[derive(Debug, Default, Clone)]
 pub struct Heavy {
-    tenants: BTreeMap<i64, usize>,
+    tenants: BTreeMap<TenantId, usize>,
     /// The highest priority among their rows.
     priority: i32,
 }
@@ -44,12 +44,12 @@ impl Heavy {
     /// Of a page: whoever has more of it than all that can be left out and the rest could have each,
     /// and whoever was refused rows.
     pub fn of(admitted: &[Run], refused: &[Run]) -> Self {
-        let mut tenants: BTreeMap<i64, usize> = BTreeMap::new();
+        let mut tenants: BTreeMap<TenantId, usize> = BTreeMap::new();
         for run in admitted.iter().chain(refused) {
             *tenants.entry(run.tenant_id).or_default() += 1;
         }
         let part = (admitted.len() + refused.len()) / (LEFT_OUT_MAX + 1);
-        let too_many: BTreeSet<i64> = refused.iter().map(|run| run.tenant_id).collect();
+        let too_many: BTreeSet<TenantId> = refused.iter().map(|run| run.tenant_id).collect();
         tenants.retain(|tenant, rows| *rows > part || too_many.contains(tenant));
         let theirs = admitted.iter().chain(refused).filter(|run| tenants.contains_key(&run.tenant_id));
         let priority = theirs.map(|run| run.priority).max().unwrap_or_default();
@@ -78,9 +78,9 @@ impl Heavy {
 
     /// The heaviest of them.
     pub fn left_out(&self) -> LeftOut {
-        let mut heaviest: Vec<(i64, usize)> = self.tenants.iter().map(|(tenant, rows)| (*tenant, *rows)).collect();
+        let mut heaviest: Vec<(TenantId, usize)> = self.tenants.iter().map(|(tenant, rows)| (*tenant, *rows)).collect();
         heaviest.sort_by_key(|(tenant, rows)| (Reverse(*rows), *tenant));
-        let mut tenants: Vec<i64> = heaviest.into_iter().take(LEFT_OUT_MAX).map(|(tenant, _)| tenant).collect();
+        let mut tenants: Vec<TenantId> = heaviest.into_iter().take(LEFT_OUT_MAX).map(|(tenant, _)| tenant).collect();
         tenants.sort_unstable();
         LeftOut { tenants, priority: self.priority }
     }

@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::blocked::BlockedRuns;
 use super::fair_queue::Admission;
 use super::shared::{Inner, Shared};
-use crate::domain::Run;
+use crate::domain::{LogId, Run};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -118,8 +118,8 @@ impl RunQueue {
     }
 
     /// Ids inside.
-    pub fn ids(&self) -> HashSet<i64> {
-        let mut ids: HashSet<i64> = self.shared.lock().order.runs().keys().copied().collect();
+    pub fn ids(&self) -> HashSet<LogId> {
+        let mut ids: HashSet<LogId> = self.shared.lock().order.runs().keys().copied().collect();
         ids.extend(self.blocked.ids());
         ids
     }
@@ -135,6 +135,7 @@ impl RunQueue {
 mod tests {
     use super::super::{UnderWay, run};
     use super::*;
+    use crate::domain::TenantId;
     use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
     use std::sync::mpsc;
 
@@ -144,7 +145,7 @@ mod tests {
     }
 
     fn ids(batch: &Batch) -> Vec<i64> {
-        batch.runs.iter().map(|run| run.id).collect()
+        batch.runs.iter().map(|run| run.id.0).collect()
     }
 
     /// A thread that waits once, having looked at the queue before this returns.
@@ -243,10 +244,10 @@ mod tests {
     fn runs_count_as_under_way_until_their_guard_is_dropped_also_by_a_panic() {
         let queue = RunQueue::new(100);
         let of = |tenant_id, id| Run { tenant_id, ..run(id, 0) };
-        queue.push((0..10).map(|id| of(1, id)).chain((10..14).map(|id| of(2, id))));
+        queue.push((0..10).map(|id| of(TenantId(1), id)).chain((10..14).map(|id| of(TenantId(2), id))));
         let Batch { runs, mut under_way } = queue.take(0, 100);
         assert_eq!((runs.len(), queue.room()), (14, 86));
-        let part = under_way.part(1, 7);
+        let part = under_way.part(TenantId(1), 7);
         drop(under_way);
         assert_eq!(queue.room(), 93, "three of tenant 1 and tenant 2's have finished");
         let hung = std::panic::catch_unwind(move || {
@@ -262,7 +263,7 @@ mod tests {
         let queue = RunQueue::new(100);
         queue.push([run(1, 0)]);
         let mut under_way = queue.take(0, 100).under_way;
-        drop((under_way.part(1, 50), under_way.part(7, 1)));
+        drop((under_way.part(TenantId(1), 50), under_way.part(TenantId(7), 1)));
         assert_eq!(queue.room(), 100);
         drop(under_way);
         assert_eq!(queue.room(), 100);

@@ -1,6 +1,7 @@
 //! What the queue has in common with the batches that left it.
 
 use super::fair_queue::FairQueue;
+use crate::domain::TenantId;
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -21,7 +22,7 @@ pub(super) struct Inner {
 
 impl Shared {
     /// These many runs of these tenants are no longer under way.
-    pub(super) fn finish(&self, counts: &BTreeMap<i64, usize>) {
+    pub(super) fn finish(&self, counts: &BTreeMap<TenantId, usize>) {
         let mut inner = self.lock();
         for (tenant, count) in counts {
             inner.order.finish(*tenant, *count);

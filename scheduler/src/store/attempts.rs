@@ -9,7 +9,7 @@ use super::dispatching::{CHANGE, HAND_OVER};
 use super::rows::{clean, to_json};
 use super::sql::{DISPATCHED, RETRY};
 use super::{Change, Result, RunDispatch, SqlStore};
-use crate::domain::{Reason, Status};
+use crate::domain::{ExecutorId, LogId, NodeId, Reason, Status, TenantId};
 
 /// Attempts kept of one run; older ones make room.
 pub const ATTEMPTS_KEPT_MAX: i32 = 100;
@@ -23,11 +23,11 @@ pub struct KeptAttempt {
     /// Its number.
     pub number: i32,
     /// Who had it.
-    pub executor_id: i64,
+    pub executor_id: ExecutorId,
     /// Where that listened; empty when its row was gone.
     pub address: String,
     /// Node that dispatched it.
-    pub node_id: i64,
+    pub node_id: NodeId,
     /// When it should have started, ms.
     pub due_time: i64,
     /// When it was dispatched, ms.
@@ -134,8 +134,8 @@ fn trim(d: Dialect) -> String {
     d.delete_from("task_log_attempt", &last, on)
 }
 
-type EndedRow = (i64, i64, i32, i64, &'static str, String);
-type RefusedRow = (i64, i64, i32, i64, i64);
+type EndedRow = (LogId, i64, i32, i64, &'static str, String);
+type RefusedRow = (LogId, i64, i32, ExecutorId, i64);
 
 impl SqlStore {
     /// Steps that end attempts and not their runs; answers how many rows moved.
@@ -169,7 +169,7 @@ impl SqlStore {
         &self,
         action: &'static str,
         keys: &str,
-        (node, now): (i64, i64),
+        (node, now): (NodeId, i64),
         items: &[RunDispatch],
     ) -> Result<u64> {
         let of = |item: &RunDispatch| -> Option<RefusedRow> {
@@ -195,9 +195,9 @@ impl SqlStore {
     }
 
     /// Makes room where a run has more than [`ATTEMPTS_KEPT_MAX`].
-    async fn trim_attempts(&self, tx: &Transaction<'_>, action: &'static str, last: &[(i64, i32)]) -> Result<()> {
+    async fn trim_attempts(&self, tx: &Transaction<'_>, action: &'static str, last: &[(LogId, i32)]) -> Result<()> {
         let old = last.iter().map(|(id, number)| (*id, number - ATTEMPTS_KEPT_MAX)).filter(|(_, number)| *number > 0);
-        let old: Vec<(i64, i32)> = old.collect();
+        let old: Vec<(LogId, i32)> = old.collect();
         if !old.is_empty() {
             tx.execute(&TRIM, [to_json(action, &old)?.into()]).await?;
         }
@@ -205,7 +205,7 @@ impl SqlStore {
     }
 
     /// Attempts of a log of this tenant that did not end it, oldest first.
-    pub async fn kept_attempts(&self, tenant_id: i64, log: i64) -> Result<Vec<KeptAttempt>> {
+    pub async fn kept_attempts(&self, tenant_id: TenantId, log: LogId) -> Result<Vec<KeptAttempt>> {
         let values = [log.into(), tenant_id.into(), i64::from(ATTEMPTS_KEPT_MAX).into()];
         let mut kept = self
             .query("list the attempts of a run", &OF_LOG, values, |row| {

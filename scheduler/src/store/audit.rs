@@ -8,8 +8,8 @@ use super::connect::Transaction;
 use super::dialect::{Kind, Sql};
 use super::rows::to_json;
 use super::{Result, SqlStore};
-use crate::domain::AccessScope;
 use crate::domain::audit::{AuditEntry, AuditNote, Chain};
+use crate::domain::{AccessScope, TenantId};
 use sea_orm::{DbErr, QueryResult};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -44,7 +44,7 @@ impl Notes {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainView {
     /// Whose; 0 is the platform's.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// Name of the tenant, while it is there.
     pub tenant: Option<String>,
     /// Its end.
@@ -88,7 +88,7 @@ impl SqlStore {
     /// Appends to the chains of the notes' tenants. Their ends are held until the commit, in one
     /// order, so that no two writers wait for each other.
     pub(super) async fn append_notes(&self, tx: &Transaction<'_>, notes: &[AuditNote]) -> Result<()> {
-        let tenants: BTreeSet<i64> = notes.iter().map(|note| note.tenant_id).collect();
+        let tenants: BTreeSet<TenantId> = notes.iter().map(|note| note.tenant_id).collect();
         for tenant in tenants {
             let mut chain = self.hold_chain(tx, tenant).await?;
             let mut entries = Vec::new();
@@ -105,7 +105,7 @@ impl SqlStore {
     }
 
     /// The end of a chain, which nobody else moves until the commit.
-    async fn hold_chain(&self, tx: &Transaction<'_>, tenant: i64) -> Result<Chain> {
+    async fn hold_chain(&self, tx: &Transaction<'_>, tenant: TenantId) -> Result<Chain> {
         let hold = sql!("UPDATE audit_head SET seq = seq + 1 WHERE id = {1}");
         if tx.execute(&hold, [tenant.into()]).await? == 0 {
             let insert = sql!(|d| format!(
@@ -159,7 +159,12 @@ impl SqlStore {
 
     /// Where the chains within reach end, by tenant, after that of a tenant: the platform's, those
     /// of all tenants, and those that tenants have left behind which are no more.
-    pub async fn audit_chains(&self, access_scope: &AccessScope, after: i64, limit: u64) -> Result<Vec<ChainView>> {
+    pub async fn audit_chains(
+        &self,
+        access_scope: &AccessScope,
+        after: TenantId,
+        limit: u64,
+    ) -> Result<Vec<ChainView>> {
         let head = "SELECT c.id, n.name, COALESCE(h.seq, 0), COALESCE(h.hash, '') FROM (SELECT id FROM audit_head \
              WHERE id > {1} UNION SELECT id FROM tenant WHERE id > {1} UNION SELECT 0) c LEFT JOIN tenant n ON n.id = c.id \
              LEFT JOIN audit_head h ON h.id = c.id WHERE c.id > {1}";
@@ -170,7 +175,7 @@ impl SqlStore {
     }
 
     /// Entries of one chain in its order, after a place.
-    pub async fn audit_chain(&self, tenant_id: i64, after: i64, limit: u64) -> Result<Vec<AuditEntry>> {
+    pub async fn audit_chain(&self, tenant_id: TenantId, after: i64, limit: u64) -> Result<Vec<AuditEntry>> {
         let sql = sql!(format!(
             "SELECT {COLUMNS} FROM audit_entry e WHERE e.tenant_id = {{1}} AND e.seq > {{2}} ORDER BY e.seq LIMIT {{3}}"
         ));
@@ -178,7 +183,7 @@ impl SqlStore {
     }
 
     /// Where the chain of a tenant ends.
-    pub async fn audit_end(&self, tenant_id: i64) -> Result<Chain> {
+    pub async fn audit_end(&self, tenant_id: TenantId) -> Result<Chain> {
         let sql = sql!("SELECT seq, hash FROM audit_head WHERE id = {1}");
         let found = self.query("read the audit", &sql, [tenant_id.into()], chain).await?;
         Ok(found.into_iter().next().unwrap_or_default())

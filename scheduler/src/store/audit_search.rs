@@ -10,7 +10,7 @@ use super::conditions::Conditions;
 use super::logs::{SCAN_STEP, SCAN_STEPS_MAX, SCAN_TIME};
 use super::{Result, SqlStore};
 use crate::domain::audit::AuditEntry;
-use crate::domain::{AccessScope, IdSource};
+use crate::domain::{AccessScope, IdSource, TenantId};
 use std::time::Instant;
 
 /// An id may be ahead of its entry's time: by little where a node makes many at once, and by as much
@@ -22,7 +22,7 @@ const AHEAD_MS: i64 = 24 * 3_600_000;
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
     /// Only of this tenant; 0 is the platform.
-    pub tenant_id: Option<i64>,
+    pub tenant_id: Option<TenantId>,
     /// Only about the thing of this id.
     pub target_id: Option<String>,
     /// Only about this kind of thing.
@@ -58,7 +58,7 @@ enum Way<'a> {
     /// What one user did.
     Actor(i64),
     /// A tenant's.
-    Tenant(i64),
+    Tenant(TenantId),
     /// All.
     All,
 }
@@ -97,7 +97,8 @@ impl<'a> Way<'a> {
         let tenant = filter.tenant_id.filter(|_| !matches!(self, Self::Tenant(_)));
         let actor = filter.actor_id.filter(|_| !matches!(self, Self::Actor(_)));
         !is_whole
-            || tenant.or(actor).is_some()
+            || tenant.is_some()
+            || actor.is_some()
             || filter.target_kind.is_some()
             || filter.action.is_some()
             || filter.from.or(filter.until).is_some()
@@ -173,17 +174,20 @@ impl SqlStore {
 fn scan(way: Way<'_>, filter: &AuditFilter) -> Conditions {
     let mut scan = Conditions::new("1 = 1".to_owned(), Vec::new());
     way.bound(&mut scan);
-    scan.and("e.id >= ", filter.from.map(IdSource::first_at));
-    scan.and("e.id < ", filter.until.map(|until| IdSource::first_at(until.saturating_add(AHEAD_MS)).saturating_add(1)));
+    scan.and("e.id >= ", filter.from.map(IdSource::first_at::<i64>));
+    scan.and(
+        "e.id < ",
+        filter.until.map(|until| IdSource::first_at::<i64>(until.saturating_add(AHEAD_MS)).saturating_add(1)),
+    );
     scan.and("e.id < ", filter.before);
     scan
 }
 
 /// The reach without tenants of which it holds only some apps, and with none but the one that is
 /// asked for; nothing when no tenant is left.
-fn whole_tenants(access_scope: &AccessScope, tenant_id: Option<i64>) -> Option<AccessScope> {
+fn whole_tenants(access_scope: &AccessScope, tenant_id: Option<TenantId>) -> Option<AccessScope> {
     let AccessScope::Of(places) = access_scope else { return Some(AccessScope::All) };
-    let is_asked = |id: i64| tenant_id.is_none_or(|tenant| tenant == id);
+    let is_asked = |id: TenantId| tenant_id.is_none_or(|tenant| tenant == id);
     let whole: Vec<_> =
         places.iter().filter(|place| place.apps.is_empty() && is_asked(place.tenant_id)).cloned().collect();
     (!whole.is_empty()).then_some(AccessScope::Of(whole))

@@ -9,7 +9,7 @@ use super::sql::{EXPIRED, ID, ID_VERSION, INIT};
 use super::{Backfill, BackfillStore, PlanStore, Result, SqlStore, StoreError};
 use crate::domain::task::{NEVER, Routing};
 use crate::domain::task_log::PARENT_SHARD;
-use crate::domain::{Refusal, Status, Task, TaskId, Trigger};
+use crate::domain::{BackfillId, LogId, Refusal, Status, Task, TaskId, TenantId, Trigger};
 use async_trait::async_trait;
 use sea_orm::{DbErr, QueryResult};
 use std::collections::HashMap;
@@ -72,7 +72,7 @@ impl BackfillStore for SqlStore {
         self.query(ACTION, &sql, [limit.into()], backfill).await
     }
 
-    async fn advance(&self, of: &Backfill, new_id: &(dyn Fn() -> i64 + Sync), now: i64) -> Result<usize> {
+    async fn advance(&self, of: &Backfill, new_id: &(dyn Fn() -> LogId + Sync), now: i64) -> Result<usize> {
         let Some(task) = self.tasks(&[of.task_id]).await?.into_iter().next() else {
             self.end_backfill(of.id, "cancelled", now).await?;
             return Ok(0);
@@ -86,7 +86,7 @@ impl SqlStore {
         &self,
         of: &Backfill,
         task: &Task,
-        new_id: &(dyn Fn() -> i64 + Sync),
+        new_id: &(dyn Fn() -> LogId + Sync),
         now: i64,
     ) -> Result<usize> {
         let tx = self.begin(ACTION).await?;
@@ -218,9 +218,9 @@ impl SqlStore {
     /// Backfills of a task before the one of that id, newest first.
     pub async fn backfills_of(
         &self,
-        tenant_id: i64,
+        tenant_id: TenantId,
         task_id: TaskId,
-        before: Option<i64>,
+        before: Option<BackfillId>,
         limit: u64,
     ) -> Result<Vec<Backfill>> {
         let head = format!("SELECT {COLUMNS} FROM backfill WHERE task_id = {{1}} AND tenant_id = {{2}}");
@@ -230,17 +230,17 @@ impl SqlStore {
     }
 
     /// Ends a backfill of a task before its time; what it has written runs all the same.
-    pub async fn cancel_backfill(&self, tenant_id: i64, task_id: TaskId, id: i64, now: i64) -> Result<()> {
+    pub async fn cancel_backfill(&self, tenant_id: TenantId, task_id: TaskId, id: BackfillId, now: i64) -> Result<()> {
         let sql = sql!("SELECT id FROM backfill WHERE id = {1} AND task_id = {2} AND tenant_id = {3}");
         let values = [id.into(), task_id.into(), tenant_id.into()];
-        let known = self.query(ACTION, &sql, values, |row| row.try_get_by_index::<i64>(0)).await?;
+        let known = self.query(ACTION, &sql, values, |row| row.try_get_by_index::<BackfillId>(0)).await?;
         if known.is_empty() {
             return Err(StoreError::of(ACTION, Refusal::not_found("backfill", id)));
         }
         self.end_backfill(id, "cancelled", now).await
     }
 
-    async fn end_backfill(&self, id: i64, status: &'static str, now: i64) -> Result<()> {
+    async fn end_backfill(&self, id: BackfillId, status: &'static str, now: i64) -> Result<()> {
         let sql = sql!("UPDATE backfill SET status = {2}, finished_at = {3} WHERE id = {1} AND status = 'open'");
         self.execute(ACTION, &sql, [id.into(), status.into(), now.into()]).await.map(drop)
     }
@@ -259,7 +259,7 @@ fn fires(task: &Task, from: i64, until: i64) -> Vec<i64> {
 
 /// A fire that has a row.
 struct Taken {
-    id: i64,
+    id: LogId,
     version: i64,
     never_ran: bool,
 }
@@ -269,7 +269,7 @@ struct Picked {
     /// They have no row yet.
     chosen: Vec<i64>,
     /// They have one that never ran: (id, version).
-    revived: Vec<(i64, i64)>,
+    revived: Vec<(LogId, i64)>,
     /// Fires passed over, because they have run.
     existing: i64,
     /// Where the next step goes on; `None` at the end of the range.

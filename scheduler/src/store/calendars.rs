@@ -10,7 +10,7 @@ use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskFilter, TaskView};
 use crate::domain::calendar::{Calendar, CalendarSpec};
 use crate::domain::schedule::Schedule;
 use crate::domain::task::TaskSpec;
-use crate::domain::{AccessScope, FieldError, FieldRefusal, Refusal, Task, TaskId};
+use crate::domain::{AccessScope, FieldError, FieldRefusal, Refusal, Task, TaskId, TenantId};
 use dashmap::DashMap;
 use sea_orm::{DbErr, QueryResult, Select};
 use std::collections::{BTreeSet, HashMap};
@@ -31,7 +31,7 @@ const READY_MAX: usize = 1_000;
 const VERSIONS_MAX: i64 = 100;
 
 /// A calendar's place: tenant id and name.
-type CalendarKey = (i64, String);
+type CalendarKey = (TenantId, String);
 
 /// Calendars made ready, by place; the version tells whether they still are.
 pub type ReadyCalendars = Arc<DashMap<CalendarKey, Arc<Calendar>>>;
@@ -74,7 +74,7 @@ impl SqlStore {
     pub(super) async fn add_calendar(
         &self,
         tx: &Transaction<'_>,
-        tenant_id: i64,
+        tenant_id: TenantId,
         spec: &TaskSpec,
         schedule: &mut Schedule,
     ) -> Result<()> {
@@ -91,7 +91,7 @@ impl SqlStore {
 
     /// Refuses a definition whose calendar the tenant does not have; also of a task that is not
     /// started, so that nobody learns of it only then.
-    pub(super) async fn know_calendar(&self, tx: &Transaction<'_>, tenant_id: i64, spec: &TaskSpec) -> Result<()> {
+    pub(super) async fn know_calendar(&self, tx: &Transaction<'_>, tenant_id: TenantId, spec: &TaskSpec) -> Result<()> {
         self.add_calendar(tx, tenant_id, spec, &mut Schedule::none()).await
     }
 
@@ -164,7 +164,7 @@ impl SqlStore {
     pub async fn put_calendar(
         &self,
         id: i64,
-        tenant_id: i64,
+        tenant_id: TenantId,
         name: &str,
         spec: &CalendarSpec,
         current: i64,
@@ -177,7 +177,7 @@ impl SqlStore {
     async fn put_calendar_once(
         &self,
         id: i64,
-        tenant_id: i64,
+        tenant_id: TenantId,
         name: &str,
         spec: &CalendarSpec,
         current: i64,
@@ -214,7 +214,7 @@ impl SqlStore {
     }
 
     /// Calendars of a tenant by name, after `after`.
-    pub async fn list_calendars(&self, tenant_id: i64, after: &str, limit: u64) -> Result<Vec<CalendarView>> {
+    pub async fn list_calendars(&self, tenant_id: TenantId, after: &str, limit: u64) -> Result<Vec<CalendarView>> {
         let calendars = calendar::Entity::find()
             .filter(calendar::Column::TenantId.eq(tenant_id))
             .filter(calendar::Column::Name.gt(after))
@@ -224,12 +224,17 @@ impl SqlStore {
     }
 
     /// The calendar of that name as it is now.
-    pub async fn calendar(&self, tenant_id: i64, name: &str) -> Result<Option<CalendarView>> {
+    pub async fn calendar(&self, tenant_id: TenantId, name: &str) -> Result<Option<CalendarView>> {
         self.at(ACTION).one(named_so(tenant_id, name)).await
     }
 
     /// An earlier version of a calendar.
-    pub async fn calendar_version(&self, tenant_id: i64, name: &str, version: i64) -> Result<Option<CalendarView>> {
+    pub async fn calendar_version(
+        &self,
+        tenant_id: TenantId,
+        name: &str,
+        version: i64,
+    ) -> Result<Option<CalendarView>> {
         let found = calendar_version::Entity::find()
             .join(JoinType::InnerJoin, calendar_version::Relation::Calendar.def())
             .filter(calendar::Column::TenantId.eq(tenant_id))
@@ -244,7 +249,7 @@ impl SqlStore {
     }
 
     /// Deletes a calendar that no task names.
-    pub async fn delete_calendar(&self, tenant_id: i64, name: &str) -> Result<()> {
+    pub async fn delete_calendar(&self, tenant_id: TenantId, name: &str) -> Result<()> {
         const ACTION: &str = "delete a calendar";
         let tx = self.begin(ACTION).await?;
         self.bump_rules(&tx).await?;
@@ -267,7 +272,7 @@ impl SqlStore {
     /// Tasks of the tenant that name the calendar, by id after `after`.
     pub async fn tasks_of_calendar(
         &self,
-        tenant_id: i64,
+        tenant_id: TenantId,
         name: &str,
         after: TaskId,
         limit: u64,
@@ -277,7 +282,7 @@ impl SqlStore {
     }
 
     /// The calendar of that name, ready; for a preview.
-    pub async fn ready_calendar(&self, tenant_id: i64, name: &str) -> Result<Arc<Calendar>> {
+    pub async fn ready_calendar(&self, tenant_id: TenantId, name: &str) -> Result<Arc<Calendar>> {
         let view = self.calendar(tenant_id, name).await?.ok_or_else(|| unknown(name))?;
         let detail = |errors| StoreError::new(StoreErrorKind::Other, ACTION, format!("{errors:?}"));
         view.spec.compile(&view.name, view.version).map(Arc::new).map_err(detail)
@@ -285,7 +290,7 @@ impl SqlStore {
 }
 
 /// The tenant's calendar of that name.
-fn named_so(tenant_id: i64, name: &str) -> Select<calendar::Entity> {
+fn named_so(tenant_id: TenantId, name: &str) -> Select<calendar::Entity> {
     calendar::Entity::find().filter(calendar::Column::TenantId.eq(tenant_id)).filter(calendar::Column::Name.eq(name))
 }
 
@@ -294,12 +299,12 @@ fn unknown(name: &str) -> StoreError {
 }
 
 /// The tenant and the calendar that a task names; the name is empty where it names none.
-fn named(task: &Task) -> (i64, &str) {
+fn named(task: &Task) -> (TenantId, &str) {
     (task.tenant_id, &task.spec.calendar)
 }
 
-fn places_of<'a>(named: impl Iterator<Item = (i64, &'a str)>) -> Result<Option<String>> {
-    let places: BTreeSet<(i64, &str)> = named.filter(|(_, calendar)| !calendar.is_empty()).collect();
+fn places_of<'a>(named: impl Iterator<Item = (TenantId, &'a str)>) -> Result<Option<String>> {
+    let places: BTreeSet<(TenantId, &str)> = named.filter(|(_, calendar)| !calendar.is_empty()).collect();
     if places.is_empty() { Ok(None) } else { to_json(ACTION, &places).map(Some) }
 }
 

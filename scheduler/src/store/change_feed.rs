@@ -5,7 +5,7 @@ use super::dialect::{Kind, Sql};
 use super::rows::to_json;
 use super::{Result, SqlStore};
 use crate::domain::change_feed::ChangeKinds;
-use crate::domain::{Action, Status};
+use crate::domain::{Action, Status, TenantId};
 use sea_orm::{DbErr, QueryResult, Value};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -29,7 +29,7 @@ pub type Digest = [i64; 3];
 
 impl SqlStore {
     /// Where the chains of the audit end, by tenant: of these tenants (0 is the platform), or of all.
-    pub async fn chain_ends(&self, of: Option<&[i64]>) -> Result<HashMap<i64, i64>> {
+    pub async fn chain_ends(&self, of: Option<&[TenantId]>) -> Result<HashMap<TenantId, i64>> {
         const ALL: &str = "SELECT id, seq FROM audit_head";
         let found = match of {
             None => self.query(ACTION, sql!(ALL), [], pair).await?,
@@ -44,13 +44,13 @@ impl SqlStore {
     }
 
     /// What has changed by what these chains (tenant, place) have said after that place.
-    pub async fn audited_since(&self, chains: &[(i64, i64)]) -> Result<HashMap<i64, ChangeKinds>> {
+    pub async fn audited_since(&self, chains: &[(TenantId, i64)]) -> Result<HashMap<TenantId, ChangeKinds>> {
         let batch = self.backend.rows(1, &[("id", Kind::Big), ("seq", Kind::Big)]);
         let text = format!(
             "SELECT DISTINCT e.tenant_id, e.action, e.target_kind FROM {batch} JOIN audit_entry e ON e.tenant_id = v.n_id \
              AND e.seq > v.n_seq"
         );
-        let mut changed: HashMap<i64, ChangeKinds> = HashMap::new();
+        let mut changed: HashMap<TenantId, ChangeKinds> = HashMap::new();
         if chains.is_empty() {
             return Ok(changed);
         }
@@ -68,7 +68,7 @@ impl SqlStore {
 
     /// Digests of the newest logs of these tenants, [`DIGEST_TENANTS`] at most, as of `now` (ms); what is
     /// to come is left out.
-    pub async fn log_digests(&self, tenants: &[i64], now: i64) -> Result<HashMap<i64, Digest>> {
+    pub async fn log_digests(&self, tenants: &[TenantId], now: i64) -> Result<HashMap<TenantId, Digest>> {
         let newest = |at: usize| {
             let time = DIGEST_TENANTS + 1;
             format!(
@@ -78,13 +78,13 @@ impl SqlStore {
         };
         // Always as many as may be, so that the text stays the same; nobody's number is -1.
         let all: Vec<String> = (1..=DIGEST_TENANTS).map(newest).collect();
-        let asked = tenants.iter().copied().chain(std::iter::repeat(-1)).take(DIGEST_TENANTS);
-        let values: Vec<Value> = asked.chain([now]).map(Value::from).collect();
+        let asked = tenants.iter().copied().chain(std::iter::repeat(TenantId(-1))).take(DIGEST_TENANTS);
+        let values: Vec<Value> = asked.map(Value::from).chain([now.into()]).collect();
         self.digests(&all.join(" UNION ALL "), values).await
     }
 
     /// Digests of the newest logs of all, as of `now` (ms), by tenant.
-    pub async fn log_digests_of_all(&self, now: i64) -> Result<HashMap<i64, Digest>> {
+    pub async fn log_digests_of_all(&self, now: i64) -> Result<HashMap<TenantId, Digest>> {
         let newest = format!(
             "SELECT tenant_id, id, version FROM task_log WHERE fire_time <= {{1}} ORDER BY fire_time DESC, task_id DESC \
              LIMIT {DIGEST_ROWS_OF_ALL}"
@@ -94,7 +94,7 @@ impl SqlStore {
 
     /// Digests of what executors have, and were to start before `now` (ms), by tenant: however long ago
     /// a run began, its end changes this.
-    pub async fn digests_out(&self, now: i64) -> Result<HashMap<i64, Digest>> {
+    pub async fn digests_out(&self, now: i64) -> Result<HashMap<TenantId, Digest>> {
         let out = format!(
             "SELECT tenant_id, id, 0 AS version FROM task_log WHERE status = {} AND due_time <= {{1}} ORDER BY due_time \
              LIMIT {DIGEST_ROWS_OUT}",
@@ -103,7 +103,7 @@ impl SqlStore {
         self.digests(&out, vec![now.into()]).await
     }
 
-    async fn digests(&self, logs: &str, values: Vec<Value>) -> Result<HashMap<i64, Digest>> {
+    async fn digests(&self, logs: &str, values: Vec<Value>) -> Result<HashMap<TenantId, Digest>> {
         // Sums of ids would pass 64 bits.
         let text = format!(
             "SELECT x.tenant_id, {}, {}, {} FROM ({logs}) x GROUP BY x.tenant_id",
@@ -120,7 +120,7 @@ impl SqlStore {
     }
 
     /// Names of these tenants, as far as they are there.
-    pub async fn tenant_names(&self, ids: &[i64]) -> Result<HashMap<i64, String>> {
+    pub async fn tenant_names(&self, ids: &[TenantId]) -> Result<HashMap<TenantId, String>> {
         let batch = self.backend.rows(1, &[("id", Kind::Big)]);
         let text = format!("SELECT n.id, n.name FROM {batch} JOIN tenant n ON n.id = v.n_id");
         let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;

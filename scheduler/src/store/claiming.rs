@@ -5,7 +5,7 @@ use super::rows::{self, RUN_COLUMNS, to_json};
 use super::sql::{DUE_TIME, ID_VERSION, INIT, QUEUED, RETRY};
 use super::template::Text as _;
 use super::{ClaimStore, LEFT_OUT_MAX, LeftOut, Result, Share, SqlStore};
-use crate::domain::{Run, Status};
+use crate::domain::{LogId, NodeId, Run, Status, TenantId};
 use async_trait::async_trait;
 use sea_orm::Value;
 use std::collections::HashSet;
@@ -100,14 +100,14 @@ impl ClaimStore for SqlStore {
         Ok(runs)
     }
 
-    async fn claim(&self, node: i64, runs: Vec<Run>, now: i64) -> Result<Vec<Run>> {
+    async fn claim(&self, node: NodeId, runs: Vec<Run>, now: i64) -> Result<Vec<Run>> {
         const ACTION: &str = "claim runs";
         if runs.is_empty() {
             return Ok(runs);
         }
         let keys = to_json(ACTION, &runs.iter().map(|run| (run.id, run.version)).collect::<Vec<_>>())?;
         let claimed = self.execute(ACTION, &CLAIM, [keys.clone().into(), node.into(), now.into()]).await?;
-        let mine: Option<HashSet<i64>> = if claimed == runs.len() as u64 {
+        let mine: Option<HashSet<LogId>> = if claimed == runs.len() as u64 {
             None
         } else {
             let read = self.query(ACTION, &CLAIMED, [keys.into(), node.into()], |row| row.try_get_by_index(0));
@@ -117,11 +117,11 @@ impl ClaimStore for SqlStore {
         Ok(ours.map(|run| Run { version: run.version + 1, status: Status::Queued, queued_at: now, ..run }).collect())
     }
 
-    async fn queued_of(&self, node: i64, limit: u64) -> Result<Vec<Run>> {
+    async fn queued_of(&self, node: NodeId, limit: u64) -> Result<Vec<Run>> {
         self.query("read the node's own queue", &QUEUED_OF, [node.into(), limit.into()], rows::run).await
     }
 
-    async fn queued_of_others(&self, live: &[i64], limit: u64) -> Result<Vec<Run>> {
+    async fn queued_of_others(&self, live: &[NodeId], limit: u64) -> Result<Vec<Run>> {
         const ACTION: &str = "read the queues of dead nodes";
         let live = to_json(ACTION, &live.iter().map(|id| [id]).collect::<Vec<_>>())?;
         self.query(ACTION, &QUEUED_OF_OTHERS, [live.into(), limit.into()], rows::run).await
@@ -130,8 +130,8 @@ impl ClaimStore for SqlStore {
 
 /// Puts the tenants into the statement's places: in ascending order, the last one again where there
 /// are fewer.
-fn places(tenants: &[i64]) -> [i64; LEFT_OUT_MAX] {
-    let mut tenants: Vec<i64> = tenants.iter().copied().take(LEFT_OUT_MAX).collect();
+fn places(tenants: &[TenantId]) -> [TenantId; LEFT_OUT_MAX] {
+    let mut tenants: Vec<TenantId> = tenants.iter().copied().take(LEFT_OUT_MAX).collect();
     tenants.sort_unstable();
     let last = tenants.last().copied().unwrap_or_default();
     std::array::from_fn(|place| tenants.get(place).copied().unwrap_or(last))

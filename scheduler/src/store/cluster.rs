@@ -6,6 +6,7 @@ use super::{
     ClockReading, ClusterStore, Fence, LeaseName, LeaseState, Member, NodeHeartbeat, NodeInfo, NodeState, Result,
     SqlStore, StoreError, StoreErrorKind,
 };
+use crate::domain::NodeId;
 use crate::domain::id_source::NODE_NUMBER_MAX;
 use async_trait::async_trait;
 use carillon_protocol::sign::random_hex;
@@ -121,7 +122,13 @@ impl ClusterStore for SqlStore {
         self.execute("leave the cluster", &sql, [me.id.into(), me.incarnation.clone().into()]).await.map(drop)
     }
 
-    async fn take_lease(&self, lease: LeaseName, node: i64, held: Option<Fence>, ttl_ms: i64) -> Result<Option<Fence>> {
+    async fn take_lease(
+        &self,
+        lease: LeaseName,
+        node: NodeId,
+        held: Option<Fence>,
+        ttl_ms: i64,
+    ) -> Result<Option<Fence>> {
         const ACTION: &str = "take a lease";
         let name = || lease.as_str().into();
         if let Some(fence) = held {
@@ -225,6 +232,6 @@ impl SqlStore {
         )
         .await?;
         tx.commit().await?;
-        Ok(Member { id, incarnation: incarnation.to_owned() })
+        Ok(Member { id: NodeId(id), incarnation: incarnation.to_owned() })
     }
 }

@@ -7,7 +7,7 @@ use super::planning::bucket;
 use super::rows::{clean, to_json};
 use super::sql::{DISPATCHED, ID_VERSION, QUEUED};
 use super::{Change, DispatchStore, Result, RunDispatch, SqlStore};
-use crate::domain::{Reason, Run, Status};
+use crate::domain::{LogId, NodeId, Reason, Run, Status};
 use crate::metrics::RUNS_ENDED;
 use async_trait::async_trait;
 use std::collections::HashSet;
@@ -92,7 +92,7 @@ const CHANGE_ROW: &[(&str, Kind)] = &[
 
 #[async_trait]
 impl DispatchStore for SqlStore {
-    async fn dispatch(&self, node: i64, items: &[RunDispatch], now: i64) -> Result<HashSet<i64>> {
+    async fn dispatch(&self, node: NodeId, items: &[RunDispatch], now: i64) -> Result<HashSet<LogId>> {
         const ACTION: &str = "dispatch runs";
         if items.is_empty() {
             return Ok(HashSet::new());
@@ -111,11 +111,11 @@ impl DispatchStore for SqlStore {
         Ok(read.await?.into_iter().collect())
     }
 
-    async fn dispatch_shards(&self, node: i64, parent: &Run, shards: &[Run], now: i64) -> Result<bool> {
+    async fn dispatch_shards(&self, node: NodeId, parent: &Run, shards: &[Run], now: i64) -> Result<bool> {
         retrying(|| self.dispatch_shards_once(node, parent, shards, now)).await
     }
 
-    async fn note_stop(&self, runs: &[(i64, i64)], reason: Reason) -> Result<HashSet<i64>> {
+    async fn note_stop(&self, runs: &[(LogId, i64)], reason: Reason) -> Result<HashSet<LogId>> {
         const ACTION: &str = "note that runs must stop";
         if runs.is_empty() {
             return Ok(HashSet::new());
@@ -129,7 +129,7 @@ impl DispatchStore for SqlStore {
         Ok(read.await?.into_iter().collect())
     }
 
-    async fn change(&self, changes: &[Change]) -> Result<HashSet<i64>> {
+    async fn change(&self, changes: &[Change]) -> Result<HashSet<LogId>> {
         const ACTION: &str = "change the state of runs";
         if changes.is_empty() {
             return Ok(HashSet::new());
@@ -140,7 +140,7 @@ impl DispatchStore for SqlStore {
         } else {
             self.execute(ACTION, &CHANGE, [keys.clone().into()]).await?
         };
-        let moved: HashSet<i64> = if moved == changes.len() as u64 {
+        let moved: HashSet<LogId> = if moved == changes.len() as u64 {
             changes.iter().map(|change| change.id).collect()
         } else {
             let read = self.query(ACTION, &CHANGED, [keys.into()], |row| row.try_get_by_index(0));
@@ -152,7 +152,7 @@ impl DispatchStore for SqlStore {
     }
 }
 
-type ChangeRow = (i64, i64, i16, i64, i32, &'static str, Option<String>, i64, i64);
+type ChangeRow = (LogId, i64, i16, i64, i32, &'static str, Option<String>, i64, i64);
 
 pub(super) fn change_row(change: &Change) -> ChangeRow {
     (
@@ -169,7 +169,7 @@ pub(super) fn change_row(change: &Change) -> ChangeRow {
 }
 
 impl SqlStore {
-    async fn dispatch_shards_once(&self, node: i64, parent: &Run, shards: &[Run], now: i64) -> Result<bool> {
+    async fn dispatch_shards_once(&self, node: NodeId, parent: &Run, shards: &[Run], now: i64) -> Result<bool> {
         const ACTION: &str = "dispatch shards";
         let tx = self.begin(ACTION).await?;
         let total = i64::try_from(shards.len()).unwrap_or(i64::MAX);

@@ -8,7 +8,7 @@ use super::{
     ExecutorEnd, ExecutorHeartbeat, ExecutorStore, Owner, Registration, Result, Signer, SqlStore, StoreError,
     StoreErrorKind,
 };
-use crate::domain::{Executor, IdSource};
+use crate::domain::{Executor, ExecutorId, IdSource};
 use async_trait::async_trait;
 use carillon_protocol::{Register, RunKey};
 use std::collections::HashSet;
@@ -79,7 +79,7 @@ impl ExecutorStore for SqlStore {
         if known.is_empty() { Ok(false) } else { Err(outdated(ACTION)) }
     }
 
-    async fn reconfirm(&self, owner: Owner, executor_id: i64, runs: &[RunKey]) -> Result<HashSet<RunKey>> {
+    async fn reconfirm(&self, owner: Owner, executor_id: ExecutorId, runs: &[RunKey]) -> Result<HashSet<RunKey>> {
         const ACTION: &str = "reconfirm the runs of an executor";
         let mut confirmed = HashSet::new();
         for batch in runs.chunks(super::BATCH_MAX) {
@@ -94,7 +94,7 @@ impl ExecutorStore for SqlStore {
         Ok(confirmed)
     }
 
-    async fn retire(&self, signer: &Signer<'_>, executor_id: i64, left: bool, now: i64) -> Result<()> {
+    async fn retire(&self, signer: &Signer<'_>, executor_id: ExecutorId, left: bool, now: i64) -> Result<()> {
         let sql = sql!(
             "UPDATE executor SET draining = 1, gone_at = {4} WHERE id = {1} AND tenant_id = {2} AND app_id = {3} \
              AND gone_at = 0 AND (register_signed_at < {5} OR register_signed_at > {6})"
@@ -116,7 +116,7 @@ impl ExecutorStore for SqlStore {
         self.query("list online executors", &EXECUTORS, [since.into()], rows::executor).await
     }
 
-    async fn executor_ends(&self, ids: &[i64]) -> Result<Vec<ExecutorEnd>> {
+    async fn executor_ends(&self, ids: &[ExecutorId]) -> Result<Vec<ExecutorEnd>> {
         const ACTION: &str = "read the ends of executors";
         let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
         self.query(ACTION, &EXECUTOR_ENDS, [ids.into()], |row| {
@@ -152,9 +152,10 @@ impl SqlStore {
             return Err(outdated(ACTION));
         }
         let described = [tags.clone(), handlers.clone(), register.address.clone(), clean(&register.description)];
-        let (id, news, gone_at) = known
-            .as_ref()
-            .map_or_else(|| (new_id(), true, 0), |known| (known.id, known.described != described, known.gone_at));
+        let (id, news, gone_at) = known.as_ref().map_or_else(
+            || (new_id().into(), true, 0),
+            |known| (known.id, known.described != described, known.gone_at),
+        );
         let [_, _, address, description] = described;
         let place = || [tenant_id.into(), app_id.into(), address.clone().into(), id.into()];
         let others = "tenant_id = {1} AND app_id = {2} AND address = {3} AND id <> {4} AND gone_at = 0";
@@ -257,7 +258,7 @@ impl SqlStore {
 
 /// A process as it last registered.
 struct Process {
-    id: i64,
+    id: ExecutorId,
     /// Tags, handlers, address, description.
     described: [String; 4],
     /// ms; 0 while it is there.

@@ -7,8 +7,9 @@ use super::entity::{Ids, role, role_grant, tenant, user_account};
 use super::query::*;
 use super::rows::to_json;
 use super::{Result, SqlStore, StoreError};
-use crate::domain::Refusal;
 use crate::domain::access::{BY_GROUP, BuiltIn, Grant, PLATFORM, PLATFORM_ADMIN, PermissionSet, built_in};
+use crate::domain::{AppId, Refusal, TenantId};
+use std::fmt::Display;
 
 /// A role granted to a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,9 +25,9 @@ pub struct GrantView {
     /// What it allows.
     pub permissions: PermissionSet,
     /// Where; [`PLATFORM`] is everywhere.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// In which apps of the tenant; none are all.
-    pub apps: Vec<i64>,
+    pub apps: Vec<AppId>,
     /// It follows from a group of single sign-on, and goes with it.
     pub by_group: bool,
 }
@@ -47,9 +48,9 @@ pub struct NewGrant {
     /// Which role.
     pub role_id: i64,
     /// Where.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// In which apps.
-    pub apps: Vec<i64>,
+    pub apps: Vec<AppId>,
     /// By whom: a user, 0 for the configured token, or [`BY_GROUP`].
     pub created_by: i64,
 }
@@ -61,7 +62,7 @@ struct GrantRow {
     id: i64,
     user_id: i64,
     role_id: i64,
-    tenant_id: i64,
+    tenant_id: TenantId,
     apps: Ids,
     created_by: i64,
     #[sea_orm(from_expr = "role::Column::Name")]
@@ -90,19 +91,19 @@ impl SqlStore {
     /// Grants a role, if user, role and tenant are still there.
     pub async fn create_grant(&self, grant: &NewGrant, now: i64) -> Result<()> {
         const ACTION: &str = "grant a role";
-        let gone = |what: &str, id: i64| StoreError::of(ACTION, Refusal::not_found(what, id));
+        let gone = |what: &str, id: &dyn Display| StoreError::of(ACTION, Refusal::not_found(what, id));
         // Users and roles are deleted under the lock; the tenant is held.
         retrying(|| async {
             let tx = self.begin(ACTION).await?;
             self.lock_access(&tx).await?;
             if !tx.any(user_account::Entity::find_by_id(grant.user_id)).await? {
-                return Err(gone("user", grant.user_id));
+                return Err(gone("user", &grant.user_id));
             }
             if built_in(grant.role_id).is_none() && !tx.any(role::Entity::find_by_id(grant.role_id)).await? {
-                return Err(gone("role", grant.role_id));
+                return Err(gone("role", &grant.role_id));
             }
             if grant.tenant_id != PLATFORM && !hold_tenant(&tx, grant.tenant_id).await? {
-                return Err(gone("tenant", grant.tenant_id));
+                return Err(gone("tenant", &grant.tenant_id));
             }
             insert_grant(&tx, grant, now).await?;
             tx.commit().await
@@ -111,7 +112,7 @@ impl SqlStore {
     }
 
     /// Takes a grant in a tenant (or on the platform) back from a user.
-    pub async fn delete_grant(&self, tenant_id: i64, user_id: i64, id: i64) -> Result<()> {
+    pub async fn delete_grant(&self, tenant_id: TenantId, user_id: i64, id: i64) -> Result<()> {
         const ACTION: &str = "take a role back";
         let grant = role_grant::Entity::delete_many()
             .filter(role_grant::Column::Id.eq(id))
@@ -166,7 +167,7 @@ impl SqlStore {
 }
 
 /// Holds a tenant until the commit, so that it is not deleted meanwhile; answers whether it is there.
-pub(super) async fn hold_tenant(tx: &Transaction<'_>, id: i64) -> Result<bool> {
+pub(super) async fn hold_tenant(tx: &Transaction<'_>, id: TenantId) -> Result<bool> {
     let hold = tenant::Entity::update_many()
         .col_expr(tenant::Column::Revision, Expr::col(tenant::Column::Revision))
         .filter(tenant::Column::Id.eq(id));

@@ -4,7 +4,7 @@ use super::dialect::{Kind, Sql};
 use super::rows::{to_json, word};
 use super::{Activity, Result, SqlStore, TaskState};
 use crate::domain::task::ParentOutcome;
-use crate::domain::{AccessScope, Status, TaskId};
+use crate::domain::{AccessScope, AppId, Status, TaskId, TenantId};
 use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,9 +25,9 @@ pub struct GraphTask {
     /// Id.
     pub id: TaskId,
     /// Its tenant.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// Its app.
-    pub app_id: i64,
+    pub app_id: AppId,
     /// Its name.
     pub name: String,
     /// Tenant's name.
@@ -98,7 +98,7 @@ impl SqlStore {
         graph: &mut Graph,
         way: Way,
         edge: &BTreeSet<TaskId>,
-        (access_scope, tenant_id, now): (&AccessScope, i64, i64),
+        (access_scope, tenant_id, now): (&AccessScope, TenantId, i64),
     ) -> Result<BTreeSet<TaskId>> {
         let links = self.links(way, edge, tenant_id).await?;
         graph.is_complete &= links.len() < LINKS_MAX;
@@ -131,7 +131,7 @@ impl SqlStore {
         &self,
         way: Way,
         from: &BTreeSet<TaskId>,
-        tenant_id: i64,
+        tenant_id: TenantId,
     ) -> Result<Vec<(GraphLink, ParentOutcome)>> {
         if from.is_empty() {
             return Ok(Vec::new());

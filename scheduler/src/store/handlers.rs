@@ -179,7 +179,7 @@ impl SqlStore {
         let TaskRoom { tenant, most, used } = quota;
         tracing::warn!(
             tenant,
-            app = app_id,
+            app = app_id.0,
             handlers = handlers.join(", "),
             "no tasks made for new handlers: the tenant has as many as it may (its quota max_tasks); each registration \
              asks again"

@@ -5,7 +5,7 @@ use super::rows::to_json;
 use super::sql::{ID, SUCCEEDED};
 use super::template::Template;
 use super::{HousekeepingStore, Purged, Result, SqlStore};
-use crate::domain::IdSource;
+use crate::domain::{IdSource, LogId};
 use async_trait::async_trait;
 
 statements!(
@@ -58,7 +58,7 @@ const PURGE_BESIDE_THESE: [&Template; 4] =
 impl HousekeepingStore for SqlStore {
     async fn purge(&self, before: i64, limit: u64) -> Result<u64> {
         const ACTION: &str = "delete old task logs";
-        let first_kept = IdSource::first_at(before);
+        let first_kept: LogId = IdSource::first_at(before);
         let ids: Vec<i64> = self
             .query(ACTION, &PURGE_SELECT, [first_kept.into(), limit.into(), before.into()], |row| {
                 row.try_get_by_index(0)
@@ -92,7 +92,7 @@ impl HousekeepingStore for SqlStore {
         let key = i64::from(days);
         let seen: Vec<i64> = self.query(ACTION, &cursor, [key.into()], |row| row.try_get_by_index(0)).await?;
         let after = seen.first().copied().unwrap_or(0);
-        let first_kept = IdSource::first_at(before);
+        let first_kept: LogId = IdSource::first_at(before);
         let values = [after.into(), first_kept.into(), limit.into(), days.into(), before.into()];
         let looked: Vec<(i64, i32)> = self
             .query(ACTION, &PURGE_LOOK, values, |row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?)))

@@ -9,7 +9,7 @@ use super::entity::{app, app_key};
 use super::query::*;
 use super::rows::{clean, to_json};
 use super::{Owner, Result, SqlStore, StoreError};
-use crate::domain::{AccessScope, Refusal};
+use crate::domain::{AccessScope, AppId, Refusal, TenantId};
 use carillon_protocol::sign::{Key, SignMethod};
 use sea_orm::{DbErr, QueryResult};
 use std::cmp::Reverse;
@@ -124,8 +124,8 @@ const LIST: &str = "list keys";
 #[derive(DerivePartialModel)]
 #[sea_orm(entity = "app_key::Entity")]
 struct KeyOfApp {
-    tenant_id: i64,
-    app_id: i64,
+    tenant_id: TenantId,
+    app_id: AppId,
     #[sea_orm(nested)]
     key: KeyView,
 }

@@ -6,7 +6,7 @@ use super::sql::ID;
 use super::{Owner, Result, SqlStore, StoreError, TaskView};
 use crate::domain::links::{cycle, knots};
 use crate::domain::task::{ParentLink, TaskSpec};
-use crate::domain::{FieldError, FieldRefusal, Status, TaskId};
+use crate::domain::{AppId, FieldError, FieldRefusal, Status, TaskId, TenantId};
 use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeSet, HashMap};
 
@@ -82,7 +82,7 @@ impl SqlStore {
         let ids = to_json(ACTION, &tasks.iter().map(|task| [task.id]).collect::<Vec<_>>())?;
         let rows = self
             .query("read the parents of tasks", &PARENTS_OF_TASKS, [ids.into()], |row| {
-                let (child, app, name): (TaskId, i64, String) =
+                let (child, app, name): (TaskId, AppId, String) =
                     (row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index(2)?);
                 Ok((child, app, name, row.try_get_by_index::<String>(3)?, word(row, 4)?))
             })
@@ -140,8 +140,12 @@ impl SqlStore {
     }
 
     /// Refuses cycles that these children (tenant, child) of the transaction would close.
-    pub(super) async fn refuse_cycles(&self, tx: &Transaction<'_>, children: &BTreeSet<(i64, TaskId)>) -> Result<()> {
-        let tenants: BTreeSet<i64> = children.iter().map(|(tenant, _)| *tenant).collect();
+    pub(super) async fn refuse_cycles(
+        &self,
+        tx: &Transaction<'_>,
+        children: &BTreeSet<(TenantId, TaskId)>,
+    ) -> Result<()> {
+        let tenants: BTreeSet<TenantId> = children.iter().map(|(tenant, _)| *tenant).collect();
         for tenant_id in tenants {
             let all = sql!(LINKS);
             let links: Vec<(TaskId, TaskId)> = tx.query(&all, [tenant_id.into()], link).await?;
@@ -155,7 +159,7 @@ impl SqlStore {
     }
 
     /// Every link (child, parent) of a tenant's tasks.
-    pub async fn links_of_tenant(&self, tenant_id: i64) -> Result<Vec<(TaskId, TaskId)>> {
+    pub async fn links_of_tenant(&self, tenant_id: TenantId) -> Result<Vec<(TaskId, TaskId)>> {
         self.query("read the parents of tasks", sql!(LINKS), [tenant_id.into()], link).await
     }
 

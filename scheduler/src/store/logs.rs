@@ -10,7 +10,7 @@ use super::dialect::Dialect;
 use super::rows::{self, DISPATCHED_COUNT};
 use super::sql::{DISPATCHED, ID, SUCCEEDED};
 use super::{DispatchedRun, Result, SqlStore};
-use crate::domain::{AccessScope, Order, Reason, Run, Status, TaskId, Trigger};
+use crate::domain::{AccessScope, AppId, ExecutorId, LogId, Order, Reason, Run, Status, TaskId, TenantId, Trigger};
 use sea_orm::{DbErr, QueryResult};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -77,9 +77,9 @@ pub type LogCursor = Vec<i64>;
 #[derive(Debug, Clone, Default)]
 pub struct LogFilter {
     /// Only this tenant.
-    pub tenant_id: Option<i64>,
+    pub tenant_id: Option<TenantId>,
     /// Only this app.
-    pub app_id: Option<i64>,
+    pub app_id: Option<AppId>,
     /// Only of this task.
     pub task_id: Option<TaskId>,
     /// Only in this state.
@@ -89,13 +89,13 @@ pub struct LogFilter {
     /// Only what was made so.
     pub trigger: Option<Trigger>,
     /// Only what this executor has or had.
-    pub executor_id: Option<i64>,
+    pub executor_id: Option<ExecutorId>,
     /// Only shards of this parent.
-    pub parent_id: Option<i64>,
+    pub parent_id: Option<LogId>,
     /// No shards of runs.
     pub has_no_shards: bool,
     /// Only this log.
-    pub id: Option<i64>,
+    pub id: Option<LogId>,
     /// From this instant on, ms.
     pub from: Option<i64>,
     /// Before this instant, ms.
@@ -121,15 +121,15 @@ pub struct LogPage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     /// One row.
-    Id(i64),
+    Id(LogId),
     /// A task's, by fire time.
     Task(TaskId),
     /// A state's, by due time: of what is not ended, or of all tenants.
     Status(Status),
     /// What ended badly in one tenant, by due time.
-    Bad(i64, Status),
+    Bad(TenantId, Status),
     /// A tenant's, by fire time.
-    Tenant(i64),
+    Tenant(TenantId),
     /// All, by fire time.
     All,
 }
@@ -177,10 +177,10 @@ impl Way {
         let of = |column: &&str| match *column {
             "due_time" => run.due_time,
             "fire_time" => run.fire_time,
-            "tenant_id" => run.tenant_id,
+            "tenant_id" => run.tenant_id.0,
             "task_id" => run.task_id.0,
             "priority" => run.priority.into(),
-            _ => run.id,
+            _ => run.id.0,
         };
         self.columns().iter().map(of).collect()
     }
@@ -202,7 +202,7 @@ impl Way {
 
 impl SqlStore {
     /// The log of that id, within reach.
-    pub async fn log(&self, access_scope: &AccessScope, id: i64) -> Result<Option<LogView>> {
+    pub async fn log(&self, access_scope: &AccessScope, id: LogId) -> Result<Option<LogView>> {
         let filter = LogFilter { id: Some(id), limit: 1, ..LogFilter::default() };
         Ok(self.list_logs(access_scope, &filter).await?.logs.into_iter().next())
     }
@@ -310,13 +310,13 @@ impl SqlStore {
 
     /// How far sharded runs have come.
     async fn count_shards(&self, logs: &mut [LogView]) -> Result<()> {
-        let parents: Vec<[i64; 1]> =
+        let parents: Vec<[LogId; 1]> =
             logs.iter().map(|log| &log.dispatched.run).filter(|run| run.is_parent()).map(|run| [run.id]).collect();
         if parents.is_empty() {
             return Ok(());
         }
         let ids = rows::to_json("count shards", &parents)?;
-        let counts: HashMap<i64, ShardCounts> =
+        let counts: HashMap<LogId, ShardCounts> =
             self.query("count shards", &SHARD_COUNTS, [ids.into()], shard_counts).await?.into_iter().collect();
         for log in logs {
             log.shards = counts.get(&log.dispatched.run.id).copied();
@@ -344,12 +344,14 @@ fn is_narrow(way: Way, access_scope: &AccessScope, filter: &LogFilter) -> bool {
     };
     let status = filter.status.filter(|_| !matches!(way, Way::Status(_) | Way::Bad(..)));
     let tenant = filter.tenant_id.filter(|_| !matches!(way, Way::Tenant(_) | Way::Bad(..)));
-    let others = [filter.app_id, filter.executor_id, filter.parent_id, tenant];
     let task = filter.task_id.filter(|_| !matches!(way, Way::Task(_)));
     !is_whole
         || status.is_some()
         || task.is_some()
-        || others.iter().any(Option::is_some)
+        || tenant.is_some()
+        || filter.app_id.is_some()
+        || filter.executor_id.is_some()
+        || filter.parent_id.is_some()
         || filter.reason.is_some()
         || filter.trigger.is_some()
         || filter.has_no_shards
@@ -384,7 +386,7 @@ fn log_view(row: &QueryResult) -> std::result::Result<LogView, DbErr> {
     })
 }
 
-fn shard_counts(row: &QueryResult) -> std::result::Result<(i64, ShardCounts), DbErr> {
+fn shard_counts(row: &QueryResult) -> std::result::Result<(LogId, ShardCounts), DbErr> {
     let counts = ShardCounts {
         ended: row.try_get_by_index(1)?,
         succeeded: row.try_get_by_index(2)?,

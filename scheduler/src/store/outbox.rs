@@ -10,7 +10,7 @@ use super::sql::{ID, SUCCEEDED};
 use super::{EndedRun, NewRun, OutboxRound, OutboxStore, Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::consequences::{End, failures_in_row, input_of};
 use crate::domain::task::{NEVER, ParentOutcome, ParentRule, ScheduleKind};
-use crate::domain::{Reason, Status, Task, TaskId, Trigger};
+use crate::domain::{LogId, Reason, Status, Task, TaskId, Trigger};
 use async_trait::async_trait;
 use carillon_protocol::TEXT_BYTES_MAX;
 use sea_orm::{DbErr, QueryResult};
@@ -51,7 +51,7 @@ impl OutboxStore for SqlStore {
     async fn process_outbox(
         &self,
         ended: &[EndedRun],
-        new_id: &(dyn Fn() -> i64 + Sync),
+        new_id: &(dyn Fn() -> LogId + Sync),
         now: i64,
     ) -> Result<Option<OutboxRound>> {
         retrying(|| self.process_outbox_once(ended, new_id, now)).await
@@ -69,7 +69,7 @@ impl SqlStore {
     async fn process_outbox_once(
         &self,
         ended: &[EndedRun],
-        new_id: &(dyn Fn() -> i64 + Sync),
+        new_id: &(dyn Fn() -> LogId + Sync),
         now: i64,
     ) -> Result<Option<OutboxRound>> {
         let ids = to_json(ACTION, &ended.iter().map(|run| [run.log]).collect::<Vec<_>>())?;
@@ -162,7 +162,7 @@ impl SqlStore {
         run: &EndedRun,
         tasks: &HashMap<TaskId, Task>,
         child: &Task,
-        new_id: &(dyn Fn() -> i64 + Sync),
+        new_id: &(dyn Fn() -> LogId + Sync),
         now: i64,
     ) -> Result<bool> {
         let name = |id: TaskId| tasks.get(&id).map_or_else(|| id.to_string(), |task| task.spec.name.clone());
@@ -196,7 +196,7 @@ impl SqlStore {
              JOIN task c ON c.id = p.child_id LEFT JOIN task_log l ON l.id = p.met_log_id \
              WHERE p.child_id = {1} ORDER BY p.id"
         );
-        let rows: Vec<(i64, String, Option<String>)> = tx
+        let rows: Vec<(LogId, String, Option<String>)> = tx
             .query(&all, [child.into()], |row| {
                 let (name, app): (String, String) = (row.try_get_by_index(1)?, row.try_get_by_index(3)?);
                 // As the child names it.
@@ -204,7 +204,7 @@ impl SqlStore {
                 Ok((row.try_get_by_index(0)?, name, row.try_get_by_index(2)?))
             })
             .await?;
-        if rows.iter().any(|(met, ..)| *met == 0) {
+        if rows.iter().any(|(met, ..)| met.is_none()) {
             return Ok(None);
         }
         let anew = sql!("UPDATE task_parent SET met_log_id = 0 WHERE child_id = {1}");

@@ -1,10 +1,10 @@
 //! Results, and runs whose result does not come.
 
 use super::dialect::{Dialect, Kind};
-use super::rows::{self, DISPATCHED_COLUMNS, clean, to_json};
+use super::rows::{self, DISPATCHED_COLUMNS, clean, list, to_json};
 use super::sql::{CANCELLED, DISPATCHED, FAILED, ID, SUCCEEDED};
 use super::{DispatchedRun, OutcomeStore, Owner, Result, SqlStore, Suspects};
-use crate::domain::{Reason, Status};
+use crate::domain::{ExecutorId, LogId, Reason, Status};
 use crate::metrics::RUNS_ENDED;
 use async_trait::async_trait;
 use carillon_protocol::RunResult;
@@ -130,7 +130,7 @@ impl OutcomeStore for SqlStore {
         Ok(moved)
     }
 
-    async fn runs(&self, owner: Option<Owner>, ids: &[i64]) -> Result<Vec<DispatchedRun>> {
+    async fn runs(&self, owner: Option<Owner>, ids: &[LogId]) -> Result<Vec<DispatchedRun>> {
         const ACTION: &str = "read runs";
         let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
         match owner {
@@ -142,7 +142,7 @@ impl OutcomeStore for SqlStore {
         }
     }
 
-    async fn record_stale(&self, executor_id: i64, results: &[&RunResult], ids: &[i64], now: i64) -> Result<()> {
+    async fn record_stale(&self, executor_id: ExecutorId, results: &[&RunResult], ids: &[i64], now: i64) -> Result<()> {
         const ACTION: &str = "record stale results";
         let rows: Vec<_> = results
             .iter()
@@ -163,13 +163,13 @@ impl OutcomeStore for SqlStore {
         self.execute(ACTION, &STALE, values).await.map(drop)
     }
 
-    async fn parents_of(&self, ids: &[i64]) -> Result<Vec<i64>> {
+    async fn parents_of(&self, ids: &[LogId]) -> Result<Vec<LogId>> {
         const ACTION: &str = "find the parents of shards";
         let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
         self.query(ACTION, &PARENTS_OF, [ids.into()], |row| row.try_get_by_index(0)).await
     }
 
-    async fn settle_parents(&self, parents: &[i64], now: i64) -> Result<u64> {
+    async fn settle_parents(&self, parents: &[LogId], now: i64) -> Result<u64> {
         const ACTION: &str = "settle sharded runs";
         if parents.is_empty() {
             return Ok(0);
@@ -178,7 +178,7 @@ impl OutcomeStore for SqlStore {
         self.execute(ACTION, &SETTLE_PARENTS, [ids.into(), now.into()]).await
     }
 
-    async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<i64>> {
+    async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<LogId>> {
         let values = [before.into(), limit.into()];
         self.query("read open sharded runs", &OPEN_PARENTS, values, |row| row.try_get_by_index(0)).await
     }
@@ -193,18 +193,17 @@ impl OutcomeStore for SqlStore {
 
     async fn suspects(&self, which: &Suspects) -> Result<Vec<DispatchedRun>> {
         const ACTION: &str = "read runs that may be lost";
-        let list = |ids: &[i64]| to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>());
         let (sql, ids) = if which.executors.is_empty() {
-            (&SUSPECTS_EXCEPT, list(&which.except)?)
+            (&SUSPECTS_EXCEPT, list(ACTION, &which.except)?)
         } else {
-            (&SUSPECTS_OF, list(&which.executors)?)
+            (&SUSPECTS_OF, list(ACTION, &which.executors)?)
         };
         let by_dead_nodes = i32::from(!which.or_not_by.is_empty());
         let values = [
             ids.into(),
             which.due_before.into(),
             by_dead_nodes.into(),
-            list(&which.or_not_by)?.into(),
+            list(ACTION, &which.or_not_by)?.into(),
             which.limit.into(),
         ];
         self.query(ACTION, sql, values, rows::dispatched_run).await

@@ -16,7 +16,7 @@ use super::{PermitStore, Result, SqlStore};
 use crate::domain::permit::{Held, Limit, PermitRequest, grant};
 use crate::domain::rate_limit::{self, Slot};
 use crate::domain::routing::{Use, UseChange};
-use crate::domain::{Reason, TaskId};
+use crate::domain::{LogId, Reason, TaskId};
 use async_trait::async_trait;
 use sea_orm::{QueryResult, TryGetable};
 use serde::Serialize;
@@ -124,19 +124,19 @@ const ACTION: &str = "give permits";
 
 #[async_trait]
 impl PermitStore for SqlStore {
-    async fn acquire(&self, asks: &[PermitRequest]) -> Result<HashMap<i64, Limit>> {
+    async fn acquire(&self, asks: &[PermitRequest]) -> Result<HashMap<LogId, Limit>> {
         if asks.is_empty() {
             return Ok(HashMap::new());
         }
         retrying(|| self.acquire_once(asks)).await
     }
 
-    async fn release(&self, ids: &[i64]) -> Result<()> {
+    async fn release(&self, ids: &[LogId]) -> Result<()> {
         let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
         self.execute(ACTION, &PERMIT_BACK, [ids.into()]).await.map(drop)
     }
 
-    async fn note_waits(&self, waits: &[(i64, i64, Reason)]) -> Result<()> {
+    async fn note_waits(&self, waits: &[(LogId, i64, Reason)]) -> Result<()> {
         const ACTION: &str = "note what runs wait for";
         let rows: Vec<_> = waits.iter().map(|(id, version, reason)| (id, version, reason.as_str())).collect();
         self.execute(ACTION, &NOTE_WAITS, [to_json(ACTION, &rows)?.into()]).await.map(drop)
@@ -186,13 +186,13 @@ impl PermitStore for SqlStore {
 }
 
 impl SqlStore {
-    async fn acquire_once(&self, asks: &[PermitRequest]) -> Result<HashMap<i64, Limit>> {
+    async fn acquire_once(&self, asks: &[PermitRequest]) -> Result<HashMap<LogId, Limit>> {
         let bounded = |id: fn(&PermitRequest) -> (i64, Option<i32>)| -> BTreeSet<i64> {
             asks.iter().map(id).filter(|(_, bound)| bound.is_some()).map(|(id, _)| id).collect()
         };
         let tasks = bounded(|ask| (ask.task_id.0, ask.bounds.task));
-        let apps = bounded(|ask| (ask.app_id, ask.bounds.app));
-        let tenants = bounded(|ask| (ask.tenant_id, ask.bounds.tenant));
+        let apps = bounded(|ask| (ask.app_id.0, ask.bounds.app));
+        let tenants = bounded(|ask| (ask.tenant_id.0, ask.bounds.tenant));
         let tx = self.begin(ACTION).await?;
         self.lock_scopes(&tx, [&tasks, &apps, &tenants].into_iter().flatten().copied().collect()).await?;
         let of_tasks: BTreeSet<TaskId> = asks.iter().map(|ask| ask.task_id).collect();
@@ -205,7 +205,7 @@ impl SqlStore {
             waiting: HashMap::new(),
         };
         let in_order: BTreeSet<TaskId> = asks.iter().filter(|ask| ask.in_order).map(|ask| ask.task_id).collect();
-        let mut known: HashSet<i64> = HashSet::new();
+        let mut known: HashSet<LogId> = HashSet::new();
         if !in_order.is_empty() {
             let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
             held.waiting = tx.query(&PERMITS_WAITING, [list(&in_order)?.into()], read).await?.into_iter().collect();
@@ -213,7 +213,7 @@ impl SqlStore {
             known = tx.query(&PERMIT_WAITS, [own.into()], read).await?.into_iter().collect();
         }
         let verdicts = asks.iter().zip(grant(asks, held));
-        let held_up: HashMap<i64, Limit> = verdicts.filter_map(|(ask, limit)| Some((ask.id, limit?))).collect();
+        let held_up: HashMap<LogId, Limit> = verdicts.filter_map(|(ask, limit)| Some((ask.id, limit?))).collect();
         let row = |ask: &PermitRequest| {
             let version = if held_up.contains_key(&ask.id) { -ask.version } else { ask.version };
             (ask.id, ask.tenant_id, ask.app_id, ask.task_id, version)

@@ -10,7 +10,7 @@ use super::{BUCKETS, Fence, PlanStore, Result, SqlStore};
 use crate::domain::plan::{Fire, Plan};
 use crate::domain::task::NEVER;
 use crate::domain::task_log::PARENT_SHARD;
-use crate::domain::{Status, Task, TaskId};
+use crate::domain::{LogId, Status, Task, TaskId};
 use async_trait::async_trait;
 use std::collections::HashSet;
 
@@ -236,7 +236,7 @@ fn mark(plan: &Plan) -> (TaskId, i64, i64, i64, i64, i64, i32) {
     (plan.task_id, plan.revision, plan.from, plan.to, runs, runs, i32::from(plan.outbox))
 }
 
-type Row<'a> = (i64, TaskId, i64, i64, i64, i64, i16, i64, i32, &'a str, Option<&'a str>, &'a str, i64, i32);
+type Row<'a> = (LogId, TaskId, i64, i64, i64, i64, i16, i64, i32, &'a str, Option<&'a str>, &'a str, i64, i32);
 
 fn row<'a>(plan: &Plan, fire: &'a Fire) -> Row<'a> {
     (
@@ -247,7 +247,7 @@ fn row<'a>(plan: &Plan, fire: &'a Fire) -> Row<'a> {
         fire.fire_time,
         fire.due_time,
         fire.status as i16,
-        bucket(if plan.together { plan.task_id.0 } else { fire.id }),
+        if plan.together { bucket(plan.task_id) } else { bucket(fire.id) },
         if plan.sharded { PARENT_SHARD } else { 0 },
         fire.reason.as_str(),
         (!fire.message.is_empty()).then_some(fire.message.as_str()),
@@ -259,7 +259,7 @@ fn row<'a>(plan: &Plan, fire: &'a Fire) -> Row<'a> {
 
 /// Spreads ids over the buckets that nodes share out among themselves (Fibonacci hashing,
 /// Knuth, TAOCP 3, 6.4): ids of one millisecond differ only in their low bits.
-pub(super) fn bucket(id: i64) -> i64 {
-    let spread = (id as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+pub(super) fn bucket(id: impl Into<i64>) -> i64 {
+    let spread = (id.into() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     (spread as i64) % BUCKETS
 }

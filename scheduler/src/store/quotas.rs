@@ -10,7 +10,7 @@ use super::rows::to_json;
 use super::sql::{ID, INIT, RETRY};
 use super::{BATCH_MAX, Result, SqlStore, StoreError};
 use crate::domain::quota::Quotas;
-use crate::domain::{FieldError, FieldRefusal, Reason, Refusal, Status};
+use crate::domain::{FieldError, FieldRefusal, Reason, Refusal, Status, TenantId};
 use sea_orm::QueryResult;
 use std::collections::{BTreeSet, HashMap};
 
@@ -49,7 +49,7 @@ pub const DELAYED_MAX: i64 = 100_000;
 
 impl SqlStore {
     /// Quotas of the tenants that have any which nodes must know of.
-    pub(super) async fn bounded_tenants(&self, action: &'static str) -> Result<HashMap<i64, Quotas>> {
+    pub(super) async fn bounded_tenants(&self, action: &'static str) -> Result<HashMap<TenantId, Quotas>> {
         let (runs, fires) = (tenant::Column::MaxConcurrent, tenant::Column::MaxFiresPerMinute);
         let bounded = tenant::Entity::find().filter(Condition::any().add(runs.gt(0)).add(fires.gt(0)));
         let tenants: Vec<tenant::Model> = self.at(action).all(bounded).await?;
@@ -57,23 +57,29 @@ impl SqlStore {
     }
 
     /// The quotas of a tenant.
-    pub async fn quotas(&self, tenant_id: i64) -> Result<Quotas> {
+    pub async fn quotas(&self, tenant_id: TenantId) -> Result<Quotas> {
         const ACTION: &str = "read the quotas of a tenant";
         find_tenant(&self.at(ACTION), ACTION, tenant_id).await.map(|tenant| quotas_of(&tenant))
     }
 
     /// Gives a tenant other quotas (checked). Every node keeps to them within a second or two. Runs
     /// that another quota of fires delayed ask anew. With a `revision` the tenant must have it.
-    pub async fn set_quotas(&self, tenant_id: i64, revision: Option<i64>, to: &Quotas, now: i64) -> Result<()> {
+    pub async fn set_quotas(&self, tenant_id: TenantId, revision: Option<i64>, to: &Quotas, now: i64) -> Result<()> {
         let before = retrying(|| self.set_quotas_once(tenant_id, revision, to, now)).await?;
         if before.max_fires_per_minute != to.max_fires_per_minute {
             let again = self.ask_anew(tenant_id, now).await?;
-            tracing::info!(tenant = tenant_id, again, "quota of fires changed: delayed runs ask anew");
+            tracing::info!(tenant = tenant_id.0, again, "quota of fires changed: delayed runs ask anew");
         }
         Ok(())
     }
 
-    async fn set_quotas_once(&self, tenant_id: i64, revision: Option<i64>, to: &Quotas, now: i64) -> Result<Quotas> {
+    async fn set_quotas_once(
+        &self,
+        tenant_id: TenantId,
+        revision: Option<i64>,
+        to: &Quotas,
+        now: i64,
+    ) -> Result<Quotas> {
         const ACTION: &str = "change the quotas of a tenant";
         let tx = self.begin(ACTION).await?;
         self.bump_rules(&tx).await?;
@@ -102,12 +108,12 @@ impl SqlStore {
             tx.execute(&look_again, [i64::from(retain_days).into()]).await?;
         }
         tx.commit().await?;
-        tracing::info!(tenant = tenant_id, ?to, "quotas changed");
+        tracing::info!(tenant = tenant_id.0, ?to, "quotas changed");
         Ok(before)
     }
 
     /// Holds up who takes slots until the commit; from then on all go by the new quota.
-    async fn begin_anew_at_rate(&self, tx: &Transaction<'_>, tenant_id: i64, before: i32, now: i64) -> Result<()> {
+    async fn begin_anew_at_rate(&self, tx: &Transaction<'_>, tenant_id: TenantId, before: i32, now: i64) -> Result<()> {
         let tenant = BTreeSet::from([tenant_id]);
         self.lock_rates(tx, &tenant).await?;
         let mut rates = self.read_rates(tx, &tenant).await?;
@@ -118,7 +124,7 @@ impl SqlStore {
     }
 
     /// Makes delayed runs due, batch by batch; answers how many.
-    async fn ask_anew(&self, tenant_id: i64, now: i64) -> Result<u64> {
+    async fn ask_anew(&self, tenant_id: TenantId, now: i64) -> Result<u64> {
         const ACTION: &str = "let delayed runs ask anew";
         let values = [tenant_id.into(), (BATCH_MAX as u64).into()];
         let mut moved = 0;
@@ -134,7 +140,7 @@ impl SqlStore {
 
     /// What a tenant uses of its quotas at `now` (ms). `+` keeps the databases from reading all logs
     /// of the tenant: those of these states are few.
-    pub async fn quota_use(&self, tenant_id: i64, now: i64) -> Result<QuotaUse> {
+    pub async fn quota_use(&self, tenant_id: TenantId, now: i64) -> Result<QuotaUse> {
         const ACTION: &str = "read what a tenant uses";
         let sql = sql!(format!(
             "SELECT (SELECT COUNT(*) FROM task WHERE tenant_id = {{1}}), \
@@ -164,14 +170,19 @@ impl SqlStore {
 
     /// Refuses `count` new tasks of a tenant that do not fit into its quota. Whoever creates tasks
     /// of the tenant after that waits for the commit.
-    pub(super) async fn refuse_too_many_tasks(&self, tx: &Transaction<'_>, tenant_id: i64, count: usize) -> Result<()> {
+    pub(super) async fn refuse_too_many_tasks(
+        &self,
+        tx: &Transaction<'_>,
+        tenant_id: TenantId,
+        count: usize,
+    ) -> Result<()> {
         let room = self.task_room(tx, tenant_id).await?;
         let refused = room.and_then(|room| room.refusal(count));
         refused.map_or(Ok(()), |refusal| Err(StoreError::refused("create tasks", FieldError::new("tenant", refusal))))
     }
 
     /// The quotas of a tenant, and how many tasks it has.
-    pub async fn quotas_and_tasks(&self, tenant_id: i64) -> Result<(Quotas, TaskRoom)> {
+    pub async fn quotas_and_tasks(&self, tenant_id: TenantId) -> Result<(Quotas, TaskRoom)> {
         const ACTION: &str = "count the tasks of a tenant";
         let at = self.at(ACTION);
         let tenant = find_tenant(&at, ACTION, tenant_id).await?;
@@ -180,7 +191,7 @@ impl SqlStore {
 
     /// How many tasks a tenant may have and has; `None` when it has no quota. Whoever asks this
     /// after that waits for the commit.
-    pub(super) async fn task_room(&self, tx: &Transaction<'_>, tenant_id: i64) -> Result<Option<TaskRoom>> {
+    pub(super) async fn task_room(&self, tx: &Transaction<'_>, tenant_id: TenantId) -> Result<Option<TaskRoom>> {
         let lock = sql!("UPDATE tenant SET task_turn = task_turn + 1 WHERE id = {1} AND max_tasks > 0");
         if tx.execute(&lock, [tenant_id.into()]).await? == 0 {
             return Ok(None);
@@ -215,7 +226,7 @@ async fn task_room(at: &impl Queries, tenant: tenant::Model) -> Result<TaskRoom>
     Ok(TaskRoom { tenant: tenant.name, most: tenant.max_tasks.into(), used })
 }
 
-async fn find_tenant(at: &impl Queries, action: &'static str, id: i64) -> Result<tenant::Model> {
+async fn find_tenant(at: &impl Queries, action: &'static str, id: TenantId) -> Result<tenant::Model> {
     at.one(tenant::Entity::find_by_id(id)).await?.ok_or_else(|| no_tenant(action, id))
 }
 
@@ -224,6 +235,6 @@ fn quotas_of(tenant: &tenant::Model) -> Quotas {
     Quotas { max_tasks, max_fires_per_minute, max_concurrent, retain_days }
 }
 
-fn no_tenant(action: &'static str, id: i64) -> StoreError {
+fn no_tenant(action: &'static str, id: TenantId) -> StoreError {
     StoreError::of(action, Refusal::not_found("tenant", id))
 }

@@ -8,6 +8,7 @@ use super::dispatching::change_row;
 use super::rows::to_json;
 use super::sql::{DUE_TIME, ID, INIT};
 use super::{Change, Result, SqlStore, StoreError, StoreErrorKind};
+use crate::domain::TenantId;
 use crate::domain::rate_limit::{self, DelayedRun, Rate, Rates, Slot, SlotRequest};
 use std::collections::BTreeSet;
 
@@ -49,7 +50,7 @@ impl SqlStore {
     }
 
     async fn take_rate_slots_once(&self, requests: &[SlotRequest], now: i64) -> Result<Vec<Slot>> {
-        let tenants: BTreeSet<i64> = requests.iter().map(|request| request.tenant_id).collect();
+        let tenants: BTreeSet<TenantId> = requests.iter().map(|request| request.tenant_id).collect();
         let tx = self.begin(ACTION).await?;
         self.lock_rates(&tx, &tenants).await?;
         let mut rates = self.read_rates(&tx, &tenants).await?;
@@ -80,7 +81,7 @@ impl SqlStore {
     async fn overtake(
         &self,
         tx: &Transaction<'_>,
-        tenant: i64,
+        tenant: TenantId,
         rate: Option<&mut Rate>,
         requests: &[SlotRequest],
         slots: &mut [Slot],
@@ -115,7 +116,7 @@ impl SqlStore {
     }
 
     /// Whoever takes slots of a tenant, or changes its quota, holds its row until the commit.
-    pub(super) async fn lock_rates(&self, tx: &Transaction<'_>, tenants: &BTreeSet<i64>) -> Result<()> {
+    pub(super) async fn lock_rates(&self, tx: &Transaction<'_>, tenants: &BTreeSet<TenantId>) -> Result<()> {
         let ids = list(tenants)?;
         if tx.execute(&RATE_LOCK, [ids.clone().into()]).await? < tenants.len() as u64 {
             tx.execute(&RATE_INSERT, [ids.clone().into()]).await?;
@@ -125,11 +126,11 @@ impl SqlStore {
     }
 
     /// Quotas and slots of these tenants, whose rows are held.
-    pub(super) async fn read_rates(&self, tx: &Transaction<'_>, tenants: &BTreeSet<i64>) -> Result<Rates> {
+    pub(super) async fn read_rates(&self, tx: &Transaction<'_>, tenants: &BTreeSet<TenantId>) -> Result<Rates> {
         let read = |row: &sea_orm::QueryResult| {
             Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index::<String>(2)?))
         };
-        let rows: Vec<(i64, i32, String)> = tx.query(&RATES, [list(tenants)?.into()], read).await?;
+        let rows: Vec<(TenantId, i32, String)> = tx.query(&RATES, [list(tenants)?.into()], read).await?;
         rows.into_iter().map(|(id, per_minute, slots)| Ok((id, (per_minute, parse(&slots)?)))).collect()
     }
 
@@ -158,6 +159,6 @@ pub(super) fn parse(slots: &str) -> Result<Rate> {
     serde_json::from_str(slots).map_err(|error| StoreError::new(StoreErrorKind::Other, ACTION, error.to_string()))
 }
 
-fn list(ids: &BTreeSet<i64>) -> Result<String> {
+fn list(ids: &BTreeSet<TenantId>) -> Result<String> {
     to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())
 }

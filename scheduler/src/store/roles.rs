@@ -8,7 +8,7 @@ use super::query::*;
 use super::rows::{clean, to_json};
 use super::{Result, SqlStore, StoreError};
 use crate::domain::access::{PLATFORM, PermissionSet};
-use crate::domain::{AccessScope, Refusal};
+use crate::domain::{AccessScope, Refusal, TenantId};
 
 /// A role.
 #[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
@@ -17,7 +17,7 @@ pub struct RoleView {
     /// Id.
     pub id: i64,
     /// Where it can be granted; [`PLATFORM`] is everywhere.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// Name, unique there.
     pub name: String,
     /// For people.

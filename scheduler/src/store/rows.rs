@@ -143,6 +143,11 @@ pub fn to_json<T: serde::Serialize + ?Sized>(action: &'static str, value: &T) ->
     serde_json::to_string(value).map_err(|error| StoreError::new(StoreErrorKind::Invalid, action, error.to_string()))
 }
 
+/// Ids, or other values, as a batch of one column.
+pub fn list<T: serde::Serialize>(action: &'static str, values: &[T]) -> Result<String> {
+    to_json(action, &values.iter().map(|value| [value]).collect::<Vec<_>>())
+}
+
 /// Text that every database stores: PostgreSQL refuses NUL.
 pub fn clean(text: &str) -> String {
     text.replace('\0', "\u{fffd}")

@@ -8,9 +8,9 @@ use super::query::*;
 use super::rows::{clean, to_json, to_word};
 use super::sql::{ID, INIT, RETRY};
 use super::{BATCH_MAX, Owner, Result, RuleStore, SqlStore, StoreError};
-use crate::domain::Refusal;
 use crate::domain::executor::WEIGHT_DEFAULT;
 use crate::domain::rules::{MaintenanceWindow, Rules};
+use crate::domain::{AppId, Refusal, TenantId, WindowId};
 use async_trait::async_trait;
 use sea_orm::{DbErr, FromQueryResult, QueryResult};
 use std::collections::HashMap;
@@ -59,7 +59,7 @@ impl RuleStore for SqlStore {
         Ok(rules)
     }
 
-    async fn resume(&self, tenant_id: i64, ends_at: i64, now: i64) -> Result<u64> {
+    async fn resume(&self, tenant_id: TenantId, ends_at: i64, now: i64) -> Result<u64> {
         const ACTION: &str = "resume postponed runs";
         let values = [tenant_id.into(), ends_at.into(), (BATCH_MAX as u64).into()];
         let mut resumed = 0;
@@ -81,7 +81,7 @@ const WINDOWS_MAX: u64 = 100_000;
 #[derive(DerivePartialModel)]
 #[sea_orm(entity = "app::Entity")]
 struct BoundedApp {
-    id: i64,
+    id: AppId,
     max_concurrent: i32,
 }
 
@@ -118,7 +118,7 @@ impl Default for ExecutorRule {
 }
 
 /// Where an executor listens, and whose it is: tenant, app, address.
-pub type ExecutorAddress = (i64, i64, String);
+pub type ExecutorAddress = (TenantId, AppId, String);
 
 impl SqlStore {
     /// Adds a maintenance window to its tenant.
@@ -143,7 +143,7 @@ impl SqlStore {
     /// place in this order.
     pub async fn windows(
         &self,
-        tenant_id: i64,
+        tenant_id: TenantId,
         now: i64,
         after: Option<(i64, i64)>,
         limit: u64,
@@ -161,14 +161,14 @@ impl SqlStore {
     }
 
     /// The window of that id, ended or not.
-    pub async fn window(&self, tenant_id: i64, id: i64) -> Result<Option<MaintenanceWindow>> {
+    pub async fn window(&self, tenant_id: TenantId, id: WindowId) -> Result<Option<MaintenanceWindow>> {
         let window = maintenance_window::Entity::find_by_id(id);
         let window = window.filter(maintenance_window::Column::TenantId.eq(tenant_id));
         Ok(self.at("find a maintenance window").read(&window).await?.pop())
     }
 
     /// Ends a window: takes it away, whether it has begun or not.
-    pub async fn drop_window(&self, tenant_id: i64, id: i64) -> Result<()> {
+    pub async fn drop_window(&self, tenant_id: TenantId, id: WindowId) -> Result<()> {
         const ACTION: &str = "end a maintenance window";
         let window = maintenance_window::Entity::delete_many()
             .filter(maintenance_window::Column::Id.eq(id))

@@ -9,7 +9,7 @@ use super::query::*;
 use super::rows::{clean, to_json};
 use super::{Result, SqlStore, StoreError, UserView};
 use crate::domain::access::PermissionSet;
-use crate::domain::{AccessScope, Refusal};
+use crate::domain::{AccessScope, Refusal, TenantId};
 
 /// A session.
 #[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
@@ -47,7 +47,7 @@ pub struct TokenView {
     /// What the owner calls it.
     pub name: String,
     /// Only in this tenant; 0 is wherever the owner may.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// What it may be used for, as far as the owner may.
     pub permissions: PermissionSet,
     /// ms.

@@ -11,7 +11,7 @@ use super::{Result, SqlStore, StoreError, TaskView};
 use crate::domain::instant::utc_words;
 use crate::domain::task::{Routing, ScheduleKind, TaskSpec};
 use crate::domain::task_log::PARENT_SHARD;
-use crate::domain::{Refusal, Status, TaskId};
+use crate::domain::{LogId, Refusal, Status, TaskId, TenantId};
 
 statements!(MOVE_SKIPS = |d| d.update_rows("task_log", "shard_index = {2}, shard_total = {3}", ID, "l.id = v.n_id"),);
 
@@ -22,7 +22,7 @@ pub const SKIPS_MAX: i64 = 1_000;
 #[derive(Debug, Clone)]
 pub struct Skip {
     /// Id of the log.
-    pub id: i64,
+    pub id: LogId,
     /// The instant, ms.
     pub fire_time: i64,
     /// For people.
@@ -35,7 +35,7 @@ pub enum Skipped {
     /// Its log is written as cancelled.
     Written,
     /// It has this log already.
-    There(i64),
+    There(LogId),
 }
 
 const ACTION: &str = "cancel a coming fire";
@@ -158,7 +158,7 @@ impl SqlStore {
         task: TaskId,
         fire_time: i64,
         shard: i32,
-    ) -> Result<Option<(i64, bool)>> {
+    ) -> Result<Option<(LogId, bool)>> {
         let sql = sql!(format!(
             "SELECT l.id, CASE WHEN {} THEN 1 ELSE 0 END FROM task_log l WHERE l.task_id = {{1}} AND \
                  l.fire_time = {{2}} AND l.shard_index = {{3}}",
@@ -174,7 +174,7 @@ impl SqlStore {
     /// had them, earliest first.
     pub async fn skipped_fires(
         &self,
-        tenant: i64,
+        tenant: TenantId,
         task: TaskId,
         from: i64,
         until: i64,

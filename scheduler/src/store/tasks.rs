@@ -12,7 +12,7 @@ use super::task_columns::{SPEC_COLUMNS, markers, read_spec, spec_list, spec_set,
 use super::template::Text as _;
 use super::{DispatchedRun, Owner, Result, SqlStore, StoreError};
 use crate::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
-use crate::domain::{AccessScope, Reason, Refusal, Status, TaskId};
+use crate::domain::{AccessScope, LogId, Reason, Refusal, Status, TaskId, TenantId};
 use sea_orm::{DbErr, QueryResult, Value};
 use std::collections::BTreeMap;
 
@@ -182,7 +182,7 @@ pub struct TaskFilter {
     /// Only this tenant.
     pub tenant: Option<String>,
     /// Only of the tenant of this id.
-    pub tenant_id: Option<i64>,
+    pub tenant_id: Option<TenantId>,
     /// Only this app.
     pub app: Option<String>,
     /// Only of this name.
@@ -230,7 +230,7 @@ impl SqlStore {
     async fn apply_tasks_once(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
         let tx = self.begin("change tasks").await?;
         // By tenant, in one order for everybody.
-        let mut by_tenant: BTreeMap<i64, usize> = BTreeMap::new();
+        let mut by_tenant: BTreeMap<TenantId, usize> = BTreeMap::new();
         for task in new {
             *by_tenant.entry(task.owner.tenant_id).or_default() += 1;
         }
@@ -389,7 +389,7 @@ impl SqlStore {
     /// after its end, not beside it.
     async fn adopt(&self, tx: &Transaction<'_>, id: TaskId, held: &[DispatchedRun]) -> Result<()> {
         let links = held.iter().map(|dispatched| &dispatched.run).filter(|run| run.trigger.is_scheduled());
-        let ids: Vec<[i64; 1]> = links.map(|run| [run.id]).collect();
+        let ids: Vec<[LogId; 1]> = links.map(|run| [run.id]).collect();
         if ids.is_empty() {
             return Ok(());
         }
@@ -593,7 +593,7 @@ impl SqlStore {
         &self,
         tx: &Transaction<'_>,
         id: TaskId,
-        tenant_id: i64,
+        tenant_id: TenantId,
         spec: &TaskSpec,
         started: bool,
         anchor: i64,

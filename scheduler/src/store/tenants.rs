@@ -12,7 +12,7 @@ use super::keys::insert_key;
 use super::query::*;
 use super::rows::clean;
 use super::{BATCH_MAX, KeyWords, Owner, Result, SqlStore, StoreError, StoreErrorKind};
-use crate::domain::{AccessScope, Refusal, refusal::no_app};
+use crate::domain::{AccessScope, AppId, Refusal, TenantId, refusal::no_app};
 use carillon_protocol::sign::{Key, SignMethod};
 use sea_orm::{DbErr, FromQueryResult, QueryResult};
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use std::collections::HashMap;
 #[sea_orm(entity = "tenant::Entity")]
 pub struct TenantView {
     /// Id.
-    pub id: i64,
+    pub id: TenantId,
     /// Name.
     pub name: String,
     /// For people.
@@ -41,9 +41,9 @@ pub struct TenantView {
 #[sea_orm(entity = "app::Entity", from_query_result = "false")]
 pub struct AppView {
     /// Id.
-    pub id: i64,
+    pub id: AppId,
     /// Tenant.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// Tenant's name.
     #[sea_orm(from_expr = "tenant::Column::Name")]
     pub tenant: String,
@@ -70,7 +70,7 @@ pub struct AppFilter {
     /// Only of this name.
     pub name: Option<String>,
     /// Only this one.
-    pub id: Option<i64>,
+    pub id: Option<AppId>,
     /// After this id.
     pub after: i64,
     /// At most so many.
@@ -142,7 +142,7 @@ impl SqlStore {
     }
 
     /// Deletes a tenant that nothing belongs to any more.
-    pub async fn delete_tenant(&self, id: i64) -> Result<()> {
+    pub async fn delete_tenant(&self, id: TenantId) -> Result<()> {
         const ACTION: &str = "delete a tenant";
         retrying(|| async {
             let tx = self.begin(ACTION).await?;
@@ -214,7 +214,7 @@ impl SqlStore {
     }
 
     /// Names of tenant and app by the app's id.
-    pub async fn app_names(&self, ids: &[i64]) -> Result<HashMap<i64, (String, String)>> {
+    pub async fn app_names(&self, ids: &[AppId]) -> Result<HashMap<AppId, (String, String)>> {
         let mut names = HashMap::new();
         for batch in ids.chunks(BATCH_MAX) {
             let apps = app::Entity::find()
@@ -253,7 +253,7 @@ impl SqlStore {
 
     /// Deletes an app that has no task, with its keys and handlers; its executors are refused from
     /// then on.
-    pub async fn delete_app(&self, tenant_id: i64, id: i64) -> Result<()> {
+    pub async fn delete_app(&self, tenant_id: TenantId, id: AppId) -> Result<()> {
         const ACTION: &str = "delete an app";
         /// The rows of a table that are the app's.
         macro_rules! of_app {

@@ -7,14 +7,14 @@ use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskView};
 use crate::domain::Status;
 use crate::domain::task::{Routing, TaskSpec};
 use crate::domain::task_log::PARENT_SHARD;
-use crate::domain::{Refusal, TaskId, Trigger};
+use crate::domain::{LogId, Refusal, TaskId, Trigger};
 use sha2::{Digest, Sha256};
 
 /// A run to start.
 #[derive(Debug, Clone)]
 pub struct NewRun {
     /// Id of the log.
-    pub id: i64,
+    pub id: LogId,
     /// Parameters instead of the task's.
     pub params: Option<String>,
     /// When it is due, ms.
@@ -32,7 +32,7 @@ pub struct NewRun {
 impl NewRun {
     /// Manual, at once.
     #[must_use]
-    pub fn manual(id: i64, now: i64) -> Self {
+    pub fn manual(id: LogId, now: i64) -> Self {
         let (params, priority, key, message) = (None, None, None, String::new());
         Self { id, params, at: now, priority, key, trigger: Trigger::Manual, message }
     }
@@ -42,7 +42,7 @@ impl NewRun {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartedRun {
     /// Its log.
-    pub log: i64,
+    pub log: LogId,
     /// Its fire time, ms: a millisecond later than asked when the task has a log for that
     /// instant, or its schedule names it.
     pub fire_time: i64,
@@ -120,7 +120,7 @@ impl SqlStore {
         run: &NewRun,
     ) -> Result<i64> {
         let shard = if spec.routing == Routing::Sharding { PARENT_SHARD } else { 0 };
-        let place = if spec.needs_permit() { task_id.0 } else { run.id };
+        let place = if spec.needs_permit() { task_id.0 } else { run.id.0 };
         let turn = sql!("UPDATE task SET turn = turn + 1 WHERE id = {1}");
         if tx.execute(&turn, [task_id.into()]).await? == 0 {
             return Err(StoreError::of(ACTION, Refusal::not_found("task", task_id)));
@@ -165,7 +165,7 @@ impl SqlStore {
     }
 
     /// Notes that the end of a run has consequences, if its task says so.
-    async fn watch(&self, tx: &Transaction<'_>, log: i64) -> Result<()> {
+    async fn watch(&self, tx: &Transaction<'_>, log: LogId) -> Result<()> {
         let watch = sql!(
             "INSERT INTO outbox (id, task_id) SELECT l.id, t.id FROM task_log l JOIN task t ON t.id = l.task_id \
              WHERE l.id = {1} AND (t.children > 0 OR t.pause_after_failures > 0)"

@@ -6,7 +6,7 @@ use super::dialect::{Kind, Sql};
 use super::logs::{LogFilter, Way, narrow};
 use super::rows::to_json;
 use super::{Result, SqlStore};
-use crate::domain::{AccessScope, Order, Status, TaskId};
+use crate::domain::{AccessScope, AppId, LogId, NodeId, Order, Status, TaskId, TenantId};
 use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeSet, HashMap};
 
@@ -19,9 +19,9 @@ const ACTION: &str = "list coming fires";
 #[derive(Debug, Clone, Default)]
 pub struct UpcomingFilter {
     /// Only this tenant.
-    pub tenant_id: Option<i64>,
+    pub tenant_id: Option<TenantId>,
     /// Only this app.
-    pub app_id: Option<i64>,
+    pub app_id: Option<AppId>,
     /// Only of this task.
     pub task_id: Option<TaskId>,
     /// Those that have not started although they fire from then on, ms …
@@ -38,11 +38,11 @@ pub struct UpcomingFilter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpcomingRun {
     /// Its log.
-    pub id: i64,
+    pub id: LogId,
     /// Of which task.
     pub task_id: TaskId,
     /// Of which app.
-    pub app_id: i64,
+    pub app_id: AppId,
     /// ms
     pub fire_time: i64,
     /// ms
@@ -50,7 +50,7 @@ pub struct UpcomingRun {
     /// Where it stands.
     pub status: Status,
     /// The node that has it, or 0.
-    pub node_id: i64,
+    pub node_id: NodeId,
 }
 
 /// Runs by fire time.
@@ -149,7 +149,7 @@ impl SqlStore {
     }
 
     /// What these tasks, each of an app, are called.
-    pub async fn names_of(&self, tasks: &BTreeSet<(TaskId, i64)>) -> Result<HashMap<TaskId, TaskNames>> {
+    pub async fn names_of(&self, tasks: &BTreeSet<(TaskId, AppId)>) -> Result<HashMap<TaskId, TaskNames>> {
         const ACTION: &str = "read the names of tasks";
         if tasks.is_empty() {
             return Ok(HashMap::new());
@@ -186,9 +186,9 @@ fn ahead(filter: &UpcomingFilter) -> LogFilter {
 }
 
 /// The tenants to look at, each by itself: nobody's few fires are lost among many of others.
-fn tenants_of(access_scope: &AccessScope, filter: &UpcomingFilter) -> Vec<Option<i64>> {
+fn tenants_of(access_scope: &AccessScope, filter: &UpcomingFilter) -> Vec<Option<TenantId>> {
     let AccessScope::Of(places) = access_scope else { return vec![filter.tenant_id] };
-    let tenants: BTreeSet<i64> = places.iter().map(|place| place.tenant_id).collect();
+    let tenants: BTreeSet<TenantId> = places.iter().map(|place| place.tenant_id).collect();
     if filter.tenant_id.is_some() || filter.task_id.is_some() || tenants.len() > TENANTS_MAX {
         return vec![filter.tenant_id];
     }

@@ -8,7 +8,7 @@ use super::query::*;
 use super::rows::clean;
 use super::{GrantView, NewGrant, Result, SqlStore, StoreError, grants};
 use crate::domain::access::{Access, TenantScope};
-use crate::domain::{AccessScope, Refusal};
+use crate::domain::{AccessScope, Refusal, TenantId};
 
 /// A user account, without its password.
 #[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
@@ -21,7 +21,7 @@ pub struct UserView {
     /// Name for people.
     pub display_name: String,
     /// Who may manage the account: this tenant's admins, or ([`PLATFORM`]) the platform's.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// Whether it has a password.
     #[sea_orm(from_expr = "user_account::Column::PasswordHash.ne(\"\")")]
     pub has_password: bool,
@@ -64,7 +64,7 @@ pub struct UserRow {
     /// Name for people.
     pub display_name: String,
     /// Who may manage it.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// Hash of its password; empty for none.
     pub password_hash: String,
     /// Must choose another one first.
@@ -127,7 +127,7 @@ impl SqlStore {
     /// by id.
     pub async fn list_users(&self, access_scope: &AccessScope, filter: &UserFilter) -> Result<Vec<UserView>> {
         let known_in = |places: &[TenantScope]| {
-            let tenants: Vec<i64> = places.iter().map(|place| place.tenant_id).collect();
+            let tenants: Vec<TenantId> = places.iter().map(|place| place.tenant_id).collect();
             let granted = role_grant::Entity::find()
                 .select_only()
                 .column(role_grant::Column::UserId)
@@ -210,7 +210,7 @@ impl SqlStore {
     }
 
     /// Deletes an account of a tenant (or of the platform) with its sessions, grants and tokens.
-    pub async fn delete_user(&self, tenant_id: i64, user_id: i64) -> Result<()> {
+    pub async fn delete_user(&self, tenant_id: TenantId, user_id: i64) -> Result<()> {
         const ACTION: &str = "delete a user";
         let user = user_account::Entity::delete_many()
             .filter(user_account::Column::Id.eq(user_id))

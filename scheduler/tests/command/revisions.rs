@@ -3,7 +3,7 @@
 use carillon::definitions::change_of;
 use carillon::domain::task::TaskSpec;
 use carillon::domain::task::file::TaskFile;
-use carillon::domain::{AccessScope, TaskId};
+use carillon::domain::{AccessScope, AppId, TaskId, TenantId};
 use carillon::store::{
     Activity, AppView, DatabaseSettings, KeyWords, SqlStore, StoreErrorKind, TaskFilter, TenantView,
 };
@@ -25,7 +25,7 @@ async fn store(folder: &tempfile::TempDir) -> SqlStore {
     store.migrate().await.unwrap();
     let text = str::to_owned;
     let tenant = TenantView {
-        id: 1,
+        id: TenantId(1),
         name: text("retail"),
         description: String::new(),
         max_concurrent: 0,
@@ -35,8 +35,8 @@ async fn store(folder: &tempfile::TempDir) -> SqlStore {
     store.create_tenant(&tenant).await.unwrap();
     let key = Key { id: text("ck"), secret: text("secret") };
     let app = AppView {
-        id: 2,
-        tenant_id: 1,
+        id: AppId(2),
+        tenant_id: TenantId(1),
         tenant: text("retail"),
         name: text("orders"),
         description: String::new(),

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use carillon::domain::quota::Quotas;
-use carillon::domain::{AccessScope, TaskId};
+use carillon::domain::{AccessScope, AppId, LogId, TaskId, TenantId};
 use carillon::store::{
     KeptAttempt, LogFilter, LogView, NewRun, NewTask, Owner, Result, Skip, Skipped, SqlStore, StartedRun, TaskChange,
     TaskFilter, TaskView, Unsent,
@@ -19,7 +19,7 @@ pub trait Admin: Send + Sync {
     /// Makes, edits, starts and stops tasks, all or none.
     async fn apply(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>>;
     /// Gives a tenant other quotas.
-    async fn set_quotas(&self, tenant_id: i64, to: &Quotas, now: i64);
+    async fn set_quotas(&self, tenant_id: TenantId, to: &Quotas, now: i64);
     /// Looks at a task.
     async fn task(&self, id: TaskId) -> Option<TaskView>;
     /// Every task of a tenant with that name.
@@ -39,11 +39,11 @@ pub trait Admin: Send + Sync {
     /// Every log of a task, by fire time and shard.
     async fn logs(&self, task: TaskId) -> Vec<LogView>;
     /// What is kept of the attempts of a log of that tenant, oldest first.
-    async fn attempts(&self, tenant_id: i64, log: i64) -> Vec<KeptAttempt>;
+    async fn attempts(&self, tenant_id: TenantId, log: LogId) -> Vec<KeptAttempt>;
     /// Attempts kept of logs that are gone.
     async fn orphans(&self) -> i64;
     /// The logs of a task whose end has consequences, by id.
-    async fn watched(&self, task: TaskId) -> Vec<i64>;
+    async fn watched(&self, task: TaskId) -> Vec<LogId>;
 }
 
 /// An SQL store, and the database behind it.
@@ -64,7 +64,7 @@ impl Admin for SqlAdmin {
         self.store.apply_tasks(new, changes, now).await
     }
 
-    async fn set_quotas(&self, tenant_id: i64, to: &Quotas, now: i64) {
+    async fn set_quotas(&self, tenant_id: TenantId, to: &Quotas, now: i64) {
         self.store.set_quotas(tenant_id, None, to, now).await.unwrap();
     }
 
@@ -110,7 +110,7 @@ impl Admin for SqlAdmin {
         logs
     }
 
-    async fn attempts(&self, tenant_id: i64, log: i64) -> Vec<KeptAttempt> {
+    async fn attempts(&self, tenant_id: TenantId, log: LogId) -> Vec<KeptAttempt> {
         self.store.kept_attempts(tenant_id, log).await.unwrap()
     }
 
@@ -119,7 +119,7 @@ impl Admin for SqlAdmin {
         self.database.number(sql).await
     }
 
-    async fn watched(&self, task: TaskId) -> Vec<i64> {
+    async fn watched(&self, task: TaskId) -> Vec<LogId> {
         let sql = format!("SELECT id FROM outbox WHERE task_id = {task} ORDER BY id");
         self.database.query(&sql, |row| row.try_get_by_index(0)).await
     }
@@ -129,16 +129,16 @@ impl Admin for SqlAdmin {
 impl Admin for ModelStore {
     async fn make_app(&self, [tenant_id, app_id]: [i64; 2], tenant: &str, app: &str) -> Owner {
         if !self.inspect(|state| state.has_tenant(tenant)) {
-            self.create_tenant(tenant_id, tenant, 1).await.unwrap();
+            self.create_tenant(TenantId(tenant_id), tenant, 1).await.unwrap();
         }
-        self.create_app(app_id, tenant, app).await.unwrap()
+        self.create_app(AppId(app_id), tenant, app).await.unwrap()
     }
 
     async fn apply(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
         self.apply_tasks(new, changes, now).await
     }
 
-    async fn set_quotas(&self, tenant_id: i64, to: &Quotas, now: i64) {
+    async fn set_quotas(&self, tenant_id: TenantId, to: &Quotas, now: i64) {
         self.set_quotas(tenant_id, to, now).await.unwrap();
     }
 
@@ -179,7 +179,7 @@ impl Admin for ModelStore {
         self.logs(task).await.unwrap()
     }
 
-    async fn attempts(&self, tenant_id: i64, log: i64) -> Vec<KeptAttempt> {
+    async fn attempts(&self, tenant_id: TenantId, log: LogId) -> Vec<KeptAttempt> {
         let range = (log, i32::MIN)..=(log, i32::MAX);
         self.inspect(|state| {
             let is_theirs = state.logs.get(&log).is_some_and(|row| row.run.tenant_id == tenant_id);
@@ -191,8 +191,8 @@ impl Admin for ModelStore {
         self.inspect(|state| state.attempts.keys().filter(|(log, _)| !state.logs.contains_key(log)).count() as i64)
     }
 
-    async fn watched(&self, task: TaskId) -> Vec<i64> {
-        let of_task = |(log, of): (&i64, &TaskId)| (*of == task).then_some(*log);
+    async fn watched(&self, task: TaskId) -> Vec<LogId> {
+        let of_task = |(log, of): (&LogId, &TaskId)| (*of == task).then_some(*log);
         self.inspect(|state| state.outbox_entries.iter().filter_map(of_task).collect())
     }
 }

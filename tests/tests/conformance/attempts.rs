@@ -2,7 +2,7 @@
 
 use crate::fixture::{World, dispatch_of, edit, success};
 use carillon::domain::plan::Plan;
-use carillon::domain::{Reason, Run, Status};
+use carillon::domain::{ExecutorId, NodeId, Reason, Run, Status, TenantId};
 use carillon::store::{ATTEMPTS_KEPT_MAX, Change, KeptAttempt, MESSAGE_CHARS_MAX, RefusedAttempt, RunDispatch};
 
 cases!(
@@ -27,9 +27,9 @@ fn failed(run: &Run, message: &str) -> Change {
 }
 
 /// Claims a waiting run again, and hands it to that executor.
-async fn again(world: &World, run: &Run, executor_id: i64) -> Run {
+async fn again(world: &World, run: &Run, executor_id: ExecutorId) -> Run {
     let waiting = world.row(run).await.dispatched.run;
-    world.dispatched(2, vec![waiting], executor_id).await.remove(0)
+    world.dispatched(2, vec![waiting], executor_id.0).await.remove(0)
 }
 
 async fn a_failure_that_is_retried_is_kept_once(world: World) {
@@ -42,9 +42,9 @@ async fn a_failure_that_is_retried_is_kept_once(world: World) {
     }
     let first = KeptAttempt {
         number: 1,
-        executor_id: 7,
+        executor_id: ExecutorId(7),
         address: String::new(),
-        node_id: 1,
+        node_id: NodeId(1),
         due_time: run.due_time,
         dispatched_at: world.now,
         started_at: run.due_time + 1,
@@ -55,20 +55,21 @@ async fn a_failure_that_is_retried_is_kept_once(world: World) {
     };
     let tenant = world.owner.tenant_id;
     assert_eq!(world.admin.attempts(tenant, run.id).await, std::slice::from_ref(&first));
-    assert!(world.admin.attempts(tenant + 1, run.id).await.is_empty(), "they are the tenant's");
+    assert!(world.admin.attempts(TenantId(tenant.0 + 1), run.id).await.is_empty(), "they are the tenant's");
 
     // The next one leaves it as it is, and comes after it.
-    let second = again(&world, &run, 8).await;
+    let second = again(&world, &run, ExecutorId(8)).await;
     world.moved(&second, Status::Retry, Reason::GivenBack).await;
     let kept = world.admin.attempts(tenant, run.id).await;
     assert_eq!((kept.len(), &kept[0]), (2, &first));
     let KeptAttempt { number, executor_id, node_id, due_time, started_at, reason, ref message, .. } = kept[1];
-    assert_eq!((number, executor_id, node_id), (2, 8, 2));
+    assert_eq!((number, executor_id, node_id), (2, ExecutorId(8), NodeId(2)));
     assert_eq!((due_time, started_at, reason), (run.due_time + 10_000, 0, Reason::GivenBack));
     assert_eq!(message, "", "that of another attempt is not its own");
 
     // A run that waits and is given back by a queue has no attempt to keep.
-    let waiting = world.store.claim(1, vec![world.row(&run).await.dispatched.run], world.now).await.unwrap().remove(0);
+    let waiting =
+        world.store.claim(NodeId(1), vec![world.row(&run).await.dispatched.run], world.now).await.unwrap().remove(0);
     world.moved(&waiting, Status::Retry, Reason::NoExecutor).await;
     assert_eq!(world.admin.attempts(tenant, run.id).await, kept);
 }
@@ -97,18 +98,18 @@ async fn only_what_the_step_moved_is_kept(world: World) {
 async fn a_refused_dispatch_is_kept(world: World) {
     let runs = world.dispatched(1, world.runs(2).await, 7).await;
     let fresh = world.row(&runs[1]).await.dispatched.run;
-    let refused = Some(RefusedAttempt { number: 1, executor_id: 7, dispatched_at: world.now - 9 });
-    let items = [RunDispatch { refused, ..dispatch_of(&runs[0], 8) }, dispatch_of(&fresh, 8)];
+    let refused = Some(RefusedAttempt { number: 1, executor_id: ExecutorId(7), dispatched_at: world.now - 9 });
+    let items = [RunDispatch { refused, ..dispatch_of(&runs[0], ExecutorId(8)) }, dispatch_of(&fresh, ExecutorId(8))];
     for _ in 0..2 {
-        assert_eq!(world.store.dispatch(1, &items, world.now + 1).await.unwrap().len(), 2);
+        assert_eq!(world.store.dispatch(NodeId(1), &items, world.now + 1).await.unwrap().len(), 2);
     }
     let tenant = world.owner.tenant_id;
     let kept = world.admin.attempts(tenant, runs[0].id).await;
     let expected = KeptAttempt {
         number: 1,
-        executor_id: 7,
+        executor_id: ExecutorId(7),
         address: String::new(),
-        node_id: 1,
+        node_id: NodeId(1),
         due_time: runs[0].due_time,
         dispatched_at: world.now - 9,
         started_at: 0,
@@ -121,9 +122,9 @@ async fn a_refused_dispatch_is_kept(world: World) {
     assert!(world.admin.attempts(tenant, fresh.id).await.is_empty());
 
     // Who comes too late for the row keeps nothing.
-    let refused = Some(RefusedAttempt { number: 5, executor_id: 9, dispatched_at: 1 });
-    let late = RunDispatch { executor_id: 9, refused, ..items[0] };
-    assert!(world.store.dispatch(1, &[late], world.now + 2).await.unwrap().is_empty());
+    let refused = Some(RefusedAttempt { number: 5, executor_id: ExecutorId(9), dispatched_at: 1 });
+    let late = RunDispatch { executor_id: ExecutorId(9), refused, ..items[0] };
+    assert!(world.store.dispatch(NodeId(1), &[late], world.now + 2).await.unwrap().is_empty());
     assert_eq!(world.admin.attempts(tenant, runs[0].id).await.len(), 1);
 }
 
@@ -140,8 +141,8 @@ async fn what_a_new_definition_takes_over_is_kept(world: World) {
     world.store.write_ahead(None, &[plan], world.now).await.unwrap();
     let kept = world.admin.attempts(tenant, run.id).await;
     let seen: Vec<_> = kept.iter().map(|kept| (kept.number, kept.executor_id, kept.status, kept.reason)).collect();
-    assert_eq!(seen, [(1, 7, Status::Cancelled, Reason::TaskEdited)]);
-    assert_eq!(again(&world, &run, 8).await.attempt, 2);
+    assert_eq!(seen, [(1, ExecutorId(7), Status::Cancelled, Reason::TaskEdited)]);
+    assert_eq!(again(&world, &run, ExecutorId(8)).await.attempt, 2);
 }
 
 async fn only_the_latest_are_kept(world: World) {
@@ -149,7 +150,7 @@ async fn only_the_latest_are_kept(world: World) {
     for number in 1..=ATTEMPTS_KEPT_MAX + 3 {
         assert_eq!(run.attempt, number);
         world.moved(&run, Status::Retry, Reason::GivenBack).await;
-        run = again(&world, &run, 7).await;
+        run = again(&world, &run, ExecutorId(7)).await;
     }
     let kept = world.admin.attempts(world.owner.tenant_id, run.id).await;
     let numbers: Vec<i32> = kept.iter().map(|kept| kept.number).collect();

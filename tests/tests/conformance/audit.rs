@@ -3,9 +3,10 @@
 
 use crate::fixture::World;
 use carillon::domain::Action;
+use carillon::domain::access::PLATFORM;
 use carillon::domain::access::TenantScope;
 use carillon::domain::audit::{Actor, AuditEntry, AuditNote, Chain, Target};
-use carillon::domain::{AccessScope, IdSource, TaskId};
+use carillon::domain::{AccessScope, AppId, IdSource, NodeId, TenantId};
 use carillon::store::{AuditFilter, NewTask, SqlStore};
 use std::collections::BTreeSet;
 
@@ -19,12 +20,12 @@ const MINUTE: i64 = 60_000;
 
 /// Entries of two tenants (and one that is no more) and of the platform, a minute apart.
 fn notes(world: &World) -> Vec<AuditNote> {
-    let ids = IdSource::new(7);
+    let ids = IdSource::new(NodeId(7));
     let note = |number: i64| {
         let at = world.now + number * MINUTE;
         AuditNote {
             id: ids.next(at),
-            tenant_id: [0, world.owner.tenant_id, 77, 78][(number % 4) as usize],
+            tenant_id: [PLATFORM, world.owner.tenant_id, TenantId(77), TenantId(78)][(number % 4) as usize],
             at,
             actor: Actor { kind: "user", id: number % 3, name: "ann".to_owned(), address: String::new() },
             action: [Action::EditTask, Action::CreateUser, Action::StopTask][(number / 4 % 3) as usize],
@@ -61,7 +62,7 @@ async fn pages(store: &SqlStore, access_scope: &AccessScope, filter: &AuditFilte
 }
 
 fn fits(entry: &AuditNote, access_scope: &AccessScope, filter: &AuditFilter) -> bool {
-    access_scope.has(entry.tenant_id, 0)
+    access_scope.has(entry.tenant_id, AppId::NONE)
         && filter.tenant_id.is_none_or(|id| id == entry.tenant_id)
         && filter.target_id.as_ref().is_none_or(|id| *id == entry.target.id)
         && filter.target_kind.as_ref().is_none_or(|kind| kind == entry.target.kind)
@@ -75,12 +76,12 @@ async fn every_filter_finds_its_entries_page_by_page(world: World, store: SqlSto
     let all = notes(&world);
     write(&store, &world, all.clone()).await;
     let home = world.owner.tenant_id;
-    let place = |tenant_id: i64, apps: &[i64]| TenantScope { tenant_id, apps: apps.to_vec() };
+    let place = |tenant_id: TenantId, apps: &[AppId]| TenantScope { tenant_id, apps: apps.to_vec() };
     let reaches = [
         AccessScope::All,
         AccessScope::tenant(home),
-        AccessScope::Of(vec![place(home, &[]), place(77, &[])]),
-        AccessScope::Of(vec![place(home, &[world.owner.app_id]), place(77, &[])]),
+        AccessScope::Of(vec![place(home, &[]), place(TenantId(77), &[])]),
+        AccessScope::Of(vec![place(home, &[world.owner.app_id]), place(TenantId(77), &[])]),
         AccessScope::Of(vec![place(home, &[world.owner.app_id])]),
         AccessScope::Of(Vec::new()),
     ];
@@ -101,12 +102,12 @@ async fn every_filter_finds_its_entries_page_by_page(world: World, store: SqlSto
         .flat_map(|filter| {
             [
                 AuditFilter { tenant_id: Some(home), ..filter.clone() },
-                AuditFilter { tenant_id: Some(78), ..filter.clone() },
+                AuditFilter { tenant_id: Some(TenantId(78)), ..filter.clone() },
                 AuditFilter { target_id: Some("3".to_owned()), ..filter.clone() },
                 AuditFilter { actor_id: Some(2), ..filter.clone() },
                 AuditFilter {
                     actor_id: Some(2),
-                    tenant_id: Some(0),
+                    tenant_id: Some(TenantId::NONE),
                     target_id: Some("1".to_owned()),
                     ..filter.clone()
                 },
@@ -128,7 +129,7 @@ async fn every_filter_finds_its_entries_page_by_page(world: World, store: SqlSto
 async fn what_is_rare_is_found_step_by_step(world: World, store: SqlStore) {
     const MANY: i64 = 21_000;
     const LOOKED_AT_MAX: i64 = 20_000;
-    let ids = IdSource::new(7);
+    let ids = IdSource::new(NodeId(7));
     let note = |number: i64| AuditNote {
         id: ids.next(world.now + number),
         tenant_id: world.owner.tenant_id,
@@ -162,22 +163,22 @@ async fn chains_are_listed_with_those_of_tenants_that_are_no_more(world: World, 
     let home = world.owner.tenant_id;
     let mut listed = Vec::new();
     loop {
-        let after = listed.last().map_or(-1, |chain: &carillon::store::ChainView| chain.tenant_id);
+        let after = listed.last().map_or(TenantId(-1), |chain: &carillon::store::ChainView| chain.tenant_id);
         let page = store.audit_chains(&AccessScope::All, after, 2).await.unwrap();
         if page.is_empty() {
             break;
         }
         listed.extend(page);
     }
-    let ids: BTreeSet<i64> = listed.iter().map(|chain| chain.tenant_id).collect();
-    assert_eq!((ids, listed.len()), (BTreeSet::from([0, home, 77, 78]), 4), "{listed:?}");
+    let ids: BTreeSet<TenantId> = listed.iter().map(|chain| chain.tenant_id).collect();
+    assert_eq!((ids, listed.len()), (BTreeSet::from([PLATFORM, home, TenantId(77), TenantId(78)]), 4), "{listed:?}");
     for chain in &listed {
         let entries = store.audit_chain(chain.tenant_id, 0, 100).await.unwrap();
         let mut followed = Chain::default();
         entries.iter().try_for_each(|entry| followed.take(entry)).unwrap();
         assert_eq!((&followed, chain.tenant.is_some()), (&chain.end, chain.tenant_id == home));
     }
-    let own = store.audit_chains(&AccessScope::tenant(home), -1, 10).await.unwrap();
+    let own = store.audit_chains(&AccessScope::tenant(home), TenantId(-1), 10).await.unwrap();
     assert_eq!(own.iter().map(|chain| chain.tenant_id).collect::<Vec<_>>(), [home]);
-    assert!(store.audit_chains(&AccessScope::Of(Vec::new()), -1, 10).await.unwrap().is_empty());
+    assert!(store.audit_chains(&AccessScope::Of(Vec::new()), TenantId(-1), 10).await.unwrap().is_empty());
 }

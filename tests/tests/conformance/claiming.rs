@@ -1,7 +1,7 @@
 //! Runs that become one node's.
 
 use crate::fixture::{World, ids};
-use carillon::domain::{Reason, Run, Status};
+use carillon::domain::{LogId, NodeId, Reason, Run, Status};
 use carillon::store::{Change, Share};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -49,42 +49,48 @@ async fn shares_are_disjoint_and_complete(world: World) {
 async fn a_claim_repeated_answers_the_same_and_others_get_nothing(world: World) {
     let runs = world.runs(5).await;
     world.moved(&runs[4], Status::Cancelled, Reason::CancelledManually).await;
-    let first = world.store.claim(3, runs.clone(), world.now + 7).await.unwrap();
+    let first = world.store.claim(NodeId(3), runs.clone(), world.now + 7).await.unwrap();
     assert_eq!(ids(&first), ids(&runs[..4]));
     let queued = |run: &Run| run.status == Status::Queued && run.version == 2;
     assert!(first.iter().all(queued));
-    let again = world.store.claim(3, runs.clone(), world.now + 7).await.unwrap();
+    let again = world.store.claim(NodeId(3), runs.clone(), world.now + 7).await.unwrap();
     assert_eq!(again, first, "as after an error");
-    assert!(world.store.claim(4, runs.clone(), world.now).await.unwrap().is_empty());
-    assert!(world.store.claim(4, first.clone(), world.now).await.unwrap().is_empty(), "QUEUED is not claimable");
+    assert!(world.store.claim(NodeId(4), runs.clone(), world.now).await.unwrap().is_empty());
+    assert!(
+        world.store.claim(NodeId(4), first.clone(), world.now).await.unwrap().is_empty(),
+        "QUEUED is not claimable"
+    );
     for run in &first {
         let row = world.row(run).await;
-        assert_eq!((row.dispatched.node_id, row.queued_at, row.dispatched.run), (3, world.now + 7, run.clone()));
+        assert_eq!(
+            (row.dispatched.node_id, row.queued_at, row.dispatched.run),
+            (NodeId(3), world.now + 7, run.clone())
+        );
     }
 }
 
 async fn two_claimers_at_once_never_both_get_a_run(world: World) {
     let runs = world.runs(400).await;
-    let claimer = |node: i64| {
-        let store = Arc::clone(if node == 1 { &world.store } else { &world.rival });
+    let claimer = |node: NodeId| {
+        let store = Arc::clone(if node == NodeId(1) { &world.store } else { &world.rival });
         let (runs, now) = (runs.clone(), world.now);
         tokio::spawn(async move {
             let mut got = Vec::new();
             // In opposite directions, so that the batches meet in the middle.
             let chunks: Vec<Vec<Run>> = runs.chunks(40).map(<[Run]>::to_vec).collect();
-            let order: Vec<_> = if node == 1 { chunks } else { chunks.into_iter().rev().collect() };
+            let order: Vec<_> = if node == NodeId(1) { chunks } else { chunks.into_iter().rev().collect() };
             for batch in order {
                 got.extend(store.claim(node, batch, now).await.unwrap());
             }
-            got.into_iter().map(|run| run.id).collect::<BTreeSet<i64>>()
+            got.into_iter().map(|run| run.id).collect::<BTreeSet<LogId>>()
         })
     };
-    let (one, two) = tokio::join!(claimer(1), claimer(2));
+    let (one, two) = tokio::join!(claimer(NodeId(1)), claimer(NodeId(2)));
     let (one, two) = (one.unwrap(), two.unwrap());
     assert!(one.is_disjoint(&two), "both got {:?}", one.intersection(&two).collect::<Vec<_>>());
     assert_eq!(one.len() + two.len(), 400);
     for row in world.rows(runs[0].task_id).await {
-        let owner = if one.contains(&row.dispatched.run.id) { 1 } else { 2 };
+        let owner = if one.contains(&row.dispatched.run.id) { NodeId(1) } else { NodeId(2) };
         assert_eq!((row.dispatched.node_id, row.dispatched.run.version), (owner, 2));
     }
 }
@@ -92,14 +98,18 @@ async fn two_claimers_at_once_never_both_get_a_run(world: World) {
 async fn the_queues_of_a_node_and_of_the_dead(world: World) {
     let runs = world.runs(6).await;
     for (node, part) in [(1, &runs[..2]), (2, &runs[2..4]), (3, &runs[4..5])] {
-        world.store.claim(node, part.to_vec(), world.now).await.unwrap();
+        world.store.claim(NodeId(node), part.to_vec(), world.now).await.unwrap();
     }
     let of = |node| world.store.queued_of(node, 10);
-    assert_eq!(ids(&of(1).await.unwrap()), ids(&runs[..2]));
-    assert_eq!(ids(&of(2).await.unwrap()), ids(&runs[2..4]));
-    assert_eq!(ids(&world.store.queued_of(1, 1).await.unwrap()), ids(&runs[..1]), "earliest first");
-    let others = |live: &'static [i64]| world.store.queued_of_others(live, 10);
+    assert_eq!(ids(&of(NodeId(1)).await.unwrap()), ids(&runs[..2]));
+    assert_eq!(ids(&of(NodeId(2)).await.unwrap()), ids(&runs[2..4]));
+    assert_eq!(ids(&world.store.queued_of(NodeId(1), 1).await.unwrap()), ids(&runs[..1]), "earliest first");
+    let store = &world.store;
+    let others = async |live: &[i64]| {
+        let live: Vec<NodeId> = live.iter().copied().map(NodeId).collect();
+        store.queued_of_others(&live, 10).await
+    };
     assert_eq!(ids(&others(&[1]).await.unwrap()), ids(&runs[2..5]));
-    assert_eq!(ids(&others(&[3, 1, 2]).await.unwrap()), Vec::<i64>::new());
-    assert_eq!(ids(&world.store.queued_of_others(&[1], 2).await.unwrap()), ids(&runs[2..4]));
+    assert_eq!(ids(&others(&[3, 1, 2]).await.unwrap()), Vec::<LogId>::new());
+    assert_eq!(ids(&world.store.queued_of_others(&[NodeId(1)], 2).await.unwrap()), ids(&runs[2..4]));
 }

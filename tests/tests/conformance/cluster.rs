@@ -1,6 +1,7 @@
 //! Nodes, heartbeats, the clock.
 
 use crate::fixture::World;
+use carillon::domain::NodeId;
 use carillon::store::{ClockReading, NodeHeartbeat, NodeInfo};
 use futures_util::future::join_all;
 use std::collections::BTreeSet;
@@ -71,9 +72,9 @@ async fn nodes_that_join_at_once_get_numbers_of_their_own(world: World) {
         let store = Arc::clone(if number % 2 == 0 { &world.store } else { &world.rival });
         tokio::spawn(async move { store.join(&node(&format!("node-{number}"))).await.unwrap().id })
     });
-    let numbers: BTreeSet<i64> = join_all(joins).await.into_iter().map(Result::unwrap).collect();
+    let numbers: BTreeSet<NodeId> = join_all(joins).await.into_iter().map(Result::unwrap).collect();
     assert_eq!(numbers.len(), 8);
-    assert!(numbers.iter().all(|number| (1..=1_023).contains(number)));
+    assert!(numbers.iter().all(|number| (1..=1_023).contains(&number.0)));
 }
 
 async fn the_clock_is_the_time_and_moves_on(world: World) {

@@ -1,7 +1,7 @@
 //! Runs that become an executor's, and guarded steps.
 
 use crate::fixture::{World, dispatch_of};
-use carillon::domain::{Reason, Run, Status};
+use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status};
 use carillon::store::Change;
 use std::sync::Arc;
 
@@ -15,31 +15,37 @@ cases!(
 );
 
 async fn a_dispatch_repeated_counts_once(world: World) {
-    let runs = world.store.claim(1, world.runs(3).await, world.now).await.unwrap();
-    let items: Vec<_> = runs.iter().map(|run| dispatch_of(run, 7)).collect();
+    let runs = world.store.claim(NodeId(1), world.runs(3).await, world.now).await.unwrap();
+    let items: Vec<_> = runs.iter().map(|run| dispatch_of(run, ExecutorId(7))).collect();
     for _ in 0..2 {
-        let mine = world.store.dispatch(1, &items, world.now + 5).await.unwrap();
+        let mine = world.store.dispatch(NodeId(1), &items, world.now + 5).await.unwrap();
         assert_eq!(mine, runs.iter().map(|run| run.id).collect());
     }
     let row = world.row(&runs[0]).await.dispatched;
     assert_eq!((row.run.status, row.run.attempt, row.run.version), (Status::Dispatched, 1, runs[0].version + 1));
-    assert_eq!((row.node_id, row.run.executor_id, row.dispatched_at), (1, 7, world.now + 5));
-    let elsewhere: Vec<_> = runs.iter().map(|run| dispatch_of(run, 8)).collect();
-    assert!(world.store.dispatch(1, &elsewhere, world.now).await.unwrap().is_empty(), "another executor has them");
-    assert!(world.store.dispatch(2, &items, world.now).await.unwrap().is_empty(), "another node dispatched them");
+    assert_eq!((row.node_id, row.run.executor_id, row.dispatched_at), (NodeId(1), ExecutorId(7), world.now + 5));
+    let elsewhere: Vec<_> = runs.iter().map(|run| dispatch_of(run, ExecutorId(8))).collect();
+    assert!(
+        world.store.dispatch(NodeId(1), &elsewhere, world.now).await.unwrap().is_empty(),
+        "another executor has them"
+    );
+    assert!(
+        world.store.dispatch(NodeId(2), &items, world.now).await.unwrap().is_empty(),
+        "another node dispatched them"
+    );
 }
 
 async fn a_dispatch_loses_at_a_changed_version(world: World) {
     let runs = world.runs(4).await;
-    let claimed = world.store.claim(1, runs[..3].to_vec(), world.now).await.unwrap();
+    let claimed = world.store.claim(NodeId(1), runs[..3].to_vec(), world.now).await.unwrap();
     world.moved(&claimed[0], Status::Init, Reason::None).await;
     world.moved(&claimed[1], Status::Cancelled, Reason::TaskStopped).await;
-    let mut items: Vec<_> = claimed.iter().map(|run| dispatch_of(run, 7)).collect();
+    let mut items: Vec<_> = claimed.iter().map(|run| dispatch_of(run, ExecutorId(7))).collect();
     // Current, but nobody's: only a claimed run is dispatched.
-    items.push(dispatch_of(&runs[3], 7));
+    items.push(dispatch_of(&runs[3], ExecutorId(7)));
     let back = world.row(&claimed[0]).await.dispatched.run;
-    items.push(dispatch_of(&back, 7));
-    let mine = world.store.dispatch(1, &items, world.now).await.unwrap();
+    items.push(dispatch_of(&back, ExecutorId(7)));
+    let mine = world.store.dispatch(NodeId(1), &items, world.now).await.unwrap();
     assert_eq!(mine, [claimed[2].id].into());
     let states: Vec<Status> = world.states(runs[0].task_id).await.into_iter().map(|(status, _)| status).collect();
     assert_eq!(states, [Status::Init, Status::Cancelled, Status::Dispatched, Status::Init]);
@@ -47,10 +53,10 @@ async fn a_dispatch_loses_at_a_changed_version(world: World) {
 
 async fn a_refused_run_goes_to_another_under_a_new_attempt(world: World) {
     let run = world.dispatched(1, world.runs(1).await, 7).await.remove(0);
-    let mine = world.store.dispatch(1, &[dispatch_of(&run, 8)], world.now + 1).await.unwrap();
+    let mine = world.store.dispatch(NodeId(1), &[dispatch_of(&run, ExecutorId(8))], world.now + 1).await.unwrap();
     assert_eq!(mine.len(), 1);
     let row = world.row(&run).await.dispatched;
-    assert_eq!((row.run.attempt, row.run.executor_id, row.dispatched_at), (2, 8, world.now + 1));
+    assert_eq!((row.run.attempt, row.run.executor_id, row.dispatched_at), (2, ExecutorId(8), world.now + 1));
 }
 
 fn failed(run: &Run) -> Change {
@@ -68,7 +74,7 @@ async fn a_change_is_guarded_by_the_version(world: World) {
     let run = world.dispatched(1, world.runs(1).await, 7).await.remove(0);
     let late = Change { version: run.version - 1, ..failed(&run) };
     let early = Change { version: run.version + 1, ..failed(&run) };
-    let absent = Change { id: run.id + 1, ..failed(&run) };
+    let absent = Change { id: LogId(run.id.0 + 1), ..failed(&run) };
     assert!(world.store.change(&[late, early, absent]).await.unwrap().is_empty());
     assert_eq!(world.row(&run).await.dispatched.run, run);
 }
@@ -93,7 +99,7 @@ async fn a_change_repeated_counts_as_done(world: World) {
 }
 
 async fn of_two_changes_at_once_one_wins(world: World) {
-    let runs = world.store.claim(1, world.runs(100).await, world.now).await.unwrap();
+    let runs = world.store.claim(NodeId(1), world.runs(100).await, world.now).await.unwrap();
     let mover = |to: Status, reason: Reason, first: bool| {
         let store = Arc::clone(if first { &world.store } else { &world.rival });
         let changes: Vec<Change> = runs.iter().map(|run| Change::of(run, to, reason)).collect();

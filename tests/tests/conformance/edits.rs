@@ -3,7 +3,7 @@
 use crate::fixture::{World, dispatch_of, edit, pause, start, stop};
 use carillon::domain::plan::{Fire, Plan, Window, plan};
 use carillon::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
-use carillon::domain::{Reason, Run, Status, TaskId, Trigger};
+use carillon::domain::{ExecutorId, NodeId, Reason, Run, Status, TaskId, Trigger};
 use carillon::store::{Change, NewRun, TaskChange, TaskView};
 
 cases!(
@@ -36,7 +36,7 @@ const UNSCHEDULED: [Trigger; 4] = [Trigger::Manual, Trigger::Parent, Trigger::Ba
 /// Waiting runs of every kind: fresh, claimed, tried before, and with an executor.
 async fn in_every_state(world: &World, task: &TaskView) -> Vec<Run> {
     let runs = unscheduled(world, task).await;
-    world.store.claim(1, vec![runs[1].clone()], world.now).await.unwrap();
+    world.store.claim(NodeId(1), vec![runs[1].clone()], world.now).await.unwrap();
     let tried = world.dispatched(1, vec![runs[2].clone()], 7).await.remove(0);
     world.moved(&tried, Status::Retry, Reason::HandlerFailed).await;
     world.dispatched(1, vec![runs[3].clone()], 7).await;
@@ -69,10 +69,10 @@ async fn an_edit_keeps_what_no_schedule_names(world: World) {
 async fn copies_of_what_an_edit_keeps_lose_at_the_version(world: World) {
     let task = world.started(&World::every_second("task")).await;
     let runs = unscheduled(&world, &task).await;
-    let copies = world.store.claim(1, runs, world.now).await.unwrap();
+    let copies = world.store.claim(NodeId(1), runs, world.now).await.unwrap();
     world.change(edit(&task), world.now).await.unwrap();
-    let items: Vec<_> = copies.iter().map(|run| dispatch_of(run, 7)).collect();
-    assert!(world.store.dispatch(1, &items, world.now).await.unwrap().is_empty());
+    let items: Vec<_> = copies.iter().map(|run| dispatch_of(run, ExecutorId(7))).collect();
+    assert!(world.store.dispatch(NodeId(1), &items, world.now).await.unwrap().is_empty());
     let waits = copies.iter().map(|run| Change::of(run, Status::Retry, Reason::NoExecutor)).collect::<Vec<_>>();
     assert!(world.store.change(&waits).await.unwrap().is_empty());
 }
@@ -203,7 +203,7 @@ async fn under_way(world: &World, name: &str) -> (TaskView, Vec<Run>) {
     assert_eq!(runs.len(), 10);
     let before = world.task(task.id).await;
     assert_eq!((before.fires, before.next_fire_at), (10, NEVER));
-    world.store.claim(1, vec![runs[5].clone()], world.now).await.unwrap();
+    world.store.claim(NodeId(1), vec![runs[5].clone()], world.now).await.unwrap();
     let dispatched = world.dispatched(1, runs[..4].to_vec(), 7).await;
     world.store.succeed(world.owner, &[&crate::fixture::success(&dispatched[0], 1)]).await.unwrap();
     let failed = Change { failures: 1, ..Change::of(&dispatched[1], Status::Retry, Reason::HandlerFailed) };
@@ -291,7 +291,7 @@ async fn fires_planned_again_count_once(world: World) {
 async fn only_fires_of_the_schedule_count(world: World) {
     let parent = world.queued_parent().await;
     let shards = world.shards_of(&parent, 3);
-    assert!(world.store.dispatch_shards(1, &parent, &shards, world.now).await.unwrap());
+    assert!(world.store.dispatch_shards(NodeId(1), &parent, &shards, world.now).await.unwrap());
     let task = world.task(parent.task_id).await;
     assert_eq!(task.fires, 1);
     for shard in &shards {

@@ -2,6 +2,7 @@
 
 use crate::fixture::World;
 use carillon::domain::task::{BlockStrategy, NEVER, Routing, TaskSpec};
+use carillon::domain::{ExecutorId, NodeId, TenantId};
 use carillon::store::{ExecutorHeartbeat, Owner, Signer, StoreErrorKind};
 use carillon_protocol::{HandlerInfo, Register};
 use futures_util::future::join_all;
@@ -43,8 +44,8 @@ fn process(instance: &str, address: &str, handlers: &[&str]) -> Register {
     }
 }
 
-async fn register(world: &World, process: &Register) -> i64 {
-    world.store.register(&signer(world), process, &|| world.id(), world.now).await.unwrap().executor_id
+async fn register(world: &World, process: &Register) -> ExecutorId {
+    ExecutorId(world.store.register(&signer(world), process, &|| world.id(), world.now).await.unwrap().executor_id.0)
 }
 
 /// Each is newer than the one before.
@@ -53,12 +54,19 @@ pub fn signer(world: &World) -> Signer<'static> {
     Signer { owner: world.owner, key_id: "key", signed_at: AT.fetch_add(1, Ordering::Relaxed) }
 }
 
-fn beat(executor_id: i64, instance: &str) -> ExecutorHeartbeat {
-    ExecutorHeartbeat { executor_id, instance: instance.to_owned(), held: 1, running: 2, draining: false, node_id: 1 }
+fn beat(executor_id: ExecutorId, instance: &str) -> ExecutorHeartbeat {
+    ExecutorHeartbeat {
+        executor_id,
+        instance: instance.to_owned(),
+        held: 1,
+        running: 2,
+        draining: false,
+        node_id: NodeId(1),
+    }
 }
 
-async fn online(world: &World) -> Vec<i64> {
-    let mut ids: Vec<i64> = world.store.executors(0).await.unwrap().iter().map(|executor| executor.id).collect();
+async fn online(world: &World) -> Vec<ExecutorId> {
+    let mut ids: Vec<ExecutorId> = world.store.executors(0).await.unwrap().iter().map(|executor| executor.id).collect();
     ids.sort_unstable();
     ids
 }
@@ -157,9 +165,9 @@ async fn a_new_process_at_an_address_replaces_the_old_one(world: World) {
     let other = register(&world, &process("other", "b", &["pay"])).await;
     let new = register(&world, &process("new", "a", &["pay"])).await;
     assert_eq!(online(&world).await, [other, new]);
-    let ends = world.store.executor_ends(&[old, new, 1]).await.unwrap();
+    let ends = world.store.executor_ends(&[old, new, ExecutorId(1)]).await.unwrap();
     let gone = |id| ends.iter().find(|end| end.id == id).map(|end| (end.gone_at, end.instance.as_str()));
-    assert_eq!((gone(old), gone(new), gone(1)), (Some((world.now, "old")), Some((0, "new")), None));
+    assert_eq!((gone(old), gone(new), gone(ExecutorId(1))), (Some((world.now, "old")), Some((0, "new")), None));
     assert!(world.store.beat(&signer(&world), &beat(new, "new")).await.unwrap());
     assert!(!world.store.beat(&signer(&world), &beat(old, "old")).await.unwrap(), "the old one must register again");
 }
@@ -172,7 +180,7 @@ async fn a_beat_counts_for_its_own_instance_and_scope(world: World) {
     let ours = || signer(&world);
     let wrong = [
         (ours(), beat(id, "two")),
-        (ours(), beat(id + 1, "one")),
+        (ours(), beat(ExecutorId(id.0 + 1), "one")),
         (Signer { owner: stranger, ..ours() }, beat(id, "one")),
         (Signer { owner: Owner { app_id: stranger.app_id, ..world.owner }, ..ours() }, beat(id, "one")),
     ];
@@ -180,17 +188,17 @@ async fn a_beat_counts_for_its_own_instance_and_scope(world: World) {
         assert!(!world.store.beat(&signer, &beat).await.unwrap(), "{signer:?} {beat:?}");
     }
     assert_eq!(world.store.executors(0).await.unwrap()[0].heartbeat_at, since);
-    let draining = ExecutorHeartbeat { draining: true, node_id: 7, ..beat(id, "one") };
+    let draining = ExecutorHeartbeat { draining: true, node_id: NodeId(7), ..beat(id, "one") };
     assert!(world.store.beat(&ours(), &draining).await.unwrap());
     let executor = world.store.executors(since + 1).await.unwrap().remove(0);
-    assert_eq!((executor.version.as_str(), executor.node_id), ("1", 7));
+    assert_eq!((executor.version.as_str(), executor.node_id), ("1", NodeId(7)));
     assert!(executor.heartbeat_at > since && executor.draining);
     assert!(world.store.executors(executor.heartbeat_at + 1).await.unwrap().is_empty());
 }
 
 async fn retiring_drains_or_ends_an_executor_of_the_scope(world: World) {
     let id = register(&world, &process("one", "a", &["pay"])).await;
-    let stranger = Owner { tenant_id: world.owner.tenant_id + 1, ..world.owner };
+    let stranger = Owner { tenant_id: TenantId(world.owner.tenant_id.0 + 1), ..world.owner };
     world.store.retire(&Signer { owner: stranger, ..signer(&world) }, id, true, world.now).await.unwrap();
     assert!(!world.store.executors(0).await.unwrap()[0].draining);
     world.store.retire(&signer(&world), id, false, world.now).await.unwrap();

@@ -5,7 +5,7 @@ use crate::plans::Plans;
 use carillon::domain::plan::{Fire, Plan};
 use carillon::domain::task::{ScheduleKind, TaskSpec};
 use carillon::domain::task_log::{PARENT_SHARD, PRIORITY_DEFAULT};
-use carillon::domain::{IdSource, Reason, Run, Status, TaskId, Trigger};
+use carillon::domain::{ExecutorId, IdSource, LogId, NodeId, Reason, Run, Status, TaskId, Trigger};
 use carillon::store::{
     Activity, Change, DatabaseSettings, LogView, NewTask, Owner, Result, RunDispatch, SqlStore, Store, TaskChange,
     TaskView, Unsent,
@@ -61,7 +61,7 @@ impl World {
 
     /// To be asked for after the case: whether the statements that it sent go in by an index.
     pub fn check_of_plans(&self) -> impl Future<Output = ()> + use<> {
-        let (plans, home) = (self.plans.clone(), [self.owner.tenant_id, self.owner.app_id]);
+        let (plans, home) = (self.plans.clone(), [self.owner.tenant_id.0, self.owner.app_id.0]);
         async move {
             if let Some(plans) = plans {
                 plans.check(home).await;
@@ -92,7 +92,7 @@ impl World {
     }
 
     async fn over([store, rival]: [Arc<dyn Store>; 2], [admin, rival_admin]: [Arc<dyn Admin>; 2]) -> Self {
-        let ids = IdSource::new(1);
+        let ids = IdSource::new(NodeId(1));
         let now = now_ms();
         let owner = admin.make_app([ids.next(now), ids.next(now)], HOME[0], HOME[1]).await;
         Self { store, rival, admin, rival_admin, owner, now, ids, plans: None }
@@ -181,7 +181,7 @@ impl World {
     pub async fn write(&self, task: &TaskView, fire_times: impl IntoIterator<Item = i64>) -> Vec<Run> {
         let plan = self.plan(task, fire_times);
         self.store.write_ahead(None, std::slice::from_ref(&plan), self.now).await.unwrap();
-        let ids: BTreeSet<i64> = plan.fires.iter().map(|fire| fire.id).collect();
+        let ids: BTreeSet<LogId> = plan.fires.iter().map(|fire| fire.id).collect();
         let rows = self.rows(task.id).await.into_iter().map(|log| log.dispatched.run);
         rows.filter(|run| ids.contains(&run.id)).collect()
     }
@@ -199,18 +199,19 @@ impl World {
         self.store.write_ahead(None, &[plan], self.now).await.unwrap();
         let run = self.rows(task.id).await.remove(0).dispatched.run;
         assert_eq!((run.shard_index, run.shard_total), (PARENT_SHARD, 0));
-        self.store.claim(1, vec![run], self.now).await.unwrap().remove(0)
+        self.store.claim(NodeId(1), vec![run], self.now).await.unwrap().remove(0)
     }
 
     /// `total` shards of a parent, as the dispatcher makes them, for executors 100, 101 …
     pub fn shards_of(&self, parent: &Run, total: i32) -> Vec<Run> {
-        (0..total).map(|index| parent.shard(self.id(), index, total, 100 + i64::from(index))).collect()
+        (0..total).map(|index| parent.shard(self.id(), index, total, ExecutorId(100 + i64::from(index)))).collect()
     }
 
     /// Claims runs for a node and hands them to an executor.
     pub async fn dispatched(&self, node: i64, runs: Vec<Run>, executor_id: i64) -> Vec<Run> {
+        let (node, executor_id) = (NodeId(node), ExecutorId(executor_id));
         let task = runs[0].task_id;
-        let ids: BTreeSet<i64> = runs.iter().map(|run| run.id).collect();
+        let ids: BTreeSet<LogId> = runs.iter().map(|run| run.id).collect();
         let claimed = self.store.claim(node, runs, self.now).await.unwrap();
         let items: Vec<RunDispatch> = claimed.iter().map(|run| dispatch_of(run, executor_id)).collect();
         assert_eq!(self.store.dispatch(node, &items, self.now).await.unwrap().len(), ids.len());
@@ -271,14 +272,14 @@ pub fn start(task: &TaskView) -> TaskChange {
 }
 
 /// A dispatch of a run.
-pub fn dispatch_of(run: &Run, executor_id: i64) -> RunDispatch {
+pub fn dispatch_of(run: &Run, executor_id: ExecutorId) -> RunDispatch {
     RunDispatch { id: run.id, version: run.version, executor_id, refused: None }
 }
 
 /// A success of that attempt of a run.
 pub fn success(run: &Run, attempt: i32) -> RunResult {
     RunResult {
-        log: run.id,
+        log: run.id.0,
         attempt,
         status: RunStatus::Succeeded,
         message: String::new(),
@@ -290,7 +291,7 @@ pub fn success(run: &Run, attempt: i32) -> RunResult {
 }
 
 /// Ids of runs, in their order.
-pub fn ids(runs: &[Run]) -> Vec<i64> {
+pub fn ids(runs: &[Run]) -> Vec<LogId> {
     runs.iter().map(|run| run.id).collect()
 }
 

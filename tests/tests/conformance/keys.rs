@@ -1,8 +1,8 @@
 //! Keys of executors: the databases only, since the model has none.
 
 use crate::fixture::World;
-use carillon::domain::AccessScope;
 use carillon::domain::access::TenantScope;
+use carillon::domain::{AccessScope, AppId, TenantId};
 use carillon::store::{AppFilter, AppView, KeyUse, KeyView, KeyWords, Owner, SqlStore, StoreErrorKind};
 use carillon_protocol::sign::{Key, SignMethod};
 use futures_util::future::join_all;
@@ -107,7 +107,7 @@ async fn another_tenants_keys_cannot_be_touched(world: World, store: SqlStore) {
         theirs,
         Owner { app_id: owner.app_id, ..theirs },
         Owner { tenant_id: owner.tenant_id, ..theirs },
-        Owner { app_id: owner.app_id + 999, ..owner },
+        Owner { app_id: AppId(owner.app_id.0 + 999), ..owner },
     ];
     for stranger in scopes {
         assert!(
@@ -158,13 +158,15 @@ async fn an_app_demands_a_sign_method(world: World, store: SqlStore) {
 async fn a_key_is_found_within_reach(world: World, store: SqlStore) {
     let owner = world.owner;
     let id = store.keys(owner, world.now, None, 50).await.unwrap().remove(0).id;
-    let of = |tenant_id, apps: &[i64]| AccessScope::Of(vec![TenantScope { tenant_id, apps: apps.to_vec() }]);
+    let of = |tenant_id, apps: &[AppId]| AccessScope::Of(vec![TenantScope { tenant_id, apps: apps.to_vec() }]);
     for access_scope in [AccessScope::All, of(owner.tenant_id, &[]), of(owner.tenant_id, &[owner.app_id])] {
         assert_eq!(store.key(&access_scope, &id).await.unwrap().0, owner, "{access_scope:?}");
     }
-    for access_scope in
-        [AccessScope::Of(Vec::new()), of(owner.tenant_id, &[owner.app_id + 1]), of(owner.tenant_id + 1, &[])]
-    {
+    for access_scope in [
+        AccessScope::Of(Vec::new()),
+        of(owner.tenant_id, &[AppId(owner.app_id.0 + 1)]),
+        of(TenantId(owner.tenant_id.0 + 1), &[]),
+    ] {
         let missing = store.key(&access_scope, &id).await.unwrap_err();
         assert_eq!(missing.kind(), StoreErrorKind::NotFound, "{access_scope:?}");
     }

@@ -3,7 +3,7 @@
 use crate::fixture::{World, edit, start};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
-use carillon::domain::{Reason, Status, TaskId};
+use carillon::domain::{LogId, NodeId, Reason, Status};
 use carillon::store::{NewRun, NewTask, StoreErrorKind, TaskChange, TaskView};
 use carillon_tests::model::store::admin::new_task;
 
@@ -234,14 +234,14 @@ async fn a_bad_one_among_many_changes_nothing(world: World) {
 async fn the_runs_of_a_parent_are_followed_from_its_first_child_on(world: World) {
     let [parent] = tasks(&world, ["parent"]).await;
     let runs = world.write(&parent, (0..5).map(|i| world.now + i * 1_000)).await;
-    world.store.claim(1, vec![runs[1].clone()], world.now).await.unwrap();
+    world.store.claim(NodeId(1), vec![runs[1].clone()], world.now).await.unwrap();
     let dispatched = world.dispatched(1, runs[2..4].to_vec(), 7).await;
     world.store.succeed(world.owner, &[&crate::fixture::success(&dispatched[0], 1)]).await.unwrap();
     world.moved(&dispatched[1], Status::Retry, Reason::HandlerFailed).await;
     assert!(world.admin.watched(parent.id).await.is_empty(), "nobody waits for them");
 
     let first = world.started(&child("first", &["parent"])).await;
-    let open: Vec<i64> = [0, 1, 3, 4].map(|at: usize| runs[at].id).into();
+    let open: Vec<LogId> = [0, 1, 3, 4].map(|at: usize| runs[at].id).into();
     assert_eq!(world.admin.watched(parent.id).await, open, "whatever has not ended");
     world.started(&child("second", &["parent"])).await;
     assert_eq!(world.admin.watched(parent.id).await, open, "each once");
@@ -252,7 +252,7 @@ async fn the_runs_of_a_parent_are_followed_from_its_first_child_on(world: World)
     for _ in 0..2 {
         world.store.write_ahead(None, std::slice::from_ref(&known), world.now).await.unwrap();
     }
-    let expected: Vec<i64> = open.iter().copied().chain([known.fires[1].id]).collect();
+    let expected: Vec<LogId> = open.iter().copied().chain([known.fires[1].id]).collect();
     assert_eq!(world.admin.watched(parent.id).await, expected);
 }
 

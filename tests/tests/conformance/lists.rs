@@ -3,7 +3,7 @@
 
 use crate::fixture::World;
 use carillon::domain::access::TenantScope;
-use carillon::domain::{AccessScope, Order, Reason, Run, Status, TaskId, Trigger};
+use carillon::domain::{AccessScope, ExecutorId, LogId, Order, Reason, Run, Status, TenantId, Trigger};
 use carillon::store::{LogFilter, SqlStore};
 use carillon_migrations::{Migrator, MigratorTrait};
 use carillon_tests::connect;
@@ -91,7 +91,7 @@ async fn every_filter_finds_its_rows_page_by_page(world: World, store: SqlStore)
         .map(|log| log.dispatched.run)
         .collect();
     assert_eq!(all.len(), 72);
-    let tenants: BTreeSet<i64> = all.iter().map(|run| run.tenant_id).collect();
+    let tenants: BTreeSet<TenantId> = all.iter().map(|run| run.tenant_id).collect();
     let (home, other) = (world.owner.tenant_id, *tenants.iter().find(|id| **id != world.owner.tenant_id).unwrap());
     let reaches = [
         AccessScope::All,
@@ -111,7 +111,7 @@ async fn every_filter_finds_its_rows_page_by_page(world: World, store: SqlStore)
     filters.push(LogFilter { reason: Some(Reason::HandlerFailed), ..plain.clone() });
     filters.push(LogFilter { trigger: Some(Trigger::Schedule), ..plain.clone() });
     filters.push(LogFilter { trigger: Some(Trigger::Manual), ..plain.clone() });
-    filters.push(LogFilter { executor_id: Some(103), ..plain.clone() });
+    filters.push(LogFilter { executor_id: Some(ExecutorId(103)), ..plain.clone() });
     filters.push(LogFilter { from: Some(world.now + 1_000), until: Some(world.now + 4_000), ..plain.clone() });
     let of = |filter: &LogFilter| {
         let (tenant, app, task) = (Some(home), Some(world.owner.app_id), Some(all[0].task_id));
@@ -124,17 +124,17 @@ async fn every_filter_finds_its_rows_page_by_page(world: World, store: SqlStore)
     let narrower: Vec<LogFilter> = filters.iter().flat_map(of).collect();
     for filter in filters.iter().chain(&narrower) {
         for access_scope in &reaches {
-            let wanted: BTreeSet<i64> =
+            let wanted: BTreeSet<LogId> =
                 all.iter().filter(|run| fits(run, access_scope, filter)).map(|run| run.id).collect();
             let found = pages(&store, access_scope, filter).await;
-            let ids: BTreeSet<i64> = found.iter().map(|run| run.id).collect();
+            let ids: BTreeSet<LogId> = found.iter().map(|run| run.id).collect();
             assert_eq!(ids.len(), found.len(), "a row twice: {filter:?} {access_scope:?}");
             assert_eq!(ids, wanted, "{filter:?} {access_scope:?}");
             assert!(found.windows(2).all(|pair| pair[0].fire_time >= pair[1].fire_time), "{filter:?} {access_scope:?}");
             let oldest_first = LogFilter { order: Order::Oldest, ..filter.clone() };
-            let backwards: Vec<i64> =
+            let backwards: Vec<LogId> =
                 pages(&store, access_scope, &oldest_first).await.iter().rev().map(|run| run.id).collect();
-            let ids: Vec<i64> = found.iter().map(|run| run.id).collect();
+            let ids: Vec<LogId> = found.iter().map(|run| run.id).collect();
             assert_eq!(backwards, ids, "the other way: {filter:?} {access_scope:?}");
         }
     }

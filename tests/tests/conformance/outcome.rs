@@ -1,7 +1,7 @@
 //! Results, and runs whose result does not come.
 
 use crate::fixture::{World, dispatch_of, success};
-use carillon::domain::{Reason, Run, Status};
+use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status};
 use carillon::store::{Owner, Suspects};
 use carillon_protocol::RunResult;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ cases!(
 async fn a_success_counts_only_with_the_current_attempt(world: World) {
     let runs = world.runs(3).await;
     let first = world.dispatched(1, runs[..2].to_vec(), 7).await;
-    world.store.dispatch(1, &[dispatch_of(&first[0], 8)], world.now).await.unwrap();
+    world.store.dispatch(NodeId(1), &[dispatch_of(&first[0], ExecutorId(8))], world.now).await.unwrap();
     // An old attempt, one to come, a run that nobody has; and one that counts.
     let results = [success(&first[0], 1), success(&first[0], 3), success(&runs[2], 0), success(&first[1], 1)];
     let all: Vec<&RunResult> = results.iter().collect();
@@ -41,9 +41,9 @@ async fn another_scope_moves_and_reads_nothing(world: World) {
     }
     assert_eq!(world.row(&run).await.dispatched.run, run);
     for owner in [None, Some(world.owner)] {
-        let read = world.store.runs(owner, &[run.id, run.id + 1]).await.unwrap();
+        let read = world.store.runs(owner, &[run.id, LogId(run.id.0 + 1)]).await.unwrap();
         assert_eq!(read.len(), 1);
-        assert_eq!((&read[0].run, read[0].run.executor_id, read[0].node_id), (&run, 7, 1));
+        assert_eq!((&read[0].run, read[0].run.executor_id, read[0].node_id), (&run, ExecutorId(7), NodeId(1)));
     }
 }
 
@@ -90,24 +90,25 @@ async fn suspects_are_those_of_executors_due_before_or_of_dead_nodes(world: Worl
     let runs = world.runs(6).await;
     let at_7 = world.dispatched(1, runs[..2].to_vec(), 7).await;
     let at_8 = world.dispatched(2, runs[2..4].to_vec(), 8).await;
-    world.store.claim(1, vec![runs[4].clone()], world.now).await.unwrap();
+    world.store.claim(NodeId(1), vec![runs[4].clone()], world.now).await.unwrap();
     let parent = world.queued_parent().await;
-    world.store.dispatch_shards(1, &parent, &world.shards_of(&parent, 1), world.now).await.unwrap();
+    world.store.dispatch_shards(NodeId(1), &parent, &world.shards_of(&parent, 1), world.now).await.unwrap();
 
     let nobody = Suspects { executors: vec![], except: vec![], due_before: i64::MAX, or_not_by: vec![], limit: 10 };
     let ask = async |which: Suspects| {
         let found = world.store.suspects(&which).await.unwrap();
         found.into_iter().map(|dispatched| dispatched.run.id).collect::<Vec<_>>()
     };
-    let of = |executors: &[i64]| Suspects { executors: executors.to_vec(), ..nobody.clone() };
+    let of = |executors: &[ExecutorId]| Suspects { executors: executors.to_vec(), ..nobody.clone() };
     let both = [at_7[0].id, at_7[1].id, at_8[0].id, at_8[1].id];
-    assert_eq!(ask(of(&[7, 8])).await, both, "by due time; no queued run, no parent");
-    assert_eq!(ask(of(&[8])).await, both[2..]);
-    assert_eq!(ask(Suspects { except: vec![7, 100], ..nobody.clone() }).await, both[2..]);
-    assert_eq!(ask(Suspects { limit: 1, ..of(&[7, 8]) }).await, both[..1]);
+    assert_eq!(ask(of(&[ExecutorId(7), ExecutorId(8)])).await, both, "by due time; no queued run, no parent");
+    assert_eq!(ask(of(&[ExecutorId(8)])).await, both[2..]);
+    assert_eq!(ask(Suspects { except: vec![ExecutorId(7), ExecutorId(100)], ..nobody.clone() }).await, both[2..]);
+    assert_eq!(ask(Suspects { limit: 1, ..of(&[ExecutorId(7), ExecutorId(8)]) }).await, both[..1]);
     let due_before = at_7[1].due_time;
-    assert_eq!(ask(Suspects { due_before, ..of(&[7, 8]) }).await, both[..1], "before, not at");
-    let dead_too = Suspects { due_before, or_not_by: vec![1, 3], ..of(&[7, 8]) };
+    assert_eq!(ask(Suspects { due_before, ..of(&[ExecutorId(7), ExecutorId(8)]) }).await, both[..1], "before, not at");
+    let dead_too =
+        Suspects { due_before, or_not_by: vec![NodeId(1), NodeId(3)], ..of(&[ExecutorId(7), ExecutorId(8)]) };
     assert_eq!(ask(dead_too).await, [both[0], both[2], both[3]]);
 }
 
@@ -115,6 +116,6 @@ async fn stale_results_are_recorded(world: World) {
     let run = world.dispatched(1, world.runs(1).await, 7).await.remove(0);
     let (one, two) = (success(&run, 8), success(&run, 9));
     let ids = [world.id(), world.id()];
-    world.store.record_stale(7, &[&one, &two], &ids, world.now).await.unwrap();
+    world.store.record_stale(ExecutorId(7), &[&one, &two], &ids, world.now).await.unwrap();
     assert_eq!(world.row(&run).await.dispatched.run, run, "recorded, not applied");
 }

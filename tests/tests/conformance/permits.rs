@@ -3,7 +3,7 @@
 use crate::fixture::{World, dispatch_of, ids, success};
 use carillon::domain::permit::{Bounds, Limit, PermitRequest};
 use carillon::domain::routing::{Use, UseChange};
-use carillon::domain::{Reason, Run, Status, TaskId};
+use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, TaskId};
 use carillon::store::RunDispatch;
 use std::collections::{BTreeSet, HashMap};
 
@@ -28,10 +28,10 @@ fn ask(run: &Run, bounds: Bounds) -> PermitRequest {
 /// Runs of one task, queued for node 1.
 async fn queued(world: &World, count: i64) -> Vec<Run> {
     let runs = world.runs(count).await;
-    world.store.claim(1, runs, world.now).await.unwrap()
+    world.store.claim(NodeId(1), runs, world.now).await.unwrap()
 }
 
-async fn acquire(world: &World, runs: &[&Run], bounds: Bounds) -> Vec<i64> {
+async fn acquire(world: &World, runs: &[&Run], bounds: Bounds) -> Vec<LogId> {
     let asks: Vec<PermitRequest> = runs.iter().map(|run| ask(run, bounds)).collect();
     let limits = world.store.acquire(&asks).await.unwrap();
     runs.iter().map(|run| run.id).filter(|id| !limits.contains_key(id)).collect()
@@ -42,8 +42,8 @@ async fn a_bound_of_one_gives_one_permit_until_its_run_has_ended(world: World) {
     assert_eq!(acquire(&world, &[&runs[0], &runs[1]], ONE).await, [runs[0].id]);
     assert_eq!(acquire(&world, &[&runs[0]], ONE).await, [runs[0].id], "its own permit is in nobody's way");
     assert!(acquire(&world, &[&runs[1]], ONE).await.is_empty());
-    let items: Vec<RunDispatch> = vec![dispatch_of(&runs[0], 100)];
-    world.store.dispatch(1, &items, world.now).await.unwrap();
+    let items: Vec<RunDispatch> = vec![dispatch_of(&runs[0], ExecutorId(100))];
+    world.store.dispatch(NodeId(1), &items, world.now).await.unwrap();
     assert!(acquire(&world, &[&runs[1], &runs[2]], ONE).await.is_empty(), "it runs");
     let holders = world.store.holders(&[runs[0].task_id]).await.unwrap();
     assert_eq!(holders.iter().map(|holder| holder.run.id).collect::<Vec<_>>(), [runs[0].id]);
@@ -63,7 +63,7 @@ async fn a_permit_of_a_row_that_moved_on_does_not_count(world: World) {
     assert_eq!(acquire(&world, &[&runs[1]], ONE).await, [runs[1].id]);
     world.store.release(&[runs[1].id]).await.unwrap();
     let again = world.row(&runs[0]).await.dispatched.run;
-    let again = world.store.claim(2, vec![again], world.now).await.unwrap();
+    let again = world.store.claim(NodeId(2), vec![again], world.now).await.unwrap();
     assert_eq!(acquire(&world, &[&runs[1]], ONE).await, [runs[1].id], "the old permit is not for this version");
     assert!(acquire(&world, &[&again[0]], ONE).await.is_empty());
 }
@@ -99,12 +99,12 @@ async fn who_waits_learns_for_what_and_says_so(world: World) {
     assert_eq!(limit(&runs[1], of(None, None, Some(1))).await, Some(Limit::Tenant));
     assert_eq!(limit(&runs[1], of(None, Some(1), Some(1))).await, Some(Limit::App));
     assert_eq!(limit(&runs[1], of(Some(1), Some(1), Some(1))).await, Some(Limit::Task));
-    world.store.dispatch(1, &[dispatch_of(&runs[3], 100)], world.now).await.unwrap();
+    world.store.dispatch(NodeId(1), &[dispatch_of(&runs[3], ExecutorId(100))], world.now).await.unwrap();
     let stale = (runs[2].id, runs[2].version - 1, Reason::AppLimit);
     let waits = [(runs[1].id, runs[1].version, Reason::TaskLimit), stale, (runs[3].id, 3, Reason::AppLimit)];
     world.store.note_waits(&waits).await.unwrap();
     world.store.note_waits(&[(runs[1].id, runs[1].version, Reason::TenantLimit)]).await.unwrap();
-    let seen: HashMap<i64, (Reason, i64)> = world
+    let seen: HashMap<LogId, (Reason, i64)> = world
         .rows(runs[0].task_id)
         .await
         .iter()
@@ -117,7 +117,7 @@ async fn who_waits_learns_for_what_and_says_so(world: World) {
         "the first word stays, and so does the version"
     );
     assert_eq!((seen[&runs[2].id].0, seen[&runs[3].id].0), (Reason::None, Reason::None));
-    world.store.dispatch(1, &[dispatch_of(&runs[1], 100)], world.now).await.unwrap();
+    world.store.dispatch(NodeId(1), &[dispatch_of(&runs[1], ExecutorId(100))], world.now).await.unwrap();
     assert_eq!(world.row(&runs[1]).await.dispatched.run.reason, Reason::None);
 }
 
@@ -144,8 +144,8 @@ async fn uses_add_up_and_keep_their_floor(world: World) {
 
 async fn fires_that_wait_too_long_are_found(world: World) {
     let runs = world.runs(6).await;
-    let queued = world.store.claim(1, runs[..3].to_vec(), world.now).await.unwrap();
-    world.store.dispatch(1, &[dispatch_of(&queued[2], 100)], world.now).await.unwrap();
+    let queued = world.store.claim(NodeId(1), runs[..3].to_vec(), world.now).await.unwrap();
+    world.store.dispatch(NodeId(1), &[dispatch_of(&queued[2], ExecutorId(100))], world.now).await.unwrap();
     world.moved(&runs[4], Status::Cancelled, Reason::CancelledManually).await;
     let found = |since: i64, before: i64, limit| {
         let (store, task) = (&world.store, runs[0].task_id);

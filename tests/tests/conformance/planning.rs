@@ -3,7 +3,7 @@
 use crate::fixture::{World, edit, stop};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{NEVER, TaskSpec};
-use carillon::domain::{Status, TaskId};
+use carillon::domain::{LogId, Status, TaskId};
 use carillon::store::{StoreErrorKind, TaskChange};
 use carillon_tests::every_field::every_field;
 use futures_util::future::join_all;
@@ -80,7 +80,8 @@ async fn the_same_plan_twice_writes_each_fire_once(world: World) {
     let overlapping = world.plan(&moved_on, [world.now + 1_000, world.now + 2_000]);
     world.store.write_ahead(None, std::slice::from_ref(&overlapping), world.now).await.unwrap();
     let rows = world.rows(task.id).await;
-    let found: Vec<(i64, i64)> = rows.iter().map(|row| (row.dispatched.run.fire_time, row.dispatched.run.id)).collect();
+    let found: Vec<(i64, LogId)> =
+        rows.iter().map(|row| (row.dispatched.run.fire_time, row.dispatched.run.id)).collect();
     let expected =
         [(fires[0], plan.fires[0].id), (fires[1], plan.fires[1].id), (world.now + 2_000, overlapping.fires[1].id)];
     assert_eq!(found, expected, "who came first stays");

@@ -5,7 +5,7 @@ use carillon::domain::plan::Plan;
 use carillon::domain::quota::Quotas;
 use carillon::domain::rate_limit::{Slot, SlotRequest};
 use carillon::domain::task::TaskSpec;
-use carillon::domain::{Executor, Reason, Run, Status};
+use carillon::domain::{Executor, NodeId, Reason, Run, Status};
 use carillon::store::{NewTask, StoreErrorKind};
 use carillon_protocol::{HandlerInfo, Register};
 
@@ -45,7 +45,7 @@ fn request(world: &World, run: &Run) -> SlotRequest {
 
 async fn queued(world: &World, count: i64) -> Vec<Run> {
     let runs = world.runs(count).await;
-    world.store.claim(1, runs, world.now).await.unwrap()
+    world.store.claim(NodeId(1), runs, world.now).await.unwrap()
 }
 
 async fn take_rate_slots(world: &World, runs: &[Run]) -> Vec<Slot> {
@@ -85,7 +85,7 @@ async fn the_urgent_change_places_with_those_that_wait(world: World) {
     let impatient = TaskSpec { wait_timeout_ms: 3_600_000, ..World::every_second("impatient") };
     let impatient = world.started(&impatient).await;
     let impatient = world.write(&impatient, [world.now]).await;
-    let impatient = world.store.claim(1, impatient, world.now).await.unwrap();
+    let impatient = world.store.claim(NodeId(1), impatient, world.now).await.unwrap();
     let urgent = urgent_runs(&world, 9, 3).await;
     let at = |minutes: i64| Slot::Later(world.now + minutes * MINUTE);
     assert_eq!(
@@ -103,7 +103,7 @@ async fn the_urgent_change_places_with_those_that_wait(world: World) {
     assert_eq!([due(&urgent[0]).await, due(&urgent[1]).await, due(&urgent[2]).await], [2, 3, 6]);
     // What a node has claimed keeps its slot.
     let claimed = world.row(&patient[1]).await.dispatched.run;
-    world.store.claim(1, vec![claimed], world.now).await.unwrap();
+    world.store.claim(NodeId(1), vec![claimed], world.now).await.unwrap();
     assert_eq!(take_rate_slots(&world, &urgent_runs(&world, 8, 2).await).await, [at(5), at(8)]);
 }
 
@@ -113,7 +113,7 @@ async fn urgent_runs(world: &World, priority: i32, count: i64) -> Vec<Run> {
     let plan = world.plan(&task, (0..count).map(|at| world.now + at));
     world.store.write_ahead(None, &[Plan { priority, ..plan }], world.now).await.unwrap();
     let runs = world.rows(task.id).await.into_iter().map(|log| log.dispatched.run).collect();
-    world.store.claim(1, runs, world.now).await.unwrap()
+    world.store.claim(NodeId(1), runs, world.now).await.unwrap()
 }
 
 async fn two_nodes_share_one_rate(world: World) {
@@ -156,14 +156,14 @@ async fn another_rate_lets_delayed_runs_ask_anew(world: World) {
         assert_eq!((run.status, run.reason, run.version), (Status::Init, Reason::None, 4), "{run:?}");
         assert_eq!(run.due_time, run.fire_time.max(world.now));
     }
-    let again = world.store.claim(1, again, world.now).await.unwrap();
+    let again = world.store.claim(NodeId(1), again, world.now).await.unwrap();
     let slots = take_rate_slots(&world, &again).await;
     assert_eq!(slots[..2], [Slot::Now; 2], "one went out under the old quota");
     assert_eq!(slots[2], Slot::Later(world.now + MINUTE));
     limit_fires(&world, 0).await;
     let last = world.row(&again[2]).await.dispatched.run;
     assert_eq!((last.reason, last.status), (Reason::None, Status::Init));
-    let last = world.store.claim(1, vec![last], world.now).await.unwrap();
+    let last = world.store.claim(NodeId(1), vec![last], world.now).await.unwrap();
     assert_eq!(take_rate_slots(&world, &last).await, [Slot::Now]);
 }
 

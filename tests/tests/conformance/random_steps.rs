@@ -5,7 +5,7 @@ use carillon::domain::plan::{Plan, Window, plan};
 use carillon::domain::task::{Routing, TaskSpec};
 use carillon::domain::task_log::STATUSES;
 use carillon::domain::trigger::TRIGGERS;
-use carillon::domain::{Reason, Run, Status, TaskId, Trigger};
+use carillon::domain::{AppId, ExecutorId, LogId, NodeId, Reason, Run, Status, TaskId, Trigger};
 use carillon::store::{Activity, Change, NewRun, NewTask, Owner, RunDispatch, Skip};
 use carillon_tests::Kind;
 use carillon_tests::model::store::admin::new_task;
@@ -23,9 +23,9 @@ const NOW: i64 = 1_800_000_000_000;
 #[derive(Debug, Clone)]
 enum Step {
     WriteAhead { seconds: i64 },
-    Claim { node: i64, pick: u64, stale: bool },
-    RunDispatch { node: i64, pick: u64, executor: i64, stale: bool },
-    DispatchShards { node: i64, pick: usize, total: i32 },
+    Claim { node: NodeId, pick: u64, stale: bool },
+    RunDispatch { node: NodeId, pick: u64, executor: i64, stale: bool },
+    DispatchShards { node: NodeId, pick: usize, total: i32 },
     Succeed { pick: u64, older: i32, stranger: bool },
     Change { pick: u64, to: usize, reason: usize, stale: bool },
     Settle,
@@ -50,10 +50,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let stale = || prop::bool::weighted(0.2);
     let step = prop_oneof![
         3 => (2i64..8).prop_map(|seconds| Step::WriteAhead { seconds }),
-        4 => (1i64..3, pick(), stale()).prop_map(|(node, pick, stale)| Step::Claim { node, pick, stale }),
+        4 => (1i64..3, pick(), stale()).prop_map(|(node, pick, stale)| Step::Claim { node: NodeId(node), pick, stale }),
         4 => (1i64..3, pick(), 7i64..9, stale())
-            .prop_map(|(node, pick, executor, stale)| Step::RunDispatch { node, pick, executor, stale }),
-        2 => (1i64..3, any::<usize>(), 1i32..4).prop_map(|(node, pick, total)| Step::DispatchShards { node, pick, total }),
+            .prop_map(|(node, pick, executor, stale)| Step::RunDispatch { node: NodeId(node), pick, executor, stale }),
+        2 => (1i64..3, any::<usize>(), 1i32..4).prop_map(|(node, pick, total)| Step::DispatchShards { node: NodeId(node), pick, total }),
         4 => (pick(), 0i32..2, stale()).prop_map(|(pick, older, stranger)| Step::Succeed { pick, older, stranger }),
         4 => (pick(), any::<usize>(), 0..REASONS.len(), stale())
             .prop_map(|(pick, to, reason, stale)| Step::Change { pick, to, reason, stale }),
@@ -82,7 +82,7 @@ impl Pair {
         let mut pair = Self {
             model: World::model().await,
             sqlite: World::sql(Kind::Sqlite).await,
-            tasks: [TaskId(0); 2],
+            tasks: [TaskId::NONE; 2],
             clock: NOW,
         };
         // The same ids on both sides: the model's.
@@ -127,8 +127,11 @@ impl Pair {
             }
             Step::RunDispatch { node, pick, executor, stale } => {
                 let runs = aged(self.some(*pick).await, *stale);
-                let items: Vec<RunDispatch> =
-                    runs.iter().filter(|run| !run.is_parent()).map(|run| dispatch_of(run, *executor)).collect();
+                let items: Vec<RunDispatch> = runs
+                    .iter()
+                    .filter(|run| !run.is_parent())
+                    .map(|run| dispatch_of(run, ExecutorId(*executor)))
+                    .collect();
                 let one = self.model.store.dispatch(*node, &items, self.clock).await.unwrap();
                 let two = self.sqlite.store.dispatch(*node, &items, self.clock).await.unwrap();
                 assert_eq!(one, two, "dispatched");
@@ -156,7 +159,7 @@ impl Pair {
         assert_eq!(one, two, "watermarks moved");
     }
 
-    async fn dispatch_shards(&self, node: i64, pick: usize, total: i32) {
+    async fn dispatch_shards(&self, node: NodeId, pick: usize, total: i32) {
         let parents: Vec<Run> = self.rows().await.into_iter().filter(Run::is_parent).collect();
         let Some(parent) = parents.get(pick % parents.len().max(1)) else { return };
         let shards = self.model.shards_of(parent, total);
@@ -169,7 +172,7 @@ impl Pair {
         let runs: Vec<Run> = self.some(pick).await.into_iter().filter(|run| !run.is_parent()).collect();
         let results: Vec<_> = runs.iter().map(|run| success(run, run.attempt - older)).collect();
         let results: Vec<_> = results.iter().collect();
-        let owner = Owner { app_id: self.model.owner.app_id + i64::from(stranger), ..self.model.owner };
+        let owner = Owner { app_id: AppId(self.model.owner.app_id.0 + i64::from(stranger)), ..self.model.owner };
         let one = self.model.store.succeed(owner, &results).await.unwrap();
         let two = self.sqlite.store.succeed(owner, &results).await.unwrap();
         assert_eq!(one, two, "succeeded");
@@ -198,14 +201,14 @@ impl Pair {
     }
 
     async fn settle(&self) {
-        let parents: Vec<i64> = self.rows().await.iter().filter(|run| run.is_parent()).map(|run| run.id).collect();
+        let parents: Vec<LogId> = self.rows().await.iter().filter(|run| run.is_parent()).map(|run| run.id).collect();
         let one = self.model.store.settle_parents(&parents, self.clock).await.unwrap();
         let two = self.sqlite.store.settle_parents(&parents, self.clock).await.unwrap();
         assert_eq!(one, two, "parents settled");
     }
 
     async fn start_run(&self, task: TaskId, second: i64, trigger: Trigger, key: Option<u8>) {
-        let task = self.model.task(TaskId(task.0)).await;
+        let task = self.model.task(task).await;
         let run = NewRun {
             at: NOW + second * 1_000,
             key: key.map(|key| key.to_string()),

@@ -4,7 +4,7 @@ use crate::fixture::World;
 use carillon::domain::plan::Plan;
 use carillon::domain::quota::Quotas;
 use carillon::domain::task::TaskSpec;
-use carillon::domain::{IdSource, Reason, Run, Status};
+use carillon::domain::{IdSource, LogId, NodeId, Reason, Run, Status};
 use carillon::store::{Change, NewTask, NodeInfo, Owner};
 
 cases!(
@@ -21,7 +21,7 @@ async fn runs_made_at(world: &World, at: i64, count: i64) -> Vec<Run> {
 }
 
 async fn runs_of(world: &World, spec: &TaskSpec, owner: Owner, at: i64, count: i64) -> Vec<Run> {
-    let source = IdSource::new(2 + world.number() % 1_000);
+    let source = IdSource::new(NodeId(2 + world.number() % 1_000));
     let task = NewTask { owner, ..world.new_task(spec, true) };
     world.admin.apply(std::slice::from_ref(&task), &[], world.now).await.unwrap();
     let task = world.task(task.id).await;
@@ -39,12 +39,12 @@ async fn only_ended_old_logs_go_and_at_most_so_many(world: World) {
     for run in old[..5].iter().chain(&young) {
         world.moved(run, Status::Cancelled, Reason::CancelledManually).await;
     }
-    world.store.claim(1, vec![old[5].clone()], world.now).await.unwrap();
+    world.store.claim(NodeId(1), vec![old[5].clone()], world.now).await.unwrap();
     let before = world.now - 5 * DAY_MS;
     assert_eq!(world.store.purge(before, 3).await.unwrap(), 3);
     assert_eq!(world.store.purge(before, 3).await.unwrap(), 2);
     assert_eq!(world.store.purge(before, 3).await.unwrap(), 0);
-    let left: Vec<i64> = world.rows(old[0].task_id).await.iter().map(|row| row.dispatched.run.id).collect();
+    let left: Vec<LogId> = world.rows(old[0].task_id).await.iter().map(|row| row.dispatched.run.id).collect();
     assert_eq!(left, [old[5].id, old[6].id], "however old, what has not ended stays");
     assert_eq!(world.rows(young[0].task_id).await.len(), 2);
 }

@@ -5,7 +5,7 @@ use carillon::domain::calendar::CalendarSpec;
 use carillon::domain::quota::Quotas;
 use carillon::domain::rules::{MaintenanceWindow, WindowAction};
 use carillon::domain::task::TaskSpec;
-use carillon::domain::{AccessScope, Status, TaskId, Trigger};
+use carillon::domain::{AccessScope, NodeId, Status, TaskId, TenantId, Trigger};
 use carillon::store::{
     AppFilter, AppView, Backfill, BackfillStore, ClaimStore, ExecutorRule, ExecutorStore, PlanStore, RuleStore, Signer,
     SqlStore, StoreErrorKind,
@@ -85,7 +85,7 @@ async fn executors_keep_what_a_person_said_of_their_address(world: World, store:
     let set =
         async |rule: &ExecutorRule| store.set_executor_rule(world.id(), world.owner, address, rule, world.now).await;
     let place = (world.owner.tenant_id, world.owner.app_id, address.to_owned());
-    let elsewhere = (world.owner.tenant_id + 1, world.owner.app_id, address.to_owned());
+    let elsewhere = (TenantId(world.owner.tenant_id.0 + 1), world.owner.app_id, address.to_owned());
     let said = async || store.executor_rules(&[elsewhere.clone(), place.clone()]).await.unwrap();
     assert!(said().await.is_empty());
     assert_eq!(set(&rule(9, true, 3)).await.unwrap_err().kind(), StoreErrorKind::Conflict, "of what is not there");
@@ -175,7 +175,7 @@ async fn a_backfill_writes_so_many_at_a_time_and_leaves_out_what_exists(world: W
     assert_eq!(store.advance(&stale, &|| world.id(), world.now).await.unwrap(), 0, "somebody else has moved on");
     for _ in 0..3 {
         for run in filled(Status::Init).await {
-            let queued = store.claim(1, vec![run], world.now).await.unwrap();
+            let queued = store.claim(NodeId(1), vec![run], world.now).await.unwrap();
             world.moved(&queued[0], Status::Cancelled, carillon::domain::Reason::CancelledManually).await;
         }
         advance().await;
@@ -219,7 +219,7 @@ async fn a_backfill_is_found_however_many_are_newer(world: World, store: SqlStor
     assert_eq!(listed, made);
     let oldest = made[109];
     let cancel = async |tenant, task| store.cancel_backfill(tenant, task, oldest, world.now).await;
-    for nowhere in [cancel(tenant + 1, task.id).await, cancel(tenant, TaskId(task.id.0 + 1)).await] {
+    for nowhere in [cancel(TenantId(tenant.0 + 1), task.id).await, cancel(tenant, TaskId(task.id.0 + 1)).await] {
         assert_eq!(nowhere.unwrap_err().kind(), StoreErrorKind::NotFound);
     }
     assert_eq!(store.open_backfills(500).await.unwrap().len(), 110, "others' are left alone");
@@ -244,7 +244,7 @@ async fn windows_and_calendars_come_page_by_page(world: World, store: SqlStore) 
         };
         store.add_window(&window, now).await.unwrap();
         assert_eq!(store.window(tenant, id).await.unwrap().as_ref(), Some(&window));
-        assert_eq!(store.window(tenant + 1, id).await.unwrap(), None);
+        assert_eq!(store.window(TenantId(tenant.0 + 1), id).await.unwrap(), None);
         windows.extend((ends_at > now).then_some(window));
     }
     for limit in [1, 2, 5] {
@@ -252,7 +252,7 @@ async fn windows_and_calendars_come_page_by_page(world: World, store: SqlStore) 
         loop {
             let page = store.windows(tenant, now, after, limit).await.unwrap();
             let Some(last) = page.last() else { break };
-            after = Some((last.ends_at, last.id));
+            after = Some((last.ends_at, last.id.0));
             found.extend(page);
         }
         assert_eq!(found, windows, "{limit} at a time");

@@ -2,7 +2,7 @@
 
 use crate::fixture::{World, edit, success};
 use carillon::domain::plan::Plan;
-use carillon::domain::{Reason, Run, Status};
+use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status};
 use carillon::store::{Change, StoreErrorKind};
 
 cases!(
@@ -18,7 +18,7 @@ cases!(
 async fn expanded(world: &World, total: i32) -> (Run, Vec<Run>) {
     let parent = world.queued_parent().await;
     let shards = world.shards_of(&parent, total);
-    assert!(world.store.dispatch_shards(1, &parent, &shards, world.now + 1).await.unwrap());
+    assert!(world.store.dispatch_shards(NodeId(1), &parent, &shards, world.now + 1).await.unwrap());
     let mut rows: Vec<Run> = world.rows(parent.task_id).await.into_iter().map(|row| row.dispatched.run).collect();
     (rows.remove(0), rows)
 }
@@ -31,7 +31,10 @@ async fn shards_are_dispatched_all_or_none(world: World) {
         let row = world.row(shard).await.dispatched;
         assert_eq!((row.run.shard_index, row.run.shard_total, row.run.parent_id), (index as i32, 3, parent.id));
         assert_eq!((row.run.status, row.run.attempt, row.run.version), (Status::Dispatched, 1, 1));
-        assert_eq!((row.node_id, row.run.executor_id, row.dispatched_at), (1, 100 + index as i64, world.now + 1));
+        assert_eq!(
+            (row.node_id, row.run.executor_id, row.dispatched_at),
+            (NodeId(1), ExecutorId(100 + index as i64), world.now + 1)
+        );
         assert_eq!((row.run.fire_time, row.run.due_time), (parent.fire_time, parent.due_time));
     }
 }
@@ -40,7 +43,7 @@ async fn shards_of_a_parent_that_moved_on_are_not_written(world: World) {
     let parent = world.queued_parent().await;
     world.moved(&parent, Status::Init, Reason::None).await;
     let shards = world.shards_of(&parent, 2);
-    assert!(!world.store.dispatch_shards(1, &parent, &shards, world.now).await.unwrap());
+    assert!(!world.store.dispatch_shards(NodeId(1), &parent, &shards, world.now).await.unwrap());
     assert_eq!(world.rows(parent.task_id).await.len(), 1);
 }
 
@@ -48,7 +51,7 @@ async fn a_shard_that_cannot_be_written_leaves_the_parent_queued(world: World) {
     let parent = world.queued_parent().await;
     let mut shards = world.shards_of(&parent, 2);
     shards[1].shard_index = 0;
-    if let Err(error) = world.store.dispatch_shards(1, &parent, &shards, world.now).await {
+    if let Err(error) = world.store.dispatch_shards(NodeId(1), &parent, &shards, world.now).await {
         assert_eq!(error.kind(), StoreErrorKind::Duplicate);
     }
     let rows = world.rows(parent.task_id).await;
@@ -58,7 +61,7 @@ async fn a_shard_that_cannot_be_written_leaves_the_parent_queued(world: World) {
 
 async fn a_parent_settles_once_all_its_shards_have_ended(world: World) {
     let (parent, shards) = expanded(&world, 2).await;
-    let shard_ids: Vec<i64> = shards.iter().map(|shard| shard.id).collect();
+    let shard_ids: Vec<LogId> = shards.iter().map(|shard| shard.id).collect();
     assert_eq!(world.store.parents_of(&shard_ids).await.unwrap(), [parent.id]);
     assert!(world.store.parents_of(&[parent.id]).await.unwrap().is_empty());
     assert_eq!(world.store.open_parents(world.now + 2, 10).await.unwrap(), [parent.id]);
@@ -97,9 +100,9 @@ async fn a_parent_that_waited_ends_well_without_a_reason(world: World) {
     let parent = world.queued_parent().await;
     world.moved(&parent, Status::Retry, Reason::NoExecutor).await;
     let waiting = world.row(&parent).await.dispatched.run;
-    let parent = world.store.claim(1, vec![waiting], world.now).await.unwrap().remove(0);
+    let parent = world.store.claim(NodeId(1), vec![waiting], world.now).await.unwrap().remove(0);
     let shards = world.shards_of(&parent, 1);
-    assert!(world.store.dispatch_shards(1, &parent, &shards, world.now).await.unwrap());
+    assert!(world.store.dispatch_shards(NodeId(1), &parent, &shards, world.now).await.unwrap());
     world.store.succeed(world.owner, &[&success(&shards[0], 1)]).await.unwrap();
     assert_eq!(world.store.settle_parents(&[parent.id], world.now).await.unwrap(), 1);
     let row = world.row(&parent).await.dispatched.run;
@@ -118,11 +121,11 @@ async fn a_parent_taken_over_makes_room_for_new_shards(world: World) {
     world.store.write_ahead(None, &[plan], world.now).await.unwrap();
     let again = world.row(&parent).await.dispatched.run;
     assert_eq!((again.status, again.shard_total, again.revision), (Status::Init, 0, 2));
-    let again = world.store.claim(2, vec![again], world.now).await.unwrap().remove(0);
+    let again = world.store.claim(NodeId(2), vec![again], world.now).await.unwrap().remove(0);
     let anew = world.shards_of(&again, 3);
-    assert!(world.store.dispatch_shards(2, &again, &anew, world.now).await.unwrap());
+    assert!(world.store.dispatch_shards(NodeId(2), &again, &anew, world.now).await.unwrap());
     let rows = world.rows(parent.task_id).await;
-    let found: Vec<i64> = rows.iter().map(|row| row.dispatched.run.id).collect();
+    let found: Vec<LogId> = rows.iter().map(|row| row.dispatched.run.id).collect();
     assert_eq!(found, [again.id, anew[0].id, anew[1].id, anew[2].id]);
     assert_eq!(rows[0].dispatched.run.shard_total, 3);
 }

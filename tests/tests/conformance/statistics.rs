@@ -5,7 +5,7 @@ use carillon::cluster::{Clock, Membership};
 use carillon::domain::access::TenantScope;
 use carillon::domain::plan::{Fire, Plan};
 use carillon::domain::statistics::{DAY_MS, Figures, Grain, HOUR_MS, Histogram, MINUTE_MS, Step, count_again_after_ms};
-use carillon::domain::{AccessScope, Reason, TaskId, Trigger};
+use carillon::domain::{AccessScope, AppId, NodeId, Reason, TaskId, TenantId, Trigger};
 use carillon::housekeeping::{Aggregator, StatisticsSettings};
 use carillon::store::{
     ClusterStore, Fence, FiguresFilter, LeaseName, NodeInfo, Result, STATISTICS_LEASE_MS, SqlStore, StatisticsStore,
@@ -135,7 +135,7 @@ impl Desk {
         let wanted = |row: &&LogRow| {
             row.parent == 0
                 && filter.task_id.is_none_or(|task| row.task == task.0)
-                && filter.tenant_id.is_none_or(|tenant| tenant_of(row.task) == tenant)
+                && filter.tenant_id.is_none_or(|tenant| tenant_of(row.task) == tenant.0)
         };
         for row in rows.iter().filter(wanted) {
             let at = row.fire_time - (row.fire_time - filter.from) % filter.step.ms();
@@ -154,7 +154,7 @@ impl Desk {
         ] {
             let until = self.hour + 3 * HOUR_MS;
             let all = FiguresFilter { tenant_id: None, task_id: None, from, until, step };
-            let tenant = FiguresFilter { tenant_id: Some(2), ..all.clone() };
+            let tenant = FiguresFilter { tenant_id: Some(TenantId(2)), ..all.clone() };
             let task = FiguresFilter { task_id: Some(TaskId(3)), ..tenant.clone() };
             let sharded = FiguresFilter { task_id: Some(TaskId(13)), ..all.clone() };
             for filter in [all, tenant, task, sharded] {
@@ -164,7 +164,7 @@ impl Desk {
     }
 
     async fn lease_of(&self, node: i64) -> Fence {
-        let taken = self.store.take_lease(LeaseName::Statistics, node, None, STATISTICS_LEASE_MS).await;
+        let taken = self.store.take_lease(LeaseName::Statistics, NodeId(node), None, STATISTICS_LEASE_MS).await;
         taken.unwrap().expect("the lease is free")
     }
 
@@ -388,7 +388,7 @@ async fn old_figures_go_by_the_day(desk: Desk) {
 async fn figures_of_others_are_not_shown(desk: Desk) {
     desk.insert_runs(2, 6).await;
     desk.count_at(desk.hour + HOUR_MS).await;
-    let place = |tenant_id, apps: &[i64]| TenantScope { tenant_id, apps: apps.to_vec() };
+    let place = |tenant_id, apps: &[i64]| TenantScope { tenant_id, apps: apps.iter().copied().map(AppId).collect() };
     let of = async |places: Vec<TenantScope>, tenant_id, task_id| {
         let (from, until, step) = (desk.hour, desk.hour + HOUR_MS, Step::Minute);
         let filter = FiguresFilter { tenant_id, task_id, from, until, step };
@@ -396,17 +396,19 @@ async fn figures_of_others_are_not_shown(desk: Desk) {
     };
     let is_hidden = |figures: Result<Vec<_>>| figures.is_err_and(|error| error.kind() == StoreErrorKind::NotFound);
     // Task 3 is tenant 2's, of its app 1.
-    assert!(!of(vec![place(2, &[])], None, Some(TaskId(3))).await.unwrap().is_empty());
-    assert!(!of(vec![place(2, &[1])], None, Some(TaskId(3))).await.unwrap().is_empty());
-    assert!(is_hidden(of(vec![place(2, &[7])], None, Some(TaskId(3))).await));
-    assert!(is_hidden(of(vec![place(1, &[])], None, Some(TaskId(3))).await));
-    assert!(is_hidden(of(vec![place(1, &[]), place(2, &[])], Some(1), Some(TaskId(3))).await));
+    assert!(!of(vec![place(TenantId(2), &[])], None, Some(TaskId(3))).await.unwrap().is_empty());
+    assert!(!of(vec![place(TenantId(2), &[1])], None, Some(TaskId(3))).await.unwrap().is_empty());
+    assert!(is_hidden(of(vec![place(TenantId(2), &[7])], None, Some(TaskId(3))).await));
+    assert!(is_hidden(of(vec![place(TenantId(1), &[])], None, Some(TaskId(3))).await));
+    assert!(is_hidden(
+        of(vec![place(TenantId(1), &[]), place(TenantId(2), &[])], Some(TenantId(1)), Some(TaskId(3))).await
+    ));
     assert!(of(vec![], None, None).await.unwrap().is_empty());
-    assert!(of(vec![place(1, &[])], Some(2), None).await.unwrap().is_empty());
-    assert!(of(vec![place(2, &[1])], Some(2), None).await.unwrap().is_empty(), "of some apps only");
-    let first = of(vec![place(1, &[]), place(2, &[1])], None, None).await.unwrap();
-    assert_eq!(first, of(vec![place(1, &[])], Some(1), None).await.unwrap());
-    let both = of(vec![place(1, &[]), place(2, &[])], None, None).await.unwrap();
+    assert!(of(vec![place(TenantId(1), &[])], Some(TenantId(2)), None).await.unwrap().is_empty());
+    assert!(of(vec![place(TenantId(2), &[1])], Some(TenantId(2)), None).await.unwrap().is_empty(), "of some apps only");
+    let first = of(vec![place(TenantId(1), &[]), place(TenantId(2), &[1])], None, None).await.unwrap();
+    assert_eq!(first, of(vec![place(TenantId(1), &[])], Some(TenantId(1)), None).await.unwrap());
+    let both = of(vec![place(TenantId(1), &[]), place(TenantId(2), &[])], None, None).await.unwrap();
     let all = FiguresFilter {
         tenant_id: None,
         task_id: None,

@@ -4,7 +4,7 @@
 use crate::fixture::{World, dispatch_of, edit, start, stop};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{NEVER, ScheduleKind, TaskSpec};
-use carillon::domain::{Reason, Run, Status, TaskId};
+use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status};
 use carillon::store::{Change, TaskChange, TaskView};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ cases!(
 async fn changed(world: &World, change: TaskChange) -> TaskView {
     let id = change.before.id;
     assert!(world.change(change, world.now).await.unwrap().is_empty());
-    world.task(TaskId(id.0)).await
+    world.task(id).await
 }
 
 async fn take_over(world: &World, task: &TaskView, runs: &[Run]) {
@@ -37,14 +37,14 @@ async fn take_over(world: &World, task: &TaskView, runs: &[Run]) {
 async fn an_edit_cancels_what_nobody_has_and_names_what_executors_have(world: World) {
     let task = world.started(&World::every_second("task")).await;
     let runs = world.write(&task, (0..5).map(|i| world.now + i * 1_000)).await;
-    world.store.claim(1, vec![runs[1].clone()], world.now).await.unwrap();
+    world.store.claim(NodeId(1), vec![runs[1].clone()], world.now).await.unwrap();
     let dispatched = world.dispatched(1, runs[2..5].to_vec(), 7).await;
     world.moved(&dispatched[0], Status::Retry, Reason::HandlerFailed).await;
     world.store.succeed(world.owner, &[&crate::fixture::success(&dispatched[1], 1)]).await.unwrap();
 
     let held = world.change(edit(&task), world.now + 9).await.unwrap();
     assert_eq!(held.len(), 1);
-    assert_eq!((held[0].run.id, held[0].run.executor_id, held[0].run.attempt), (dispatched[2].id, 7, 1));
+    assert_eq!((held[0].run.id, held[0].run.executor_id, held[0].run.attempt), (dispatched[2].id, ExecutorId(7), 1));
     let edited = (Status::Cancelled, Reason::TaskEdited);
     let expected = [edited, edited, edited, (Status::Succeeded, Reason::None), (Status::Dispatched, Reason::None)];
     assert_eq!(world.states(task.id).await, expected);
@@ -77,12 +77,12 @@ async fn an_edit_misses_nothing_that_comes_back_meanwhile(world: World) {
 async fn an_edit_misses_nothing_that_is_dispatched_meanwhile(world: World) {
     for round in 0..6 {
         let (task, runs) = task_with_runs(&world, round).await;
-        let claimed = world.store.claim(1, runs, world.now).await.unwrap();
+        let claimed = world.store.claim(NodeId(1), runs, world.now).await.unwrap();
         let (rival, now) = (Arc::clone(&world.rival), world.now);
         let dispatching = async move {
             for batch in claimed.chunks(5) {
-                let items: Vec<_> = batch.iter().map(|run| dispatch_of(run, 7)).collect();
-                rival.dispatch(1, &items, now).await.unwrap();
+                let items: Vec<_> = batch.iter().map(|run| dispatch_of(run, ExecutorId(7))).collect();
+                rival.dispatch(NodeId(1), &items, now).await.unwrap();
             }
         };
         nothing_is_missed(&world, &task, dispatching).await;
@@ -105,7 +105,7 @@ async fn nothing_is_missed(world: &World, task: &TaskView, moves: impl Future<Ou
     });
     let (done, held) = tokio::join!(meanwhile, editing);
     done.unwrap();
-    let named: BTreeSet<i64> = held.unwrap().iter().map(|dispatched| dispatched.run.id).collect();
+    let named: BTreeSet<LogId> = held.unwrap().iter().map(|dispatched| dispatched.run.id).collect();
     let missed = |run: &Run| run.status != Status::Cancelled && !named.contains(&run.id);
     let rows = world.rows(task.id).await.into_iter().map(|row| row.dispatched.run);
     let missed: Vec<Run> = rows.filter(missed).collect();
@@ -129,7 +129,10 @@ async fn the_next_revision_takes_over_what_an_edit_or_a_stop_cancelled(world: Wo
             let now = &row.dispatched.run;
             assert_eq!((now.id, now.status, now.reason), (run.id, Status::Init, Reason::None), "one row per fire");
             assert_eq!((now.revision, now.failures), (task.revision, 0));
-            assert_eq!((now.executor_id, row.dispatched.node_id, row.dispatched.finished_at), (0, 0, 0));
+            assert_eq!(
+                (now.executor_id, row.dispatched.node_id, row.dispatched.finished_at),
+                (ExecutorId::NONE, NodeId::NONE, 0)
+            );
         }
         assert_eq!(rows[0].dispatched.run.attempt, 1, "attempts go on counting: they are fencing tokens");
         assert_eq!(rows[0].dispatched.run.version, first.version + 3);

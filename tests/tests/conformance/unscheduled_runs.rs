@@ -3,7 +3,7 @@
 use crate::fixture::World;
 use carillon::domain::task::{Routing, TaskSpec};
 use carillon::domain::task_log::PARENT_SHARD;
-use carillon::domain::{Reason, Run, Status, Trigger};
+use carillon::domain::{ExecutorId, LogId, Reason, Run, Status, Trigger};
 use carillon::store::{NewRun, StartedRun, StoreErrorKind, TaskView};
 use futures_util::future::join_all;
 use std::collections::BTreeSet;
@@ -48,7 +48,7 @@ async fn a_run_is_started_as_it_was_asked_for(world: World) {
         app_id: world.owner.app_id,
         task_id: task.id,
         revision: 1,
-        parent_id: 0,
+        parent_id: LogId::NONE,
         shard_index: 0,
         shard_total: 1,
         fire_time: run.at,
@@ -61,7 +61,7 @@ async fn a_run_is_started_as_it_was_asked_for(world: World) {
         trigger: Trigger::Backfill,
         seq: 1,
         priority: 9,
-        executor_id: 0,
+        executor_id: ExecutorId::NONE,
         queued_at: 0,
         has_rate_slot: false,
     };

@@ -2,7 +2,7 @@
 
 use crate::fixture::World;
 use carillon::domain::access::TenantScope;
-use carillon::domain::{AccessScope, Reason, Run, Status, TaskId};
+use carillon::domain::{AccessScope, LogId, Reason, Run, Status};
 use carillon::store::{Owner, SqlStore, UpcomingFilter, UpcomingRuns};
 use carillon_tests::model::store::admin::new_task;
 use carillon_tests::tenants::make_app;
@@ -16,11 +16,11 @@ async fn upcoming(world: &World, store: &SqlStore, access_scope: &AccessScope, r
     store.upcoming_runs(access_scope, &filter).await.unwrap()
 }
 
-fn ids(runs: &[Run]) -> Vec<i64> {
+fn ids(runs: &[Run]) -> Vec<LogId> {
     runs.iter().map(|run| run.id).collect()
 }
 
-fn found(upcoming: &UpcomingRuns) -> Vec<i64> {
+fn found(upcoming: &UpcomingRuns) -> Vec<LogId> {
     upcoming.runs.iter().map(|run| run.id).collect()
 }
 

@@ -16,6 +16,7 @@ mod tasks;
 mod turns;
 mod world;
 
+use carillon::domain::TenantId;
 use carillon::domain::quota::Quotas;
 use faults::Planned;
 use promises::Broken;
@@ -41,7 +42,7 @@ fn simulate_under(quotas: Quotas, seed: u64, lead_ms: Option<i64>, faults: Optio
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let world = World::new(seed, lead_ms).await;
-        world.store.set_quotas(TENANT, &quotas, world.time.now_ms()).await.unwrap();
+        world.store.set_quotas(TenantId(TENANT), &quotas, world.time.now_ms()).await.unwrap();
         let faults = faults.unwrap_or_else(|| world.faults());
         world.run(faults).await;
         world

@@ -3,6 +3,7 @@
 
 use crate::settings;
 use async_trait::async_trait;
+use carillon::domain::ExecutorId;
 use carillon::engine::Engine;
 use carillon::store::{ClusterStore, NodeInfo, Owner, Registration, Result as StoreResult, Signer, StoreError};
 use carillon_protocol::{Heartbeat, HeartbeatAck, Register, Registered, Results, ResultsAck};
@@ -308,7 +309,7 @@ impl NodeServer for SimNode {
         });
         let (Registration { executor_id, left_out }, cluster_time_us) =
             answer.await.ok_or(Refusal::Unreachable)?.map_err(|error| refused(&error))?;
-        Ok(Registered { executor_id, cluster_time_us, settings: settings::executors(), left_out })
+        Ok(Registered { executor_id: executor_id.0, cluster_time_us, settings: settings::executors(), left_out })
     }
 
     async fn heartbeat(&self, message: Heartbeat, signed_at: i64) -> Result<HeartbeatAck, Refusal> {
@@ -324,7 +325,7 @@ impl NodeServer for SimNode {
     async fn results(&self, message: Results) -> Result<ResultsAck, Refusal> {
         let owner = self.parts.owner;
         let answer = self.serve(async move |engine: Arc<SimEngine>| {
-            engine.ingestion.apply(owner, message.executor_id, &message.results).await
+            engine.ingestion.apply(owner, ExecutorId(message.executor_id), &message.results).await
         });
         let verdicts = answer.await.ok_or(Refusal::Unreachable)?.map_err(|error| refused(&error))?;
         Ok(ResultsAck { verdicts })

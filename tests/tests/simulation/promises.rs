@@ -3,7 +3,7 @@
 use crate::settings::MISFIRE_AFTER_MS;
 use crate::world::World;
 use carillon::domain::task::{Delivery, NEVER, ScheduleKind, TaskSpec};
-use carillon::domain::{Reason, Status, TaskId};
+use carillon::domain::{LogId, Reason, Status, TaskId};
 use carillon::store::ATTEMPTS_KEPT_MAX;
 use carillon_protocol::{RunKey, RunStatus, Verdict};
 use carillon_tests::model::executor::{Start, Stop};
@@ -16,7 +16,7 @@ pub struct Broken {
     /// Which one, and how: the same words for the same kind of fault.
     pub promise: &'static str,
     /// The log that it is about, if it is about one.
-    pub log: Option<i64>,
+    pub log: Option<LogId>,
     /// The details.
     pub detail: String,
 }
@@ -60,7 +60,7 @@ pub fn check(world: &World) -> Vec<Broken> {
 
 impl Evidence<'_> {
     /// Notes a promise that was broken.
-    pub fn breaks(&mut self, promise: &'static str, log: Option<i64>, detail: String) {
+    pub fn breaks(&mut self, promise: &'static str, log: Option<LogId>, detail: String) {
         self.broken.push(Broken { promise, log, detail });
     }
 
@@ -86,16 +86,16 @@ impl Evidence<'_> {
 
     /// P1. A fire shortly before a stop may have missed its chance to be written.
     fn every_fire_has_one_row(&mut self) {
-        let mut by_task: BTreeMap<i64, Vec<&Redefinition>> = BTreeMap::new();
+        let mut by_task: BTreeMap<TaskId, Vec<&Redefinition>> = BTreeMap::new();
         for change in &self.state.changes {
-            by_task.entry(change.task.0).or_default().push(change);
+            by_task.entry(change.task).or_default().push(change);
         }
         for (task, changes) in by_task {
             let spec = &changes[0].spec;
             // A delay counts from ends, and anew with every edit: `turns.rs` looks at it.
             if spec.schedule != ScheduleKind::FixedDelay {
                 for (from, to) in active(&changes) {
-                    self.fires_have_rows(TaskId(task), spec, from, to);
+                    self.fires_have_rows(task, spec, from, to);
                 }
             }
         }
@@ -106,7 +106,7 @@ impl Evidence<'_> {
         let mut fire = schedule.next_after(from);
         while fire != NEVER && fire <= to - MISFIRE_AFTER_MS {
             let rows = self.state.by_fire.range((task, fire, i32::MIN)..(task, fire + 1, i32::MIN));
-            let logs: Vec<i64> = rows.filter(|((_, _, shard), _)| *shard <= 0).map(|(_, log)| *log).collect();
+            let logs: Vec<LogId> = rows.filter(|((_, _, shard), _)| *shard <= 0).map(|(_, log)| *log).collect();
             match logs.first() {
                 None => self.breaks("P1 every fire has a row", None, format!("task {task} fire {fire} has none")),
                 Some(log) => {
@@ -114,7 +114,7 @@ impl Evidence<'_> {
                     let given_up = run.status == Status::Cancelled && run.reason == Reason::TaskEdited;
                     let by_old =
                         self.state.changes.iter().any(|c| c.task == task && c.revision > run.revision && c.at < fire);
-                    let ran = self.starts.range(RunKey(*log, 0)..RunKey(log + 1, 0)).next().is_some();
+                    let ran = self.starts.range(RunKey(log.0, 0)..RunKey(log.0 + 1, 0)).next().is_some();
                     if given_up && by_old && !ran {
                         let detail = format!("task {task} fire {fire} was cancelled by an edit and not taken over");
                         self.breaks("P1 an edit loses no later fire", Some(*log), detail);
@@ -165,10 +165,10 @@ impl Evidence<'_> {
         for (key, starts) in self.starts.clone() {
             let first = &starts[0];
             if first.at < first.due_time || first.due_time < first.fire_time {
-                self.breaks("P3 nothing starts early", Some(key.0), format!("{first:?}"));
+                self.breaks("P3 nothing starts early", Some(LogId(key.0)), format!("{first:?}"));
             }
             if starts.len() > 1 {
-                self.breaks("P3 an attempt starts once", Some(key.0), format!("{starts:?}"));
+                self.breaks("P3 an attempt starts once", Some(LogId(key.0)), format!("{starts:?}"));
             }
         }
     }
@@ -183,10 +183,10 @@ impl Evidence<'_> {
                 };
                 if earlier.at > later.at {
                     let detail = format!("attempt {attempt} started at {} after {} at {}", earlier.at, key.1, later.at);
-                    self.breaks("P4 an old attempt does not start after a new one", Some(key.0), detail);
+                    self.breaks("P4 an old attempt does not start after a new one", Some(LogId(key.0)), detail);
                 } else if self.stops.get(&earlier.key).is_none_or(|stop| stop.at > later.at) {
                     let detail = format!("attempt {attempt} ran when {} started at {}", key.1, later.at);
-                    self.breaks("P4 attempts do not run side by side", Some(key.0), detail);
+                    self.breaks("P4 attempts do not run side by side", Some(LogId(key.0)), detail);
                 }
             }
         }
@@ -196,7 +196,7 @@ impl Evidence<'_> {
     /// counts as dead must not run.
     fn what_is_called_unstarted_never_starts(&mut self) {
         for ((log, attempt), end) in self.state.ends.clone() {
-            let key = RunKey(log, attempt);
+            let key = RunKey(log.0, attempt);
             let Some(start) = self.starts.get(&key).map(|starts| starts[0].clone()) else { continue };
             if says_unstarted(&end) {
                 let detail = format!(
@@ -226,9 +226,9 @@ impl Evidence<'_> {
         }
         for (log, keys) in started {
             if keys.len() > 1 {
-                let ends: Vec<_> = keys.iter().map(|key| self.state.ends.get(&(key.0, key.1))).collect();
+                let ends: Vec<_> = keys.iter().map(|key| self.state.ends.get(&(LogId(key.0), key.1))).collect();
                 let detail = format!("attempts {keys:?} started; the first ended as {:?}", ends[0]);
-                self.breaks("P4 at most once is once", Some(log), detail);
+                self.breaks("P4 at most once is once", Some(LogId(log)), detail);
             }
         }
     }
@@ -237,7 +237,7 @@ impl Evidence<'_> {
     fn acknowledged_results_stay(&mut self, world: &World) {
         for ack in world.ledger.acks() {
             let RunKey(log, attempt) = ack.key;
-            let end = self.state.ends.get(&(log, attempt)).copied();
+            let end = self.state.ends.get(&(LogId(log), attempt)).copied();
             let fits = |end: &End| match ack.status {
                 RunStatus::Succeeded => end.to == Status::Succeeded,
                 RunStatus::Failed => end.reason == Reason::HandlerFailed,
@@ -247,12 +247,12 @@ impl Evidence<'_> {
             };
             if ack.verdict == Verdict::Applied && !end.as_ref().is_some_and(fits) {
                 let detail = format!("{:?} of attempt {attempt} was acknowledged; the row says {end:?}", ack.status);
-                self.breaks("P5 an acknowledged result is committed", Some(log), detail);
+                self.breaks("P5 an acknowledged result is committed", Some(LogId(log)), detail);
             }
-            let state = self.state.logs.get(&log).map(|row| row.run.status);
+            let state = self.state.logs.get(&LogId(log)).map(|row| row.run.status);
             let succeeded = ack.verdict == Verdict::Applied && ack.status == RunStatus::Succeeded;
             if succeeded && state != Some(Status::Succeeded) {
-                self.breaks("P5 an acknowledged result stays", Some(log), format!("the row is {state:?} now"));
+                self.breaks("P5 an acknowledged result stays", Some(LogId(log)), format!("the row is {state:?} now"));
             }
         }
     }
@@ -262,7 +262,7 @@ impl Evidence<'_> {
         for answered in world.answers.lock().unwrap().iter() {
             for (key, starts) in self.starts.clone() {
                 let start = &starts[0];
-                let Some(hand) = self.state.dispatch_marks.get(&(key.0, key.1)).copied() else { continue };
+                let Some(hand) = self.state.dispatch_marks.get(&(LogId(key.0), key.1)).copied() else { continue };
                 if start.task != answered.task || hand.revision >= answered.revision || start.at <= answered.at {
                     continue;
                 }
@@ -271,11 +271,11 @@ impl Evidence<'_> {
                     hand.revision, key.1, start.at, answered.revision, answered.at
                 );
                 // What no schedule named goes on under the new definition.
-                let goes_on = !self.state.logs[&key.0].run.trigger.is_scheduled();
-                if !answered.named.contains(&key.0) {
-                    self.breaks("P6 an old definition starts nothing", Some(key.0), detail);
+                let goes_on = !self.state.logs[&LogId(key.0)].run.trigger.is_scheduled();
+                if !answered.named.contains(&LogId(key.0)) {
+                    self.breaks("P6 an old definition starts nothing", Some(LogId(key.0)), detail);
                 } else if hand.at > answered.at && !goes_on {
-                    self.breaks("P6 a named run is not dispatched again", Some(key.0), detail);
+                    self.breaks("P6 a named run is not dispatched again", Some(LogId(key.0)), detail);
                 }
             }
         }

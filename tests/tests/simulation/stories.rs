@@ -5,9 +5,9 @@ use crate::faults::{Fault, Planned};
 use crate::promises::{self, Broken};
 use crate::world::World;
 use crate::{report, simulate, simulate_under};
-use carillon::domain::TaskId;
 use carillon::domain::quota::Quotas;
 use carillon::domain::task::ScheduleKind;
+use carillon::domain::{LogId, TaskId};
 use carillon_tests::model::executor::Start;
 use std::sync::Arc;
 
@@ -229,7 +229,7 @@ fn in_a_calm_world_no_minute_has_more_fires_than_the_quota() {
     let world = simulate_under(FEW, 1, Some(LEAD_MS), Some(Vec::new()));
     let dispatch_marks: Vec<i64> = world.store.inspect(|state| {
         let first = state.dispatch_marks.iter().filter(|((_, attempt), _)| *attempt == 1);
-        let fires = first.filter(|((log, _), _)| state.logs[log].run.parent_id == 0);
+        let fires = first.filter(|((log, _), _)| state.logs[log].run.parent_id == LogId::NONE);
         fires.map(|(_, hand)| hand.at).collect()
     });
     // Some are dispatched early, others when they are due.

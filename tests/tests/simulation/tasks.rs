@@ -6,7 +6,7 @@ use carillon::domain::task::{
     BlockScope, BlockStrategy, Delivery, ExpiredStrategy, FailureStrategy, ParentLink, ParentOutcome, Routing,
     ScheduleKind, TaskSpec,
 };
-use carillon::domain::{Reason, Run, Status, TaskId};
+use carillon::domain::{LogId, Reason, Run, Status, TaskId};
 use carillon::store::{Activity, OutcomeStore, Result, StoreError, StoreErrorKind, TaskChange, Unsent};
 use carillon_tests::model::ModelStore;
 use std::collections::BTreeSet;
@@ -67,7 +67,7 @@ pub struct Answered {
     /// True time of the answer, ms.
     pub at: i64,
     /// Logs that it named as running or out of reach.
-    pub named: BTreeSet<i64>,
+    pub named: BTreeSet<LogId>,
 }
 
 /// Starts, stops or edits a task through a node, as `api/definitions.rs` does. `None` when the node is
@@ -110,8 +110,8 @@ async fn revoke(engine: &SimEngine, store: &ModelStore, held: &Unsent, reason: R
         return Ok(Revocation::default());
     }
     let mut took = engine.canceller.revoke(held.clone(), reason, false).await?;
-    let asked = |id: &i64| took.dropped.contains(id) || took.running.contains(id) || took.unreachable.contains(id);
-    let moved: Vec<i64> = held.iter().map(|dispatched| dispatched.run.id).filter(|id| !asked(id)).collect();
+    let asked = |id: &LogId| took.dropped.contains(id) || took.running.contains(id) || took.unreachable.contains(id);
+    let moved: Vec<LogId> = held.iter().map(|dispatched| dispatched.run.id).filter(|id| !asked(id)).collect();
     let again: Unsent = store
         .runs(None, &moved)
         .await?

@@ -9,7 +9,7 @@
 
 use crate::promises::Evidence;
 use carillon::domain::task::{ParentOutcome, ScheduleKind, TaskSpec};
-use carillon::domain::{Reason, Status, TaskId, Trigger};
+use carillon::domain::{LogId, Reason, Status, TaskId, Trigger};
 use carillon_protocol::RunKey;
 use carillon_tests::model::store::{LogRow, Redefinition};
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ impl<'a> Evidence<'a> {
                 let beside: Vec<&Going> = runs[..place].iter().filter(|earlier| earlier.to > run.from).collect();
                 if beside.len() >= bound {
                     let detail = format!("{run:?} of task {task} started beside {beside:?}");
-                    self.breaks("T1 no more runs at once than allowed", Some(run.key.0), detail);
+                    self.breaks("T1 no more runs at once than allowed", Some(LogId(run.key.0)), detail);
                 }
             }
         }
@@ -63,7 +63,7 @@ impl<'a> Evidence<'a> {
             let due = row.run.due_time;
             let mut earlier = self.rows_of(row.run.task_id).filter(|other| other.run.fire_time <= due);
             let blocks = |other: &LogRow| {
-                let attempts = self.state.dispatch_marks.range((other.run.id, 0)..(other.run.id + 1, 0));
+                let attempts = self.state.dispatch_marks.range((other.run.id, 0)..(LogId(other.run.id.0 + 1), 0));
                 let lasted = |key| self.state.ends.get(key).is_none_or(|end| end.at >= due);
                 other.run.id != row.run.id && attempts.map(|(key, _)| key).any(lasted)
             };
@@ -130,7 +130,7 @@ impl<'a> Evidence<'a> {
     fn children_follow_successes_once(&mut self) {
         for link in self.state.links.iter().filter(|link| link.on == ParentOutcome::Success).copied() {
             let parents: Vec<LogRow> =
-                self.rows_of(link.parent).filter(|row| row.run.parent_id == 0).cloned().collect();
+                self.rows_of(link.parent).filter(|row| row.run.parent_id == LogId::NONE).cloned().collect();
             let mut children: BTreeMap<String, usize> = BTreeMap::new();
             for row in self.rows_of(link.child).filter(|row| row.run.trigger == Trigger::Parent) {
                 *children.entry(row.run.params.clone().unwrap_or_default()).or_default() += 1;

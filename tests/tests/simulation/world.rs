@@ -4,7 +4,7 @@ use crate::faults::{self, Fault, Planned};
 use crate::node::{NodeParts, SimNode};
 use crate::settings;
 use crate::tasks::{self, Answered};
-use carillon::domain::{Status, TaskId};
+use carillon::domain::{AppId, Status, TaskId, TenantId};
 use carillon::store::{Activity, NewTask};
 use carillon_tests::model::executor::MachineParts;
 use carillon_tests::model::store::LogRow;
@@ -68,8 +68,8 @@ impl World {
         let net = Net::new(time.clone(), dice.clone());
         let ledger = Arc::new(Ledger::default());
         let store = ModelStore::new(time.clone(), trace.clone());
-        store.create_tenant(TENANT, "tenant", time.now_ms()).await.unwrap();
-        let owner = store.create_app(2, "tenant", "app").await.unwrap();
+        store.create_tenant(TenantId(TENANT), "tenant", time.now_ms()).await.unwrap();
+        let owner = store.create_app(AppId(2), "tenant", "app").await.unwrap();
         let machine = MachineParts {
             time: time.clone(),
             dice: dice.clone(),

@@ -1,6 +1,7 @@
 //! The audit: one entry for each change, written with it or not at all, without secrets, in chains
 //! that break where somebody tampers with them.
 
+use carillon::domain::TenantId;
 use carillon::domain::audit::{AuditEntry, Chain};
 use carillon_tests::api::id_of;
 use carillon_tests::people::{FIRST_PASSWORD, PASSWORD};
@@ -27,7 +28,7 @@ fn entry(shown: &Value) -> AuditEntry {
     let maybe = |at: &str| shown[at].as_str().map(str::to_owned);
     AuditEntry {
         id: id_of(&shown["id"]).unwrap(),
-        tenant_id: id_of(&shown["tenant_id"]).unwrap_or(0),
+        tenant_id: TenantId(id_of(&shown["tenant_id"]).unwrap_or(0)),
         seq: shown["seq"].as_i64().unwrap(),
         at: shown["at"].as_i64().unwrap(),
         actor_kind: text("actor_kind"),

@@ -2,6 +2,8 @@
 //! one tenant, perhaps only in some of its apps, or on the whole platform. What is not granted is
 //! denied.
 
+use super::{AppId, TenantId};
+
 pub mod permission;
 pub mod role;
 
@@ -12,7 +14,7 @@ pub use permission::{PERMISSIONS, Permission, PermissionLevel, PermissionSet};
 pub use role::{BUILT_IN, BUILT_IN_MAX, BuiltIn, PLATFORM_ADMIN, built_in};
 
 /// Stands for the whole platform where a tenant's id could be.
-pub const PLATFORM: i64 = 0;
+pub const PLATFORM: TenantId = TenantId::NONE;
 
 /// Stands for whoever granted it where a grant follows from a group of single sign-on.
 pub const BY_GROUP: i64 = -1;
@@ -36,9 +38,9 @@ pub struct Grant {
     /// What it allows.
     pub permissions: PermissionSet,
     /// In which tenant; [`PLATFORM`] is all of them, and what belongs to none.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// Only in these apps of the tenant; empty is all of them.
-    pub apps: Vec<i64>,
+    pub apps: Vec<AppId>,
 }
 
 /// Everything that somebody may do.
@@ -61,22 +63,22 @@ pub enum AccessScope {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TenantScope {
     /// Tenant.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// Only these apps; empty is all of them.
-    pub apps: Vec<i64>,
+    pub apps: Vec<AppId>,
 }
 
 impl AccessScope {
     /// All of one tenant.
     #[must_use]
-    pub fn tenant(tenant_id: i64) -> Self {
+    pub fn tenant(tenant_id: TenantId) -> Self {
         Self::Of(vec![TenantScope { tenant_id, apps: Vec::new() }])
     }
 
     /// Whether what belongs to this app of this tenant lies within. What belongs to the tenant
     /// itself has the app 0, and is out of reach of somebody who has only some of its apps.
     #[must_use]
-    pub fn has(&self, tenant_id: i64, app_id: i64) -> bool {
+    pub fn has(&self, tenant_id: TenantId, app_id: AppId) -> bool {
         match self {
             Self::All => true,
             Self::Of(tenants) => tenants.iter().any(|tenant_scope| {
@@ -88,7 +90,7 @@ impl AccessScope {
 
     /// Whether the tenant lies within, or some of its apps do.
     #[must_use]
-    pub fn touches(&self, tenant_id: i64) -> bool {
+    pub fn touches(&self, tenant_id: TenantId) -> bool {
         match self {
             Self::All => true,
             Self::Of(tenants) => tenants.iter().any(|tenant_scope| tenant_scope.tenant_id == tenant_id),
@@ -117,7 +119,7 @@ impl Access {
 
     /// What of it a token with these permissions, perhaps for one tenant only, can do.
     #[must_use]
-    pub fn narrowed(&self, permissions: PermissionSet, tenant_id: i64) -> Self {
+    pub fn narrowed(&self, permissions: PermissionSet, tenant_id: TenantId) -> Self {
         let within = |grant: &&Grant| tenant_id == PLATFORM || [PLATFORM, tenant_id].contains(&grant.tenant_id);
         let narrow = |grant: &Grant| Grant {
             permissions: grant.permissions.both(permissions),
@@ -172,7 +174,7 @@ impl Access {
     /// Whether the permission is held for this app of this tenant (0: the tenant itself), or
     /// ([`PLATFORM`]) on the platform.
     #[must_use]
-    pub fn holds(&self, permission: Permission, tenant_id: i64, app_id: i64) -> bool {
+    pub fn holds(&self, permission: Permission, tenant_id: TenantId, app_id: AppId) -> bool {
         self.access_scope(permission).is_some_and(|access_scope| access_scope.has(tenant_id, app_id))
     }
 
@@ -184,7 +186,7 @@ impl Access {
         let given = given.grants.first().map_or_else(PermissionSet::default, |grant| grant.permissions);
         let held = |permission: Permission| {
             if grant.apps.is_empty() {
-                return self.holds(permission, grant.tenant_id, 0);
+                return self.holds(permission, grant.tenant_id, AppId::NONE);
             }
             grant.apps.iter().all(|app| self.holds(permission, grant.tenant_id, *app))
         };

@@ -1,4 +1,5 @@
 use super::*;
+use crate::domain::LogId;
 use crate::domain::task::{ScheduleKind, TaskSpec, test::task_of};
 use proptest::prelude::*;
 
@@ -16,7 +17,7 @@ fn planned_in(task: &Task, window: Window) -> Option<Plan> {
     let mut id = 0;
     plan(task, window, || {
         id += 1;
-        id
+        LogId(id)
     })
 }
 
@@ -111,7 +112,7 @@ fn a_cancelled_fire_stands_for_no_missed_one() {
     let now = 4 * 3_600_000 + 60_000;
     let plan = plan_besides(&hourly, window(now), &[3_600_000, 4 * 3_600_000], || {
         id += 1;
-        id
+        LogId(id)
     });
     let fires: Vec<_> = plan.unwrap().fires.into_iter().map(|fire| (fire.fire_time, fire.status)).collect();
     assert_eq!(fires, [(2 * 3_600_000, Status::Expired), (3 * 3_600_000, Status::Init)]);
@@ -162,7 +163,7 @@ proptest! {
         at.next_fire_at = at.schedule.next_after(start);
         let mut fires = Vec::new();
         let first = at.next_fire_at;
-        while let Some(plan) = plan(&at, Window { fires_max: step, ..window(start) }, || 1) {
+        while let Some(plan) = plan(&at, Window { fires_max: step, ..window(start) }, || LogId(1)) {
             fires.extend(plan.fires.iter().map(|fire| fire.fire_time));
             at.next_fire_at = plan.to;
         }

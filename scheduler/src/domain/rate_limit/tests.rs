@@ -1,11 +1,12 @@
 use super::*;
+use crate::domain::{LogId, TenantId};
 use proptest::prelude::*;
 
 const MINUTE: i64 = WINDOW_MS;
 
 fn request(at: i64, latest: i64) -> SlotRequest {
     let (id, version, failures, tenant_id, back_to) = (1, 1, 0, 1, Status::Init);
-    SlotRequest { id, version, failures, tenant_id, priority: 5, at, latest, back_to }
+    SlotRequest { id: LogId(id), version, failures, tenant_id: TenantId(tenant_id), priority: 5, at, latest, back_to }
 }
 
 fn take(rate: &mut Rate, per_minute: i32, at: i64) -> Slot {
@@ -97,18 +98,24 @@ fn a_backlog_takes_no_room() {
 fn the_urgent_change_places_with_the_first_that_are_less() {
     let waiting = |id, priority, due_time| DelayedRun { id, version: 1, failures: 0, priority, due_time };
     let urgent = |priority, at| SlotRequest { priority, ..request(at, i64::MAX) };
-    let line = vec![waiting(1, 1, 90), waiting(2, 8, 110), waiting(3, 5, 120), waiting(4, 1, 130), waiting(5, 1, 140)];
+    let line = vec![
+        waiting(LogId(1), 1, 90),
+        waiting(LogId(2), 8, 110),
+        waiting(LogId(3), 5, 120),
+        waiting(LogId(4), 1, 130),
+        waiting(LogId(5), 1, 140),
+    ];
     let requests = [urgent(9, 100), urgent(5, 0), urgent(6, 115), urgent(6, 100), urgent(2, 100), urgent(2, 100)];
     let mut slots =
         [Slot::Later(200), Slot::Now, Slot::Later(210), Slot::Later(220), Slot::Later(230), Slot::Later(139)];
     let moved = overtake(&requests, &mut slots, &[0, 2, 3, 4, 5], line);
     let at = |slot| Slot::Later(slot);
     assert_eq!(slots, [at(110), Slot::Now, at(120), at(130), at(140), at(139)]);
-    let moved: Vec<(i64, i64)> = moved.iter().map(|one| (one.id, one.due_time)).collect();
+    let moved: Vec<(i64, i64)> = moved.iter().map(|one| (one.id.0, one.due_time)).collect();
     assert_eq!(moved, [(2, 200), (3, 210), (4, 220), (5, 230)]);
     let requests = [100, 99].map(|latest| SlotRequest { priority: 9, ..request(50, latest) });
     let mut slots = [at(200), at(210)];
-    let line = vec![waiting(1, 1, 100), waiting(2, 1, 101)];
+    let line = vec![waiting(LogId(1), 1, 100), waiting(LogId(2), 1, 101)];
     let moved = overtake(&requests, &mut slots, &[0, 1], line);
     assert_eq!((slots, moved.len()), ([at(100), Slot::Never], 1), "who cannot wait so long does not");
 }

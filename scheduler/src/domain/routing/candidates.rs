@@ -48,7 +48,7 @@ mod tests {
         let online: Vec<_> = online.iter().cloned().map(Arc::new).collect();
         let tags = Tags { all: tags.iter().map(ToString::to_string).collect(), ..Tags::default() };
         let found = candidates(&online, handler, &tags);
-        let ids = found.map(|found| found.iter().map(|executor| executor.id).collect::<Vec<_>>());
+        let ids = found.map(|found| found.iter().map(|executor| executor.id.0).collect::<Vec<_>>());
         assert_eq!(
             ids.map_err(|no_executor| no_executor.to_string()),
             expect.map(<[i64]>::to_vec).map_err(ToOwned::to_owned)

@@ -4,8 +4,8 @@ use super::field::Field;
 use super::known::Known;
 use super::strategy::{Takes, Turn};
 use super::{Executors, NoExecutor, Probe, Routing, Tags, UseChange, candidates};
-use crate::domain::TaskId;
 use crate::domain::executor::Executor;
+use crate::domain::{AppId, ExecutorId, LogId, TaskId, TenantId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// Tenant.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// App.
-    pub app_id: i64,
+    pub app_id: AppId,
     /// Task. Handler, tags and routing are its own: within one batch a task has one definition.
     pub task_id: TaskId,
     /// Handler.
@@ -25,7 +25,7 @@ pub struct Request<'a> {
     /// How to choose.
     pub routing: Routing,
     /// The run's log.
-    pub run_id: i64,
+    pub run_id: LogId,
     /// The run's number within its task, growing by one from run to run.
     pub seq: i64,
     /// Dispatches so far.
@@ -33,10 +33,10 @@ pub struct Request<'a> {
     /// Whether the run is one shard of a broadcast: it goes to any one, at random.
     pub is_shard: bool,
     /// Executors that must not get it.
-    pub refused_by: &'a [i64],
+    pub refused_by: &'a [ExecutorId],
     /// An executor that should not get it while there is another ("retry elsewhere"). Ignored when
     /// all get it; asked last where executors are probed.
-    pub avoid: Option<i64>,
+    pub avoid: Option<ExecutorId>,
 }
 
 impl Request<'_> {
@@ -45,16 +45,16 @@ impl Request<'_> {
             task_id: self.task_id,
             // An attempt more is a turn further, so that a repeated run moves on.
             number: self.seq.wrapping_add(i64::from(self.attempt)),
-            seed: (self.run_id as u64) ^ ((self.attempt as u64) << 48),
+            seed: (self.run_id.0 as u64) ^ ((self.attempt as u64) << 48),
         }
     }
 
     /// Whom of `executors` this run must do without, in their order, or why that leaves nobody.
-    fn left_out(&self, executors: &Executors, one_is_chosen: bool) -> Result<Vec<i64>, NoExecutor> {
+    fn left_out(&self, executors: &Executors, one_is_chosen: bool) -> Result<Vec<ExecutorId>, NoExecutor> {
         if self.refused_by.is_empty() && self.avoid.is_none() {
             return Ok(Vec::new());
         }
-        let among = |ids: &dyn Fn(i64) -> bool| -> Vec<i64> {
+        let among = |ids: &dyn Fn(ExecutorId) -> bool| -> Vec<ExecutorId> {
             executors.iter().map(|executor| executor.id).filter(|id| ids(*id)).collect()
         };
         let refused = among(&|id| self.refused_by.contains(&id));
@@ -83,12 +83,12 @@ pub enum Choice {
 /// Chooses for one batch: what holds for several runs is worked out once, and each choice sees
 /// those before it.
 pub struct Chooser {
-    online: HashMap<(i64, i64), Vec<Arc<Executor>>>,
+    online: HashMap<(TenantId, AppId), Vec<Arc<Executor>>>,
     known: Known,
     /// Candidates by task, or why it has none.
     whole: HashMap<TaskId, Result<Field, NoExecutor>>,
     /// Candidates by task and whom the run must do without.
-    narrowed: HashMap<(TaskId, Vec<i64>), Field>,
+    narrowed: HashMap<(TaskId, Vec<ExecutorId>), Field>,
 }
 
 impl Chooser {
@@ -154,7 +154,7 @@ impl Chooser {
 
     /// Counts a run that went to an executor otherwise than by [`Choice::To`] or
     /// [`Choice::Shards`].
-    pub fn gave(&mut self, executor_id: i64) {
+    pub fn gave(&mut self, executor_id: ExecutorId) {
         give(&mut self.known, executor_id);
     }
 
@@ -179,11 +179,11 @@ fn to(place: Option<usize>, executors: &Executors, known: &mut Known) -> Choice 
     Choice::To(Arc::clone(executor))
 }
 
-fn give(known: &mut Known, executor_id: i64) {
+fn give(known: &mut Known, executor_id: ExecutorId) {
     *known.given.entry(executor_id).or_default() += 1;
 }
 
-fn avoided_last(executors: &Executors, avoid: Option<i64>) -> Executors {
+fn avoided_last(executors: &Executors, avoid: Option<ExecutorId>) -> Executors {
     match executors.iter().position(|executor| Some(executor.id) == avoid) {
         None => Arc::clone(executors),
         Some(place) => {
@@ -203,13 +203,13 @@ mod tests {
 
     fn request(routing: Routing) -> Request<'static> {
         Request {
-            tenant_id: 1,
-            app_id: 1,
+            tenant_id: TenantId(1),
+            app_id: AppId(1),
             task_id: TaskId(1),
             handler: "h",
             tags: ANY,
             routing,
-            run_id: 1,
+            run_id: LogId(1),
             seq: 0,
             attempt: 0,
             is_shard: false,
@@ -218,11 +218,15 @@ mod tests {
         }
     }
 
+    fn executors(ids: &[i64]) -> Vec<ExecutorId> {
+        ids.iter().copied().map(ExecutorId).collect()
+    }
+
     /// Ids chosen: one, or all in their order.
     fn ids(choice: &Choice) -> Vec<i64> {
-        let all = |executors: &Executors| executors.iter().map(|executor| executor.id).collect();
+        let all = |executors: &Executors| executors.iter().map(|executor| executor.id.0).collect();
         match choice {
-            Choice::To(executor) => vec![executor.id],
+            Choice::To(executor) => vec![executor.id.0],
             Choice::Probe(probe) => all(&probe.executors),
             Choice::Shards(executors) => all(executors),
             Choice::NoExecutor(_) => Vec::new(),
@@ -232,7 +236,7 @@ mod tests {
     /// Ids chosen for runs 0, 1, … over a fleet of these weights.
     fn chosen(weights: &[i32], request: &Request<'_>, runs: i64) -> Vec<i64> {
         let mut chooser = Chooser::new(fleet(weights), Known::default());
-        (0..runs).flat_map(|run| ids(&chooser.choose(&Request { run_id: run, seq: run, ..*request }))).collect()
+        (0..runs).flat_map(|run| ids(&chooser.choose(&Request { run_id: LogId(run), seq: run, ..*request }))).collect()
     }
 
     #[test]
@@ -258,7 +262,8 @@ mod tests {
 
     #[test]
     fn failover_and_busyover_ask_in_order_and_the_avoided_one_last() {
-        let check = |routing, refused_by: &[i64], avoid, expect: &[i64], skips| {
+        let check = |routing, refused_by: &[i64], avoid: Option<i64>, expect: &[i64], skips| {
+            let (refused_by, avoid) = (&executors(refused_by)[..], avoid.map(ExecutorId));
             let mut chooser = Chooser::new(fleet(&[1, 1, 1]), Known::default());
             let choice = chooser.choose(&Request { refused_by, avoid, ..request(routing) });
             assert!(matches!(&choice, Choice::Probe(probe) if probe.skip_busy == skips), "{choice:?}");
@@ -273,7 +278,8 @@ mod tests {
 
     #[test]
     fn who_refused_is_left_out_and_the_avoided_one_while_there_is_another() {
-        let check = |routing, refused_by: &[i64], avoid, expect: &[i64]| {
+        let check = |routing, refused_by: &[i64], avoid: Option<i64>, expect: &[i64]| {
+            let (refused_by, avoid) = (&executors(refused_by)[..], avoid.map(ExecutorId));
             assert_eq!(chosen(&[1, 1, 1], &Request { refused_by, avoid, ..request(routing) }, 1), expect);
         };
         check(Routing::First, &[1], None, &[2]);
@@ -296,12 +302,12 @@ mod tests {
     fn consistent_hash_is_xxl_jobs_and_goes_on_around_the_ring() {
         let at = |n: i64| Arc::new(executor(n, &format!("http://10.0.0.{n}:9999/")));
         let mut chooser = Chooser::new([at(3), at(1), at(2)], Known::default());
-        let mut places = |refused_by: &[i64]| -> Vec<i64> {
+        let mut places = |refused_by: &[ExecutorId]| -> Vec<i64> {
             let of = |task_id| Request { task_id, refused_by, ..request(Routing::ConsistentHash) };
             (1..=8).flat_map(|task_id| ids(&chooser.choose(&of(TaskId(task_id))))).collect()
         };
         assert_eq!(places(&[]), [3, 3, 1, 3, 1, 3, 2, 2]);
-        let without = places(&[3]);
+        let without = places(&[ExecutorId(3)]);
         let smaller: Vec<i64> = {
             let mut chooser = Chooser::new([at(1), at(2)], Known::default());
             let of = |task_id| Request { task_id, ..request(Routing::ConsistentHash) };
@@ -318,21 +324,21 @@ mod tests {
 
     #[test]
     fn runs_of_one_batch_see_each_other() {
-        let known = Known { given: [(1, 2)].into(), ..Known::default() };
+        let known = Known { given: [(ExecutorId(1), 2)].into(), ..Known::default() };
         let mut chooser = Chooser::new(fleet(&[1, 1]), known);
         chooser.choose(&request(Routing::Sharding));
-        chooser.gave(2);
-        chooser.gave(2);
-        chooser.gave(2);
+        chooser.gave(ExecutorId(2));
+        chooser.gave(ExecutorId(2));
+        chooser.gave(ExecutorId(2));
         let choice = chooser.choose(&Request { task_id: TaskId(2), ..request(Routing::LeastLoaded) });
         assert_eq!(ids(&choice), [1]);
-        assert_eq!(chooser.finish().given, [(1, 4), (2, 4)].into());
+        assert_eq!(chooser.finish().given, [(ExecutorId(1), 4), (ExecutorId(2), 4)].into());
     }
 
     #[test]
     fn only_executors_of_the_app_count() {
-        let stranger = Executor { app_id: 2, ..executor(7, "http://a:1") };
-        let neighbour = Executor { tenant_id: 2, ..executor(8, "http://a:2") };
+        let stranger = Executor { app_id: AppId(2), ..executor(7, "http://a:1") };
+        let neighbour = Executor { tenant_id: TenantId(2), ..executor(8, "http://a:2") };
         let mut chooser = Chooser::new([stranger, neighbour].map(Arc::new), Known::default());
         assert!(matches!(chooser.choose(&request(Routing::First)), Choice::NoExecutor(NoExecutor::NoneOnline)));
     }
@@ -355,6 +361,6 @@ mod tests {
         let text = "all executors that fit handler `h` are closed: 1 disabled manually, 0 draining, 0 with weight 0";
         check(&[Executor { disabled: true, ..one.clone() }], base, text);
         let text = "every executor that fits handler `h` (1) refused the run or could not be reached";
-        check(&[one], Request { refused_by: &[1], ..base }, text);
+        check(&[one], Request { refused_by: &[ExecutorId(1)], ..base }, text);
     }
 }

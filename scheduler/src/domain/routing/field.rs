@@ -5,8 +5,8 @@ use super::Executors;
 use super::ring::{Ring, Rings};
 use super::round::Rotation;
 use super::weights::Weights;
-use crate::domain::TaskId;
 use crate::domain::executor::Executor;
+use crate::domain::{ExecutorId, TaskId};
 use std::sync::Arc;
 
 /// Candidates of one task, at least one.
@@ -27,12 +27,12 @@ impl Field {
     }
 
     /// The same without the executors of these ids.
-    pub fn without(&self, ids: &[i64]) -> Self {
+    pub fn without(&self, ids: &[ExecutorId]) -> Self {
         Self::new(self.executors.iter().filter(|executor| !ids.contains(&executor.id)).cloned().collect())
     }
 
     /// The place on the whole ring, passing over the executors of these ids.
-    pub fn on_ring(&mut self, task_id: TaskId, left_out: &[i64], rings: &mut Rings) -> Option<usize> {
+    pub fn on_ring(&mut self, task_id: TaskId, left_out: &[ExecutorId], rings: &mut Rings) -> Option<usize> {
         let ring = || (rings.over(&self.executors), Ring::hash(&task_id.to_string()));
         let (ring, hash) = self.ring.get_or_insert_with(ring);
         let allowed = |place: &usize| self.executors.get(*place).is_some_and(|e| !left_out.contains(&e.id));

@@ -1,14 +1,15 @@
 //! Executors for tests.
 
 use crate::domain::executor::{Executor, WEIGHT_DEFAULT};
+use crate::domain::{AppId, ExecutorId, NodeId, TenantId};
 use std::sync::Arc;
 
 /// An idle executor of app (1, 1) with handler `h`.
 pub fn executor(id: i64, address: &str) -> Executor {
     Executor {
-        id,
-        tenant_id: 1,
-        app_id: 1,
+        id: ExecutorId(id),
+        tenant_id: TenantId(1),
+        app_id: AppId(1),
         instance: String::new(),
         key_id: String::new(),
         address: address.to_owned(),
@@ -23,7 +24,7 @@ pub fn executor(id: i64, address: &str) -> Executor {
         running: 0,
         described_at: 0,
         version: String::new(),
-        node_id: 0,
+        node_id: NodeId::NONE,
     }
 }
 

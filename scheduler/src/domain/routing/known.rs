@@ -1,6 +1,7 @@
 //! What a batch knows of the batches before it.
 
 use super::{Rings, Uses};
+use crate::domain::ExecutorId;
 use std::collections::HashMap;
 
 /// What the caller knows before a batch, and keeps after it.
@@ -10,7 +11,7 @@ pub struct Known {
     /// ([`super::Routing::goes_by_uses`]): read anew for every batch, since other nodes use them, too.
     pub uses: Uses,
     /// Runs given to executors (by id) since their last heartbeats.
-    pub given: HashMap<i64, i64>,
+    pub given: HashMap<ExecutorId, i64>,
     /// Rings of earlier batches; only saves work.
     pub rings: Rings,
 }

@@ -1,5 +1,6 @@
 //! The executor with the least to do.
 
+use crate::domain::ExecutorId;
 use crate::domain::executor::Executor;
 use crate::domain::stable_random::stable_random;
 use std::collections::HashMap;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 /// The place of the executor whose load, for its capacity and weight, is the smallest. The load is
 /// what its last heartbeat named and what it was `given` (by id) since. Among equals `seed`
 /// decides, so that idle executors share the work.
-pub(super) fn least_loaded(executors: &[Arc<Executor>], given: &HashMap<i64, i64>, seed: u64) -> Option<usize> {
+pub(super) fn least_loaded(executors: &[Arc<Executor>], given: &HashMap<ExecutorId, i64>, seed: u64) -> Option<usize> {
     let ratio = |executor: &Arc<Executor>| {
         let reported = i64::from(executor.held.max(0)) + i64::from(executor.running.max(0));
         let load = reported.saturating_add(given.get(&executor.id).copied().unwrap_or(0).max(0));
@@ -45,7 +46,7 @@ mod tests {
         let fleet: Vec<_> = (0..)
             .zip(executors)
             .map(|(id, &(held, running, capacity, weight, more))| {
-                given.insert(id, more);
+                given.insert(ExecutorId(id), more);
                 Arc::new(Executor { weight, capacity, held, running, ..executor(id, &format!("http://a:{id}")) })
             })
             .collect();

@@ -63,7 +63,7 @@ mod tests {
     fn the_first_that_will_do_takes_the_run() {
         let check = |skip_busy, answers: &[Answer], expect: Result<i64, NoExecutor>| {
             let probe = Probe { executors: fleet(&[1, 1, 1]).into(), skip_busy };
-            assert_eq!(probe.settle(answers).map(|executor| executor.id), expect, "{answers:?}, {skip_busy}");
+            assert_eq!(probe.settle(answers).map(|executor| executor.id.0), expect, "{answers:?}, {skip_busy}");
         };
         check(false, &[Idle, Idle, Idle], Ok(1));
         check(false, &[Silent, Busy, Idle], Ok(2));

@@ -2,9 +2,9 @@
 
 use super::fixture::executor;
 use super::{Choice, Chooser, Known, Request, Routing, Tags, Use, Uses};
-use crate::domain::TaskId;
 use crate::domain::choice::Enumerated as _;
 use crate::domain::executor::Executor;
+use crate::domain::{AppId, ExecutorId, LogId, TaskId, TenantId};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn any_executor() -> impl Strategy<Value = Executor> {
 /// Executors with ids of their own; addresses may coincide.
 fn any_fleet() -> impl Strategy<Value = Vec<Arc<Executor>>> {
     prop::collection::vec(any_executor(), 0..8).prop_map(|fleet| {
-        (1..).zip(fleet).map(|(id, executor)| Arc::new(Executor { id: 1_000 - id, ..executor })).collect()
+        (1..).zip(fleet).map(|(id, executor)| Arc::new(Executor { id: ExecutorId(1_000 - id), ..executor })).collect()
     })
 }
 
@@ -53,19 +53,19 @@ struct Asked {
     routing: Routing,
     run_id: i64,
     attempt: i32,
-    refused_by: Vec<i64>,
-    avoid: Option<i64>,
+    refused_by: Vec<ExecutorId>,
+    avoid: Option<ExecutorId>,
 }
 
 /// Few tasks, so that runs meet in the memos; the routing goes with the task.
 fn any_asked() -> impl Strategy<Value = Asked> {
-    let ids = prop::collection::vec(992..1_000_i64, 0..3);
+    let ids = prop::collection::vec((992..1_000_i64).prop_map(ExecutorId), 0..3);
     (
         0..Routing::ALL.len() as i64,
         any::<i64>(),
         0..3_i32,
         prop_oneof![Just(Vec::new()), ids],
-        prop::option::of(992..1_000_i64),
+        prop::option::of((992..1_000_i64).prop_map(ExecutorId)),
     )
         .prop_map(|(task_id, run_id, attempt, refused_by, avoid)| {
             let routing = Routing::ALL[usize::try_from(task_id).unwrap()].0;
@@ -75,13 +75,13 @@ fn any_asked() -> impl Strategy<Value = Asked> {
 
 fn request<'a>(asked: &'a Asked, tags: &'a Tags, seq: i64) -> Request<'a> {
     Request {
-        tenant_id: 1,
-        app_id: 1,
+        tenant_id: TenantId(1),
+        app_id: AppId(1),
         task_id: TaskId(asked.task_id),
         handler: "h",
         tags,
         routing: asked.routing,
-        run_id: asked.run_id,
+        run_id: LogId(asked.run_id),
         seq,
         attempt: asked.attempt,
         is_shard: false,
@@ -167,7 +167,7 @@ proptest! {
             let mut chooser = Chooser::new(super::fixture::fleet(&weights), known);
             let tags = Tags::default();
             let ids: Vec<i64> =
-                (0..runs).map(|_| chosen(&chooser.choose(&request(&asked, &tags, 0)))[0].id).collect();
+                (0..runs).map(|_| chosen(&chooser.choose(&request(&asked, &tags, 0)))[0].id.0).collect();
             (ids, chooser.take_use_changes())
         };
         let (whole, _) = choose(Known::default(), parts.iter().sum());
@@ -204,7 +204,7 @@ proptest! {
             let mut counts = vec![0; executors.len()];
             for _ in 0..runs {
                 let choice = chooser.choose(&request(&asked, &tags, 0));
-                counts[usize::try_from(chosen(&choice)[0].id).unwrap() - 1] += 1;
+                counts[usize::try_from(chosen(&choice)[0].id.0).unwrap() - 1] += 1;
             }
             known = chooser.finish();
             counts
@@ -224,7 +224,7 @@ proptest! {
         let (tags, mut counts) = (Tags::default(), vec![0; weights.len()]);
         for seq in start..start + i64::from(weights.iter().sum::<i32>()) {
             let choice = chooser.choose(&request(&asked, &tags, seq));
-            counts[usize::try_from(chosen(&choice)[0].id).unwrap() - 1] += 1;
+            counts[usize::try_from(chosen(&choice)[0].id.0).unwrap() - 1] += 1;
         }
         prop_assert_eq!(counts, weights);
     }

@@ -216,13 +216,13 @@ mod tests {
         let uses = uses.of(TaskId(1));
         let slots = uses.slots(executors);
         uses.welcome(executors, &slots);
-        (0..runs).map(|_| executors[uses.least_frequent(executors, &slots).unwrap()].id).collect()
+        (0..runs).map(|_| executors[uses.least_frequent(executors, &slots).unwrap()].id.0).collect()
     }
 
     fn recent(uses: &mut Uses, executors: &[Arc<Executor>], runs: usize) -> Vec<i64> {
         let uses = uses.of(TaskId(1));
         let slots = uses.slots(executors);
-        (0..runs).map(|_| executors[uses.least_recent(&slots).unwrap()].id).collect()
+        (0..runs).map(|_| executors[uses.least_recent(&slots).unwrap()].id.0).collect()
     }
 
     fn stored(fleet: &[Arc<Executor>], counts: &[i64]) -> Uses {

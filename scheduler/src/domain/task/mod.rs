@@ -27,7 +27,7 @@ use super::routing::Tags;
 pub use super::schedule::NEVER;
 use super::schedule::Schedule;
 use super::task_log::Run;
-use super::{Reason, TaskId, Trigger};
+use super::{AppId, Reason, TaskId, TenantId, Trigger};
 
 /// A task as the engine plans, routes and judges its runs by it.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,9 +35,9 @@ pub struct Task {
     /// Id.
     pub id: TaskId,
     /// Tenant id.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// App id.
-    pub app_id: i64,
+    pub app_id: AppId,
     /// Grows with every edit, start and stop.
     pub revision: i64,
     /// The definition.
@@ -154,13 +154,14 @@ impl TaskSpec {
 #[cfg(test)]
 pub(crate) mod test {
     use super::{Tags, Task, TaskId, TaskSpec};
+    use crate::domain::{AppId, TenantId};
 
     /// A task with this definition and nothing special else.
     pub fn task_of(spec: TaskSpec) -> Task {
         Task {
             id: TaskId(1),
-            tenant_id: 1,
-            app_id: 1,
+            tenant_id: TenantId(1),
+            app_id: AppId(1),
             revision: 3,
             schedule: spec.to_schedule(0, TaskId(1)).unwrap(),
             tags: Tags { all: spec.tags.clone(), any: spec.tags_any.clone(), none: spec.tags_none.clone() },

@@ -1,11 +1,12 @@
 use super::*;
+use crate::domain::{LogId, TenantId};
 use crate::queue::run;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 /// A run of a tenant, of a priority, due at an instant.
 fn of(tenant: i64, id: i64, priority: i32, due_time: i64) -> Run {
-    Run { tenant_id: tenant, priority, ..run(id, due_time) }
+    Run { tenant_id: TenantId(tenant), priority, ..run(id, due_time) }
 }
 
 fn filled(runs: impl IntoIterator<Item = Run>) -> FairQueue {
@@ -17,7 +18,7 @@ fn filled(runs: impl IntoIterator<Item = Run>) -> FairQueue {
 }
 
 fn ids(runs: &[Run]) -> Vec<i64> {
-    runs.iter().map(|run| run.id).collect()
+    runs.iter().map(|run| run.id.0).collect()
 }
 
 #[test]
@@ -36,7 +37,7 @@ fn tenants_take_turns_also_from_batch_to_batch() {
     let mut counts = vec![0; 40];
     for _ in 0..8 {
         for run in order.take(0, 500).0 {
-            counts[run.tenant_id as usize] += 1;
+            counts[run.tenant_id.0 as usize] += 1;
         }
     }
     assert_eq!(counts.iter().sum::<usize>(), 4_000);
@@ -75,7 +76,7 @@ fn a_tenant_whose_runs_hang_is_passed_over_at_its_share() {
     order.push(0, of(2, 20_001, 5, 0));
     let (runs, passed_over) = order.take(0, 500);
     assert_eq!((ids(&runs), passed_over), (vec![20_001], true));
-    order.finish(1, 300);
+    order.finish(TenantId(1), 300);
     assert!(order.take(0, 500).0.len() >= 100, "goes on as its runs finish");
 }
 
@@ -122,7 +123,7 @@ fn what_has_gone_leaves_nothing_behind() {
     assert_eq!(order.take(0, 50).0.len(), 50);
     assert_eq!(order.drain().len(), 50);
     for tenant in 0..100 {
-        order.finish(tenant, 1);
+        order.finish(TenantId(tenant), 1);
     }
     assert!(order.tenants.is_empty() && order.turns.is_empty() && order.runs.is_empty());
     assert_eq!(order.held(), 0);
@@ -158,14 +159,14 @@ proptest! {
     #[test]
     fn nothing_is_lost_or_doubled(steps in prop::collection::vec(any_step(), 1..300)) {
         let mut order = FairQueue::default();
-        let mut model: BTreeMap<i64, (i64, Run)> = BTreeMap::new();
+        let mut model: BTreeMap<LogId, (i64, Run)> = BTreeMap::new();
         let mut under_way = [0usize; 5];
         for step in steps {
             match step {
                 Step::Push { tenant, id, version, priority, at } => {
                     let run = Run { version, ..of(tenant, id, priority, at) };
                     order.push(at, run.clone());
-                    model.entry(id).and_modify(|(_, inside)| if inside.version < version { *inside = run.clone() })
+                    model.entry(LogId(id)).and_modify(|(_, inside)| if inside.version < version { *inside = run.clone() })
                         .or_insert((at, run));
                 }
                 Step::Take { until, max } => {
@@ -177,12 +178,12 @@ proptest! {
                     let mut seen = BTreeSet::new();
                     for run in taken {
                         prop_assert!(seen.insert(run.id));
-                        under_way[run.tenant_id as usize] += 1;
+                        under_way[run.tenant_id.0 as usize] += 1;
                         prop_assert_eq!(model.remove(&run.id).map(|(_, run)| run), Some(run));
                     }
                 }
                 Step::Finish { tenant, count } => {
-                    order.finish(tenant, count);
+                    order.finish(TenantId(tenant), count);
                     under_way[tenant as usize] = under_way[tenant as usize].saturating_sub(count);
                 }
                 Step::Drain => {
@@ -196,7 +197,7 @@ proptest! {
             prop_assert_eq!(queued, model.len());
             let due: usize = order.tenants.values().map(|tenant| tenant.due.len()).sum();
             prop_assert_eq!(due + order.waiting.len(), model.len());
-            let in_turn: BTreeSet<i64> = order.turns.iter().copied().collect();
+            let in_turn: BTreeSet<TenantId> = order.turns.iter().copied().collect();
             prop_assert_eq!(in_turn.len(), order.turns.len());
             prop_assert!(order.tenants.iter().all(|(id, tenant)| in_turn.contains(id) != tenant.due.is_empty()));
         }

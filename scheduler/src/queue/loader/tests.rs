@@ -1,4 +1,5 @@
 use super::*;
+use crate::domain::{LogId, NodeId, TenantId};
 use crate::queue::run;
 use crate::store::{ClusterStore, Fence, LeaseName, Member, NodeHeartbeat, NodeInfo, NodeState, RunDispatch};
 use async_trait::async_trait;
@@ -11,10 +12,10 @@ const NOW: i64 = 1_000_000;
 /// Rows by id, and what was read and claimed.
 #[derive(Default)]
 struct Rows {
-    runs: Mutex<BTreeMap<i64, Run>>,
+    runs: Mutex<BTreeMap<LogId, Run>>,
     /// Of each read: whether it left tenants out, and how many rows it answered.
     reads: Mutex<Vec<(bool, usize)>>,
-    claims: Mutex<Vec<Vec<i64>>>,
+    claims: Mutex<Vec<Vec<LogId>>>,
     /// How long a claim takes, ms.
     claim_ms: AtomicI64,
     /// How long all of them took so far, ms.
@@ -35,7 +36,7 @@ impl Rows {
     }
 
     /// After how many claimed batches this row was among them.
-    fn claimed_after(&self, id: i64) -> Option<usize> {
+    fn claimed_after(&self, id: LogId) -> Option<usize> {
         self.claims.lock().unwrap().iter().position(|batch| batch.contains(&id))
     }
 }
@@ -43,7 +44,7 @@ impl Rows {
 #[async_trait]
 impl ClaimStore for Rows {
     async fn claimable(&self, share: Option<Share>, until: i64, limit: u64) -> Result<Vec<Run>> {
-        let mine = |run: &Run| share.is_none_or(|share| run.id % i64::from(share.total) == i64::from(share.index));
+        let mine = |run: &Run| share.is_none_or(|share| run.id.0 % i64::from(share.total) == i64::from(share.index));
         let found = self.earliest(limit, |run| run.status == Status::Init && run.due_time <= until && mine(run));
         self.reads.lock().unwrap().push((false, found.len()));
         Ok(found)
@@ -56,7 +57,7 @@ impl ClaimStore for Rows {
         Ok(found)
     }
 
-    async fn claim(&self, _: i64, runs: Vec<Run>, _: i64) -> Result<Vec<Run>> {
+    async fn claim(&self, _: NodeId, runs: Vec<Run>, _: i64) -> Result<Vec<Run>> {
         let mut rows = self.runs.lock().unwrap();
         for run in &runs {
             rows.insert(run.id, Run { version: run.version + 1, status: Status::Queued, ..run.clone() });
@@ -66,27 +67,27 @@ impl ClaimStore for Rows {
         Ok(runs.iter().map(|run| rows[&run.id].clone()).collect())
     }
 
-    async fn queued_of(&self, _: i64, limit: u64) -> Result<Vec<Run>> {
+    async fn queued_of(&self, _: NodeId, limit: u64) -> Result<Vec<Run>> {
         Ok(self.earliest(limit, |run| run.status == Status::Queued))
     }
 
-    async fn queued_of_others(&self, _: &[i64], _: u64) -> Result<Vec<Run>> {
+    async fn queued_of_others(&self, _: &[NodeId], _: u64) -> Result<Vec<Run>> {
         Ok(Vec::new())
     }
 }
 
 #[async_trait]
 impl DispatchStore for Rows {
-    async fn dispatch(&self, _: i64, _: &[RunDispatch], _: i64) -> Result<HashSet<i64>> {
+    async fn dispatch(&self, _: NodeId, _: &[RunDispatch], _: i64) -> Result<HashSet<LogId>> {
         Ok(HashSet::new())
     }
-    async fn dispatch_shards(&self, _: i64, _: &Run, _: &[Run], _: i64) -> Result<bool> {
+    async fn dispatch_shards(&self, _: NodeId, _: &Run, _: &[Run], _: i64) -> Result<bool> {
         Ok(false)
     }
-    async fn note_stop(&self, _: &[(i64, i64)], _: crate::domain::Reason) -> Result<HashSet<i64>> {
+    async fn note_stop(&self, _: &[(LogId, i64)], _: crate::domain::Reason) -> Result<HashSet<LogId>> {
         Ok(HashSet::new())
     }
-    async fn change(&self, _: &[Change]) -> Result<HashSet<i64>> {
+    async fn change(&self, _: &[Change]) -> Result<HashSet<LogId>> {
         Ok(HashSet::new())
     }
 }
@@ -97,7 +98,7 @@ impl ClusterStore for Rows {
         Ok(NOW * 1_000)
     }
     async fn join(&self, _: &NodeInfo) -> Result<Member> {
-        Ok(Member { id: 1, incarnation: String::new() })
+        Ok(Member { id: NodeId(1), incarnation: String::new() })
     }
     async fn heartbeat(&self, _: &Member, _: &NodeHeartbeat) -> Result<bool> {
         Ok(true)
@@ -108,7 +109,7 @@ impl ClusterStore for Rows {
     async fn leave(&self, _: &Member) -> Result<()> {
         Ok(())
     }
-    async fn take_lease(&self, _: LeaseName, _: i64, _: Option<Fence>, _: i64) -> Result<Option<Fence>> {
+    async fn take_lease(&self, _: LeaseName, _: NodeId, _: Option<Fence>, _: i64) -> Result<Option<Fence>> {
         Ok(None)
     }
     async fn release_lease(&self, _: Fence) -> Result<()> {
@@ -135,7 +136,7 @@ async fn loader(capacity: usize) -> (Arc<Rows>, Arc<RunQueue>, Loader<Rows>) {
 }
 
 fn burst(tenant_id: i64, ids: std::ops::Range<i64>, priority: i32) -> impl Iterator<Item = Run> {
-    ids.map(move |id| Run { tenant_id, priority, ..run(id, NOW) })
+    ids.map(move |id| Run { tenant_id: TenantId(tenant_id), priority, ..run(id, NOW) })
 }
 
 #[tokio::test]
@@ -144,11 +145,11 @@ async fn a_tenant_behind_the_bursts_of_others_waits_for_few_pages() {
     for (bursts, mixed, pages) in [(1, false, 1), (3, false, 3), (8, false, 8), (3, true, 1), (16, true, 1)] {
         let (store, queue, loader) = loader(20_000).await;
         let tenant = |id: i64| 1 + if mixed { id % bursts } else { id * bursts / 30_000 };
-        store.write((0..30_000).map(|id| Run { tenant_id: tenant(id), ..run(id, NOW) }));
+        store.write((0..30_000).map(|id| Run { tenant_id: TenantId(tenant(id)), ..run(id, NOW) }));
         let light = 1_000_000;
-        store.write([Run { tenant_id: 99, due_time: NOW + 4_000, ..run(light, 0) }]);
+        store.write([Run { tenant_id: TenantId(99), due_time: NOW + 4_000, ..run(light, 0) }]);
         loader.load_urgent().await.unwrap();
-        assert_eq!(store.claimed_after(light), Some(pages), "behind {bursts} bursts, mixed: {mixed}");
+        assert_eq!(store.claimed_after(LogId(light)), Some(pages), "behind {bursts} bursts, mixed: {mixed}");
         assert!(queue.room() > 0, "and there is room for the next one");
     }
 }
@@ -159,9 +160,9 @@ async fn what_becomes_urgent_while_a_burst_is_claimed_comes_in_then() {
     store.claim_ms.store(200, Ordering::Relaxed);
     // 30 pages, 6 s.
     store.write(burst(1, 0..15_000, 5));
-    store.write([Run { tenant_id: 2, ..run(50_000, NOW + 5_500) }]);
+    store.write([Run { tenant_id: TenantId(2), ..run(50_000, NOW + 5_500) }]);
     loader.load_urgent().await.unwrap();
-    let after = store.claimed_after(50_000).expect("it is claimed");
+    let after = store.claimed_after(LogId(50_000)).expect("it is claimed");
     assert!((5..10).contains(&after), "after {after} claims");
 }
 
@@ -171,7 +172,7 @@ async fn the_urgent_runs_of_the_bursting_tenant_itself_come_in_too() {
     store.write(burst(1, 0..20_000, 0));
     store.write([Run { due_time: NOW + 1_000, ..run(200_000, 0) }]);
     loader.load_urgent().await.unwrap();
-    assert_eq!(store.claimed_after(200_000), Some(1));
+    assert_eq!(store.claimed_after(LogId(200_000)), Some(1));
 }
 
 #[tokio::test]
@@ -181,7 +182,7 @@ async fn a_burst_that_has_its_share_of_the_memory_costs_two_reads_a_round() {
     loader.load_urgent().await.unwrap();
     assert_eq!(queue.len(), 6_000);
     store.reads.lock().unwrap().clear();
-    store.write([Run { tenant_id: 2, ..run(200_000, NOW + 1) }]);
+    store.write([Run { tenant_id: TenantId(2), ..run(200_000, NOW + 1) }]);
     loader.load_urgent().await.unwrap();
     assert_eq!(*store.reads.lock().unwrap(), [(false, 1_000), (true, 1)]);
     loader.load().await.unwrap();
@@ -192,7 +193,7 @@ async fn a_burst_that_has_its_share_of_the_memory_costs_two_reads_a_round() {
 #[tokio::test]
 async fn a_round_ends_also_when_more_tenants_burst_than_can_be_left_out() {
     let (store, queue, loader) = loader(20_000).await;
-    store.write((0..40_000).map(|id| Run { tenant_id: id % 40, ..run(id, NOW) }));
+    store.write((0..40_000).map(|id| Run { tenant_id: TenantId(id % 40), ..run(id, NOW) }));
     loader.load_urgent().await.unwrap();
     let depth = queue.len();
     assert!(depth > 19_000 && queue.room() > 0, "{depth}");
@@ -204,7 +205,7 @@ async fn a_round_ends_also_when_more_tenants_burst_than_can_be_left_out() {
 #[tokio::test]
 async fn nothing_more_is_read_where_nobody_bursts() {
     let (store, queue, loader) = loader(50_000).await;
-    store.write((0..5_000).map(|id| Run { tenant_id: id % 20, ..run(id, NOW + id) }));
+    store.write((0..5_000).map(|id| Run { tenant_id: TenantId(id % 20), ..run(id, NOW + id) }));
     loader.load_urgent().await.unwrap();
     assert_eq!(queue.len(), 4_501);
     let reads = [1_000, 1_000, 1_000, 1_000, 501].map(|found| (false, found));
@@ -223,7 +224,7 @@ async fn a_lost_row_is_found_again_also_behind_late_ones() {
     store.write((1..20).map(late));
     loader.load_urgent().await.unwrap();
     // The earliest ten are here and late; the lost one is the last.
-    let kept: Vec<Run> = queue.drain().into_iter().filter(|run| run.id < 19).collect();
+    let kept: Vec<Run> = queue.drain().into_iter().filter(|run| run.id < LogId(19)).collect();
     queue.push(kept);
     for _ in 0..COMPARE_EVERY {
         assert_eq!(queue.len(), 19);

@@ -1,5 +1,6 @@
 //! An API token of a user, by its hash.
 
+use crate::domain::TenantId;
 use sea_orm::entity::prelude::*;
 
 #[derive(Clone, Debug, DeriveEntityModel)]
@@ -10,7 +11,7 @@ pub struct Model {
     pub hash: String,
     pub user_id: i64,
     pub name: String,
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     pub permissions: String,
     pub created_at: i64,
     pub expires_at: i64,

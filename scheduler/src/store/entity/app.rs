@@ -1,13 +1,14 @@
 //! An app of a tenant.
 
+use crate::domain::{AppId, TenantId};
 use sea_orm::entity::prelude::*;
 
 #[derive(Clone, Debug, DeriveEntityModel)]
 #[sea_orm(table_name = "app")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
-    pub id: i64,
-    pub tenant_id: i64,
+    pub id: AppId,
+    pub tenant_id: TenantId,
     pub name: String,
     pub description: Option<String>,
     pub max_concurrent: i32,

@@ -1,5 +1,6 @@
 //! A key of an app's executors.
 
+use crate::domain::{AppId, TenantId};
 use sea_orm::entity::prelude::*;
 
 #[derive(Clone, Debug, DeriveEntityModel)]
@@ -7,8 +8,8 @@ use sea_orm::entity::prelude::*;
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: String,
-    pub tenant_id: i64,
-    pub app_id: i64,
+    pub tenant_id: TenantId,
+    pub app_id: AppId,
     pub secret: String,
     pub created_at: i64,
     pub revoked_at: i64,

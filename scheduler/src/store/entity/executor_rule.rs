@@ -1,5 +1,6 @@
 //! What a person says of the executor at an address.
 
+use crate::domain::{AppId, TenantId};
 use sea_orm::entity::prelude::*;
 
 #[derive(Clone, Debug, DeriveEntityModel)]
@@ -7,8 +8,8 @@ use sea_orm::entity::prelude::*;
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: i64,
-    pub tenant_id: i64,
-    pub app_id: i64,
+    pub tenant_id: TenantId,
+    pub app_id: AppId,
     pub address: String,
     pub weight: i32,
     pub disabled: i32,

@@ -1,13 +1,14 @@
 //! A time in which a tenant's tasks rest.
 
+use crate::domain::{TenantId, WindowId};
 use sea_orm::entity::prelude::*;
 
 #[derive(Clone, Debug, DeriveEntityModel)]
 #[sea_orm(table_name = "maintenance_window")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
-    pub id: i64,
-    pub tenant_id: i64,
+    pub id: WindowId,
+    pub tenant_id: TenantId,
     pub starts_at: i64,
     pub ends_at: i64,
     pub action: String,

@@ -16,6 +16,7 @@ pub mod task;
 pub mod tenant;
 pub mod user_account;
 
+use crate::domain::AppId;
 use crate::domain::access::PermissionSet;
 use crate::domain::calendar::CalendarSpec;
 use crate::domain::rules::WindowAction;
@@ -49,7 +50,7 @@ impl TryGetable for WindowAction {
 }
 
 /// Ids in a column of JSON text.
-pub struct Ids(pub Vec<i64>);
+pub struct Ids(pub Vec<AppId>);
 
 impl TryGetable for Ids {
     fn try_get_by<I: ColIdx>(row: &QueryResult, at: I) -> Result<Self, TryGetError> {

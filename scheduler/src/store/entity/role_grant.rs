@@ -1,5 +1,6 @@
 //! A role that a user has in a tenant, or (0) everywhere. `apps`: ids as JSON; none are all.
 
+use crate::domain::TenantId;
 use sea_orm::entity::prelude::*;
 
 #[derive(Clone, Debug, DeriveEntityModel)]
@@ -9,7 +10,7 @@ pub struct Model {
     pub id: i64,
     pub user_id: i64,
     pub role_id: i64,
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     pub apps: String,
     pub created_by: i64,
     pub created_at: i64,

@@ -1,14 +1,15 @@
 //! A task, as far as what people manage asks for it.
 
+use crate::domain::{AppId, TaskId, TenantId};
 use sea_orm::entity::prelude::*;
 
 #[derive(Clone, Debug, DeriveEntityModel)]
 #[sea_orm(table_name = "task")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
-    pub id: i64,
-    pub tenant_id: i64,
-    pub app_id: i64,
+    pub id: TaskId,
+    pub tenant_id: TenantId,
+    pub app_id: AppId,
     pub name: String,
     pub calendar: String,
 }

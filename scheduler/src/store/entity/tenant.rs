@@ -1,12 +1,13 @@
 //! A tenant and its quotas; 0 is no bound.
 
+use crate::domain::TenantId;
 use sea_orm::entity::prelude::*;
 
 #[derive(Clone, Debug, DeriveEntityModel)]
 #[sea_orm(table_name = "tenant")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
-    pub id: i64,
+    pub id: TenantId,
     pub name: String,
     pub description: Option<String>,
     pub max_tasks: i32,

@@ -1,5 +1,6 @@
 //! An account that signs in. `tenant_id`: who may manage it; 0 is the platform.
 
+use crate::domain::TenantId;
 use sea_orm::entity::prelude::*;
 
 #[derive(Clone, Debug, DeriveEntityModel)]
@@ -9,7 +10,7 @@ pub struct Model {
     pub id: i64,
     pub name: String,
     pub display_name: String,
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     pub password_hash: String,
     pub must_change: i32,
     pub disabled: i32,

@@ -4,7 +4,7 @@ use super::super::conditions::Conditions;
 use super::super::{Result, SqlStore, StoreError};
 use super::{first, numbers_json};
 use crate::domain::statistics::{ALL_TENANTS, BUCKETS, Figures, Grain, HOUR_MS, Histogram, MINUTE_MS, Step};
-use crate::domain::{AccessScope, Refusal, TaskId};
+use crate::domain::{AccessScope, AppId, Refusal, TaskId, TenantId};
 use sea_orm::{DbErr, QueryResult};
 
 const ACTION: &str = "read statistics";
@@ -19,7 +19,7 @@ const ROWS_MAX: i64 = 200_000;
 #[derive(Debug, Clone)]
 pub struct FiguresFilter {
     /// Only of this tenant.
-    pub tenant_id: Option<i64>,
+    pub tenant_id: Option<TenantId>,
     /// Only of this task.
     pub task_id: Option<TaskId>,
     /// From this instant, ms, a multiple of the rows' period …
@@ -35,7 +35,7 @@ struct Within {
     /// Tasks, or tenants.
     subjects: Vec<i64>,
     /// Rows of other tenants are left out; `None`: there is nothing to leave out.
-    tenants: Option<Vec<i64>>,
+    tenants: Option<Vec<TenantId>>,
 }
 
 impl SqlStore {
@@ -96,28 +96,28 @@ impl SqlStore {
         }
         let tenants = match (access_scope, filter.tenant_id) {
             (AccessScope::All, None) => return Ok(Within { subjects: vec![ALL_TENANTS], tenants: None }),
-            (access_scope, Some(tenant)) if access_scope.has(tenant, 0) => vec![tenant],
+            (access_scope, Some(tenant)) if access_scope.has(tenant, AppId::NONE) => vec![tenant],
             (_, Some(_)) => Vec::new(),
             (AccessScope::Of(places), None) => {
                 places.iter().filter(|place| place.apps.is_empty()).map(|place| place.tenant_id).collect()
             }
         };
-        Ok(Within { subjects: tenants.clone(), tenants: Some(tenants) })
+        Ok(Within { subjects: tenants.iter().map(|tenant| tenant.0).collect(), tenants: Some(tenants) })
     }
 
     /// The tenant of a task within reach; none when it is not.
     async fn tenant_of_task(
         &self,
         access_scope: &AccessScope,
-        tenant_id: Option<i64>,
+        tenant_id: Option<TenantId>,
         task: TaskId,
-    ) -> Result<Vec<i64>> {
+    ) -> Result<Vec<TenantId>> {
         let mut wanted =
             Conditions::new("SELECT t.tenant_id FROM task t WHERE t.id = {1}".to_owned(), vec![task.into()]);
         wanted.within(access_scope, "t.tenant_id", Some("t.app_id"));
         wanted.and("t.tenant_id = ", tenant_id);
         let statement = wanted.finish(self, "", 1);
-        self.query_raw(ACTION, statement, first).await
+        self.query_raw(ACTION, statement, |row| row.try_get_by_index(0)).await
     }
 
     async fn figures_of(

@@ -1,6 +1,7 @@
 //! What `cluster/` asks: members, leases, rules.
 
 use crate::domain::rules::Rules;
+use crate::domain::{NodeId, TenantId};
 use crate::store::Result;
 use async_trait::async_trait;
 
@@ -8,7 +9,7 @@ use async_trait::async_trait;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
     /// Node number, 1..=1023; also what its ids carry.
-    pub id: i64,
+    pub id: NodeId,
     /// Random per process start: whoever replaces this process under its name changes it.
     pub incarnation: String,
 }
@@ -28,7 +29,7 @@ pub struct NodeInfo {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeState {
     /// Node number.
-    pub id: i64,
+    pub id: NodeId,
     /// Name.
     pub name: String,
     /// Where it listens.
@@ -71,7 +72,7 @@ pub struct LeaseState {
     /// What it is the right to.
     pub name: String,
     /// The node that holds it, or held it last; 0 when none ever did.
-    pub holder: i64,
+    pub holder: NodeId,
     /// Its fencing number.
     pub fence: i64,
     /// Until when it lives without renewal, ms; 0 when it was given up.
@@ -107,7 +108,7 @@ pub struct Fence {
     /// Which lease.
     pub lease: LeaseName,
     /// Node that holds it.
-    pub node: i64,
+    pub node: NodeId,
     /// Its fencing number.
     pub number: i64,
 }
@@ -129,7 +130,13 @@ pub trait ClusterStore: Send + Sync {
     async fn leave(&self, me: &Member) -> Result<()>;
     /// Takes the lease if it is free or expired, or renews it if `held` is current. `None` when
     /// another node has it.
-    async fn take_lease(&self, lease: LeaseName, node: i64, held: Option<Fence>, ttl_ms: i64) -> Result<Option<Fence>>;
+    async fn take_lease(
+        &self,
+        lease: LeaseName,
+        node: NodeId,
+        held: Option<Fence>,
+        ttl_ms: i64,
+    ) -> Result<Option<Fence>>;
     /// Gives the lease up, if it is still held.
     async fn release_lease(&self, fence: Fence) -> Result<()>;
 }
@@ -142,5 +149,5 @@ pub trait RuleStore: Send + Sync {
     /// All of them; windows that ended before `now` (ms) are left out.
     async fn rules(&self, now: i64) -> Result<Rules>;
     /// Makes runs due that wait for the end (ms) of a tenant's maintenance window which is no more.
-    async fn resume(&self, tenant_id: i64, ends_at: i64, now: i64) -> Result<u64>;
+    async fn resume(&self, tenant_id: TenantId, ends_at: i64, now: i64) -> Result<u64>;
 }

@@ -4,7 +4,7 @@ use crate::domain::failure::{self, Attempt};
 use crate::domain::permit::{Limit, PermitRequest};
 use crate::domain::rate_limit::{self, Slot};
 use crate::domain::routing::{Use, UseChange};
-use crate::domain::{Reason, Run, Status, Task, TaskId};
+use crate::domain::{AppId, ExecutorId, LogId, NodeId, Reason, Run, Status, Task, TaskId};
 use crate::store::{DispatchedRun, Result};
 use async_trait::async_trait;
 use std::collections::{HashMap, HashSet};
@@ -30,11 +30,11 @@ impl LastAttempt {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// Task log id.
-    pub id: i64,
+    pub id: LogId,
     /// Version that the row must have.
     pub version: i64,
     /// The run's app, for the metrics; 0 where it does not end.
-    pub app_id: i64,
+    pub app_id: AppId,
     /// New state.
     pub to: Status,
     /// When it is due again; unchanged for an end.
@@ -91,7 +91,7 @@ impl Change {
         Self {
             id: ask.id,
             version: ask.version,
-            app_id: 0,
+            app_id: AppId::NONE,
             to: ask.back_to,
             due_time,
             failures: ask.failures,
@@ -112,7 +112,7 @@ impl Change {
         Self {
             id: run.id,
             version: run.version,
-            app_id: 0,
+            app_id: AppId::NONE,
             to: Status::Init,
             due_time: run.due_time,
             failures: run.failures,
@@ -129,11 +129,11 @@ impl Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunDispatch {
     /// Task log id.
-    pub id: i64,
+    pub id: LogId,
     /// Version that the row must have.
     pub version: i64,
     /// Executor that gets it.
-    pub executor_id: i64,
+    pub executor_id: ExecutorId,
     /// The attempt before, when another executor did not take it: it is kept beside the log.
     pub refused: Option<RefusedAttempt>,
 }
@@ -144,7 +144,7 @@ pub struct RefusedAttempt {
     /// Its number.
     pub number: i32,
     /// Who did not take it.
-    pub executor_id: i64,
+    pub executor_id: ExecutorId,
     /// When it was marked, ms.
     pub dispatched_at: i64,
 }
@@ -154,17 +154,17 @@ pub struct RefusedAttempt {
 pub trait DispatchStore: Send + Sync {
     /// QUEUED or DISPATCHED → DISPATCHED to the executor, attempt + 1. Answers the ids that are
     /// so now; the others were changed by somebody else. Attempts that were refused are kept.
-    async fn dispatch(&self, node: i64, items: &[RunDispatch], now: i64) -> Result<HashSet<i64>>;
+    async fn dispatch(&self, node: NodeId, items: &[RunDispatch], now: i64) -> Result<HashSet<LogId>>;
     /// In one transaction: the parent QUEUED → DISPATCHED with that many shards, and each shard
     /// inserted as DISPATCHED to its executor, attempt 1. `false` when the parent was changed by
     /// somebody else.
-    async fn dispatch_shards(&self, node: i64, parent: &Run, shards: &[Run], now: i64) -> Result<bool>;
+    async fn dispatch_shards(&self, node: NodeId, parent: &Run, shards: &[Run], now: i64) -> Result<bool>;
     /// Guarded steps out of the hot path. Answers the ids that moved. Attempts that they end without
     /// ending the run are kept, in the same transaction.
-    async fn change(&self, changes: &[Change]) -> Result<HashSet<i64>>;
+    async fn change(&self, changes: &[Change]) -> Result<HashSet<LogId>>;
     /// Notes on DISPATCHED runs (id, version) why their executors must stop them; the version
     /// grows, so that whoever judges them by an older look loses the race. Answers those noted.
-    async fn note_stop(&self, runs: &[(i64, i64)], reason: Reason) -> Result<HashSet<i64>>;
+    async fn note_stop(&self, runs: &[(LogId, i64)], reason: Reason) -> Result<HashSet<LogId>>;
 }
 
 /// Asked by `dispatch/` for runs that may only run so many at once, and for what routing
@@ -175,12 +175,12 @@ pub trait PermitStore: Send + Sync {
     /// none, with what holds them up. A permit counts while its run is DISPATCHED, or QUEUED with
     /// the asked version. What asks in order and gets none is noted: no later run of its task gets
     /// one before it, as long as it is QUEUED with that version.
-    async fn acquire(&self, asks: &[PermitRequest]) -> Result<HashMap<i64, Limit>>;
+    async fn acquire(&self, asks: &[PermitRequest]) -> Result<HashMap<LogId, Limit>>;
     /// Gives permits of runs back that did not go out after all; they wait again.
-    async fn release(&self, ids: &[i64]) -> Result<()>;
+    async fn release(&self, ids: &[LogId]) -> Result<()>;
     /// Notes on QUEUED rows that still have this version what they wait for, beside (id, version),
     /// where they say nothing yet. The version stays: nothing was decided.
-    async fn note_waits(&self, waits: &[(i64, i64, Reason)]) -> Result<()>;
+    async fn note_waits(&self, waits: &[(LogId, i64, Reason)]) -> Result<()>;
     /// In one transaction: takes slots in the rate limits of the runs' tenants, in the order of `asks`,
     /// and puts those back that have a later one: due then, [`Reason::OverQuota`]. Answers what each
     /// got. The quota is the one that stands in the database, whatever the caller has heard of. A run

@@ -1,6 +1,6 @@
 //! What `cluster/` and `api/` ask of executors.
 
-use crate::domain::Executor;
+use crate::domain::{Executor, ExecutorId, NodeId};
 use crate::store::{Owner, Result};
 use async_trait::async_trait;
 use carillon_protocol::{Register, RunKey};
@@ -22,7 +22,7 @@ pub struct Signer<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
     /// The process's id.
-    pub executor_id: i64,
+    pub executor_id: ExecutorId,
     /// Handlers of the process that have no task, because the tenant has as many as it may.
     pub left_out: Vec<String>,
 }
@@ -31,7 +31,7 @@ pub struct Registration {
 #[derive(Debug, Clone)]
 pub struct ExecutorHeartbeat {
     /// Whose.
-    pub executor_id: i64,
+    pub executor_id: ExecutorId,
     /// As sent; another instance's beat does not count.
     pub instance: String,
     /// Accepted, not started.
@@ -41,7 +41,7 @@ pub struct ExecutorHeartbeat {
     /// Takes no new runs.
     pub draining: bool,
     /// The node that heard it.
-    pub node_id: i64,
+    pub node_id: NodeId,
 }
 
 /// Asked by `cluster/` and `api/` for executors.
@@ -64,20 +64,20 @@ pub trait ExecutorStore: Send + Sync {
     async fn beat(&self, signer: &Signer<'_>, beat: &ExecutorHeartbeat) -> Result<bool>;
     /// After an executor's silence: bumps the version of every run that is still its own, so that
     /// whoever judged it before loses the race; answers those. The others it must drop.
-    async fn reconfirm(&self, owner: Owner, executor_id: i64, runs: &[RunKey]) -> Result<HashSet<RunKey>>;
+    async fn reconfirm(&self, owner: Owner, executor_id: ExecutorId, runs: &[RunKey]) -> Result<HashSet<RunKey>>;
     /// Marks an executor as gone (`left`) or as taking no new runs, unless it has registered since.
-    async fn retire(&self, signer: &Signer<'_>, executor_id: i64, left: bool, now: i64) -> Result<()>;
+    async fn retire(&self, signer: &Signer<'_>, executor_id: ExecutorId, left: bool, now: i64) -> Result<()>;
     /// Executors with a heartbeat at or after `since` that are not gone.
     async fn executors(&self, since: i64) -> Result<Vec<Executor>>;
     /// These executors with their last heartbeat and when they went, dead or alive.
-    async fn executor_ends(&self, ids: &[i64]) -> Result<Vec<ExecutorEnd>>;
+    async fn executor_ends(&self, ids: &[ExecutorId]) -> Result<Vec<ExecutorEnd>>;
 }
 
 /// What is left of an executor that no longer beats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutorEnd {
     /// Id.
-    pub id: i64,
+    pub id: ExecutorId,
     /// Owner.
     pub owner: Owner,
     /// Random per process start.

@@ -1,5 +1,7 @@
 //! What the rooms ask of a store, in the words of the domain; one file for each room.
 
+use crate::domain::{AppId, TenantId};
+
 mod cluster;
 mod dispatch;
 mod executors;
@@ -20,7 +22,7 @@ pub use queue::*;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Owner {
     /// Tenant id.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// App id.
-    pub app_id: i64,
+    pub app_id: AppId,
 }

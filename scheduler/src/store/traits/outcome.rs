@@ -1,6 +1,6 @@
 //! What `outcome/` asks: results, lost runs, what follows an end.
 
-use crate::domain::{Reason, Run, Status, TaskId, Trigger};
+use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, TaskId, Trigger};
 use crate::store::{Owner, Result};
 use async_trait::async_trait;
 use carillon_protocol::RunResult;
@@ -11,7 +11,7 @@ pub struct DispatchedRun {
     /// The run.
     pub run: Run,
     /// Node that dispatched it (or queued it).
-    pub node_id: i64,
+    pub node_id: NodeId,
     /// When it was dispatched, ms.
     pub dispatched_at: i64,
     /// When its last attempt ended, ms; 0 when it has not.
@@ -24,13 +24,13 @@ pub struct DispatchedRun {
 #[derive(Debug, Clone)]
 pub struct Suspects {
     /// Of these executors; empty means of any executor not in `except`.
-    pub executors: Vec<i64>,
+    pub executors: Vec<ExecutorId>,
     /// Not of these.
-    pub except: Vec<i64>,
+    pub except: Vec<ExecutorId>,
     /// Due before this instant, ms …
     pub due_before: i64,
     /// … or dispatched by a node not among these (when there are any).
-    pub or_not_by: Vec<i64>,
+    pub or_not_by: Vec<NodeId>,
     /// At most so many.
     pub limit: u64,
 }
@@ -42,16 +42,16 @@ pub trait OutcomeStore: Send + Sync {
     /// many rows moved; when fewer than asked, [`OutcomeStore::runs`] tells which.
     async fn succeed(&self, owner: Owner, results: &[&RunResult]) -> Result<u64>;
     /// These runs, in the caller's scope (`None`: the engine itself).
-    async fn runs(&self, owner: Option<Owner>, ids: &[i64]) -> Result<Vec<DispatchedRun>>;
+    async fn runs(&self, owner: Option<Owner>, ids: &[LogId]) -> Result<Vec<DispatchedRun>>;
     /// Records results that came too late to count.
-    async fn record_stale(&self, executor_id: i64, results: &[&RunResult], ids: &[i64], now: i64) -> Result<()>;
+    async fn record_stale(&self, executor_id: ExecutorId, results: &[&RunResult], ids: &[i64], now: i64) -> Result<()>;
     /// Parents of those of these runs that are shards.
-    async fn parents_of(&self, ids: &[i64]) -> Result<Vec<i64>>;
+    async fn parents_of(&self, ids: &[LogId]) -> Result<Vec<LogId>>;
     /// Ends those of these parents whose shards have all ended: SUCCEEDED when all did, else
     /// FAILED. Answers how many ended.
-    async fn settle_parents(&self, parents: &[i64], now: i64) -> Result<u64>;
+    async fn settle_parents(&self, parents: &[LogId], now: i64) -> Result<u64>;
     /// DISPATCHED parents dispatched before `before`, to sweep those whose settling was lost.
-    async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<i64>>;
+    async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<LogId>>;
     /// DISPATCHED runs (no parents) that their executors must stop.
     async fn stopping(&self, limit: u64) -> Result<Vec<DispatchedRun>>;
     /// Shards that have not ended and were not told to stop although their parent was; `stopping`
@@ -65,7 +65,7 @@ pub trait OutcomeStore: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedRun {
     /// Task log id.
-    pub log: i64,
+    pub log: LogId,
     /// Task.
     pub task_id: TaskId,
     /// How it ended.
@@ -116,7 +116,7 @@ pub trait OutboxStore: Send + Sync {
     async fn process_outbox(
         &self,
         ended: &[EndedRun],
-        new_id: &(dyn Fn() -> i64 + Sync),
+        new_id: &(dyn Fn() -> LogId + Sync),
         now: i64,
     ) -> Result<Option<OutboxRound>>;
 }

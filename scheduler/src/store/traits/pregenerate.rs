@@ -1,7 +1,7 @@
 //! What `pregenerate/` asks: plans of fires, backfills.
 
 use crate::domain::plan::Plan;
-use crate::domain::{Task, TaskId};
+use crate::domain::{BackfillId, LogId, Task, TaskId, TenantId};
 use crate::store::{Fence, Result};
 use async_trait::async_trait;
 use std::collections::HashSet;
@@ -33,9 +33,9 @@ pub trait PlanStore: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backfill {
     /// Id.
-    pub id: i64,
+    pub id: BackfillId,
     /// Tenant.
-    pub tenant_id: i64,
+    pub tenant_id: TenantId,
     /// Task.
     pub task_id: TaskId,
     /// First instant, ms.
@@ -67,5 +67,5 @@ pub trait BackfillStore: Send + Sync {
     async fn open_backfills(&self, limit: u64) -> Result<Vec<Backfill>>;
     /// In one transaction: writes as many runs as may go on at once, and moves on, if the backfill
     /// is still where the caller saw it; ends it when all have ended. Answers how many it wrote.
-    async fn advance(&self, of: &Backfill, new_id: &(dyn Fn() -> i64 + Sync), now: i64) -> Result<usize>;
+    async fn advance(&self, of: &Backfill, new_id: &(dyn Fn() -> LogId + Sync), now: i64) -> Result<usize>;
 }

@@ -1,6 +1,6 @@
 //! What `queue/` asks: rows to claim.
 
-use crate::domain::Run;
+use crate::domain::{NodeId, Run, TenantId};
 use crate::store::Result;
 use async_trait::async_trait;
 
@@ -20,7 +20,7 @@ pub const BUCKETS: i64 = 1_024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     /// These tenants' …
-    pub tenants: Vec<i64>,
+    pub tenants: Vec<TenantId>,
     /// … up to this priority.
     pub priority: i32,
 }
@@ -37,9 +37,9 @@ pub trait ClaimStore: Send + Sync {
     async fn claimable_besides(&self, left_out: &LeftOut, until: i64, limit: u64) -> Result<Vec<Run>>;
     /// INIT/RETRY → QUEUED for `node`. Answers those that are the node's now, with their new
     /// version; the others went to somebody else.
-    async fn claim(&self, node: i64, runs: Vec<Run>, now: i64) -> Result<Vec<Run>>;
+    async fn claim(&self, node: NodeId, runs: Vec<Run>, now: i64) -> Result<Vec<Run>>;
     /// Rows QUEUED for `node`, earliest first: after an error whose effect is unknown.
-    async fn queued_of(&self, node: i64, limit: u64) -> Result<Vec<Run>>;
+    async fn queued_of(&self, node: NodeId, limit: u64) -> Result<Vec<Run>>;
     /// Rows QUEUED for nodes other than `live`.
-    async fn queued_of_others(&self, live: &[i64], limit: u64) -> Result<Vec<Run>>;
+    async fn queued_of_others(&self, live: &[NodeId], limit: u64) -> Result<Vec<Run>>;
 }

@@ -4,7 +4,7 @@
 use super::rows::{LogRow, Redefinition, State, TaskRow};
 use super::{ModelStore, refuse};
 use carillon::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
-use carillon::domain::{Reason, Run, Status, TaskId};
+use carillon::domain::{AppId, LogId, Reason, Run, Status, TaskId, TenantId};
 use carillon::store::{
     Activity, LogView, NewTask, Owner, Result, ShardCounts, StoreError, StoreErrorKind, TaskChange, TaskView, Unsent,
 };
@@ -15,7 +15,7 @@ const DAY_MS: i64 = 86_400_000;
 
 impl ModelStore {
     /// Creates a tenant.
-    pub async fn create_tenant(&self, id: i64, name: &str, _now: i64) -> Result<()> {
+    pub async fn create_tenant(&self, id: TenantId, name: &str, _now: i64) -> Result<()> {
         self.call("create tenant", |state, _| {
             if state.tenants.contains_key(name) {
                 return refuse(StoreErrorKind::Duplicate, "create tenant", name);
@@ -27,7 +27,7 @@ impl ModelStore {
     }
 
     /// Creates an app of a tenant.
-    pub async fn create_app(&self, id: i64, tenant: &str, name: &str) -> Result<Owner> {
+    pub async fn create_app(&self, id: AppId, tenant: &str, name: &str) -> Result<Owner> {
         self.call("create app", |state, _| {
             let Some(tenant_id) = state.tenants.get(tenant).copied() else {
                 return refuse(StoreErrorKind::NotFound, "create app", tenant);
@@ -73,7 +73,7 @@ impl ModelStore {
     pub async fn logs(&self, task_id: TaskId) -> Result<Vec<LogView>> {
         self.call("list logs", |state, _| {
             let ids = state.by_fire.range((task_id, i64::MIN, i32::MIN)..(TaskId(task_id.0 + 1), i64::MIN, i32::MIN));
-            let tenant_of = |id: i64| {
+            let tenant_of = |id: TenantId| {
                 let tenant = state.tenants.iter().find(|(_, tenant)| **tenant == id);
                 tenant.map(|(name, _)| name.clone()).unwrap_or_default()
             };
@@ -148,7 +148,7 @@ impl State {
     }
 
     fn apply(&mut self, new: &[NewTask], changes: &[TaskChange], now: i64, at: i64) -> Result<Vec<Unsent>> {
-        let tenants: BTreeSet<i64> = new.iter().map(|task| task.owner.tenant_id).collect();
+        let tenants: BTreeSet<TenantId> = new.iter().map(|task| task.owner.tenant_id).collect();
         for tenant in tenants {
             let count = new.iter().filter(|task| task.owner.tenant_id == tenant).count();
             self.refuse_too_many_tasks(tenant, count)?;
@@ -178,7 +178,7 @@ impl State {
         let place = self.apps.iter().find(|(_, known)| **known == owner).map(|(names, _)| names.clone());
         let (tenant, app) = place.expect("the app exists");
         self.refuse_name_of_another(id, owner, &spec)?;
-        let next_fire_at = first_fire(&spec, TaskId(id.0), activity.started, now, now)?;
+        let next_fire_at = first_fire(&spec, id, activity.started, now, now)?;
         let view = TaskView {
             id,
             owner,
@@ -204,13 +204,8 @@ impl State {
         self.refuse_name_of_another(before.id, before.owner, spec)?;
         let restarts = activity.started && !before.activity.started;
         let anchor_at = if restarts || counts_anew(&before.spec, spec) { now } else { before.anchor_at };
-        let next_fire_at = first_fire(
-            spec,
-            TaskId(before.id.0),
-            activity.started,
-            anchor_at,
-            before.fires_after(spec, activity, now),
-        )?;
+        let next_fire_at =
+            first_fire(spec, before.id, activity.started, anchor_at, before.fires_after(spec, activity, now))?;
         self.current(before)?;
         self.uncount_from(before.id, next_fire_at);
         self.current(before)?;
@@ -251,7 +246,7 @@ impl State {
         if !moves {
             return;
         }
-        self.uncount_from(TaskId(id.0), first);
+        self.uncount_from(id, first);
         if let Some(row) = self.tasks.get_mut(&id) {
             row.written_until = row.end_of_written(now);
             row.view.next_fire_at = first;
@@ -263,7 +258,8 @@ impl State {
     fn uncount_from(&mut self, task: TaskId, first: i64) {
         let next = self.tasks[&task].view.next_fire_at;
         let counts = |LogRow { run, .. }: &&LogRow| {
-            let is_fire = run.parent_id == 0 && run.trigger.is_scheduled() && run.reason != Reason::MisfireSkipped;
+            let is_fire =
+                run.parent_id == LogId::NONE && run.trigger.is_scheduled() && run.reason != Reason::MisfireSkipped;
             let is_uncounted = run.status == Status::Cancelled
                 && match run.reason {
                     Reason::TaskEdited => run.attempt == 0,
@@ -314,7 +310,7 @@ impl State {
                     self.keep(id, taken.task);
                 }
                 Status::Init | Status::Queued | Status::Retry => {
-                    let is_fire = is_scheduled && run.parent_id == 0;
+                    let is_fire = is_scheduled && run.parent_id == LogId::NONE;
                     untried += i64::from(is_fire && run.failures == 0 && run.fire_time < taken.next);
                     if let Some(row) = self.step(id, Status::Cancelled, taken.reason, taken.at) {
                         row.finished_at = taken.now;
@@ -332,7 +328,7 @@ impl State {
     }
 
     /// A run that goes on under the new definition; whoever has a copy of it loses at the version.
-    fn keep(&mut self, id: i64, task: TaskId) {
+    fn keep(&mut self, id: LogId, task: TaskId) {
         let revision = self.tasks[&task].view.revision;
         let Some(row) = self.logs.get_mut(&id) else { return };
         let run = &mut row.run;
@@ -367,7 +363,7 @@ fn first_fire(spec: &TaskSpec, id: TaskId, started: bool, anchor: i64, now: i64)
     if !started {
         return Ok(NEVER);
     }
-    let schedule = spec.to_schedule(anchor, TaskId(id.0));
+    let schedule = spec.to_schedule(anchor, id);
     let schedule =
         schedule.map_err(|error| StoreError::new(StoreErrorKind::Invalid, "store a task", error.to_string()))?;
     Ok(schedule.next_after(now))

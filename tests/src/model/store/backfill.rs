@@ -2,6 +2,7 @@
 
 use super::ModelStore;
 use async_trait::async_trait;
+use carillon::domain::LogId;
 use carillon::store::{Backfill, BackfillStore, Result};
 
 #[async_trait]
@@ -10,7 +11,7 @@ impl BackfillStore for ModelStore {
         Ok(Vec::new())
     }
 
-    async fn advance(&self, _of: &Backfill, _new_id: &(dyn Fn() -> i64 + Sync), _now: i64) -> Result<usize> {
+    async fn advance(&self, _of: &Backfill, _new_id: &(dyn Fn() -> LogId + Sync), _now: i64) -> Result<usize> {
         Ok(0)
     }
 }

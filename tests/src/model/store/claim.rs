@@ -3,7 +3,7 @@
 use super::ModelStore;
 use super::rows::{LogRow, State};
 use async_trait::async_trait;
-use carillon::domain::{Run, Status};
+use carillon::domain::{NodeId, Run, Status};
 use carillon::store::{ClaimStore, LeftOut, Result, Share};
 
 #[async_trait]
@@ -26,7 +26,7 @@ impl ClaimStore for ModelStore {
         .await
     }
 
-    async fn claim(&self, node: i64, runs: Vec<Run>, now: i64) -> Result<Vec<Run>> {
+    async fn claim(&self, node: NodeId, runs: Vec<Run>, now: i64) -> Result<Vec<Run>> {
         self.call("claim", |state, at| {
             let mine = |run: &Run| state.claim_one(node, run, now, at);
             let mut claimed = runs;
@@ -39,14 +39,14 @@ impl ClaimStore for ModelStore {
         .await
     }
 
-    async fn queued_of(&self, node: i64, limit: u64) -> Result<Vec<Run>> {
+    async fn queued_of(&self, node: NodeId, limit: u64) -> Result<Vec<Run>> {
         self.call("read own queue", |state, _| {
             Ok(state.earliest(limit, |row| row.run.status == Status::Queued && row.node_id == node))
         })
         .await
     }
 
-    async fn queued_of_others(&self, live: &[i64], limit: u64) -> Result<Vec<Run>> {
+    async fn queued_of_others(&self, live: &[NodeId], limit: u64) -> Result<Vec<Run>> {
         self.call("read dead queues", |state, _| {
             Ok(state.earliest(limit, |row| row.run.status == Status::Queued && !live.contains(&row.node_id)))
         })
@@ -63,7 +63,7 @@ impl State {
     }
 
     /// Takes the run, or finds that it was taken for this node by the same call before.
-    fn claim_one(&mut self, node: i64, run: &Run, now: i64, at: i64) -> bool {
+    fn claim_one(&mut self, node: NodeId, run: &Run, now: i64, at: i64) -> bool {
         let Some(row) = self.logs.get(&run.id) else { return false };
         if row.run.version == run.version && row.run.status.is_claimable() {
             let reason = row.run.reason;

@@ -3,6 +3,7 @@
 use super::rows::NodeRow;
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
+use carillon::domain::NodeId;
 use carillon::domain::id_source::NODE_NUMBER_MAX;
 use carillon::store::{
     ClusterStore, Fence, LeaseName, Member, NodeHeartbeat, NodeInfo, NodeState, Result, StoreErrorKind,
@@ -21,7 +22,7 @@ impl ClusterStore for ModelStore {
     async fn join(&self, node: &NodeInfo) -> Result<Member> {
         self.call("join", |state, now| {
             let same_name = state.nodes.values().find(|row| row.state.name == node.name).map(|row| row.state.id);
-            let unused = || (1..=NODE_NUMBER_MAX).find(|id| !state.nodes.contains_key(id));
+            let unused = || (1..=NODE_NUMBER_MAX).map(NodeId).find(|id| !state.nodes.contains_key(id));
             let Some(id) = same_name.or_else(unused) else {
                 return refuse(StoreErrorKind::Invalid, "join", "all numbers are in use");
             };
@@ -76,7 +77,13 @@ impl ClusterStore for ModelStore {
         .await
     }
 
-    async fn take_lease(&self, lease: LeaseName, node: i64, held: Option<Fence>, ttl_ms: i64) -> Result<Option<Fence>> {
+    async fn take_lease(
+        &self,
+        lease: LeaseName,
+        node: NodeId,
+        held: Option<Fence>,
+        ttl_ms: i64,
+    ) -> Result<Option<Fence>> {
         self.call("take lease", |state, now| {
             let row = state.leases.entry(lease.as_str()).or_default();
             let mine = held.filter(|held| row.holder == node && row.fence == held.number && row.expires_at >= now);

@@ -3,7 +3,7 @@
 use super::rows::{DispatchMark, LogRow, State};
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
-use carillon::domain::{Reason, Run, Status};
+use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status};
 use carillon::store::{
     ATTEMPTS_KEPT_MAX, Change, DispatchStore, KeptAttempt, Result, RunDispatch, StoreErrorKind, cut,
 };
@@ -11,14 +11,14 @@ use std::collections::{BTreeSet, HashSet};
 
 #[async_trait]
 impl DispatchStore for ModelStore {
-    async fn dispatch(&self, node: i64, items: &[RunDispatch], now: i64) -> Result<HashSet<i64>> {
+    async fn dispatch(&self, node: NodeId, items: &[RunDispatch], now: i64) -> Result<HashSet<LogId>> {
         self.call("hand over", |state, at| {
             Ok(items.iter().filter(|item| state.dispatch_one(node, item, now, at)).map(|item| item.id).collect())
         })
         .await
     }
 
-    async fn dispatch_shards(&self, node: i64, parent: &Run, shards: &[Run], now: i64) -> Result<bool> {
+    async fn dispatch_shards(&self, node: NodeId, parent: &Run, shards: &[Run], now: i64) -> Result<bool> {
         self.call("dispatch shards", |state, at| {
             let current = state.logs.get(&parent.id).map(|row| (row.run.version, row.run.status));
             if current != Some((parent.version, Status::Queued)) {
@@ -30,7 +30,7 @@ impl DispatchStore for ModelStore {
             if !state.is_free_for(shards) {
                 return refuse(StoreErrorKind::Duplicate, "dispatch shards", "a shard of this fire exists");
             }
-            state.expand(parent.id, shards.len(), now, at);
+            state.expand(parent.id.0, shards.len(), now, at);
             for run in shards {
                 state.insert_shard(run, node, now, at);
             }
@@ -39,14 +39,14 @@ impl DispatchStore for ModelStore {
         .await
     }
 
-    async fn note_stop(&self, runs: &[(i64, i64)], reason: Reason) -> Result<HashSet<i64>> {
+    async fn note_stop(&self, runs: &[(LogId, i64)], reason: Reason) -> Result<HashSet<LogId>> {
         self.call("note stop", |state, _| {
             Ok(runs.iter().filter(|run| state.note_stop_one(**run, reason)).map(|(id, _)| *id).collect())
         })
         .await
     }
 
-    async fn change(&self, changes: &[Change]) -> Result<HashSet<i64>> {
+    async fn change(&self, changes: &[Change]) -> Result<HashSet<LogId>> {
         self.call("change", |state, at| {
             Ok(changes.iter().filter(|change| state.change_one(change, at)).map(|change| change.id).collect())
         })
@@ -55,7 +55,7 @@ impl DispatchStore for ModelStore {
 }
 
 impl State {
-    fn note_stop_one(&mut self, (id, version): (i64, i64), reason: Reason) -> bool {
+    fn note_stop_one(&mut self, (id, version): (LogId, i64), reason: Reason) -> bool {
         let Some(row) = self.logs.get_mut(&id).filter(|row| row.run.status == Status::Dispatched) else {
             return false;
         };
@@ -69,7 +69,7 @@ impl State {
         done
     }
 
-    fn dispatch_one(&mut self, node: i64, item: &RunDispatch, now: i64, at: i64) -> bool {
+    fn dispatch_one(&mut self, node: NodeId, item: &RunDispatch, now: i64, at: i64) -> bool {
         let Some(row) = self.logs.get(&item.id) else { return false };
         let movable = matches!(row.run.status, Status::Queued | Status::Dispatched);
         if row.run.version == item.version && movable {
@@ -115,7 +115,7 @@ impl State {
 
     /// Shards that an earlier definition gave up unstarted make room.
     fn forget_cancelled_shards(&mut self, parent: &Run) {
-        let gone: Vec<i64> = self
+        let gone: Vec<LogId> = self
             .logs
             .values()
             .filter(|row| row.run.parent_id == parent.id && row.run.status == Status::Cancelled)
@@ -136,14 +136,14 @@ impl State {
     }
 
     fn expand(&mut self, parent: i64, shards: usize, now: i64, at: i64) {
-        if let Some(row) = self.step(parent, Status::Dispatched, Reason::None, at) {
+        if let Some(row) = self.step(LogId(parent), Status::Dispatched, Reason::None, at) {
             row.run.shard_total = i32::try_from(shards).expect("few shards");
             row.run.attempt += 1;
             row.dispatched_at = now;
         }
     }
 
-    fn insert_shard(&mut self, run: &Run, node: i64, now: i64, at: i64) {
+    fn insert_shard(&mut self, run: &Run, node: NodeId, now: i64, at: i64) {
         let mut row = LogRow::new(run.clone());
         row.node_id = node;
         row.queued_at = now;
@@ -180,7 +180,7 @@ impl State {
     }
 
     /// The last attempt of a run, as its row tells of it.
-    pub(super) fn last_attempt(&self, log: i64) -> KeptAttempt {
+    pub(super) fn last_attempt(&self, log: LogId) -> KeptAttempt {
         let row = &self.logs[&log];
         let run = &row.run;
         KeptAttempt {
@@ -199,13 +199,13 @@ impl State {
     }
 
     /// Once, and the latest of each run.
-    pub(super) fn keep_attempt(&mut self, log: i64, kept: KeptAttempt) {
+    pub(super) fn keep_attempt(&mut self, log: LogId, kept: KeptAttempt) {
         let last = kept.number;
         self.attempts.entry((log, last)).or_insert(kept);
         self.attempts.retain(|(of, number), _| *of != log || *number > last - ATTEMPTS_KEPT_MAX);
     }
 
-    fn address_of(&self, executor: i64) -> String {
+    fn address_of(&self, executor: ExecutorId) -> String {
         self.executors.get(&executor).map(|row| row.executor.address.clone()).unwrap_or_default()
     }
 }

@@ -5,7 +5,7 @@ use super::rows::{ExecutorRow, State, TaskRow};
 use async_trait::async_trait;
 use carillon::domain::executor::WEIGHT_DEFAULT;
 use carillon::domain::task::TaskSpec;
-use carillon::domain::{Executor, IdSource, Status, TaskId};
+use carillon::domain::{Executor, ExecutorId, IdSource, LogId, Status, TaskId};
 use carillon::store::{
     Activity, ExecutorEnd, ExecutorHeartbeat, ExecutorStore, NewTask, Owner, Registration, Result, Signer, StoreError,
     StoreErrorKind,
@@ -46,11 +46,11 @@ impl ExecutorStore for ModelStore {
         .await
     }
 
-    async fn reconfirm(&self, owner: Owner, executor_id: i64, runs: &[RunKey]) -> Result<HashSet<RunKey>> {
+    async fn reconfirm(&self, owner: Owner, executor_id: ExecutorId, runs: &[RunKey]) -> Result<HashSet<RunKey>> {
         self.call("reconfirm", |state, _| {
             let mut confirmed = HashSet::new();
             for key in runs {
-                let Some(row) = state.logs.get_mut(&key.0) else { continue };
+                let Some(row) = state.logs.get_mut(&LogId(key.0)) else { continue };
                 let run = &mut row.run;
                 let ours = owner == Owner { tenant_id: run.tenant_id, app_id: run.app_id };
                 if ours && run.attempt == key.1 && run.status == Status::Dispatched && run.executor_id == executor_id {
@@ -63,7 +63,7 @@ impl ExecutorStore for ModelStore {
         .await
     }
 
-    async fn retire(&self, signer: &Signer<'_>, executor_id: i64, left: bool, now: i64) -> Result<()> {
+    async fn retire(&self, signer: &Signer<'_>, executor_id: ExecutorId, left: bool, now: i64) -> Result<()> {
         self.call("retire", |state, _| {
             let row = state.executors.get_mut(&executor_id);
             let row = row.filter(|row| row.owner() == signer.owner && row.gone_at == 0);
@@ -84,7 +84,7 @@ impl ExecutorStore for ModelStore {
         .await
     }
 
-    async fn executor_ends(&self, ids: &[i64]) -> Result<Vec<ExecutorEnd>> {
+    async fn executor_ends(&self, ids: &[ExecutorId]) -> Result<Vec<ExecutorEnd>> {
         self.call("read ends", |state, _| {
             let wanted = state.executors.values().filter(|row| ids.contains(&row.executor.id));
             Ok(wanted
@@ -129,7 +129,7 @@ impl State {
         let Signer { owner, key_id, signed_at } = *signer;
         let same = |row: &&ExecutorRow| row.executor.instance == register.instance && row.owner() == owner;
         let known = self.executors.values().find(same).map(|row| (row.executor.id, row.gone_at));
-        let id = known.map_or_else(new_id, |(id, _)| id);
+        let id = known.map_or_else(|| ExecutorId(new_id()), |(id, _)| id);
         let before = self.executors.get(&id);
         if before.is_some_and(|row| !is_newer(signer, row.register_signed_at, now)) {
             return Err(outdated("register"));

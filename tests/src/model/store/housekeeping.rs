@@ -3,7 +3,7 @@
 use super::ModelStore;
 use super::rows::{LogRow, State};
 use async_trait::async_trait;
-use carillon::domain::IdSource;
+use carillon::domain::{IdSource, LogId};
 use carillon::store::{HousekeepingStore, Purged, Result};
 use std::collections::BTreeSet;
 
@@ -19,14 +19,14 @@ impl HousekeepingStore for ModelStore {
 
     async fn purge_of(&self, days: i32, before: i64, limit: u64) -> Result<Purged> {
         self.call("purge of tenants", |state, _| {
-            let after = state.cursors.get(&days).copied().unwrap_or(0);
-            let next = state.logs.range(after + 1..IdSource::first_at(before)).take(limit as usize);
-            let looked: Vec<i64> = next.map(|(id, _)| *id).collect();
+            let after = state.cursors.get(&days).copied().unwrap_or(LogId::NONE);
+            let next = state.logs.range(LogId(after.0 + 1)..IdSource::first_at(before)).take(limit as usize);
+            let looked: Vec<LogId> = next.map(|(id, _)| *id).collect();
             let is_old = |row: &LogRow| {
                 let keeps = state.quotas.get(&row.run.tenant_id).map_or(0, |quotas| quotas.retain_days);
                 keeps == days && row.run.status.is_terminal() && row.finished_at < before
             };
-            let old: Vec<i64> = looked.iter().filter(|id| is_old(&state.logs[id])).copied().collect();
+            let old: Vec<LogId> = looked.iter().filter(|id| is_old(&state.logs[id])).copied().collect();
             for id in &old {
                 state.forget(*id);
             }
@@ -45,7 +45,7 @@ impl HousekeepingStore for ModelStore {
                 .logs
                 .range(..first_kept)
                 .filter(|(_, row)| row.run.status.is_terminal() && row.finished_at < before);
-            let old: Vec<i64> = old.map(|(id, _)| *id).take(limit as usize).collect();
+            let old: Vec<LogId> = old.map(|(id, _)| *id).take(limit as usize).collect();
             for id in &old {
                 state.forget(*id);
             }
@@ -75,7 +75,7 @@ impl HousekeepingStore for ModelStore {
 }
 
 impl State {
-    fn forget(&mut self, id: i64) {
+    fn forget(&mut self, id: LogId) {
         if let Some(row) = self.logs.remove(&id) {
             self.by_fire.remove(&(row.run.task_id, row.run.fire_time, row.run.shard_index));
         }

@@ -2,9 +2,9 @@
 
 use super::refuse;
 use super::rows::{Link, State};
-use carillon::domain::TaskId;
 use carillon::domain::links::cycle;
 use carillon::domain::task::TaskSpec;
+use carillon::domain::{LogId, TaskId};
 use carillon::store::{Result, StoreErrorKind};
 
 const ACTION: &str = "set the parents of a task";
@@ -44,7 +44,8 @@ impl State {
     /// Runs of a new parent that were written before it was one count, too.
     fn watch_open_runs(&mut self, parent: TaskId) {
         let open = self.logs.values().map(|row| &row.run);
-        let open = open.filter(|run| run.task_id == parent && run.parent_id == 0 && !run.status.is_terminal());
+        let open =
+            open.filter(|run| run.task_id == parent && run.parent_id == LogId::NONE && !run.status.is_terminal());
         for log in open.map(|run| run.id).collect::<Vec<_>>() {
             self.watch(log);
         }

@@ -5,7 +5,7 @@ use super::rows::State;
 use async_trait::async_trait;
 use carillon::domain::consequences::{End, failures_in_row, input_of};
 use carillon::domain::task::{NEVER, ParentRule, ScheduleKind};
-use carillon::domain::{TaskId, Trigger};
+use carillon::domain::{LogId, TaskId, Trigger};
 use carillon::store::{EndedRun, NewRun, OutboxRound, OutboxStore, Result};
 use carillon_protocol::TEXT_BYTES_MAX;
 
@@ -37,7 +37,7 @@ impl OutboxStore for ModelStore {
     async fn process_outbox(
         &self,
         ended: &[EndedRun],
-        new_id: &(dyn Fn() -> i64 + Sync),
+        new_id: &(dyn Fn() -> LogId + Sync),
         now: i64,
     ) -> Result<Option<OutboxRound>> {
         self.call("follow up", |state, at| {
@@ -83,7 +83,7 @@ impl State {
     fn follow_children(
         &mut self,
         run: &EndedRun,
-        new_id: &(dyn Fn() -> i64 + Sync),
+        new_id: &(dyn Fn() -> LogId + Sync),
         now: i64,
         followed: &mut OutboxRound,
     ) -> Result<()> {

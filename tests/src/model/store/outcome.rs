@@ -3,7 +3,7 @@
 use super::ModelStore;
 use super::rows::State;
 use async_trait::async_trait;
-use carillon::domain::{Reason, Status, Trigger};
+use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Status, Trigger};
 use carillon::store::{DispatchedRun, OutcomeStore, Owner, Result, Suspects};
 use carillon_protocol::RunResult;
 use std::collections::BTreeSet;
@@ -17,9 +17,9 @@ impl OutcomeStore for ModelStore {
         .await
     }
 
-    async fn runs(&self, owner: Option<Owner>, ids: &[i64]) -> Result<Vec<DispatchedRun>> {
+    async fn runs(&self, owner: Option<Owner>, ids: &[LogId]) -> Result<Vec<DispatchedRun>> {
         self.call("read runs", |state, _| {
-            let ids: BTreeSet<i64> = ids.iter().copied().collect();
+            let ids: BTreeSet<LogId> = ids.iter().copied().collect();
             let rows = ids.iter().filter_map(|id| state.logs.get(id));
             let mine = |tenant_id, app_id| owner.is_none_or(|owner| owner == Owner { tenant_id, app_id });
             Ok(rows.filter(|row| mine(row.run.tenant_id, row.run.app_id)).map(super::LogRow::dispatched).collect())
@@ -27,10 +27,16 @@ impl OutcomeStore for ModelStore {
         .await
     }
 
-    async fn record_stale(&self, _executor_id: i64, results: &[&RunResult], ids: &[i64], _now: i64) -> Result<()> {
+    async fn record_stale(
+        &self,
+        _executor_id: ExecutorId,
+        results: &[&RunResult],
+        ids: &[i64],
+        _now: i64,
+    ) -> Result<()> {
         self.call("record stale", |state, _| {
             for (result, id) in results.iter().zip(ids) {
-                state.stale.push((*id, result.log, result.attempt));
+                state.stale.push((LogId(*id), LogId(result.log), result.attempt));
                 state
                     .events
                     .push(format!("log {} attempt {}: stale result {:?}", result.log, result.attempt, result.status));
@@ -40,28 +46,28 @@ impl OutcomeStore for ModelStore {
         .await
     }
 
-    async fn parents_of(&self, ids: &[i64]) -> Result<Vec<i64>> {
+    async fn parents_of(&self, ids: &[LogId]) -> Result<Vec<LogId>> {
         self.call("find parents", |state, _| {
             let parents = ids.iter().filter_map(|id| state.logs.get(id)).map(|row| row.run.parent_id);
-            Ok(parents.filter(|parent| *parent > 0).collect::<BTreeSet<_>>().into_iter().collect())
+            Ok(parents.filter(|parent| *parent > LogId::NONE).collect::<BTreeSet<_>>().into_iter().collect())
         })
         .await
     }
 
-    async fn settle_parents(&self, parents: &[i64], now: i64) -> Result<u64> {
+    async fn settle_parents(&self, parents: &[LogId], now: i64) -> Result<u64> {
         self.call("settle parents", |state, at| {
-            let parents: BTreeSet<i64> = parents.iter().copied().collect();
-            Ok(parents.into_iter().filter(|parent| state.settle_one(*parent, now, at)).count() as u64)
+            let parents: BTreeSet<LogId> = parents.iter().copied().collect();
+            Ok(parents.into_iter().filter(|&parent| state.settle_one(parent, now, at)).count() as u64)
         })
         .await
     }
 
-    async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<i64>> {
+    async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<LogId>> {
         self.call("read open parents", |state, _| {
             let open = state.logs.values().filter(|row| {
                 row.run.status == Status::Dispatched && row.run.is_parent() && row.dispatched_at < before
             });
-            let mut open: Vec<(i64, i64)> = open.map(|row| (row.run.due_time, row.run.id)).collect();
+            let mut open: Vec<(i64, LogId)> = open.map(|row| (row.run.due_time, row.run.id)).collect();
             open.sort_unstable();
             Ok(open.into_iter().map(|(_, id)| id).take(limit as usize).collect())
         })
@@ -83,11 +89,12 @@ impl OutcomeStore for ModelStore {
 
     async fn shards_to_stop(&self, limit: u64) -> Result<Vec<DispatchedRun>> {
         self.call("read shards to stop", |state, _| {
-            let wanted = |parent: i64| {
+            let wanted = |parent: LogId| {
                 let parent = state.logs.get(&parent).filter(|row| row.run.status == Status::Dispatched)?;
                 (parent.stopping != Reason::None).then_some(parent.stopping)
             };
-            let open = state.logs.values().filter(|row| row.run.parent_id > 0 && !row.run.status.is_terminal());
+            let open =
+                state.logs.values().filter(|row| row.run.parent_id > LogId::NONE && !row.run.status.is_terminal());
             let untold = open.filter(|row| row.stopping == Reason::None || row.run.status != Status::Dispatched);
             let found = untold.filter_map(|row| {
                 wanted(row.run.parent_id).map(|stopping| DispatchedRun { stopping, ..super::LogRow::dispatched(row) })
@@ -99,10 +106,10 @@ impl OutcomeStore for ModelStore {
 
     async fn suspects(&self, which: &Suspects) -> Result<Vec<DispatchedRun>> {
         self.call("read suspects", |state, _| {
-            let of_executor = |id: i64| {
+            let of_executor = |id: ExecutorId| {
                 if which.executors.is_empty() { !which.except.contains(&id) } else { which.executors.contains(&id) }
             };
-            let dead_node = |id: i64| !which.or_not_by.is_empty() && !which.or_not_by.contains(&id);
+            let dead_node = |id: NodeId| !which.or_not_by.is_empty() && !which.or_not_by.contains(&id);
             let mut found: Vec<DispatchedRun> = state
                 .logs
                 .values()
@@ -121,13 +128,13 @@ impl OutcomeStore for ModelStore {
 
 impl State {
     fn succeed_one(&mut self, owner: Owner, result: &RunResult, at: i64) -> bool {
-        let Some(row) = self.logs.get(&result.log) else { return false };
+        let Some(row) = self.logs.get(&LogId(result.log)) else { return false };
         let run = &row.run;
         let mine = Owner { tenant_id: run.tenant_id, app_id: run.app_id } == owner;
         if !mine || run.status != Status::Dispatched || run.attempt != result.attempt {
             return false;
         }
-        let Some(row) = self.step(result.log, Status::Succeeded, Reason::None, at) else { return false };
+        let Some(row) = self.step(LogId(result.log), Status::Succeeded, Reason::None, at) else { return false };
         // What a run is for, or why it is late, is told for good; a failure only until it is mended.
         if row.run.trigger == Trigger::Schedule || row.run.failures > 0 {
             row.message.clear();
@@ -139,7 +146,7 @@ impl State {
         true
     }
 
-    fn settle_one(&mut self, parent: i64, now: i64, at: i64) -> bool {
+    fn settle_one(&mut self, parent: LogId, now: i64, at: i64) -> bool {
         let Some(row) = self.logs.get(&parent).filter(|row| row.run.is_parent()) else { return false };
         if row.run.status != Status::Dispatched {
             return false;

@@ -6,18 +6,18 @@ use async_trait::async_trait;
 use carillon::domain::permit::{Held, Limit, PermitRequest, grant};
 use carillon::domain::rate_limit::{self, DelayedRun, Slot};
 use carillon::domain::routing::{Use, UseChange};
-use carillon::domain::{Reason, Run, Status, TaskId, Trigger};
+use carillon::domain::{LogId, Reason, Run, Status, TaskId, TenantId, Trigger};
 use carillon::store::{Change, DispatchedRun, PermitStore, Result};
 use std::collections::{HashMap, HashSet};
 
 #[async_trait]
 impl PermitStore for ModelStore {
-    async fn acquire(&self, asks: &[PermitRequest]) -> Result<HashMap<i64, Limit>> {
+    async fn acquire(&self, asks: &[PermitRequest]) -> Result<HashMap<LogId, Limit>> {
         self.call("acquire permits", |state, _| {
-            let own: HashSet<i64> = asks.iter().map(|ask| ask.id).collect();
+            let own: HashSet<LogId> = asks.iter().map(|ask| ask.id).collect();
             let held = state.held(&own);
             let verdicts = asks.iter().zip(grant(asks, held));
-            let held_up: HashMap<i64, Limit> = verdicts.filter_map(|(ask, limit)| Some((ask.id, limit?))).collect();
+            let held_up: HashMap<LogId, Limit> = verdicts.filter_map(|(ask, limit)| Some((ask.id, limit?))).collect();
             for ask in asks {
                 if !held_up.contains_key(&ask.id) {
                     state.permits.insert(ask.id, *ask);
@@ -30,7 +30,7 @@ impl PermitStore for ModelStore {
         .await
     }
 
-    async fn release(&self, ids: &[i64]) -> Result<()> {
+    async fn release(&self, ids: &[LogId]) -> Result<()> {
         self.call("release permits", |state, _| {
             for id in ids {
                 if let Some(ask) = state.permits.get_mut(id).filter(|ask| ask.version > 0) {
@@ -42,7 +42,7 @@ impl PermitStore for ModelStore {
         .await
     }
 
-    async fn note_waits(&self, waits: &[(i64, i64, Reason)]) -> Result<()> {
+    async fn note_waits(&self, waits: &[(LogId, i64, Reason)]) -> Result<()> {
         self.call("note waits", |state, _| {
             for (id, version, reason) in waits {
                 let is_silent = |run: &Run| run.status == Status::Queued && run.reason == Reason::None;
@@ -59,7 +59,7 @@ impl PermitStore for ModelStore {
 
     async fn take_rate_slots(&self, asks: &[rate_limit::SlotRequest], now: i64) -> Result<Vec<Slot>> {
         self.call("take_rate_slots", |state, at| {
-            let of = |tenant: i64| {
+            let of = |tenant: TenantId| {
                 let rate = state.rates.get(&tenant).cloned().unwrap_or_default();
                 (tenant, (state.fires_per_minute(tenant).unwrap_or(0), rate))
             };
@@ -126,7 +126,7 @@ impl PermitStore for ModelStore {
             };
             let wanted = state.logs.values().map(|row| &row.run).filter(|run| {
                 is_missed(run)
-                    && run.parent_id == 0
+                    && run.parent_id == LogId::NONE
                     && counts(run.status)
                     && since.iter().any(|(task, from)| run.task_id == *task && run.fire_time >= *from)
             });
@@ -141,7 +141,7 @@ impl PermitStore for ModelStore {
 
 impl State {
     /// Runs of a tenant that wait for their places and may change them, by due time.
-    fn line(&self, tenant: i64) -> Vec<DelayedRun> {
+    fn line(&self, tenant: TenantId) -> Vec<DelayedRun> {
         let waits = |run: &&Run| {
             run.tenant_id == tenant
                 && (run.status, run.reason) == (Status::Init, Reason::OverQuota)
@@ -159,7 +159,7 @@ impl State {
     }
 
     /// Permits that count, but for those of `own`.
-    fn held(&self, own: &HashSet<i64>) -> Held {
+    fn held(&self, own: &HashSet<LogId>) -> Held {
         let mut held = Held::default();
         for ask in self.permits.values() {
             let Some(run) = self.logs.get(&ask.id).map(|row| &row.run) else { continue };

@@ -6,7 +6,7 @@ use super::skips::is_skip;
 use async_trait::async_trait;
 use carillon::domain::plan::{Fire, Plan};
 use carillon::domain::task_log::PARENT_SHARD;
-use carillon::domain::{Run, Status, Task, TaskId};
+use carillon::domain::{ExecutorId, LogId, NodeId, Run, Status, Task, TaskId};
 use carillon::store::{Fence, PlanStore, Result};
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ const LEASE_TTL_MS: i64 = 10_000;
 impl PlanStore for ModelStore {
     async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()> {
         self.call("reopen", |state, _| {
-            state.move_back(TaskId(task.id.0), task.revision, task.schedule.next_owed(from), now);
+            state.move_back(task.id, task.revision, task.schedule.next_owed(from), now);
             Ok(())
         })
         .await
@@ -127,7 +127,7 @@ impl State {
             app_id: owner.app_id,
             task_id: plan.task_id,
             revision: plan.revision,
-            parent_id: 0,
+            parent_id: LogId::NONE,
             shard_index,
             shard_total: i32::from(!plan.sharded),
             fire_time: fire.fire_time,
@@ -140,7 +140,7 @@ impl State {
             trigger: fire.trigger,
             seq: fire.seq,
             priority: plan.priority,
-            executor_id: 0,
+            executor_id: ExecutorId::NONE,
             queued_at: 0,
             has_rate_slot: false,
         });
@@ -152,12 +152,15 @@ impl State {
     }
 
     /// Only what an edit or a stop of an earlier revision gave up.
-    fn may_take_over(&self, id: i64, revision: i64) -> bool {
+    fn may_take_over(&self, id: LogId, revision: i64) -> bool {
         let run = &self.logs[&id].run;
-        run.status == Status::Cancelled && run.parent_id == 0 && run.revision < revision && run.reason.is_given_up()
+        run.status == Status::Cancelled
+            && run.parent_id == LogId::NONE
+            && run.revision < revision
+            && run.reason.is_given_up()
     }
 
-    fn take_over(&mut self, id: i64, plan: &Plan, fire: &Fire, now: i64) {
+    fn take_over(&mut self, id: LogId, plan: &Plan, fire: &Fire, now: i64) {
         let given_up = self.last_attempt(id);
         if given_up.number > 0 && given_up.dispatched_at > 0 {
             self.keep_attempt(id, given_up);
@@ -167,14 +170,14 @@ impl State {
         row.run.trigger = fire.trigger;
         row.run.seq = fire.seq;
         row.run.priority = plan.priority;
-        row.run.executor_id = 0;
+        row.run.executor_id = ExecutorId::NONE;
         row.run.due_time = fire.due_time;
         row.run.failures = 0;
         if row.run.is_parent() {
             row.run.shard_total = 0;
         }
         row.message.clone_from(&fire.message);
-        row.node_id = 0;
+        row.node_id = NodeId::NONE;
         row.finished_at = 0;
     }
 }

@@ -5,56 +5,56 @@ use carillon::domain::quota::Quotas;
 use carillon::domain::rate_limit::Rate;
 use carillon::domain::routing::{Tags, Use};
 use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
-use carillon::domain::{Reason, Run, Status, Task, TaskId};
+use carillon::domain::{AppId, ExecutorId, LogId, NodeId, Reason, Run, Status, Task, TaskId, TenantId};
 use carillon::store::{DispatchedRun, KeptAttempt, LogView, NodeState, Owner, TaskView};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every table.
 #[derive(Debug, Clone, Default)]
 pub struct State {
-    pub(super) nodes: BTreeMap<i64, NodeRow>,
+    pub(super) nodes: BTreeMap<NodeId, NodeRow>,
     pub(super) leases: BTreeMap<&'static str, LeaseRow>,
-    pub(super) tenants: BTreeMap<String, i64>,
+    pub(super) tenants: BTreeMap<String, TenantId>,
     pub(super) apps: BTreeMap<(String, String), Owner>,
-    pub(super) handlers: BTreeSet<(i64, i64, String)>,
+    pub(super) handlers: BTreeSet<(TenantId, AppId, String)>,
     /// Quotas of tenants that were given any.
-    pub quotas: BTreeMap<i64, Quotas>,
+    pub quotas: BTreeMap<TenantId, Quotas>,
     /// The places that runs of tenants have taken.
-    pub(super) rates: BTreeMap<i64, Rate>,
+    pub(super) rates: BTreeMap<TenantId, Rate>,
     /// How far retention has looked: days → log.
-    pub(super) cursors: BTreeMap<i32, i64>,
+    pub(super) cursors: BTreeMap<i32, LogId>,
     /// Changes of quotas.
     pub(super) rule_changes: i64,
     /// Tasks by id.
     pub tasks: BTreeMap<TaskId, TaskRow>,
     /// Task logs by id.
-    pub logs: BTreeMap<i64, LogRow>,
+    pub logs: BTreeMap<LogId, LogRow>,
     /// The unique index: (task, fire time, shard) → log.
-    pub by_fire: BTreeMap<(TaskId, i64, i32), i64>,
+    pub by_fire: BTreeMap<(TaskId, i64, i32), LogId>,
     /// Which task runs after which, in the order in which each child names its parents.
     pub links: Vec<Link>,
     /// Runs whose end has consequences: log → task.
-    pub outbox_entries: BTreeMap<i64, TaskId>,
+    pub outbox_entries: BTreeMap<LogId, TaskId>,
     /// Idempotency keys: (task, key) → log.
-    pub(super) run_keys: BTreeMap<(TaskId, String), i64>,
+    pub(super) run_keys: BTreeMap<(TaskId, String), LogId>,
     /// Permits: log → what it was given for.
-    pub permits: BTreeMap<i64, PermitRequest>,
+    pub permits: BTreeMap<LogId, PermitRequest>,
     /// How a task used an address.
     pub(super) uses: BTreeMap<(TaskId, String), Use>,
     /// Parents that have met their condition: (child, parent) → log.
-    pub(super) met: BTreeMap<(TaskId, TaskId), i64>,
+    pub(super) met: BTreeMap<(TaskId, TaskId), LogId>,
     /// Results that came too late: (id, log, attempt).
-    pub stale: Vec<(i64, i64, i32)>,
+    pub stale: Vec<(LogId, LogId, i32)>,
     /// Attempts that did not end their run: (log, attempt).
-    pub attempts: BTreeMap<(i64, i32), KeptAttempt>,
-    pub(super) executors: BTreeMap<i64, ExecutorRow>,
+    pub attempts: BTreeMap<(LogId, i32), KeptAttempt>,
+    pub(super) executors: BTreeMap<ExecutorId, ExecutorRow>,
     pub(super) joined: u64,
     /// Every dispatch: (log, attempt).
-    pub dispatch_marks: BTreeMap<(i64, i32), DispatchMark>,
+    pub dispatch_marks: BTreeMap<(LogId, i32), DispatchMark>,
     /// How each attempt ended: (log, attempt).
-    pub ends: BTreeMap<(i64, i32), End>,
+    pub ends: BTreeMap<(LogId, i32), End>,
     /// When the end of a run was followed up: log → true time, ms.
-    pub follows: BTreeMap<i64, i64>,
+    pub follows: BTreeMap<LogId, i64>,
     /// Every definition that a task had, in order.
     pub changes: Vec<Redefinition>,
     /// Steps that the state machine forbids.
@@ -86,7 +86,7 @@ pub struct DispatchMark {
     /// Revision of the row.
     pub revision: i64,
     /// To whom.
-    pub executor_id: i64,
+    pub executor_id: ExecutorId,
     /// True time, ms.
     pub at: i64,
 }
@@ -110,7 +110,7 @@ pub(super) struct NodeRow {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct LeaseRow {
-    pub(super) holder: i64,
+    pub(super) holder: NodeId,
     pub(super) fence: i64,
     pub(super) expires_at: i64,
 }
@@ -185,7 +185,7 @@ impl State {
     }
 
     /// Notes that the end of a run has consequences.
-    pub(super) fn watch(&mut self, log: i64) {
+    pub(super) fn watch(&mut self, log: LogId) {
         self.outbox_entries.insert(log, self.logs[&log].run.task_id);
     }
 }
@@ -196,7 +196,7 @@ pub struct LogRow {
     /// The run.
     pub run: Run,
     /// Node that queued or dispatched it.
-    pub node_id: i64,
+    pub node_id: NodeId,
     /// Why its executor was told to stop it.
     pub(super) stopping: Reason,
     pub(super) bucket: i64,
@@ -215,7 +215,7 @@ impl LogRow {
         Self {
             bucket: bucket(run.id),
             run,
-            node_id: 0,
+            node_id: NodeId::NONE,
             stopping: Reason::None,
             queued_at: 0,
             dispatched_at: 0,
@@ -252,8 +252,8 @@ impl LogRow {
 }
 
 /// Spreads ids over the buckets (Fibonacci hashing), as the contract asks of every store.
-pub(super) fn bucket(id: i64) -> i64 {
-    let spread = (id as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+pub(super) fn bucket(id: impl Into<i64>) -> i64 {
+    let spread = (id.into() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     (spread as i64) % carillon::store::BUCKETS
 }
 
@@ -287,7 +287,7 @@ impl State {
 
     /// The guarded step of a row: checks it against the state machine, counts the version and
     /// answers the row for the rest of the change.
-    pub(super) fn step(&mut self, id: i64, to: Status, reason: Reason, now: i64) -> Option<&mut LogRow> {
+    pub(super) fn step(&mut self, id: LogId, to: Status, reason: Reason, now: i64) -> Option<&mut LogRow> {
         let row = self.logs.get_mut(&id)?;
         let run = &mut row.run;
         let again = run.status == Status::Dispatched && to == Status::Dispatched;

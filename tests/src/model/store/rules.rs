@@ -3,9 +3,9 @@
 use super::rows::State;
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
-use carillon::domain::Reason;
 use carillon::domain::quota::Quotas;
 use carillon::domain::rules::Rules;
+use carillon::domain::{LogId, Reason, TenantId};
 use carillon::store::{Result, RuleStore, StoreErrorKind};
 
 #[async_trait]
@@ -22,14 +22,14 @@ impl RuleStore for ModelStore {
         .await
     }
 
-    async fn resume(&self, _tenant_id: i64, _ends_at: i64, _now: i64) -> Result<u64> {
+    async fn resume(&self, _tenant_id: TenantId, _ends_at: i64, _now: i64) -> Result<u64> {
         self.call("resume postponed runs", |_, _| Ok(0)).await
     }
 }
 
 impl ModelStore {
     /// Gives a tenant other quotas.
-    pub async fn set_quotas(&self, tenant_id: i64, to: &Quotas, now: i64) -> Result<()> {
+    pub async fn set_quotas(&self, tenant_id: TenantId, to: &Quotas, now: i64) -> Result<()> {
         self.call("set quotas", |state, at| {
             let before = state.quotas.insert(tenant_id, *to).unwrap_or_default();
             state.rule_changes += 1;
@@ -47,11 +47,11 @@ impl ModelStore {
 }
 
 impl State {
-    fn ask_anew(&mut self, tenant_id: i64, now: i64, at: i64) {
+    fn ask_anew(&mut self, tenant_id: TenantId, now: i64, at: i64) {
         let delayed = self.logs.values().filter(|row| {
             row.run.tenant_id == tenant_id && row.run.reason == Reason::OverQuota && row.run.status.is_claimable()
         });
-        let delayed: Vec<i64> = delayed.map(|row| row.run.id).collect();
+        let delayed: Vec<LogId> = delayed.map(|row| row.run.id).collect();
         for id in delayed {
             let Some(row) = self.logs.get_mut(&id) else { continue };
             row.run.due_time = row.run.fire_time.max(now);
@@ -62,7 +62,7 @@ impl State {
     }
 
     /// Refuses new tasks that do not fit into the tenant's quota.
-    pub(super) fn refuse_too_many_tasks(&self, tenant_id: i64, count: usize) -> Result<()> {
+    pub(super) fn refuse_too_many_tasks(&self, tenant_id: TenantId, count: usize) -> Result<()> {
         let room = self.task_room(tenant_id);
         if room.is_some_and(|room| room < count as i64) {
             return refuse(StoreErrorKind::Invalid, "create tasks", "the tenant has as many as it may");
@@ -71,14 +71,14 @@ impl State {
     }
 
     /// How many more tasks fit into the tenant's quota, if it has one.
-    pub(super) fn task_room(&self, tenant_id: i64) -> Option<i64> {
+    pub(super) fn task_room(&self, tenant_id: TenantId) -> Option<i64> {
         let most = self.quotas.get(&tenant_id).map(|quotas| quotas.max_tasks).filter(|most| *most > 0)?;
         let used = self.tasks.values().filter(|row| row.view.owner.tenant_id == tenant_id).count();
         Some(i64::from(most) - used as i64)
     }
 
     /// Fires of a tenant in a minute at most.
-    pub(super) fn fires_per_minute(&self, tenant_id: i64) -> Option<i32> {
+    pub(super) fn fires_per_minute(&self, tenant_id: TenantId) -> Option<i32> {
         self.quotas.get(&tenant_id).map(|quotas| quotas.max_fires_per_minute).filter(|most| *most > 0)
     }
 }

@@ -4,7 +4,7 @@ use super::rows::{LogRow, State};
 use super::{ModelStore, refuse};
 use carillon::domain::task::{Routing, ScheduleKind, TaskSpec};
 use carillon::domain::task_log::PARENT_SHARD;
-use carillon::domain::{Reason, Run, Status, TaskId, Trigger};
+use carillon::domain::{ExecutorId, LogId, Reason, Run, Status, TaskId, Trigger};
 use carillon::store::{Result, SKIPS_MAX, Skip, Skipped, StoreErrorKind, TaskView};
 
 const ACTION: &str = "cancel a coming fire";
@@ -29,7 +29,7 @@ fn shard_of(spec: &TaskSpec) -> i32 {
 /// A fire that a person cancelled before anybody had it.
 pub(super) fn is_skip(run: &Run) -> bool {
     let is_cancelled = (run.status, run.reason, run.attempt) == (Status::Cancelled, Reason::CancelledManually, 0);
-    is_cancelled && run.parent_id == 0 && run.trigger.is_scheduled()
+    is_cancelled && run.parent_id == LogId::NONE && run.trigger.is_scheduled()
 }
 
 impl State {
@@ -56,7 +56,7 @@ impl State {
             app_id: view.owner.app_id,
             task_id: task.id,
             revision: view.revision,
-            parent_id: 0,
+            parent_id: LogId::NONE,
             shard_index,
             shard_total: i32::from(shard_index == 0),
             fire_time: skip.fire_time,
@@ -69,7 +69,7 @@ impl State {
             trigger: Trigger::Schedule,
             seq: turn,
             priority: view.spec.priority,
-            executor_id: 0,
+            executor_id: ExecutorId::NONE,
             queued_at: 0,
             has_rate_slot: false,
         });
@@ -96,7 +96,7 @@ impl State {
         }
         self.take_turn(task.id);
         if is_named {
-            self.move_back(TaskId(task.id.0), task.revision, fire_time, now);
+            self.move_back(task.id, task.revision, fire_time, now);
         }
         self.outbox_entries.remove(&log);
         self.logs.remove(&log);

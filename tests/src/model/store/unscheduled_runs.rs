@@ -4,7 +4,7 @@ use super::rows::{LogRow, State, bucket};
 use super::{ModelStore, refuse};
 use carillon::domain::task::Routing;
 use carillon::domain::task_log::PARENT_SHARD;
-use carillon::domain::{Reason, Run, Status};
+use carillon::domain::{ExecutorId, LogId, Reason, Run, Status};
 use carillon::store::{NewRun, Result, StartedRun, StoreErrorKind, TaskView};
 
 const ACTION: &str = "start a run";
@@ -53,7 +53,7 @@ impl State {
             app_id: row.view.owner.app_id,
             task_id: task.id,
             revision: row.view.revision,
-            parent_id: 0,
+            parent_id: LogId::NONE,
             shard_index,
             shard_total: i32::from(!is_sharded),
             fire_time,
@@ -66,7 +66,7 @@ impl State {
             trigger: run.trigger,
             seq: row.turn,
             priority: run.priority.unwrap_or(row.view.spec.priority),
-            executor_id: 0,
+            executor_id: ExecutorId::NONE,
             queued_at: 0,
             has_rate_slot: false,
         });

@@ -1,7 +1,6 @@
 //! Tables of realistic size, made within the database: 200,000 runs of 4,000 tasks of 8 tenants.
 
 use crate::fixture::World;
-use carillon::domain::TaskId;
 use carillon::domain::plan::Plan;
 use carillon::store::{BATCH_MAX, NewTask};
 use carillon_tests::tenants::make_app;
@@ -80,14 +79,14 @@ impl Tables {
             let tasks: Vec<NewTask> = (0..TASKS_PER_TENANT).map(task).collect();
             world.admin.apply(&tasks, &[], world.now).await.unwrap();
             // A plan is of any of them, but for its id.
-            let like = world.task(TaskId(tasks[0].id.0)).await;
+            let like = world.task(tasks[0].id).await;
             plans.extend(tasks.iter().map(|task| Plan { task_id: task.id, ..world.plan(&like, [world.now]) }));
         }
         for plans in plans.chunks(BATCH_MAX) {
             world.store.write_ahead(None, plans, world.now).await.unwrap();
         }
         multiply_runs(&database).await;
-        Self { database, home: [world.owner.tenant_id, world.owner.app_id] }
+        Self { database, home: [world.owner.tenant_id.0, world.owner.app_id.0] }
     }
 }
 
