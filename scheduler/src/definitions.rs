@@ -8,8 +8,8 @@ use crate::domain::task::{ScheduleKind, TaskSpec};
 use crate::domain::{AccessScope, Action, LogId, Reason, Status, TaskId};
 use crate::engine::Engine;
 use crate::store::{
-    Activity, DispatchedRun, NewTask, OutcomeStore, Result, SqlStore, TaskChange, TaskFilter, TaskView, Unsent,
-    audited_task,
+    Activity, DispatchedRun, NewTask, OutcomeStore, PlanStore, Result, SqlStore, TaskChange, TaskFilter, TaskView,
+    Unsent, audited_task,
 };
 use std::sync::Arc;
 use tokio::sync::Notify;

@@ -4,8 +4,8 @@
 use crate::api::check_registration;
 use crate::auth::{AddressRule, KeyRing, MessageClass, SignedHead, Verifier};
 use crate::domain::task::TaskSpec;
-use crate::domain::{AppId, TenantId};
-use crate::store::{Owner, SigningKey};
+use crate::domain::{AppId, Owner, TenantId};
+use crate::store::SigningKey;
 use carillon_protocol::sign::{Key, RequestParts, SignMethod};
 use carillon_protocol::{Code, Heartbeat, Register, Results, Unregister};
 use serde::Serialize;

@@ -9,8 +9,8 @@ mod step;
 use crate::definitions::change_of;
 use crate::domain::task::file::{Entry, TaskFile};
 use crate::domain::task::{FieldChange, ScheduleKind, diff};
-use crate::domain::{AccessScope, AppId, FieldError, FieldRefusal, TaskId, TenantId};
-use crate::store::{Activity, NewTask, Owner, Result, SqlStore, StoreErrorKind, TaskChange, TaskView};
+use crate::domain::{AccessScope, AppId, FieldError, FieldRefusal, Owner, TaskId, TenantId};
+use crate::store::{Activity, NewTask, Result, SqlStore, StoreErrorKind, TaskChange, TaskView};
 use std::collections::{BTreeMap, HashMap};
 
 use step::Name;

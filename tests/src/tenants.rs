@@ -1,7 +1,7 @@
 //! Tenants and apps, made past the API.
 
-use carillon::domain::{AccessScope, AppId, TenantId};
-use carillon::store::{AppView, KeyWords, Owner, SqlStore, TenantView};
+use carillon::domain::{AccessScope, AppId, Owner, TenantId};
+use carillon::store::{AppView, KeyWords, SqlStore, TenantView};
 use carillon_protocol::sign::Key;
 
 /// Makes an app, and its tenant if that is new.

@@ -1,6 +1,6 @@
 //! What a node asks of an executor.
 
-use super::RunKey;
+use super::run_key::RunKey;
 use serde::{Deserialize, Serialize};
 
 /// `POST /dispatch` on an executor.

@@ -1,6 +1,6 @@
 //! What an executor asks of a node.
 
-use super::RunKey;
+use super::run_key::RunKey;
 use serde::{Deserialize, Serialize};
 
 /// `POST /openapi/executors/register`. Sent at start, after `RegisterAgain`, and every

@@ -10,10 +10,8 @@ use crate::auth::Caller;
 use crate::domain::Refusal;
 use crate::domain::audit::{AuditNote, Target};
 use crate::domain::reason::REASONS;
-use crate::domain::{Action, IdSource, Order, Permission, Reason, Status, Trigger};
-use crate::store::{
-    Change, DispatchStore, DispatchedRun, ExecutorStore, KeptAttempt, LogFilter, LogPage, LogView, cut,
-};
+use crate::domain::{Action, IdSource, Order, Permission, Reason, Status, Transition, Trigger};
+use crate::store::{DispatchStore, DispatchedRun, ExecutorStore, KeptAttempt, LogFilter, LogPage, LogView, cut};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -393,8 +391,8 @@ pub async fn cancel_log(api: &Api, caller: &Caller, id: &str, how: &Cancel<'_>) 
             api.engine.canceller.stop_by(&store, runs, Reason::CancelledManually).await?.noted > 0
         } else {
             let message = how.message.to_owned();
-            let ended = Change::of(run, Status::Cancelled, Reason::CancelledManually);
-            let change = Change { finished_at: now, message, ..ended };
+            let ended = Transition::of(run, Status::Cancelled, Reason::CancelledManually);
+            let change = Transition { finished_at: now, message, ..ended };
             !store.change(&[change]).await?.is_empty()
         };
         if is_done {

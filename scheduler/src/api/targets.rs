@@ -6,8 +6,8 @@ use super::input::parse_id;
 use super::problem::Problem;
 use crate::auth::Caller;
 use crate::domain::audit::{AuditNote, Target};
-use crate::domain::{Action, AppId, Permission, Refusal, TenantId};
-use crate::store::{AppFilter, AppView, Owner, TenantView};
+use crate::domain::{Action, AppId, Owner, Permission, Refusal, TenantId};
+use crate::store::{AppFilter, AppView, TenantView};
 
 impl Api {
     /// The tenant of that name, if the caller holds the permission there, or in some of its apps.

@@ -7,10 +7,8 @@ use super::client_address::client_address;
 use super::unauthenticated::UnauthenticatedCaller;
 use crate::auth::{AddressRule, Claims, MessageClass, Refusal, SignedHead};
 use crate::domain::task_log::Status;
-use crate::domain::{ExecutorId, LogId, Reason, Run};
-use crate::store::{
-    Change, DispatchStore, OutcomeStore, Owner, Registration, Signer, SigningKey, StoreError, StoreErrorKind,
-};
+use crate::domain::{ExecutorId, LogId, Owner, Reason, Run, Transition};
+use crate::store::{DispatchStore, OutcomeStore, Registration, Signer, SigningKey, StoreError, StoreErrorKind};
 use crate::tls::ShownCertificate;
 use actix_web::http::StatusCode;
 use actix_web::http::header::RETRY_AFTER;
@@ -163,13 +161,13 @@ async fn give_back(api: &Api, owner: Owner, executor_id: ExecutorId, held: &[Run
         let current = |run: &Run, executor: ExecutorId| {
             run.status == Status::Dispatched && executor == executor_id && keys.contains(&RunKey(run.id.0, run.attempt))
         };
-        let changes: Vec<Change> = rows
+        let changes: Vec<Transition> = rows
             .iter()
             .filter(|row| current(&row.run, row.run.executor_id))
             .map(|row| match row.stopping {
-                Reason::None => Change::of(&row.run, Status::Retry, Reason::GivenBack),
+                Reason::None => Transition::of(&row.run, Status::Retry, Reason::GivenBack),
                 // What was to be stopped has not even started.
-                reason => Change { finished_at: now, ..Change::of(&row.run, Status::Cancelled, reason) },
+                reason => Transition { finished_at: now, ..Transition::of(&row.run, Status::Cancelled, reason) },
             })
             .collect();
         returned += api.store.change(&changes).await?.len() as u64;

@@ -238,8 +238,7 @@ impl Usages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{AppId, TenantId};
-    use crate::store::Owner;
+    use crate::domain::{AppId, Owner, TenantId};
     use carillon_protocol::sign::Key;
 
     const NOW: i64 = 1_767_225_600_000;

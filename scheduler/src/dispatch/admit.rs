@@ -4,8 +4,8 @@ use super::dispatcher::{Dispatcher, Failed};
 use super::outgoing::OutgoingRun;
 use crate::domain::permit::{Bounds, Limit, PermitRequest};
 use crate::domain::task::BlockStrategy;
-use crate::domain::{LogId, Reason, Run, Status, Task, TaskId};
-use crate::store::{Change, DispatchStore, DispatchedRun, OutcomeStore, PermitStore, PlanStore, StoreError};
+use crate::domain::{LogId, Reason, Run, Status, Task, TaskId, Transition};
+use crate::store::{DispatchStore, DispatchedRun, OutcomeStore, PermitStore, PlanStore, StoreError};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
@@ -104,9 +104,9 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             match (task.spec.block_strategy, holders.first()) {
                 (BlockStrategy::DiscardLater, Some(holder)) if run.due_time <= now => {
                     let message = format!("run {} of the task still went on", holder.run.id);
-                    let change = Change::of(&run, Status::Discarded, Reason::Blocked);
+                    let change = Transition::of(&run, Status::Discarded, Reason::Blocked);
                     self.queue.blocked.leave(&run);
-                    steps.push((run, Change { message, finished_at: now, ..change }));
+                    steps.push((run, Transition { message, finished_at: now, ..change }));
                     continue;
                 }
                 (BlockStrategy::CoverEarly, Some(_)) if run.due_time <= now => {
@@ -141,11 +141,11 @@ fn bound_of(task: &Task) -> Option<i32> {
     if task.blocks_app() { Some(1) } else { most }
 }
 
-fn covered(run: Run, by: LogId, now: i64) -> (Run, Change) {
-    let change = Change {
+fn covered(run: Run, by: LogId, now: i64) -> (Run, Transition) {
+    let change = Transition {
         message: format!("run {by} of the task took its place"),
         finished_at: now,
-        ..Change::of(&run, Status::Cancelled, Reason::Covered)
+        ..Transition::of(&run, Status::Cancelled, Reason::Covered)
     };
     (run, change)
 }

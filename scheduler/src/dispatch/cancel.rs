@@ -2,8 +2,8 @@
 
 use super::{SendError, Transport};
 use crate::cluster::{Clock, Registry};
-use crate::domain::{Executor, ExecutorId, LogId, Reason, Status};
-use crate::store::{Change, DispatchStore, DispatchedRun, OutcomeStore, Result};
+use crate::domain::{Executor, ExecutorId, LogId, Reason, Status, Transition};
+use crate::store::{DispatchStore, DispatchedRun, OutcomeStore, Result};
 use carillon_protocol::{Cancel, CancelOutcome, DISPATCH_ITEMS_MAX, RunKey};
 use futures_util::future::join_all;
 use std::collections::{HashMap, HashSet};
@@ -125,9 +125,12 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         let now = self.clock.now_ms();
         let (dispatched, idle): (Vec<_>, Vec<_>) =
             open.into_iter().partition(|shard| shard.run.status == Status::Dispatched);
-        let changes: Vec<Change> = idle
+        let changes: Vec<Transition> = idle
             .iter()
-            .map(|shard| Change { finished_at: now, ..Change::of(&shard.run, Status::Cancelled, shard.stopping) })
+            .map(|shard| Transition {
+                finished_at: now,
+                ..Transition::of(&shard.run, Status::Cancelled, shard.stopping)
+            })
             .collect();
         self.store.change(&changes).await?;
         let mut by_reason: HashMap<Reason, Vec<DispatchedRun>> = HashMap::new();
@@ -172,7 +175,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         answer: std::result::Result<Vec<CancelOutcome>, SendError>,
         reason: Reason,
         took: &mut Revocation,
-        changes: &mut Vec<Change>,
+        changes: &mut Vec<Transition>,
     ) {
         let outcomes = match answer {
             Ok(outcomes) if outcomes.len() == runs.len() => outcomes,
@@ -189,11 +192,11 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
                     if dispatched.run.due_time > now || outcome == CancelOutcome::Dropped =>
                 {
                     if goes_on(dispatched, reason) {
-                        changes.push(Change::of(&dispatched.run, Status::Retry, Reason::GivenBack));
+                        changes.push(Transition::of(&dispatched.run, Status::Retry, Reason::GivenBack));
                     } else {
-                        changes.push(Change {
+                        changes.push(Transition {
                             finished_at: now,
-                            ..Change::of(&dispatched.run, Status::Cancelled, reason)
+                            ..Transition::of(&dispatched.run, Status::Cancelled, reason)
                         });
                     }
                 }
@@ -215,8 +218,8 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         }
         let now = self.clock.now_ms();
         let unstarted = parents.iter().filter(|parent| parent.run.due_time > now && !goes_on(parent, reason));
-        let changes: Vec<Change> = unstarted
-            .map(|parent| Change { finished_at: now, ..Change::of(&parent.run, Status::Cancelled, reason) })
+        let changes: Vec<Transition> = unstarted
+            .map(|parent| Transition { finished_at: now, ..Transition::of(&parent.run, Status::Cancelled, reason) })
             .collect();
         self.store.change(&changes).await
     }

@@ -3,8 +3,8 @@
 use super::dispatcher::{Dispatcher, Failed};
 use super::outgoing::{OutgoingRun, RoutedRun, UnroutedRun};
 use crate::domain::routing::{Answer, Choice, Chooser, Executors, Known, Probe, Request, Routing, Uses};
-use crate::domain::{AppId, Executor, ExecutorId, Reason, Run, Status, TaskId, TenantId};
-use crate::store::{Change, DispatchStore, OutcomeStore, PermitStore, PlanStore, StoreErrorKind};
+use crate::domain::{AppId, Executor, ExecutorId, Reason, Run, Status, TaskId, TenantId, Transition};
+use crate::store::{DispatchStore, OutcomeStore, PermitStore, PlanStore, StoreErrorKind};
 use futures_util::future::join_all;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
@@ -164,10 +164,10 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             Ok(true) => {}
             Ok(false) => return Vec::new(),
             Err(error) if error.kind() == StoreErrorKind::Duplicate => {
-                let change = Change {
+                let change = Transition {
                     message: "a run of an earlier definition holds this fire".to_owned(),
                     finished_at: now,
-                    ..Change::of(&parent, Status::Cancelled, Reason::TaskEdited)
+                    ..Transition::of(&parent, Status::Cancelled, Reason::TaskEdited)
                 };
                 self.change(vec![(parent, change)]).await;
                 return Vec::new();

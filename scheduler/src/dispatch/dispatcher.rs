@@ -10,10 +10,10 @@ use super::{Canceller, TaskCache, Transport};
 use crate::cluster::{Clock, Membership, Registry, RuleBook};
 use crate::domain::permit::Limit;
 use crate::domain::routing::{NoExecutor, Rings};
-use crate::domain::{ExecutorId, IdSource, LogId, Reason, Run, Status, TenantId, failure};
+use crate::domain::{ExecutorId, IdSource, LogId, Reason, Run, Status, TenantId, Transition, failure};
 use crate::metrics::METRICS;
 use crate::queue::{Batch, RunQueue};
-use crate::store::{Change, DispatchStore, OutcomeStore, PermitStore, PlanStore, RunDispatch, StoreError};
+use crate::store::{DispatchStore, OutcomeStore, PermitStore, PlanStore, RunDispatch, StoreError};
 use dashmap::DashMap;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
@@ -246,7 +246,8 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             .into_iter()
             .partition(|p| tasks.get(&p.run.task_id).is_some_and(|task| task.revision == p.run.revision));
         let back = |outgoing: OutgoingRun| {
-            let change = Change { finished_at: 0, ..Change::of(&outgoing.run, Status::Retry, Reason::Undelivered) };
+            let change =
+                Transition { finished_at: 0, ..Transition::of(&outgoing.run, Status::Retry, Reason::Undelivered) };
             (outgoing.run, change)
         };
         if !outdated.is_empty() {
@@ -340,11 +341,11 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             let are_going = !refused_by.is_empty() && refused_by.iter().all(|id| self.registry.is_avoided(*id, now));
             let patience = task.spec.no_executor_timeout_ms.min(GOING_MS);
             let change = if are_going && now < run.due_time + patience {
-                Change::of(&run, Status::Retry, reason)
+                Transition::of(&run, Status::Retry, reason)
             } else {
-                Change::after_failure(&task, &run, reason, now)
+                Transition::after_failure(&task, &run, reason, now)
             };
-            changes.push((run, Change { message: why.to_string(), ..change }));
+            changes.push((run, Transition { message: why.to_string(), ..change }));
         }
         if !permits.is_empty()
             && let Err(error) = self.store.release(&permits).await
@@ -357,7 +358,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
 
     /// Steps out of the queue. When the database fails, their runs come back into it and are
     /// judged again: nobody else would look at them.
-    pub(super) async fn change(&self, steps: Vec<(Run, Change)>) {
+    pub(super) async fn change(&self, steps: Vec<(Run, Transition)>) {
         let (runs, changes): (Vec<_>, Vec<_>) = steps.into_iter().unzip();
         if let Err(error) = self.store.change(&changes).await {
             self.postpone(runs, &error);
@@ -366,9 +367,9 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
 }
 
 /// Leaves a run to the database for a while: more wait for executors than fit into memory.
-fn put_off(run: Run, why: &NoExecutor, now: i64) -> (Run, Change) {
+fn put_off(run: Run, why: &NoExecutor, now: i64) -> (Run, Transition) {
     let to = if run.attempt > 0 || run.failures > 0 { Status::Retry } else { Status::Init };
     let (message, due_time) = (why.to_string(), now + PUT_OFF_MS);
-    let change = Change { due_time, message, ..Change::of(&run, to, Reason::NoExecutor) };
+    let change = Transition { due_time, message, ..Transition::of(&run, to, Reason::NoExecutor) };
     (run, change)
 }

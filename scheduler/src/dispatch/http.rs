@@ -3,8 +3,8 @@
 use super::{Probe, SendError, Transport};
 use crate::auth::{AddressRule, KeyRing};
 use crate::cluster::Clock;
-use crate::domain::Executor;
-use crate::store::{Owner, SigningKey, SqlStore};
+use crate::domain::{Executor, Owner};
+use crate::store::{SigningKey, SqlStore};
 use async_trait::async_trait;
 use carillon_protocol::sign::{self, RequestParts, SignMethod, header};
 use carillon_protocol::{

@@ -5,8 +5,8 @@ use super::outgoing::{OutgoingRun, takes_over};
 use crate::domain::instant::local_words;
 use crate::domain::rules::WindowAction;
 use crate::domain::task::{Maintenance, MisfireStrategy};
-use crate::domain::{Reason, Run, Status, Task, TaskId, Trigger};
-use crate::store::{Change, DispatchStore, OutcomeStore, PermitStore, PlanStore};
+use crate::domain::{Reason, Run, Status, Task, TaskId, Transition, Trigger};
+use crate::store::{DispatchStore, OutcomeStore, PermitStore, PlanStore};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -55,9 +55,10 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
     }
 
     /// The step of a run that is not to run now; `None` for one that is.
-    fn step_of(&self, run: &Run, task: Option<&Arc<Task>>, overdue: &Overdue, now: i64) -> Option<Change> {
-        let end =
-            |to, reason, message: String| Some(Change { message, finished_at: now, ..Change::of(run, to, reason) });
+    fn step_of(&self, run: &Run, task: Option<&Arc<Task>>, overdue: &Overdue, now: i64) -> Option<Transition> {
+        let end = |to, reason, message: String| {
+            Some(Transition { message, finished_at: now, ..Transition::of(run, to, reason) })
+        };
         let Some(task) = task else { return end(Status::Cancelled, Reason::TaskDeleted, String::new()) };
         // Edited since: the edit has cancelled the row and this is a copy, which loses at the
         // version; or an attempt of the old definition came back after the edit, and is not
@@ -77,7 +78,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         let wait = task.spec.wait_timeout_ms;
         if wait > 0 && run.status == Status::Queued && now > run.due_time.saturating_add(wait) {
             let message = format!("it could not start within {wait} ms");
-            return Some(Change { message, ..Change::after_failure(task, run, Reason::WaitTimedOut, now) });
+            return Some(Transition { message, ..Transition::after_failure(task, run, Reason::WaitTimedOut, now) });
         }
         None
     }
@@ -147,7 +148,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
 
     /// The step of a run whose time lies in a maintenance window. What a person starts runs all
     /// the same.
-    fn rests(&self, run: &Run, task: &Task, now: i64) -> Option<Change> {
+    fn rests(&self, run: &Run, task: &Task, now: i64) -> Option<Transition> {
         if task.spec.maintenance == Maintenance::Ignore || run.trigger == Trigger::Manual || !run.parent_id.is_none() {
             return None;
         }
@@ -157,12 +158,14 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         let (from, until) = (local_words(window.starts_at, zone), local_words(window.ends_at, zone));
         let note = format!("maintenance window {from} to {until}: {}", window.note);
         Some(match window.action {
-            WindowAction::Skip => {
-                Change { message: note, finished_at: now, ..Change::of(run, Status::Expired, Reason::Maintenance) }
-            }
+            WindowAction::Skip => Transition {
+                message: note,
+                finished_at: now,
+                ..Transition::of(run, Status::Expired, Reason::Maintenance)
+            },
             WindowAction::Postpone => {
                 let to = if run.attempt > 0 || run.failures > 0 { Status::Retry } else { Status::Init };
-                Change { message: note, due_time: window.ends_at, ..Change::of(run, to, Reason::Maintenance) }
+                Transition { message: note, due_time: window.ends_at, ..Transition::of(run, to, Reason::Maintenance) }
             }
         })
     }

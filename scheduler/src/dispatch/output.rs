@@ -3,8 +3,8 @@
 
 use super::{SendError, Transport};
 use crate::cluster::Registry;
-use crate::domain::{Executor, Run, Status};
-use crate::store::{ExecutorEnd, ExecutorStore, Owner, Result};
+use crate::domain::{Executor, Owner, Run, Status};
+use crate::store::{ExecutorEnd, ExecutorStore, Result};
 use carillon_protocol::{Code, OUTPUT_PAGE_BYTES, OutputPage, OutputState, ReadOutput};
 use futures_util::future::join_all;
 use std::sync::Arc;

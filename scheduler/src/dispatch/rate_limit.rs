@@ -6,8 +6,8 @@
 use super::dispatcher::{Dispatcher, Failed};
 use super::outgoing::OutgoingRun;
 use crate::domain::rate_limit::{DELAY_MS_MAX, Slot, SlotRequest};
-use crate::domain::{Reason, Run, Status};
-use crate::store::{Change, DispatchStore, OutcomeStore, PermitStore, PlanStore};
+use crate::domain::{Reason, Run, Status, Transition};
+use crate::store::{DispatchStore, OutcomeStore, PermitStore, PlanStore};
 use std::cmp::Reverse;
 
 impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
@@ -65,15 +65,15 @@ fn ask_of(OutgoingRun { run, task, .. }: &OutgoingRun, now: i64) -> SlotRequest 
 }
 
 /// The end of a run for which there is no slot in time: of its wait, or of all patience.
-fn refused(OutgoingRun { run, task, .. }: OutgoingRun, now: i64) -> (Run, Change) {
+fn refused(OutgoingRun { run, task, .. }: OutgoingRun, now: i64) -> (Run, Transition) {
     let wait = task.spec.wait_timeout_ms;
     let change = if wait > 0 {
         let message = format!("the tenant's quota max_fires_per_minute has no room for it within {wait} ms");
-        Change { message, ..Change::after_failure(&task, &run, Reason::WaitTimedOut, now) }
+        Transition { message, ..Transition::after_failure(&task, &run, Reason::WaitTimedOut, now) }
     } else {
         let days = DELAY_MS_MAX / 86_400_000;
         let message = format!("the tenant's quota max_fires_per_minute has no room for it within {days} days");
-        Change { message, finished_at: now, ..Change::of(&run, Status::Expired, Reason::OverQuota) }
+        Transition { message, finished_at: now, ..Transition::of(&run, Status::Expired, Reason::OverQuota) }
     };
     (run, change)
 }

@@ -3,9 +3,9 @@
 use super::SendError;
 use super::dispatcher::{AVOID_MS, Dispatcher};
 use super::outgoing::{OutgoingRun, RoutedRun, item, refused};
-use crate::domain::{Executor, ExecutorId, Reason, Status};
+use crate::domain::{Executor, ExecutorId, Reason, Status, Transition};
 use crate::metrics::{METRICS, UNCONFIRMED, UNREACHABLE};
-use crate::store::{Change, DispatchStore, OutcomeStore, PermitStore, PlanStore};
+use crate::store::{DispatchStore, OutcomeStore, PermitStore, PlanStore};
 use carillon_protocol::{Dispatch, DispatchAck, DispatchOutcome};
 use futures_util::future::join_all;
 use std::collections::HashMap;
@@ -91,7 +91,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                 // What no schedule named goes on under the new definition: whoever cancelled says how.
                 DispatchOutcome::Cancelled if !outgoing.run.trigger.is_scheduled() => {}
                 DispatchOutcome::Cancelled => {
-                    cancelled.push(Change::of(&outgoing.run, Status::Cancelled, Reason::TaskEdited));
+                    cancelled.push(Transition::of(&outgoing.run, Status::Cancelled, Reason::TaskEdited));
                 }
                 refusal => {
                     if *refusal == DispatchOutcome::ShuttingDown {

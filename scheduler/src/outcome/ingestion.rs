@@ -4,10 +4,10 @@
 use crate::cluster::Clock;
 use crate::dispatch::TaskCache;
 use crate::domain::failure::{self, Attempt};
-use crate::domain::{ExecutorId, IdSource, LogId, Reason, Run, Status};
+use crate::domain::{ExecutorId, IdSource, LogId, Owner, Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
 use crate::store::{
-    BATCH_MAX, Change, DispatchStore, DispatchedRun, OutcomeStore, Owner, PlanStore, Result, StoreError, StoreErrorKind,
+    BATCH_MAX, DispatchStore, DispatchedRun, OutcomeStore, PlanStore, Result, StoreError, StoreErrorKind,
 };
 use carillon_protocol::{RunKey, RunResult, RunStatus, Verdict};
 use std::collections::{HashMap, HashSet};
@@ -174,7 +174,7 @@ fn judge(row: Option<&DispatchedRun>, result: &RunResult) -> Verdict {
     if same { Verdict::Applied } else { Verdict::Stale }
 }
 
-fn step(row: &DispatchedRun, result: &RunResult, task: Option<&crate::domain::Task>, now: i64) -> Change {
+fn step(row: &DispatchedRun, result: &RunResult, task: Option<&crate::domain::Task>, now: i64) -> Transition {
     let run = &row.run;
     let reason = match result.status {
         RunStatus::Succeeded | RunStatus::Failed => Reason::HandlerFailed,
@@ -203,13 +203,13 @@ fn step(row: &DispatchedRun, result: &RunResult, task: Option<&crate::domain::Ta
         // The task is gone: nothing decides about another attempt any more.
         None => (Status::Failed, run.due_time, run.failures + 1),
     };
-    Change {
+    Transition {
         to: status,
         due_time,
         failures,
         message,
         started_at: result.started_at,
         finished_at: result.finished_at,
-        ..Change::of(run, status, reason)
+        ..Transition::of(run, status, reason)
     }
 }

@@ -11,12 +11,12 @@
 
 use crate::cluster::{Clock, Membership, Registry};
 use crate::dispatch::{Canceller, Probe, TaskCache, Transport};
-use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status};
+use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
 use crate::queue::returned_to_all;
 use crate::store::{
-    BATCH_MAX, Change, ClaimStore, DispatchStore, DispatchedRun, ExecutorEnd, ExecutorStore, OutcomeStore, PlanStore,
-    Result, Suspects,
+    BATCH_MAX, ClaimStore, DispatchStore, DispatchedRun, ExecutorEnd, ExecutorStore, OutcomeStore, PlanStore, Result,
+    Suspects,
 };
 use carillon_protocol::RunKey;
 use futures_util::future::join_all;
@@ -99,7 +99,7 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
         let mut moved = 0;
         loop {
             let runs = self.store.queued_of_others(live, BATCH_MAX as u64).await?;
-            let changes: Vec<Change> = runs.iter().map(returned_to_all).collect();
+            let changes: Vec<Transition> = runs.iter().map(returned_to_all).collect();
             let now = self.store.change(&changes).await?.len();
             moved += now;
             if runs.len() < BATCH_MAX || now == 0 {
@@ -206,17 +206,22 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
         let runs: Vec<Run> = lost.iter().map(|(dispatched, _)| dispatched.run.clone()).collect();
         let tasks = self.tasks.of(&runs).await?;
         let now = self.clock.now_ms();
-        let changes: Vec<Change> = lost
+        let changes: Vec<Transition> = lost
             .iter()
             .map(|(dispatched, reason)| {
                 let run = &dispatched.run;
                 // What was to be stopped has ended, or never started: that is no failure.
                 if dispatched.stopping != Reason::None {
-                    return Change { finished_at: now, ..Change::of(run, Status::Cancelled, dispatched.stopping) };
+                    return Transition {
+                        finished_at: now,
+                        ..Transition::of(run, Status::Cancelled, dispatched.stopping)
+                    };
                 }
                 match tasks.get(&run.task_id) {
-                    None => Change { finished_at: now, ..Change::of(run, Status::Cancelled, Reason::TaskDeleted) },
-                    Some(task) => Change::after_failure(task, run, *reason, now),
+                    None => {
+                        Transition { finished_at: now, ..Transition::of(run, Status::Cancelled, Reason::TaskDeleted) }
+                    }
+                    Some(task) => Transition::after_failure(task, run, *reason, now),
                 }
             })
             .collect();

@@ -5,9 +5,9 @@ use super::RunQueue;
 use super::fair_queue::Admission;
 use super::page::{Heavy, Page};
 use crate::cluster::{Clock, Membership};
-use crate::domain::{Reason, Run, Status};
+use crate::domain::{Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
-use crate::store::{BATCH_MAX, Change, ClaimStore, DispatchStore, LeftOut, Result, Share};
+use crate::store::{BATCH_MAX, ClaimStore, DispatchStore, LeftOut, Result, Share};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -99,7 +99,7 @@ impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
             if runs.is_empty() {
                 return Ok(returned);
             }
-            let changes: Vec<Change> = runs.iter().map(returned_to_all).collect();
+            let changes: Vec<Transition> = runs.iter().map(returned_to_all).collect();
             returned += self.store.change(&changes).await?.len();
         }
     }
@@ -215,11 +215,11 @@ impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
 }
 
 /// The step with which a queued run goes back to all nodes.
-pub(crate) fn returned_to_all(run: &Run) -> Change {
+pub(crate) fn returned_to_all(run: &Run) -> Transition {
     let to = if run.attempt > 0 { Status::Retry } else { Status::Init };
     // What it waited for here is not what it waits for now.
     let reason = if run.reason.is_wait() { Reason::None } else { run.reason };
-    Change::of(run, to, reason)
+    Transition::of(run, to, reason)
 }
 
 #[cfg(test)]

@@ -3,12 +3,11 @@
 //! They are written in the transaction of the step that ends them, after it, so that only what the
 //! step moved is kept; a batch without such a step sends nothing for them.
 
-use super::connect::{Transaction, retrying};
 use super::dialect::{Dialect, Kind, Sql};
-use super::dispatching::{CHANGE, HAND_OVER};
-use super::rows::{clean, to_json};
 use super::sql::{DISPATCHED, RETRY};
-use super::{Change, Result, RunDispatch, SqlStore};
+use super::sql_store::Transaction;
+use super::values::to_json;
+use super::{Result, SqlStore};
 use crate::domain::{ExecutorId, LogId, NodeId, Reason, Status, TenantId};
 
 /// Attempts kept of one run; older ones make room.
@@ -50,7 +49,7 @@ pub fn cut(message: &str) -> String {
     message.chars().take(MESSAGE_CHARS_MAX).collect()
 }
 
-/// Ended by a guarded step (`Change`).
+/// Ended by a guarded step (`Transition`).
 const ENDED: &[(&str, Kind)] = &[
     ("id", Kind::Big),
     ("version", Kind::Big),
@@ -134,68 +133,14 @@ fn trim(d: Dialect) -> String {
     d.delete_from("task_log_attempt", &last, on)
 }
 
-type EndedRow = (LogId, i64, i32, i64, &'static str, String);
-type RefusedRow = (LogId, i64, i32, ExecutorId, i64);
-
 impl SqlStore {
-    /// Steps that end attempts and not their runs; answers how many rows moved.
-    pub(super) async fn change_keeping(&self, action: &'static str, keys: &str, changes: &[Change]) -> Result<u64> {
-        let of = |change: &Change| -> Option<EndedRow> {
-            let last = change.ended?;
-            let (reason, message) = (change.reason.as_str(), clean(&cut(&change.message)));
-            Some((change.id, change.version, last.number, last.due_time, reason, message))
-        };
-        let ended: Vec<EndedRow> = changes.iter().filter_map(of).collect();
-        let last = ended.iter().map(|row| (row.0, row.2)).collect::<Vec<_>>();
-        let ended = to_json(action, &ended)?;
-        retrying(|| async {
-            let tx = self.begin(action).await?;
-            let moved = tx.execute(&CHANGE, [keys.into()]).await?;
-            if moved == 0 {
-                // What an earlier try did, it kept, too.
-                tx.rollback().await?;
-                return Ok(0);
-            }
-            tx.execute(&KEEP_ENDED, [ended.clone().into()]).await?;
-            self.trim_attempts(&tx, action, &last).await?;
-            tx.commit().await?;
-            Ok(moved)
-        })
-        .await
-    }
-
-    /// Dispatches runs of which some were refused by another executor; answers how many rows moved.
-    pub(super) async fn dispatch_keeping(
-        &self,
-        action: &'static str,
-        keys: &str,
-        (node, now): (NodeId, i64),
-        items: &[RunDispatch],
-    ) -> Result<u64> {
-        let of = |item: &RunDispatch| -> Option<RefusedRow> {
-            let refused = item.refused?;
-            Some((item.id, item.version, refused.number, refused.executor_id, refused.dispatched_at))
-        };
-        let refused: Vec<RefusedRow> = items.iter().filter_map(of).collect();
-        let last = refused.iter().map(|row| (row.0, row.2)).collect::<Vec<_>>();
-        let refused = to_json(action, &refused)?;
-        retrying(|| async {
-            let tx = self.begin(action).await?;
-            let moved = tx.execute(&HAND_OVER, [keys.into(), node.into(), now.into()]).await?;
-            if moved == 0 {
-                tx.rollback().await?;
-                return Ok(0);
-            }
-            tx.execute(&KEEP_REFUSED, [refused.clone().into()]).await?;
-            self.trim_attempts(&tx, action, &last).await?;
-            tx.commit().await?;
-            Ok(moved)
-        })
-        .await
-    }
-
     /// Makes room where a run has more than [`ATTEMPTS_KEPT_MAX`].
-    async fn trim_attempts(&self, tx: &Transaction<'_>, action: &'static str, last: &[(LogId, i32)]) -> Result<()> {
+    pub(super) async fn trim_attempts(
+        &self,
+        tx: &Transaction<'_>,
+        action: &'static str,
+        last: &[(LogId, i32)],
+    ) -> Result<()> {
         let old = last.iter().map(|(id, number)| (*id, number - ATTEMPTS_KEPT_MAX)).filter(|(_, number)| *number > 0);
         let old: Vec<(LogId, i32)> = old.collect();
         if !old.is_empty() {

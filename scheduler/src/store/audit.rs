@@ -4,41 +4,16 @@
 //! changes something need know of the audit, and none can forget it.
 
 use super::conditions::Conditions;
-use super::connect::Transaction;
 use super::dialect::{Kind, Sql};
-use super::rows::to_json;
+use super::notes::Notes;
+use super::sql_store::Transaction;
+use super::values::to_json;
 use super::{Result, SqlStore};
 use crate::domain::audit::{AuditEntry, AuditNote, Chain};
 use crate::domain::{AccessScope, TenantId};
 use sea_orm::{DbErr, QueryResult};
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Notes that the next commit writes.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Notes(Option<Arc<Pending>>);
-
-#[derive(Debug)]
-struct Pending {
-    notes: Vec<AuditNote>,
-    is_written: AtomicBool,
-}
-
-impl Notes {
-    /// What is still to be written.
-    pub fn open(&self) -> Option<&[AuditNote]> {
-        self.0.as_ref().filter(|pending| !pending.is_written.load(Ordering::Acquire)).map(|pending| &pending.notes[..])
-    }
-
-    /// They are committed.
-    pub fn close(&self) {
-        if let Some(pending) = &self.0 {
-            pending.is_written.store(true, Ordering::Release);
-        }
-    }
-}
 
 /// A chain, and where it ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,13 +50,22 @@ const BATCH: [(&str, Kind); 16] = [
     ("hash", Kind::Text),
 ];
 
+impl Transaction<'_> {
+    /// Writes what is noted, and commits.
+    pub(super) async fn commit(self) -> Result<()> {
+        if let Some(notes) = self.store.notes.open() {
+            self.store.append_notes(&self, notes).await?;
+        }
+        self.end().await
+    }
+}
+
 impl SqlStore {
     /// A store whose next commit writes these notes.
     #[must_use]
     pub fn noting(&self, notes: Vec<AuditNote>) -> Self {
-        let pending = Pending { notes, is_written: AtomicBool::new(false) };
         let mut store = self.clone();
-        store.notes = Notes(Some(Arc::new(pending)));
+        store.notes = Notes::new(notes);
         store
     }
 

@@ -1,11 +1,11 @@
 //! Backfills: runs for the fires of a range that has passed, a few at a time.
 
 use super::conditions::Conditions;
-use super::connect::{Transaction, retrying};
 use super::dialect::Kind;
 use super::planning::bucket;
-use super::rows::{clean, to_json};
 use super::sql::{EXPIRED, ID, ID_VERSION, INIT};
+use super::sql_store::{Transaction, retrying};
+use super::values::{clean, to_json};
 use super::{Backfill, BackfillStore, PlanStore, Result, SqlStore, StoreError};
 use crate::domain::task::{NEVER, Routing};
 use crate::domain::task_log::PARENT_SHARD;

@@ -1,17 +1,17 @@
 //! Calendars of tenants: named sets of days and hours, in versions.
 
-use super::connect::{Transaction, retrying};
 use super::dialect::Kind;
 use super::entity::{calendar, calendar_version, task};
 #[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
-use super::rows::to_json;
+use super::ready_calendars::CalendarKey;
+use super::sql_store::{Transaction, retrying};
+use super::values::to_json;
 use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskFilter, TaskView};
 use crate::domain::calendar::{Calendar, CalendarSpec};
 use crate::domain::schedule::Schedule;
 use crate::domain::task::TaskSpec;
 use crate::domain::{AccessScope, FieldError, FieldRefusal, Refusal, Task, TaskId, TenantId};
-use dashmap::DashMap;
 use sea_orm::{DbErr, QueryResult, Select};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -29,12 +29,6 @@ const READY_MAX: usize = 1_000;
 
 /// Versions kept of a calendar.
 const VERSIONS_MAX: i64 = 100;
-
-/// A calendar's place: tenant id and name.
-type CalendarKey = (TenantId, String);
-
-/// Calendars made ready, by place; the version tells whether they still are.
-pub type ReadyCalendars = Arc<DashMap<CalendarKey, Arc<Calendar>>>;
 
 /// A calendar as the API shows it.
 #[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]

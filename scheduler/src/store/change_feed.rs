@@ -2,7 +2,7 @@
 //! bounded number of rows by an index; the ends of all chains of the audit are one row of each tenant.
 
 use super::dialect::{Kind, Sql};
-use super::rows::to_json;
+use super::values::to_json;
 use super::{Result, SqlStore};
 use crate::domain::change_feed::ChangeKinds;
 use crate::domain::{Action, Status, TenantId};

@@ -1,9 +1,10 @@
 //! INIT and RETRY rows → the queue of one node.
 
 use super::dialect::Dialect;
-use super::rows::{self, RUN_COLUMNS, to_json};
+use super::rows::{self, RUN_COLUMNS};
 use super::sql::{DUE_TIME, ID_VERSION, INIT, QUEUED, RETRY};
 use super::template::Text as _;
+use super::values::to_json;
 use super::{ClaimStore, LEFT_OUT_MAX, LeftOut, Result, Share, SqlStore};
 use crate::domain::{LogId, NodeId, Run, Status, TenantId};
 use async_trait::async_trait;

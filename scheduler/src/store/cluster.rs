@@ -1,7 +1,7 @@
 //! Nodes, heartbeats, leases, the clock.
 
-use super::connect::retrying;
 use super::dialect::Sql;
+use super::sql_store::retrying;
 use super::{
     ClockReading, ClusterStore, Fence, LeaseName, LeaseState, Member, NodeHeartbeat, NodeInfo, NodeState, Result,
     SqlStore, StoreError, StoreErrorKind,
@@ -141,7 +141,7 @@ impl ClusterStore for SqlStore {
             return Ok(None);
         }
         let number = self.query(ACTION, &LEASE_READ, [name(), node.into()], |row| row.try_get_by_index(0)).await?;
-        Ok(number.first().map(|number| Fence { lease, node, number: *number }))
+        Ok(number.first().map(|number| Fence { lease, node, number: *number, ttl_ms }))
     }
 
     async fn release_lease(&self, fence: Fence) -> Result<()> {

@@ -116,5 +116,5 @@ impl Conditions {
 
 /// Text that `LIKE … ESCAPE '!'` takes as it stands; PostgreSQL refuses NUL.
 fn without_wildcards(text: &str) -> String {
-    super::rows::clean(text).replace('!', "!!").replace('%', "!%").replace('_', "!_")
+    super::values::clean(text).replace('!', "!!").replace('%', "!%").replace('_', "!_")
 }

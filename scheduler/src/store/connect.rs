@@ -1,25 +1,13 @@
-//! One connection pool (SQLite: one for writing, one for reading) and the small helpers through
-//! which every statement goes: counted, bounded in time, errors classified once.
+//! How a node comes to its database: the settings, the address, the pools (SQLite: one for writing, one for reading).
 
-use super::audit::Notes;
-use super::calendars::ReadyCalendars;
+use super::ClusterStore;
 use super::dialect::Dialect;
-use super::template::Text;
-use super::{Result, STORE_ERRORS, StoreError, StoreErrorKind};
-use crate::metrics::METRICS;
+use super::error::{Result, StoreError, StoreErrorKind};
+use super::sql_store::SqlStore;
 use sea_orm::sqlx;
-use sea_orm::{
-    AccessMode, ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DatabaseTransaction, DbErr, QueryResult,
-    SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait, Value,
-};
+use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr};
 use serde::{Deserialize, Serialize};
-use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-
-/// Tries of a transaction that the database gave up for another's sake (deadlock, certification).
-const CONTENTION_TRIES: u32 = 5;
+use std::time::Duration;
 
 /// A server's connection is replaced at this age: behind a proxy the next may lead to a new primary.
 const CONNECTION_MAX_AGE: Duration = Duration::from_mins(30);
@@ -79,25 +67,6 @@ pub fn place(url: &str) -> String {
     parsed.to_string()
 }
 
-/// The store on a real database. Cloning shares the pools.
-#[derive(Clone)]
-pub struct SqlStore {
-    pub(super) writer: DatabaseConnection,
-    reader: DatabaseConnection,
-    pub(super) backend: Dialect,
-    statements: Arc<AtomicU64>,
-    timeout: Duration,
-    pub(super) calendars: ReadyCalendars,
-    /// What the next commit writes into the audit.
-    pub(super) notes: Notes,
-}
-
-impl std::fmt::Debug for SqlStore {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SqlStore").field("backend", &self.backend).finish_non_exhaustive()
-    }
-}
-
 impl SqlStore {
     /// Connects, and proves the connection with a first statement.
     ///
@@ -119,212 +88,9 @@ impl SqlStore {
         } else {
             writer.clone()
         };
-        let store = Self {
-            writer,
-            reader,
-            backend,
-            statements: Arc::default(),
-            timeout: settings.statement_timeout,
-            calendars: ReadyCalendars::default(),
-            notes: Notes::default(),
-        };
-        super::ClusterStore::now_us(&store).await?;
+        let store = Self::on(writer, reader, backend, settings.statement_timeout);
+        ClusterStore::now_us(&store).await?;
         Ok(store)
-    }
-
-    /// The same store, which tells `seen` of every statement and of the time it took: for explaining and profiling
-    /// them. Clones tell it, too.
-    #[must_use]
-    pub fn watched(mut self, seen: impl Fn(&Statement, Duration) + Clone + Send + Sync + 'static) -> Self {
-        for connection in [&mut self.writer, &mut self.reader] {
-            let seen = seen.clone();
-            connection.set_metric_callback(move |info| seen(info.statement, info.elapsed));
-        }
-        self
-    }
-
-    /// Which kind of database this is: `sqlite`, `mysql` or `postgres`.
-    #[must_use]
-    pub fn backend_name(&self) -> &'static str {
-        self.backend.backend().as_str()
-    }
-
-    /// Statements sent so far, transaction brackets included.
-    #[must_use]
-    pub fn statements_sent(&self) -> u64 {
-        self.statements.load(Ordering::Relaxed)
-    }
-
-    /// Closes the pools; what still runs ends with an error.
-    pub async fn close(&self) {
-        for connection in [&self.writer, &self.reader] {
-            if let Err(error) = connection.close_by_ref().await {
-                tracing::debug!(%error, "closing the database pool");
-            }
-        }
-    }
-
-    /// Counts a statement and its time, and bounds it.
-    async fn run<T>(
-        &self,
-        action: &'static str,
-        work: impl Future<Output = std::result::Result<T, DbErr>>,
-    ) -> Result<T> {
-        self.statements.fetch_add(1, Ordering::Relaxed);
-        let sent = Instant::now();
-        let done = match tokio::time::timeout(self.timeout, work).await {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => Err(StoreError::from_db(action, &error)),
-            Err(_) => Err(StoreError::new(
-                StoreErrorKind::Unavailable,
-                action,
-                format!("no answer from the database within {:?}", self.timeout),
-            )),
-        };
-        METRICS.statements.record_us(sent.elapsed().as_micros() as i64);
-        done.inspect_err(|error| STORE_ERRORS.add(error.kind() as usize, 1))
-    }
-
-    /// A statement outside a transaction; answers the rows affected.
-    pub(super) async fn execute<const N: usize>(
-        &self,
-        action: &'static str,
-        sql: &impl Text,
-        values: [Value; N],
-    ) -> Result<u64> {
-        self.execute_raw(action, sql.on(self.backend).bind(values)).await
-    }
-
-    /// The same with a statement whose text is built by the caller.
-    pub(super) async fn execute_raw(&self, action: &'static str, statement: Statement) -> Result<u64> {
-        retrying(|| async {
-            if self.notes.open().is_some() {
-                return self.execute_noted(action, statement.clone()).await;
-            }
-            let done = self.run(action, self.writer.execute_raw(statement.clone())).await?;
-            Ok(done.rows_affected())
-        })
-        .await
-    }
-
-    /// A statement in a transaction of its own, so that the audit is written with it; what changes
-    /// nothing is not noted.
-    async fn execute_noted(&self, action: &'static str, statement: Statement) -> Result<u64> {
-        let tx = self.begin(action).await?;
-        let affected = tx.execute_raw(statement).await?;
-        if affected == 0 {
-            tx.rollback().await?;
-        } else {
-            tx.commit().await?;
-        }
-        Ok(affected)
-    }
-
-    /// A query outside a transaction.
-    pub(super) async fn query<T, const N: usize>(
-        &self,
-        action: &'static str,
-        sql: &impl Text,
-        values: [Value; N],
-        read: impl Fn(&QueryResult) -> std::result::Result<T, DbErr>,
-    ) -> Result<Vec<T>> {
-        self.query_raw(action, sql.on(self.backend).bind(values), read).await
-    }
-
-    /// A query whose text is built by the caller.
-    pub(super) async fn query_raw<T>(
-        &self,
-        action: &'static str,
-        statement: Statement,
-        read: impl Fn(&QueryResult) -> std::result::Result<T, DbErr>,
-    ) -> Result<Vec<T>> {
-        let rows = self.run(action, self.reader.query_all_raw(statement)).await?;
-        rows.iter()
-            .map(read)
-            .collect::<std::result::Result<_, _>>()
-            .map_err(|error| StoreError::from_db(action, &error))
-    }
-
-    /// Begins a transaction in which each statement sees what is committed before it.
-    pub(super) async fn begin(&self, action: &'static str) -> Result<Transaction<'_>> {
-        let options = TransactionOptions {
-            isolation_level: self.backend.isolation(),
-            access_mode: None::<AccessMode>,
-            sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
-        };
-        let inner = self.run(action, self.writer.begin_with_options(options)).await?;
-        Ok(Transaction { store: self, inner, action })
-    }
-}
-
-/// A transaction through the same helpers. Dropped without a commit it is rolled back.
-pub(super) struct Transaction<'a> {
-    pub(super) store: &'a SqlStore,
-    inner: DatabaseTransaction,
-    action: &'static str,
-}
-
-impl Transaction<'_> {
-    pub(super) async fn execute<const N: usize>(&self, sql: &impl Text, values: [Value; N]) -> Result<u64> {
-        self.execute_raw(sql.on(self.store.backend).bind(values)).await
-    }
-
-    pub(super) async fn execute_raw(&self, statement: Statement) -> Result<u64> {
-        let done = self.store.run(self.action, self.inner.execute_raw(statement)).await?;
-        Ok(done.rows_affected())
-    }
-
-    pub(super) async fn query<T, const N: usize>(
-        &self,
-        sql: &impl Text,
-        values: [Value; N],
-        read: impl Fn(&QueryResult) -> std::result::Result<T, DbErr>,
-    ) -> Result<Vec<T>> {
-        self.query_raw(sql.on(self.store.backend).bind(values), read).await
-    }
-
-    pub(super) async fn query_raw<T>(
-        &self,
-        statement: Statement,
-        read: impl Fn(&QueryResult) -> std::result::Result<T, DbErr>,
-    ) -> Result<Vec<T>> {
-        let rows = self.store.run(self.action, self.inner.query_all_raw(statement)).await?;
-        rows.iter()
-            .map(read)
-            .collect::<std::result::Result<_, _>>()
-            .map_err(|error| StoreError::from_db(self.action, &error))
-    }
-
-    pub(super) async fn commit(self) -> Result<()> {
-        if let Some(notes) = self.store.notes.open() {
-            self.store.append_notes(&self, notes).await?;
-        }
-        self.store.run(self.action, self.inner.commit()).await?;
-        self.store.notes.close();
-        Ok(())
-    }
-
-    pub(super) async fn rollback(self) -> Result<()> {
-        self.store.run(self.action, self.inner.rollback()).await
-    }
-}
-
-/// Repeats `work` while the database reports contention: nothing happened, so nothing doubles.
-pub(super) async fn retrying<T, F, W>(work: W) -> Result<T>
-where
-    W: Fn() -> F,
-    F: Future<Output = Result<T>>,
-{
-    let mut tries = 1;
-    loop {
-        match work().await {
-            Err(error) if error.kind() == StoreErrorKind::Contention && tries < CONTENTION_TRIES => {
-                tracing::debug!(%error, tries, "contention; trying again");
-                tokio::time::sleep(Duration::from_millis(u64::from(tries * tries) * 5)).await;
-                tries += 1;
-            }
-            done => return done,
-        }
     }
 }
 

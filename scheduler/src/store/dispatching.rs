@@ -1,19 +1,19 @@
 //! QUEUED rows → executors, and guarded steps out of the hot path.
 
-use super::attempts::delete_logs;
-use super::connect::retrying;
+use super::attempts::{KEEP_ENDED, KEEP_REFUSED, cut, delete_logs};
 use super::dialect::Kind;
 use super::planning::bucket;
-use super::rows::{clean, to_json};
 use super::sql::{DISPATCHED, ID_VERSION, QUEUED};
-use super::{Change, DispatchStore, Result, RunDispatch, SqlStore};
-use crate::domain::{LogId, NodeId, Reason, Run, Status};
+use super::sql_store::retrying;
+use super::values::{clean, to_json};
+use super::{DispatchStore, Result, RunDispatch, SqlStore};
+use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
 use crate::metrics::RUNS_ENDED;
 use async_trait::async_trait;
 use std::collections::HashSet;
 
 statements!(
-    HAND_OVER = |d| {
+    DISPATCH = |d| {
         d.update_rows(
                 "task_log",
                 &format!(
@@ -24,7 +24,7 @@ statements!(
                 &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status IN ({QUEUED}, {DISPATCHED})"),
             )
     },
-    HANDED_OVER = |d| format!(
+    DISPATCHED_ROWS = |d| format!(
         "SELECT l.id FROM {} task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
          WHERE +l.status = {DISPATCHED} AND l.node_id = {{2}} AND l.executor_id = v.n_executor_id",
         d.batch(1, &[("id", Kind::Big), ("version", Kind::Big), ("executor_id", Kind::Big)])
@@ -102,12 +102,12 @@ impl DispatchStore for SqlStore {
         let moved = if items.iter().any(|item| item.refused.is_some()) {
             self.dispatch_keeping(ACTION, &keys, (node, now), items).await?
         } else {
-            self.execute(ACTION, &HAND_OVER, [keys.clone().into(), node.into(), now.into()]).await?
+            self.execute(ACTION, &DISPATCH, [keys.clone().into(), node.into(), now.into()]).await?
         };
         if moved == items.len() as u64 {
             return Ok(items.iter().map(|item| item.id).collect());
         }
-        let read = self.query(ACTION, &HANDED_OVER, [keys.into(), node.into()], |row| row.try_get_by_index(0));
+        let read = self.query(ACTION, &DISPATCHED_ROWS, [keys.into(), node.into()], |row| row.try_get_by_index(0));
         Ok(read.await?.into_iter().collect())
     }
 
@@ -129,7 +129,7 @@ impl DispatchStore for SqlStore {
         Ok(read.await?.into_iter().collect())
     }
 
-    async fn change(&self, changes: &[Change]) -> Result<HashSet<LogId>> {
+    async fn change(&self, changes: &[Transition]) -> Result<HashSet<LogId>> {
         const ACTION: &str = "change the state of runs";
         if changes.is_empty() {
             return Ok(HashSet::new());
@@ -152,9 +152,12 @@ impl DispatchStore for SqlStore {
     }
 }
 
+type EndedRow = (LogId, i64, i32, i64, &'static str, String);
+type RefusedRow = (LogId, i64, i32, ExecutorId, i64);
+
 type ChangeRow = (LogId, i64, i16, i64, i32, &'static str, Option<String>, i64, i64);
 
-pub(super) fn change_row(change: &Change) -> ChangeRow {
+pub(super) fn change_row(change: &Transition) -> ChangeRow {
     (
         change.id,
         change.version,
@@ -193,5 +196,61 @@ impl SqlStore {
         tx.execute(&INSERT_SHARDS, [to_json(ACTION, &rows)?.into(), node.into(), now.into()]).await?;
         tx.commit().await?;
         Ok(true)
+    }
+
+    /// Steps that end attempts and not their runs; answers how many rows moved.
+    async fn change_keeping(&self, action: &'static str, keys: &str, changes: &[Transition]) -> Result<u64> {
+        let of = |change: &Transition| -> Option<EndedRow> {
+            let last = change.ended?;
+            let (reason, message) = (change.reason.as_str(), clean(&cut(&change.message)));
+            Some((change.id, change.version, last.number, last.due_time, reason, message))
+        };
+        let ended: Vec<EndedRow> = changes.iter().filter_map(of).collect();
+        let last = ended.iter().map(|row| (row.0, row.2)).collect::<Vec<_>>();
+        let ended = to_json(action, &ended)?;
+        retrying(|| async {
+            let tx = self.begin(action).await?;
+            let moved = tx.execute(&CHANGE, [keys.into()]).await?;
+            if moved == 0 {
+                // What an earlier try did, it kept, too.
+                tx.rollback().await?;
+                return Ok(0);
+            }
+            tx.execute(&KEEP_ENDED, [ended.clone().into()]).await?;
+            self.trim_attempts(&tx, action, &last).await?;
+            tx.commit().await?;
+            Ok(moved)
+        })
+        .await
+    }
+
+    /// Dispatches runs of which some were refused by another executor; answers how many rows moved.
+    async fn dispatch_keeping(
+        &self,
+        action: &'static str,
+        keys: &str,
+        (node, now): (NodeId, i64),
+        items: &[RunDispatch],
+    ) -> Result<u64> {
+        let of = |item: &RunDispatch| -> Option<RefusedRow> {
+            let refused = item.refused?;
+            Some((item.id, item.version, refused.number, refused.executor_id, refused.dispatched_at))
+        };
+        let refused: Vec<RefusedRow> = items.iter().filter_map(of).collect();
+        let last = refused.iter().map(|row| (row.0, row.2)).collect::<Vec<_>>();
+        let refused = to_json(action, &refused)?;
+        retrying(|| async {
+            let tx = self.begin(action).await?;
+            let moved = tx.execute(&DISPATCH, [keys.into(), node.into(), now.into()]).await?;
+            if moved == 0 {
+                tx.rollback().await?;
+                return Ok(0);
+            }
+            tx.execute(&KEEP_REFUSED, [refused.clone().into()]).await?;
+            self.trim_attempts(&tx, action, &last).await?;
+            tx.commit().await?;
+            Ok(moved)
+        })
+        .await
     }
 }

@@ -5,6 +5,9 @@ use crate::domain::{FieldError, Refusal};
 use crate::metrics::{Family, family};
 use sea_orm::{DbErr, RuntimeErr, SqlErr, SqlxError};
 
+/// Result of everything that asks the database.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
 /// What a caller can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreErrorKind {

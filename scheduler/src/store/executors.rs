@@ -1,14 +1,14 @@
 //! Executors.
 
-use super::connect::retrying;
 use super::dialect::{Kind, Sql};
 use super::handlers::{Handled, Registering};
-use super::rows::{self, EXECUTOR_COLUMNS, clean, to_json};
+use super::rows::{self, EXECUTOR_COLUMNS};
+use super::sql_store::retrying;
+use super::values::{clean, to_json};
 use super::{
-    ExecutorEnd, ExecutorHeartbeat, ExecutorStore, Owner, Registration, Result, Signer, SqlStore, StoreError,
-    StoreErrorKind,
+    ExecutorEnd, ExecutorHeartbeat, ExecutorStore, Registration, Result, Signer, SqlStore, StoreError, StoreErrorKind,
 };
-use crate::domain::{Executor, ExecutorId, IdSource};
+use crate::domain::{Executor, ExecutorId, IdSource, Owner};
 use async_trait::async_trait;
 use carillon_protocol::{Register, RunKey};
 use std::collections::HashSet;
@@ -235,7 +235,7 @@ impl SqlStore {
     /// A process of the app that has registered before.
     async fn process(
         &self,
-        tx: &super::connect::Transaction<'_>,
+        tx: &super::sql_store::Transaction<'_>,
         owner: Owner,
         instance: &str,
     ) -> Result<Option<Process>> {

@@ -1,11 +1,11 @@
 //! What users are granted. Changes of who may do what are made one at a time (`access_lock`), so
 //! that the last platform admin stays.
 
-use super::connect::{Transaction, retrying};
 use super::entity::{Ids, role, role_grant, tenant, user_account};
 #[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
-use super::rows::to_json;
+use super::sql_store::{Transaction, retrying};
+use super::values::to_json;
 use super::{Result, SqlStore, StoreError};
 use crate::domain::access::{BY_GROUP, BuiltIn, Grant, PLATFORM, PLATFORM_ADMIN, PermissionSet, built_in};
 use crate::domain::{AppId, Refusal, TenantId};

@@ -1,7 +1,7 @@
 //! The neighbours of a task: what it follows, what follows it.
 
 use super::dialect::{Kind, Sql};
-use super::rows::{to_json, word};
+use super::values::{to_json, word};
 use super::{Activity, Result, SqlStore, TaskState};
 use crate::domain::task::ParentOutcome;
 use crate::domain::{AccessScope, AppId, Status, TaskId, TenantId};

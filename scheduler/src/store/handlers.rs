@@ -1,15 +1,16 @@
 //! Handlers that executors register: each makes a stopped task, once. Those whose tasks do not fit
 //! into the tenant's quota are left out, told once, and asked for again with each registration.
 
-use super::connect::Transaction;
 use super::dialect::Kind;
 use super::quotas::TaskRoom;
-use super::rows::to_json;
-use super::tasks::{Activity, IfThere, NewTask, audited_task};
-use super::{Owner, Result, Signer, SqlStore};
+use super::sql_store::Transaction;
+use super::task_views::{Activity, audited_task};
+use super::tasks::{IfThere, NewTask};
+use super::values::to_json;
+use super::{Result, Signer, SqlStore};
 use crate::domain::audit::{Actor, AuditNote, Target};
 use crate::domain::task::TaskSpec;
-use crate::domain::{Action, TaskId};
+use crate::domain::{Action, Owner, TaskId};
 use carillon_protocol::{HandlerInfo, Register};
 use serde_json::json;
 use std::collections::HashSet;

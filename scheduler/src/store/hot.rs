@@ -4,7 +4,7 @@ use super::SqlStore;
 use super::template::Text as _;
 use super::{
     attempts, backfills, calendars, claiming, cluster, dispatching, executors, housekeeping, keys, links, logs, outbox,
-    outcome, permits, planning, quotas, rates, rules, skips, statistics, tasks,
+    outcome, permits, planning, quotas, rates, revoking, rules, skips, statistics,
 };
 
 impl SqlStore {
@@ -29,10 +29,10 @@ impl SqlStore {
             planning::STATEMENTS,
             quotas::STATEMENTS,
             rates::STATEMENTS,
+            revoking::STATEMENTS,
             rules::STATEMENTS,
             skips::STATEMENTS,
             statistics::STATEMENTS,
-            tasks::STATEMENTS,
         ];
         let all = lists.into_iter().flatten();
         all.map(|template| (template.name(), template.on(self.backend).text().to_owned())).collect()

@@ -1,9 +1,9 @@
 //! Retention in bounded batches: a long DELETE would hold locks and fill the undo log.
 
 use super::dialect::Sql;
-use super::rows::to_json;
 use super::sql::{ID, SUCCEEDED};
 use super::template::Template;
+use super::values::to_json;
 use super::{HousekeepingStore, Purged, Result, SqlStore};
 use crate::domain::{IdSource, LogId};
 use async_trait::async_trait;

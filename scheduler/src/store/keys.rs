@@ -2,14 +2,14 @@
 //! (tenant, app), which stands in every statement.
 
 use super::conditions::within;
-use super::connect::{Transaction, retrying};
 use super::dialect::{Kind, Sql};
 use super::entity::{app, app_key};
 #[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
-use super::rows::{clean, to_json};
-use super::{Owner, Result, SqlStore, StoreError};
-use crate::domain::{AccessScope, AppId, Refusal, TenantId};
+use super::sql_store::{Transaction, retrying};
+use super::values::{clean, to_json};
+use super::{Result, SqlStore, StoreError};
+use crate::domain::{AccessScope, AppId, Owner, Refusal, TenantId};
 use carillon_protocol::sign::{Key, SignMethod};
 use sea_orm::{DbErr, QueryResult};
 use std::cmp::Reverse;

@@ -1,12 +1,12 @@
 //! Parents of tasks.
 
-use super::connect::Transaction;
-use super::rows::{to_json, to_word, word};
 use super::sql::ID;
-use super::{Owner, Result, SqlStore, StoreError, TaskView};
+use super::sql_store::Transaction;
+use super::values::{to_json, to_word, word};
+use super::{Result, SqlStore, StoreError, TaskView};
 use crate::domain::links::{cycle, knots};
 use crate::domain::task::{ParentLink, TaskSpec};
-use crate::domain::{AppId, FieldError, FieldRefusal, Status, TaskId, TenantId};
+use crate::domain::{AppId, FieldError, FieldRefusal, Owner, Status, TaskId, TenantId};
 use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeSet, HashMap};
 

@@ -9,6 +9,7 @@ use super::conditions::Conditions;
 use super::dialect::Dialect;
 use super::rows::{self, DISPATCHED_COUNT};
 use super::sql::{DISPATCHED, ID, SUCCEEDED};
+use super::values::to_json;
 use super::{DispatchedRun, Result, SqlStore};
 use crate::domain::{AccessScope, AppId, ExecutorId, LogId, Order, Reason, Run, Status, TaskId, TenantId, Trigger};
 use sea_orm::{DbErr, QueryResult};
@@ -315,7 +316,7 @@ impl SqlStore {
         if parents.is_empty() {
             return Ok(());
         }
-        let ids = rows::to_json("count shards", &parents)?;
+        let ids = to_json("count shards", &parents)?;
         let counts: HashMap<LogId, ShardCounts> =
             self.query("count shards", &SHARD_COUNTS, [ids.into()], shard_counts).await?.into_iter().collect();
         for log in logs {

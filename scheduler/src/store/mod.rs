@@ -42,6 +42,7 @@ mod links;
 mod logs;
 mod migrate;
 mod next_fires;
+mod notes;
 mod outbox;
 mod outcome;
 mod permits;
@@ -49,20 +50,25 @@ mod planning;
 mod query;
 mod quotas;
 mod rates;
+mod ready_calendars;
+mod revoking;
 mod roles;
 mod rows;
 mod rules;
 mod sessions;
 mod skips;
 mod sql;
+mod sql_store;
 mod statistics;
 mod task_columns;
+mod task_views;
 mod tasks;
 mod tenants;
 mod traits;
 mod unscheduled_runs;
 mod upcoming_runs;
 mod users;
+mod values;
 
 pub use attempts::{ATTEMPTS_KEPT_MAX, KeptAttempt, MESSAGE_CHARS_MAX, cut};
 pub use audit::ChainView;
@@ -70,61 +76,26 @@ pub use audit_search::{AuditFilter, AuditPage};
 pub use calendars::CalendarView;
 pub use change_feed::{DIGEST_TENANTS, Digest};
 pub use cluster::NameHolder;
-pub use connect::{DatabaseSettings, SqlStore, place};
-pub use error::{STORE_ERRORS, StoreError, StoreErrorKind};
+pub use connect::{DatabaseSettings, place};
+pub use error::{Result, STORE_ERRORS, StoreError, StoreErrorKind};
 pub use grants::{GrantView, NewGrant};
 pub use graph::{Graph, GraphLink, GraphTask};
 pub use keys::{KeyCursor, KeyUse, KeyView, KeyWords, SigningKey};
 pub use logs::{LogFilter, LogPage, LogView, ShardCounts};
 pub use next_fires::WrittenFires;
 pub use quotas::{DELAYED_MAX, QuotaUse, TaskRoom};
+pub use revoking::Unsent;
 pub use roles::{RoleFilter, RoleView};
 pub use rules::{ExecutorAddress, ExecutorRule};
 pub use sessions::{SessionView, TokenView};
 pub use skips::{SKIPS_MAX, Skip, Skipped};
-pub use statistics::{Counted, Counting, FiguresFilter, Part, STATISTICS_LEASE_MS, StatisticsStore};
-pub use tasks::{Activity, NewTask, TASK_STATES, TaskChange, TaskFilter, TaskState, TaskView, Unsent, audited_task};
+pub use sql::BATCH_MAX;
+pub use sql_store::SqlStore;
+pub use statistics::FiguresFilter;
+pub use task_views::{Activity, TASK_STATES, TaskFilter, TaskState, TaskView, audited_task};
+pub use tasks::{NewTask, TaskChange};
 pub use tenants::{AppFilter, AppView, TenantView};
 pub use traits::*;
 pub use unscheduled_runs::{NewRun, StartedRun};
 pub use upcoming_runs::{TaskNames, UpcomingFilter, UpcomingRun, UpcomingRuns};
 pub use users::{UserFilter, UserRow, UserView};
-
-/// Result of everything in this room.
-pub type Result<T> = std::result::Result<T, StoreError>;
-
-/// Rows in one statement at most; larger batches are cut by the callers.
-pub const BATCH_MAX: usize = 1_000;
-
-/// Everything that the workers ask.
-pub trait Store:
-    ClusterStore
-    + RuleStore
-    + PlanStore
-    + BackfillStore
-    + ClaimStore
-    + DispatchStore
-    + PermitStore
-    + OutcomeStore
-    + OutboxStore
-    + ExecutorStore
-    + HousekeepingStore
-    + StatisticsStore
-{
-}
-
-impl<T> Store for T where
-    T: ClusterStore
-        + RuleStore
-        + PlanStore
-        + BackfillStore
-        + ClaimStore
-        + DispatchStore
-        + PermitStore
-        + OutcomeStore
-        + OutboxStore
-        + ExecutorStore
-        + HousekeepingStore
-        + StatisticsStore
-{
-}

@@ -1,8 +1,8 @@
 //! When tasks fire next, for people: after now, whether the run is written already or not.
 
 use super::dialect::{Kind, Sql};
-use super::rows::to_json;
 use super::skips::is_skip;
+use super::values::to_json;
 use super::{Result, SqlStore, TaskView};
 use crate::domain::schedule::Schedule;
 use crate::domain::task::{NEVER, ScheduleKind};

@@ -3,10 +3,11 @@
 //! Each run whose end has consequences has a row in `outbox`; it is taken away in the
 //! transaction that writes the consequences, so they come exactly once, whichever node dies.
 
-use super::connect::{Transaction, retrying};
 use super::planning::TASKS;
-use super::rows::{self, to_json, word};
+use super::rows;
 use super::sql::{ID, SUCCEEDED};
+use super::sql_store::{Transaction, retrying};
+use super::values::{to_json, word};
 use super::{EndedRun, NewRun, OutboxRound, OutboxStore, Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::consequences::{End, failures_in_row, input_of};
 use crate::domain::task::{NEVER, ParentOutcome, ParentRule, ScheduleKind};

@@ -1,10 +1,11 @@
 //! Results, and runs whose result does not come.
 
 use super::dialect::{Dialect, Kind};
-use super::rows::{self, DISPATCHED_COLUMNS, clean, list, to_json};
+use super::rows::{self, DISPATCHED_COLUMNS};
 use super::sql::{CANCELLED, DISPATCHED, FAILED, ID, SUCCEEDED};
-use super::{DispatchedRun, OutcomeStore, Owner, Result, SqlStore, Suspects};
-use crate::domain::{ExecutorId, LogId, Reason, Status};
+use super::values::{clean, list, to_json};
+use super::{DispatchedRun, OutcomeStore, Result, SqlStore, Suspects};
+use crate::domain::{ExecutorId, LogId, Owner, Reason, Status};
 use crate::metrics::RUNS_ENDED;
 use async_trait::async_trait;
 use carillon_protocol::RunResult;

@@ -7,11 +7,12 @@
 //! With the version's negative the row says that the run waits: where runs keep their order, later
 //! ones on other nodes do not pass it. That, too, ends with the row's state.
 
-use super::connect::{Transaction, retrying};
 use super::dialect::{Dialect, Kind};
-use super::rows::{DISPATCHED_COLUMNS, to_json};
+use super::rows::DISPATCHED_COLUMNS;
 use super::sql::{CANCELLED, DISPATCHED, EXPIRED, ID, QUEUED};
+use super::sql_store::{Transaction, retrying};
 use super::template::Text;
+use super::values::to_json;
 use super::{PermitStore, Result, SqlStore};
 use crate::domain::permit::{Held, Limit, PermitRequest, grant};
 use crate::domain::rate_limit::{self, Slot};

@@ -1,11 +1,12 @@
 //! Writing task logs ahead.
 
 use super::cluster::LEASE_RENEW;
-use super::connect::retrying;
 use super::dialect::Kind;
-use super::rows::{self, TASK_COLUMNS, to_json};
+use super::rows::{self, TASK_COLUMNS};
 use super::sql::{CANCELLED, SUCCEEDED};
+use super::sql_store::retrying;
 use super::task_columns::spec_list;
+use super::values::to_json;
 use super::{BUCKETS, Fence, PlanStore, Result, SqlStore};
 use crate::domain::plan::{Fire, Plan};
 use crate::domain::task::NEVER;
@@ -169,7 +170,7 @@ impl SqlStore {
         if let Some(fence) = fence {
             // Renewing inside the transaction holds the lease's row until the commit: a node
             // that lost the lease meanwhile writes nothing.
-            let values = [fence.lease.as_str().into(), fence.node.into(), fence.number.into(), LEASE_TTL_MS.into()];
+            let values = [fence.lease.as_str().into(), fence.node.into(), fence.number.into(), fence.ttl_ms.into()];
             if tx.execute(&LEASE_RENEW, values).await? == 0 {
                 tx.rollback().await?;
                 return Ok(None);
@@ -225,9 +226,6 @@ pub(super) fn fires_before(first: &str) -> String {
     );
     format!("CASE WHEN fires > {again} THEN fires - {again} ELSE 0 END")
 }
-
-/// How long a lease lives without renewal, ms: as long as a node may be silent.
-pub(super) const LEASE_TTL_MS: i64 = 10_000;
 
 /// What moves a watermark: whence, whither, how many fires and runs that makes, and whether the
 /// plan knows that somebody waits for their ends.

@@ -1,7 +1,7 @@
 //! Statements that sea-orm's query builder makes go the same way as those that are written out: counted, bounded in
 //! time, errors classified once.
 
-use super::connect::Transaction;
+use super::sql_store::Transaction;
 use super::{Result, SqlStore};
 use sea_orm::sea_query::{Asterisk, ExprTrait, Func, OnConflict};
 use sea_orm::{

@@ -1,13 +1,13 @@
 //! Quotas of tenants: reading and changing them, what is used of them, and the one that bounds
 //! tasks.
 
-use super::connect::{Transaction, retrying};
 use super::entity::{task, tenant};
 #[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
 use super::rates;
-use super::rows::to_json;
 use super::sql::{ID, INIT, RETRY};
+use super::sql_store::{Transaction, retrying};
+use super::values::to_json;
 use super::{BATCH_MAX, Result, SqlStore, StoreError};
 use crate::domain::quota::Quotas;
 use crate::domain::{FieldError, FieldRefusal, Reason, Refusal, Status, TenantId};

@@ -1,15 +1,15 @@
 //! Slots in the rates of tenants: one transaction for each batch of runs whose tenants have a
 //! quota of fires.
 
-use super::connect::{Transaction, retrying};
 use super::dialect::Kind;
 use super::dispatching::CHANGE;
 use super::dispatching::change_row;
-use super::rows::to_json;
 use super::sql::{DUE_TIME, ID, INIT};
-use super::{Change, Result, SqlStore, StoreError, StoreErrorKind};
-use crate::domain::TenantId;
+use super::sql_store::{Transaction, retrying};
+use super::values::to_json;
+use super::{Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::rate_limit::{self, DelayedRun, Rate, Rates, Slot, SlotRequest};
+use crate::domain::{TenantId, Transition};
 use std::collections::BTreeSet;
 
 statements!(
@@ -62,11 +62,11 @@ impl SqlStore {
         let delayed = requests.iter().zip(&slots).filter_map(|(request, slot)| match slot {
             Slot::Later(due_time) => {
                 let per_minute = rates.get(&request.tenant_id).map_or(0, |(per_minute, _)| *per_minute);
-                Some(Change::delayed(request, *due_time, per_minute))
+                Some(Transition::delayed(request, *due_time, per_minute))
             }
             _ => None,
         });
-        let delayed: Vec<Change> = delayed.collect();
+        let delayed: Vec<Transition> = delayed.collect();
         self.write_rates(&tx, rates, now).await?;
         if !delayed.is_empty() {
             let rows: Vec<_> = delayed.iter().map(change_row).collect();
@@ -107,7 +107,7 @@ impl SqlStore {
         if moved.is_empty() {
             return Ok(());
         }
-        let rows: Vec<Change> = moved.iter().map(Change::overtaken).collect();
+        let rows: Vec<Transition> = moved.iter().map(Transition::overtaken).collect();
         let rows: Vec<_> = rows.iter().map(change_row).collect();
         if tx.execute(&CHANGE, [to_json(ACTION, &rows)?.into()]).await? < moved.len() as u64 {
             return Err(StoreError::new(StoreErrorKind::Contention, ACTION, "a run that waited was claimed meanwhile"));

@@ -1,11 +1,11 @@
 //! Roles that admins make. The built-in ones are the program's.
 
 use super::conditions::touching;
-use super::connect::retrying;
 use super::entity::{role, role_grant, user_account};
 #[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
-use super::rows::{clean, to_json};
+use super::sql_store::retrying;
+use super::values::{clean, to_json};
 use super::{Result, SqlStore, StoreError};
 use crate::domain::access::{PLATFORM, PermissionSet};
 use crate::domain::{AccessScope, Refusal, TenantId};

@@ -1,16 +1,16 @@
 //! Rules of tenants, apps and executors: bounds, maintenance windows, weights.
 
-use super::connect::retrying;
 use super::dialect::Kind;
 use super::entity::{app, executor_rule, maintenance_window};
 #[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
-use super::rows::{clean, to_json, to_word};
 use super::sql::{ID, INIT, RETRY};
-use super::{BATCH_MAX, Owner, Result, RuleStore, SqlStore, StoreError};
+use super::sql_store::retrying;
+use super::values::{clean, to_json, to_word};
+use super::{BATCH_MAX, Result, RuleStore, SqlStore, StoreError};
 use crate::domain::executor::WEIGHT_DEFAULT;
 use crate::domain::rules::{MaintenanceWindow, Rules};
-use crate::domain::{AppId, Refusal, TenantId, WindowId};
+use crate::domain::{AppId, Owner, Refusal, TenantId, WindowId};
 use async_trait::async_trait;
 use sea_orm::{DbErr, FromQueryResult, QueryResult};
 use std::collections::HashMap;

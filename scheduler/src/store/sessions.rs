@@ -2,11 +2,11 @@
 //! opens no door.
 
 use super::conditions::within;
-use super::connect::retrying;
 use super::entity::{api_token, session, user_account};
 #[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
-use super::rows::{clean, to_json};
+use super::sql_store::retrying;
+use super::values::{clean, to_json};
 use super::{Result, SqlStore, StoreError, UserView};
 use crate::domain::access::PermissionSet;
 use crate::domain::{AccessScope, Refusal, TenantId};

@@ -1,12 +1,12 @@
 //! Coming fires that people cancel before they are written: a log that ends before it begins. What
 //! writes runs ahead leaves it alone, as any log that is there.
 
-use super::connect::{Transaction, retrying};
 use super::dialect::{Dialect, Kind, Sql};
 use super::planning::MOVE_BACK;
 use super::planning::bucket;
-use super::rows::{clean, to_json};
 use super::sql::ID;
+use super::sql_store::{Transaction, retrying};
+use super::values::{clean, to_json};
 use super::{Result, SqlStore, StoreError, TaskView};
 use crate::domain::instant::utc_words;
 use crate::domain::task::{Routing, ScheduleKind, TaskSpec};

@@ -15,6 +15,9 @@ pub const FAILED: i16 = Status::Failed as i16;
 pub const CANCELLED: i16 = Status::Cancelled as i16;
 pub const EXPIRED: i16 = Status::Expired as i16;
 
+/// Rows in one statement at most; larger batches are cut by the callers.
+pub const BATCH_MAX: usize = 1_000;
+
 /// A batch of ids.
 pub const ID: &[(&str, Kind)] = &[("id", Kind::Big)];
 

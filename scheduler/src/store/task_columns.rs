@@ -1,7 +1,7 @@
 //! The columns of a task's definition, made of the list of its fields: how each is read and written goes by its type.
 
 use super::Result;
-use super::rows::{clean, json, to_json, to_word, word};
+use super::values::{clean, json, to_json, to_word, word};
 use crate::domain::choice::Enumerated;
 use crate::domain::task::{TaskSpec, task_fields};
 use sea_orm::{DbErr, QueryResult, Value};

@@ -1,7 +1,6 @@
 //! Tenants, apps, and small settings.
 
 use super::conditions::{touching, within};
-use super::connect::retrying;
 use super::entity::{
     api_token, app, app_key, calendar, calendar_version, executor_rule, handler, maintenance_window, role, role_grant,
     setting, task, tenant, user_account,
@@ -10,9 +9,10 @@ use super::grants::hold_tenant;
 use super::keys::insert_key;
 #[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
-use super::rows::clean;
-use super::{BATCH_MAX, KeyWords, Owner, Result, SqlStore, StoreError, StoreErrorKind};
-use crate::domain::{AccessScope, AppId, Refusal, TenantId, refusal::no_app};
+use super::sql_store::retrying;
+use super::values::clean;
+use super::{BATCH_MAX, KeyWords, Result, SqlStore, StoreError, StoreErrorKind};
+use crate::domain::{AccessScope, AppId, Owner, Refusal, TenantId, refusal::no_app};
 use carillon_protocol::sign::{Key, SignMethod};
 use sea_orm::{DbErr, FromQueryResult, QueryResult};
 use std::collections::HashMap;

@@ -1,8 +1,8 @@
 //! Runs that no schedule names: started manually, by a program, by a parent.
 
-use super::connect::{Transaction, retrying};
 use super::planning::bucket;
-use super::rows::clean;
+use super::sql_store::{Transaction, retrying};
+use super::values::clean;
 use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskView};
 use crate::domain::Status;
 use crate::domain::task::{Routing, TaskSpec};

@@ -4,7 +4,7 @@
 use super::conditions::Conditions;
 use super::dialect::{Kind, Sql};
 use super::logs::{LogFilter, Way, narrow};
-use super::rows::to_json;
+use super::values::to_json;
 use super::{Result, SqlStore};
 use crate::domain::{AccessScope, AppId, LogId, NodeId, Order, Status, TaskId, TenantId};
 use sea_orm::{DbErr, QueryResult};

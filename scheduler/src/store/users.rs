@@ -1,11 +1,11 @@
 //! User accounts; what they are granted is in [`super::grants`].
 
 use super::conditions::holds;
-use super::connect::retrying;
 use super::entity::{api_token, role_grant, session, user_account};
 #[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
-use super::rows::clean;
+use super::sql_store::retrying;
+use super::values::clean;
 use super::{GrantView, NewGrant, Result, SqlStore, StoreError, grants};
 use crate::domain::access::{Access, TenantScope};
 use crate::domain::{AccessScope, Refusal, TenantId};

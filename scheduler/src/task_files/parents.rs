@@ -3,8 +3,8 @@
 
 use super::step::{Action, Name, Step};
 use crate::domain::links::{cycle, knots};
-use crate::domain::{AccessScope, FieldError, FieldRefusal, TaskId};
-use crate::store::{Owner, Result, SqlStore, StoreErrorKind, TaskFilter};
+use crate::domain::{AccessScope, FieldError, FieldRefusal, Owner, TaskId};
+use crate::store::{Result, SqlStore, StoreErrorKind, TaskFilter};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Names of a cycle that are told at most.

@@ -5,8 +5,8 @@ use crate::domain::quota::Quotas;
 use crate::domain::rate_limit::WINDOW_MS;
 use crate::domain::task::file::Entry;
 use crate::domain::task::{NEVER, TaskSpec};
-use crate::domain::{FieldError, TaskId};
-use crate::store::{Owner, Result, SqlStore, TaskRoom};
+use crate::domain::{FieldError, Owner, TaskId};
+use crate::store::{Result, SqlStore, TaskRoom};
 use std::collections::{BTreeMap, HashMap};
 
 /// Says that a schedule alone fires more often in a minute than the tenant's quota (0: none) allows.

@@ -1,9 +1,9 @@
 //! What a task file asks for, entry by entry.
 
-use crate::domain::TaskId;
 use crate::domain::task::FieldChange;
 use crate::domain::task::file::Entry;
-use crate::store::{Owner, TaskView};
+use crate::domain::{Owner, TaskId};
+use crate::store::TaskView;
 
 /// (tenant, app, name).
 pub(super) type Name = (String, String, String);

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use carillon::domain::quota::Quotas;
-use carillon::domain::{AccessScope, AppId, LogId, TaskId, TenantId};
+use carillon::domain::{AccessScope, AppId, LogId, Owner, TaskId, TenantId};
 use carillon::store::{
-    KeptAttempt, LogFilter, LogView, NewRun, NewTask, Owner, Result, Skip, Skipped, SqlStore, StartedRun, TaskChange,
+    KeptAttempt, LogFilter, LogView, NewRun, NewTask, Result, Skip, Skipped, SqlStore, StartedRun, TaskChange,
     TaskFilter, TaskView, Unsent,
 };
 use carillon_tests::Database;
@@ -26,8 +26,6 @@ pub trait Admin: Send + Sync {
     async fn tasks_named(&self, tenant: &str, name: &str) -> Vec<TaskView>;
     /// Deletes a task.
     async fn delete_task(&self, before: &TaskView, now: i64) -> Result<Unsent>;
-    /// Moves a watermark back.
-    async fn rewind(&self, id: TaskId, revision: i64, from: i64, now: i64);
     /// Starts a run that no schedule names.
     async fn start_run(&self, task: &TaskView, run: &NewRun) -> Result<StartedRun>;
     /// Cancels a coming fire.
@@ -81,10 +79,6 @@ impl Admin for SqlAdmin {
 
     async fn delete_task(&self, before: &TaskView, now: i64) -> Result<Unsent> {
         self.store.delete_task(before, now).await
-    }
-
-    async fn rewind(&self, id: TaskId, revision: i64, from: i64, now: i64) {
-        self.store.rewind(id, revision, from, now).await.unwrap();
     }
 
     async fn start_run(&self, task: &TaskView, run: &NewRun) -> Result<StartedRun> {
@@ -153,10 +147,6 @@ impl Admin for ModelStore {
 
     async fn delete_task(&self, before: &TaskView, now: i64) -> Result<Unsent> {
         self.delete_task(before, now).await
-    }
-
-    async fn rewind(&self, id: TaskId, revision: i64, from: i64, now: i64) {
-        self.rewind(id, revision, from, now).await.unwrap();
     }
 
     async fn start_run(&self, task: &TaskView, run: &NewRun) -> Result<StartedRun> {

@@ -2,8 +2,8 @@
 
 use crate::fixture::{World, dispatch_of, edit, success};
 use carillon::domain::plan::Plan;
-use carillon::domain::{ExecutorId, NodeId, Reason, Run, Status, TenantId};
-use carillon::store::{ATTEMPTS_KEPT_MAX, Change, KeptAttempt, MESSAGE_CHARS_MAX, RefusedAttempt, RunDispatch};
+use carillon::domain::{ExecutorId, NodeId, Reason, Run, Status, TenantId, Transition};
+use carillon::store::{ATTEMPTS_KEPT_MAX, KeptAttempt, MESSAGE_CHARS_MAX, RefusedAttempt, RunDispatch};
 
 cases!(
     a_failure_that_is_retried_is_kept_once,
@@ -15,14 +15,14 @@ cases!(
     they_go_with_their_logs,
 );
 
-fn failed(run: &Run, message: &str) -> Change {
-    Change {
+fn failed(run: &Run, message: &str) -> Transition {
+    Transition {
         due_time: run.due_time + 10_000,
         failures: run.failures + 1,
         message: message.to_owned(),
         started_at: run.due_time + 1,
         finished_at: run.due_time + 2,
-        ..Change::of(run, Status::Retry, Reason::HandlerFailed)
+        ..Transition::of(run, Status::Retry, Reason::HandlerFailed)
     }
 }
 
@@ -37,7 +37,7 @@ async fn a_failure_that_is_retried_is_kept_once(world: World) {
     let run = world.dispatched(1, vec![runs[0].clone()], 7).await.remove(0);
     let long = "ä".repeat(MESSAGE_CHARS_MAX + 1);
     for _ in 0..2 {
-        let other = Change::of(&runs[1], Status::Cancelled, Reason::CancelledManually);
+        let other = Transition::of(&runs[1], Status::Cancelled, Reason::CancelledManually);
         assert_eq!(world.store.change(&[failed(&run, &long), other]).await.unwrap().len(), 2);
     }
     let first = KeptAttempt {

@@ -1,8 +1,8 @@
 //! Runs that become one node's.
 
 use crate::fixture::{World, ids};
-use carillon::domain::{LogId, NodeId, Reason, Run, Status};
-use carillon::store::{Change, Share};
+use carillon::domain::{LogId, NodeId, Reason, Run, Status, Transition};
+use carillon::store::Share;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ async fn claimable_runs_come_earliest_first_up_to_the_instant(world: World) {
     let runs = world.runs(6).await;
     // The second waits for another attempt, later than the third; the last one is not due.
     let tried = world.dispatched(1, vec![runs[1].clone()], 7).await.remove(0);
-    let later = Change { due_time: world.now + 2_500, ..Change::of(&tried, Status::Retry, Reason::HandlerFailed) };
+    let later =
+        Transition { due_time: world.now + 2_500, ..Transition::of(&tried, Status::Retry, Reason::HandlerFailed) };
     world.store.change(&[later]).await.unwrap();
     let until = world.now + 4_000;
     let found = world.store.claimable(None, until, 10).await.unwrap();

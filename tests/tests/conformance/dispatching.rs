@@ -1,8 +1,7 @@
 //! Runs that become an executor's, and guarded steps.
 
 use crate::fixture::{World, dispatch_of};
-use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status};
-use carillon::store::Change;
+use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
 use std::sync::Arc;
 
 cases!(
@@ -59,22 +58,22 @@ async fn a_refused_run_goes_to_another_under_a_new_attempt(world: World) {
     assert_eq!((row.run.attempt, row.run.executor_id, row.dispatched_at), (2, ExecutorId(8), world.now + 1));
 }
 
-fn failed(run: &Run) -> Change {
-    Change {
+fn failed(run: &Run) -> Transition {
+    Transition {
         due_time: run.due_time + 10_000,
         failures: 1,
         message: "it broke".to_owned(),
         started_at: run.due_time + 1,
         finished_at: run.due_time + 2,
-        ..Change::of(run, Status::Retry, Reason::HandlerFailed)
+        ..Transition::of(run, Status::Retry, Reason::HandlerFailed)
     }
 }
 
 async fn a_change_is_guarded_by_the_version(world: World) {
     let run = world.dispatched(1, world.runs(1).await, 7).await.remove(0);
-    let late = Change { version: run.version - 1, ..failed(&run) };
-    let early = Change { version: run.version + 1, ..failed(&run) };
-    let absent = Change { id: LogId(run.id.0 + 1), ..failed(&run) };
+    let late = Transition { version: run.version - 1, ..failed(&run) };
+    let early = Transition { version: run.version + 1, ..failed(&run) };
+    let absent = Transition { id: LogId(run.id.0 + 1), ..failed(&run) };
     assert!(world.store.change(&[late, early, absent]).await.unwrap().is_empty());
     assert_eq!(world.row(&run).await.dispatched.run, run);
 }
@@ -102,7 +101,7 @@ async fn of_two_changes_at_once_one_wins(world: World) {
     let runs = world.store.claim(NodeId(1), world.runs(100).await, world.now).await.unwrap();
     let mover = |to: Status, reason: Reason, first: bool| {
         let store = Arc::clone(if first { &world.store } else { &world.rival });
-        let changes: Vec<Change> = runs.iter().map(|run| Change::of(run, to, reason)).collect();
+        let changes: Vec<Transition> = runs.iter().map(|run| Transition::of(run, to, reason)).collect();
         tokio::spawn(async move {
             let mut moved = std::collections::BTreeSet::new();
             for batch in changes.chunks(10) {

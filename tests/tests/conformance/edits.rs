@@ -3,8 +3,8 @@
 use crate::fixture::{World, dispatch_of, edit, pause, start, stop};
 use carillon::domain::plan::{Fire, Plan, Window, plan};
 use carillon::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
-use carillon::domain::{ExecutorId, NodeId, Reason, Run, Status, TaskId, Trigger};
-use carillon::store::{Change, NewRun, TaskChange, TaskView};
+use carillon::domain::{ExecutorId, NodeId, Reason, Run, Status, TaskId, Transition, Trigger};
+use carillon::store::{NewRun, TaskChange, TaskView};
 
 cases!(
     an_edit_keeps_what_no_schedule_names,
@@ -73,7 +73,7 @@ async fn copies_of_what_an_edit_keeps_lose_at_the_version(world: World) {
     world.change(edit(&task), world.now).await.unwrap();
     let items: Vec<_> = copies.iter().map(|run| dispatch_of(run, ExecutorId(7))).collect();
     assert!(world.store.dispatch(NodeId(1), &items, world.now).await.unwrap().is_empty());
-    let waits = copies.iter().map(|run| Change::of(run, Status::Retry, Reason::NoExecutor)).collect::<Vec<_>>();
+    let waits = copies.iter().map(|run| Transition::of(run, Status::Retry, Reason::NoExecutor)).collect::<Vec<_>>();
     assert!(world.store.change(&waits).await.unwrap().is_empty());
 }
 
@@ -206,7 +206,7 @@ async fn under_way(world: &World, name: &str) -> (TaskView, Vec<Run>) {
     world.store.claim(NodeId(1), vec![runs[5].clone()], world.now).await.unwrap();
     let dispatched = world.dispatched(1, runs[..4].to_vec(), 7).await;
     world.store.succeed(world.owner, &[&crate::fixture::success(&dispatched[0], 1)]).await.unwrap();
-    let failed = Change { failures: 1, ..Change::of(&dispatched[1], Status::Retry, Reason::HandlerFailed) };
+    let failed = Transition { failures: 1, ..Transition::of(&dispatched[1], Status::Retry, Reason::HandlerFailed) };
     assert_eq!(world.store.change(&[failed]).await.unwrap().len(), 1);
     (before, runs)
 }
@@ -231,7 +231,7 @@ async fn what_an_edit_takes_back_does_not_count_as_a_fire(world: World) {
             assert_eq!(world.task(task.id).await.fires, 10);
         }
         drop_held(&world, &runs[3], Reason::TaskEdited).await;
-        world.admin.rewind(task.id, task.revision + 1, runs[3].fire_time, now).await;
+        world.store.rewind(task.id, task.revision + 1, runs[3].fire_time, now).await.unwrap();
         assert_eq!(world.task(task.id).await.fires, 3, "{case}");
         pregenerate(&world, task.id).await;
         let after = world.task(task.id).await;
@@ -277,7 +277,7 @@ async fn fires_planned_again_count_once(world: World) {
     let runs = world.rows(task.id).await;
     for at in [4, 0, 9] {
         let from = runs[at].dispatched.run.fire_time;
-        world.admin.rewind(task.id, 1, from, world.now).await;
+        world.store.rewind(task.id, 1, from, world.now).await.unwrap();
         let moved = world.task(task.id).await;
         assert_eq!((moved.fires, moved.next_fire_at), (at as i64, from));
         pregenerate(&world, task.id).await;

@@ -2,8 +2,8 @@
 
 use crate::fixture::World;
 use carillon::domain::task::{BlockStrategy, NEVER, Routing, TaskSpec};
-use carillon::domain::{ExecutorId, NodeId, TenantId};
-use carillon::store::{ExecutorHeartbeat, Owner, Signer, StoreErrorKind};
+use carillon::domain::{ExecutorId, NodeId, Owner, TenantId};
+use carillon::store::{ExecutorHeartbeat, Signer, StoreErrorKind};
 use carillon_protocol::{HandlerInfo, Register};
 use futures_util::future::join_all;
 use serde_json::json;

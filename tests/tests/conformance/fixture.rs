@@ -5,10 +5,9 @@ use crate::plans::Plans;
 use carillon::domain::plan::{Fire, Plan};
 use carillon::domain::task::{ScheduleKind, TaskSpec};
 use carillon::domain::task_log::{PARENT_SHARD, PRIORITY_DEFAULT};
-use carillon::domain::{ExecutorId, IdSource, LogId, NodeId, Reason, Run, Status, TaskId, Trigger};
+use carillon::domain::{ExecutorId, IdSource, LogId, NodeId, Owner, Reason, Run, Status, TaskId, Transition, Trigger};
 use carillon::store::{
-    Activity, Change, DatabaseSettings, LogView, NewTask, Owner, Result, RunDispatch, SqlStore, Store, TaskChange,
-    TaskView, Unsent,
+    Activity, DatabaseSettings, LogView, NewTask, Result, RunDispatch, SqlStore, Store, TaskChange, TaskView, Unsent,
 };
 use carillon_protocol::{RunResult, RunStatus};
 use carillon_tests::model::store::admin::new_task;
@@ -221,7 +220,7 @@ impl World {
 
     /// Moves one run, which must succeed.
     pub async fn moved(&self, run: &Run, to: Status, reason: Reason) {
-        let change = Change::of(run, to, reason);
+        let change = Transition::of(run, to, reason);
         assert_eq!(self.store.change(&[change]).await.unwrap().len(), 1, "{run:?} to {to:?}");
     }
 

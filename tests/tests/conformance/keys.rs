@@ -2,8 +2,8 @@
 
 use crate::fixture::World;
 use carillon::domain::access::TenantScope;
-use carillon::domain::{AccessScope, AppId, TenantId};
-use carillon::store::{AppFilter, AppView, KeyUse, KeyView, KeyWords, Owner, SqlStore, StoreErrorKind};
+use carillon::domain::{AccessScope, AppId, Owner, TenantId};
+use carillon::store::{AppFilter, AppView, KeyUse, KeyView, KeyWords, SqlStore, StoreErrorKind};
 use carillon_protocol::sign::{Key, SignMethod};
 use futures_util::future::join_all;
 use std::collections::BTreeSet;

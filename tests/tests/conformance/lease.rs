@@ -89,7 +89,7 @@ async fn writing_with_a_lost_fence_writes_nothing(world: World) {
 
 async fn writing_with_a_valid_fence_renews_it(world: World) {
     let task = world.started(&World::every_second("task")).await;
-    let fence = take(&world, NodeId(1), None, 1_000).await.unwrap();
+    let fence = Fence { ttl_ms: MINUTE, ..take(&world, NodeId(1), None, 1_000).await.unwrap() };
     let plan = world.plan(&task, [world.now]);
     let moved = world.store.write_ahead(Some(fence), &[plan], world.now).await.unwrap();
     assert_eq!(moved, Some([task.id].into()));

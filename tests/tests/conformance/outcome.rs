@@ -1,8 +1,8 @@
 //! Results, and runs whose result does not come.
 
 use crate::fixture::{World, dispatch_of, success};
-use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status};
-use carillon::store::{Owner, Suspects};
+use carillon::domain::{ExecutorId, LogId, NodeId, Owner, Reason, Run, Status};
+use carillon::store::Suspects;
 use carillon_protocol::RunResult;
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ async fn of_a_success_and_a_loss_at_once_one_counts(world: World) {
         moved
     });
     let rival = Arc::clone(&world.rival);
-    let lost = |run: &Run| carillon::store::Change::of(run, Status::Retry, Reason::Undelivered);
+    let lost = |run: &Run| carillon::domain::Transition::of(run, Status::Retry, Reason::Undelivered);
     let changes: Vec<_> = runs.iter().rev().map(lost).collect();
     let losing = tokio::spawn(async move {
         let mut moved = 0;

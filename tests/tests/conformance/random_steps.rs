@@ -5,8 +5,8 @@ use carillon::domain::plan::{Plan, Window, plan};
 use carillon::domain::task::{Routing, TaskSpec};
 use carillon::domain::task_log::STATUSES;
 use carillon::domain::trigger::TRIGGERS;
-use carillon::domain::{AppId, ExecutorId, LogId, NodeId, Reason, Run, Status, TaskId, Trigger};
-use carillon::store::{Activity, Change, NewRun, NewTask, Owner, RunDispatch, Skip};
+use carillon::domain::{AppId, ExecutorId, LogId, NodeId, Owner, Reason, Run, Status, TaskId, Transition, Trigger};
+use carillon::store::{Activity, NewRun, NewTask, RunDispatch, Skip};
 use carillon_tests::Kind;
 use carillon_tests::model::store::admin::new_task;
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ enum Step {
     RunDispatch { node: NodeId, pick: u64, executor: i64, stale: bool },
     DispatchShards { node: NodeId, pick: usize, total: i32 },
     Succeed { pick: u64, older: i32, stranger: bool },
-    Change { pick: u64, to: usize, reason: usize, stale: bool },
+    Transition { pick: u64, to: usize, reason: usize, stale: bool },
     Settle,
     StartRun { task: usize, second: i64, trigger: usize, key: Option<u8> },
     Rewind { second: i64 },
@@ -56,7 +56,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (1i64..3, any::<usize>(), 1i32..4).prop_map(|(node, pick, total)| Step::DispatchShards { node: NodeId(node), pick, total }),
         4 => (pick(), 0i32..2, stale()).prop_map(|(pick, older, stranger)| Step::Succeed { pick, older, stranger }),
         4 => (pick(), any::<usize>(), 0..REASONS.len(), stale())
-            .prop_map(|(pick, to, reason, stale)| Step::Change { pick, to, reason, stale }),
+            .prop_map(|(pick, to, reason, stale)| Step::Transition { pick, to, reason, stale }),
         1 => Just(Step::Settle),
         2 => (0..2usize, 0i64..8, 0..TRIGGERS.len(), prop::option::of(0u8..3))
             .prop_map(|(task, second, trigger, key)| Step::StartRun { task, second, trigger, key }),
@@ -138,7 +138,7 @@ impl Pair {
             }
             Step::DispatchShards { node, pick, total } => self.dispatch_shards(*node, *pick, *total).await,
             Step::Succeed { pick, older, stranger } => self.succeed(*pick, *older, *stranger).await,
-            Step::Change { pick, to, reason, stale } => self.change(*pick, *to, REASONS[*reason], *stale).await,
+            Step::Transition { pick, to, reason, stale } => self.change(*pick, *to, REASONS[*reason], *stale).await,
             Step::Settle => self.settle().await,
             Step::StartRun { task, second, trigger, key } => {
                 self.start_run(self.tasks[*task], *second, TRIGGERS[*trigger].0, *key).await;
@@ -193,7 +193,7 @@ impl Pair {
             let reason = if run.is_parent() && *to != Status::Cancelled { Reason::None } else { reason };
             let version = run.version - i64::from(stale);
             let (due_time, failures) = (run.due_time + 5, run.failures + 1);
-            changes.push(Change { version, due_time, failures, ..Change::of(&run, *to, reason) });
+            changes.push(Transition { version, due_time, failures, ..Transition::of(&run, *to, reason) });
         }
         let one = self.model.store.change(&changes).await.unwrap();
         let two = self.sqlite.store.change(&changes).await.unwrap();
@@ -224,7 +224,7 @@ impl Pair {
         for task in self.tasks {
             let revision = self.model.task(task).await.revision;
             for world in [&self.model, &self.sqlite] {
-                world.admin.rewind(task, revision, NOW + second * 1_000, NOW).await;
+                world.store.rewind(task, revision, NOW + second * 1_000, NOW).await.unwrap();
             }
         }
     }

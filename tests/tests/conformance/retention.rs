@@ -4,8 +4,8 @@ use crate::fixture::World;
 use carillon::domain::plan::Plan;
 use carillon::domain::quota::Quotas;
 use carillon::domain::task::TaskSpec;
-use carillon::domain::{IdSource, LogId, NodeId, Reason, Run, Status};
-use carillon::store::{Change, NewTask, NodeInfo, Owner};
+use carillon::domain::{IdSource, LogId, NodeId, Owner, Reason, Run, Status, Transition};
+use carillon::store::{NewTask, NodeInfo};
 
 cases!(
     only_ended_old_logs_go_and_at_most_so_many,
@@ -62,8 +62,10 @@ async fn each_tenant_keeps_its_logs_as_long_as_it_says(world: World) {
     }
     // Ended at once, save one of the oldest.
     for run in mine.iter().chain(&theirs).filter(|run| run.id != theirs[0].id) {
-        let change =
-            Change { finished_at: run.fire_time + 1, ..Change::of(run, Status::Cancelled, Reason::TaskStopped) };
+        let change = Transition {
+            finished_at: run.fire_time + 1,
+            ..Transition::of(run, Status::Cancelled, Reason::TaskStopped)
+        };
         assert_eq!(world.store.change(&[change]).await.unwrap().len(), 1);
     }
     assert_eq!(world.store.retentions().await.unwrap(), [0]);

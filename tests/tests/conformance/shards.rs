@@ -2,8 +2,8 @@
 
 use crate::fixture::{World, edit, success};
 use carillon::domain::plan::Plan;
-use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status};
-use carillon::store::{Change, StoreErrorKind};
+use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
+use carillon::store::StoreErrorKind;
 
 cases!(
     shards_are_dispatched_all_or_none,
@@ -85,7 +85,7 @@ async fn one_bad_shard_fails_the_parent(world: World) {
     let (parent, shards) = expanded(&world, 3).await;
     let good: Vec<_> = shards[..2].iter().map(|shard| success(shard, 1)).collect();
     world.store.succeed(world.owner, &good.iter().collect::<Vec<_>>()).await.unwrap();
-    let retry = Change::of(&shards[2], Status::Retry, Reason::HandlerFailed);
+    let retry = Transition::of(&shards[2], Status::Retry, Reason::HandlerFailed);
     world.store.change(&[retry]).await.unwrap();
     assert_eq!(world.store.settle_parents(&[parent.id], world.now).await.unwrap(), 0, "it will run again");
     let waiting = world.row(&shards[2]).await.dispatched.run;

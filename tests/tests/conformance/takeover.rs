@@ -4,8 +4,8 @@
 use crate::fixture::{World, dispatch_of, edit, start, stop};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{NEVER, ScheduleKind, TaskSpec};
-use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status};
-use carillon::store::{Change, TaskChange, TaskView};
+use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
+use carillon::store::{TaskChange, TaskView};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +59,7 @@ async fn an_edit_cancels_what_nobody_has_and_names_what_executors_have(world: Wo
 /// Runs that executors give back while the task is edited are either found with the executor,
 /// and named, or found waiting, and cancelled.
 async fn an_edit_misses_nothing_that_comes_back_meanwhile(world: World) {
-    let back = |run: &Run| Change::of(run, Status::Retry, Reason::GivenBack);
+    let back = |run: &Run| Transition::of(run, Status::Retry, Reason::GivenBack);
     for round in 0..6 {
         let (task, runs) = task_with_runs(&world, round).await;
         let dispatched = world.dispatched(1, runs, 7).await;
@@ -200,11 +200,11 @@ async fn rewinding_moves_a_watermark_back_only_for_the_current_revision(world: W
     let plan = Plan { to, ..world.plan(&task, []) };
     world.store.write_ahead(None, &[plan], world.now).await.unwrap();
     let at = async || world.task(task.id).await.next_fire_at;
-    world.admin.rewind(task.id, task.revision + 1, second + 5_000, world.now).await;
+    world.store.rewind(task.id, task.revision + 1, second + 5_000, world.now).await.unwrap();
     assert_eq!(at().await, to);
-    world.admin.rewind(task.id, task.revision, second + 5_000, world.now).await;
+    world.store.rewind(task.id, task.revision, second + 5_000, world.now).await.unwrap();
     assert_eq!(at().await, second + 5_000, "the instant itself is written again");
-    world.admin.rewind(task.id, task.revision, second + 9_000, world.now).await;
+    world.store.rewind(task.id, task.revision, second + 9_000, world.now).await.unwrap();
     assert_eq!(at().await, second + 5_000, "never forward");
     let read = world.store.tasks(&[task.id]).await.unwrap().remove(0);
     assert_eq!(read.written_until, to);
@@ -224,6 +224,6 @@ async fn a_fixed_delay_owes_nothing_of_an_earlier_definition(world: World) {
     let read = world.store.tasks(&[task.id]).await.unwrap().remove(0);
     assert_eq!(read.next_fire_at, NEVER);
     world.store.reopen(&read, world.now - 60_000, world.now).await.unwrap();
-    world.admin.rewind(task.id, task.revision, world.now - 60_000, world.now).await;
+    world.store.rewind(task.id, task.revision, world.now - 60_000, world.now).await.unwrap();
     assert_eq!(world.task(task.id).await.next_fire_at, NEVER);
 }

@@ -2,8 +2,8 @@
 
 use crate::fixture::World;
 use carillon::domain::access::TenantScope;
-use carillon::domain::{AccessScope, LogId, Reason, Run, Status};
-use carillon::store::{Owner, SqlStore, UpcomingFilter, UpcomingRuns};
+use carillon::domain::{AccessScope, LogId, Owner, Reason, Run, Status};
+use carillon::store::{SqlStore, UpcomingFilter, UpcomingRuns};
 use carillon_tests::model::store::admin::new_task;
 use carillon_tests::tenants::make_app;
 

@@ -3,9 +3,9 @@
 
 use crate::settings;
 use async_trait::async_trait;
-use carillon::domain::ExecutorId;
+use carillon::domain::{ExecutorId, Owner};
 use carillon::engine::Engine;
-use carillon::store::{ClusterStore, NodeInfo, Owner, Registration, Result as StoreResult, Signer, StoreError};
+use carillon::store::{ClusterStore, NodeInfo, Registration, Result as StoreResult, Signer, StoreError};
 use carillon_protocol::{Heartbeat, HeartbeatAck, Register, Registered, Results, ResultsAck};
 use carillon_tests::model::executor::Refusal;
 use carillon_tests::model::{Gate, ModelStore, NodeServer, SimClock, SimTransport, Trace};

@@ -7,7 +7,7 @@ use carillon::domain::task::{
     ScheduleKind, TaskSpec,
 };
 use carillon::domain::{LogId, Reason, Run, Status, TaskId};
-use carillon::store::{Activity, OutcomeStore, Result, StoreError, StoreErrorKind, TaskChange, Unsent};
+use carillon::store::{Activity, OutcomeStore, PlanStore, Result, StoreError, StoreErrorKind, TaskChange, Unsent};
 use carillon_tests::model::ModelStore;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -87,7 +87,7 @@ impl DispatchStore for Rows {
     async fn note_stop(&self, _: &[(LogId, i64)], _: crate::domain::Reason) -> Result<HashSet<LogId>> {
         Ok(HashSet::new())
     }
-    async fn change(&self, _: &[Change]) -> Result<HashSet<LogId>> {
+    async fn change(&self, _: &[Transition]) -> Result<HashSet<LogId>> {
         Ok(HashSet::new())
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::domain::rules::Rules;
 use crate::domain::{NodeId, TenantId};
-use crate::store::Result;
+use crate::store::error::Result;
 use async_trait::async_trait;
 
 /// This process as a member of the cluster.
@@ -111,6 +111,8 @@ pub struct Fence {
     pub node: NodeId,
     /// Its fencing number.
     pub number: i64,
+    /// How long it lives after each renewal, ms.
+    pub ttl_ms: i64,
 }
 
 /// Asked by `cluster/`.

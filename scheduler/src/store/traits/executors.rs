@@ -1,7 +1,7 @@
 //! What `cluster/` and `api/` ask of executors.
 
-use crate::domain::{Executor, ExecutorId, NodeId};
-use crate::store::{Owner, Result};
+use crate::domain::{Executor, ExecutorId, NodeId, Owner};
+use crate::store::Result;
 use async_trait::async_trait;
 use carillon_protocol::{Register, RunKey};
 use std::collections::HashSet;

@@ -1,6 +1,6 @@
 //! What `housekeeping/` asks.
 
-use crate::store::Result;
+use crate::store::error::Result;
 use async_trait::async_trait;
 
 /// What a look of retention did.

@@ -1,7 +1,5 @@
 //! What the rooms ask of a store, in the words of the domain; one file for each room.
 
-use crate::domain::{AppId, TenantId};
-
 mod cluster;
 mod dispatch;
 mod executors;
@@ -9,6 +7,7 @@ mod housekeeping;
 mod outcome;
 mod pregenerate;
 mod queue;
+mod statistics;
 
 pub use cluster::*;
 pub use dispatch::*;
@@ -17,12 +16,37 @@ pub use housekeeping::*;
 pub use outcome::*;
 pub use pregenerate::*;
 pub use queue::*;
+pub use statistics::*;
 
-/// Whose rows a caller may touch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Owner {
-    /// Tenant id.
-    pub tenant_id: TenantId,
-    /// App id.
-    pub app_id: AppId,
+/// Everything that the workers ask.
+pub trait Store:
+    ClusterStore
+    + RuleStore
+    + PlanStore
+    + BackfillStore
+    + ClaimStore
+    + DispatchStore
+    + PermitStore
+    + OutcomeStore
+    + OutboxStore
+    + ExecutorStore
+    + HousekeepingStore
+    + StatisticsStore
+{
+}
+
+impl<T> Store for T where
+    T: ClusterStore
+        + RuleStore
+        + PlanStore
+        + BackfillStore
+        + ClaimStore
+        + DispatchStore
+        + PermitStore
+        + OutcomeStore
+        + OutboxStore
+        + ExecutorStore
+        + HousekeepingStore
+        + StatisticsStore
+{
 }

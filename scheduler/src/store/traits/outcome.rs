@@ -1,7 +1,7 @@
 //! What `outcome/` asks: results, lost runs, what follows an end.
 
-use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, TaskId, Trigger};
-use crate::store::{Owner, Result};
+use crate::domain::{ExecutorId, LogId, NodeId, Owner, Reason, Run, Status, TaskId, Trigger};
+use crate::store::Result;
 use async_trait::async_trait;
 use carillon_protocol::RunResult;
 

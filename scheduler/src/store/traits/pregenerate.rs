@@ -1,8 +1,9 @@
 //! What `pregenerate/` asks: plans of fires, backfills.
 
+use super::cluster::Fence;
 use crate::domain::plan::Plan;
 use crate::domain::{BackfillId, LogId, Task, TaskId, TenantId};
-use crate::store::{Fence, Result};
+use crate::store::error::Result;
 use async_trait::async_trait;
 use std::collections::HashSet;
 
@@ -18,6 +19,14 @@ pub trait PlanStore: Send + Sync {
     /// up unstarted belongs to the definition that is valid now. Moving back is always safe; what
     /// is written already is left alone.
     async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()>;
+    /// The same for the task of this id, if `revision` is the one that it has.
+    async fn rewind(&self, id: TaskId, revision: i64, from: i64, now: i64) -> Result<()> {
+        let tasks = self.tasks(&[id]).await?;
+        match tasks.first().filter(|task| task.revision == revision) {
+            Some(task) => self.reopen(task, from, now).await,
+            None => Ok(()),
+        }
+    }
     /// Fires at or after the instant beside each task, and before `until` (ms), that a person cancelled
     /// before anybody had them: (task, fire time), latest first.
     async fn skipped(&self, since: &[(TaskId, i64)], until: i64, limit: u64) -> Result<Vec<(TaskId, i64)>>;

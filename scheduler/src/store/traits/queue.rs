@@ -1,7 +1,7 @@
 //! What `queue/` asks: rows to claim.
 
 use crate::domain::{NodeId, Run, TenantId};
-use crate::store::Result;
+use crate::store::error::Result;
 use async_trait::async_trait;
 
 /// A node's part of the rows: those whose bucket modulo `total` is `index`.

@@ -4,9 +4,9 @@
 use super::rows::{LogRow, Redefinition, State, TaskRow};
 use super::{ModelStore, refuse};
 use carillon::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
-use carillon::domain::{AppId, LogId, Reason, Run, Status, TaskId, TenantId};
+use carillon::domain::{AppId, LogId, Owner, Reason, Run, Status, TaskId, TenantId};
 use carillon::store::{
-    Activity, LogView, NewTask, Owner, Result, ShardCounts, StoreError, StoreErrorKind, TaskChange, TaskView, Unsent,
+    Activity, LogView, NewTask, Result, ShardCounts, StoreError, StoreErrorKind, TaskChange, TaskView, Unsent,
 };
 use std::collections::BTreeSet;
 
@@ -82,17 +82,6 @@ impl ModelStore {
                 ..row.view(&tenant_of(row.run.tenant_id))
             };
             Ok(ids.map(|(_, id)| view(&state.logs[id])).collect())
-        })
-        .await
-    }
-
-    /// Moves a started task's watermark back to its first fire at or after `from`.
-    pub async fn rewind(&self, id: TaskId, revision: i64, from: i64, now: i64) -> Result<()> {
-        self.call("rewind task", |state, _| {
-            if let Some(first) = state.tasks.get(&id).map(|row| state.task(row).schedule.next_owed(from)) {
-                state.move_back(id, revision, first, now);
-            }
-            Ok(())
         })
         .await
     }

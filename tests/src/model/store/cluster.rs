@@ -96,7 +96,7 @@ impl ClusterStore for ModelStore {
                 row.holder = node;
             }
             row.expires_at = now + ttl_ms;
-            Ok(Some(Fence { lease, node, number: row.fence }))
+            Ok(Some(Fence { lease, node, number: row.fence, ttl_ms }))
         })
         .await
     }

@@ -3,10 +3,8 @@
 use super::rows::{DispatchMark, LogRow, State};
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
-use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status};
-use carillon::store::{
-    ATTEMPTS_KEPT_MAX, Change, DispatchStore, KeptAttempt, Result, RunDispatch, StoreErrorKind, cut,
-};
+use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
+use carillon::store::{ATTEMPTS_KEPT_MAX, DispatchStore, KeptAttempt, Result, RunDispatch, StoreErrorKind, cut};
 use std::collections::{BTreeSet, HashSet};
 
 #[async_trait]
@@ -46,7 +44,7 @@ impl DispatchStore for ModelStore {
         .await
     }
 
-    async fn change(&self, changes: &[Change]) -> Result<HashSet<LogId>> {
+    async fn change(&self, changes: &[Transition]) -> Result<HashSet<LogId>> {
         self.call("change", |state, at| {
             Ok(changes.iter().filter(|change| state.change_one(change, at)).map(|change| change.id).collect())
         })
@@ -154,7 +152,7 @@ impl State {
         self.insert(row);
     }
 
-    pub(super) fn change_one(&mut self, change: &Change, at: i64) -> bool {
+    pub(super) fn change_one(&mut self, change: &Transition, at: i64) -> bool {
         let Some(row) = self.logs.get(&change.id) else { return false };
         if row.run.version != change.version {
             return row.run.version == change.version + 1

@@ -5,9 +5,9 @@ use super::rows::{ExecutorRow, State, TaskRow};
 use async_trait::async_trait;
 use carillon::domain::executor::WEIGHT_DEFAULT;
 use carillon::domain::task::TaskSpec;
-use carillon::domain::{Executor, ExecutorId, IdSource, LogId, Status, TaskId};
+use carillon::domain::{Executor, ExecutorId, IdSource, LogId, Owner, Status, TaskId};
 use carillon::store::{
-    Activity, ExecutorEnd, ExecutorHeartbeat, ExecutorStore, NewTask, Owner, Registration, Result, Signer, StoreError,
+    Activity, ExecutorEnd, ExecutorHeartbeat, ExecutorStore, NewTask, Registration, Result, Signer, StoreError,
     StoreErrorKind,
 };
 use carillon_protocol::{HandlerInfo, Register, RunKey};

@@ -3,8 +3,8 @@
 use super::ModelStore;
 use super::rows::State;
 use async_trait::async_trait;
-use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Status, Trigger};
-use carillon::store::{DispatchedRun, OutcomeStore, Owner, Result, Suspects};
+use carillon::domain::{ExecutorId, LogId, NodeId, Owner, Reason, Status, Trigger};
+use carillon::store::{DispatchedRun, OutcomeStore, Result, Suspects};
 use carillon_protocol::RunResult;
 use std::collections::BTreeSet;
 

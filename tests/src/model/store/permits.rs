@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use carillon::domain::permit::{Held, Limit, PermitRequest, grant};
 use carillon::domain::rate_limit::{self, DelayedRun, Slot};
 use carillon::domain::routing::{Use, UseChange};
-use carillon::domain::{LogId, Reason, Run, Status, TaskId, TenantId, Trigger};
-use carillon::store::{Change, DispatchedRun, PermitStore, Result};
+use carillon::domain::{LogId, Reason, Run, Status, TaskId, TenantId, Transition, Trigger};
+use carillon::store::{DispatchedRun, PermitStore, Result};
 use std::collections::{HashMap, HashSet};
 
 #[async_trait]
@@ -68,13 +68,13 @@ impl PermitStore for ModelStore {
             for (tenant, urgent) in urgent {
                 let line = state.line(tenant);
                 for moved in rate_limit::overtake(asks, &mut slots, &urgent, line) {
-                    state.change_one(&Change::overtaken(&moved), at);
+                    state.change_one(&Transition::overtaken(&moved), at);
                 }
             }
             for (ask, slot) in asks.iter().zip(&slots) {
                 if let Slot::Later(due_time) = slot {
                     let most = state.fires_per_minute(ask.tenant_id).unwrap_or(0);
-                    state.change_one(&Change::delayed(ask, *due_time, most), at);
+                    state.change_one(&Transition::delayed(ask, *due_time, most), at);
                 }
             }
             for (tenant, (_, mut rate)) in rates {

@@ -10,9 +10,6 @@ use carillon::domain::{ExecutorId, LogId, NodeId, Run, Status, Task, TaskId};
 use carillon::store::{Fence, PlanStore, Result};
 use std::collections::HashSet;
 
-/// How long a lease lives without renewal, ms.
-const LEASE_TTL_MS: i64 = 10_000;
-
 #[async_trait]
 impl PlanStore for ModelStore {
     async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()> {
@@ -77,7 +74,7 @@ impl State {
         let row = self.leases.entry(fence.lease.as_str()).or_default();
         let valid = row.holder == fence.node && row.fence == fence.number && row.expires_at >= now;
         if valid {
-            row.expires_at = now + LEASE_TTL_MS;
+            row.expires_at = now + fence.ttl_ms;
         }
         valid
     }

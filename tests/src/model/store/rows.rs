@@ -5,8 +5,8 @@ use carillon::domain::quota::Quotas;
 use carillon::domain::rate_limit::Rate;
 use carillon::domain::routing::{Tags, Use};
 use carillon::domain::task::{ParentLink, ParentOutcome, TaskSpec};
-use carillon::domain::{AppId, ExecutorId, LogId, NodeId, Reason, Run, Status, Task, TaskId, TenantId};
-use carillon::store::{DispatchedRun, KeptAttempt, LogView, NodeState, Owner, TaskView};
+use carillon::domain::{AppId, ExecutorId, LogId, NodeId, Owner, Reason, Run, Status, Task, TaskId, TenantId};
+use carillon::store::{DispatchedRun, KeptAttempt, LogView, NodeState, TaskView};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every table.

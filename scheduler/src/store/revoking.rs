@@ -1,0 +1,178 @@
+//! What a change of a task revokes: runs that were written ahead, and what executors hold of it.
+
+use super::DispatchedRun;
+use super::attempts::delete_logs;
+use super::dialect::Sql;
+use super::error::Result;
+use super::rows;
+use super::sql::ID;
+use super::sql_store::{SqlStore, Transaction, retrying};
+use super::values::to_json;
+use crate::domain::task::NEVER;
+use crate::domain::{LogId, Reason, Status, TaskId};
+use sea_orm::Value;
+
+statements!(
+    // The task's revision, not one that the caller knows: this is part of the edit.
+    ADOPT = |d| d.update_rows(
+        "task_log",
+        "revision = (SELECT t.revision FROM task t WHERE t.id = l.task_id)",
+        ID,
+        "l.id = v.n_id",
+    ),
+    WATCH_RUNS = |d| format!(
+        "INSERT INTO outbox (id, task_id) SELECT l.id, l.task_id FROM {} task_log l ON l.id = v.n_id \
+         WHERE l.parent_id = 0 {}",
+        d.batch(1, ID),
+        d.or_ignore("outbox", "id")
+    ),
+    UNCOUNT = |_| "UPDATE task SET fires = CASE WHEN fires > {2} THEN fires - {2} ELSE 0 END WHERE id = {1}".into(),
+);
+
+/// What a stop or an edit found with executors.
+pub type Unsent = Vec<DispatchedRun>;
+
+/// What a change of a task revokes.
+pub(super) struct Revocation {
+    pub task_id: TaskId,
+    pub reason: Reason,
+    pub keeps_unscheduled: bool,
+    /// The watermark now: what fires from there on is planned, and counted, again.
+    pub next: i64,
+    pub now: i64,
+}
+
+impl SqlStore {
+    /// What executors have of a fixed delay goes on as a link of its chain: the next run comes
+    /// after its end, not beside it.
+    pub(super) async fn adopt(&self, tx: &Transaction<'_>, id: TaskId, held: &[DispatchedRun]) -> Result<()> {
+        let links = held.iter().map(|dispatched| &dispatched.run).filter(|run| run.trigger.is_scheduled());
+        let ids: Vec<[LogId; 1]> = links.map(|run| [run.id]).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let ids = to_json("change a task", &ids)?;
+        tx.execute(&ADOPT, [ids.clone().into()]).await?;
+        tx.execute(&WATCH_RUNS, [ids.into()]).await?;
+        let wait = sql!(format!("UPDATE task SET next_fire_at = {NEVER} WHERE id = {{1}}"));
+        tx.execute(&wait, [id.into()]).await.map(drop)
+    }
+
+    /// Begins the chain of a fixed delay anew when executors gave up the run that it waited for.
+    pub async fn begin_anew(&self, id: TaskId, revision: i64) -> Result<()> {
+        retrying(|| self.begin_anew_once(id, revision)).await
+    }
+
+    async fn begin_anew_once(&self, id: TaskId, revision: i64) -> Result<()> {
+        let tasks = super::PlanStore::tasks(self, &[id]).await?;
+        let Some(task) = tasks.first() else { return Ok(()) };
+        let first = task.schedule.next_after(task.schedule.anchor);
+        let tx = self.begin("begin a chain anew").await?;
+        // Sets nothing yet: it holds the row, so that the chain goes on in one way only.
+        let is_waiting = sql!(format!(
+            "UPDATE task SET turn = turn + 1 WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND \
+                 next_fire_at = {NEVER}"
+        ));
+        if tx.execute(&is_waiting, [id.into(), revision.into()]).await? == 0 {
+            return tx.rollback().await;
+        }
+        let given_up = format!(
+            "l.status = {} AND l.reason IN ('task_edited', 'task_stopped', 'task_paused')",
+            Status::Cancelled as i16
+        );
+        let forget = Sql::new(
+            self.backend,
+            &format!(
+                "DELETE FROM outbox WHERE task_id = {{1}} AND EXISTS (SELECT 1 FROM task_log l WHERE \
+                 l.id = outbox.id AND {given_up})"
+            ),
+        );
+        tx.execute(&forget, [id.into()]).await?;
+        let others = sql!(
+            "SELECT f.id FROM outbox f JOIN task_log l ON l.id = f.id WHERE f.task_id = {1} AND l.revision = {2} AND \
+             l.trigger_kind IN ('schedule', 'misfire') LIMIT 1"
+        );
+        let others: Vec<i64> = tx.query(&others, [id.into(), revision.into()], |row| row.try_get_by_index(0)).await?;
+        if others.is_empty() {
+            let set = sql!("UPDATE task SET next_fire_at = {2} WHERE id = {1}");
+            tx.execute(&set, [id.into(), first.into()]).await?;
+        }
+        tx.commit().await
+    }
+
+    /// Clears cancelled fires of a task that nobody ran, from `from` (ms) on: shards and single runs
+    /// of one instant stand in each other's way when the routing changes. Runs that somebody asked
+    /// for stay, so that he can see what became of them.
+    pub async fn clear_cancelled(&self, id: TaskId, from: i64) -> Result<()> {
+        let which = format!(
+            "task_id = {{1}} AND fire_time >= {{2}} AND status = {} AND reason IN ('task_edited', 'task_stopped', \
+             'task_paused') AND trigger_kind IN ('schedule', 'misfire')",
+            Status::Cancelled as i16
+        );
+        retrying(|| async {
+            let tx = self.begin("clear cancelled runs").await?;
+            for sql in delete_logs(self.backend, &which) {
+                tx.execute(&sql, [id.into(), from.into()]).await?;
+            }
+            tx.commit().await
+        })
+        .await
+    }
+
+    /// Cancels what nobody has, in the task's own transaction; reads what executors have.
+    pub(super) async fn revoke(&self, tx: &Transaction<'_>, taken: &Revocation) -> Result<Unsent> {
+        const SCHEDULED: &str = " AND trigger_kind IN ('schedule', 'misfire')";
+        let Revocation { task_id, reason, keeps_unscheduled, next, now } = *taken;
+        let cancel = |which: &str| {
+            Sql::new(
+                self.backend,
+                &format!(
+                    "UPDATE task_log SET status = {}, reason = {{2}}, finished_at = {{3}}, version = version + 1 \
+                     WHERE task_id = {{1}} AND status IN ({}, {}, {}){which}",
+                    Status::Cancelled as i16,
+                    Status::Init as i16,
+                    Status::Queued as i16,
+                    Status::Retry as i16
+                ),
+            )
+        };
+        // Fires that nobody ran and nobody will plan again do not count for `max_fires`.
+        let untried = cancel(&format!("{SCHEDULED} AND parent_id = 0 AND failures = 0 AND fire_time < {{4}}"));
+        let values = [task_id.into(), reason.as_str().into(), now.into(), next.into()];
+        let untried = tx.execute(&untried, values).await?;
+        if untried > 0 {
+            tx.execute(&UNCOUNT, [task_id.into(), (untried as i64).into()]).await?;
+        }
+        let cancel = cancel(if keeps_unscheduled { SCHEDULED } else { "" });
+        let values: [Value; 3] = [task_id.into(), reason.as_str().into(), now.into()];
+        tx.execute(&cancel, values.clone()).await?;
+        let held = sql!(format!(
+            "SELECT {} FROM task_log l WHERE l.task_id = {{1}} AND l.status = {} ORDER BY l.id",
+            rows::DISPATCHED_COLUMNS,
+            Status::Dispatched as i16
+        ));
+        let held = tx.query(&held, [task_id.into()], rows::dispatched_run).await?;
+        // Once more: a run may have come back from its executor between the two.
+        tx.execute(&cancel, values).await?;
+        // Copies in queues lose at the version.
+        let keep = sql!(format!(
+            "UPDATE task_log SET status = CASE WHEN attempt > 0 THEN {} ELSE {} END, version = version + 1, \
+                 revision = (SELECT revision FROM task WHERE id = {{1}}) WHERE task_id = {{1}} AND status IN ({}, {}, {})",
+            Status::Retry as i16,
+            Status::Init as i16,
+            Status::Init as i16,
+            Status::Queued as i16,
+            Status::Retry as i16
+        ));
+        if keeps_unscheduled {
+            tx.execute(&keep, [task_id.into()]).await?;
+        }
+        Ok(held)
+    }
+
+    /// Takes fires that executors gave up for a stop or a pause out of what `max_fires` counts.
+    pub async fn uncount(&self, id: TaskId, fires: usize) -> Result<()> {
+        let values = [id.into(), (fires as i64).into()];
+        self.execute("uncount fires", &UNCOUNT, values).await.map(drop)
+    }
+}

@@ -1,0 +1,255 @@
+//! Tasks as the API shows and lists them.
+
+use super::conditions::Conditions;
+use super::error::Result;
+use super::sql_store::SqlStore;
+use super::task_columns::{markers, read_spec, spec_list};
+use super::template::Text as _;
+use crate::domain::task::TaskSpec;
+use crate::domain::{AccessScope, Owner, TaskId, TenantId};
+use sea_orm::{DbErr, QueryResult, Value};
+
+/// Whether a task fires by itself, and why not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// It fires.
+    pub started: bool,
+    /// It is paused (and not started), and this is why.
+    pub pause_note: Option<String>,
+}
+
+impl Activity {
+    /// Started or stopped.
+    #[must_use]
+    pub fn of(started: bool) -> Self {
+        Self { started, pause_note: None }
+    }
+
+    /// In a word.
+    #[must_use]
+    pub fn state(&self) -> TaskState {
+        match (self.started, &self.pause_note) {
+            (true, _) => TaskState::Started,
+            (false, Some(_)) => TaskState::Paused,
+            (false, None) => TaskState::Stopped,
+        }
+    }
+}
+
+/// What a task's activity is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskState {
+    /// It fires by itself.
+    Started,
+    /// It does not.
+    Stopped,
+    /// It does not, and somebody said why.
+    Paused,
+}
+
+/// Every state with its word in the API.
+pub const TASK_STATES: [(TaskState, &str); 3] =
+    [(TaskState::Started, "started"), (TaskState::Stopped, "stopped"), (TaskState::Paused, "paused")];
+
+impl TaskState {
+    /// The word in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        TASK_STATES[self as usize].1
+    }
+
+    /// The state of that word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        TASK_STATES.iter().find(|(_, known)| *known == word).map(|(state, _)| *state)
+    }
+}
+
+/// A task as the API shows it.
+#[derive(Debug, Clone)]
+pub struct TaskView {
+    /// Id.
+    pub id: TaskId,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Tenant's name.
+    pub tenant: String,
+    /// App's name.
+    pub app: String,
+    /// The definition.
+    pub spec: TaskSpec,
+    /// Whether it fires by itself.
+    pub activity: Activity,
+    /// Grows with every edit, start and stop.
+    pub revision: i64,
+    /// Watermark, epoch ms, or [`NEVER`].
+    pub next_fire_at: i64,
+    /// Where a fixed rate counts from, ms.
+    pub anchor_at: i64,
+    /// Fires of the schedule written since it was started.
+    pub fires: i64,
+    /// Runs that failed since the last success.
+    pub failures_in_row: i32,
+    /// When it was paused, ms, or 0.
+    pub paused_at: i64,
+    /// ms.
+    pub created_at: i64,
+    /// ms.
+    pub updated_at: i64,
+}
+
+/// What the audit keeps of a task: what people define, not what the engine counts.
+#[must_use]
+pub fn audited_task(spec: &TaskSpec, activity: &Activity) -> Option<String> {
+    let Ok(serde_json::Value::Object(mut fields)) = serde_json::to_value(spec) else { return None };
+    fields.insert("started".to_owned(), activity.started.into());
+    fields.insert("pause_note".to_owned(), activity.pause_note.clone().into());
+    Some(serde_json::Value::Object(fields).to_string())
+}
+
+impl TaskView {
+    /// After which instant (ms) the fires of another definition count from an edit at `now` on: an
+    /// edit that leaves the schedule alone also owes what nobody had written yet.
+    #[must_use]
+    pub fn fires_after(&self, spec: &TaskSpec, activity: &Activity, now: i64) -> i64 {
+        let goes_on = self.activity.started && activity.started && self.spec.fires_like(spec);
+        if goes_on { now.min(self.next_fire_at.saturating_sub(1)) } else { now }
+    }
+}
+
+/// Which tasks to list.
+#[derive(Debug, Clone, Default)]
+pub struct TaskFilter {
+    /// Only this tenant.
+    pub tenant: Option<String>,
+    /// Only of the tenant of this id.
+    pub tenant_id: Option<TenantId>,
+    /// Only this app.
+    pub app: Option<String>,
+    /// Only of this name.
+    pub name: Option<String>,
+    /// Only those that have this in their name, or in that of their handler.
+    pub search: Option<String>,
+    /// Only those that name this calendar.
+    pub calendar: Option<String>,
+    /// Only those that run this handler.
+    pub handler: Option<String>,
+    /// Only in this state.
+    pub state: Option<TaskState>,
+    /// Only those that follow this task.
+    pub parent_id: Option<TaskId>,
+    /// Only this task.
+    pub id: Option<TaskId>,
+    /// After this id.
+    pub after: TaskId,
+    /// At most so many.
+    pub limit: u64,
+}
+
+const VIEW_COLUMNS: &str = "t.id, t.tenant_id, t.app_id, n.name, a.name, t.started, t.revision, t.next_fire_at, \
+     t.anchor_at, t.fires, t.failures_in_row, t.paused_at, t.pause_note, t.created_at, t.updated_at";
+
+/// How many those are.
+const VIEW_COUNT: usize = 15;
+
+/// Tasks that are counted at most.
+const COUNTED_MAX: u32 = 100_000;
+
+/// Names that one statement looks for.
+const NAMES_AT_ONCE: usize = 100;
+
+impl SqlStore {
+    /// Lists tasks within reach, by id.
+    pub async fn list_tasks(&self, access_scope: &AccessScope, filter: &TaskFilter) -> Result<Vec<TaskView>> {
+        let statement = listed(&views(), access_scope, filter).finish(self, "ORDER BY t.id", filter.limit);
+        let mut tasks = self.query_raw("list tasks", statement, task_view).await?;
+        self.fill_parents(&mut tasks).await?;
+        Ok(tasks)
+    }
+
+    /// How many tasks such a list has, whatever its limit; counted up to [`COUNTED_MAX`].
+    pub async fn number_of_tasks(&self, access_scope: &AccessScope, filter: &TaskFilter) -> Result<u64> {
+        const HEAD: &str = "SELECT COUNT(*) FROM (SELECT t.id FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a \
+             ON a.id = t.app_id";
+        let statement = listed(HEAD, access_scope, filter).finish_as(self, &format!("LIMIT {COUNTED_MAX}) s"));
+        let found = self.query_raw("count tasks", statement, |row| row.try_get_by_index::<i64>(0)).await?;
+        Ok(found.first().map_or(0, |count| count.unsigned_abs()))
+    }
+
+    /// The tasks of an app that have one of these names.
+    pub async fn tasks_named(&self, owner: Owner, names: &[String]) -> Result<Vec<TaskView>> {
+        let sql = sql!(format!(
+            "{} WHERE t.tenant_id = {{1}} AND t.app_id = {{2}} AND t.name IN ({})",
+            views(),
+            markers(3, NAMES_AT_ONCE)
+        ));
+        let mut tasks = Vec::new();
+        for chunk in names.chunks(NAMES_AT_ONCE) {
+            // The last name fills the row up: the text of the statement stays the same.
+            let filled = (0..NAMES_AT_ONCE).filter_map(|at| chunk.get(at).or_else(|| chunk.last()));
+            let mut values: Vec<Value> = vec![owner.tenant_id.into(), owner.app_id.into()];
+            values.extend(filled.map(|name| Value::from(name.as_str())));
+            tasks.extend(self.query_raw("find tasks by name", sql.on(self.backend).bind_all(values), task_view).await?);
+        }
+        self.fill_parents(&mut tasks).await?;
+        Ok(tasks)
+    }
+}
+
+/// The conditions of a list, after the `head` of its statement.
+fn listed(head: &str, access_scope: &AccessScope, filter: &TaskFilter) -> Conditions {
+    let mut wanted = Conditions::new(format!("{head} WHERE t.id > {{1}}"), vec![filter.after.into()]);
+    wanted.within(access_scope, "t.tenant_id", Some("t.app_id"));
+    wanted.and("t.tenant_id = ", filter.tenant_id);
+    wanted.and("n.name = ", filter.tenant.clone());
+    wanted.and("a.name = ", filter.app.clone());
+    wanted.and("t.name = ", filter.name.clone());
+    wanted.and_holds(&["t.name", "t.handler"], filter.search.as_deref());
+    wanted.and("t.calendar = ", filter.calendar.clone());
+    wanted.and("t.handler = ", filter.handler.clone());
+    wanted.and("t.id = ", filter.id);
+    if let Some(state) = filter.state {
+        wanted.and("t.started = ", Some(i32::from(state == TaskState::Started)));
+        wanted.text.push_str(match state {
+            TaskState::Started => "",
+            TaskState::Stopped => " AND t.pause_note IS NULL",
+            TaskState::Paused => " AND t.pause_note IS NOT NULL",
+        });
+    }
+    if let Some(parent) = filter.parent_id {
+        let at = wanted.push(parent);
+        let follows = format!(" AND t.id IN (SELECT p.child_id FROM task_parent p WHERE p.parent_id = {{{at}}})");
+        wanted.text.push_str(&follows);
+    }
+    wanted
+}
+
+/// The head of a statement that reads [`TaskView`]s.
+fn views() -> String {
+    format!(
+        "SELECT {VIEW_COLUMNS}, {} FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a ON a.id = t.app_id",
+        spec_list("t.")
+    )
+}
+
+fn task_view(row: &QueryResult) -> std::result::Result<TaskView, DbErr> {
+    let started: i32 = row.try_get_by_index(5)?;
+    let started = started != 0;
+    let pause_note: Option<String> = row.try_get_by_index(12)?;
+    Ok(TaskView {
+        id: row.try_get_by_index(0)?,
+        owner: Owner { tenant_id: row.try_get_by_index(1)?, app_id: row.try_get_by_index(2)? },
+        tenant: row.try_get_by_index(3)?,
+        app: row.try_get_by_index(4)?,
+        activity: Activity { started, pause_note: pause_note.filter(|_| !started) },
+        revision: row.try_get_by_index(6)?,
+        next_fire_at: row.try_get_by_index(7)?,
+        anchor_at: row.try_get_by_index(8)?,
+        fires: row.try_get_by_index(9)?,
+        failures_in_row: row.try_get_by_index(10)?,
+        paused_at: row.try_get_by_index(11)?,
+        created_at: row.try_get_by_index(13)?,
+        updated_at: row.try_get_by_index(14)?,
+        spec: read_spec(row, VIEW_COUNT)?,
+    })
+}
