@@ -4,6 +4,7 @@
 //! step moved is kept; a batch without such a step sends nothing for them.
 
 use super::dialect::{Dialect, Kind, Sql};
+use super::row::from_row;
 use super::sql::{DISPATCHED, RETRY};
 use super::sql_store::Transaction;
 use super::values::to_json;
@@ -152,25 +153,22 @@ impl SqlStore {
     /// Attempts of a log of this tenant that did not end it, oldest first.
     pub async fn kept_attempts(&self, tenant_id: TenantId, log: LogId) -> Result<Vec<KeptAttempt>> {
         let values = [log.into(), tenant_id.into(), i64::from(ATTEMPTS_KEPT_MAX).into()];
-        let mut kept = self
-            .query("list the attempts of a run", &OF_LOG, values, |row| {
-                let status: i32 = row.try_get_by_index(8)?;
-                Ok(KeptAttempt {
-                    number: row.try_get_by_index(0)?,
-                    executor_id: row.try_get_by_index(1)?,
-                    address: row.try_get_by_index(2)?,
-                    node_id: row.try_get_by_index(3)?,
-                    due_time: row.try_get_by_index(4)?,
-                    dispatched_at: row.try_get_by_index(5)?,
-                    started_at: row.try_get_by_index(6)?,
-                    finished_at: row.try_get_by_index(7)?,
-                    status: i16::try_from(status).ok().and_then(Status::from_number).unwrap_or(Status::Retry),
-                    reason: Reason::parse(&row.try_get_by_index::<String>(9)?),
-                    message: row.try_get_by_index(10)?,
-                })
-            })
-            .await?;
+        let mut kept: Vec<KeptAttempt> = self.query("list the attempts of a run", &OF_LOG, values).await?;
         kept.reverse();
         Ok(kept)
     }
 }
+
+from_row!(KeptAttempt {
+    number: "attempt",
+    executor_id,
+    address,
+    node_id,
+    due_time,
+    dispatched_at,
+    started_at,
+    finished_at,
+    status,
+    reason,
+    message,
+});

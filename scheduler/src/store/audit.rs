@@ -6,12 +6,12 @@
 use super::conditions::Conditions;
 use super::dialect::{Kind, Sql};
 use super::notes::Notes;
+use super::row::{FromRow, from_row};
 use super::sql_store::Transaction;
 use super::values::to_json;
 use super::{Result, SqlStore};
 use crate::domain::audit::{AuditEntry, AuditNote, Chain};
 use crate::domain::{AccessScope, TenantId};
-use sea_orm::{DbErr, QueryResult};
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -99,8 +99,8 @@ impl SqlStore {
             tx.execute(&insert, [tenant.into()]).await?;
             tx.execute(&hold, [tenant.into()]).await?;
         }
-        let read = sql!("SELECT seq - 1, hash FROM audit_head WHERE id = {1}");
-        let found = tx.query(&read, [tenant.into()], chain).await?;
+        let read = sql!("SELECT seq - 1 AS seq, hash FROM audit_head WHERE id = {1}");
+        let found = tx.query(&read, [tenant.into()]).await?;
         Ok(found.into_iter().next().unwrap_or_default())
     }
 
@@ -149,13 +149,13 @@ impl SqlStore {
         after: TenantId,
         limit: u64,
     ) -> Result<Vec<ChainView>> {
-        let head = "SELECT c.id, n.name, COALESCE(h.seq, 0), COALESCE(h.hash, '') FROM (SELECT id FROM audit_head \
+        let head = "SELECT c.id, n.name, COALESCE(h.seq, 0) AS seq, COALESCE(h.hash, '') AS hash FROM (SELECT id FROM audit_head \
              WHERE id > {1} UNION SELECT id FROM tenant WHERE id > {1} UNION SELECT 0) c LEFT JOIN tenant n ON n.id = c.id \
              LEFT JOIN audit_head h ON h.id = c.id WHERE c.id > {1}";
         let mut wanted = Conditions::new(head.to_owned(), vec![after.into()]);
         wanted.within(access_scope, "c.id", None);
         let statement = wanted.finish(self, "ORDER BY c.id", limit);
-        self.query_raw("list the chains of the audit", statement, chain_view).await
+        self.query_raw("list the chains of the audit", statement).await
     }
 
     /// Entries of one chain in its order, after a place.
@@ -163,43 +163,36 @@ impl SqlStore {
         let sql = sql!(format!(
             "SELECT {COLUMNS} FROM audit_entry e WHERE e.tenant_id = {{1}} AND e.seq > {{2}} ORDER BY e.seq LIMIT {{3}}"
         ));
-        self.query("read the audit", &sql, [tenant_id.into(), after.into(), limit.into()], entry).await
+        self.query("read the audit", &sql, [tenant_id.into(), after.into(), limit.into()]).await
     }
 
     /// Where the chain of a tenant ends.
     pub async fn audit_end(&self, tenant_id: TenantId) -> Result<Chain> {
         let sql = sql!("SELECT seq, hash FROM audit_head WHERE id = {1}");
-        let found = self.query("read the audit", &sql, [tenant_id.into()], chain).await?;
+        let found = self.query("read the audit", &sql, [tenant_id.into()]).await?;
         Ok(found.into_iter().next().unwrap_or_default())
     }
 }
 
-fn chain_view(row: &QueryResult) -> std::result::Result<ChainView, DbErr> {
-    let end = Chain { seq: row.try_get_by_index(2)?, hash: row.try_get_by_index(3)? };
-    Ok(ChainView { tenant_id: row.try_get_by_index(0)?, tenant: row.try_get_by_index(1)?, end })
-}
+from_row!(Chain { seq, hash });
 
-fn chain(row: &QueryResult) -> std::result::Result<Chain, DbErr> {
-    Ok(Chain { seq: row.try_get_by_index(0)?, hash: row.try_get_by_index(1)? })
-}
+from_row!(AuditEntry {
+    id,
+    tenant_id,
+    seq,
+    at,
+    actor_kind,
+    actor_id,
+    actor,
+    address,
+    action,
+    target_kind,
+    target_id,
+    target,
+    before: "before_json",
+    after: "after_json",
+    previous,
+    hash,
+});
 
-pub(super) fn entry(row: &QueryResult) -> std::result::Result<AuditEntry, DbErr> {
-    Ok(AuditEntry {
-        id: row.try_get_by_index(0)?,
-        tenant_id: row.try_get_by_index(1)?,
-        seq: row.try_get_by_index(2)?,
-        at: row.try_get_by_index(3)?,
-        actor_kind: row.try_get_by_index(4)?,
-        actor_id: row.try_get_by_index(5)?,
-        actor: row.try_get_by_index(6)?,
-        address: row.try_get_by_index(7)?,
-        action: row.try_get_by_index(8)?,
-        target_kind: row.try_get_by_index(9)?,
-        target_id: row.try_get_by_index(10)?,
-        target: row.try_get_by_index(11)?,
-        before: row.try_get_by_index(12)?,
-        after: row.try_get_by_index(13)?,
-        previous: row.try_get_by_index(14)?,
-        hash: row.try_get_by_index(15)?,
-    })
-}
+from_row!(ChainView { tenant_id: "id", tenant: "name", end = FromRow::from_row });

@@ -5,7 +5,7 @@
 //! that is not full for this reason names the place from which the next one goes on. Ids are in the
 //! order of time, so that `from` and `until` bound what is looked at.
 
-use super::audit::{COLUMNS, entry};
+use super::audit::COLUMNS;
 use super::conditions::Conditions;
 use super::logs::{SCAN_STEP, SCAN_STEPS_MAX, SCAN_TIME};
 use super::{Result, SqlStore};
@@ -157,7 +157,7 @@ impl SqlStore {
         wanted.and("e.at >= ", filter.from);
         wanted.and("e.at < ", filter.until);
         let statement = wanted.finish(self, "ORDER BY e.id DESC", filter.limit);
-        self.query_raw("search the audit", statement, entry).await
+        self.query_raw("search the audit", statement).await
     }
 
     /// Where a bounded look ended; nothing when it saw everything there is.
@@ -166,7 +166,7 @@ impl SqlStore {
         let head = format!("SELECT e.id FROM audit_entry e WHERE {}", scan.text);
         let last = Conditions::new(head, scan.into_values());
         let statement = last.finish_as(self, &format!("ORDER BY e.id DESC LIMIT 1 OFFSET {}", SCAN_STEP - 1));
-        Ok(self.query_raw("search the audit", statement, |row| row.try_get_by_index(0)).await?.into_iter().next())
+        Ok(self.query_raw("search the audit", statement).await?.into_iter().next())
     }
 }
 

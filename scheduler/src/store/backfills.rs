@@ -3,15 +3,15 @@
 use super::conditions::Conditions;
 use super::dialect::Kind;
 use super::planning::bucket;
+use super::row::from_row;
 use super::sql::{EXPIRED, ID, ID_VERSION, INIT};
 use super::sql_store::{Transaction, retrying};
-use super::values::{clean, to_json};
+use super::values::{clean, list, to_json};
 use super::{Backfill, BackfillStore, PlanStore, Result, SqlStore, StoreError};
 use crate::domain::task::{NEVER, Routing};
 use crate::domain::task_log::PARENT_SHARD;
 use crate::domain::{BackfillId, LogId, Refusal, Status, Task, TaskId, TenantId, Trigger};
 use async_trait::async_trait;
-use sea_orm::{DbErr, QueryResult};
 use std::collections::HashMap;
 
 statements!(
@@ -69,7 +69,7 @@ const COLUMNS: &str = "id, tenant_id, task_id, range_from, range_until, next_at,
 impl BackfillStore for SqlStore {
     async fn open_backfills(&self, limit: u64) -> Result<Vec<Backfill>> {
         let sql = sql!(format!("SELECT {COLUMNS} FROM backfill WHERE status = 'open' ORDER BY id LIMIT {{1}}"));
-        self.query(ACTION, &sql, [limit.into()], backfill).await
+        self.query(ACTION, &sql, [limit.into()]).await
     }
 
     async fn advance(&self, of: &Backfill, new_id: &(dyn Fn() -> LogId + Sync), now: i64) -> Result<usize> {
@@ -95,7 +95,7 @@ impl SqlStore {
                  l.status < {}",
             Status::Succeeded as i16
         ));
-        let open: Vec<i64> = tx.query(&open, [of.id.into()], |row| row.try_get_by_index(0)).await?;
+        let open: Vec<i64> = tx.query(&open, [of.id.into()]).await?;
         let open = open.first().copied().unwrap_or(0);
         let room = usize::try_from(i64::from(of.max_concurrent) - open).unwrap_or(0);
         if room == 0 {
@@ -105,9 +105,11 @@ impl SqlStore {
         let candidates = fires(task, of.next_at, of.range_until);
         let is_sharded = task.spec.routing == Routing::Sharding;
         let shard = if is_sharded { PARENT_SHARD } else { 0 };
-        let instants = to_json(ACTION, &candidates.iter().map(|at| [at]).collect::<Vec<_>>())?;
+        let instants = list(ACTION, candidates.iter())?;
+        let taken: Vec<(i64, LogId, i64, bool)> =
+            tx.query(&TAKEN_FIRES, [instants.into(), task.id.into(), shard.into()]).await?;
         let taken: HashMap<i64, Taken> =
-            tx.query(&TAKEN_FIRES, [instants.into(), task.id.into(), shard.into()], taken).await?.into_iter().collect();
+            taken.into_iter().map(|(at, id, version, never_ran)| (at, Taken { id, version, never_ran })).collect();
         let Picked { chosen, revived, existing, next_at } = pick(&candidates, &taken, room);
         let count = chosen.len() + revived.len();
         let (next_at, is_done) = next_at.map_or((of.range_until, true), |at| (at, false));
@@ -226,14 +228,14 @@ impl SqlStore {
         let head = format!("SELECT {COLUMNS} FROM backfill WHERE task_id = {{1}} AND tenant_id = {{2}}");
         let mut wanted = Conditions::new(head, vec![task_id.into(), tenant_id.into()]);
         wanted.and("id < ", before);
-        self.query_raw(ACTION, wanted.finish(self, "ORDER BY id DESC", limit), backfill).await
+        self.query_raw(ACTION, wanted.finish(self, "ORDER BY id DESC", limit)).await
     }
 
     /// Ends a backfill of a task before its time; what it has written runs all the same.
     pub async fn cancel_backfill(&self, tenant_id: TenantId, task_id: TaskId, id: BackfillId, now: i64) -> Result<()> {
         let sql = sql!("SELECT id FROM backfill WHERE id = {1} AND task_id = {2} AND tenant_id = {3}");
         let values = [id.into(), task_id.into(), tenant_id.into()];
-        let known = self.query(ACTION, &sql, values, |row| row.try_get_by_index::<BackfillId>(0)).await?;
+        let known = self.query::<BackfillId, _>(ACTION, &sql, values).await?;
         if known.is_empty() {
             return Err(StoreError::of(ACTION, Refusal::not_found("backfill", id)));
         }
@@ -293,26 +295,18 @@ fn pick(candidates: &[i64], taken: &HashMap<i64, Taken>, room: usize) -> Picked 
     picked
 }
 
-fn taken(row: &QueryResult) -> std::result::Result<(i64, Taken), DbErr> {
-    let never_ran = row.try_get_by_index::<i32>(3)? == 1;
-    let (id, version) = (row.try_get_by_index(1)?, row.try_get_by_index(2)?);
-    Ok((row.try_get_by_index(0)?, Taken { id, version, never_ran }))
-}
-
-fn backfill(row: &QueryResult) -> std::result::Result<Backfill, DbErr> {
-    Ok(Backfill {
-        id: row.try_get_by_index(0)?,
-        tenant_id: row.try_get_by_index(1)?,
-        task_id: row.try_get_by_index(2)?,
-        range_from: row.try_get_by_index(3)?,
-        range_until: row.try_get_by_index(4)?,
-        next_at: row.try_get_by_index(5)?,
-        max_concurrent: row.try_get_by_index(6)?,
-        params: row.try_get_by_index(7)?,
-        status: row.try_get_by_index(8)?,
-        written: row.try_get_by_index(9)?,
-        existing: row.try_get_by_index(10)?,
-        created_at: row.try_get_by_index(11)?,
-        finished_at: row.try_get_by_index(12)?,
-    })
-}
+from_row!(Backfill {
+    id,
+    tenant_id,
+    task_id,
+    range_from,
+    range_until,
+    next_at,
+    max_concurrent,
+    params,
+    status,
+    written,
+    existing,
+    created_at,
+    finished_at,
+});

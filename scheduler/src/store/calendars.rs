@@ -5,6 +5,7 @@ use super::entity::{calendar, calendar_version, task};
 #[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
 use super::ready_calendars::CalendarKey;
+use super::row::{Read, column, from_row};
 use super::sql_store::{Transaction, retrying};
 use super::values::to_json;
 use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskFilter, TaskView};
@@ -12,7 +13,7 @@ use crate::domain::calendar::{Calendar, CalendarSpec};
 use crate::domain::schedule::Schedule;
 use crate::domain::task::TaskSpec;
 use crate::domain::{AccessScope, FieldError, FieldRefusal, Refusal, Task, TaskId, TenantId};
-use sea_orm::{DbErr, QueryResult, Select};
+use sea_orm::{QueryResult, Select};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -77,7 +78,7 @@ impl SqlStore {
         }
         let place = (tenant_id, spec.calendar.clone());
         let places = to_json(ACTION, &[&place])?;
-        let rows = tx.query(&CALENDARS, [places.into()], row).await?;
+        let rows = tx.query(&CALENDARS, [places.into()]).await?;
         let found = rows.into_iter().next().map(|row| self.ready(row)).transpose()?;
         schedule.calendar = Some(found.ok_or_else(|| unknown(&spec.calendar))?);
         Ok(())
@@ -92,14 +93,14 @@ impl SqlStore {
     /// Gives tasks the calendars that they name.
     pub(super) async fn fill_calendars(&self, tasks: &mut [Task]) -> Result<()> {
         let Some(places) = places_of(tasks.iter().map(named))? else { return Ok(()) };
-        let rows = self.query(ACTION, &CALENDARS, [places.into()], row).await?;
+        let rows = self.query(ACTION, &CALENDARS, [places.into()]).await?;
         self.fill(tasks, rows)
     }
 
     /// The same in a transaction.
     pub(super) async fn fill_calendars_in(&self, tx: &Transaction<'_>, tasks: &mut [Task]) -> Result<()> {
         let Some(places) = places_of(tasks.iter().map(named))? else { return Ok(()) };
-        let rows = tx.query(&CALENDARS, [places.into()], row).await?;
+        let rows = tx.query(&CALENDARS, [places.into()]).await?;
         self.fill(tasks, rows)
     }
 
@@ -123,7 +124,7 @@ impl SqlStore {
     pub async fn schedules_of(&self, tasks: &[TaskView]) -> Result<Vec<Schedule>> {
         let calendar = |task: &TaskView| (task.owner.tenant_id, task.spec.calendar.clone());
         let found = match places_of(tasks.iter().map(|task| (task.owner.tenant_id, task.spec.calendar.as_str())))? {
-            Some(places) => self.ready_all(self.query(ACTION, &CALENDARS, [places.into()], row).await?)?,
+            Some(places) => self.ready_all(self.query(ACTION, &CALENDARS, [places.into()]).await?)?,
             None => HashMap::new(),
         };
         let schedule = |task: &TaskView| {
@@ -308,10 +309,8 @@ fn compile(body: &str, name: &str, version: i64) -> Result<Arc<Calendar>> {
     spec.compile(name, version).map(Arc::new).map_err(|errors| wrong(format!("{errors:?}")))
 }
 
-fn row(row: &QueryResult) -> std::result::Result<Row, DbErr> {
-    Ok(Row {
-        place: (row.try_get_by_index(0)?, row.try_get_by_index(1)?),
-        version: row.try_get_by_index(2)?,
-        body: row.try_get_by_index(3)?,
-    })
+from_row!(Row { place = place, version, body });
+
+fn place(row: &QueryResult) -> Read<CalendarKey> {
+    Ok((column(row, "tenant_id")?, column(row, "name")?))
 }

@@ -2,13 +2,12 @@
 //! bounded number of rows by an index; the ends of all chains of the audit are one row of each tenant.
 
 use super::dialect::{Kind, Sql};
-use super::values::to_json;
+use super::values::{list, to_json};
 use super::{Result, SqlStore};
 use crate::domain::change_feed::ChangeKinds;
 use crate::domain::{Action, Status, TenantId};
-use sea_orm::{DbErr, QueryResult, Value};
+use sea_orm::Value;
 use std::collections::HashMap;
-use std::hash::Hash;
 
 /// Tenants whose newest logs one look reads.
 pub const DIGEST_TENANTS: usize = 16;
@@ -32,12 +31,12 @@ impl SqlStore {
     pub async fn chain_ends(&self, of: Option<&[TenantId]>) -> Result<HashMap<TenantId, i64>> {
         const ALL: &str = "SELECT id, seq FROM audit_head";
         let found = match of {
-            None => self.query(ACTION, sql!(ALL), [], pair).await?,
+            None => self.query(ACTION, sql!(ALL), []).await?,
             Some(tenants) => {
                 let batch = self.backend.rows(1, &[("id", Kind::Big)]);
                 let text = format!("SELECT h.id, h.seq FROM {batch} JOIN audit_head h ON h.id = v.n_id");
-                let ids = to_json(ACTION, &tenants.iter().map(|id| [id]).collect::<Vec<_>>())?;
-                self.query(ACTION, &Sql::new(self.backend, &text), [ids.into()], pair).await?
+                let ids = list(ACTION, tenants.iter())?;
+                self.query(ACTION, &Sql::new(self.backend, &text), [ids.into()]).await?
             }
         };
         Ok(found.into_iter().collect())
@@ -55,13 +54,11 @@ impl SqlStore {
             return Ok(changed);
         }
         let chains = to_json(ACTION, chains)?;
-        let read = |row: &QueryResult| {
-            let (action, target): (String, String) = (row.try_get_by_index(1)?, row.try_get_by_index(2)?);
-            Ok((row.try_get_by_index(0)?, Action::changes_of(&action, &target)))
-        };
-        for (tenant, kinds) in self.query(ACTION, &Sql::new(self.backend, &text), [chains.into()], read).await? {
+        let found: Vec<(TenantId, String, String)> =
+            self.query(ACTION, &Sql::new(self.backend, &text), [chains.into()]).await?;
+        for (tenant, action, target) in found {
             let all: &mut ChangeKinds = changed.entry(tenant).or_default();
-            *all = all.either(kinds);
+            *all = all.either(Action::changes_of(&action, &target));
         }
         Ok(changed)
     }
@@ -111,25 +108,16 @@ impl SqlStore {
             self.backend.big("SUM(x.version)"),
             self.backend.big("SUM(x.id % 1000000007)")
         );
-        let read = |row: &QueryResult| {
-            let digest = [row.try_get_by_index(1)?, row.try_get_by_index(2)?, row.try_get_by_index(3)?];
-            Ok((row.try_get_by_index(0)?, digest))
-        };
         let statement = Sql::new(self.backend, &text).bind_all(values);
-        Ok(self.query_raw(ACTION, statement, read).await?.into_iter().collect())
+        let found: Vec<(TenantId, i64, i64, i64)> = self.query_raw(ACTION, statement).await?;
+        Ok(found.into_iter().map(|(tenant, count, versions, ids)| (tenant, [count, versions, ids])).collect())
     }
 
     /// Names of these tenants, as far as they are there.
     pub async fn tenant_names(&self, ids: &[TenantId]) -> Result<HashMap<TenantId, String>> {
         let batch = self.backend.rows(1, &[("id", Kind::Big)]);
         let text = format!("SELECT n.id, n.name FROM {batch} JOIN tenant n ON n.id = v.n_id");
-        let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        Ok(self.query(ACTION, &Sql::new(self.backend, &text), [ids.into()], pair).await?.into_iter().collect())
+        let ids = list(ACTION, ids.iter())?;
+        Ok(self.query(ACTION, &Sql::new(self.backend, &text), [ids.into()]).await?.into_iter().collect())
     }
-}
-
-fn pair<T: sea_orm::TryGetable, K: Hash + sea_orm::TryGetable>(
-    row: &QueryResult,
-) -> std::result::Result<(K, T), DbErr> {
-    Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))
 }

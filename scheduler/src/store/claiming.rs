@@ -1,10 +1,10 @@
 //! INIT and RETRY rows → the queue of one node.
 
 use super::dialect::Dialect;
-use super::rows::{self, RUN_COLUMNS};
+use super::rows::RUN_COLUMNS;
 use super::sql::{DUE_TIME, ID_VERSION, INIT, QUEUED, RETRY};
 use super::template::Text as _;
-use super::values::to_json;
+use super::values::{list, to_json};
 use super::{ClaimStore, LEFT_OUT_MAX, LeftOut, Result, Share, SqlStore};
 use crate::domain::{LogId, NodeId, Run, Status, TenantId};
 use async_trait::async_trait;
@@ -81,11 +81,11 @@ impl ClaimStore for SqlStore {
     async fn claimable(&self, share: Option<Share>, until: i64, limit: u64) -> Result<Vec<Run>> {
         const ACTION: &str = "read claimable runs";
         let (until, limit) = (until.into(), limit.into());
-        let mut runs = match share.filter(|share| share.total > 1) {
-            None => self.query(ACTION, &CLAIMABLE_ALL, [until, limit], rows::run).await?,
+        let mut runs: Vec<Run> = match share.filter(|share| share.total > 1) {
+            None => self.query(ACTION, &CLAIMABLE_ALL, [until, limit]).await?,
             Some(share) => {
                 let part = [until, limit, i64::from(share.total).into(), i64::from(share.index).into()];
-                self.query(ACTION, &CLAIMABLE_SHARE, part, rows::run).await?
+                self.query(ACTION, &CLAIMABLE_SHARE, part).await?
             }
         };
         runs.sort_by_key(|run| run.due_time);
@@ -96,7 +96,7 @@ impl ClaimStore for SqlStore {
         const ACTION: &str = "read claimable runs of other tenants";
         let mut values = vec![until.into(), limit.into(), left_out.priority.into()];
         values.extend(places(&left_out.tenants).map(Value::from));
-        let mut runs = self.query_raw(ACTION, CLAIMABLE_BESIDES.on(self.backend).bind_all(values), rows::run).await?;
+        let mut runs: Vec<Run> = self.query_raw(ACTION, CLAIMABLE_BESIDES.on(self.backend).bind_all(values)).await?;
         runs.sort_by_key(|run| run.due_time);
         Ok(runs)
     }
@@ -111,7 +111,7 @@ impl ClaimStore for SqlStore {
         let mine: Option<HashSet<LogId>> = if claimed == runs.len() as u64 {
             None
         } else {
-            let read = self.query(ACTION, &CLAIMED, [keys.into(), node.into()], |row| row.try_get_by_index(0));
+            let read = self.query(ACTION, &CLAIMED, [keys.into(), node.into()]);
             Some(read.await?.into_iter().collect())
         };
         let ours = runs.into_iter().filter(|run| mine.as_ref().is_none_or(|ids| ids.contains(&run.id)));
@@ -119,13 +119,13 @@ impl ClaimStore for SqlStore {
     }
 
     async fn queued_of(&self, node: NodeId, limit: u64) -> Result<Vec<Run>> {
-        self.query("read the node's own queue", &QUEUED_OF, [node.into(), limit.into()], rows::run).await
+        self.query("read the node's own queue", &QUEUED_OF, [node.into(), limit.into()]).await
     }
 
     async fn queued_of_others(&self, live: &[NodeId], limit: u64) -> Result<Vec<Run>> {
         const ACTION: &str = "read the queues of dead nodes";
-        let live = to_json(ACTION, &live.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        self.query(ACTION, &QUEUED_OF_OTHERS, [live.into(), limit.into()], rows::run).await
+        let live = list(ACTION, live.iter())?;
+        self.query(ACTION, &QUEUED_OF_OTHERS, [live.into(), limit.into()]).await
     }
 }
 

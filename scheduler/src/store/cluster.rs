@@ -1,6 +1,7 @@
 //! Nodes, heartbeats, leases, the clock.
 
 use super::dialect::Sql;
+use super::row::{Column, Read, from_row};
 use super::sql_store::retrying;
 use super::{
     ClockReading, ClusterStore, Fence, LeaseName, LeaseState, Member, NodeHeartbeat, NodeInfo, NodeState, Result,
@@ -10,6 +11,7 @@ use crate::domain::NodeId;
 use crate::domain::id_source::NODE_NUMBER_MAX;
 use async_trait::async_trait;
 use carillon_protocol::sign::random_hex;
+use sea_orm::QueryResult;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 statements!(
@@ -64,7 +66,7 @@ fn network_stack() -> Option<String> {
 #[async_trait]
 impl ClusterStore for SqlStore {
     async fn now_us(&self) -> Result<i64> {
-        let now = self.query("read the cluster clock", &NOW_US, [], |row| row.try_get_by_index(0)).await?;
+        let now = self.query("read the cluster clock", &NOW_US, []).await?;
         now.first().copied().ok_or_else(|| {
             StoreError::new(StoreErrorKind::Other, "read the cluster clock", "the database answered no row")
         })
@@ -98,23 +100,7 @@ impl ClusterStore for SqlStore {
 
     async fn nodes(&self) -> Result<Vec<NodeState>> {
         let since = self.now_us().await? / 1_000 - NUMBER_REST_MS;
-        self.query("list the nodes", &NODES, [since.into()], |row| {
-            let (offset_ms, uncertainty_us): (Option<i64>, Option<i64>) =
-                (row.try_get_by_index(8)?, row.try_get_by_index(9)?);
-            let clock = offset_ms.zip(uncertainty_us);
-            Ok(NodeState {
-                clock: clock.map(|(offset_ms, uncertainty_us)| ClockReading { offset_ms, uncertainty_us }),
-                id: row.try_get_by_index(0)?,
-                name: row.try_get_by_index(1)?,
-                address: row.try_get_by_index(2)?,
-                version: row.try_get_by_index(3)?,
-                started_at: row.try_get_by_index(4)?,
-                heartbeat_at: row.try_get_by_index(5)?,
-                left_at: row.try_get_by_index(6)?,
-                queue_depth: row.try_get_by_index(7)?,
-            })
-        })
-        .await
+        self.query("list the nodes", &NODES, [since.into()]).await
     }
 
     async fn leave(&self, me: &Member) -> Result<()> {
@@ -140,7 +126,7 @@ impl ClusterStore for SqlStore {
         if self.execute(ACTION, &LEASE_TAKE, [name(), node.into(), ttl_ms.into()]).await? == 0 {
             return Ok(None);
         }
-        let number = self.query(ACTION, &LEASE_READ, [name(), node.into()], |row| row.try_get_by_index(0)).await?;
+        let number = self.query(ACTION, &LEASE_READ, [name(), node.into()]).await?;
         Ok(number.first().map(|number| Fence { lease, node, number: *number, ttl_ms }))
     }
 
@@ -160,48 +146,28 @@ impl SqlStore {
             self.backend,
             "SELECT address, incarnation, started_at, heartbeat_at FROM node WHERE name = {1} AND left_at = 0",
         );
-        let read = |row: &sea_orm::QueryResult| {
-            let (incarnation, heartbeat_at): (String, i64) = (row.try_get_by_index(1)?, row.try_get_by_index(3)?);
-            Ok(NameHolder {
-                address: row.try_get_by_index(0)?,
-                is_here: here.as_ref().is_some_and(|here| incarnation.starts_with(here)),
-                incarnation,
-                started_at: row.try_get_by_index(2)?,
-                heartbeat_at,
-                silent_ms: now - heartbeat_at,
-            })
-        };
-        Ok(self.query("read who holds the node's name", &sql, [name.into()], read).await?.into_iter().next())
+        let found = self.query("read who holds the node's name", &sql, [name.into()]).await?.into_iter().next();
+        Ok(found.map(|(address, incarnation, started_at, heartbeat_at): (String, String, i64, i64)| NameHolder {
+            address,
+            is_here: here.as_ref().is_some_and(|here| incarnation.starts_with(here)),
+            incarnation,
+            started_at,
+            heartbeat_at,
+            silent_ms: now - heartbeat_at,
+        }))
     }
 
     /// Every lease, held or not, by name.
     pub async fn leases(&self) -> Result<Vec<LeaseState>> {
         let sql = sql!("SELECT name, holder, fence, expires_at FROM lease ORDER BY name");
-        self.query("list the leases", &sql, [], |row| {
-            Ok(LeaseState {
-                name: row.try_get_by_index(0)?,
-                holder: row.try_get_by_index(1)?,
-                fence: row.try_get_by_index(2)?,
-                expires_at: row.try_get_by_index(3)?,
-            })
-        })
-        .await
+        self.query("list the leases", &sql, []).await
     }
 
     async fn join_once(&self, node: &NodeInfo, incarnation: &str) -> Result<Member> {
         let now = self.now_us().await? / 1_000;
         let tx = self.begin("join the cluster").await?;
         let read = sql!("SELECT id, name, heartbeat_at, left_at FROM node");
-        let known: Vec<(i64, String, i64, i64)> = tx
-            .query(&read, [], |row| {
-                Ok((
-                    row.try_get_by_index(0)?,
-                    row.try_get_by_index(1)?,
-                    row.try_get_by_index(2)?,
-                    row.try_get_by_index(3)?,
-                ))
-            })
-            .await?;
+        let known: Vec<(i64, String, i64, i64)> = tx.query(&read, []).await?;
         let same_name = known.iter().find(|(_, name, ..)| *name == node.name).map(|(id, ..)| *id);
         let rested =
             known.iter().find(|(_, _, beat, left)| now - (*beat).max(*left) > NUMBER_REST_MS).map(|(id, ..)| *id);
@@ -234,4 +200,24 @@ impl SqlStore {
         tx.commit().await?;
         Ok(Member { id: NodeId(id), incarnation: incarnation.to_owned() })
     }
+}
+
+from_row!(NodeState {
+    id,
+    name,
+    address,
+    version,
+    started_at,
+    heartbeat_at,
+    left_at,
+    queue_depth,
+    clock = clock,
+});
+
+from_row!(LeaseState { name, holder, fence, expires_at });
+
+fn clock(row: &QueryResult) -> Read<Option<ClockReading>> {
+    let offset_ms = i64::read(row, "clock_offset_ms")?;
+    let uncertainty_us = i64::read(row, "clock_uncertainty_us")?;
+    Ok(offset_ms.zip(uncertainty_us).map(|(offset_ms, uncertainty_us)| ClockReading { offset_ms, uncertainty_us }))
 }

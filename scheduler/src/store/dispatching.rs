@@ -107,7 +107,7 @@ impl DispatchStore for SqlStore {
         if moved == items.len() as u64 {
             return Ok(items.iter().map(|item| item.id).collect());
         }
-        let read = self.query(ACTION, &DISPATCHED_ROWS, [keys.into(), node.into()], |row| row.try_get_by_index(0));
+        let read = self.query(ACTION, &DISPATCHED_ROWS, [keys.into(), node.into()]);
         Ok(read.await?.into_iter().collect())
     }
 
@@ -125,7 +125,7 @@ impl DispatchStore for SqlStore {
         if self.execute(ACTION, &NOTE_STOP, values()).await? == runs.len() as u64 {
             return Ok(runs.iter().map(|(id, _)| *id).collect());
         }
-        let read = self.query(ACTION, &NOTED_STOP, values(), |row| row.try_get_by_index(0));
+        let read = self.query(ACTION, &NOTED_STOP, values());
         Ok(read.await?.into_iter().collect())
     }
 
@@ -143,7 +143,7 @@ impl DispatchStore for SqlStore {
         let moved: HashSet<LogId> = if moved == changes.len() as u64 {
             changes.iter().map(|change| change.id).collect()
         } else {
-            let read = self.query(ACTION, &CHANGED, [keys.into()], |row| row.try_get_by_index(0));
+            let read = self.query(ACTION, &CHANGED, [keys.into()]);
             read.await?.into_iter().collect()
         };
         let ended = changes.iter().filter(|change| change.to.is_terminal() && moved.contains(&change.id));

@@ -2,15 +2,17 @@
 
 use super::dialect::{Kind, Sql};
 use super::handlers::{Handled, Registering};
+use super::row::{Read, column, from_row};
 use super::rows::{self, EXECUTOR_COLUMNS};
 use super::sql_store::retrying;
-use super::values::{clean, to_json};
+use super::values::{clean, list, to_json};
 use super::{
     ExecutorEnd, ExecutorHeartbeat, ExecutorStore, Registration, Result, Signer, SqlStore, StoreError, StoreErrorKind,
 };
 use crate::domain::{Executor, ExecutorId, IdSource, Owner};
 use async_trait::async_trait;
 use carillon_protocol::{Register, RunKey};
+use sea_orm::QueryResult;
 use std::collections::HashSet;
 
 statements!(
@@ -75,7 +77,7 @@ impl ExecutorStore for SqlStore {
         if self.execute(ACTION, &EXECUTOR_BEAT, values).await? > 0 {
             return Ok(true);
         }
-        let known = self.query(ACTION, &EXECUTOR_KNOWN, whose(), |row| row.try_get_by_index::<i64>(0)).await?;
+        let known = self.query::<i64, _>(ACTION, &EXECUTOR_KNOWN, whose()).await?;
         if known.is_empty() { Ok(false) } else { Err(outdated(ACTION)) }
     }
 
@@ -86,10 +88,8 @@ impl ExecutorStore for SqlStore {
             let keys = to_json(ACTION, batch)?;
             let values = || [keys.clone().into(), executor_id.into(), owner.tenant_id.into(), owner.app_id.into()];
             self.execute(ACTION, &RECONFIRM, values()).await?;
-            let read = self.query(ACTION, &RECONFIRMED, values(), |row| {
-                Ok(RunKey(row.try_get_by_index(0)?, row.try_get_by_index(1)?))
-            });
-            confirmed.extend(read.await?);
+            let held: Vec<(i64, i32)> = self.query(ACTION, &RECONFIRMED, values()).await?;
+            confirmed.extend(held.into_iter().map(|(log, attempt)| RunKey(log, attempt)));
         }
         Ok(confirmed)
     }
@@ -113,23 +113,13 @@ impl ExecutorStore for SqlStore {
     }
 
     async fn executors(&self, since: i64) -> Result<Vec<Executor>> {
-        self.query("list online executors", &EXECUTORS, [since.into()], rows::executor).await
+        self.query("list online executors", &EXECUTORS, [since.into()]).await
     }
 
     async fn executor_ends(&self, ids: &[ExecutorId]) -> Result<Vec<ExecutorEnd>> {
         const ACTION: &str = "read the ends of executors";
-        let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        self.query(ACTION, &EXECUTOR_ENDS, [ids.into()], |row| {
-            Ok(ExecutorEnd {
-                id: row.try_get_by_index(0)?,
-                owner: Owner { tenant_id: row.try_get_by_index(1)?, app_id: row.try_get_by_index(2)? },
-                instance: row.try_get_by_index(3)?,
-                address: row.try_get_by_index(4)?,
-                heartbeat_at: row.try_get_by_index(5)?,
-                gone_at: row.try_get_by_index(6)?,
-            })
-        })
-        .await
+        let ids = list(ACTION, ids.iter())?;
+        self.query(ACTION, &EXECUTOR_ENDS, [ids.into()]).await
     }
 }
 
@@ -166,7 +156,7 @@ impl SqlStore {
             tx.execute(&Sql::new(self.backend, &replace), [tenant, app, at, me, now.into()]).await?;
         } else if gone_at > 0 {
             let holder = Sql::new(self.backend, &format!("SELECT id FROM executor WHERE {others}"));
-            let holder: Vec<i64> = tx.query(&holder, place(), |row| row.try_get_by_index(0)).await?;
+            let holder: Vec<i64> = tx.query(&holder, place()).await?;
             if !holder.is_empty() {
                 let detail = "a newer process has registered at this address; this message came too late";
                 return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));
@@ -243,15 +233,7 @@ impl SqlStore {
             "SELECT id, tags, handlers, address, description, gone_at, register_signed_at FROM executor WHERE \
              app_id = {1} AND instance = {2} AND tenant_id = {3}"
         );
-        let found = tx.query(&sql, [owner.app_id.into(), instance.into(), owner.tenant_id.into()], |row| {
-            let text = |at| row.try_get_by_index::<String>(at);
-            Ok(Process {
-                id: row.try_get_by_index(0)?,
-                described: [text(1)?, text(2)?, text(3)?, text(4)?],
-                gone_at: row.try_get_by_index(5)?,
-                signed_at: row.try_get_by_index(6)?,
-            })
-        });
+        let found = tx.query(&sql, [owner.app_id.into(), instance.into(), owner.tenant_id.into()]);
         Ok(found.await?.pop())
     }
 }
@@ -270,4 +252,12 @@ struct Process {
 fn outdated(action: &'static str) -> StoreError {
     let detail = "a newer message of this kind has been heard from this executor before";
     StoreError::new(StoreErrorKind::Outdated, action, detail)
+}
+
+from_row!(ExecutorEnd { id, owner = rows::owner, instance, address, heartbeat_at, gone_at });
+
+from_row!(Process { id, described = described, gone_at, signed_at: "register_signed_at" });
+
+fn described(row: &QueryResult) -> Read<[String; 4]> {
+    Ok([column(row, "tags")?, column(row, "handlers")?, column(row, "address")?, column(row, "description")?])
 }

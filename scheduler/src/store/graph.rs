@@ -1,11 +1,12 @@
 //! The neighbours of a task: what it follows, what follows it.
 
 use super::dialect::{Kind, Sql};
-use super::values::{to_json, word};
+use super::row::{Column, Read, column, from_row};
+use super::values::list;
 use super::{Activity, Result, SqlStore, TaskState};
 use crate::domain::task::ParentOutcome;
 use crate::domain::{AccessScope, AppId, Status, TaskId, TenantId};
-use sea_orm::{DbErr, QueryResult};
+use sea_orm::QueryResult;
 use std::collections::{BTreeMap, BTreeSet};
 
 const ACTION: &str = "read the graph of a task";
@@ -142,12 +143,10 @@ impl SqlStore {
             "SELECT p.parent_id, p.child_id, p.on_outcome FROM {batch} JOIN task_parent p ON p.{near} = v.n_id WHERE \
              p.tenant_id = {{2}} ORDER BY p.id LIMIT {LINKS_MAX}"
         );
-        let from = to_json(ACTION, &from.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        let read = |row: &QueryResult| {
-            let link = GraphLink { from: row.try_get_by_index(0)?, to: row.try_get_by_index(1)? };
-            Ok((link, word(row, 2)?))
-        };
-        self.query(ACTION, &Sql::new(self.backend, &text), [from.into(), tenant_id.into()], read).await
+        let from = list(ACTION, from.iter())?;
+        let found: Vec<(TaskId, TaskId, ParentOutcome)> =
+            self.query(ACTION, &Sql::new(self.backend, &text), [from.into(), tenant_id.into()]).await?;
+        Ok(found.into_iter().map(|(from, to, on)| (GraphLink { from, to }, on)).collect())
     }
 
     async fn graph_tasks(&self, ids: &[TaskId], now: i64) -> Result<Vec<GraphTask>> {
@@ -157,30 +156,24 @@ impl SqlStore {
         let batch = self.backend.rows(1, &[("id", Kind::Big)]);
         // The last run by the index of a task's fires, in its order whole, whatever became of it.
         let text = format!(
-            "SELECT t.id, t.tenant_id, t.app_id, t.name, n.name, a.name, t.started, t.pause_note, l.status, \
+            "SELECT t.id, t.tenant_id, t.app_id, t.name, n.name AS tenant, a.name AS app, t.started, t.pause_note, l.status, \
              l.finished_at FROM {batch} JOIN task t ON t.id = v.n_id JOIN tenant n ON n.id = t.tenant_id JOIN app a ON \
              a.id = t.app_id LEFT JOIN task_log l ON l.id = (SELECT x.id FROM task_log x WHERE x.task_id = t.id AND \
              x.fire_time <= {{2}} AND x.parent_id = 0 ORDER BY x.task_id DESC, x.fire_time DESC, x.shard_index DESC LIMIT 1)"
         );
-        let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        self.query(ACTION, &Sql::new(self.backend, &text), [ids.into(), now.into()], graph_task).await
+        let ids = list(ACTION, ids.iter())?;
+        self.query(ACTION, &Sql::new(self.backend, &text), [ids.into(), now.into()]).await
     }
 }
 
-fn graph_task(row: &QueryResult) -> std::result::Result<GraphTask, DbErr> {
-    let flag = |at| row.try_get_by_index::<i32>(at).map(|flag| flag != 0);
-    let status: Option<i32> = row.try_get_by_index(8)?;
-    let status = status.and_then(|status| i16::try_from(status).ok()).and_then(Status::from_number);
-    let finished_at = row.try_get_by_index::<Option<i64>>(9)?.unwrap_or(0);
-    let activity = Activity { started: flag(6)?, pause_note: row.try_get_by_index(7)? };
-    Ok(GraphTask {
-        id: row.try_get_by_index(0)?,
-        tenant_id: row.try_get_by_index(1)?,
-        app_id: row.try_get_by_index(2)?,
-        name: row.try_get_by_index(3)?,
-        tenant: row.try_get_by_index(4)?,
-        app: row.try_get_by_index(5)?,
-        state: activity.state(),
-        last: status.map(|status| (status, finished_at)),
-    })
+from_row!(GraphTask { id, tenant_id, app_id, name, tenant, app, state = state, last = last });
+
+fn state(row: &QueryResult) -> Read<TaskState> {
+    Ok(Activity { started: column(row, "started")?, pause_note: column(row, "pause_note")? }.state())
+}
+
+/// The last run's end, if there was one.
+fn last(row: &QueryResult) -> Read<Option<(Status, i64)>> {
+    let finished_at = i64::read(row, "finished_at")?.unwrap_or(0);
+    Ok(Status::read(row, "status")?.map(|status| (status, finished_at)))
 }

@@ -6,7 +6,7 @@ use super::quotas::TaskRoom;
 use super::sql_store::Transaction;
 use super::task_views::{Activity, audited_task};
 use super::tasks::{IfThere, NewTask};
-use super::values::to_json;
+use super::values::{list, to_json};
 use super::{Result, Signer, SqlStore};
 use crate::domain::audit::{Actor, AuditNote, Target};
 use crate::domain::task::TaskSpec;
@@ -92,7 +92,7 @@ impl SqlStore {
     async fn known_handlers(&self, tx: &Transaction<'_>, owner: Owner, left_out: bool) -> Result<HashSet<String>> {
         let known = sql!("SELECT name FROM handler WHERE tenant_id = {1} AND app_id = {2} AND left_out = {3}");
         let values = [owner.tenant_id.into(), owner.app_id.into(), i32::from(left_out).into()];
-        Ok(tx.query(&known, values, |row| row.try_get_by_index(0)).await?.into_iter().collect())
+        Ok(tx.query(&known, values).await?.into_iter().collect())
     }
 
     /// Makes their tasks, where there are none of the same name; answers what the audit is to say.
@@ -144,8 +144,8 @@ impl SqlStore {
     /// Which of these tasks are there: one of the same name may have been faster.
     async fn made(&self, tx: &Transaction<'_>, tasks: &[NewTask]) -> Result<HashSet<TaskId>> {
         let sql = sql!(|d| format!("SELECT t.id FROM {} task t ON t.id = v.n_id", d.batch(1, &[("id", Kind::Big)])));
-        let ids = to_json(ACTION, &tasks.iter().map(|task| [task.id]).collect::<Vec<_>>())?;
-        Ok(tx.query(&sql, [ids.into()], |row| row.try_get_by_index(0)).await?.into_iter().collect())
+        let ids = list(ACTION, tasks.iter().map(|task| task.id))?;
+        Ok(tx.query(&sql, [ids.into()]).await?.into_iter().collect())
     }
 
     /// Which of these handlers' names an app has tasks of.
@@ -161,7 +161,7 @@ impl SqlStore {
         ));
         let names: Vec<[&str; 1]> = handlers.iter().map(|handler| [handler.name.as_str()]).collect();
         let names = to_json(ACTION, &names)?;
-        let found = tx.query(&sql, [names.into(), tenant_id.into(), app_id.into()], |row| row.try_get_by_index(0));
+        let found = tx.query(&sql, [names.into(), tenant_id.into(), app_id.into()]);
         Ok(found.await?.into_iter().collect())
     }
 
@@ -186,7 +186,7 @@ impl SqlStore {
              asks again"
         );
         let app = sql!("SELECT name FROM app WHERE id = {1}");
-        let app: Vec<String> = tx.query(&app, [app_id.into()], |row| row.try_get_by_index(0)).await?;
+        let app: Vec<String> = tx.query(&app, [app_id.into()]).await?;
         let target = Target { kind: "app", id: app_id.to_string(), name: app.into_iter().next().unwrap_or_default() };
         let after = json!({
             "left_out": handlers.iter().take(NAMED_MAX).collect::<Vec<_>>(),

@@ -3,7 +3,7 @@
 use super::dialect::Sql;
 use super::sql::{ID, SUCCEEDED};
 use super::template::Template;
-use super::values::to_json;
+use super::values::{list, to_json};
 use super::{HousekeepingStore, Purged, Result, SqlStore};
 use crate::domain::{IdSource, LogId};
 use async_trait::async_trait;
@@ -59,13 +59,9 @@ impl HousekeepingStore for SqlStore {
     async fn purge(&self, before: i64, limit: u64) -> Result<u64> {
         const ACTION: &str = "delete old task logs";
         let first_kept: LogId = IdSource::first_at(before);
-        let ids: Vec<i64> = self
-            .query(ACTION, &PURGE_SELECT, [first_kept.into(), limit.into(), before.into()], |row| {
-                row.try_get_by_index(0)
-            })
-            .await?;
+        let ids: Vec<i64> = self.query(ACTION, &PURGE_SELECT, [first_kept.into(), limit.into(), before.into()]).await?;
         if !ids.is_empty() {
-            let list = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
+            let list = list(ACTION, ids.iter())?;
             self.execute(ACTION, &PURGE_DELETE, [list.clone().into()]).await?;
             self.execute(ACTION, &super::attempts::PURGE, [list.into()]).await?;
         }
@@ -81,7 +77,7 @@ impl HousekeepingStore for SqlStore {
     async fn retentions(&self) -> Result<Vec<i32>> {
         let sql = sql!("SELECT DISTINCT retain_days FROM tenant WHERE retain_days > 0 ORDER BY 1");
         let mut days = vec![0];
-        let read = self.query("read how long logs are kept", &sql, [], |row| row.try_get_by_index::<i32>(0));
+        let read = self.query::<i32, _>("read how long logs are kept", &sql, []);
         days.extend(read.await?);
         Ok(days)
     }
@@ -90,13 +86,11 @@ impl HousekeepingStore for SqlStore {
         const ACTION: &str = "delete old task logs of tenants";
         let cursor = sql!("SELECT seen FROM purge_cursor WHERE id = {1}");
         let key = i64::from(days);
-        let seen: Vec<i64> = self.query(ACTION, &cursor, [key.into()], |row| row.try_get_by_index(0)).await?;
+        let seen: Vec<i64> = self.query(ACTION, &cursor, [key.into()]).await?;
         let after = seen.first().copied().unwrap_or(0);
         let first_kept: LogId = IdSource::first_at(before);
         let values = [after.into(), first_kept.into(), limit.into(), days.into(), before.into()];
-        let looked: Vec<(i64, i32)> = self
-            .query(ACTION, &PURGE_LOOK, values, |row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?)))
-            .await?;
+        let looked: Vec<(i64, i32)> = self.query(ACTION, &PURGE_LOOK, values).await?;
         let Some((last, _)) = looked.last().copied() else { return Ok(Purged::default()) };
         let old: Vec<[i64; 1]> = looked.iter().filter(|(_, is_old)| *is_old == 1).map(|(id, _)| [*id]).collect();
         if !old.is_empty() {

@@ -6,20 +6,23 @@ use super::dialect::{Kind, Sql};
 use super::entity::{app, app_key};
 #[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
+use super::row::{Read, column, from_row};
+use super::rows;
 use super::sql_store::{Transaction, retrying};
 use super::values::{clean, to_json};
 use super::{Result, SqlStore, StoreError};
 use crate::domain::{AccessScope, AppId, Owner, Refusal, TenantId};
 use carillon_protocol::sign::{Key, SignMethod};
-use sea_orm::{DbErr, QueryResult};
+use sea_orm::QueryResult;
 use std::cmp::Reverse;
 
 statements!(
-    SIGNING_KEYS =
-        |_| "SELECT k.id, k.secret, k.tenant_id, k.app_id, t.name, a.name, k.expires_at, a.sign_method FROM app_key k \
+    SIGNING_KEYS = |_| {
+        "SELECT k.id, k.secret, k.tenant_id, k.app_id, t.name AS tenant, a.name AS app, k.expires_at, a.sign_method FROM app_key k \
          JOIN tenant t ON t.id = k.tenant_id JOIN app a ON a.id = k.app_id AND a.tenant_id = k.tenant_id \
          WHERE k.revoked_at = 0 AND (k.expires_at = 0 OR k.expires_at > {now})"
-            .into(),
+            .into()
+    },
 );
 
 /// Valid keys of an app at most.
@@ -145,7 +148,7 @@ fn of_app(owner: Owner) -> Condition {
 impl SqlStore {
     /// Every valid key of every app.
     pub async fn signing_keys(&self) -> Result<Vec<SigningKey>> {
-        self.query("read signing keys", &SIGNING_KEYS, [], signing_key).await
+        self.query("read signing keys", &SIGNING_KEYS, []).await
     }
 
     /// Keys of an app after a place: those that are valid at `now` (cluster ms), then the others, the
@@ -297,15 +300,14 @@ pub(super) async fn insert_key(
     tx.insert(row).await
 }
 
-fn signing_key(row: &QueryResult) -> std::result::Result<SigningKey, DbErr> {
-    Ok(SigningKey {
-        key: Key { id: row.try_get_by_index(0)?, secret: row.try_get_by_index(1)? },
-        owner: Owner { tenant_id: row.try_get_by_index(2)?, app_id: row.try_get_by_index(3)? },
-        tenant: row.try_get_by_index(4)?,
-        app: row.try_get_by_index(5)?,
-        expires_at: row.try_get_by_index(6)?,
-        demanded: SignMethod::parse(&row.try_get_by_index::<String>(7)?),
-    })
+from_row!(SigningKey { key = key, owner = rows::owner, tenant, app, expires_at, demanded = demanded });
+
+fn demanded(row: &QueryResult) -> Read<Option<SignMethod>> {
+    Ok(SignMethod::parse(&column::<String, _>(row, "sign_method")?))
+}
+
+fn key(row: &QueryResult) -> Read<Key> {
+    Ok(Key { id: column(row, "id")?, secret: column(row, "secret")? })
 }
 
 fn not_found(action: &'static str, id: &str) -> StoreError {

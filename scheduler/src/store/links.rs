@@ -2,12 +2,11 @@
 
 use super::sql::ID;
 use super::sql_store::Transaction;
-use super::values::{to_json, to_word, word};
+use super::values::{list, to_word};
 use super::{Result, SqlStore, StoreError, TaskView};
 use crate::domain::links::{cycle, knots};
-use crate::domain::task::{ParentLink, TaskSpec};
+use crate::domain::task::{ParentLink, ParentOutcome, TaskSpec};
 use crate::domain::{AppId, FieldError, FieldRefusal, Owner, Status, TaskId, TenantId};
-use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeSet, HashMap};
 
 statements!(
@@ -51,7 +50,7 @@ impl SqlStore {
         );
         let first: i64 = {
             let largest = sql!("SELECT COALESCE(MAX(id), 0) FROM task_parent");
-            tx.query(&largest, [], |row| row.try_get_by_index(0)).await?.first().copied().unwrap_or(0)
+            tx.query(&largest, []).await?.first().copied().unwrap_or(0)
         };
         for (at, (parent, link)) in parents.iter().enumerate() {
             let on = to_word(ACTION, &link.on)?;
@@ -79,14 +78,9 @@ impl SqlStore {
         if tasks.is_empty() {
             return Ok(());
         }
-        let ids = to_json(ACTION, &tasks.iter().map(|task| [task.id]).collect::<Vec<_>>())?;
-        let rows = self
-            .query("read the parents of tasks", &PARENTS_OF_TASKS, [ids.into()], |row| {
-                let (child, app, name): (TaskId, AppId, String) =
-                    (row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index(2)?);
-                Ok((child, app, name, row.try_get_by_index::<String>(3)?, word(row, 4)?))
-            })
-            .await?;
+        let ids = list(ACTION, tasks.iter().map(|task| task.id))?;
+        let rows: Vec<(TaskId, AppId, String, String, ParentOutcome)> =
+            self.query("read the parents of tasks", &PARENTS_OF_TASKS, [ids.into()]).await?;
         let mut links: HashMap<TaskId, Vec<_>> = HashMap::new();
         for row in rows {
             links.entry(row.0).or_default().push(row);
@@ -105,14 +99,14 @@ impl SqlStore {
             None => {
                 let sql = sql!("SELECT id FROM task WHERE tenant_id = {1} AND app_id = {2} AND name = {3}");
                 let values = [owner.tenant_id.into(), owner.app_id.into(), name.into()];
-                tx.query(&sql, values, |row| row.try_get_by_index(0)).await?
+                tx.query(&sql, values).await?
             }
             Some((app, name)) => {
                 let sql = sql!(
                     "SELECT t.id FROM task t JOIN app a ON a.id = t.app_id WHERE t.tenant_id = {1} AND a.name = {2} \
                      AND t.name = {3}"
                 );
-                tx.query(&sql, [owner.tenant_id.into(), app.into(), name.into()], |row| row.try_get_by_index(0)).await?
+                tx.query(&sql, [owner.tenant_id.into(), app.into(), name.into()]).await?
             }
         };
         Ok(found.first().copied())
@@ -122,7 +116,7 @@ impl SqlStore {
     async fn count_children(&self, tx: &Transaction<'_>, child: TaskId, by: i32) -> Result<()> {
         let parents = sql!("SELECT DISTINCT parent_id FROM task_parent WHERE child_id = {1} ORDER BY parent_id");
         let count = sql!("UPDATE task SET children = children + {2} WHERE id = {1}");
-        let parents: Vec<TaskId> = tx.query(&parents, [child.into()], |row| row.try_get_by_index(0)).await?;
+        let parents: Vec<TaskId> = tx.query(&parents, [child.into()]).await?;
         for parent in parents {
             tx.execute(&count, [parent.into(), by.into()]).await?;
         }
@@ -148,7 +142,7 @@ impl SqlStore {
         let tenants: BTreeSet<TenantId> = children.iter().map(|(tenant, _)| *tenant).collect();
         for tenant_id in tenants {
             let all = sql!(LINKS);
-            let links: Vec<(TaskId, TaskId)> = tx.query(&all, [tenant_id.into()], link).await?;
+            let links: Vec<(TaskId, TaskId)> = tx.query(&all, [tenant_id.into()]).await?;
             let knots = knots(&links);
             let mut closed = children.iter().filter(|(tenant, _)| *tenant == tenant_id && !knots.is_empty());
             if let Some(way) = closed.find_map(|(_, child)| cycle(&knots, *child)) {
@@ -160,23 +154,15 @@ impl SqlStore {
 
     /// Every link (child, parent) of a tenant's tasks.
     pub async fn links_of_tenant(&self, tenant_id: TenantId) -> Result<Vec<(TaskId, TaskId)>> {
-        self.query("read the parents of tasks", sql!(LINKS), [tenant_id.into()], link).await
+        self.query("read the parents of tasks", sql!(LINKS), [tenant_id.into()]).await
     }
 
     async fn closes(&self, tx: &Transaction<'_>, way: &[TaskId]) -> Result<StoreError> {
-        let ids = to_json(ACTION, &way.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        let names: HashMap<TaskId, String> = tx
-            .query(&NAMES_OF_TASKS, [ids.into()], |row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?)))
-            .await?
-            .into_iter()
-            .collect();
+        let ids = list(ACTION, way.iter())?;
+        let names: HashMap<TaskId, String> = tx.query(&NAMES_OF_TASKS, [ids.into()]).await?.into_iter().collect();
         let way: Vec<&str> = way.iter().filter_map(|id| names.get(id)).map(String::as_str).collect();
         Ok(refuse("parents", FieldRefusal::FollowsItself { way: way.join(" after ") }))
     }
-}
-
-fn link(row: &QueryResult) -> std::result::Result<(TaskId, TaskId), DbErr> {
-    Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))
 }
 
 fn refuse(field: &str, refusal: FieldRefusal) -> StoreError {

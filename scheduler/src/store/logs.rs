@@ -7,12 +7,14 @@
 
 use super::conditions::Conditions;
 use super::dialect::Dialect;
-use super::rows::{self, DISPATCHED_COUNT};
+use super::row::{FromRow, Read, absent, column, from_row, or_default};
+use super::rows;
 use super::sql::{DISPATCHED, ID, SUCCEEDED};
+use super::sql_store::read_all;
 use super::values::to_json;
 use super::{DispatchedRun, Result, SqlStore};
 use crate::domain::{AccessScope, AppId, ExecutorId, LogId, Order, Reason, Run, Status, TaskId, TenantId, Trigger};
-use sea_orm::{DbErr, QueryResult};
+use sea_orm::QueryResult;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -248,13 +250,13 @@ impl SqlStore {
         // First the index, then the rows, then the names: MySQL would begin with the tenants.
         let join = self.backend.join_in_order();
         let text = format!(
-            "SELECT {}, n.name, l.started_at, l.queued_at, l.message, l.output FROM (SELECT l.id FROM task_log l WHERE \
+            "SELECT {}, n.name AS tenant, l.started_at, l.message, l.output FROM (SELECT l.id FROM task_log l WHERE \
              {found}) s {join} task_log l ON l.id = s.id {join} tenant n ON n.id = l.tenant_id WHERE 1 = 1",
             rows::DISPATCHED_COLUMNS
         );
         let mut wanted = Conditions::new(text, values);
         narrow(&mut wanted, access_scope, filter);
-        self.query_raw("list task logs", wanted.finish(self, &order, filter.limit), log_view).await
+        self.query_raw("list task logs", wanted.finish(self, &order, filter.limit)).await
     }
 
     /// The rows that the way's index finds from the filter's place on.
@@ -292,8 +294,9 @@ impl SqlStore {
         let last = Conditions::new(head, scan.into_values());
         let statement =
             last.finish_as(self, &format!("{} LIMIT 1 OFFSET {}", way.order_by(filter.order), SCAN_STEP - 1));
-        let read = |row: &QueryResult| (0..columns.len()).map(|at| number(row, at, columns[at])).collect();
-        Ok(self.query_raw("list task logs", statement, read).await?.into_iter().next())
+        let rows = self.fetch("list task logs", statement).await?;
+        let read = |row: &QueryResult| columns.iter().map(|name| number(row, name)).collect();
+        Ok(read_all("list task logs", &rows, read)?.pop())
     }
 
     /// What the tasks of these logs, and their apps, are called.
@@ -317,8 +320,10 @@ impl SqlStore {
             return Ok(());
         }
         let ids = to_json("count shards", &parents)?;
-        let counts: HashMap<LogId, ShardCounts> =
-            self.query("count shards", &SHARD_COUNTS, [ids.into()], shard_counts).await?.into_iter().collect();
+        let found: Vec<(LogId, i64, i64, i64)> = self.query("count shards", &SHARD_COUNTS, [ids.into()]).await?;
+        let counts =
+            found.into_iter().map(|(id, ended, succeeded, started)| (id, ShardCounts { started, ended, succeeded }));
+        let counts: HashMap<LogId, ShardCounts> = counts.collect();
         for log in logs {
             log.shards = counts.get(&log.dispatched.run.id).copied();
         }
@@ -327,10 +332,10 @@ impl SqlStore {
 }
 
 /// A column of an order; priorities are 32 bits wide.
-fn number(row: &QueryResult, at: usize, column: &str) -> std::result::Result<i64, DbErr> {
-    match column {
-        "priority" => row.try_get_by_index::<i32>(at).map(i64::from),
-        _ => row.try_get_by_index(at),
+fn number(row: &QueryResult, name: &str) -> Read<i64> {
+    match name {
+        "priority" => column::<i32, _>(row, name).map(i64::from),
+        _ => column(row, name),
     }
 }
 
@@ -372,26 +377,14 @@ pub(super) fn narrow(wanted: &mut Conditions, access_scope: &AccessScope, filter
     wanted.and("l.parent_id = ", filter.has_no_shards.then_some(0i64));
 }
 
-fn log_view(row: &QueryResult) -> std::result::Result<LogView, DbErr> {
-    let text = |at| row.try_get_by_index::<Option<String>>(at).map(Option::unwrap_or_default);
-    Ok(LogView {
-        dispatched: rows::dispatched_run(row)?,
-        tenant: row.try_get_by_index(DISPATCHED_COUNT)?,
-        task_name: None,
-        app_name: None,
-        started_at: row.try_get_by_index(DISPATCHED_COUNT + 1)?,
-        queued_at: row.try_get_by_index(DISPATCHED_COUNT + 2)?,
-        message: text(DISPATCHED_COUNT + 3)?,
-        output: text(DISPATCHED_COUNT + 4)?,
-        shards: None,
-    })
-}
-
-fn shard_counts(row: &QueryResult) -> std::result::Result<(LogId, ShardCounts), DbErr> {
-    let counts = ShardCounts {
-        ended: row.try_get_by_index(1)?,
-        succeeded: row.try_get_by_index(2)?,
-        started: row.try_get_by_index(3)?,
-    };
-    Ok((row.try_get_by_index(0)?, counts))
-}
+from_row!(LogView {
+    dispatched = FromRow::from_row,
+    tenant,
+    task_name = absent,
+    app_name = absent,
+    started_at,
+    queued_at,
+    message = or_default("message"),
+    output = or_default("output"),
+    shards = absent,
+});

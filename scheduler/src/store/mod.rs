@@ -53,6 +53,7 @@ mod rates;
 mod ready_calendars;
 mod revoking;
 mod roles;
+mod row;
 mod rows;
 mod rules;
 mod sessions;

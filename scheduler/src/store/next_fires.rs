@@ -7,7 +7,6 @@ use super::{Result, SqlStore, TaskView};
 use crate::domain::schedule::Schedule;
 use crate::domain::task::{NEVER, ScheduleKind};
 use crate::domain::{Status, TaskId};
-use sea_orm::QueryResult;
 use std::collections::HashMap;
 
 /// Fires of a task that are written and still to come, ms.
@@ -71,11 +70,8 @@ impl SqlStore {
             Status::Succeeded as i16,
             is_skip("l")
         );
-        let read = |row: &QueryResult| {
-            let fires = WrittenFires { first: row.try_get_by_index(1)?, last: row.try_get_by_index(2)? };
-            Ok((row.try_get_by_index(0)?, fires))
-        };
         let values = [to_json(ACTION, &ids)?.into(), now.into()];
-        Ok(self.query(ACTION, &Sql::new(self.backend, &text), values, read).await?.into_iter().collect())
+        let found: Vec<(TaskId, i64, i64)> = self.query(ACTION, &Sql::new(self.backend, &text), values).await?;
+        Ok(found.into_iter().map(|(task, first, last)| (task, WrittenFires { first, last })).collect())
     }
 }

@@ -4,17 +4,16 @@
 //! transaction that writes the consequences, so they come exactly once, whichever node dies.
 
 use super::planning::TASKS;
-use super::rows;
+use super::row::{from_row, or_default};
 use super::sql::{ID, SUCCEEDED};
 use super::sql_store::{Transaction, retrying};
-use super::values::{to_json, word};
+use super::values::list;
 use super::{EndedRun, NewRun, OutboxRound, OutboxStore, Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::consequences::{End, failures_in_row, input_of};
 use crate::domain::task::{NEVER, ParentOutcome, ParentRule, ScheduleKind};
-use crate::domain::{LogId, Reason, Status, Task, TaskId, Trigger};
+use crate::domain::{LogId, Status, Task, TaskId, Trigger};
 use async_trait::async_trait;
 use carillon_protocol::TEXT_BYTES_MAX;
-use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeSet, HashMap};
 
 statements!(
@@ -41,12 +40,12 @@ const ACTION: &str = "follow up ended runs";
 #[async_trait]
 impl OutboxStore for SqlStore {
     async fn has_outbox_entries(&self) -> Result<bool> {
-        let found = self.query(ACTION, &FOLLOW_ANY, [], |row| row.try_get_by_index::<i64>(0)).await?;
+        let found = self.query::<i64, _>(ACTION, &FOLLOW_ANY, []).await?;
         Ok(!found.is_empty())
     }
 
     async fn ended(&self, limit: u64) -> Result<Vec<EndedRun>> {
-        self.query(ACTION, &FOLLOW_ENDED, [limit.into()], ended).await
+        self.query(ACTION, &FOLLOW_ENDED, [limit.into()]).await
     }
 
     async fn process_outbox(
@@ -73,7 +72,7 @@ impl SqlStore {
         new_id: &(dyn Fn() -> LogId + Sync),
         now: i64,
     ) -> Result<Option<OutboxRound>> {
-        let ids = to_json(ACTION, &ended.iter().map(|run| [run.log]).collect::<Vec<_>>())?;
+        let ids = list(ACTION, ended.iter().map(|run| run.log))?;
         let tx = self.begin(ACTION).await?;
         if tx.execute(&FOLLOW_TAKE, [ids.into()]).await? < ended.len() as u64 {
             // Another node has followed some of them.
@@ -110,7 +109,7 @@ impl SqlStore {
         }
         if spec.pause_after_failures > 0 {
             let read = sql!("SELECT failures_in_row FROM task WHERE id = {1}");
-            let before: Vec<i32> = tx.query(&read, [task.id.into()], |row| row.try_get_by_index(0)).await?;
+            let before: Vec<i32> = tx.query(&read, [task.id.into()]).await?;
             let count = failures_in_row(before.first().copied().unwrap_or(0), run.status, run.reason);
             let write = sql!("UPDATE task SET failures_in_row = {2} WHERE id = {1}");
             tx.execute(&write, [task.id.into(), count.into()]).await?;
@@ -146,8 +145,7 @@ impl SqlStore {
     async fn revisions(&self, tx: &Transaction<'_>, run: &EndedRun, task: &Task) -> Result<Option<i64>> {
         let sql =
             sql!("SELECT l.revision, t.revision FROM task_log l JOIN task t ON t.id = l.task_id WHERE l.id = {1}");
-        let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index::<i64>(1)?));
-        let found: Option<(i64, i64)> = tx.query(&sql, [run.log.into()], read).await?.first().copied();
+        let found: Option<(i64, i64)> = tx.query(&sql, [run.log.into()]).await?.first().copied();
         match found {
             Some((_, now)) if now != task.revision => {
                 Err(StoreError::new(StoreErrorKind::Contention, ACTION, "the task was changed meanwhile"))
@@ -197,28 +195,21 @@ impl SqlStore {
              JOIN task c ON c.id = p.child_id LEFT JOIN task_log l ON l.id = p.met_log_id \
              WHERE p.child_id = {1} ORDER BY p.id"
         );
-        let rows: Vec<(LogId, String, Option<String>)> = tx
-            .query(&all, [child.into()], |row| {
-                let (name, app): (String, String) = (row.try_get_by_index(1)?, row.try_get_by_index(3)?);
-                // As the child names it.
-                let name = if app.is_empty() { name } else { format!("{app}/{name}") };
-                Ok((row.try_get_by_index(0)?, name, row.try_get_by_index(2)?))
-            })
-            .await?;
+        let rows: Vec<(LogId, String, Option<String>, String)> = tx.query(&all, [child.into()]).await?;
         if rows.iter().any(|(met, ..)| met.is_none()) {
             return Ok(None);
         }
         let anew = sql!("UPDATE task_parent SET met_log_id = 0 WHERE child_id = {1}");
         tx.execute(&anew, [child.into()]).await?;
-        Ok(Some(rows.into_iter().map(|(_, name, output)| (name, output.unwrap_or_default())).collect()))
+        // As the child names it.
+        let named = |app: &str, name| if app.is_empty() { name } else { format!("{app}/{name}") };
+        let outputs = rows.into_iter().map(|(_, name, output, app)| (named(&app, name), output.unwrap_or_default()));
+        Ok(Some(outputs.collect()))
     }
 
     async fn links_of(&self, tx: &Transaction<'_>, parents: &BTreeSet<TaskId>) -> Result<Vec<Link>> {
-        let ids = to_json(ACTION, &parents.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        tx.query(&CHILDREN_OF, [ids.into()], |row| {
-            Ok(Link { parent: row.try_get_by_index(0)?, child: row.try_get_by_index(1)?, on: word(row, 2)? })
-        })
-        .await
+        let ids = list(ACTION, parents.iter())?;
+        tx.query(&CHILDREN_OF, [ids.into()]).await
     }
 
     /// Two parents of one child that end at once on two nodes come one after the other.
@@ -227,8 +218,8 @@ impl SqlStore {
     }
 
     async fn tasks_in(&self, tx: &Transaction<'_>, ids: &BTreeSet<TaskId>) -> Result<HashMap<TaskId, Task>> {
-        let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        let mut found = tx.query(&TASKS, [ids.into()], rows::task).await?;
+        let ids = list(ACTION, ids.iter())?;
+        let mut found = tx.query(&TASKS, [ids.into()]).await?;
         self.fill_calendars_in(tx, &mut found).await?;
         Ok(found.into_iter().map(|task| (task.id, task)).collect())
     }
@@ -240,17 +231,16 @@ fn takes_children(child: &Task, now: i64) -> bool {
     child.is_started && now >= spec.valid_from && (spec.valid_until == 0 || now < spec.valid_until)
 }
 
-fn ended(row: &QueryResult) -> std::result::Result<EndedRun, DbErr> {
-    let status: i32 = row.try_get_by_index(2)?;
-    Ok(EndedRun {
-        log: row.try_get_by_index(0)?,
-        task_id: row.try_get_by_index(1)?,
-        status: i16::try_from(status).ok().and_then(Status::from_number).unwrap_or(Status::Cancelled),
-        reason: Reason::parse(&row.try_get_by_index::<String>(3)?),
-        trigger: Trigger::parse(&row.try_get_by_index::<String>(4)?),
-        revision: row.try_get_by_index(5)?,
-        finished_at: row.try_get_by_index(6)?,
-        output: row.try_get_by_index::<Option<String>>(7)?.unwrap_or_default(),
-        attempt: row.try_get_by_index(8)?,
-    })
-}
+from_row!(EndedRun {
+    log: "id",
+    task_id,
+    status,
+    reason,
+    trigger: "trigger_kind",
+    revision,
+    finished_at,
+    output = or_default("output"),
+    attempt,
+});
+
+from_row!(Link { parent: "parent_id", child: "child_id", on: "on_outcome" });

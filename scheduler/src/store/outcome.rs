@@ -1,7 +1,7 @@
 //! Results, and runs whose result does not come.
 
 use super::dialect::{Dialect, Kind};
-use super::rows::{self, DISPATCHED_COLUMNS};
+use super::rows::DISPATCHED_COLUMNS;
 use super::sql::{CANCELLED, DISPATCHED, FAILED, ID, SUCCEEDED};
 use super::values::{clean, list, to_json};
 use super::{DispatchedRun, OutcomeStore, Result, SqlStore, Suspects};
@@ -133,12 +133,12 @@ impl OutcomeStore for SqlStore {
 
     async fn runs(&self, owner: Option<Owner>, ids: &[LogId]) -> Result<Vec<DispatchedRun>> {
         const ACTION: &str = "read runs";
-        let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
+        let ids = list(ACTION, ids.iter())?;
         match owner {
-            None => self.query(ACTION, &RUNS, [ids.into()], rows::dispatched_run).await,
+            None => self.query(ACTION, &RUNS, [ids.into()]).await,
             Some(owner) => {
                 let values = [ids.into(), owner.tenant_id.into(), owner.app_id.into()];
-                self.query(ACTION, &RUNS_SCOPED, values, rows::dispatched_run).await
+                self.query(ACTION, &RUNS_SCOPED, values).await
             }
         }
     }
@@ -166,8 +166,8 @@ impl OutcomeStore for SqlStore {
 
     async fn parents_of(&self, ids: &[LogId]) -> Result<Vec<LogId>> {
         const ACTION: &str = "find the parents of shards";
-        let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        self.query(ACTION, &PARENTS_OF, [ids.into()], |row| row.try_get_by_index(0)).await
+        let ids = list(ACTION, ids.iter())?;
+        self.query(ACTION, &PARENTS_OF, [ids.into()]).await
     }
 
     async fn settle_parents(&self, parents: &[LogId], now: i64) -> Result<u64> {
@@ -175,21 +175,21 @@ impl OutcomeStore for SqlStore {
         if parents.is_empty() {
             return Ok(0);
         }
-        let ids = to_json(ACTION, &parents.iter().map(|id| [id]).collect::<Vec<_>>())?;
+        let ids = list(ACTION, parents.iter())?;
         self.execute(ACTION, &SETTLE_PARENTS, [ids.into(), now.into()]).await
     }
 
     async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<LogId>> {
         let values = [before.into(), limit.into()];
-        self.query("read open sharded runs", &OPEN_PARENTS, values, |row| row.try_get_by_index(0)).await
+        self.query("read open sharded runs", &OPEN_PARENTS, values).await
     }
 
     async fn stopping(&self, limit: u64) -> Result<Vec<DispatchedRun>> {
-        self.query("read runs that must stop", &STOPPING, [limit.into()], rows::dispatched_run).await
+        self.query("read runs that must stop", &STOPPING, [limit.into()]).await
     }
 
     async fn shards_to_stop(&self, limit: u64) -> Result<Vec<DispatchedRun>> {
-        self.query("read shards that must stop", &SHARDS_TO_STOP, [limit.into()], rows::dispatched_run).await
+        self.query("read shards that must stop", &SHARDS_TO_STOP, [limit.into()]).await
     }
 
     async fn suspects(&self, which: &Suspects) -> Result<Vec<DispatchedRun>> {
@@ -207,6 +207,6 @@ impl OutcomeStore for SqlStore {
             list(ACTION, &which.or_not_by)?.into(),
             which.limit.into(),
         ];
-        self.query(ACTION, sql, values, rows::dispatched_run).await
+        self.query(ACTION, sql, values).await
     }
 }

@@ -8,19 +8,18 @@
 //! ones on other nodes do not pass it. That, too, ends with the row's state.
 
 use super::dialect::{Dialect, Kind};
+use super::row::Column;
 use super::rows::DISPATCHED_COLUMNS;
 use super::sql::{CANCELLED, DISPATCHED, EXPIRED, ID, QUEUED};
 use super::sql_store::{Transaction, retrying};
 use super::template::Text;
-use super::values::to_json;
+use super::values::{list, to_json};
 use super::{PermitStore, Result, SqlStore};
 use crate::domain::permit::{Held, Limit, PermitRequest, grant};
 use crate::domain::rate_limit::{self, Slot};
 use crate::domain::routing::{Use, UseChange};
 use crate::domain::{LogId, Reason, TaskId};
 use async_trait::async_trait;
-use sea_orm::{QueryResult, TryGetable};
-use serde::Serialize;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::Hash;
 
@@ -133,7 +132,7 @@ impl PermitStore for SqlStore {
     }
 
     async fn release(&self, ids: &[LogId]) -> Result<()> {
-        let ids = to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
+        let ids = list(ACTION, ids.iter())?;
         self.execute(ACTION, &PERMIT_BACK, [ids.into()]).await.map(drop)
     }
 
@@ -148,19 +147,15 @@ impl PermitStore for SqlStore {
     }
 
     async fn holders(&self, tasks: &[TaskId]) -> Result<Vec<super::DispatchedRun>> {
-        let tasks = to_json(ACTION, &tasks.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        self.query("read the runs that hold permits", &PERMIT_HOLDERS, [tasks.into()], super::rows::dispatched_run)
-            .await
+        let tasks = list(ACTION, tasks.iter())?;
+        self.query("read the runs that hold permits", &PERMIT_HOLDERS, [tasks.into()]).await
     }
 
     async fn uses(&self, tasks: &[TaskId]) -> Result<Vec<(TaskId, String, Use)>> {
         const ACTION: &str = "read the uses of executors";
-        let tasks = to_json(ACTION, &tasks.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        self.query(ACTION, &USES, [tasks.into()], |row| {
-            let used = Use { count: row.try_get_by_index(2)?, last: row.try_get_by_index(3)? };
-            Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?, used))
-        })
-        .await
+        let tasks = list(ACTION, tasks.iter())?;
+        let found: Vec<(TaskId, String, i64, i64)> = self.query(ACTION, &USES, [tasks.into()]).await?;
+        Ok(found.into_iter().map(|(task, address, count, last)| (task, address, Use { count, last })).collect())
     }
 
     async fn add_uses(&self, changes: &[UseChange], new_id: &(dyn Fn() -> i64 + Sync)) -> Result<()> {
@@ -181,8 +176,7 @@ impl PermitStore for SqlStore {
         const ACTION: &str = "read overdue fires";
         let since = to_json(ACTION, since)?;
         let values = [since.into(), due_before.into(), limit.into()];
-        let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
-        self.query(ACTION, &OVERDUE, values, read).await
+        self.query(ACTION, &OVERDUE, values).await
     }
 }
 
@@ -197,8 +191,8 @@ impl SqlStore {
         let tx = self.begin(ACTION).await?;
         self.lock_scopes(&tx, [&tasks, &apps, &tenants].into_iter().flatten().copied().collect()).await?;
         let of_tasks: BTreeSet<TaskId> = asks.iter().map(|ask| ask.task_id).collect();
-        tx.execute(&PERMIT_CLEAN, [list(&of_tasks)?.into()]).await?;
-        let own = to_json(ACTION, &asks.iter().map(|ask| [ask.id]).collect::<Vec<_>>())?;
+        tx.execute(&PERMIT_CLEAN, [list(ACTION, &of_tasks)?.into()]).await?;
+        let own = list(ACTION, asks.iter().map(|ask| ask.id))?;
         let mut held = Held {
             tasks: count_permits(&tx, &PERMITS_OF_TASKS, &tasks, &own).await?,
             apps: count_permits(&tx, &PERMITS_OF_APPS, &apps, &own).await?,
@@ -208,10 +202,8 @@ impl SqlStore {
         let in_order: BTreeSet<TaskId> = asks.iter().filter(|ask| ask.in_order).map(|ask| ask.task_id).collect();
         let mut known: HashSet<LogId> = HashSet::new();
         if !in_order.is_empty() {
-            let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
-            held.waiting = tx.query(&PERMITS_WAITING, [list(&in_order)?.into()], read).await?.into_iter().collect();
-            let read = |row: &QueryResult| row.try_get_by_index(0);
-            known = tx.query(&PERMIT_WAITS, [own.into()], read).await?.into_iter().collect();
+            held.waiting = tx.query(&PERMITS_WAITING, [list(ACTION, &in_order)?.into()]).await?.into_iter().collect();
+            known = tx.query(&PERMIT_WAITS, [own.into()]).await?.into_iter().collect();
         }
         let verdicts = asks.iter().zip(grant(asks, held));
         let held_up: HashMap<LogId, Limit> = verdicts.filter_map(|(ask, limit)| Some((ask.id, limit?))).collect();
@@ -226,7 +218,7 @@ impl SqlStore {
             tx.rollback().await?;
             return Ok(held_up);
         }
-        let ids = to_json(ACTION, &rows.iter().map(|row| [row.0]).collect::<Vec<_>>())?;
+        let ids = list(ACTION, rows.iter().map(|row| row.0))?;
         tx.execute(&PERMIT_DROP, [ids.into()]).await?;
         tx.execute(&PERMIT_INSERT, [to_json(ACTION, &rows)?.into()]).await?;
         tx.commit().await?;
@@ -236,7 +228,7 @@ impl SqlStore {
     /// Whoever gives permits of a task, app or tenant holds its row until the commit.
     pub(super) async fn lock_scopes(&self, tx: &Transaction<'_>, scopes: BTreeSet<i64>) -> Result<()> {
         // One order for everybody.
-        let ids = list(&scopes)?;
+        let ids = list(ACTION, &scopes)?;
         if tx.execute(&SCOPE_LOCK, [ids.clone().into()]).await? < scopes.len() as u64 {
             tx.execute(&SCOPE_INSERT, [ids.clone().into()]).await?;
             tx.execute(&SCOPE_LOCK, [ids.into()]).await?;
@@ -246,7 +238,7 @@ impl SqlStore {
 }
 
 /// Permits of each of these tasks, apps or tenants, without those that `own` (JSON) asks for.
-async fn count_permits<Id: TryGetable + From<i64> + Eq + Hash>(
+async fn count_permits<Id: Column + From<i64> + Eq + Hash>(
     tx: &Transaction<'_>,
     sql: &impl Text,
     scopes: &BTreeSet<i64>,
@@ -255,10 +247,5 @@ async fn count_permits<Id: TryGetable + From<i64> + Eq + Hash>(
     if scopes.is_empty() {
         return Ok(HashMap::new());
     }
-    let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
-    Ok(tx.query(sql, [list(scopes)?.into(), own.into()], read).await?.into_iter().collect())
-}
-
-fn list(ids: &BTreeSet<impl Serialize>) -> Result<String> {
-    to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())
+    Ok(tx.query(sql, [list(ACTION, scopes)?.into(), own.into()]).await?.into_iter().collect())
 }

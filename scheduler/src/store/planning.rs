@@ -2,11 +2,11 @@
 
 use super::cluster::LEASE_RENEW;
 use super::dialect::Kind;
-use super::rows::{self, TASK_COLUMNS};
+use super::rows::TASK_COLUMNS;
 use super::sql::{CANCELLED, SUCCEEDED};
 use super::sql_store::retrying;
 use super::task_columns::spec_list;
-use super::values::to_json;
+use super::values::{list, to_json};
 use super::{BUCKETS, Fence, PlanStore, Result, SqlStore};
 use crate::domain::plan::{Fire, Plan};
 use crate::domain::task::NEVER;
@@ -115,14 +115,14 @@ fn may_take_over() -> String {
 impl PlanStore for SqlStore {
     async fn tasks_due(&self, until: i64, limit: u64) -> Result<Vec<Task>> {
         const ACTION: &str = "read the tasks that fall due";
-        let mut tasks = self.query(ACTION, &TASKS_DUE, [until.into(), limit.into()], rows::task).await?;
+        let mut tasks = self.query(ACTION, &TASKS_DUE, [until.into(), limit.into()]).await?;
         self.fill_calendars(&mut tasks).await?;
         Ok(tasks)
     }
 
     async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>> {
-        let ids = to_json("read tasks", &ids.iter().map(|id| [id]).collect::<Vec<_>>())?;
-        let mut tasks = self.query("read tasks", &TASKS, [ids.into()], rows::task).await?;
+        let ids = list("read tasks", ids.iter())?;
+        let mut tasks = self.query("read tasks", &TASKS, [ids.into()]).await?;
         self.fill_calendars(&mut tasks).await?;
         Ok(tasks)
     }
@@ -134,8 +134,7 @@ impl PlanStore for SqlStore {
     async fn skipped(&self, since: &[(TaskId, i64)], until: i64, limit: u64) -> Result<Vec<(TaskId, i64)>> {
         const ACTION: &str = "list cancelled fires";
         let values = [to_json(ACTION, since)?.into(), until.into(), limit.into()];
-        let read = |row: &sea_orm::QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
-        self.query(ACTION, &SKIPPED, values, read).await
+        self.query(ACTION, &SKIPPED, values).await
     }
 
     async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<TaskId>>> {
@@ -146,8 +145,7 @@ impl PlanStore for SqlStore {
 impl SqlStore {
     /// The earliest fire that is not written yet, of all tasks, ms; far away when there is none.
     pub async fn watermark(&self) -> Result<i64> {
-        let read = |row: &sea_orm::QueryResult| row.try_get_by_index::<Option<i64>>(0);
-        let earliest = self.query("read the watermark", &WATERMARK, [], read).await?;
+        let earliest: Vec<Option<i64>> = self.query("read the watermark", &WATERMARK, []).await?;
         Ok(earliest.first().copied().flatten().unwrap_or(NEVER))
     }
 
@@ -183,7 +181,7 @@ impl SqlStore {
         let moved: HashSet<TaskId> = if moved == plans.len() as u64 {
             plans.iter().map(|plan| plan.task_id).collect()
         } else {
-            let read = tx.query(&MOVED_TASKS, [marks.into()], |row| row.try_get_by_index(0)).await?;
+            let read = tx.query(&MOVED_TASKS, [marks.into()]).await?;
             read.into_iter().collect()
         };
         let fires_of = |which: &dyn Fn(&Plan) -> bool| {

@@ -1,7 +1,7 @@
 //! Statements that sea-orm's query builder makes go the same way as those that are written out: counted, bounded in
 //! time, errors classified once.
 
-use super::sql_store::Transaction;
+use super::sql_store::{Transaction, read_all};
 use super::{Result, SqlStore};
 use sea_orm::sea_query::{Asterisk, ExprTrait, Func, OnConflict};
 use sea_orm::{
@@ -120,7 +120,7 @@ impl Queries for At<'_> {
         statement: Statement,
         read: impl Fn(&QueryResult) -> std::result::Result<T, DbErr>,
     ) -> Result<Vec<T>> {
-        self.store.query_raw(self.action, statement, read).await
+        read_all(self.action, &self.store.fetch(self.action, statement).await?, read)
     }
 
     async fn send(&self, statement: Statement) -> Result<u64> {
@@ -138,7 +138,7 @@ impl Queries for Transaction<'_> {
         statement: Statement,
         read: impl Fn(&QueryResult) -> std::result::Result<T, DbErr>,
     ) -> Result<Vec<T>> {
-        self.query_raw(statement, read).await
+        read_all(self.action(), &self.fetch(statement).await?, read)
     }
 
     async fn send(&self, statement: Statement) -> Result<u64> {

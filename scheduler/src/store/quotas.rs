@@ -11,7 +11,6 @@ use super::values::to_json;
 use super::{BATCH_MAX, Result, SqlStore, StoreError};
 use crate::domain::quota::Quotas;
 use crate::domain::{FieldError, FieldRefusal, Reason, Refusal, Status, TenantId};
-use sea_orm::QueryResult;
 use std::collections::{BTreeSet, HashMap};
 
 statements!(
@@ -129,7 +128,7 @@ impl SqlStore {
         let values = [tenant_id.into(), (BATCH_MAX as u64).into()];
         let mut moved = 0;
         loop {
-            let rows = self.query(ACTION, &OVER_QUOTA, values.clone(), |row| row.try_get_by_index(0)).await?;
+            let rows = self.query(ACTION, &OVER_QUOTA, values.clone()).await?;
             let ids: Vec<[i64; 1]> = rows.into_iter().map(|id| [id]).collect();
             if ids.is_empty() {
                 return Ok(moved);
@@ -154,13 +153,9 @@ impl SqlStore {
             Status::Retry as i16,
             Reason::OverQuota.as_str(),
         ));
-        let read = |row: &QueryResult| {
-            let count = |at| row.try_get_by_index::<i64>(at);
-            let per_minute: i32 = row.try_get_by_index(3)?;
-            Ok(([count(0)?, count(1)?, count(2)?], per_minute, row.try_get_by_index::<Option<String>>(4)?))
-        };
-        let found = self.query(ACTION, &sql, [tenant_id.into(), now.into()], read).await?;
-        let Some(([tasks, runs, delayed], per_minute, slots)) = found.into_iter().next() else {
+        let found: Vec<(i64, i64, i64, i32, Option<String>)> =
+            self.query(ACTION, &sql, [tenant_id.into(), now.into()]).await?;
+        let Some((tasks, runs, delayed, per_minute, slots)) = found.into_iter().next() else {
             return Err(no_tenant(ACTION, tenant_id));
         };
         let rate = slots.map_or(Ok(None), |slots| rates::parse(&slots).map(Some))?.unwrap_or_default();

@@ -4,9 +4,10 @@
 use super::dialect::Kind;
 use super::dispatching::CHANGE;
 use super::dispatching::change_row;
+use super::row::from_row;
 use super::sql::{DUE_TIME, ID, INIT};
 use super::sql_store::{Transaction, retrying};
-use super::values::to_json;
+use super::values::{list, to_json};
 use super::{Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::rate_limit::{self, DelayedRun, Rate, Rates, Slot, SlotRequest};
 use crate::domain::{TenantId, Transition};
@@ -97,7 +98,7 @@ impl SqlStore {
         };
         let priority = of_urgent().map(|request| request.priority).max().unwrap_or(0);
         let values = [tenant.into(), priority.into(), after.into(), before.into(), (urgent.len() as u64).into()];
-        let line = tx.query(&RATE_LINE, values, waiting).await?;
+        let line = tx.query(&RATE_LINE, values).await?;
         let found = line.len();
         let moved = rate_limit::overtake(requests, slots, urgent, line);
         if let Some(rate) = rate.filter(|_| found < urgent.len()) {
@@ -117,7 +118,7 @@ impl SqlStore {
 
     /// Whoever takes slots of a tenant, or changes its quota, holds its row until the commit.
     pub(super) async fn lock_rates(&self, tx: &Transaction<'_>, tenants: &BTreeSet<TenantId>) -> Result<()> {
-        let ids = list(tenants)?;
+        let ids = list(ACTION, tenants)?;
         if tx.execute(&RATE_LOCK, [ids.clone().into()]).await? < tenants.len() as u64 {
             tx.execute(&RATE_INSERT, [ids.clone().into()]).await?;
             tx.execute(&RATE_LOCK, [ids.into()]).await?;
@@ -127,10 +128,7 @@ impl SqlStore {
 
     /// Quotas and slots of these tenants, whose rows are held.
     pub(super) async fn read_rates(&self, tx: &Transaction<'_>, tenants: &BTreeSet<TenantId>) -> Result<Rates> {
-        let read = |row: &sea_orm::QueryResult| {
-            Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index::<String>(2)?))
-        };
-        let rows: Vec<(TenantId, i32, String)> = tx.query(&RATES, [list(tenants)?.into()], read).await?;
+        let rows: Vec<(TenantId, i32, String)> = tx.query(&RATES, [list(ACTION, tenants)?.into()]).await?;
         rows.into_iter().map(|(id, per_minute, slots)| Ok((id, (per_minute, parse(&slots)?)))).collect()
     }
 
@@ -144,21 +142,9 @@ impl SqlStore {
     }
 }
 
-fn waiting(row: &sea_orm::QueryResult) -> std::result::Result<DelayedRun, sea_orm::DbErr> {
-    Ok(DelayedRun {
-        id: row.try_get_by_index(0)?,
-        version: row.try_get_by_index(1)?,
-        failures: row.try_get_by_index(2)?,
-        priority: row.try_get_by_index(3)?,
-        due_time: row.try_get_by_index(4)?,
-    })
-}
+from_row!(DelayedRun { id, version, failures, priority, due_time });
 
 /// The slots as they are stored.
 pub(super) fn parse(slots: &str) -> Result<Rate> {
     serde_json::from_str(slots).map_err(|error| StoreError::new(StoreErrorKind::Other, ACTION, error.to_string()))
-}
-
-fn list(ids: &BTreeSet<TenantId>) -> Result<String> {
-    to_json(ACTION, &ids.iter().map(|id| [id]).collect::<Vec<_>>())
 }

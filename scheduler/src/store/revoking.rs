@@ -92,7 +92,7 @@ impl SqlStore {
             "SELECT f.id FROM outbox f JOIN task_log l ON l.id = f.id WHERE f.task_id = {1} AND l.revision = {2} AND \
              l.trigger_kind IN ('schedule', 'misfire') LIMIT 1"
         );
-        let others: Vec<i64> = tx.query(&others, [id.into(), revision.into()], |row| row.try_get_by_index(0)).await?;
+        let others: Vec<i64> = tx.query(&others, [id.into(), revision.into()]).await?;
         if others.is_empty() {
             let set = sql!("UPDATE task SET next_fire_at = {2} WHERE id = {1}");
             tx.execute(&set, [id.into(), first.into()]).await?;
@@ -151,7 +151,7 @@ impl SqlStore {
             rows::DISPATCHED_COLUMNS,
             Status::Dispatched as i16
         ));
-        let held = tx.query(&held, [task_id.into()], rows::dispatched_run).await?;
+        let held = tx.query(&held, [task_id.into()]).await?;
         // Once more: a run may have come back from its executor between the two.
         tx.execute(&cancel, values).await?;
         // Copies in queues lose at the version.

@@ -4,6 +4,7 @@ use super::dialect::Kind;
 use super::entity::{app, executor_rule, maintenance_window};
 #[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
+use super::row::{FromRow, Read, column, from_row};
 use super::sql::{ID, INIT, RETRY};
 use super::sql_store::retrying;
 use super::values::{clean, to_json, to_word};
@@ -36,7 +37,7 @@ statements!(
 #[async_trait]
 impl RuleStore for SqlStore {
     async fn rule_version(&self) -> Result<i64> {
-        let found = self.query("look for new rules", &RULE_VERSION, [], |row| row.try_get_by_index(0)).await?;
+        let found = self.query("look for new rules", &RULE_VERSION, []).await?;
         Ok(found.first().copied().unwrap_or(0))
     }
 
@@ -64,7 +65,7 @@ impl RuleStore for SqlStore {
         let values = [tenant_id.into(), ends_at.into(), (BATCH_MAX as u64).into()];
         let mut resumed = 0;
         loop {
-            let rows = self.query(ACTION, &POSTPONED, values.clone(), |row| row.try_get_by_index(0)).await?;
+            let rows = self.query(ACTION, &POSTPONED, values.clone()).await?;
             let ids: Vec<[i64; 1]> = rows.into_iter().map(|id| [id]).collect();
             if ids.is_empty() {
                 return Ok(resumed);
@@ -192,8 +193,8 @@ impl SqlStore {
         ));
         let mut found = HashMap::new();
         for batch in places.chunks(BATCH_MAX) {
-            let rows = self.query(ACTION, &sql, [to_json(ACTION, batch)?.into()], executor_rule).await?;
-            found.extend(rows);
+            let rows: Vec<RuleRow> = self.query(ACTION, &sql, [to_json(ACTION, batch)?.into()]).await?;
+            found.extend(rows.into_iter().map(|row| (row.place, row.rule)));
         }
         Ok(found)
     }
@@ -258,13 +259,15 @@ impl SqlStore {
     }
 }
 
-fn executor_rule(row: &QueryResult) -> std::result::Result<(ExecutorAddress, ExecutorRule), DbErr> {
-    let place = (row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index(2)?);
-    let rule = ExecutorRule {
-        weight: row.try_get_by_index(3)?,
-        disabled: row.try_get_by_index::<i32>(4)? != 0,
-        note: row.try_get_by_index(5)?,
-        revision: row.try_get_by_index(6)?,
-    };
-    Ok((place, rule))
+struct RuleRow {
+    place: ExecutorAddress,
+    rule: ExecutorRule,
 }
+
+from_row!(RuleRow { place = place, rule = FromRow::from_row });
+
+fn place(row: &QueryResult) -> Read<ExecutorAddress> {
+    Ok((column(row, "tenant_id")?, column(row, "app_id")?, column(row, "address")?))
+}
+
+from_row!(ExecutorRule { weight, disabled, note, revision });

@@ -6,7 +6,7 @@ use super::planning::MOVE_BACK;
 use super::planning::bucket;
 use super::sql::ID;
 use super::sql_store::{Transaction, retrying};
-use super::values::{clean, to_json};
+use super::values::{clean, list};
 use super::{Result, SqlStore, StoreError, TaskView};
 use crate::domain::instant::utc_words;
 use crate::domain::task::{Routing, ScheduleKind, TaskSpec};
@@ -77,7 +77,7 @@ impl SqlStore {
             "SELECT COUNT(*) FROM task_log l WHERE l.task_id = {{1}} AND l.fire_time > {{2}} AND {}",
             is_skip("l")
         ));
-        let ahead: Vec<i64> = tx.query(&count, [task.id.into(), now.into()], |row| row.try_get_by_index(0)).await?;
+        let ahead: Vec<i64> = tx.query(&count, [task.id.into(), now.into()]).await?;
         if ahead.first().is_some_and(|ahead| *ahead >= SKIPS_MAX) {
             return Err(StoreError::of(ACTION, Refusal::TooManySkips { most: SKIPS_MAX }));
         }
@@ -144,7 +144,7 @@ impl SqlStore {
             return Err(StoreError::of(action, Refusal::changed("task", &task.spec.name)));
         }
         let watermark = sql!("SELECT next_fire_at FROM task WHERE id = {1}");
-        let found: Vec<i64> = tx.query(&watermark, [task.id.into()], |row| row.try_get_by_index(0)).await?;
+        let found: Vec<i64> = tx.query(&watermark, [task.id.into()]).await?;
         found
             .first()
             .copied()
@@ -164,9 +164,7 @@ impl SqlStore {
                  l.fire_time = {{2}} AND l.shard_index = {{3}}",
             is_skip("l")
         ));
-        let found = tx.query(&sql, [task.into(), fire_time.into(), shard.into()], |row| {
-            Ok((row.try_get_by_index(0)?, row.try_get_by_index::<i32>(1)? == 1))
-        });
+        let found = tx.query(&sql, [task.into(), fire_time.into(), shard.into()]);
         Ok(found.await?.pop())
     }
 
@@ -186,7 +184,7 @@ impl SqlStore {
             is_skip("l")
         ));
         let values = [task.into(), from.into(), until.into(), tenant.into(), limit.into()];
-        self.query("list cancelled fires", &sql, values, |row| row.try_get_by_index(0)).await
+        self.query("list cancelled fires", &sql, values).await
     }
 
     /// Makes cancelled fires ahead fit another definition of their task: their logs stand where those of
@@ -217,11 +215,11 @@ impl SqlStore {
         // Those of the last minutes, whose logs were written, beside those ahead of them.
         let limit = 2 * SKIPS_MAX;
         let values = [before.id.into(), now.into(), shard_of(&before.spec).into(), limit.into()];
-        let ahead: Vec<[i64; 1]> = tx.query(&ahead, values, |row| Ok([row.try_get_by_index(0)?])).await?;
+        let ahead: Vec<LogId> = tx.query(&ahead, values).await?;
         if ahead.is_empty() {
             return Ok(());
         }
-        let values = [to_json(ACTION, &ahead)?.into(), shard.into(), i32::from(shard == 0).into()];
+        let values = [list(ACTION, &ahead)?.into(), shard.into(), i32::from(shard == 0).into()];
         tx.execute(&MOVE_SKIPS, values).await.map(drop)
     }
 }

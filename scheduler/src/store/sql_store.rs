@@ -5,6 +5,7 @@ use super::dialect::Dialect;
 use super::error::{Result, STORE_ERRORS, StoreError, StoreErrorKind};
 use super::notes::Notes;
 use super::ready_calendars::ReadyCalendars;
+use super::row::{FromRow, Read};
 use super::template::Text;
 use crate::metrics::METRICS;
 use sea_orm::{
@@ -138,28 +139,23 @@ impl SqlStore {
     }
 
     /// A query outside a transaction.
-    pub(super) async fn query<T, const N: usize>(
+    pub(super) async fn query<T: FromRow, const N: usize>(
         &self,
         action: &'static str,
         sql: &impl Text,
         values: [Value; N],
-        read: impl Fn(&QueryResult) -> std::result::Result<T, DbErr>,
     ) -> Result<Vec<T>> {
-        self.query_raw(action, sql.on(self.backend).bind(values), read).await
+        self.query_raw(action, sql.on(self.backend).bind(values)).await
     }
 
     /// A query whose text is built by the caller.
-    pub(super) async fn query_raw<T>(
-        &self,
-        action: &'static str,
-        statement: Statement,
-        read: impl Fn(&QueryResult) -> std::result::Result<T, DbErr>,
-    ) -> Result<Vec<T>> {
-        let rows = self.run(action, self.reader.query_all_raw(statement)).await?;
-        rows.iter()
-            .map(read)
-            .collect::<std::result::Result<_, _>>()
-            .map_err(|error| StoreError::from_db(action, &error))
+    pub(super) async fn query_raw<T: FromRow>(&self, action: &'static str, statement: Statement) -> Result<Vec<T>> {
+        read_all(action, &self.fetch(action, statement).await?, T::from_row)
+    }
+
+    /// Rows as the database answers them.
+    pub(super) async fn fetch(&self, action: &'static str, statement: Statement) -> Result<Vec<QueryResult>> {
+        self.run(action, self.reader.query_all_raw(statement)).await
     }
 
     /// Begins a transaction in which each statement sees what is committed before it.
@@ -191,25 +187,24 @@ impl Transaction<'_> {
         Ok(done.rows_affected())
     }
 
-    pub(super) async fn query<T, const N: usize>(
+    pub(super) async fn query<T: FromRow, const N: usize>(
         &self,
         sql: &impl Text,
         values: [Value; N],
-        read: impl Fn(&QueryResult) -> std::result::Result<T, DbErr>,
     ) -> Result<Vec<T>> {
-        self.query_raw(sql.on(self.store.backend).bind(values), read).await
+        self.query_raw(sql.on(self.store.backend).bind(values)).await
     }
 
-    pub(super) async fn query_raw<T>(
-        &self,
-        statement: Statement,
-        read: impl Fn(&QueryResult) -> std::result::Result<T, DbErr>,
-    ) -> Result<Vec<T>> {
-        let rows = self.store.run(self.action, self.inner.query_all_raw(statement)).await?;
-        rows.iter()
-            .map(read)
-            .collect::<std::result::Result<_, _>>()
-            .map_err(|error| StoreError::from_db(self.action, &error))
+    pub(super) async fn query_raw<T: FromRow>(&self, statement: Statement) -> Result<Vec<T>> {
+        read_all(self.action, &self.fetch(statement).await?, T::from_row)
+    }
+
+    pub(super) async fn fetch(&self, statement: Statement) -> Result<Vec<QueryResult>> {
+        self.store.run(self.action, self.inner.query_all_raw(statement)).await
+    }
+
+    pub(super) fn action(&self) -> &'static str {
+        self.action
     }
 
     /// Ends it well. What writes the audit before that is `commit`, in the audit's file.
@@ -222,6 +217,15 @@ impl Transaction<'_> {
     pub(super) async fn rollback(self) -> Result<()> {
         self.store.run(self.action, self.inner.rollback()).await
     }
+}
+
+/// Reads every row; the first that cannot be read is the error.
+pub(super) fn read_all<T>(
+    action: &'static str,
+    rows: &[QueryResult],
+    read: impl Fn(&QueryResult) -> Read<T>,
+) -> Result<Vec<T>> {
+    rows.iter().map(read).collect::<Read<_>>().map_err(|error| StoreError::from_db(action, &error))
 }
 
 /// Repeats `work` while the database reports contention: nothing happened, so nothing doubles.

@@ -1,81 +1,52 @@
 //! The columns of a task's definition, made of the list of its fields: how each is read and written goes by its type.
 
 use super::Result;
-use super::values::{clean, json, to_json, to_word, word};
+use super::row::{Column, Read};
+use super::values::{clean, to_json, to_word};
 use crate::domain::choice::Enumerated;
 use crate::domain::task::{TaskSpec, task_fields};
-use sea_orm::{DbErr, QueryResult, Value};
+use sea_orm::{QueryResult, Value};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
-type Read<T> = std::result::Result<T, DbErr>;
-
-/// What stands in a column.
-trait Column: Sized {
+/// How a field is written.
+trait Written {
     /// As the database has it.
     fn write(&self, action: &'static str) -> Result<Value>;
-
-    /// Out of a row; none where the row is older than the column.
-    fn read(row: &QueryResult, at: usize) -> Read<Option<Self>>;
 }
 
-impl Column for String {
+impl Written for String {
     fn write(&self, _: &'static str) -> Result<Value> {
         Ok(clean(self).into())
     }
-
-    fn read(row: &QueryResult, at: usize) -> Read<Option<Self>> {
-        row.try_get_by_index(at)
-    }
 }
 
-impl Column for i32 {
+impl Written for i32 {
     fn write(&self, _: &'static str) -> Result<Value> {
         Ok((*self).into())
     }
-
-    fn read(row: &QueryResult, at: usize) -> Read<Option<Self>> {
-        row.try_get_by_index(at)
-    }
 }
 
-impl Column for i64 {
+impl Written for i64 {
     fn write(&self, _: &'static str) -> Result<Value> {
         Ok((*self).into())
     }
-
-    fn read(row: &QueryResult, at: usize) -> Read<Option<Self>> {
-        row.try_get_by_index(at)
-    }
 }
 
-impl Column for bool {
+impl Written for bool {
     fn write(&self, _: &'static str) -> Result<Value> {
         Ok(i32::from(*self).into())
     }
-
-    fn read(row: &QueryResult, at: usize) -> Read<Option<Self>> {
-        Ok(row.try_get_by_index::<Option<i32>>(at)?.map(|flag| flag != 0))
-    }
 }
 
-impl<T: Serialize + DeserializeOwned> Column for Vec<T> {
+impl<T: Serialize> Written for Vec<T> {
     fn write(&self, action: &'static str) -> Result<Value> {
         Ok(to_json(action, self)?.into())
     }
-
-    fn read(row: &QueryResult, at: usize) -> Read<Option<Self>> {
-        row.try_get_by_index::<Option<String>>(at)?.map(|_| json(row, at)).transpose()
-    }
 }
 
-impl<T: Enumerated> Column for T {
+impl<T: Enumerated> Written for T {
     fn write(&self, action: &'static str) -> Result<Value> {
         Ok(to_word(action, self)?.into())
-    }
-
-    fn read(row: &QueryResult, at: usize) -> Read<Option<Self>> {
-        word(row, at).map(Some)
     }
 }
 
@@ -87,7 +58,7 @@ macro_rules! columns {
         )*)* }
         elsewhere { $($rest:tt)* }
     ) => {
-        /// Their names, in the order of [`spec_values`] and [`read_spec`].
+        /// Their names, in the order of [`spec_values`].
         pub const SPEC_COLUMNS: &[&str] = &[$($(stringify!($field)),*),*];
 
         /// The values of a definition.
@@ -95,14 +66,11 @@ macro_rules! columns {
             Ok(vec![$($(spec.$field.write(action)?),*),*])
         }
 
-        /// The definition in the columns from `from` on; what stands elsewhere is as by default.
-        pub fn read_spec(row: &QueryResult, from: usize) -> Read<TaskSpec> {
+        /// The definition, with defaults where the row is older than a column; what stands elsewhere is as by default.
+        pub fn read_spec(row: &QueryResult) -> Read<TaskSpec> {
             let mut spec = TaskSpec::default();
-            let mut columns = from..;
             $($(
-                if let Some(at) = columns.next()
-                    && let Some(value) = Column::read(row, at)?
-                {
+                if let Some(value) = Column::read(row, stringify!($field))? {
                     spec.$field = value;
                 }
             )*)*

@@ -2,12 +2,14 @@
 
 use super::conditions::Conditions;
 use super::error::Result;
+use super::row::{Read, column, from_row};
+use super::rows;
 use super::sql_store::SqlStore;
 use super::task_columns::{markers, read_spec, spec_list};
 use super::template::Text as _;
 use crate::domain::task::TaskSpec;
 use crate::domain::{AccessScope, Owner, TaskId, TenantId};
-use sea_orm::{DbErr, QueryResult, Value};
+use sea_orm::{QueryResult, Value};
 
 /// Whether a task fires by itself, and why not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -146,11 +148,8 @@ pub struct TaskFilter {
     pub limit: u64,
 }
 
-const VIEW_COLUMNS: &str = "t.id, t.tenant_id, t.app_id, n.name, a.name, t.started, t.revision, t.next_fire_at, \
+const VIEW_COLUMNS: &str = "t.id, t.tenant_id, t.app_id, n.name AS tenant, a.name AS app, t.started, t.revision, t.next_fire_at, \
      t.anchor_at, t.fires, t.failures_in_row, t.paused_at, t.pause_note, t.created_at, t.updated_at";
-
-/// How many those are.
-const VIEW_COUNT: usize = 15;
 
 /// Tasks that are counted at most.
 const COUNTED_MAX: u32 = 100_000;
@@ -162,7 +161,7 @@ impl SqlStore {
     /// Lists tasks within reach, by id.
     pub async fn list_tasks(&self, access_scope: &AccessScope, filter: &TaskFilter) -> Result<Vec<TaskView>> {
         let statement = listed(&views(), access_scope, filter).finish(self, "ORDER BY t.id", filter.limit);
-        let mut tasks = self.query_raw("list tasks", statement, task_view).await?;
+        let mut tasks = self.query_raw("list tasks", statement).await?;
         self.fill_parents(&mut tasks).await?;
         Ok(tasks)
     }
@@ -172,7 +171,7 @@ impl SqlStore {
         const HEAD: &str = "SELECT COUNT(*) FROM (SELECT t.id FROM task t JOIN tenant n ON n.id = t.tenant_id JOIN app a \
              ON a.id = t.app_id";
         let statement = listed(HEAD, access_scope, filter).finish_as(self, &format!("LIMIT {COUNTED_MAX}) s"));
-        let found = self.query_raw("count tasks", statement, |row| row.try_get_by_index::<i64>(0)).await?;
+        let found: Vec<i64> = self.query_raw("count tasks", statement).await?;
         Ok(found.first().map_or(0, |count| count.unsigned_abs()))
     }
 
@@ -189,7 +188,7 @@ impl SqlStore {
             let filled = (0..NAMES_AT_ONCE).filter_map(|at| chunk.get(at).or_else(|| chunk.last()));
             let mut values: Vec<Value> = vec![owner.tenant_id.into(), owner.app_id.into()];
             values.extend(filled.map(|name| Value::from(name.as_str())));
-            tasks.extend(self.query_raw("find tasks by name", sql.on(self.backend).bind_all(values), task_view).await?);
+            tasks.extend(self.query_raw("find tasks by name", sql.on(self.backend).bind_all(values)).await?);
         }
         self.fill_parents(&mut tasks).await?;
         Ok(tasks)
@@ -232,24 +231,24 @@ fn views() -> String {
     )
 }
 
-fn task_view(row: &QueryResult) -> std::result::Result<TaskView, DbErr> {
-    let started: i32 = row.try_get_by_index(5)?;
-    let started = started != 0;
-    let pause_note: Option<String> = row.try_get_by_index(12)?;
-    Ok(TaskView {
-        id: row.try_get_by_index(0)?,
-        owner: Owner { tenant_id: row.try_get_by_index(1)?, app_id: row.try_get_by_index(2)? },
-        tenant: row.try_get_by_index(3)?,
-        app: row.try_get_by_index(4)?,
-        activity: Activity { started, pause_note: pause_note.filter(|_| !started) },
-        revision: row.try_get_by_index(6)?,
-        next_fire_at: row.try_get_by_index(7)?,
-        anchor_at: row.try_get_by_index(8)?,
-        fires: row.try_get_by_index(9)?,
-        failures_in_row: row.try_get_by_index(10)?,
-        paused_at: row.try_get_by_index(11)?,
-        created_at: row.try_get_by_index(13)?,
-        updated_at: row.try_get_by_index(14)?,
-        spec: read_spec(row, VIEW_COUNT)?,
-    })
+from_row!(TaskView {
+    id,
+    owner = rows::owner,
+    tenant,
+    app,
+    spec = read_spec,
+    activity = activity,
+    revision,
+    next_fire_at,
+    anchor_at,
+    fires,
+    failures_in_row,
+    paused_at,
+    created_at,
+    updated_at,
+});
+
+fn activity(row: &QueryResult) -> Read<Activity> {
+    let (started, pause_note): (bool, Option<String>) = (column(row, "started")?, column(row, "pause_note")?);
+    Ok(Activity { started, pause_note: pause_note.filter(|_| !started) })
 }

@@ -103,12 +103,8 @@ impl SqlStore {
 
     async fn run_of_key(&self, tx: &Transaction<'_>, key: &str) -> Result<Option<StartedRun>> {
         let sql = sql!("SELECT l.id, l.fire_time FROM run_key k JOIN task_log l ON l.id = k.log_id WHERE k.id = {1}");
-        let found = tx
-            .query(&sql, [key.into()], |row| {
-                Ok(StartedRun { log: row.try_get_by_index(0)?, fire_time: row.try_get_by_index(1)?, is_repeated: true })
-            })
-            .await?;
-        Ok(found.first().copied())
+        let found: Vec<(LogId, i64)> = tx.query(&sql, [key.into()]).await?;
+        Ok(found.first().map(|(log, fire_time)| StartedRun { log: *log, fire_time: *fire_time, is_repeated: true }))
     }
 
     /// Inserts the log at the first free millisecond from the wanted one on; answers that.
@@ -132,7 +128,7 @@ impl SqlStore {
              fire_time < {4} ORDER BY fire_time"
         );
         let values = [task_id.into(), shard.into(), run.at.into(), (run.at + TRIES_MAX).into()];
-        let taken: Vec<i64> = tx.query(&taken, values, |row| row.try_get_by_index(0)).await?;
+        let taken: Vec<i64> = tx.query(&taken, values).await?;
         let mut fire_time = run.at;
         for at in taken {
             if at == fire_time {

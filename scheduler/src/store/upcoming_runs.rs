@@ -4,10 +4,10 @@
 use super::conditions::Conditions;
 use super::dialect::{Kind, Sql};
 use super::logs::{LogFilter, Way, narrow};
+use super::row::from_row;
 use super::values::to_json;
 use super::{Result, SqlStore};
 use crate::domain::{AccessScope, AppId, LogId, NodeId, Order, Status, TaskId, TenantId};
-use sea_orm::{DbErr, QueryResult};
 use std::collections::{BTreeSet, HashMap};
 
 /// Tenants that are looked at one by one; whoever reaches more sees what all of them have, as far as one look reaches.
@@ -75,6 +75,9 @@ pub struct TaskNames {
     pub tenant: Option<String>,
 }
 
+/// Of what may be gone.
+type Name = Option<String>;
+
 impl SqlStore {
     /// Runs within reach that are to come, and late ones that wait, earliest first. The tenants within reach share
     /// the rows that are looked at.
@@ -109,7 +112,7 @@ impl SqlStore {
         let order = way.order_by(filter.order);
         let unseen = Conditions::new(head, scan.into_values());
         let unseen = unseen.finish_as(self, &format!("{order} LIMIT 1 OFFSET {}", filter.limit));
-        let unseen: Vec<i64> = self.query_raw(ACTION, unseen, |row| row.try_get_by_index(0)).await?;
+        let unseen: Vec<i64> = self.query_raw(ACTION, unseen).await?;
         Ok((runs, unseen.first().copied()))
     }
 
@@ -145,7 +148,7 @@ impl SqlStore {
         );
         let mut open = Conditions::new(text, values);
         narrow(&mut open, access_scope, filter);
-        self.query_raw(ACTION, open.finish_as(self, &order), upcoming_run).await
+        self.query_raw(ACTION, open.finish_as(self, &order)).await
     }
 
     /// What these tasks, each of an app, are called.
@@ -159,16 +162,10 @@ impl SqlStore {
             "SELECT v.n_id, t.name, a.name, n.name FROM {batch} LEFT JOIN task t ON t.id = v.n_id LEFT JOIN app a ON \
              a.id = v.n_app LEFT JOIN tenant n ON n.id = a.tenant_id"
         );
-        let read = |row: &QueryResult| {
-            let names = TaskNames {
-                task: row.try_get_by_index(1)?,
-                app: row.try_get_by_index(2)?,
-                tenant: row.try_get_by_index(3)?,
-            };
-            Ok((row.try_get_by_index(0)?, names))
-        };
         let tasks = to_json(ACTION, tasks)?;
-        Ok(self.query(ACTION, &Sql::new(self.backend, &text), [tasks.into()], read).await?.into_iter().collect())
+        let found: Vec<(TaskId, Name, Name, Name)> =
+            self.query(ACTION, &Sql::new(self.backend, &text), [tasks.into()]).await?;
+        Ok(found.into_iter().map(|(id, task, app, tenant)| (id, TaskNames { task, app, tenant })).collect())
     }
 }
 
@@ -195,16 +192,4 @@ fn tenants_of(access_scope: &AccessScope, filter: &UpcomingFilter) -> Vec<Option
     tenants.into_iter().map(Some).collect()
 }
 
-fn upcoming_run(row: &QueryResult) -> std::result::Result<UpcomingRun, DbErr> {
-    let status: i32 = row.try_get_by_index(5)?;
-    let known = i16::try_from(status).ok().and_then(Status::from_number);
-    Ok(UpcomingRun {
-        id: row.try_get_by_index(0)?,
-        task_id: row.try_get_by_index(1)?,
-        app_id: row.try_get_by_index(2)?,
-        fire_time: row.try_get_by_index(3)?,
-        due_time: row.try_get_by_index(4)?,
-        status: known.ok_or_else(|| DbErr::Type(format!("task_log.status {status} is none of ours")))?,
-        node_id: row.try_get_by_index(6)?,
-    })
-}
+from_row!(UpcomingRun { id, task_id, app_id, fire_time, due_time, status, node_id });

@@ -6,16 +6,16 @@ mod sql;
 pub use read::FiguresFilter;
 pub(super) use sql::STATEMENTS;
 
+use super::row::{Read, column, from_row};
 use super::sql_store::{Transaction, retrying};
 use super::template::{Template, Text as _};
-use super::values::to_json;
+use super::values::list;
 use super::{Counted, Counting, Fence, Part, Result, SqlStore, StatisticsStore};
 use crate::domain::TaskId;
 use crate::domain::statistics::{Grain, HOUR_MS, MINUTE_MS};
 use crate::store::cluster::LEASE_RENEW;
 use async_trait::async_trait;
-use sea_orm::{DbErr, QueryResult, Value};
-use serde::Serialize;
+use sea_orm::{QueryResult, Value};
 use std::collections::BTreeSet;
 
 const ACTION: &str = "count statistics";
@@ -37,43 +37,44 @@ const HOUR_GATHERS_MS: i64 = 5 * MINUTE_MS;
 impl StatisticsStore for SqlStore {
     async fn list_minutes(&self, fence: Fence, since: i64, until: i64) -> Result<bool> {
         let until = until - until.rem_euclid(MINUTE_MS);
-        let listed = self.query(ACTION, &sql::STATE, [], first).await?.first().copied().unwrap_or(0).max(since);
+        let listed = self.query::<i64, _>(ACTION, &sql::STATE, []).await?.first().copied().unwrap_or(0).max(since);
         if listed >= until {
             return Ok(true);
         }
         // What lies between the fires costs nothing.
-        let next: Vec<i64> = self.query(ACTION, &sql::NEXT_FIRE, [listed.into()], first).await?;
+        let next: Vec<i64> = self.query(ACTION, &sql::NEXT_FIRE, [listed.into()]).await?;
         let from = next.first().copied().unwrap_or(until).min(until);
         let from = from - from.rem_euclid(MINUTE_MS);
         let minutes: Vec<i64> = (from..until).step_by(MINUTE_MS as usize).take(LIST_MAX).collect();
         let listed = minutes.last().map_or(until, |last| last + MINUTE_MS);
         let mut steps = vec![(&sql::LISTED, vec![listed.into()])];
         if !minutes.is_empty() {
-            steps.push((&sql::COUNT_AGAIN, vec![numbers_json(&minutes)?.into(), 0i64.into()]));
+            steps.push((&sql::COUNT_AGAIN, vec![list(ACTION, &minutes)?.into(), 0i64.into()]));
         }
         self.fenced(fence, &steps).await
     }
 
     async fn to_count(&self, now: i64, limit: u64) -> Result<Vec<Counting>> {
-        self.query(ACTION, &sql::DUE, [now.into(), limit.into()], counting).await
+        self.query(ACTION, &sql::DUE, [now.into(), limit.into()]).await
     }
 
     async fn tasks_fired(&self, minute: i64) -> Result<Vec<(TaskId, u64)>> {
-        self.query(ACTION, &sql::TASKS_FIRED, [minute.into()], with_count).await
+        let found: Vec<(TaskId, i64)> = self.query(ACTION, &sql::TASKS_FIRED, [minute.into()]).await?;
+        Ok(found.into_iter().map(|(task, fires)| (task, fires as u64)).collect())
     }
 
     async fn tasks_open(&self, minute: i64) -> Result<Vec<(TaskId, u64)>> {
-        let read = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index::<i32>(1)? as u64));
-        self.query(ACTION, &sql::TASKS_OPEN, [minute.into()], read).await
+        let found: Vec<(TaskId, i32)> = self.query(ACTION, &sql::TASKS_OPEN, [minute.into()]).await?;
+        Ok(found.into_iter().map(|(task, fires)| (task, fires as u64)).collect())
     }
 
     async fn open_runs(&self, minute: i64) -> Result<u64> {
-        let open = self.query(ACTION, &sql::OPEN_RUNS, [minute.into()], first).await?;
+        let open: Vec<i64> = self.query(ACTION, &sql::OPEN_RUNS, [minute.into()]).await?;
         Ok(open.first().copied().unwrap_or(0) as u64)
     }
 
     async fn count_tasks(&self, fence: Fence, minute: i64, tasks: &[TaskId]) -> Result<bool> {
-        let tasks = numbers_json(tasks)?;
+        let tasks = list(ACTION, tasks)?;
         let count = &sql::COUNT_TASKS;
         self.fenced(fence, &[(count, vec![tasks.into(), minute.into()])]).await
     }
@@ -83,7 +84,7 @@ impl StatisticsStore for SqlStore {
     }
 
     async fn rows_of_hour(&self, hour: i64) -> Result<u64> {
-        let rows: Vec<i64> = self.query(ACTION, &sql::ROWS_OF_HOUR, [hour.into()], first).await?;
+        let rows: Vec<i64> = self.query(ACTION, &sql::ROWS_OF_HOUR, [hour.into()]).await?;
         Ok(rows.first().copied().unwrap_or(0) as u64)
     }
 
@@ -118,9 +119,7 @@ impl StatisticsStore for SqlStore {
         const ACTION: &str = "delete old statistics";
         let grain = grain as i32;
         let last = [grain.into(), before.into(), limit.saturating_sub(1).into()];
-        let last: Vec<(i64, i64)> = self
-            .query(ACTION, &sql::PURGE_UNTIL, last, |row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?)))
-            .await?;
+        let last: Vec<(i64, i64)> = self.query(ACTION, &sql::PURGE_UNTIL, last).await?;
         match last.first() {
             Some((start, subject)) => {
                 let values = [grain.into(), (*start).into(), (*subject).into()];
@@ -168,31 +167,14 @@ impl SqlStore {
             return Ok(());
         }
         let minutes: Vec<i64> = minutes.into_iter().collect();
-        let values = [numbers_json(&minutes)?.into(), (now + PAST_RUNS_MS).into()];
+        let values = [list(ACTION, &minutes)?.into(), (now + PAST_RUNS_MS).into()];
         tx.execute(&sql::COUNT_AGAIN, values).await.map(drop)
     }
 }
 
-fn numbers_json<N: Serialize>(numbers: &[N]) -> Result<String> {
-    to_json(ACTION, &numbers.iter().map(|number| [number]).collect::<Vec<_>>())
-}
+from_row!(Counting { grain = grain, start, marks, is_full, tries });
 
-fn first(row: &QueryResult) -> std::result::Result<i64, DbErr> {
-    row.try_get_by_index(0)
-}
-
-fn with_count(row: &QueryResult) -> std::result::Result<(TaskId, u64), DbErr> {
-    Ok((row.try_get_by_index(0)?, row.try_get_by_index::<i64>(1)? as u64))
-}
-
-fn counting(row: &QueryResult) -> std::result::Result<Counting, DbErr> {
-    let grain: i32 = row.try_get_by_index(0)?;
-    let is_full: i32 = row.try_get_by_index(3)?;
-    Ok(Counting {
-        grain: if grain == Grain::TaskMinute as i32 { Grain::TaskMinute } else { Grain::TaskHour },
-        start: row.try_get_by_index(1)?,
-        marks: row.try_get_by_index(2)?,
-        is_full: is_full == 1,
-        tries: row.try_get_by_index(4)?,
-    })
+fn grain(row: &QueryResult) -> Read<Grain> {
+    let grain: i32 = column(row, "grain")?;
+    Ok(if grain == Grain::TaskMinute as i32 { Grain::TaskMinute } else { Grain::TaskHour })
 }

@@ -1,11 +1,12 @@
 //! Figures as the management API shows them.
 
 use super::super::conditions::Conditions;
+use super::super::row::{Column as _, FromRow, Read, from_row};
+use super::super::values::list;
 use super::super::{Result, SqlStore, StoreError};
-use super::{first, numbers_json};
-use crate::domain::statistics::{ALL_TENANTS, BUCKETS, Figures, Grain, HOUR_MS, Histogram, MINUTE_MS, Step};
+use crate::domain::statistics::{ALL_TENANTS, Figures, Grain, HOUR_MS, Histogram, MINUTE_MS, Step};
 use crate::domain::{AccessScope, AppId, Refusal, TaskId, TenantId};
-use sea_orm::{DbErr, QueryResult};
+use sea_orm::QueryResult;
 
 const ACTION: &str = "read statistics";
 
@@ -70,9 +71,8 @@ impl SqlStore {
 
     /// Minutes before this instant have been counted, ms; 0 when none has.
     pub async fn statistics_until(&self) -> Result<i64> {
-        let listed: Vec<i64> = self.query(ACTION, &super::sql::STATE, [], first).await?;
-        let waiting: Vec<Option<i64>> =
-            self.query(ACTION, &super::sql::FIRST_UNCOUNTED, [], |row| row.try_get_by_index(0)).await?;
+        let listed: Vec<i64> = self.query(ACTION, &super::sql::STATE, []).await?;
+        let waiting: Vec<Option<i64>> = self.query(ACTION, &super::sql::FIRST_UNCOUNTED, []).await?;
         let listed = listed.first().copied().unwrap_or(0);
         Ok(waiting.first().copied().flatten().unwrap_or(listed).min(listed))
     }
@@ -80,8 +80,7 @@ impl SqlStore {
     /// Hours before this instant have been added up, ms.
     async fn hours_until(&self) -> Result<i64> {
         let until = self.statistics_until().await?;
-        let waiting: Vec<Option<i64>> =
-            self.query(ACTION, &super::sql::HOURS_UNTIL, [], |row| row.try_get_by_index(0)).await?;
+        let waiting: Vec<Option<i64>> = self.query(ACTION, &super::sql::HOURS_UNTIL, []).await?;
         let hour = waiting.first().copied().flatten().unwrap_or(until).min(until);
         Ok(hour - hour.rem_euclid(HOUR_MS))
     }
@@ -117,7 +116,7 @@ impl SqlStore {
         wanted.within(access_scope, "t.tenant_id", Some("t.app_id"));
         wanted.and("t.tenant_id = ", tenant_id);
         let statement = wanted.finish(self, "", 1);
-        self.query_raw(ACTION, statement, |row| row.try_get_by_index(0)).await
+        self.query_raw(ACTION, statement).await
     }
 
     async fn figures_of(
@@ -133,39 +132,52 @@ impl SqlStore {
             return Ok(Vec::new());
         }
         let values = [
-            numbers_json(&starts)?.into(),
-            numbers_json(&within.subjects)?.into(),
+            list(ACTION, &starts)?.into(),
+            list(ACTION, &within.subjects)?.into(),
             (grain as i32).into(),
             filter.from.into(),
             filter.step.ms().into(),
             i32::from(within.tenants.is_some()).into(),
-            numbers_json(within.tenants.as_deref().unwrap_or_default())?.into(),
+            list(ACTION, within.tenants.as_deref().unwrap_or_default())?.into(),
         ];
-        self.query(ACTION, &super::sql::READ, values, point).await
+        let found: Vec<Point> = self.query(ACTION, &super::sql::READ, values).await?;
+        Ok(found.into_iter().map(|point| (point.at, point.figures)).collect())
     }
 }
 
-fn point(row: &QueryResult) -> std::result::Result<(i64, Figures), DbErr> {
-    let number = |at: usize| row.try_get_by_index::<Option<i64>>(at).map(|number| number.unwrap_or(0) as u64);
-    let histogram = |at: usize| {
-        let mut histogram =
-            Histogram { sum_ms: number(at + BUCKETS)?, max_ms: number(at + BUCKETS + 1)?, ..Histogram::default() };
+/// Figures of one step.
+struct Point {
+    at: i64,
+    figures: Figures,
+}
+
+from_row!(Point { at: "point", figures = FromRow::from_row });
+
+from_row!(Figures {
+    fires = number("fires"),
+    succeeded = number("succeeded"),
+    failed = number("failed"),
+    discarded = number("discarded"),
+    expired = number("expired"),
+    cancelled = number("cancelled"),
+    open = number("open_runs"),
+    failures = number("failures"),
+    lateness = histogram("late"),
+    duration = histogram("took"),
+});
+
+/// A sum; 0 where there is nothing to add up.
+fn number(name: impl AsRef<str>) -> impl Fn(&QueryResult) -> Read<u64> {
+    move |row| Ok(i64::read(row, name.as_ref())?.unwrap_or(0) as u64)
+}
+
+fn histogram(name: &'static str) -> impl Fn(&QueryResult) -> Read<Histogram> {
+    move |row| {
+        let column = |what: &str| number(format!("{name}_{what}"))(row);
+        let mut histogram = Histogram { sum_ms: column("ms")?, max_ms: column("max")?, ..Histogram::default() };
         for (bucket, count) in histogram.counts.iter_mut().enumerate() {
-            *count = number(at + bucket)?;
+            *count = column(&bucket.to_string())?;
         }
-        Ok::<_, DbErr>(histogram)
-    };
-    let figures = Figures {
-        fires: number(1)?,
-        succeeded: number(2)?,
-        failed: number(3)?,
-        discarded: number(4)?,
-        expired: number(5)?,
-        cancelled: number(6)?,
-        open: number(7)?,
-        failures: number(8)?,
-        lateness: histogram(9)?,
-        duration: histogram(9 + BUCKETS + 2)?,
-    };
-    Ok((row.try_get_by_index(0)?, figures))
+        Ok(histogram)
+    }
 }

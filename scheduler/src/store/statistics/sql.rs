@@ -164,7 +164,8 @@ fn insert(d: Dialect, select: &str, from: &str) -> String {
 /// from `{4}` on. `{6}` is 1 when rows of other tenants than `{7}` are to be left out.
 fn read(d: Dialect) -> String {
     let join = d.join_in_order();
-    let sums: Vec<String> = summed().iter().map(|sum| d.big(sum)).collect();
+    let sum = |(sum, column): (&String, String)| format!("{} AS {column}", d.big(sum));
+    let sums: Vec<String> = summed().iter().zip(columns()).map(sum).collect();
     format!(
         "SELECT s.start - (s.start - {{4}}) % {{5}} AS point, {} FROM {} {} \
          {join} statistic s ON s.grain = {{3}} AND s.start = v.n_id AND s.subject = u.n_subject \
