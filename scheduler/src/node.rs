@@ -8,6 +8,7 @@ use crate::auth::{
 use crate::cluster::{Clock, ClusterClock, await_free_name};
 use crate::definitions::TaskDefinitions;
 use crate::dispatch::{DispatchSettings, HttpTransport, Pump, PumpSettings, Tails};
+use crate::domain::UserId;
 use crate::domain::audit::Actor;
 use crate::domain::statistics::DAY_MS;
 use crate::engine::{Engine, EngineSettings};
@@ -69,7 +70,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     say_joined(&engine, &info, &store);
 
     let authenticator = authenticator(&store, &settings);
-    let this_node = Actor { kind: "node", id: 0, name: info.name.clone(), address: info.address.clone() };
+    let this_node = Actor { kind: "node", id: UserId::NONE, name: info.name.clone(), address: info.address.clone() };
     make_first_user(&authenticator, &engine, &settings, &this_node).await.with_context(unusable)?;
 
     let stop = CancellationToken::new();

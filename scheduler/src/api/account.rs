@@ -14,7 +14,7 @@ use super::{Api, body};
 use crate::auth::{Caller, LoginContext, SignedIn, check_password, csrf_of};
 use crate::domain::access::{AccessScope, PERMISSIONS, PLATFORM};
 use crate::domain::audit::{Actor, AuditNote, Target};
-use crate::domain::{Action, FieldError, FieldRefusal, Refusal, TenantId};
+use crate::domain::{Action, FieldError, FieldRefusal, Refusal, TenantId, UserId};
 use crate::store::{SessionView, UserRow, UserView};
 use actix_web::cookie::time::Duration;
 use actix_web::cookie::{Cookie, SameSite};
@@ -216,7 +216,7 @@ async fn show(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, Probl
         })
         .collect();
     let user = match caller.actor.id {
-        0 => None,
+        UserId::NONE => None,
         id => find_by_id(&api, &AccessScope::All, id).await?,
     };
     let permissions =

@@ -7,7 +7,7 @@ use super::refusal::RequestRefusal;
 use crate::auth::Caller;
 use crate::domain::access::PLATFORM;
 use crate::domain::audit::Target;
-use crate::domain::{AccessScope, Permission, Refusal};
+use crate::domain::{AccessScope, Permission, Refusal, UserId};
 use crate::store::{GrantView, UserFilter, UserRow, UserView};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -113,7 +113,7 @@ pub fn audited(user: &UserView) -> Option<String> {
 }
 
 /// The user of that id, within reach.
-pub async fn find_by_id(api: &Api, access_scope: &AccessScope, id: i64) -> Result<Option<UserView>, Problem> {
+pub async fn find_by_id(api: &Api, access_scope: &AccessScope, id: UserId) -> Result<Option<UserView>, Problem> {
     let filter = UserFilter { id: Some(id), limit: 1, ..UserFilter::default() };
     Ok(api.store.list_users(access_scope, &filter).await?.into_iter().next())
 }
@@ -141,7 +141,7 @@ pub fn row_of(user: &UserView) -> UserRow {
 /// The caller's account.
 pub async fn me(api: &Api, caller: &Caller) -> Result<UserView, Problem> {
     let user = match caller.actor.id {
-        0 => None,
+        UserId::NONE => None,
         id => find_by_id(api, &AccessScope::All, id).await?,
     };
     user.ok_or_else(|| RequestRefusal::AccountNeeded.into())

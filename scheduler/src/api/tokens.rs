@@ -8,7 +8,7 @@ use super::{Api, body};
 use crate::auth::{Caller, TOKEN_PREFIX, hash_of, new_secret};
 use crate::domain::access::{PLATFORM, PermissionSet};
 use crate::domain::audit::Target;
-use crate::domain::{Action, FieldError, FieldRefusal, Permission, Refusal};
+use crate::domain::{Action, FieldError, FieldRefusal, Permission, Refusal, TokenId};
 use crate::store::TokenView;
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -150,7 +150,7 @@ pub async fn create_token(api: web::Data<Api>, caller: Caller, payload: web::Pay
 }
 
 /// What the audit calls a token.
-pub fn target(id: i64, name: &str) -> Target {
+pub fn target(id: TokenId, name: &str) -> Target {
     Target { kind: "token", id: id.to_string(), name: name.to_owned() }
 }
 
@@ -170,10 +170,10 @@ pub fn page_of(tokens: Vec<TokenView>, limit: u64) -> Page<TokenOutput> {
 }
 
 async fn revoke(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
-    let id: i64 = parse_id("id", &id)?;
+    let id: TokenId = parse_id("id", &id)?;
     let access_scope = caller.access_scope(Permission::TokensRevoke);
     // The one after the id before is the one, if it is within reach.
-    let found = api.store.list_tokens(&access_scope, None, id.saturating_sub(1), 1).await?;
+    let found = api.store.list_tokens(&access_scope, None, TokenId(id.0.saturating_sub(1)), 1).await?;
     let token = found.into_iter().find(|token| token.id == id);
     let token = token.ok_or_else(|| Refusal::not_found("token", id))?;
     let user = find_by_id(&api, &access_scope, token.user_id).await?;

@@ -5,6 +5,7 @@ use super::password::{PasswordError, Passwords, check_password, random_password}
 use super::secret::{SESSION_PREFIX, TOKEN_PREFIX, csrf_of, hash_of, new_secret};
 use super::throttle::Throttle;
 use crate::domain::Action;
+use crate::domain::UserId;
 use crate::domain::access::{Access, PLATFORM, PLATFORM_ADMIN, built_in, is_user_name};
 use crate::domain::audit::{Actor, AuditNote, Target};
 use crate::store::{NewGrant, SessionView, SqlStore, StoreError, StoreErrorKind, TokenView, UserRow, UserView};
@@ -142,7 +143,8 @@ impl Authenticator {
             return Err(Denied::Unknown);
         }
         if self.configured.as_ref().is_some_and(|configured| matches(configured, &hash)) {
-            let actor = Actor { kind: "setting", id: 0, name: "api.token".to_owned(), address: address.to_owned() };
+            let actor =
+                Actor { kind: "setting", id: UserId::NONE, name: "api.token".to_owned(), address: address.to_owned() };
             let access = Access::everything();
             return Ok(Caller { actor, access, home_id: PLATFORM, session: None, must_change: false, csrf: None });
         }
@@ -200,7 +202,7 @@ impl Authenticator {
         self.accounts.admit(name).map_err(Denied::TooMany)?;
         let user = if is_user_name(name) { self.find(name).await? } else { None };
         // Asked in any case, so that it takes as long.
-        let hash = self.store.password_hash(user.as_ref().map_or(0, |user| user.id)).await?;
+        let hash = self.store.password_hash(user.as_ref().map_or(UserId::NONE, |user| user.id)).await?;
         let is_right = self.passwords.matches(password, &hash).await?;
         user.filter(|user| is_right && !user.disabled).ok_or(Denied::WrongPassword)
     }
@@ -259,7 +261,7 @@ impl Authenticator {
         check_password(password, FIRST_USER).map_err(|why| invalid(format!("auth.admin_password: {why}")))?;
         let password_hash = self.passwords.hash(password).await.map_err(|error| invalid(error.to_string()))?;
         let user = UserRow {
-            id: new_id(),
+            id: new_id().into(),
             name: FIRST_USER.to_owned(),
             display_name: "Administrator".to_owned(),
             tenant_id: PLATFORM,
@@ -269,12 +271,12 @@ impl Authenticator {
             subject: String::new(),
         };
         let grant = NewGrant {
-            id: new_id(),
+            id: new_id().into(),
             user_id: user.id,
             role_id: PLATFORM_ADMIN,
             tenant_id: PLATFORM,
             apps: Vec::new(),
-            created_by: 0,
+            created_by: UserId::NONE,
         };
         let note = |action, after: serde_json::Value| AuditNote {
             id: new_id(),

@@ -4,7 +4,7 @@
 use super::authenticator::{Authenticator, Denied};
 use crate::domain::access::{BUILT_IN, BY_GROUP, PLATFORM, is_user_name};
 use crate::domain::audit::{Actor, AuditNote, Target};
-use crate::domain::{AccessScope, Action, AppId, TenantId};
+use crate::domain::{AccessScope, Action, AppId, GrantId, RoleId, TenantId, UserId};
 use crate::store::{AppFilter, GrantView, NewGrant, RoleFilter, StoreErrorKind, UserFilter, UserRow, UserView};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
@@ -140,7 +140,7 @@ pub struct SignOnContext<'a> {
 }
 
 /// A grant that follows from a group: role, tenant, apps.
-type Wanted = (i64, TenantId, Vec<AppId>);
+type Wanted = (RoleId, TenantId, Vec<AppId>);
 
 impl Authenticator {
     /// The account of whom the provider names, with what his groups are granted now: what he had by
@@ -228,7 +228,7 @@ impl Authenticator {
     }
 
     /// The role of that name that can be granted there, the tenant's own first.
-    async fn role_of(&self, tenant_id: TenantId, name: &str) -> Result<Option<i64>, Denied> {
+    async fn role_of(&self, tenant_id: TenantId, name: &str) -> Result<Option<RoleId>, Denied> {
         // One of the tenant and one of the platform have it at most.
         let filter = RoleFilter { name: Some(name.to_owned()), limit: 2, ..RoleFilter::default() };
         let roles = self.store.list_roles(&AccessScope::tenant(tenant_id), &filter).await?;
@@ -254,7 +254,7 @@ impl Authenticator {
             _ => PLATFORM,
         };
         let row = UserRow {
-            id: (occasion.next_id)(),
+            id: (occasion.next_id)().into(),
             name: identity.name.clone(),
             display_name: identity.display_name.chars().filter(|c| !c.is_control()).take(100).collect(),
             tenant_id,
@@ -308,7 +308,7 @@ impl Authenticator {
             let after = told_new(grant);
             notes.push(note(settings, occasion, Action::CreateGrant, grant.tenant_id, &about, (None, Some(after))));
         }
-        let taken: Vec<i64> = taken.iter().map(|grant| grant.id).collect();
+        let taken: Vec<GrantId> = taken.iter().map(|grant| grant.id).collect();
         match self.store.noting(notes).regrant(user.id, &taken, &given, occasion.now).await {
             // Another login of his was faster.
             Err(error) if error.kind() == StoreErrorKind::Duplicate => {}
@@ -318,9 +318,9 @@ impl Authenticator {
     }
 }
 
-fn new_grant(user_id: i64, (role_id, tenant_id, apps): &Wanted, occasion: &SignOnContext<'_>) -> NewGrant {
+fn new_grant(user_id: UserId, (role_id, tenant_id, apps): &Wanted, occasion: &SignOnContext<'_>) -> NewGrant {
     NewGrant {
-        id: (occasion.next_id)(),
+        id: (occasion.next_id)().into(),
         user_id,
         role_id: *role_id,
         tenant_id: *tenant_id,
@@ -334,7 +334,7 @@ fn told_new(grant: &NewGrant) -> String {
 }
 
 /// What the audit says of a grant.
-fn told(role_id: i64, apps: &[AppId]) -> String {
+fn told(role_id: RoleId, apps: &[AppId]) -> String {
     let apps: Vec<String> = apps.iter().map(ToString::to_string).collect();
     serde_json::json!({ "role_id": role_id.to_string(), "apps": apps, "from_group": true }).to_string()
 }
@@ -349,7 +349,7 @@ fn note(
     (before, after): (Option<String>, Option<String>),
 ) -> AuditNote {
     let name: String = settings.issuer.chars().take(SUBJECT_CHARS_MAX).collect();
-    let actor = Actor { kind: "oidc", id: 0, name, address: occasion.address.to_owned() };
+    let actor = Actor { kind: "oidc", id: UserId::NONE, name, address: occasion.address.to_owned() };
     let id = (occasion.next_id)();
     AuditNote { id, tenant_id, at: occasion.now, actor, action, target: target.clone(), before, after }
 }

@@ -3,7 +3,7 @@
 //! and so is the number of clients that a node serves.
 
 use super::output::{OutputReader, OutputStatus, Reading, Wanted};
-use crate::domain::{Run, TenantId};
+use crate::domain::{Run, TenantId, UserId};
 use crate::store::{ExecutorStore, Result};
 use carillon_protocol::OUTPUT_PAGE_BYTES;
 use futures_util::Stream;
@@ -63,7 +63,7 @@ struct Taken {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TailClient {
     /// The user's id; 0 is the configured token.
-    pub user_id: i64,
+    pub user_id: UserId,
     /// Whose run it is.
     pub tenant_id: TenantId,
 }
@@ -307,14 +307,14 @@ impl<S: ExecutorStore + ?Sized> Tail<S> {
 mod tests {
     use super::*;
 
-    fn by(user_id: i64, tenant_id: TenantId) -> TailClient {
+    fn by(user_id: UserId, tenant_id: TenantId) -> TailClient {
         TailClient { user_id, tenant_id }
     }
 
     #[tokio::test(start_paused = true)]
     async fn places_are_bounded_and_come_back() {
         let tails = Arc::new(Tails::default());
-        let others = |number: usize| by(number as i64, TenantId(number as i64));
+        let others = |number: usize| by(UserId(number as i64), TenantId(number as i64));
         let mut slots: Vec<TailSlot> = (0..TAILS_MAX).map_while(|number| tails.enter(others(number)).ok()).collect();
         assert_eq!(slots.len(), TAILS_MAX);
         assert_eq!(tails.enter(others(TAILS_MAX)).err(), Some(NoTailSlot::Node));
@@ -334,15 +334,15 @@ mod tests {
         let take = |user, count| -> Vec<TailSlot> {
             (0..count).map_while(|_| tails.enter(by(user, TenantId(1))).ok()).collect()
         };
-        let mut of_ann = take(1, TAILS_MAX);
+        let mut of_ann = take(UserId(1), TAILS_MAX);
         assert_eq!(of_ann.len(), TAILS_OF_USER_MAX);
-        assert_eq!(tails.enter(by(1, TenantId(2))).err(), Some(NoTailSlot::User), "in whichever tenant");
-        let of_others: Vec<TailSlot> = (2..20).flat_map(|user| take(user, TAILS_OF_USER_MAX)).collect();
+        assert_eq!(tails.enter(by(UserId(1), TenantId(2))).err(), Some(NoTailSlot::User), "in whichever tenant");
+        let of_others: Vec<TailSlot> = (2..20).flat_map(|user| take(UserId(user), TAILS_OF_USER_MAX)).collect();
         assert_eq!(of_ann.len() + of_others.len(), TAILS_OF_TENANT_MAX);
-        assert_eq!(tails.enter(by(20, TenantId(1))).err(), Some(NoTailSlot::Tenant));
-        let elsewhere = tails.enter(by(20, TenantId(2))).expect("another tenant has room");
+        assert_eq!(tails.enter(by(UserId(20), TenantId(1))).err(), Some(NoTailSlot::Tenant));
+        let elsewhere = tails.enter(by(UserId(20), TenantId(2))).expect("another tenant has room");
         of_ann.pop();
-        let again = tails.enter(by(1, TenantId(1))).expect("her place has come back");
+        let again = tails.enter(by(UserId(1), TenantId(1))).expect("her place has come back");
         drop((elsewhere, again));
     }
 }

@@ -4,6 +4,7 @@
 
 use super::action::{Action, AuditAction};
 use super::{TaskId, TenantId};
+use crate::domain::UserId;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -16,7 +17,7 @@ pub struct Actor {
     /// engine does by itself), or `executor` (what its registration brings about).
     pub kind: &'static str,
     /// The user's id; 0 when there is none.
-    pub id: i64,
+    pub id: UserId,
     /// Name, as it was then; of an executor the id of the key that it signed with.
     pub name: String,
     /// Address that it came from; of a node or an executor the one that it listens at.
@@ -83,7 +84,7 @@ pub struct AuditEntry {
     /// The user's id.
     #[serde(with = "id_or_null")]
     #[schema(value_type = Option<String>)]
-    pub actor_id: i64,
+    pub actor_id: UserId,
     /// Who, by name; of an executor the id of its key.
     pub actor: String,
     /// From where; of a node or an executor where it listens.
@@ -181,7 +182,7 @@ impl AuditEntry {
     /// length, colon and text, so that nothing can move from one field to the next.
     #[must_use]
     pub fn digest(&self) -> String {
-        let numbers = [self.id, self.tenant_id.0, self.seq, self.at, self.actor_id].map(|number| number.to_string());
+        let numbers = [self.id, self.tenant_id.0, self.seq, self.at, self.actor_id.0].map(|number| number.to_string());
         let mut sha = Sha256::new();
         let texts = [
             &self.actor_kind,
@@ -248,7 +249,7 @@ mod tests {
         let mut last = Chain::default();
         let mut entries = Vec::new();
         for id in 1..=3 {
-            let actor = Actor { kind: "user", id: 9, name: "ann".to_owned(), address: "10.0.0.1".to_owned() };
+            let actor = Actor { kind: "user", id: UserId(9), name: "ann".to_owned(), address: "10.0.0.1".to_owned() };
             let target = Target { kind: "task", id: id.to_string(), name: "pay".to_owned() };
             let (before, after) = (None, Some("{}".to_owned()));
             let note = AuditNote {

@@ -26,6 +26,14 @@ macro_rules! id_types {
             BackfillId
             /// Of a maintenance window.
             WindowId
+            /// Of a person's account.
+            UserId
+            /// Of a role.
+            RoleId
+            /// Of a role granted to a person.
+            GrantId
+            /// Of an API token.
+            TokenId
         }
     };
 }

@@ -44,7 +44,9 @@ pub use access::{AccessScope, Permission};
 pub use action::Action;
 pub use executor::Executor;
 pub use field_error::FieldError;
-pub use id::{AppId, BackfillId, ExecutorId, LogId, NodeId, TaskId, TenantId, WindowId};
+pub use id::{
+    AppId, BackfillId, ExecutorId, GrantId, LogId, NodeId, RoleId, TaskId, TenantId, TokenId, UserId, WindowId,
+};
 pub use id_source::IdSource;
 pub use order::Order;
 pub use owner::Owner;

@@ -154,7 +154,7 @@ fn end(why: LiveEnd) -> Vec<LiveEvent> {
 mod tests {
     use super::super::streams::Streams;
     use super::*;
-    use crate::domain::TenantId;
+    use crate::domain::{TenantId, UserId};
     use crate::domain::access::{Access, Grant, PermissionSet};
     use crate::domain::change_feed::ChangeKind;
     use futures_util::StreamExt as _;
@@ -184,7 +184,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_tells_what_its_caller_may_see_and_then_ends() {
         let streams = Arc::new(Streams::new(CancellationToken::new()));
-        let slot = streams.enter(1, &viewer()).unwrap();
+        let slot = streams.enter(UserId(1), &viewer()).unwrap();
         streams.cover(1, viewer().watched_tenants());
         let mut live = pin!(follow(slot, viewer(), Box::new(|| Box::pin(async { true }))));
         assert_eq!(live.next().await.unwrap(), [LiveEvent::Hello]);
@@ -208,14 +208,14 @@ mod tests {
     async fn it_lives_an_hour_and_no_longer_than_its_callers_rights() {
         let streams = Arc::new(Streams::new(CancellationToken::new()));
         let begun = Instant::now();
-        let slot = streams.enter(1, &viewer()).unwrap();
+        let slot = streams.enter(UserId(1), &viewer()).unwrap();
         let live = follow(slot, viewer(), Box::new(|| Box::pin(async { true })));
         let events: Vec<LiveEvent> = live.flat_map(futures_util::stream::iter).collect().await;
         assert_eq!(events.last(), Some(&LiveEvent::End(LiveEnd::TimeUp)));
         assert_eq!(begun.elapsed(), STREAM_MAX);
         assert!((355..=361).contains(&events.len()), "{} hellos", events.len());
         let begun = Instant::now();
-        let slot = streams.enter(1, &viewer()).unwrap();
+        let slot = streams.enter(UserId(1), &viewer()).unwrap();
         let live = follow(slot, viewer(), Box::new(|| Box::pin(async { false })));
         let events: Vec<LiveEvent> = live.flat_map(futures_util::stream::iter).collect().await;
         assert_eq!(events.last(), Some(&LiveEvent::End(LiveEnd::AccessChanged)));

@@ -1,6 +1,7 @@
 //! The streams of a node: how many there are, who listens to what, and the way to them.
 
 use crate::domain::TenantId;
+use crate::domain::UserId;
 use crate::domain::change_feed::{ChangeKinds, ChangeScope, Subscription, WatchedTenants};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -64,7 +65,7 @@ struct Slots {
 #[derive(Debug)]
 struct TakenSlot {
     since: Instant,
-    user_id: i64,
+    user_id: UserId,
     watched_tenants: WatchedTenants,
 }
 
@@ -105,7 +106,7 @@ impl Streams {
     ///
     /// # Errors
     /// There are as many as may be, or the node stops.
-    pub fn enter(self: &Arc<Self>, user_id: i64, subscription: &Subscription) -> Result<StreamSlot, NoStream> {
+    pub fn enter(self: &Arc<Self>, user_id: UserId, subscription: &Subscription) -> Result<StreamSlot, NoStream> {
         let rounds = self.rounds.subscribe();
         let mut slots = self.lock();
         // A client that takes nothing keeps its connection, but not its place.
@@ -210,37 +211,37 @@ mod tests {
     async fn places_are_bounded_and_come_back() {
         let streams = Arc::new(Streams::new(CancellationToken::new()));
         let mut slots: Vec<_> =
-            (0..STREAMS_MAX).map_while(|user| streams.enter(user as i64, &everything()).ok()).collect();
+            (0..STREAMS_MAX).map_while(|user| streams.enter(UserId(user as i64), &everything()).ok()).collect();
         assert_eq!(slots.len(), STREAMS_MAX);
-        assert_eq!(streams.enter(-1, &everything()).err(), Some(NoStream::Node));
+        assert_eq!(streams.enter(UserId(-1), &everything()).err(), Some(NoStream::Node));
         slots.pop();
-        let last = streams.enter(-1, &everything()).expect("a place that has come back");
+        let last = streams.enter(UserId(-1), &everything()).expect("a place that has come back");
         tokio::time::advance(STREAM_MAX + COVER_MAX * 2).await;
-        let late = streams.enter(-2, &everything()).expect("those that take nothing have lost theirs");
+        let late = streams.enter(UserId(-2), &everything()).expect("those that take nothing have lost theirs");
         drop((slots, last, late));
         assert_eq!(streams.watched(), None);
         streams.stop.cancel();
-        assert_eq!(streams.enter(0, &everything()).err(), Some(NoStream::Stops));
+        assert_eq!(streams.enter(UserId(0), &everything()).err(), Some(NoStream::Stops));
     }
 
     #[test]
     fn nobody_takes_all_of_them() {
         let streams = Arc::new(Streams::new(CancellationToken::new()));
-        let of_ann: Vec<_> = (0..STREAMS_MAX).map_while(|_| streams.enter(1, &everything()).ok()).collect();
+        let of_ann: Vec<_> = (0..STREAMS_MAX).map_while(|_| streams.enter(UserId(1), &everything()).ok()).collect();
         assert_eq!(of_ann.len(), STREAMS_OF_USER_MAX);
-        assert_eq!(streams.enter(1, &everything()).err(), Some(NoStream::User));
-        assert!(streams.enter(2, &everything()).is_ok());
+        assert_eq!(streams.enter(UserId(1), &everything()).err(), Some(NoStream::User));
+        assert!(streams.enter(UserId(2), &everything()).is_ok());
     }
 
     #[test]
     fn what_is_watched_is_what_is_listened_to() {
         let streams = Arc::new(Streams::new(CancellationToken::new()));
         let of = |tenant| Subscription::of(&Access::everything(), Some(tenant));
-        let one = streams.enter(1, &of(TenantId(5))).unwrap();
-        let two = streams.enter(1, &of(TenantId(7))).unwrap();
+        let one = streams.enter(UserId(1), &of(TenantId(5))).unwrap();
+        let two = streams.enter(UserId(1), &of(TenantId(7))).unwrap();
         assert_eq!(streams.watched(), Some((2, WatchedTenants::Of([TenantId(5), TenantId(7)].into()))));
         drop(one);
-        let all = streams.enter(1, &everything()).unwrap();
+        let all = streams.enter(UserId(1), &everything()).unwrap();
         assert_eq!(streams.watched(), Some((3, WatchedTenants::All)));
         assert_eq!(streams.named(), [TenantId(7)].into());
         drop((two, all));

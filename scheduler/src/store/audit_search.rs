@@ -10,7 +10,7 @@ use super::conditions::Conditions;
 use super::logs::{SCAN_STEP, SCAN_STEPS_MAX, SCAN_TIME};
 use super::{Result, SqlStore};
 use crate::domain::audit::AuditEntry;
-use crate::domain::{AccessScope, IdSource, TenantId};
+use crate::domain::{AccessScope, IdSource, TenantId, UserId};
 use std::time::Instant;
 
 /// An id may be ahead of its entry's time: by little where a node makes many at once, and by as much
@@ -28,7 +28,7 @@ pub struct AuditFilter {
     /// Only about this kind of thing.
     pub target_kind: Option<String>,
     /// Only what this user did.
-    pub actor_id: Option<i64>,
+    pub actor_id: Option<UserId>,
     /// Only this operation.
     pub action: Option<String>,
     /// From this instant on, ms.
@@ -56,7 +56,7 @@ enum Way<'a> {
     /// What is about one thing.
     Target(&'a str),
     /// What one user did.
-    Actor(i64),
+    Actor(UserId),
     /// A tenant's.
     Tenant(TenantId),
     /// All.

@@ -8,18 +8,18 @@ use super::sql_store::{Transaction, retrying};
 use super::values::to_json;
 use super::{Result, SqlStore, StoreError};
 use crate::domain::access::{BY_GROUP, BuiltIn, Grant, PLATFORM, PLATFORM_ADMIN, PermissionSet, built_in};
-use crate::domain::{AppId, Refusal, TenantId};
+use crate::domain::{AppId, GrantId, Refusal, RoleId, TenantId, UserId};
 use std::fmt::Display;
 
 /// A role granted to a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantView {
     /// Id.
-    pub id: i64,
+    pub id: GrantId,
     /// Whom.
-    pub user_id: i64,
+    pub user_id: UserId,
     /// Which role.
-    pub role_id: i64,
+    pub role_id: RoleId,
     /// Its name.
     pub role: String,
     /// What it allows.
@@ -42,29 +42,29 @@ impl GrantView {
 #[derive(Debug, Clone)]
 pub struct NewGrant {
     /// Id.
-    pub id: i64,
+    pub id: GrantId,
     /// Whom.
-    pub user_id: i64,
+    pub user_id: UserId,
     /// Which role.
-    pub role_id: i64,
+    pub role_id: RoleId,
     /// Where.
     pub tenant_id: TenantId,
     /// In which apps.
     pub apps: Vec<AppId>,
     /// By whom: a user, 0 for the configured token, or [`BY_GROUP`].
-    pub created_by: i64,
+    pub created_by: UserId,
 }
 
 /// A grant as it is stored, with the role that admins made.
 #[derive(DerivePartialModel)]
 #[sea_orm(entity = "role_grant::Entity")]
 struct GrantRow {
-    id: i64,
-    user_id: i64,
-    role_id: i64,
+    id: GrantId,
+    user_id: UserId,
+    role_id: RoleId,
     tenant_id: TenantId,
     apps: Ids,
-    created_by: i64,
+    created_by: UserId,
     #[sea_orm(from_expr = "role::Column::Name")]
     role: Option<String>,
     #[sea_orm(from_expr = "role::Column::Permissions")]
@@ -112,7 +112,7 @@ impl SqlStore {
     }
 
     /// Takes a grant in a tenant (or on the platform) back from a user.
-    pub async fn delete_grant(&self, tenant_id: TenantId, user_id: i64, id: i64) -> Result<()> {
+    pub async fn delete_grant(&self, tenant_id: TenantId, user_id: UserId, id: GrantId) -> Result<()> {
         const ACTION: &str = "take a role back";
         let grant = role_grant::Entity::delete_many()
             .filter(role_grant::Column::Id.eq(id))
@@ -131,7 +131,7 @@ impl SqlStore {
     }
 
     /// Takes grants (ids) of a user back and gives him others, at once.
-    pub async fn regrant(&self, user_id: i64, taken: &[i64], given: &[NewGrant], now: i64) -> Result<()> {
+    pub async fn regrant(&self, user_id: UserId, taken: &[GrantId], given: &[NewGrant], now: i64) -> Result<()> {
         const ACTION: &str = "follow the groups of a user";
         let take = role_grant::Entity::delete_many()
             .filter(role_grant::Column::UserId.eq(user_id))
@@ -150,7 +150,7 @@ impl SqlStore {
     }
 
     /// What these users are granted.
-    pub async fn grants_of(&self, users: &[i64]) -> Result<Vec<GrantView>> {
+    pub async fn grants_of(&self, users: &[UserId]) -> Result<Vec<GrantView>> {
         let grants = role_grant::Entity::find()
             .join(JoinType::LeftJoin, role_grant::Relation::Role.def())
             .filter(role_grant::Column::UserId.is_in(users.iter().copied()))

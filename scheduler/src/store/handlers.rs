@@ -10,7 +10,7 @@ use super::values::{list, to_json};
 use super::{Result, Signer, SqlStore};
 use crate::domain::audit::{Actor, AuditNote, Target};
 use crate::domain::task::TaskSpec;
-use crate::domain::{Action, Owner, TaskId};
+use crate::domain::{Action, Owner, TaskId, UserId};
 use carillon_protocol::{HandlerInfo, Register};
 use serde_json::json;
 use std::collections::HashSet;
@@ -203,7 +203,8 @@ impl SqlStore {
 /// What the audit says of something that a registration brings about.
 fn note(of: &Registering<'_>, action: Action, target: Target, after: Option<String>) -> AuditNote {
     let Signer { owner, key_id, .. } = *of.signer;
-    let actor = Actor { kind: "executor", id: 0, name: key_id.to_owned(), address: of.register.address.clone() };
+    let actor =
+        Actor { kind: "executor", id: UserId::NONE, name: key_id.to_owned(), address: of.register.address.clone() };
     AuditNote { id: (of.new_id)(), tenant_id: owner.tenant_id, at: of.now, actor, action, target, before: None, after }
 }
 

@@ -8,14 +8,14 @@ use super::sql_store::retrying;
 use super::values::{clean, to_json};
 use super::{Result, SqlStore, StoreError};
 use crate::domain::access::{PLATFORM, PermissionSet};
-use crate::domain::{AccessScope, Refusal, TenantId};
+use crate::domain::{AccessScope, Refusal, RoleId, TenantId};
 
 /// A role.
 #[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
 #[sea_orm(entity = "role::Entity")]
 pub struct RoleView {
     /// Id.
-    pub id: i64,
+    pub id: RoleId,
     /// Where it can be granted; [`PLATFORM`] is everywhere.
     pub tenant_id: TenantId,
     /// Name, unique there.
@@ -36,11 +36,11 @@ pub struct RoleView {
 #[derive(Debug, Clone, Default)]
 pub struct RoleFilter {
     /// Only this one.
-    pub id: Option<i64>,
+    pub id: Option<RoleId>,
     /// Only of this name.
     pub name: Option<String>,
     /// After this id.
-    pub after: i64,
+    pub after: RoleId,
     /// At most so many.
     pub limit: u64,
 }

@@ -1,7 +1,10 @@
 //! Reading rows: a column by its type, a tuple in the order of its columns, a struct by their names.
 
 use crate::domain::choice::Enumerated;
-use crate::domain::id::{AppId, BackfillId, ExecutorId, LogId, NodeId, TaskId, TenantId, WindowId, id_types};
+use crate::domain::id::{
+    AppId, BackfillId, ExecutorId, GrantId, LogId, NodeId, RoleId, TaskId, TenantId, TokenId, UserId, WindowId,
+    id_types,
+};
 use crate::domain::{Reason, Status, Trigger};
 use sea_orm::{ColIdx, DbErr, QueryResult};
 use serde::de::DeserializeOwned;

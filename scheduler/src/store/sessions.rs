@@ -9,7 +9,7 @@ use super::sql_store::retrying;
 use super::values::{clean, to_json};
 use super::{Result, SqlStore, StoreError, UserView};
 use crate::domain::access::PermissionSet;
-use crate::domain::{AccessScope, Refusal, TenantId};
+use crate::domain::{AccessScope, Refusal, TenantId, TokenId, UserId};
 
 /// A session.
 #[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
@@ -18,7 +18,7 @@ pub struct SessionView {
     /// Hash of its token.
     pub hash: String,
     /// Whose.
-    pub user_id: i64,
+    pub user_id: UserId,
     /// What the user calls it by.
     pub number: i64,
     /// ms.
@@ -38,9 +38,9 @@ pub struct SessionView {
 #[sea_orm(entity = "api_token::Entity")]
 pub struct TokenView {
     /// Id.
-    pub id: i64,
+    pub id: TokenId,
     /// Whose.
-    pub user_id: i64,
+    pub user_id: UserId,
     /// Owner's name.
     #[sea_orm(from_expr = "user_account::Column::Name")]
     pub user: String,
@@ -147,7 +147,7 @@ impl SqlStore {
     /// that number.
     pub async fn sessions_of(
         &self,
-        user_id: i64,
+        user_id: UserId,
         now: i64,
         before: Option<i64>,
         limit: u64,
@@ -162,13 +162,13 @@ impl SqlStore {
     }
 
     /// What a user calls the session of that hash by.
-    pub async fn session_number(&self, user_id: i64, hash: &str) -> Result<Option<i64>> {
+    pub async fn session_number(&self, user_id: UserId, hash: &str) -> Result<Option<i64>> {
         let session = session::Entity::find_by_id(hash).filter(session::Column::UserId.eq(user_id));
         Ok(self.at("find a session").column(session, session::Column::Number).await?.pop())
     }
 
     /// Ends one session of a user (`number`), or (`None`) all of them; answers how many.
-    pub async fn end_sessions(&self, user_id: i64, number: Option<i64>) -> Result<u64> {
+    pub async fn end_sessions(&self, user_id: UserId, number: Option<i64>) -> Result<u64> {
         let end = session::Entity::delete_many()
             .filter(session::Column::UserId.eq(user_id))
             .apply_if(number, |end, number| end.filter(session::Column::Number.eq(number)));
@@ -225,7 +225,7 @@ impl SqlStore {
     }
 
     /// Notes that a token was used.
-    pub async fn touch_token(&self, id: i64, now: i64) -> Result<()> {
+    pub async fn touch_token(&self, id: TokenId, now: i64) -> Result<()> {
         let touch = api_token::Entity::update_many()
             .col_expr(api_token::Column::UsedAt, now.into())
             .filter(api_token::Column::Id.eq(id))
@@ -238,8 +238,8 @@ impl SqlStore {
     pub async fn list_tokens(
         &self,
         access_scope: &AccessScope,
-        user_id: Option<i64>,
-        after: i64,
+        user_id: Option<UserId>,
+        after: TokenId,
         limit: u64,
     ) -> Result<Vec<TokenView>> {
         let tokens = api_token::Entity::find()
@@ -254,7 +254,7 @@ impl SqlStore {
     }
 
     /// Revokes a token of a user.
-    pub async fn revoke_token(&self, user_id: i64, id: i64, now: i64) -> Result<()> {
+    pub async fn revoke_token(&self, user_id: UserId, id: TokenId, now: i64) -> Result<()> {
         const ACTION: &str = "revoke a token";
         let revoke = api_token::Entity::update_many()
             .col_expr(api_token::Column::RevokedAt, now.into())

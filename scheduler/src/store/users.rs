@@ -8,14 +8,14 @@ use super::sql_store::retrying;
 use super::values::clean;
 use super::{GrantView, NewGrant, Result, SqlStore, StoreError, grants};
 use crate::domain::access::{Access, TenantScope};
-use crate::domain::{AccessScope, Refusal, TenantId};
+use crate::domain::{AccessScope, Refusal, TenantId, UserId};
 
 /// A user account, without its password.
 #[derive(Debug, Clone, PartialEq, Eq, DerivePartialModel)]
 #[sea_orm(entity = "user_account::Entity")]
 pub struct UserView {
     /// Id.
-    pub id: i64,
+    pub id: UserId,
     /// Name to sign in with.
     pub name: String,
     /// Name for people.
@@ -58,7 +58,7 @@ impl UserView {
 #[derive(Debug, Clone)]
 pub struct UserRow {
     /// Id.
-    pub id: i64,
+    pub id: UserId,
     /// Name to sign in with.
     pub name: String,
     /// Name for people.
@@ -79,7 +79,7 @@ pub struct UserRow {
 #[derive(Debug, Clone, Default)]
 pub struct UserFilter {
     /// Only this one.
-    pub id: Option<i64>,
+    pub id: Option<UserId>,
     /// Only of this name.
     pub name: Option<String>,
     /// Only those whose name, or name for people, has this in it; case does not count, as far as the database
@@ -88,7 +88,7 @@ pub struct UserFilter {
     /// Only of this single sign-on.
     pub subject: Option<String>,
     /// After this id.
-    pub after: i64,
+    pub after: UserId,
     /// At most so many.
     pub limit: u64,
 }
@@ -148,7 +148,7 @@ impl SqlStore {
             .order_by_asc(user_account::Column::Id)
             .limit(filter.limit);
         let mut users: Vec<UserView> = self.at("list users").all(users).await?;
-        let ids: Vec<i64> = users.iter().map(|user| user.id).collect();
+        let ids: Vec<UserId> = users.iter().map(|user| user.id).collect();
         for grant in self.grants_of(&ids).await? {
             if let Some(user) = users.iter_mut().find(|user| user.id == grant.user_id) {
                 user.grants.push(grant);
@@ -163,7 +163,7 @@ impl SqlStore {
     }
 
     /// The hash of a user's password.
-    pub async fn password_hash(&self, user_id: i64) -> Result<String> {
+    pub async fn password_hash(&self, user_id: UserId) -> Result<String> {
         let user = user_account::Entity::find_by_id(user_id);
         let found = self.at("read a password").column(user, user_account::Column::PasswordHash).await?;
         Ok(found.into_iter().next().unwrap_or_default())
@@ -210,7 +210,7 @@ impl SqlStore {
     }
 
     /// Deletes an account of a tenant (or of the platform) with its sessions, grants and tokens.
-    pub async fn delete_user(&self, tenant_id: TenantId, user_id: i64) -> Result<()> {
+    pub async fn delete_user(&self, tenant_id: TenantId, user_id: UserId) -> Result<()> {
         const ACTION: &str = "delete a user";
         let user = user_account::Entity::delete_many()
             .filter(user_account::Column::Id.eq(user_id))

@@ -3,11 +3,12 @@
 use crate::fixture::World;
 use carillon::domain::AccessScope;
 use carillon::domain::access::{PLATFORM, PermissionSet};
+use carillon::domain::{TokenId, UserId};
 use carillon::store::{HousekeepingStore, SessionView, SqlStore, StoreErrorKind, TokenView, UserRow};
 
 databases!(ended_sessions_and_tokens_go_in_bounded_batches, ended_tokens_leave_room_for_others);
 
-async fn make_user(world: &World, store: &SqlStore) -> i64 {
+async fn make_user(world: &World, store: &SqlStore) -> UserId {
     let user = UserRow {
         id: world.id(),
         name: "ann".to_owned(),
@@ -22,7 +23,7 @@ async fn make_user(world: &World, store: &SqlStore) -> i64 {
     user.id
 }
 
-fn token(world: &World, user_id: i64, expires_at: i64) -> TokenView {
+fn token(world: &World, user_id: UserId, expires_at: i64) -> TokenView {
     TokenView {
         id: world.id(),
         user_id,
@@ -62,7 +63,7 @@ async fn ended_sessions_and_tokens_go_in_bounded_batches(world: World, store: Sq
     assert_eq!(store.purge_access(world.now, 3).await.unwrap(), 1);
     assert_eq!(store.purge_access(world.now, 3).await.unwrap(), 0);
     assert_eq!(store.sessions_of(user_id, world.now - 1_000, None, 100).await.unwrap().len(), 5);
-    assert_eq!(store.list_tokens(&AccessScope::All, Some(user_id), 0, 100).await.unwrap().len(), 7);
+    assert_eq!(store.list_tokens(&AccessScope::All, Some(user_id), TokenId(0), 100).await.unwrap().len(), 7);
 }
 
 async fn ended_tokens_leave_room_for_others(world: World, store: SqlStore) {
@@ -77,6 +78,6 @@ async fn ended_tokens_leave_room_for_others(world: World, store: SqlStore) {
     }
     let over = store.create_token(&token(&world, user_id, 0), "one more").await.unwrap_err();
     assert_eq!(over.kind(), StoreErrorKind::Conflict, "{over}");
-    let nobodys = store.create_token(&token(&world, user_id + 1, 0), "nobody's").await.unwrap_err();
+    let nobodys = store.create_token(&token(&world, UserId(user_id.0 + 1), 0), "nobody's").await.unwrap_err();
     assert_eq!(nobodys.kind(), StoreErrorKind::NotFound, "{nobodys}");
 }

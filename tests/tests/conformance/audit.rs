@@ -6,7 +6,7 @@ use carillon::domain::Action;
 use carillon::domain::access::PLATFORM;
 use carillon::domain::access::TenantScope;
 use carillon::domain::audit::{Actor, AuditEntry, AuditNote, Chain, Target};
-use carillon::domain::{AccessScope, AppId, IdSource, NodeId, TenantId};
+use carillon::domain::{AccessScope, AppId, IdSource, NodeId, TenantId, UserId};
 use carillon::store::{AuditFilter, NewTask, SqlStore};
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ fn notes(world: &World) -> Vec<AuditNote> {
             id: ids.next(at),
             tenant_id: [PLATFORM, world.owner.tenant_id, TenantId(77), TenantId(78)][(number % 4) as usize],
             at,
-            actor: Actor { kind: "user", id: number % 3, name: "ann".to_owned(), address: String::new() },
+            actor: Actor { kind: "user", id: UserId(number % 3), name: "ann".to_owned(), address: String::new() },
             action: [Action::EditTask, Action::CreateUser, Action::StopTask][(number / 4 % 3) as usize],
             target: Target {
                 kind: ["task", "user"][(number / 2 % 2) as usize],
@@ -104,9 +104,9 @@ async fn every_filter_finds_its_entries_page_by_page(world: World, store: SqlSto
                 AuditFilter { tenant_id: Some(home), ..filter.clone() },
                 AuditFilter { tenant_id: Some(TenantId(78)), ..filter.clone() },
                 AuditFilter { target_id: Some("3".to_owned()), ..filter.clone() },
-                AuditFilter { actor_id: Some(2), ..filter.clone() },
+                AuditFilter { actor_id: Some(UserId(2)), ..filter.clone() },
                 AuditFilter {
-                    actor_id: Some(2),
+                    actor_id: Some(UserId(2)),
                     tenant_id: Some(TenantId::NONE),
                     target_id: Some("1".to_owned()),
                     ..filter.clone()
@@ -134,7 +134,7 @@ async fn what_is_rare_is_found_step_by_step(world: World, store: SqlStore) {
         id: ids.next(world.now + number),
         tenant_id: world.owner.tenant_id,
         at: world.now + number,
-        actor: Actor { kind: "user", id: 1, name: "ann".to_owned(), address: String::new() },
+        actor: Actor { kind: "user", id: UserId(1), name: "ann".to_owned(), address: String::new() },
         action: if number == 0 { Action::DeleteTask } else { Action::EditTask },
         target: Target { kind: "task", id: "1".to_owned(), name: String::new() },
         before: None,

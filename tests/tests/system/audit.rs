@@ -2,6 +2,7 @@
 //! that break where somebody tampers with them.
 
 use carillon::domain::TenantId;
+use carillon::domain::UserId;
 use carillon::domain::audit::{AuditEntry, Chain};
 use carillon_tests::api::id_of;
 use carillon_tests::people::{FIRST_PASSWORD, PASSWORD};
@@ -32,7 +33,7 @@ fn entry(shown: &Value) -> AuditEntry {
         seq: shown["seq"].as_i64().unwrap(),
         at: shown["at"].as_i64().unwrap(),
         actor_kind: text("actor_kind"),
-        actor_id: id_of(&shown["actor_id"]).unwrap_or(0),
+        actor_id: UserId(id_of(&shown["actor_id"]).unwrap_or(0)),
         actor: text("actor"),
         address: text("address"),
         action: text("action"),
@@ -121,7 +122,7 @@ async fn each_change_has_one_entry(kind: Kind) {
     );
     // Who, from where, before and after.
     let edit = &entries[7];
-    assert_eq!((edit.actor_kind.as_str(), edit.actor.as_str(), edit.actor_id), ("user", "ann", ann.id));
+    assert_eq!((edit.actor_kind.as_str(), edit.actor.as_str(), edit.actor_id), ("user", "ann", UserId(ann.id)));
     assert_eq!(
         (edit.address.as_str(), edit.target_id.as_str(), edit.target.as_str()),
         ("127.0.0.1", task.as_str(), "close")
@@ -130,7 +131,7 @@ async fn each_change_has_one_entry(kind: Kind) {
         |text: &Option<String>| serde_json::from_str::<Value>(text.as_ref().unwrap()).unwrap()["description"].clone();
     assert_eq!((said(&edit.before), said(&edit.after)), (json!("first"), json!("second")));
     let run = entries.iter().find(|entry| entry.action == "run_task").unwrap();
-    assert_eq!((run.actor_kind.as_str(), run.actor.as_str(), run.actor_id), ("token", "ann (ci)", ann.id));
+    assert_eq!((run.actor_kind.as_str(), run.actor.as_str(), run.actor_id), ("token", "ann (ci)", UserId(ann.id)));
     assert_eq!(entries[0].actor_kind, "setting");
     // Found by what it is about.
     for query in [

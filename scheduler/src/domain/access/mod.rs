@@ -3,6 +3,7 @@
 //! denied.
 
 use super::{AppId, TenantId};
+use crate::domain::UserId;
 
 pub mod permission;
 pub mod role;
@@ -17,7 +18,7 @@ pub use role::{BUILT_IN, BUILT_IN_MAX, BuiltIn, PLATFORM_ADMIN, built_in};
 pub const PLATFORM: TenantId = TenantId::NONE;
 
 /// Stands for whoever granted it where a grant follows from a group of single sign-on.
-pub const BY_GROUP: i64 = -1;
+pub const BY_GROUP: UserId = UserId(-1);
 
 /// Longest name to sign in with, characters.
 const USER_NAME_CHARS_MAX: usize = 64;

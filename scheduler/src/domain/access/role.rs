@@ -2,18 +2,19 @@
 //! gives them the permissions of new operations; their ids never change.
 
 use super::permission::{Permission, PermissionSet};
+use crate::domain::RoleId;
 
 /// Id of the role that holds everything.
-pub const PLATFORM_ADMIN: i64 = 1;
+pub const PLATFORM_ADMIN: RoleId = RoleId(1);
 
 /// Ids below this are built-in roles'; nodes make larger ones.
-pub const BUILT_IN_MAX: i64 = 100;
+pub const BUILT_IN_MAX: RoleId = RoleId(100);
 
 /// A role of the program.
 #[derive(Debug, Clone, Copy)]
 pub struct BuiltIn {
     /// Fixed.
-    pub id: i64,
+    pub id: RoleId,
     /// Its name.
     pub name: &'static str,
     /// For people.
@@ -38,23 +39,28 @@ pub const BUILT_IN: [BuiltIn; 4] = [
         permissions: PermissionSet::all,
     },
     BuiltIn {
-        id: 2,
+        id: RoleId(2),
         name: "tenant admin",
         description: "Everything within a tenant, its people included",
         permissions: PermissionSet::of_tenants,
     },
     BuiltIn {
-        id: 3,
+        id: RoleId(3),
         name: "operator",
         description: "Starts, stops, pauses, runs, kills and looks; changes no definition",
         permissions: operator,
     },
-    BuiltIn { id: 4, name: "viewer", description: "Looks at tasks, runs and their output", permissions: viewer },
+    BuiltIn {
+        id: RoleId(4),
+        name: "viewer",
+        description: "Looks at tasks, runs and their output",
+        permissions: viewer,
+    },
 ];
 
 /// The built-in role of that id.
 #[must_use]
-pub fn built_in(id: i64) -> Option<&'static BuiltIn> {
+pub fn built_in(id: RoleId) -> Option<&'static BuiltIn> {
     BUILT_IN.iter().find(|role| role.id == id)
 }
 

@@ -1,15 +1,16 @@
 //! An API token of a user, by its hash.
 
 use crate::domain::TenantId;
+use crate::domain::{TokenId, UserId};
 use sea_orm::entity::prelude::*;
 
 #[derive(Clone, Debug, DeriveEntityModel)]
 #[sea_orm(table_name = "api_token")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
-    pub id: i64,
+    pub id: TokenId,
     pub hash: String,
-    pub user_id: i64,
+    pub user_id: UserId,
     pub name: String,
     pub tenant_id: TenantId,
     pub permissions: String,

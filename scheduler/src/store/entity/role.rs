@@ -1,5 +1,6 @@
 //! A role that an admin made. `tenant_id`: where it can be granted; 0 is everywhere.
 
+use crate::domain::RoleId;
 use crate::domain::TenantId;
 use sea_orm::entity::prelude::*;
 
@@ -7,7 +8,7 @@ use sea_orm::entity::prelude::*;
 #[sea_orm(table_name = "role")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
-    pub id: i64,
+    pub id: RoleId,
     pub tenant_id: TenantId,
     pub name: String,
     pub description: String,

@@ -1,5 +1,6 @@
 //! A session of a user. The id is the hash of its token.
 
+use crate::domain::UserId;
 use sea_orm::entity::prelude::*;
 
 #[derive(Clone, Debug, DeriveEntityModel)]
@@ -7,7 +8,7 @@ use sea_orm::entity::prelude::*;
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false, column_name = "id")]
     pub hash: String,
-    pub user_id: i64,
+    pub user_id: UserId,
     pub number: i64,
     pub created_at: i64,
     pub used_at: i64,

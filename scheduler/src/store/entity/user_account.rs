@@ -1,13 +1,14 @@
 //! An account that signs in. `tenant_id`: who may manage it; 0 is the platform.
 
 use crate::domain::TenantId;
+use crate::domain::UserId;
 use sea_orm::entity::prelude::*;
 
 #[derive(Clone, Debug, DeriveEntityModel)]
 #[sea_orm(table_name = "user_account")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
-    pub id: i64,
+    pub id: UserId,
     pub name: String,
     pub display_name: String,
     pub tenant_id: TenantId,
