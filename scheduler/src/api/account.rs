@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use utoipa::ToSchema;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Needs::{Anybody, Nothing, Session};
     vec![
@@ -33,7 +33,7 @@ pub fn operations() -> Vec<Operation> {
             .body::<Credentials>()
             .answers::<LoggedIn>(200, "The session")
             .to(sign_in),
-        post("/logout", Action::SignOut, Anybody, "End this session").answers_nothing("It has ended").to(sign_out),
+        post("/logout", Action::SignOut, Anybody, "End this session").answers_nothing("Ended").to(sign_out),
         get("/session", "show_session", Anybody, "Who I am, and what I may do where")
             .answers::<Me>(200, "The caller")
             .to(show),
@@ -46,7 +46,7 @@ pub fn operations() -> Vec<Operation> {
             .answers_page::<SessionOutput>("A page of sessions")
             .to(list_sessions),
         delete("/account/sessions/{id}", Action::EndSession, Session, "End a session of mine")
-            .answers_nothing("It has ended")
+            .answers_nothing("Ended")
             .to(end_session),
         get("/account/tokens", "list_my_tokens", Session, "My API tokens, by id")
             .query::<AfterQuery>()
@@ -57,7 +57,7 @@ pub fn operations() -> Vec<Operation> {
             .answers::<CreatedToken>(201, "The token")
             .to(create_token),
         delete("/account/tokens/{id}", Action::RevokeMyToken, Session, "Revoke an API token of mine")
-            .answers_nothing("It is void")
+            .answers_nothing("Revoked")
             .to(revoke_token),
     ]
 }
@@ -79,11 +79,11 @@ struct Credentials {
 struct LoggedIn {
     /// The session's token, as the cookie has it: `Authorization: Bearer` takes it, too.
     token: String,
-    /// What requests with the cookie that change something must carry in `X-CSRF-Token`.
+    /// Value of `X-CSRF-Token` for requests that use the cookie and change something.
     csrf: String,
     /// When it ends unless it is used, epoch ms.
     expires_at: i64,
-    /// Whether another password must be chosen before anything else.
+    /// Whether the user must choose a new password before anything else.
     must_change_password: bool,
 }
 
@@ -162,7 +162,7 @@ struct Held {
     tenant_id: Option<String>,
     /// Tenant's name.
     tenant: Option<String>,
-    /// Only in these apps (ids); none are all.
+    /// Only in these apps (ids); empty means all.
     apps: Vec<String>,
     /// What may be done there.
     permissions: Vec<&'static str>,
@@ -178,11 +178,11 @@ struct Me {
     user_id: Option<String>,
     /// Name.
     name: String,
-    /// Name for people.
+    /// Display name.
     display_name: String,
-    /// Whether another password must be chosen before anything else.
+    /// Whether the user must choose a new password before anything else.
     must_change_password: bool,
-    /// What requests with the cookie that change something must carry in `X-CSRF-Token`; null for tokens.
+    /// Value of `X-CSRF-Token` for requests that use the cookie and change something; null for tokens.
     csrf: Option<String>,
     /// What may be done where.
     access: Vec<Held>,

@@ -19,7 +19,7 @@ use utoipa::{IntoParams, ToSchema};
 /// Largest bound on runs at once.
 pub const CONCURRENT_MAX: i32 = 1_000_000;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -39,13 +39,13 @@ pub fn operations() -> Vec<Operation> {
             P::AppsEdit,
             "Describe an app, bound its runs at once, set how its executors sign",
         )
-        .says("Fields that are not named stay as they are.")
+        .says("Omitted fields keep their values.")
         .if_match()
         .body::<AppInput>()
         .answers::<App>(200, "The app")
         .to(edit),
         delete("/apps/{id}", Action::DeleteApp, P::AppsDelete, "Delete an app that has no task, with its keys")
-            .answers_nothing("It is gone")
+            .answers_nothing("Deleted")
             .to(remove),
     ]
 }
@@ -53,18 +53,18 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct AppQuery {
-    /// Only of the tenant of this name.
+    /// Only in this tenant (name).
     tenant: Option<String>,
     /// Only of this name.
     name: Option<String>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
 
-/// An app to be.
+/// An app to create.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewApp {
@@ -73,17 +73,17 @@ struct NewApp {
     /// Its name, for good: as a tenant's.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     name: String,
-    /// For people.
+    /// Free text for people to read.
     #[serde(default)]
     #[schema(max_length = 1000)]
     description: String,
 }
 
-/// What can be said of an app.
+/// Editable fields of an app.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct AppInput {
-    /// For people.
+    /// Free text for people to read.
     #[schema(max_length = 1000)]
     description: Option<String>,
     /// Runs at once at most, over all its executors; 0 is no bound.
@@ -102,13 +102,13 @@ struct App {
     tenant: String,
     /// Name.
     name: String,
-    /// For people.
+    /// Free text for people to read.
     description: String,
-    /// Runs at once at most; 0 is no bound.
+    /// Most runs at once; 0 means no limit.
     max_concurrent: i32,
     /// How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses.
     sign_method: String,
-    /// Grows with every change.
+    /// Increases with every change.
     revision: i64,
     /// Epoch ms.
     created_at: i64,

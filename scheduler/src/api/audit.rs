@@ -14,12 +14,12 @@ use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
         get("/audit", "search_audit", Permission::AuditRead, "Who changed what, newest first")
             .says(
-                "A page that is not full, and yet has a `next`, ends where the node stopped looking: go on from there.",
+                "A page with fewer items than the limit can still have a `next`: the node stopped searching there; continue from it.",
             )
             .query::<AuditQuery>()
             .answers_page::<AuditEntry>("A page of entries")
@@ -64,9 +64,9 @@ struct AuditQuery {
     from: Option<i64>,
     /// Before this instant, epoch ms.
     until: Option<i64>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     before: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
@@ -80,7 +80,7 @@ struct ChainQuery {
     tenant_id: Option<String>,
     /// After this place in the chain.
     after: Option<i64>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
@@ -88,9 +88,9 @@ struct ChainQuery {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct ChainsQuery {
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }

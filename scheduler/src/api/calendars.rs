@@ -17,7 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 /// Tasks redefined in one transaction.
 const TASKS_BATCH: u64 = 100;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -45,7 +45,7 @@ pub fn operations() -> Vec<Operation> {
             P::CalendarsDelete,
             "Delete a calendar that no task names",
         )
-        .answers_nothing("It is gone")
+        .answers_nothing("Deleted")
         .to(remove),
     ]
 }
@@ -56,7 +56,7 @@ pub fn operations() -> Vec<Operation> {
 struct CalendarOutput {
     /// Name, unique within the tenant.
     name: String,
-    /// Grows with every change.
+    /// Increases with every change.
     version: i64,
     /// Epoch ms.
     updated_at: i64,

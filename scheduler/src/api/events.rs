@@ -22,7 +22,7 @@ use utoipa::IntoParams;
 /// When as many streams are open as may be, this is how long to wait before another try.
 const PLACE_WAIT: Duration = Duration::from_secs(15);
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
         get("/events", "follow_events", Needs::Anybody, "What changes, as it changes")

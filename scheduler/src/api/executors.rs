@@ -19,7 +19,7 @@ use utoipa::{IntoParams, ToSchema};
 /// Longest note, characters.
 const NOTE_CHARS_MAX: usize = 1_000;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -42,18 +42,18 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct ExecutorQuery {
-    /// Only of the tenant of this name.
+    /// Only in this tenant (name).
     tenant: Option<String>,
-    /// Only of the app of this name.
+    /// Only in this app (name).
     app: Option<String>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
 
-/// What can be said of an executor.
+/// Editable fields of an executor.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ExecutorInput {

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 /// Apps of one grant at most.
 const APPS_MAX: usize = 100;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -46,7 +46,7 @@ struct GrantInput {
     /// Name of the tenant where it holds; on the whole platform when absent.
     #[serde(default)]
     tenant: Option<String>,
-    /// Only in these apps (ids) of the tenant; none are all.
+    /// Only in these apps (ids) of the tenant; empty means all.
     #[serde(default)]
     #[schema(max_items = 100)]
     apps: Vec<String>,

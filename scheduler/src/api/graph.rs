@@ -14,7 +14,7 @@ use actix_web::{HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
         get("/tasks/{id}/graph", "show_task_graph", Permission::TasksRead, "What a task follows, and what follows it")

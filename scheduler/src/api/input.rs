@@ -68,7 +68,7 @@ pub fn known_word<T>(
 pub struct Page<T: ToSchema> {
     /// The items.
     pub items: Vec<T>,
-    /// What to send to get the next page; null when this is the last.
+    /// Cursor of the next page; null on the last page.
     pub next: Option<String>,
 }
 
@@ -89,9 +89,9 @@ impl<T: ToSchema> Page<T> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub struct AfterQuery {
-    /// `next` of the page before.
+    /// `next` of the previous page.
     pub after: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     pub limit: Option<u64>,
 }
@@ -100,9 +100,9 @@ pub struct AfterQuery {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub struct BeforeQuery {
-    /// `next` of the page before.
+    /// `next` of the previous page.
     pub before: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     pub limit: Option<u64>,
 }

@@ -25,7 +25,7 @@ const OVERLAP_MS_MAX: i64 = 30 * 24 * 3_600_000;
 /// Longest note, characters.
 const NOTE_CHARS_MAX: usize = 160;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -51,12 +51,12 @@ pub fn operations() -> Vec<Operation> {
                 "It ends at once at the node that is asked, and within about a second at the others: its executors are \
                  no longer heard, and nothing is sent to them.",
             )
-            .answers_nothing("It is void")
+            .answers_nothing("Revoked")
             .to(revoke),
     ]
 }
 
-/// A key to be.
+/// A key to create.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewKey {

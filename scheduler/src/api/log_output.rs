@@ -27,7 +27,7 @@ const PLACE_WAIT: Duration = Duration::from_secs(5);
 /// The header in which a client says which event was its last.
 const LAST_EVENT: &str = "Last-Event-ID";
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![

@@ -18,13 +18,13 @@ use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
         get("/task-logs", "list_task_logs", P::TaskLogsRead, "Task logs, newest first, or oldest first")
             .says(
-                "A page that is not full, and yet has a `next`, ends where the node stopped looking: go on from there.",
+                "A page with fewer items than the limit can still have a `next`: the node stopped searching there; continue from it.",
             )
             .query::<LogQuery>()
             .answers_page::<TaskLog>("A page of task logs")
@@ -46,7 +46,7 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct LogQuery {
-    /// Only of the tenant of this name.
+    /// Only in this tenant (name).
     tenant: Option<String>,
     /// Only of this app (id).
     app: Option<String>,
@@ -74,9 +74,9 @@ struct LogQuery {
     /// Which come first, by fire time (or due time); `newest` when absent.
     #[param(inline)]
     order: Option<Order>,
-    /// `next` of the page before, in the same order.
+    /// `next` of the previous page, in the same order.
     before: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
@@ -85,7 +85,7 @@ struct LogQuery {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub struct WaitQuery {
-    /// Answer when the run has ended, or after so many ms; at once when absent.
+    /// Answer when the run has ended, or after so many ms; immediately when absent.
     #[param(minimum = 0, maximum = 60_000)]
     pub wait_ms: Option<i64>,
 }
@@ -93,13 +93,13 @@ pub struct WaitQuery {
 /// How far a sharded run has come.
 #[derive(Serialize, ToSchema)]
 struct Shards {
-    /// How many there are.
+    /// Total number of shards.
     total: i32,
-    /// Have started, or are due with their executor.
+    /// Shards that have started, or are due and held by an executor.
     started: i64,
-    /// Have ended.
+    /// Shards that have ended.
     ended: i64,
-    /// Have ended well.
+    /// Shards that have succeeded.
     succeeded: i64,
 }
 
@@ -110,11 +110,11 @@ pub struct TaskLog {
     pub id: String,
     /// Task.
     task: String,
-    /// Its name; null when it is no more.
+    /// Its name; null when it no longer exists.
     task_name: Option<String>,
     /// App's id.
     app: String,
-    /// App's name; null when it is no more.
+    /// App's name; null when it no longer exists.
     app_name: Option<String>,
     /// Tenant's name.
     tenant: String,
@@ -163,7 +163,7 @@ pub struct TaskLog {
     started_at: Option<i64>,
     /// When it ended, epoch ms.
     finished_at: Option<i64>,
-    /// For people.
+    /// Free text for people to read.
     message: String,
     /// What the handler returned.
     output: String,

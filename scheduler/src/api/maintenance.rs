@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 /// Longest maintenance window, ms: thirty days.
 const WINDOW_MS_MAX: i64 = 30 * 86_400_000;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -35,7 +35,7 @@ pub fn operations() -> Vec<Operation> {
     ]
 }
 
-/// A window to be.
+/// A maintenance window to create.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct WindowInput {
@@ -47,7 +47,7 @@ struct WindowInput {
     /// What it does to runs that are due in it.
     #[serde(default)]
     action: WindowAction,
-    /// For people.
+    /// Free text for people to read.
     #[serde(default)]
     #[schema(max_length = 1000)]
     note: String,
@@ -65,7 +65,7 @@ struct Window {
     ends_at: i64,
     /// What it does to runs that are due in it.
     action: WindowAction,
-    /// For people.
+    /// Free text for people to read.
     note: String,
 }
 

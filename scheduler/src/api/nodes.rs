@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 /// How long a probe waits for the database.
 const READY_MAX: Duration = Duration::from_millis(700);
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
         get("/nodes", "list_nodes", Permission::NodesRead, "Nodes, and this one in detail")

@@ -24,7 +24,7 @@ pub struct GrantOutput {
     role: String,
     /// Tenant where it holds (id); null is the whole platform.
     tenant_id: Option<String>,
-    /// Only in these apps (ids); none are all.
+    /// Only in these apps (ids); empty means all.
     apps: Vec<String>,
     /// It follows from a group of single sign-on, and goes with it.
     from_group: bool,
@@ -37,7 +37,7 @@ pub struct User {
     pub id: String,
     /// Name to sign in with.
     name: String,
-    /// Name for people.
+    /// Display name.
     display_name: String,
     /// Tenant whose admins manage the account (id); null is the platform.
     tenant_id: Option<String>,
@@ -49,7 +49,7 @@ pub struct User {
     has_password: bool,
     /// Issuer and subject, of whom signs in by single sign-on; null of others.
     subject: Option<String>,
-    /// Grows with every change.
+    /// Increases with every change.
     revision: i64,
     /// Epoch ms.
     created_at: i64,

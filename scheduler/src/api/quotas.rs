@@ -14,7 +14,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -40,7 +40,7 @@ struct TenantQuotas {
     max_tasks: i32,
     /// Fires in any minute of the whole cluster at most; 0 is no bound.
     max_fires_per_minute: i32,
-    /// Runs at once at most; 0 is no bound.
+    /// Most runs at once; 0 means no limit.
     max_concurrent: i32,
     /// Days that ended task logs are kept; 0 is the node's default.
     retain_days: i32,

@@ -15,7 +15,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -29,25 +29,25 @@ pub fn operations() -> Vec<Operation> {
             .to(create),
         get("/roles/{id}", "show_role", P::RolesRead, "A role").answers::<Role>(200, "The role").to(show),
         put("/roles/{id}", Action::EditRole, P::RolesEdit, "Edit a role; whoever has it is affected at once")
-            .says("Fields that are not named stay as they are. Built-in roles cannot be edited.")
+            .says("Omitted fields keep their values. Built-in roles cannot be edited.")
             .if_match()
             .body::<RoleInput>()
             .answers::<Role>(200, "The role")
             .to(edit),
         delete("/roles/{id}", Action::DeleteRole, P::RolesDelete, "Delete a role that nobody has")
-            .answers_nothing("It is gone")
+            .answers_nothing("Deleted")
             .to(remove),
     ]
 }
 
-/// A role to be.
+/// A role to create.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewRole {
     /// Its name, unique in its tenant.
     #[schema(min_length = 1, max_length = 64)]
     name: String,
-    /// For people.
+    /// Free text for people to read.
     #[serde(default)]
     #[schema(max_length = 1000)]
     description: String,
@@ -59,14 +59,14 @@ struct NewRole {
     permissions: PermissionSet,
 }
 
-/// What can be said of a role.
+/// Editable fields of a role.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct RoleInput {
     /// Its name.
     #[schema(min_length = 1, max_length = 64)]
     name: Option<String>,
-    /// For people.
+    /// Free text for people to read.
     #[schema(max_length = 1000)]
     description: Option<String>,
     /// What it allows.
@@ -81,7 +81,7 @@ struct Role {
     id: String,
     /// Name.
     name: String,
-    /// For people.
+    /// Free text for people to read.
     description: String,
     /// Whether it is the program's own.
     built_in: bool,
@@ -89,7 +89,7 @@ struct Role {
     tenant_id: Option<String>,
     /// What it allows.
     permissions: Vec<&'static str>,
-    /// Grows with every change.
+    /// Increases with every change.
     revision: i64,
 }
 

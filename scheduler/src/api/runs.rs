@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 /// Longest idempotency key, characters.
 const KEY_CHARS_MAX: usize = 255;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -156,7 +156,7 @@ struct BackfillInput {
     from: i64,
     /// First instant after the range, epoch ms.
     until: i64,
-    /// Runs of it at once at most.
+    /// Most runs of it at once.
     #[serde(default = "one")]
     #[schema(minimum = 1, maximum = 1000)]
     max_concurrent: i32,
@@ -265,7 +265,7 @@ struct BackfillOutput {
     until: i64,
     /// Written up to this instant, epoch ms.
     next_at: i64,
-    /// Runs of it at once at most.
+    /// Most runs of it at once.
     max_concurrent: i32,
     /// Parameters instead of the task's.
     params: Option<String>,

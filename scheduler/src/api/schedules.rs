@@ -19,7 +19,7 @@ use utoipa::IntoParams;
 /// Fires in one preview at most.
 const COUNT_MAX: usize = 1_000;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -48,7 +48,7 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
-    /// Fires, 1 to 1000.
+    /// Number of fires, 1 to 1000.
     #[param(minimum = 1, maximum = 1000)]
     count: Option<i64>,
     /// After this instant, epoch ms; now when absent.

@@ -9,7 +9,7 @@ use actix_web::{HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
         get("/settings", "list_settings", Permission::SettingsRead, "The settings that this node goes by")

@@ -33,7 +33,7 @@ const PENDING_MAX: Duration = Duration::minutes(10);
 /// Longest way back, characters.
 const RETURN_CHARS_MAX: usize = 500;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Needs::Nothing;
     vec![

@@ -28,7 +28,7 @@ const NOTE_CHARS_MAX: usize = 1_000;
 /// these, it is taken to.
 const COUNTED_MAX: i64 = 10_000;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![

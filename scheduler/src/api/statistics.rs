@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 /// Longest range, ms.
 const RANGE_MAX_MS: i64 = 91 * DAY_MS;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
         get("/statistics", "read_statistics", Permission::StatisticsRead, "Figures of tenants or of a task over time")
@@ -34,7 +34,7 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct StatisticsQuery {
-    /// Only of the tenant of this name.
+    /// Only in this tenant (name).
     tenant: Option<String>,
     /// Only of this task.
     task: Option<String>,
@@ -74,7 +74,7 @@ struct Point {
     start: i64,
     /// Fires.
     fires: u64,
-    /// Ended well.
+    /// Runs that succeeded.
     succeeded: u64,
     /// Failed with no attempts left.
     failed: u64,

@@ -35,7 +35,7 @@ const CREATE: &str = "create";
 const CHANGE: &str = "change";
 const UNCHANGED: &str = "unchanged";
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
         post("/tasks/apply", Changes::ApplyTasks, Permission::TasksApply, "Apply a task file: all of it, or nothing")
@@ -94,7 +94,7 @@ struct Exported {
     version: i64,
     /// Entries.
     task: Vec<Value>,
-    /// What to send to get the next page; null when this is the last.
+    /// Cursor of the next page; null on the last page.
     next: Option<String>,
 }
 
@@ -121,7 +121,7 @@ struct Outcome {
     /// What is allowed, and still may not be what was meant.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
-    /// Logs of runs that go on.
+    /// Logs of runs that are still running.
     running: Vec<String>,
     /// Logs of runs whose executor could not be asked; they may still start.
     unreachable: Vec<String>,
@@ -247,13 +247,13 @@ fn outcome(Step { entry, action, warning }: Step, dry_run: bool, not_revoked: No
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct ExportQuery {
-    /// Only of the tenant of this name.
+    /// Only in this tenant (name).
     tenant: Option<String>,
-    /// Only of the app of this name.
+    /// Only in this app (name).
     app: Option<String>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<String>,
-    /// Entries in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }

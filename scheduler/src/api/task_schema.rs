@@ -104,7 +104,7 @@ body!(TaskPatch, BesidePatch, Way::Patch, []);
 struct BesideQuestion {
     /// Name of the tenant whose calendars it names.
     tenant: Option<String>,
-    /// Fires, 1 to 1000.
+    /// Number of fires, 1 to 1000.
     #[schema(minimum = 1, maximum = 1000)]
     count: Option<i64>,
     /// After this instant, epoch ms; now when absent.

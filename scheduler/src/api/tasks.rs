@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -39,7 +39,7 @@ pub fn operations() -> Vec<Operation> {
                    Runs of the old definition are revoked before the answer.")
             .if_match()
             .body_as::<TaskPatch>("application/merge-patch+json")
-            .answers::<Changed>(200, "The task, and what could not be revoked")
+            .answers::<Changed>(200, "The task, and the runs that could not be revoked")
             .to(edit),
         put("/tasks/{id}", Action::ReplaceTask, P::TasksEdit, "Replace the definition of a task")
             .says("Every field is required. What `GET` answered can be sent back as it is, with changes: what cannot be \
@@ -47,21 +47,21 @@ pub fn operations() -> Vec<Operation> {
                    are revoked before the answer.")
             .if_match()
             .body::<TaskDefinition>()
-            .answers::<Changed>(200, "The task, and what could not be revoked")
+            .answers::<Changed>(200, "The task, and the runs that could not be revoked")
             .to(replace),
         delete("/tasks/{id}", Action::DeleteTask, P::TasksDelete, "Delete a task; its logs stay until retention takes them")
             .if_match()
-            .answers::<Changed>(200, "The task as it was, and what could not be revoked")
+            .answers::<Changed>(200, "The task as it was, and the runs that could not be revoked")
             .to(remove),
         post("/tasks/{id}/start", Action::StartTask, P::TasksStart, "Start a task")
             .answers::<Changed>(200, "The task")
             .to(start),
         post("/tasks/{id}/stop", Action::StopTask, P::TasksStop, "Stop a task; it forgets what it has counted")
-            .answers::<Changed>(200, "The task, and what could not be revoked")
+            .answers::<Changed>(200, "The task, and the runs that could not be revoked")
             .to(stop),
         post("/tasks/{id}/pause", Action::PauseTask, P::TasksPause, "Pause a task, saying why")
             .body::<PauseInput>()
-            .answers::<Changed>(200, "The task, and what could not be revoked")
+            .answers::<Changed>(200, "The task, and the runs that could not be revoked")
             .to(pause),
     ]
 }
@@ -69,9 +69,9 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct TaskQuery {
-    /// Only of the tenant of this name.
+    /// Only in this tenant (name).
     tenant: Option<String>,
-    /// Only of the app of this name.
+    /// Only in this app (name).
     app: Option<String>,
     /// Only of this name.
     name: Option<String>,
@@ -87,9 +87,9 @@ struct TaskQuery {
     parent: Option<String>,
     /// Only those that name this calendar.
     calendar: Option<String>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
@@ -166,7 +166,7 @@ pub struct Task {
     pause_note: Option<String>,
     /// When it was paused, epoch ms.
     paused_at: Option<i64>,
-    /// Grows with every change.
+    /// Increases with every change.
     revision: i64,
     /// Its next fire by the schedule, epoch ms, also when its log is written already; null when it will not fire by
     /// itself (any more), and while the instant is not known, as that of a fixed delay during a run. A fire that was
@@ -188,7 +188,7 @@ pub struct Task {
 #[derive(Serialize, ToSchema)]
 struct Changed {
     task: Task,
-    /// Logs of runs that go on.
+    /// Logs of runs that are still running.
     running: Vec<String>,
     /// Logs of runs whose executor could not be asked; they may still start.
     unreachable: Vec<String>,

@@ -17,7 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 /// Longest life of a token that ends, ms: ten years.
 const LIFE_MS_MAX: i64 = 3_653 * 86_400_000;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
         get("/tokens", "list_tokens", Permission::TokensRead, "API tokens of users of one's tenants, by id")
@@ -25,7 +25,7 @@ pub fn operations() -> Vec<Operation> {
             .answers_page::<TokenOutput>("A page of tokens")
             .to(list),
         delete("/tokens/{id}", Action::RevokeToken, Permission::TokensRevoke, "Revoke an API token")
-            .answers_nothing("It is void")
+            .answers_nothing("Revoked")
             .to(revoke),
     ]
 }
@@ -35,14 +35,14 @@ pub fn operations() -> Vec<Operation> {
 struct TokenQuery {
     /// Only of this user.
     user: Option<String>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
 
-/// A token to be.
+/// A token to create.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = NewToken)]
 #[serde(deny_unknown_fields)]
@@ -50,13 +50,13 @@ pub struct NewTokenInput {
     /// What it is for.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
-    /// What it may be used for, as far as its owner may.
+    /// Permissions of the token; it never has more than its owner.
     #[schema(value_type = Vec<String>)]
     permissions: PermissionSet,
     /// Only in the tenant of this name; wherever the owner may when absent.
     #[serde(default)]
     tenant: Option<String>,
-    /// When it becomes void, epoch ms; at most ten years from now.
+    /// When it expires, epoch ms; at most ten years from now.
     expires_at: i64,
 }
 
@@ -74,11 +74,11 @@ pub struct TokenOutput {
     name: String,
     /// Only in this tenant (id).
     tenant_id: Option<String>,
-    /// What it may be used for, as far as its owner may.
+    /// Permissions of the token; it never has more than its owner.
     permissions: Vec<&'static str>,
     /// Epoch ms.
     created_at: i64,
-    /// When it becomes void, epoch ms.
+    /// When it expires, epoch ms.
     expires_at: i64,
     /// Last use, epoch ms, to the minute.
     used_at: Option<i64>,

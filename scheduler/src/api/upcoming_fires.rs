@@ -28,7 +28,7 @@ const TASKS_MAX: usize = 50;
 /// … and runs of each.
 const NEXT_MAX: usize = 200;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
         get(
@@ -52,7 +52,7 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct UpcomingQuery {
-    /// Only of the tenant of this name.
+    /// Only in this tenant (name).
     tenant: Option<String>,
     /// Only of this app (id).
     app: Option<String>,
@@ -96,7 +96,7 @@ struct Second {
 struct UpcomingTask {
     /// Id.
     task: String,
-    /// Its name; null when it is no more.
+    /// Its name; null when it no longer exists.
     name: Option<String>,
     /// App's id.
     app: String,

@@ -16,10 +16,10 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// Longest name for people, characters.
+/// Longest display name, characters.
 const DISPLAY_NAME_CHARS_MAX: usize = 100;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -34,7 +34,7 @@ pub fn operations() -> Vec<Operation> {
             .to(create),
         get("/users/{id}", "show_user", P::UsersRead, "A user").answers::<User>(200, "The user").to(show),
         put("/users/{id}", Action::EditUser, P::UsersEdit, "Name or disable a user; disabled, his sessions end")
-            .says("Fields that are not named stay as they are.")
+            .says("Omitted fields keep their values.")
             .if_match()
             .body::<UserInput>()
             .answers::<User>(200, "The user")
@@ -59,21 +59,21 @@ struct UserQuery {
     /// Only those whose name or name for people has this in it, whatever the case; 1 to 100 characters.
     #[param(min_length = 1, max_length = 100)]
     search: Option<String>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
 
-/// A user to be.
+/// A user to create.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewUser {
     /// Name to sign in with, for good: 1 to 64 characters out of a-z A-Z 0-9 - _ . @, a letter or digit first.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._@-]*$")]
     name: String,
-    /// Name for people.
+    /// Display name.
     #[serde(default)]
     #[schema(max_length = 100)]
     display_name: String,
@@ -85,11 +85,11 @@ struct NewUser {
     password: Option<String>,
 }
 
-/// What can be said of a user.
+/// Editable fields of a user.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct UserInput {
-    /// Name for people.
+    /// Display name.
     #[schema(max_length = 100)]
     display_name: Option<String>,
     /// Cannot sign in.

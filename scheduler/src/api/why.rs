@@ -36,7 +36,7 @@ const NEAR_MS: i64 = 60_000;
 
 const DAY_MS: i64 = 86_400_000;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
         get(
