@@ -72,7 +72,7 @@ impl From<StoreError> for Refused {
         if error.is_temporary() {
             Self::new(Code::StoreUnavailable, "the database cannot be reached right now")
         } else {
-            Self::new(Code::Internal, "internal fault; the node's log says more")
+            Self::new(Code::Internal, "internal error; see the node's log")
         }
     }
 }
@@ -225,7 +225,7 @@ where
     let key = &claims.key;
     let signer = Signer { owner: key.owner, key_id: &key.key.id, signed_at: claims.at };
     let reply = match serde_json::from_slice::<Q>(&body) {
-        Err(error) => Err(Refused::new(Code::BadRequest, format!("the body is not as expected: {error}"))),
+        Err(error) => Err(Refused::new(Code::BadRequest, format!("the body does not have the expected form: {error}"))),
         Ok(message) => work(signer, message).await,
     };
     let reply = match reply {

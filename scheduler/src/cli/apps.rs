@@ -97,7 +97,7 @@ impl Apps {
             }
             Self::Delete { app } => {
                 let ask = ApiRequest::delete(["apps", &find::app(node, &app).await?]);
-                client.done(ask, &format!("app `{app}` is gone")).await
+                client.done(ask, &format!("app `{app}` deleted")).await
             }
         }
     }

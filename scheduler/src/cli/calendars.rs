@@ -78,7 +78,7 @@ impl Calendars {
             Self::Delete { calendar } => {
                 let [tenant, name] = parts(&calendar)?;
                 client
-                    .done(ApiRequest::delete(["calendars", tenant, name]), &format!("calendar `{calendar}` is gone"))
+                    .done(ApiRequest::delete(["calendars", tenant, name]), &format!("calendar `{calendar}` deleted"))
                     .await
             }
         }

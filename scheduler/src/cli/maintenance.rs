@@ -69,7 +69,7 @@ impl Maintenance {
             }
             Self::Delete { tenant, window } => {
                 let ask = ApiRequest::delete(["tenants", &tenant, "maintenance", &window]);
-                client.done(ask, &format!("window {window} is no more")).await
+                client.done(ask, &format!("window {window} deleted")).await
             }
         }
     }

@@ -93,7 +93,7 @@ impl Roles {
             }
             Self::Delete { role } => {
                 let ask = ApiRequest::delete(["roles", &find::role(node, &role).await?]);
-                client.done(ask, &format!("role `{role}` is gone")).await
+                client.done(ask, &format!("role `{role}` deleted")).await
             }
         }
     }

@@ -63,7 +63,7 @@ impl Tenants {
                 client.show(ask.fields([("description", Some(description.into()))])).await
             }
             Self::Delete { tenant } => {
-                client.done(ApiRequest::delete(["tenants", &tenant]), &format!("tenant `{tenant}` is gone")).await
+                client.done(ApiRequest::delete(["tenants", &tenant]), &format!("tenant `{tenant}` deleted")).await
             }
         }
     }

@@ -134,7 +134,7 @@ impl Users {
             }
             Self::Delete { user } => {
                 let ask = ApiRequest::delete(["users", &find::user(node, &user).await?]);
-                client.done(ask, &format!("user `{user}` is gone")).await
+                client.done(ask, &format!("user `{user}` deleted")).await
             }
             Self::ResetPassword { user } => {
                 client.show(ApiRequest::post(["users", &find::user(node, &user).await?, "password"])).await

@@ -136,7 +136,7 @@ impl Manage {
                 change(client, ask.fields([("fire_time", Some(at.into()))]), &which, "will fire then").await
             }
             Self::Delete(which) => {
-                change(client, ApiRequest::delete(["tasks", &which.id(client).await?]), &which, "is gone").await
+                change(client, ApiRequest::delete(["tasks", &which.id(client).await?]), &which, "deleted").await
             }
             Self::Preview { which, count, after } => {
                 let ask = ApiRequest::get(["tasks", &which.id(client).await?, "preview"]);
