@@ -28,7 +28,7 @@ pub fn operations() -> Vec<Operation> {
             .answers_page::<App>("A page of apps")
             .to(list),
         post("/apps", Action::CreateApp, P::AppsCreate, "Create an app, with its first key")
-            .says("The key's secret is in this answer and never shown again.")
+            .says("The key's secret is in this response and is never shown again.")
             .body::<NewApp>()
             .answers::<CreatedApp>(201, "The app and its key")
             .to(create),
@@ -37,7 +37,7 @@ pub fn operations() -> Vec<Operation> {
             "/apps/{id}",
             Action::EditApp,
             P::AppsEdit,
-            "Describe an app, bound its runs at once, set how its executors sign",
+            "Set an app's description, concurrency limit and signature method",
         )
         .says("Omitted fields keep their values.")
         .if_match()
@@ -70,7 +70,7 @@ struct AppQuery {
 struct NewApp {
     /// Name of its tenant.
     tenant: String,
-    /// Its name, for good: as a tenant's.
+    /// Its name; it cannot be changed. The rules are those of a tenant's name.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     name: String,
     /// Free text for people to read.
@@ -86,7 +86,7 @@ struct AppInput {
     /// Free text for people to read.
     #[schema(max_length = 1000)]
     description: Option<String>,
-    /// Runs at once at most, over all its executors; 0 is no bound.
+    /// Most runs at once over all its executors; 0 means no limit.
     #[schema(minimum = 0, maximum = 1_000_000)]
     max_concurrent: Option<i32>,
     /// How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses.
@@ -221,7 +221,7 @@ fn read_method(word: &str) -> Result<Option<SignMethod>, FieldError> {
     if word.is_empty() {
         return Ok(None);
     }
-    let allowed = "HMAC-SHA256, MD5 or nothing (what each executor chooses)".to_owned();
+    let allowed = "HMAC-SHA256, MD5 or empty (each executor chooses)".to_owned();
     let refusal = FieldRefusal::WrongChoice { given: word.to_owned(), allowed };
     SignMethod::parse(word).map(Some).ok_or_else(|| FieldError::new("sign_method", refusal))
 }

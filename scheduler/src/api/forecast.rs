@@ -1,4 +1,4 @@
-//! The coming day by the minute, over all tasks that one may see.
+//! The next 24 hours by the minute, over all tasks that the caller may see.
 
 use super::Api;
 use super::forecasts::FireForecast;
@@ -18,12 +18,12 @@ pub fn operations() -> Vec<Operation> {
             "/fires/forecast",
             "forecast_fires",
             Permission::TasksRead,
-            "How much fires in each minute of the coming 24 hours",
+            "Number of fires in each minute of the next 24 hours",
         )
         .says(
-            "Counted from the schedules of started tasks, calendars, validity and `max_fires` included; fires that were \
-             cancelled beforehand count, manual runs, children, retries and backfills do not. At most 20,000 tasks \
-             are counted. An answer may be 30 s old.",
+            "Counted from the schedules of started tasks, with calendars, validity and `max_fires` applied. Fires that \
+             were cancelled in advance count; manual runs, children, retries and backfills do not. At most 20,000 \
+             tasks are counted. The response may be 30 s old.",
         )
         .query::<ForecastQuery>()
         .answers::<FireForecast>(200, "The forecast")

@@ -1,5 +1,5 @@
-//! The reference page: the OpenAPI document for people. It is made in the browser of the document
-//! that the node serves; nothing comes from anywhere else.
+//! The reference page: the OpenAPI document for people. The browser renders it from the document that
+//! the node serves; nothing comes from anywhere else.
 
 use super::needs::Needs;
 use super::operation::{Operation, get};

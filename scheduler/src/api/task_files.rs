@@ -1,5 +1,5 @@
-//! Task files: many tasks compared and applied at once, all or none, and written out again. The
-//! body of an apply is the task file itself, as JSON.
+//! Task files: many tasks compared and applied at once, all or none, and exported again. The body of
+//! an apply is the task file itself, as JSON.
 
 use super::input::{self, PAGE_MAX, Query, parse_optional_id};
 use super::operation::{Operation, get, post};
@@ -42,7 +42,7 @@ pub fn operations() -> Vec<Operation> {
             .says("The body is the task file as JSON (docs/tasks.md).")
             .query::<How>()
             .body::<TaskFileBody>()
-            .answers::<Applied>(200, "What became, or would become, of each entry")
+            .answers::<Applied>(200, "The outcome, actual or expected, of each entry")
             .to(apply),
         get("/tasks/export", "export_tasks", Permission::TasksRead, "Tasks as a task file, by id")
             .query::<ExportQuery>()
@@ -54,7 +54,7 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct How {
-    /// Only says what would become of it.
+    /// Report the changes without making them.
     #[serde(default)]
     dry_run: bool,
 }
@@ -66,16 +66,16 @@ struct How {
 struct TaskFileBody {
     /// Version of the format: 1.
     version: i64,
-    /// What entries share unless they say otherwise.
+    /// Defaults for all entries.
     defaults: Option<Value>,
     /// The tasks.
     task: Vec<Value>,
 }
 
-/// What became of a task file.
+/// The outcome of applying a task file.
 #[derive(Serialize, ToSchema)]
 struct Applied {
-    /// Whether nothing was changed, because only that was asked.
+    /// Whether this was a dry run, which changes nothing.
     dry_run: bool,
     /// Entries that are new tasks.
     created: usize,
@@ -98,11 +98,11 @@ struct Exported {
     next: Option<String>,
 }
 
-/// What became, or would become, of one entry.
+/// The outcome, actual or expected, of one entry.
 #[derive(Serialize, ToSchema)]
 #[schema(as = AppliedTask)]
 struct Outcome {
-    /// Id; none of a task that would be created.
+    /// Id; null for a task that would be created.
     id: Option<String>,
     /// Tenant's name.
     tenant: String,
@@ -118,7 +118,7 @@ struct Outcome {
     state: &'static str,
     /// Fields that change.
     changes: Vec<FieldChange>,
-    /// What is allowed, and still may not be what was meant.
+    /// Something that is allowed, but may not be intended.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
     /// Logs of runs that are still running.
@@ -136,7 +136,7 @@ async fn apply(
     let dry_run = how.0.dry_run;
     let body: Map<String, Value> = body::json_within(payload, BYTES_MAX).await?;
     let defaults = defaults(&api);
-    // Thousands of definitions take a while; the HTTP worker has others to answer.
+    // Thousands of definitions take a while; the HTTP worker must serve other requests.
     let file = web::block(move || TaskFile::read(&body, &defaults)).await;
     let file = file.map_err(|error| RequestRefusal::WrongBody { detail: error.to_string() })?;
     let now = api.engine.clock.now_ms();
@@ -204,7 +204,7 @@ fn refusal(mut errors: Vec<FieldError>) -> Problem {
     Problem::from(refusal).naming(errors)
 }
 
-/// `left` has one entry for each changed task, in their order; of a dry run it is empty.
+/// `left` has one entry for each changed task, in their order; it is empty for a dry run.
 fn answer(steps: Vec<Step>, dry_run: bool, not_revoked: Vec<NotRevoked>) -> HttpResponse {
     let mut not_revoked = not_revoked.into_iter();
     let tasks: Vec<Outcome> = steps
@@ -271,7 +271,7 @@ async fn export(api: web::Data<Api>, caller: Caller, query: Query<ExportQuery>) 
     Ok(HttpResponse::Ok().json(Exported { version: VERSION, task, next }))
 }
 
-/// A slip in a name must not look like an empty export.
+/// A misspelt name must not look like an empty export.
 async fn refuse_nowhere(
     api: &Api,
     access_scope: &AccessScope,

@@ -1,4 +1,4 @@
-//! API tokens: for programs that act for a user, with less than all he may.
+//! API tokens: for programs that act for a user, with a subset of the user's permissions.
 
 use super::input::{Page, Query, limit, parse_id, parse_optional_id};
 use super::operation::{Operation, delete, get};
@@ -20,7 +20,7 @@ const LIFE_MS_MAX: i64 = 3_653 * 86_400_000;
 /// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
-        get("/tokens", "list_tokens", Permission::TokensRead, "API tokens of users of one's tenants, by id")
+        get("/tokens", "list_tokens", Permission::TokensRead, "API tokens of users of the caller's tenants, by id")
             .query::<TokenQuery>()
             .answers_page::<TokenOutput>("A page of tokens")
             .to(list),
@@ -53,14 +53,14 @@ pub struct NewTokenInput {
     /// Permissions of the token; it never has more than its owner.
     #[schema(value_type = Vec<String>)]
     permissions: PermissionSet,
-    /// Only in the tenant of this name; wherever the owner may when absent.
+    /// Only in this tenant (name); wherever the owner has the permissions when absent.
     #[serde(default)]
     tenant: Option<String>,
     /// When it expires, epoch ms; at most ten years from now.
     expires_at: i64,
 }
 
-/// An API token, without itself.
+/// An API token, without its secret.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Token)]
 pub struct TokenOutput {
@@ -100,7 +100,7 @@ impl From<TokenView> for TokenOutput {
     }
 }
 
-/// A token that was created, this once with itself.
+/// A token that was created, with its secret.
 #[derive(Serialize, ToSchema)]
 pub struct CreatedToken {
     #[serde(flatten)]
@@ -149,7 +149,7 @@ pub async fn create_token(api: web::Data<Api>, caller: Caller, payload: web::Pay
     Ok(HttpResponse::Created().json(CreatedToken { token: token.into(), secret }))
 }
 
-/// What the audit calls a token.
+/// A token as a target in the audit.
 pub fn target(id: i64, name: &str) -> Target {
     Target { kind: "token", id: id.to_string(), name: name.to_owned() }
 }
@@ -172,7 +172,7 @@ pub fn page_of(tokens: Vec<TokenView>, limit: u64) -> Page<TokenOutput> {
 async fn revoke(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let id: i64 = parse_id("id", &id)?;
     let access_scope = caller.access_scope(Permission::TokensRevoke);
-    // The one after the id before is the one, if it is within reach.
+    // The token after the preceding id is the wanted one, if it is within the access scope.
     let found = api.store.list_tokens(&access_scope, None, id.saturating_sub(1), 1).await?;
     let token = found.into_iter().find(|token| token.id == id);
     let token = token.ok_or_else(|| Refusal::not_found("token", id))?;

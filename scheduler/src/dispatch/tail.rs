@@ -72,7 +72,9 @@ pub struct TailClient {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoTailSlot {
     /// The caller has too many.
-    #[error("you already follow {TAILS_OF_USER_MAX} outputs at this node, which is the limit; close one, or wait until one ends")]
+    #[error(
+        "you already follow {TAILS_OF_USER_MAX} outputs at this node, which is the limit; close one, or wait until one ends"
+    )]
     User,
     /// Of the tenant's runs too many are followed.
     #[error(

@@ -31,8 +31,7 @@ fn with(name: &str, value: &str) -> Vec<(String, String)> {
 async fn fields() {
     let fields = json!({ "name": "", "handler": "h", "cron": "0 3 * * *", "time_zone": "europe/berlin" });
     let errors = TaskSpec::default().read(fields.as_object().unwrap()).unwrap_err();
-    let expression =
-        "a crontab line has five fields, a cron expression here starts with seconds; write `0 0 3 * * ?`";
+    let expression = "a crontab line has five fields, a cron expression here starts with seconds; write `0 0 3 * * ?`";
     let zone = "`europe/berlin` is not an IANA time zone; did you mean `Europe/Berlin`?";
     let name = "1 to 128 printable characters are allowed";
     let detail = format!("name: {name}; cron: {expression}; time_zone: {zone}");
