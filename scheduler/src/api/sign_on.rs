@@ -40,21 +40,22 @@ pub fn operations() -> Vec<Operation> {
         get("/login", "list_logins", Nothing, "The ways to sign in").answers::<Logins>(200, "The ways").to(list),
         get("/login/oidc", "begin_single_sign_on", Nothing, "Go to the provider of single sign-on")
             .says(
-                "For browsers: the answer leads to the provider, which leads back. A page that cannot go there \
-                 (`Sec-Fetch-Mode: navigate`, or `Accept` with `text/html`) is led to the console's \
-                 `/sign-in?error=<word>`, as the second step says.",
+                "For browsers: redirects to the provider, which redirects back. If that is impossible, a page request \
+                 (`Sec-Fetch-Mode: navigate`, or `Accept` with `text/html`) is redirected to the console's \
+                 `/sign-in?error=<word>`, as described for the second step.",
             )
             .query::<BeginQuery>()
             .answers_nothing_as(303, "The provider's address")
             .to(begin),
         get("/login/oidc/callback", Action::FinishSingleSignOn, Nothing, "Return from the provider of single sign-on")
             .says(
-                "Begins a session as `sign_in` does, for whom the provider names, and leads to where he came from. \
-                 What goes wrong leads a page to the console's `/sign-in?error=<word>`: `expired` (this browser has \
-                 not begun, or more than ten minutes ago), `state` (it has begun another sign-in since), `refused` \
-                 (the provider does not sign him in), `not_allowed` (no group that is granted anything, or the account \
-                 is disabled or another's), `provider` (it does not work; the node's log says why), `too_many` (tries; \
-                 wait), `unavailable` (the node or its database). Others get a problem.",
+                "Starts a session as `sign_in` does, for the user that the provider names, and redirects to where they \
+                 came from. On failure, a page request is redirected to the console's `/sign-in?error=<word>`: \
+                 `expired` (this browser did not start the sign-in, or started it more than ten minutes ago), `state` \
+                 (it has started another sign-in since), `refused` (the provider refused to sign the user in), \
+                 `not_allowed` (none of their groups is granted anything, or the account is disabled or another \
+                 user's), `provider` (the provider does not work; the node's log says why), `too_many` (too many \
+                 attempts; wait), `unavailable` (the node or its database). Other clients get a problem document.",
             )
             .query::<Callback>()
             .answers_nothing_as(303, "The page to go on with; the session is in the cookie")

@@ -21,9 +21,9 @@ pub fn operations() -> Vec<Operation> {
     vec![
         get("/statistics", "read_statistics", Permission::StatisticsRead, "Figures of tenants or of a task over time")
             .says(
-                "A fire counts in the minute of its fire time, a sharded run as one. Figures of a minute are there \
-                 about half a minute after its end, and change while runs of it end later. Without `tenant` and `task` \
-                 they are of every tenant that the caller may see all of. Points without fires are left out.",
+                "A fire counts in the minute of its fire time, a sharded run as one. Figures of a minute are available \
+                 about half a minute after its end, and change while its runs end later. Without `tenant` and `task` \
+                 they cover every tenant that the caller may see completely. Points without fires are omitted.",
             )
             .query::<StatisticsQuery>()
             .answers::<Statistics>(200, "The figures")

@@ -35,16 +35,16 @@ pub fn operations() -> Vec<Operation> {
             .to(create),
         get("/tasks/{id}", "show_task", P::TasksRead, "A task").answers::<Task>(200, "The task").to(show),
         patch("/tasks/{id}", Action::EditTask, P::TasksEdit, "Edit fields of a task")
-            .says("A JSON merge patch (RFC 7396): what is left out stays as it is, null puts a field back to its \
-                   default. Runs of the old definition are revoked before the answer.")
+            .says("A JSON merge patch (RFC 7396): omitted fields keep their values, null resets a field to its \
+                   default. Runs of the old definition are revoked before the response.")
             .if_match()
             .body_as::<TaskPatch>("application/merge-patch+json")
             .answers::<Changed>(200, "The task, and the runs that could not be revoked")
             .to(edit),
         put("/tasks/{id}", Action::ReplaceTask, P::TasksEdit, "Replace the definition of a task")
-            .says("Every field is required. What `GET` answered can be sent back as it is, with changes: what cannot \
-                   be written is passed over, and its `revision` guards against overwriting. Runs of the old \
-                   definition are revoked before the answer.")
+            .says("Every field is required. The response of `GET` can be sent back with changes: read-only fields are \
+                   ignored, and `revision` guards against overwriting. Runs of the old definition are revoked before \
+                   the response.")
             .if_match()
             .body::<TaskDefinition>()
             .answers::<Changed>(200, "The task, and the runs that could not be revoked")

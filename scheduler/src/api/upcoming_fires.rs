@@ -38,10 +38,10 @@ pub fn operations() -> Vec<Operation> {
             "Runs of the next minutes, as a timeline",
         )
         .says(
-            "The task logs that are written for the coming time, and those of the last 10 s that have not started. A \
-                 sharded run counts as one. At most 20,000 logs ahead are looked at, which a caller's tenants share \
-                 when there are 16 at most: when there are more, `complete` is false, and nothing is told of what \
-                 fires at `until` or later.",
+            "The task logs that are already written for this time, and those of the last 10 s that have not started. A \
+                 sharded run counts as one. At most 20,000 logs are read, which a caller's tenants share if there are \
+                 at most 16 of them. When there are more logs, `complete` is false, and fires at `until` or later \
+                 are omitted.",
         )
         .query::<UpcomingQuery>()
         .answers::<Upcoming>(200, "The timeline")

@@ -70,7 +70,8 @@ struct UserQuery {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewUser {
-    /// Name to sign in with; it cannot be changed. 1 to 64 characters out of a-z A-Z 0-9 - _ . @, a letter or digit first.
+    /// Name to sign in with; it cannot be changed. 1 to 64 characters out of a-z A-Z 0-9 - _ . @, starting with a
+    /// letter or digit.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._@-]*$")]
     name: String,
     /// Display name.

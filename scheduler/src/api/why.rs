@@ -46,9 +46,9 @@ pub fn operations() -> Vec<Operation> {
             "Why a task ran around an instant, or did not",
         )
         .says(
-            "Looks at the minute that begins with the instant: its runs, and what caused them; where there is none, \
-                 what kept the task from firing. Who did something is told to those who may read the tenant's audit. \
-                 Schedule and calendar are those of now.",
+            "Examines the minute that begins with the instant: its runs and what caused them or, without runs, what \
+                 kept the task from firing. Only callers who may read the tenant's audit learn who did something. \
+                 Schedule and calendar are the current ones.",
         )
         .query::<WhyQuery>()
         .answers::<Why>(200, "The findings, most important first")

@@ -24,10 +24,10 @@ const COLUMNS: &[Column] = &[
 pub enum Users {
     /// List users.
     List {
-        /// Only of this name.
+        /// Only with this name.
         #[arg(long)]
         name: Option<String>,
-        /// How many.
+        /// How many to show.
         #[command(flatten)]
         most: ListLimit,
     },
@@ -47,7 +47,7 @@ pub enum Users {
         #[arg(long)]
         tenant: Option<String>,
     },
-    /// Name or disable a user; what is not named stays.
+    /// Name or disable a user; omitted fields keep their values.
     Edit(EditArgs),
     /// Delete a user with his sessions and tokens.
     Delete {
@@ -89,7 +89,7 @@ pub struct EditArgs {
     /// He can sign in again.
     #[arg(long)]
     enable: bool,
-    /// What the edit relies on.
+    /// Precondition of the edit.
     #[command(flatten)]
     unless: IfMatch,
 }
@@ -110,7 +110,7 @@ pub struct GrantArgs {
 }
 
 impl Users {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         let node = &client.node;
         match self {

@@ -47,7 +47,7 @@ async fn a_list_goes_through_all_pages_up_to_its_limit() {
     command.args(["tasks", "list"]).env("CARILLON_TOKEN", super::installation::TOKEN);
     let ran = super::installation::run(&mut command, "");
     assert_eq!((ran.code, ran.out.lines().count()), (0, 1_001));
-    assert_eq!(ran.err, "carillon: there may be more than these 1000; --limit shows more\n");
+    assert_eq!(ran.err, "carillon: there may be more than these 1000; use --limit to show more\n");
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn tasks_and_runs() {
     assert_eq!(here.carillon(&["tasks", "delete", name]), "task `retail/orders/月报 two` deleted\n");
     assert_eq!(here.fails(&["tasks", "show", name]).err, "carillon: there is no task `retail/orders/月报 two`\n");
     assert!(here.fails(&["tasks", "show", "月报 two"]).err.contains("its id or tenant/app/name is"));
-    assert!(here.fails(&["run", name, "--at", "tomorrow"]).err.contains("`tomorrow` is no time"));
+    assert!(here.fails(&["run", name, "--at", "tomorrow"]).err.contains("`tomorrow` is not a time"));
 }
 
 #[tokio::test]
