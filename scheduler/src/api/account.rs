@@ -24,45 +24,45 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use utoipa::ToSchema;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Needs::{Anybody, Nothing, Session};
     vec![
         post("/login", Action::SignIn, Nothing, "Sign in with name and password")
-            .says("Begins a new session; its token is in the cookie, and (for programs) in the answer.")
+            .says("Starts a new session; its token is in the cookie and, for programs, in the response.")
             .body::<Credentials>()
             .answers::<LoggedIn>(200, "The session")
             .to(sign_in),
-        post("/logout", Action::SignOut, Anybody, "End this session").answers_nothing("It has ended").to(sign_out),
-        get("/session", "show_session", Anybody, "Who I am, and what I may do where")
+        post("/logout", Action::SignOut, Anybody, "End this session").answers_nothing("Ended").to(sign_out),
+        get("/session", "show_session", Anybody, "The caller, and the permissions they hold where")
             .answers::<Me>(200, "The caller")
             .to(show),
-        put("/account/password", Action::ChangePassword, Anybody, "Choose another password; other sessions end")
+        put("/account/password", Action::ChangePassword, Anybody, "Change the caller's password; other sessions end")
             .body::<PasswordChange>()
-            .answers_nothing("It is changed")
+            .answers_nothing("Changed")
             .to(change_password),
         get("/account/sessions", "list_sessions", Session, "My sessions, newest first")
             .query::<BeforeQuery>()
             .answers_page::<SessionOutput>("A page of sessions")
             .to(list_sessions),
-        delete("/account/sessions/{id}", Action::EndSession, Session, "End a session of mine")
-            .answers_nothing("It has ended")
+        delete("/account/sessions/{id}", Action::EndSession, Session, "End one of the caller's sessions")
+            .answers_nothing("Ended")
             .to(end_session),
         get("/account/tokens", "list_my_tokens", Session, "My API tokens, by id")
             .query::<AfterQuery>()
             .answers_page::<TokenOutput>("A page of tokens")
             .to(list_tokens),
-        post("/account/tokens", Action::CreateMyToken, Session, "Create an API token; it is shown once")
+        post("/account/tokens", Action::CreateMyToken, Session, "Create an API token; it is shown only once")
             .body::<NewTokenInput>()
             .answers::<CreatedToken>(201, "The token")
             .to(create_token),
-        delete("/account/tokens/{id}", Action::RevokeMyToken, Session, "Revoke an API token of mine")
-            .answers_nothing("It is void")
+        delete("/account/tokens/{id}", Action::RevokeMyToken, Session, "Revoke one of the caller's API tokens")
+            .answers_nothing("Revoked")
             .to(revoke_token),
     ]
 }
 
-/// Name and password.
+/// Credentials for a login.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Credentials {
@@ -74,16 +74,16 @@ struct Credentials {
     password: String,
 }
 
-/// A session that has begun.
+/// A session that was started.
 #[derive(Serialize, ToSchema)]
 struct LoggedIn {
-    /// The session's token, as the cookie has it: `Authorization: Bearer` takes it, too.
+    /// The session's token, the same as in the cookie; `Authorization: Bearer` accepts it, too.
     token: String,
-    /// What requests with the cookie that change something must carry in `X-CSRF-Token`.
+    /// Value of `X-CSRF-Token` for requests that use the cookie and change something.
     csrf: String,
     /// When it ends unless it is used, epoch ms.
     expires_at: i64,
-    /// Whether another password must be chosen before anything else.
+    /// Whether the user must choose a new password before anything else.
     must_change_password: bool,
 }
 
@@ -105,7 +105,7 @@ async fn sign_in(api: web::Data<Api>, request: HttpRequest, payload: web::Payloa
     Ok(answer(&api, api.authenticator.begin(user, &visit, note, now).await?))
 }
 
-/// Somebody who has just proved who he is.
+/// A user who has just signed in.
 pub fn caller(user: &UserView, address: &str) -> Caller {
     Caller {
         actor: Actor { kind: "user", id: user.id, name: user.name.clone(), address: address.to_owned() },
@@ -125,7 +125,7 @@ fn answer(api: &Api, signed_in: SignedIn) -> HttpResponse {
     HttpResponse::Ok().cookie(cookie).json(LoggedIn { token, csrf, expires_at, must_change_password })
 }
 
-/// `Lax`: somebody who follows a link from a mail into the console is signed in there.
+/// `Lax`: a user who follows a link from an email into the console is signed in there.
 pub fn cookie(api: &Api, token: String) -> Cookie<'static> {
     Cookie::build(SESSION_COOKIE, token)
         .path("/")
@@ -148,27 +148,27 @@ async fn sign_out(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, P
     Ok(HttpResponse::NoContent().cookie(gone).finish())
 }
 
-/// What the audit says of something that somebody does to his own account.
+/// The audit note of a user's change to their own account.
 pub fn own_note(api: &Api, caller: &Caller, action: Action) -> AuditNote {
     let Actor { id, name, .. } = &caller.actor;
     let target = Target { kind: "user", id: id.to_string(), name: name.clone() };
     api.note(caller, action, caller.home_id, target, (None, None))
 }
 
-/// What is granted in one place.
+/// Permissions held in one tenant or on the platform.
 #[derive(Serialize, ToSchema)]
 struct Held {
-    /// Tenant's id; null is the whole platform.
+    /// Tenant's id; null means the whole platform.
     tenant_id: Option<String>,
     /// Tenant's name.
     tenant: Option<String>,
-    /// Only in these apps (ids); none are all.
+    /// Only in these apps (ids); empty means all.
     apps: Vec<String>,
-    /// What may be done there.
+    /// Permissions held there.
     permissions: Vec<&'static str>,
 }
 
-/// Who asks.
+/// The caller.
 #[derive(Serialize, ToSchema)]
 struct Me {
     /// `user`, `token` or `setting`.
@@ -178,15 +178,15 @@ struct Me {
     user_id: Option<String>,
     /// Name.
     name: String,
-    /// Name for people.
+    /// Display name.
     display_name: String,
-    /// Whether another password must be chosen before anything else.
+    /// Whether the user must choose a new password before anything else.
     must_change_password: bool,
-    /// What requests with the cookie that change something must carry in `X-CSRF-Token`; null for tokens.
+    /// Value of `X-CSRF-Token` for requests that use the cookie and change something; null for tokens.
     csrf: Option<String>,
-    /// What may be done where.
+    /// Permissions by tenant and app.
     access: Vec<Held>,
-    /// Every permission that there is.
+    /// All permissions that exist.
     permissions: Vec<PermissionOutput>,
 }
 
@@ -201,7 +201,7 @@ struct PermissionOutput {
 }
 
 async fn show(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, Problem> {
-    // Whoever holds anything in a tenant knows its name; without it no page could say where he is.
+    // Anyone who holds a permission in a tenant may know its name; without it no page could show where they are.
     let ids: BTreeSet<TenantId> = caller.access.grants().iter().map(|grant| grant.tenant_id).collect();
     let tenants = api.store.tenant_names(&ids.into_iter().collect::<Vec<_>>()).await?;
     let access = caller
@@ -233,14 +233,14 @@ async fn show(api: web::Data<Api>, caller: Caller) -> Result<HttpResponse, Probl
     }))
 }
 
-/// Another password.
+/// A password change.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct PasswordChange {
-    /// The one so far.
+    /// The current password.
     #[schema(max_length = 256)]
     current: String,
-    /// The new one.
+    /// The new password.
     #[schema(min_length = 12, max_length = 256)]
     new: String,
 }
@@ -248,7 +248,7 @@ struct PasswordChange {
 async fn change_password(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> Result<HttpResponse, Problem> {
     let PasswordChange { current, new } = body::json(payload).await?;
     let user = me(&api, &caller).await?;
-    // A token is for programs; whoever finds one must not be able to take the account over.
+    // A token is for programs; someone who finds one must not be able to take over the account.
     let Some(session) = &caller.session else {
         return Err(RequestRefusal::SessionNeeded.into());
     };
@@ -272,7 +272,7 @@ async fn change_password(api: web::Data<Api>, caller: Caller, payload: web::Payl
 struct SessionOutput {
     /// Id.
     id: String,
-    /// Whether it is the one that asks.
+    /// Whether it is the session of this request.
     current: bool,
     /// Epoch ms.
     created_at: i64,
@@ -280,9 +280,9 @@ struct SessionOutput {
     used_at: i64,
     /// When it ends unless it is used, epoch ms.
     expires_at: i64,
-    /// Where it was begun.
+    /// Client address at the login.
     address: String,
-    /// With what.
+    /// User agent at the login.
     agent: String,
 }
 

@@ -19,7 +19,7 @@ use utoipa::{IntoParams, ToSchema};
 /// Largest bound on runs at once.
 pub const CONCURRENT_MAX: i32 = 1_000_000;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -28,7 +28,7 @@ pub fn operations() -> Vec<Operation> {
             .answers_page::<App>("A page of apps")
             .to(list),
         post("/apps", Action::CreateApp, P::AppsCreate, "Create an app, with its first key")
-            .says("The key's secret is in this answer and never shown again.")
+            .says("The key's secret is in this response and is never shown again.")
             .body::<NewApp>()
             .answers::<CreatedApp>(201, "The app and its key")
             .to(create),
@@ -37,15 +37,15 @@ pub fn operations() -> Vec<Operation> {
             "/apps/{id}",
             Action::EditApp,
             P::AppsEdit,
-            "Describe an app, bound its runs at once, set how its executors sign",
+            "Set an app's description, concurrency limit and signature method",
         )
-        .says("Fields that are not named stay as they are.")
+        .says("Omitted fields keep their values.")
         .if_match()
         .body::<AppInput>()
         .answers::<App>(200, "The app")
         .to(edit),
         delete("/apps/{id}", Action::DeleteApp, P::AppsDelete, "Delete an app that has no task, with its keys")
-            .answers_nothing("It is gone")
+            .answers_nothing("Deleted")
             .to(remove),
     ]
 }
@@ -53,40 +53,40 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct AppQuery {
-    /// Only of the tenant of this name.
+    /// Only in this tenant (name).
     tenant: Option<String>,
     /// Only of this name.
     name: Option<String>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
 
-/// An app to be.
+/// An app to create.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewApp {
     /// Name of its tenant.
     tenant: String,
-    /// Its name, for good: as a tenant's.
+    /// Its name; it cannot be changed. The rules are those of a tenant's name.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     name: String,
-    /// For people.
+    /// Free text for people to read.
     #[serde(default)]
     #[schema(max_length = 1000)]
     description: String,
 }
 
-/// What can be said of an app.
+/// Editable fields of an app.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct AppInput {
-    /// For people.
+    /// Free text for people to read.
     #[schema(max_length = 1000)]
     description: Option<String>,
-    /// Runs at once at most, over all its executors; 0 is no bound.
+    /// Most runs at once over all its executors; 0 means no limit.
     #[schema(minimum = 0, maximum = 1_000_000)]
     max_concurrent: Option<i32>,
     /// How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses.
@@ -102,13 +102,13 @@ struct App {
     tenant: String,
     /// Name.
     name: String,
-    /// For people.
+    /// Free text for people to read.
     description: String,
-    /// Runs at once at most; 0 is no bound.
+    /// Most runs at once; 0 means no limit.
     max_concurrent: i32,
     /// How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses.
     sign_method: String,
-    /// Grows with every change.
+    /// Increases with every change.
     revision: i64,
     /// Epoch ms.
     created_at: i64,
@@ -221,7 +221,7 @@ fn read_method(word: &str) -> Result<Option<SignMethod>, FieldError> {
     if word.is_empty() {
         return Ok(None);
     }
-    let allowed = "HMAC-SHA256, MD5 or nothing (what each executor chooses)".to_owned();
+    let allowed = "HMAC-SHA256, MD5 or empty (each executor chooses)".to_owned();
     let refusal = FieldRefusal::WrongChoice { given: word.to_owned(), allowed };
     SignMethod::parse(word).map(Some).ok_or_else(|| FieldError::new("sign_method", refusal))
 }

@@ -1,4 +1,4 @@
-//! The audit: searching it, and reading a chain from its beginning to verify it.
+//! The audit: searching entries, and reading a chain from its start to verify it.
 
 use super::Api;
 use super::input::{Page, Query, limit, parse_optional_id};
@@ -14,59 +14,54 @@ use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
         get("/audit", "search_audit", Permission::AuditRead, "Who changed what, newest first")
             .says(
-                "A page that is not full, and yet has a `next`, ends where the node stopped looking: go on from there.",
+                "A page that is not full can still have a `next`: the node stopped searching there. Continue from it.",
             )
             .query::<AuditQuery>()
             .answers_page::<AuditEntry>("A page of entries")
             .to(search),
-        get("/audit/chains", "list_audit_chains", Permission::AuditRead, "The chains of entries, and where they end")
+        get("/audit/chains", "list_audit_chains", Permission::AuditRead, "The audit chains, and their last entries")
             .says(
-                "One of each tenant, by id, and the platform's. On the platform also those of tenants that were deleted.",
+                "One chain per tenant, by id, and the platform's. Platform callers also see those of deleted tenants.",
             )
             .query::<ChainsQuery>()
             .answers_page::<ChainEnd>("A page of chains")
             .to(chains),
-        get(
-            "/audit/chain",
-            "read_audit_chain",
-            Permission::AuditRead,
-            "A tenant's chain of entries, from its beginning",
-        )
-        .says("With the hashes that `carillon audit verify` checks, and where the chain ends.")
-        .query::<ChainQuery>()
-        .answers::<ChainPage>(200, "A page of the chain")
-        .to(chain),
+        get("/audit/chain", "read_audit_chain", Permission::AuditRead, "A tenant's audit chain, from its start")
+            .says("Includes the hashes that `carillon audit verify` checks, and the end of the chain.")
+            .query::<ChainQuery>()
+            .answers::<ChainPage>(200, "A page of the chain")
+            .to(chain),
     ]
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct AuditQuery {
-    /// Only of the tenant of this name; `-` is the platform.
+    /// Only in this tenant (name); `-` is the platform.
     tenant: Option<String>,
-    /// Only of the tenant of this id, which may have been deleted.
+    /// Only in the tenant with this id, which may have been deleted.
     tenant_id: Option<String>,
-    /// Only about the thing of this id.
+    /// Only about the object with this id.
     target: Option<String>,
-    /// Only about this kind of thing: `task`, `user` …
+    /// Only about this kind of object: `task`, `user` …
     kind: Option<String>,
     /// Only what this user (id) did.
     actor: Option<String>,
-    /// Only this operation: `edit_task` … By registrations of executors also `register_handlers`.
+    /// Only this operation: `edit_task` …; also `register_handlers`, from registrations of executors.
     #[param(inline, value_type = Option<AuditAction>)]
     action: Option<String>,
     /// From this instant on, epoch ms.
     from: Option<i64>,
     /// Before this instant, epoch ms.
     until: Option<i64>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     before: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
@@ -78,9 +73,9 @@ struct ChainQuery {
     tenant: Option<String>,
     /// Id of the tenant, which may have been deleted, instead of its name.
     tenant_id: Option<String>,
-    /// After this place in the chain.
+    /// After this position in the chain.
     after: Option<i64>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
@@ -88,9 +83,9 @@ struct ChainQuery {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct ChainsQuery {
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
@@ -99,11 +94,11 @@ struct ChainsQuery {
 #[derive(Serialize, ToSchema)]
 #[schema(as = AuditChain)]
 struct ChainEnd {
-    /// Whose chain (id); null is the platform's.
+    /// Tenant of the chain (id); null for the platform's.
     tenant_id: Option<String>,
-    /// Name of the tenant; null is the platform, or a tenant that was deleted.
+    /// Name of the tenant; null for the platform, or a tenant that was deleted.
     tenant: Option<String>,
-    /// Place of its last entry; 0 when it has none.
+    /// Position of its last entry; 0 when it has none.
     last_seq: i64,
     /// Hash of its last entry.
     last_hash: String,
@@ -173,7 +168,7 @@ async fn chains(api: web::Data<Api>, caller: Caller, query: Query<ChainsQuery>) 
 async fn chain(api: web::Data<Api>, caller: Caller, query: Query<ChainQuery>) -> Result<HttpResponse, Problem> {
     let ChainQuery { tenant, tenant_id, after, limit: wanted } = query.0;
     let tenant_id = chain_of(&api, &caller, tenant.as_deref(), tenant_id.as_ref()).await?;
-    // The end first: entries that come in between are seen as well, and never missed.
+    // The end is read first: entries written in between are then read as well, and none is missed.
     let end = api.store.audit_end(tenant_id).await?;
     let items = api.store.audit_chain(tenant_id, after.unwrap_or(0), limit(wanted)?).await?;
     Ok(HttpResponse::Ok().json(ChainPage { items, tenant_id, last_seq: end.seq, last_hash: end.hash }))

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Largest body of the management API, bytes.
 const BYTES_MAX: usize = 256 * 1024;
 
-/// A body that is not here after this long is not waited for.
+/// How long a body may take to arrive.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a body was not read.
@@ -67,7 +67,7 @@ pub async fn json_within<T: DeserializeOwned>(payload: Payload, limit: usize) ->
     })
 }
 
-/// The field that a message is about although the path does not lead to it.
+/// The field that a message names, when the path does not lead to it.
 fn named(message: &str) -> Option<String> {
     let kinds = ["unknown field `", "missing field `"];
     let rest = kinds.iter().find_map(|kind| message.strip_prefix(kind))?;

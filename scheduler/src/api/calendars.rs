@@ -1,4 +1,4 @@
-//! Calendars of tenants. A new version counts for every task that names the calendar, at once.
+//! Calendars of tenants. A new version applies at once to every task that uses the calendar.
 
 use super::input::{AfterQuery, Page, Query, etag, if_match, limit, refuse_stale};
 use super::operation::{self, Operation, delete, get};
@@ -17,7 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 /// Tasks redefined in one transaction.
 const TASKS_BATCH: u64 = 100;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -37,15 +37,15 @@ pub fn operations() -> Vec<Operation> {
         )
         .if_match()
         .body::<CalendarSpec>()
-        .answers::<PutCalendar>(200, "The calendar, and how many started tasks go by it now")
+        .answers::<PutCalendar>(200, "The calendar, and the number of started tasks that use it")
         .to(put),
         delete(
             "/calendars/{tenant}/{name}",
             Action::DeleteCalendar,
             P::CalendarsDelete,
-            "Delete a calendar that no task names",
+            "Delete a calendar that no task uses",
         )
-        .answers_nothing("It is gone")
+        .answers_nothing("Deleted")
         .to(remove),
     ]
 }
@@ -56,7 +56,7 @@ pub fn operations() -> Vec<Operation> {
 struct CalendarOutput {
     /// Name, unique within the tenant.
     name: String,
-    /// Grows with every change.
+    /// Increases with every change.
     version: i64,
     /// Epoch ms.
     updated_at: i64,
@@ -155,7 +155,7 @@ fn audited(spec: &CalendarSpec) -> String {
     serde_json::to_string(spec).unwrap_or_default()
 }
 
-/// What was written ahead for the old version is revoked, and written for the new one.
+/// Revokes the runs that were written ahead for the old version, and writes those of the new one.
 async fn redefine_tasks(api: &Api, tenant: TenantId, name: &str) -> Result<usize, Problem> {
     let (mut after, mut count) = (TaskId::NONE, 0);
     loop {

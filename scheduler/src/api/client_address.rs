@@ -6,17 +6,17 @@ use actix_web::http::header::HeaderMap;
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 
-/// The list of addresses that proxies keep: each appends the one that it was asked from.
+/// The list of addresses that proxies keep: each appends the address that its request came from.
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// The address of the caller, without its port; behind trusted proxies the one that they tell.
+/// The address of the caller, without its port; behind trusted proxies the one that they report.
 pub fn client_address(api: &Api, request: &HttpRequest) -> String {
     let peer = request.peer_addr().map(|address| address.ip());
     peer.map(|peer| origin(peer, request.headers(), &api.trusted_proxies).to_string()).unwrap_or_default()
 }
 
-/// From the last proxy back to the first address that is no trusted proxy's: what stands before it
-/// anybody may have written.
+/// Walks from the last proxy back to the first address that is not a trusted proxy's: anyone may
+/// have written what comes before it.
 fn origin(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let mut origin = peer.to_canonical();
     let told: Vec<&str> = headers.get_all(FORWARDED_FOR).filter_map(|value| value.to_str().ok()).collect();

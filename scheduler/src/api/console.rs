@@ -1,5 +1,5 @@
-//! The web console. Its files are part of the binary (`build.rs` puts them there): nothing is read from a disk, and nothing
-//! but memory and the network is spent on whoever asks, so that no rate counts it.
+//! The web console. Its files are part of the binary (`build.rs` puts them there). A request costs only memory and
+//! network, no disk access, so it is exempt from rate limits.
 
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 // `Embedded`: what was there when the binary was built; `<file>.gz` beside a file is the same compressed.
 include!(concat!(env!("OUT_DIR"), "/console.rs"));
 
-/// The single page: every path that is nothing else leads to it.
+/// The single page: every path without a route of its own leads to it.
 const PAGE: &str = "index.html";
 
 /// Served instead by a binary without a console.
@@ -85,19 +85,19 @@ impl Console {
         Self { files: plain.into_iter().map(file).collect(), page }
     }
 
-    /// Whether there is one, and not only the page that says how to get it.
+    /// Whether this binary has a console, and not only the page that says how to build it.
     pub fn is_there(&self) -> bool {
         self.page.is_some()
     }
 
-    /// What a browser gets that looks at `path`.
+    /// The response to a browser that opens `path`.
     fn look(&self, path: &str, request: &HttpRequest) -> Result<HttpResponse, Problem> {
         let is_asset = path.starts_with(ASSETS);
         if let Some(file) = path.strip_prefix('/').and_then(|name| self.files.get(name)) {
             return Ok(file.answer(request, if is_asset { FOR_EVER } else { ASK_EACH_TIME }));
         }
         match &self.page {
-            // A page in place of a script would be a riddle.
+            // Answering a script's path with a page would hide the error.
             _ if is_asset => Err(nowhere()),
             Some(page) => answer_page(page),
             // Also where old links lead.
@@ -130,7 +130,7 @@ impl File {
     }
 }
 
-/// Answers what no other route does.
+/// Answers every path that no other route handles.
 pub async fn answer(request: HttpRequest, console: web::Data<Console>) -> Result<HttpResponse, Problem> {
     let path = request.uri().path();
     let only_looks = [Method::GET, Method::HEAD].contains(request.method());
@@ -144,13 +144,13 @@ fn nowhere() -> Problem {
     RequestRefusal::NoRoute.into()
 }
 
-/// Whether a path says what it means: nothing is looked up on a disk, and whoever tries to go up there learns nothing.
+/// Whether a path is free of tricks: nothing is looked up on a disk, and attempts to climb directories reveal nothing.
 fn is_plain(path: &str) -> bool {
     let undone = path.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
     !undone.contains("%00") && undone.split(['/', '\\']).all(|part| part != "." && part != "..")
 }
 
-/// Whether it belongs to those who ask with no browser's page, for whom a page is no answer.
+/// Whether the path belongs to clients other than browsers, which must not get a page.
 fn is_elsewhere(path: &str) -> bool {
     path.split('/').nth(1).is_some_and(|first| SERVED_PREFIXES.contains(&first))
 }
@@ -161,7 +161,7 @@ fn takes_gzip(request: &HttpRequest) -> bool {
     best == Some(Encoding::gzip())
 }
 
-/// The page, with a nonce that no other answer has.
+/// The page, with a nonce used for this response only.
 fn answer_page(page: &[String]) -> Result<HttpResponse, Problem> {
     let mut random = [0; NONCE_BYTES];
     getrandom::fill(&mut random).map_err(Problem::internal)?;

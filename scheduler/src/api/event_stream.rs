@@ -1,11 +1,11 @@
-//! Server-sent events as an answer.
+//! Server-sent events as a response.
 
 use actix_web::HttpResponse;
 use actix_web::web::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use std::convert::Infallible;
 
-/// After so long a browser whose stream was cut asks for the rest, ms.
+/// How long a browser waits before it reconnects a broken stream, ms.
 const RETRY_MS: u64 = 1_000;
 
 /// The events, as each of them is sent.
@@ -15,7 +15,7 @@ pub fn answer(events: impl Stream<Item = Bytes> + 'static) -> HttpResponse {
     HttpResponse::Ok()
         .content_type("text/event-stream")
         .insert_header(("cache-control", "no-store"))
-        // A proxy that gathers what comes would make the stream a page.
+        // A buffering proxy would turn the stream into one late response.
         .insert_header(("x-accel-buffering", "no"))
         .streaming(bytes)
 }

@@ -1,4 +1,4 @@
-//! What has changed, told to pages that are open.
+//! The change feed: hints about changes for open pages.
 
 use super::Api;
 use super::event_stream;
@@ -19,26 +19,27 @@ use serde_json::json;
 use std::time::Duration;
 use utoipa::IntoParams;
 
-/// When as many streams are open as may be, this is how long to wait before another try.
+/// How long a client should wait when the node has no room for another stream.
 const PLACE_WAIT: Duration = Duration::from_secs(15);
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
-        get("/events", "follow_events", Needs::Anybody, "What changes, as it changes")
+        get("/events", "follow_events", Needs::Anybody, "Follow changes as they happen")
             .says(
-                "Server-sent events for pages that are open. `hello` comes first, and every 10 s: its data is \
-                 `{\"node\", \"version\", \"cluster_time\"}` (epoch ms); whatever changes after the first one is told. \
-                 `changed` is a hint to look again: its data is `{\"tenant\", \"kinds\"}`, where `tenant` is a name, or null \
-                 for what belongs to no tenant or perhaps to each, and `kinds` are some of `tasks`, `task_logs`, `apps`, \
+                "Server-sent events for open pages. `hello` comes first, and then every 10 s: its data is `{\"node\", \
+                 \"version\", \"cluster_time\"}` (epoch ms); every change after the first one is reported. `changed` \
+                 is a hint to read again: its data is `{\"tenant\", \"kinds\"}`, where `tenant` is a name, or null for \
+                 what belongs to no tenant or possibly to each, and `kinds` are some of `tasks`, `task_logs`, `apps`, \
                  `keys`, `executors`, `nodes`, `tenants`, `users`, `roles`, `tokens`, `calendars`, `quotas`, \
-                 `maintenance`, `backfills`, `statistics` and `audit`: those that the caller may read there (whoever may \
-                 read in one app of a tenant hears of all of them). It comes within about two seconds, that of \
-                 runs later where a node has listeners to more than 16 tenants one by one (16 are looked at each second); \
-                 at most once a second for a kind and tenant; a client that reads slowly misses hints, and is told that anything may \
-                 have changed. `end` is the last event; its `why` is `time_up` (after an hour), `access_changed` (the \
-                 session or token has ended, or what the caller may read has changed) or `node_stops`: ask again, or \
-                 sign in. Its use does not keep a session from ending.",
+                 `maintenance`, `backfills`, `statistics` and `audit`: those that the caller may read there (a caller \
+                 who may read one app of a tenant gets the hints of all its apps). A hint comes within about two \
+                 seconds. Hints about runs come later where a node has listeners for more than 16 individual tenants \
+                 (it checks 16 each second). There is at most one hint a second per kind and tenant; a client that \
+                 reads slowly misses hints, and is told that anything may have changed. `end` is the last event; its \
+                 `why` is `time_up` (after an hour), `access_changed` (the session or token has ended, or the caller's \
+                 read access has changed) or `node_stops`: reconnect, or sign in. An open stream does not keep a \
+                 session alive.",
             )
             .query::<EventsQuery>()
             .answers_events("The events")
@@ -49,7 +50,7 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct EventsQuery {
-    /// Only of the tenant of this name, and of what belongs to none; of all that the caller may see when absent.
+    /// Only changes in this tenant (name), and of what belongs to none; all that the caller may see when absent.
     tenant: Option<String>,
 }
 
@@ -94,7 +95,7 @@ fn no_slot(why: NoStream) -> Problem {
     }
 }
 
-/// Whether what the caller has shown is still worth what it was; while the database is away, it is.
+/// Whether the caller's credentials still grant the same access; assumed while the database is unavailable.
 fn recheck(api: &web::Data<Api>, request: &HttpRequest, caller: Caller) -> Result<Recheck, Problem> {
     let (secret, is_cookie) = guard::shown(request).ok_or_else(Problem::unauthorised)?;
     let api = api.clone();
@@ -105,7 +106,7 @@ fn recheck(api: &web::Data<Api>, request: &HttpRequest, caller: Caller) -> Resul
             match api.authenticator.look_again(&secret, is_cookie, &caller.actor.address, now).await {
                 Ok(again) => again.access == caller.access && !again.must_change,
                 Err(Denied::Store(error)) => {
-                    tracing::debug!(%error, "a listener's rights could not be read");
+                    tracing::debug!(%error, "permissions of a listener could not be read");
                     true
                 }
                 Err(_) => false,

@@ -1,4 +1,4 @@
-//! Executors that are online, and what people say of them.
+//! Executors that are online, and the rules that people set for them.
 
 use super::input::{Page, Query, etag, if_match, limit, parse_id, parse_optional_id, refuse_stale};
 use super::operation::{Operation, get, put};
@@ -19,7 +19,7 @@ use utoipa::{IntoParams, ToSchema};
 /// Longest note, characters.
 const NOTE_CHARS_MAX: usize = 1_000;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -30,8 +30,8 @@ pub fn operations() -> Vec<Operation> {
         get("/executors/{id}", "show_executor", P::ExecutorsRead, "An executor that is online")
             .answers::<ExecutorOutput>(200, "The executor")
             .to(show),
-        put("/executors/{id}", Action::EditExecutor, P::ExecutorsEdit, "Disable or weigh an executor")
-            .says("It holds for its address: a new process there inherits it. What is not named stays as it is.")
+        put("/executors/{id}", Action::EditExecutor, P::ExecutorsEdit, "Disable an executor, or set its weight")
+            .says("The setting belongs to the address: a new process there inherits it. Omitted fields keep their values.")
             .if_match()
             .body::<ExecutorInput>()
             .answers::<ExecutorOutput>(200, "The executor")
@@ -42,25 +42,25 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct ExecutorQuery {
-    /// Only of the tenant of this name.
+    /// Only in this tenant (name).
     tenant: Option<String>,
-    /// Only of the app of this name.
+    /// Only in this app (name).
     app: Option<String>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
 
-/// What can be said of an executor.
+/// Editable fields of an executor.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ExecutorInput {
     /// Takes no new runs.
     #[serde(default)]
     disabled: Option<bool>,
-    /// Share of the runs compared with the others'; with 0 it takes none.
+    /// Share of the runs relative to the other executors; with 0 it takes none.
     #[serde(default)]
     #[schema(minimum = 0, maximum = 100)]
     weight: Option<i32>,
@@ -86,9 +86,9 @@ struct ExecutorOutput {
     app: String,
     /// Where it listens.
     address: String,
-    /// Version of its own software, as it says; empty when it says nothing.
+    /// Version of its own software, as reported; empty when it reports none.
     version: String,
-    /// The node that heard it last.
+    /// The node that received its last heartbeat.
     node: Option<String>,
     /// Tags.
     tags: BTreeSet<String>,
@@ -96,17 +96,17 @@ struct ExecutorOutput {
     handlers: BTreeSet<String>,
     /// Last heartbeat, epoch ms.
     heartbeat_at: i64,
-    /// Takes no new runs, because it is about to leave.
+    /// Takes no new runs, because it is shutting down.
     draining: bool,
-    /// Takes no new runs, because a person said so.
+    /// Takes no new runs, because a person disabled it.
     disabled: bool,
-    /// Share of the runs compared with the others'.
+    /// Share of the runs relative to the other executors.
     weight: i32,
-    /// Why, as a person said.
+    /// Why it is disabled or weighted, as a person noted.
     note: String,
-    /// Of what people said of it; grows with every change.
+    /// Revision of `disabled`, `weight` and `note`; increases with every change.
     revision: i64,
-    /// Runs at once at most.
+    /// Most runs at once.
     capacity: i32,
     /// Runs accepted and not started.
     held: i32,
@@ -144,7 +144,7 @@ fn place(executor: &Executor) -> ExecutorAddress {
     (executor.tenant_id, executor.app_id, executor.address.clone())
 }
 
-/// With their names, and what people say of them now: a node knows of that a second later.
+/// With names and current rules, read from the database: the node's own copy is up to a second older.
 async fn outputs(api: &Api, executors: &[Arc<Executor>]) -> Result<Vec<ExecutorOutput>, Problem> {
     let names = api.store.app_names(&apps_of(executors)).await?;
     let places: Vec<ExecutorAddress> = executors.iter().map(|executor| place(executor)).collect();
@@ -186,7 +186,7 @@ async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Res
     answer(&api, &executor, &rule(&api, &executor).await?).await
 }
 
-/// What people say of it.
+/// The rule that people have set for it.
 async fn rule(api: &Api, executor: &Executor) -> Result<ExecutorRule, Problem> {
     let place = place(executor);
     Ok(api.store.executor_rules(std::slice::from_ref(&place)).await?.remove(&place).unwrap_or_default())
@@ -215,7 +215,7 @@ async fn edit(
 ) -> Result<HttpResponse, Problem> {
     let ExecutorInput { disabled, weight, note } = body::json(payload).await?;
     let executor = find(&api, &caller, Permission::ExecutorsEdit, &id)?;
-    // As it is stored, not as this node knows it: what is not named must stay as somebody else has just set it.
+    // Read from the database, not from this node's copy: omitted fields must keep what another caller has just set.
     let before = rule(&api, &executor).await?;
     refuse_stale(if_match(&request)?, before.revision)?;
     let after = ExecutorRule {

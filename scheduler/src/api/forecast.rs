@@ -1,4 +1,4 @@
-//! The coming day by the minute, over all tasks that one may see.
+//! The next 24 hours by the minute, over all tasks that the caller may see.
 
 use super::Api;
 use super::forecasts::FireForecast;
@@ -11,19 +11,19 @@ use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
         get(
             "/fires/forecast",
             "forecast_fires",
             Permission::TasksRead,
-            "How much fires in each minute of the coming 24 hours",
+            "Number of fires in each minute of the next 24 hours",
         )
         .says(
-            "Counted from the schedules of started tasks, calendars, validity and `max_fires` included; fires that were \
-             cancelled beforehand count, manual runs, children, retries and backfills do not. At most 20,000 tasks \
-             are counted. An answer may be 30 s old.",
+            "Counted from the schedules of started tasks, with calendars, validity and `max_fires` applied. Fires that \
+             were cancelled in advance count; manual runs, children, retries and backfills do not. At most 20,000 \
+             tasks are counted. The response may be 30 s old.",
         )
         .query::<ForecastQuery>()
         .answers::<FireForecast>(200, "The forecast")
@@ -34,7 +34,7 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct ForecastQuery {
-    /// Only of the tenant of this name.
+    /// Only in this tenant (name).
     tenant: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Counts the coming day, and keeps the last answers.
+//! Counts the fires of the next 24 hours, and caches the last answers.
 
 use super::input::PAGE_MAX;
 use super::problem::Problem;
@@ -14,43 +14,43 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
-/// Tasks that one forecast looks at.
+/// Most tasks that one forecast reads.
 const TASKS_MAX: usize = 20_000;
 
 /// How long an answer is kept.
 const KEPT: Duration = Duration::from_secs(30);
 
-/// Answers that are kept, of some 15 KiB each.
+/// Most cached answers, of some 15 KiB each.
 const ANSWERS_MAX: usize = 64;
 
-/// How long a caller waits for his turn.
+/// How long a caller waits for their turn.
 const TURN_MAX: Duration = Duration::from_secs(20);
 
-/// How much fires when.
+/// Fires by the minute.
 #[derive(Serialize, ToSchema)]
 pub struct FireForecast {
-    /// Where the first minute starts, epoch ms: the running one, of which only what is still to come counts.
+    /// Start of the first minute, epoch ms: the current one, of which only future fires count.
     from: i64,
-    /// Fires of each of 1440 minutes.
+    /// Fires in each of the 1440 minutes.
     #[schema(min_items = 1440, max_items = 1440)]
     minutes: Vec<u64>,
     /// Tasks that were counted.
     tasks: usize,
-    /// Started tasks that were not: beyond the bounds (up to 100,000 are told), or those of which nobody knows when
-    /// they fire: with a fixed delay, or without a schedule.
+    /// Started tasks that were not counted: those beyond the limits (reported up to 100,000), and those whose fires
+    /// cannot be known in advance, with a fixed delay or without a schedule.
     left_out: u64,
-    /// The fullest minutes, the fullest first, 10 at most.
+    /// The busiest minutes, busiest first, 10 at most.
     peaks: Vec<ForecastPeak>,
 }
 
-/// A minute in which much fires.
+/// A minute with many fires.
 #[derive(Serialize, ToSchema)]
 pub struct ForecastPeak {
     /// Where it starts, epoch ms.
     minute: i64,
     /// Fires in it.
     fires: u64,
-    /// The tasks that fire most in it, 5 at most.
+    /// The tasks with the most fires in it, 5 at most.
     tasks: Vec<ForecastTask>,
 }
 
@@ -67,12 +67,12 @@ pub struct ForecastTask {
     fires: u64,
 }
 
-/// Whose answer it is: another reach is another answer.
+/// Key of an answer: another access scope gets another answer.
 pub type Asked = (AccessScope, Option<TenantId>);
 
 type Answers = VecDeque<(Asked, Instant, Arc<FireForecast>)>;
 
-/// The last answers; one is made at a time.
+/// The last answers; one is computed at a time.
 #[derive(Clone)]
 pub struct Forecasts {
     turn: Arc<Semaphore>,
@@ -104,7 +104,7 @@ impl Forecasts {
         answers.push_back((asked, Instant::now(), Arc::clone(answer)));
     }
 
-    /// The answer to `asked`; who comes while another one is made waits for his turn.
+    /// The answer to `asked`; callers that arrive while another one is being computed wait for their turn.
     pub async fn answer(&self, store: &SqlStore, asked: Asked, now: i64) -> Result<Arc<FireForecast>, Problem> {
         if let Some(answer) = self.kept(&asked) {
             return Ok(answer);
@@ -112,7 +112,7 @@ impl Forecasts {
         let turn = tokio::time::timeout(TURN_MAX, Arc::clone(&self.turn).acquire_owned()).await;
         let busy = |_| Problem::from(RequestRefusal::ForecastBusy).retry_after(TURN_MAX);
         let turn = turn.map_err(busy)?.map_err(Problem::internal)?;
-        // The one before may have asked the same.
+        // The previous caller may have asked the same.
         if let Some(answer) = self.kept(&asked) {
             return Ok(answer);
         }
@@ -120,7 +120,7 @@ impl Forecasts {
         let kept = self.clone();
         let count = move || {
             let answer = Arc::new(answer_of(forecast(&tasks, now, Budget::default()), &shown, left_out));
-            // Kept for whoever asks again, and only then the turn of the next, also when nobody waits any more.
+            // Cached before the next caller gets its turn, even when the caller of this one no longer waits.
             kept.keep(asked, &answer);
             drop(turn);
             answer

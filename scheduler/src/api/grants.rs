@@ -1,4 +1,4 @@
-//! What users are granted. Nobody gives or takes what they do not hold themselves.
+//! Grants of roles to users. Callers can only grant and revoke permissions that they hold themselves.
 
 use super::input::{etag, parse_id};
 use super::operation::{Operation, delete, post};
@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 /// Apps of one grant at most.
 const APPS_MAX: usize = 100;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -31,8 +31,8 @@ pub fn operations() -> Vec<Operation> {
         .body::<GrantInput>()
         .answers::<User>(201, "The user")
         .to(create_grant),
-        delete("/users/{id}/grants/{grant}", Action::DeleteGrant, P::GrantsDelete, "Take a role from a user")
-            .answers_nothing("It is taken")
+        delete("/users/{id}/grants/{grant}", Action::DeleteGrant, P::GrantsDelete, "Revoke a role from a user")
+            .answers_nothing("Revoked")
             .to(delete_grant),
     ]
 }
@@ -43,10 +43,10 @@ pub fn operations() -> Vec<Operation> {
 struct GrantInput {
     /// Role's id.
     role: String,
-    /// Name of the tenant where it holds; on the whole platform when absent.
+    /// Tenant (name) to grant it in; the whole platform when absent.
     #[serde(default)]
     tenant: Option<String>,
-    /// Only in these apps (ids) of the tenant; none are all.
+    /// Only in these apps (ids) of the tenant; empty means all.
     #[serde(default)]
     #[schema(max_items = 100)]
     apps: Vec<String>,
@@ -117,7 +117,7 @@ async fn apps_of(api: &Api, tenant_id: TenantId, apps: Vec<String>) -> Result<Ve
     Ok(ids)
 }
 
-/// Nobody gives or takes what he does not hold himself, there.
+/// Refuses to grant or revoke permissions that the caller does not hold there.
 fn refuse_more(caller: &Caller, needs: Permission, grant: &Grant) -> Result<(), Problem> {
     let needed = Grant { permissions: [needs].into_iter().collect(), ..grant.clone() };
     if !caller.access.lacks(&needed).is_empty()

@@ -14,13 +14,13 @@ use actix_web::{HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
-        get("/tasks/{id}/graph", "show_task_graph", Permission::TasksRead, "What a task follows, and what follows it")
+        get("/tasks/{id}/graph", "show_task_graph", Permission::TasksRead, "A task's parents and children, as a graph")
             .says(
-                "Up to three links each way and 100 tasks; `complete` is false when there is more. Of parents that the \
-                 caller may not see only the id is told, children that he may not see are left out.",
+                "Up to three links in each direction and 100 tasks; `complete` is false when there are more. Parents \
+                 that the caller may not see appear with their id only; children that they may not see are omitted.",
             )
             .answers::<TaskGraph>(200, "The graph")
             .to(show),
@@ -32,13 +32,13 @@ pub fn operations() -> Vec<Operation> {
 struct TaskGraph {
     /// The task and its neighbours, by id.
     tasks: Vec<Neighbour>,
-    /// Whose end starts what.
+    /// Links from parents to the children they start.
     links: Vec<Link>,
-    /// Whether that is all.
+    /// Whether the graph is complete.
     complete: bool,
 }
 
-/// A task of a graph; of one that the caller may not see everything but the id is null.
+/// A task of a graph; if the caller may not see it, everything but the id is null.
 #[derive(Default, Serialize, ToSchema)]
 struct Neighbour {
     /// Id.
@@ -52,7 +52,7 @@ struct Neighbour {
     /// `started`, `stopped` or `paused`.
     #[schema(value_type = Option<TaskState>)]
     state: Option<&'static str>,
-    /// State of the run that was due last, for whoever may see it.
+    /// State of the most recently due run; null for callers who may not see runs.
     #[schema(value_type = Option<RunStatus>)]
     last_status: Option<&'static str>,
     /// When that run ended, epoch ms.
@@ -66,7 +66,7 @@ struct Link {
     from: String,
     /// The child (id).
     to: String,
-    /// Which end of the parent counts.
+    /// Which outcome of the parent counts.
     on: ParentOutcome,
 }
 

@@ -1,5 +1,5 @@
-//! The door of every operation: rate, identity, forged requests, permission, in this order. Without
-//! a permission nothing is told, not even what exists.
+//! The guard of every operation: rate, identity, forged requests, permission, in this order. Without
+//! a permission a caller learns nothing, not even what exists.
 
 use super::Api;
 use super::client_address::client_address;
@@ -22,10 +22,10 @@ pub const SESSION_COOKIE: &str = "carillon_session";
 /// The header that a page sends to show that it has read the node's answers.
 pub const CSRF_HEADER: &str = "x-csrf-token";
 
-/// What a door asks for.
+/// What the guard of an operation checks.
 #[derive(Debug, Clone, Copy)]
 pub struct Guard {
-    /// The operation behind it.
+    /// The guarded operation.
     pub id: &'static str,
     /// What its callers must have.
     pub needs: Needs,
@@ -40,7 +40,7 @@ pub async fn pass(
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     match check(guarded, request.request()).await {
-        // An answer like others: errors would pass by whoever adds headers to answers.
+        // Returned as a response: an error would bypass the middleware that adds headers.
         Err(problem) => Ok(request.into_response(problem.error_response()).map_into_right_body()),
         Ok(caller) => {
             if let Some(caller) = caller {
@@ -51,7 +51,7 @@ pub async fn pass(
     }
 }
 
-/// Who asks, if he may.
+/// The caller, if they may call this operation.
 pub async fn check(guarded: Guard, request: &HttpRequest) -> Result<Option<Caller>, Problem> {
     let Guard { id, needs, has_body } = guarded;
     let api = api_of(request)?;
@@ -71,7 +71,7 @@ pub async fn check(guarded: Guard, request: &HttpRequest) -> Result<Option<Calle
     if needs == Needs::Session && is_token {
         return Err(RequestRefusal::SessionNeeded.into());
     }
-    // Who must change it needs a session to do so.
+    // A user who must change their password needs a session to do so.
     if caller.must_change && (is_token || needs != Needs::Anybody) {
         return Err(RequestRefusal::PasswordChangeRequired.into());
     }
@@ -84,7 +84,7 @@ pub async fn check(guarded: Guard, request: &HttpRequest) -> Result<Option<Calle
     }
 }
 
-/// Who carries the request's token or cookie.
+/// The caller that the request's token or cookie identifies.
 pub async fn identify(api: &Api, request: &HttpRequest, address: &str) -> Result<Caller, Problem> {
     let now = api.engine.clock.now_ms();
     let (secret, is_cookie) = shown(request).ok_or_else(Problem::unauthorised)?;
@@ -100,8 +100,8 @@ pub fn shown(request: &HttpRequest) -> Option<(String, bool)> {
     }
 }
 
-/// A browser sends its cookie along whoever wrote the page: what changes something must show that
-/// the page has read the node's answers, which those of other sites cannot.
+/// A browser sends its cookie with requests of any page: a request that changes something must prove that
+/// its page has read the node's responses, which pages of other sites cannot.
 fn refuse_forged(caller: &Caller, request: &HttpRequest) -> Result<(), Problem> {
     let Some(csrf) = &caller.csrf else { return Ok(()) };
     if [Method::GET, Method::HEAD].contains(request.method()) {
@@ -115,8 +115,8 @@ fn refuse_forged(caller: &Caller, request: &HttpRequest) -> Result<(), Problem> 
     Err(RequestRefusal::Forged { header: CSRF_HEADER.to_owned() }.into())
 }
 
-/// A browser says when the page that asks is another site's; such a page neither changes anything
-/// nor signs anybody in.
+/// A browser tells when the requesting page belongs to another site; such a page may neither change
+/// anything nor sign anyone in.
 fn refuse_foreign(request: &HttpRequest) -> Result<(), Problem> {
     let site = text(request.headers(), "sec-fetch-site").unwrap_or("none");
     let only_looks = [Method::GET, Method::HEAD].contains(request.method());
@@ -126,8 +126,7 @@ fn refuse_foreign(request: &HttpRequest) -> Result<(), Problem> {
     Err(RequestRefusal::ForeignSite.into())
 }
 
-/// A page of another site can make a browser send text, a form, or something that says nothing of
-/// what it is, but no JSON.
+/// A page of another site can make a browser send text, a form, or a body without a type, but not JSON.
 fn is_json(headers: &HeaderMap) -> bool {
     match text(headers, header::CONTENT_TYPE.as_str()) {
         None => !headers.contains_key(header::CONTENT_TYPE) && is_empty(headers),
@@ -153,7 +152,7 @@ fn api_of(request: &HttpRequest) -> Result<&Api, Problem> {
     api.map(|api| &***api).ok_or_else(|| Problem::internal("the node is not ready"))
 }
 
-/// The path is there, the method is not; the document tells as much to everybody.
+/// The path exists, the method does not; the OpenAPI document tells everyone as much.
 pub async fn wrong_method(allowed: Vec<Method>, request: HttpRequest) -> Result<HttpResponse, Problem> {
     let api = api_of(&request)?;
     api.rates.addresses.admit_address(&client_address(api, &request)).map_err(Problem::too_many)?;

@@ -1,4 +1,4 @@
-//! What callers send beside bodies: queries, ids, revisions. What is wrong is a problem document.
+//! Input other than bodies: queries, ids, revisions. Invalid input yields a problem document.
 
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
@@ -19,13 +19,13 @@ pub const PAGE_MAX: u64 = 500;
 /// Items in one page, when the caller does not say.
 pub const PAGE_DEFAULT: u64 = 50;
 
-/// Longest part of a name that is looked for, characters.
+/// Longest search text, characters.
 const SEARCH_CHARS_MAX: usize = 100;
 
-/// Refuses a part of a name to look for that is none, or too long.
+/// Refuses a search text that is empty or too long.
 ///
 /// # Errors
-/// It has not 1 to 100 characters.
+/// It does not have 1 to 100 characters.
 pub fn refuse_wrong_search(part: Option<&str>) -> Result<(), Problem> {
     if part.is_some_and(|part| !(1..=SEARCH_CHARS_MAX).contains(&part.chars().count())) {
         return Err(FieldError::length("search", 1, SEARCH_CHARS_MAX).into());
@@ -51,7 +51,7 @@ fn wrong_query(error: impl ToString) -> Problem {
     RequestRefusal::WrongQuery { detail: error.to_string() }.into()
 }
 
-/// One of the words that a parameter may be, or why not.
+/// One of a parameter's allowed words, or the refusal.
 pub fn known_word<T>(
     parameter: &str,
     given: &str,
@@ -68,47 +68,46 @@ pub fn known_word<T>(
 pub struct Page<T: ToSchema> {
     /// The items.
     pub items: Vec<T>,
-    /// What to send to get the next page; null when this is the last.
+    /// Cursor of the next page; null on the last page.
     pub next: Option<String>,
 }
 
 impl<T: ToSchema> Page<T> {
-    /// A page of `limit` items at most; `cursor` makes the way on out of the last one.
+    /// A page of at most `limit` items; `cursor` makes `next` from the last one.
     pub fn new(items: Vec<T>, limit: u64, cursor: impl Fn(&T) -> String) -> Self {
         let next = items.last().filter(|_| items.len() as u64 == limit).map(cursor);
         Self { items, next }
     }
 
-    /// As many as were asked for; nothing follows.
+    /// A complete list, without a next page.
     pub fn whole(items: Vec<T>) -> Self {
         Self { items, next: None }
     }
 }
 
-/// How much of a list is wanted, of one that goes by ids and has no filters.
+/// Paging of a list that is ordered by id and has no filters.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub struct AfterQuery {
-    /// `next` of the page before.
+    /// `next` of the previous page.
     pub after: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     pub limit: Option<u64>,
 }
 
-/// The same of a list whose newest come first.
+/// Paging of a list that is ordered newest first.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub struct BeforeQuery {
-    /// `next` of the page before.
+    /// `next` of the previous page.
     pub before: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     pub limit: Option<u64>,
 }
 
-/// The size of a page. One of no items, or of too many, is a slip that is better told than mended in
-/// silence.
+/// The size of a page. A size of 0, or one that is too large, is refused rather than silently corrected.
 pub fn limit(wanted: Option<u64>) -> Result<u64, Problem> {
     let size = wanted.unwrap_or(PAGE_DEFAULT);
     if (1..=PAGE_MAX).contains(&size) {
@@ -128,19 +127,19 @@ pub fn parse_optional_id<Id: FromStr>(field: &str, text: Option<&String>) -> Res
     text.map(|text| parse_id(field, text)).transpose()
 }
 
-/// A place in a list that goes by several numbers, as the page before gave it.
+/// A cursor of several numbers, as the previous page returned it.
 pub fn parse_cursor(field: &str, text: &str, numbers: RangeInclusive<usize>) -> Result<Vec<i64>, Problem> {
     let cursor: Result<Vec<i64>, _> = text.split('-').map(str::parse).collect();
     let cursor = cursor.ok().filter(|cursor| numbers.contains(&cursor.len()));
     cursor.ok_or_else(|| bad_cursor(field))
 }
 
-/// What is no place in a list.
+/// The refusal of an invalid cursor.
 pub fn bad_cursor(field: &str) -> Problem {
     RequestRefusal::WrongCursor { parameter: field.to_owned() }.into()
 }
 
-/// The revision that `If-Match` names; none when the caller does not care.
+/// The revision in `If-Match`; `None` without the header.
 pub fn if_match(request: &HttpRequest) -> Result<Option<i64>, Problem> {
     let Some(value) = request.headers().get(header::IF_MATCH) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default().trim();
@@ -151,7 +150,7 @@ pub fn if_match(request: &HttpRequest) -> Result<Option<i64>, Problem> {
     revision.map(Some).map_err(|_| RequestRefusal::WrongIfMatch.into())
 }
 
-/// Refuses to overwrite what somebody else has changed since it was read.
+/// Refuses to overwrite what another caller has changed since it was read.
 pub fn refuse_stale(given: Option<i64>, current: i64) -> Result<(), Problem> {
     match given {
         Some(given) if given != current => Err(Refusal::StaleRevision { given, current }.into()),

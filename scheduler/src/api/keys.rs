@@ -1,4 +1,4 @@
-//! Keys of an app's executors. A secret is in the answer that creates the key, and nowhere else.
+//! Keys of an app's executors. A secret appears in the response that creates the key, and nowhere else.
 
 use super::input::{AfterQuery, Page, Query, bad_cursor, limit};
 use super::operation::{Operation, delete, get, post};
@@ -16,47 +16,47 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
-/// How long keys stay valid beside the one that replaces them, unless the caller says otherwise, ms.
+/// How long keys stay valid after their replacement is created, unless the caller says otherwise, ms.
 const OVERLAP_MS: i64 = 24 * 3_600_000;
 
-/// The longest that can be asked for, ms.
+/// Longest overlap, ms.
 const OVERLAP_MS_MAX: i64 = 30 * 24 * 3_600_000;
 
 /// Longest note, characters.
 const NOTE_CHARS_MAX: usize = 160;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
         get("/apps/{id}/keys", "list_keys", P::KeysRead, "Keys of an app's executors, without secrets")
             .query::<AfterQuery>()
-            .answers_page::<KeyOutput>("A page of keys: those that are valid, then the others, each the newest first")
+            .answers_page::<KeyOutput>("A page of keys: valid ones first, then the others, each newest first")
             .to(list),
-        post("/apps/{id}/keys", Action::CreateKey, P::KeysCreate, "Create a key beside those that there are")
-            .says("The secret is in this answer and never shown again. An app has at most ten valid keys.")
+        post("/apps/{id}/keys", Action::CreateKey, P::KeysCreate, "Create an additional key")
+            .says("The secret is in this response and is never shown again. An app has at most ten valid keys.")
             .body::<NewKey>()
             .answers::<CreatedKey>(201, "The key")
             .to(create),
-        post("/apps/{id}/keys/rotate", Action::RotateKeys, P::KeysRotate, "Replace an app's keys by a new one")
+        post("/apps/{id}/keys/rotate", Action::RotateKeys, P::KeysRotate, "Replace an app's keys with a new one")
             .says(
-                "Every valid key ends after the overlap, or when it would have anyway. Restart executors with the new \
-                 key meanwhile. The secret is in this answer and never shown again.",
+                "Every valid key expires after the overlap, or earlier if it already was to. Restart executors with \
+                 the new key before then. The secret is in this response and is never shown again.",
             )
             .body::<Rotation>()
             .answers::<CreatedKey>(201, "The new key")
             .to(rotate),
         delete("/keys/{id}", Action::RevokeKey, P::KeysRevoke, "Revoke a key")
             .says(
-                "It ends at once at the node that is asked, and within about a second at the others: its executors are \
-                 no longer heard, and nothing is sent to them.",
+                "The key ends at once on the node that receives the request, and within about a second on the others: \
+                 requests of its executors are refused, and nothing is sent to them.",
             )
-            .answers_nothing("It is void")
+            .answers_nothing("Revoked")
             .to(revoke),
     ]
 }
 
-/// A key to be.
+/// A key to create.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewKey {
@@ -66,7 +66,7 @@ struct NewKey {
     note: String,
 }
 
-/// The key that takes the place of others.
+/// The key that replaces the others.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Rotation {
@@ -74,7 +74,7 @@ struct Rotation {
     #[serde(default)]
     #[schema(max_length = 160)]
     note: String,
-    /// How long the keys before it stay valid beside it, ms; a day when absent, thirty at most.
+    /// How long the previous keys stay valid, ms; one day when absent, thirty days at most.
     #[serde(default = "overlap")]
     #[schema(minimum = 0, maximum = 2_592_000_000i64)]
     overlap_ms: i64,
@@ -84,7 +84,7 @@ fn overlap() -> i64 {
     OVERLAP_MS
 }
 
-/// A key, this once with its secret.
+/// A created key with its secret.
 #[derive(Serialize, ToSchema)]
 pub struct CreatedKey {
     /// Id, as executors send it.
@@ -118,7 +118,7 @@ struct KeyOutput {
     expires_at: Option<i64>,
     /// When it was revoked, epoch ms.
     revoked_at: Option<i64>,
-    /// Last use, epoch ms, to a minute or so.
+    /// Last use, epoch ms, accurate to about a minute.
     last_used_at: Option<i64>,
 }
 
@@ -238,7 +238,7 @@ fn check_note(note: &str) -> Result<(), FieldError> {
     Err(FieldError::too_long("note", NOTE_CHARS_MAX))
 }
 
-/// A key that nobody can guess.
+/// A key that cannot be guessed.
 pub fn new_key() -> Result<Key, Problem> {
     Ok(Key {
         id: format!("ck_{}", random_hex::<8>().map_err(Problem::internal)?),
@@ -246,9 +246,9 @@ pub fn new_key() -> Result<Key, Problem> {
     })
 }
 
-/// What was committed counts at this node before the answer; the others read it within a second.
+/// Applies the committed change on this node before the response; the other nodes read it within a second.
 pub async fn known_here(api: &Api) {
     if let Err(error) = api.keys.refresh(&api.store).await {
-        tracing::warn!(%error, "keys not read after a change; they are within a second");
+        tracing::warn!(%error, "keys could not be read after a change; they will be read within a second");
     }
 }

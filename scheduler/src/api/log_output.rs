@@ -1,5 +1,5 @@
-//! What runs log: page by page, or followed as server-sent events. It is read from the executors
-//! when somebody asks; the node keeps nothing of it.
+//! Log output of runs: page by page, or followed as server-sent events. It is read from the executors
+//! on request; the node stores none of it.
 
 use super::Api;
 use super::event_stream;
@@ -21,33 +21,36 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 
-/// When as many outputs are followed as may be, this is how long to wait before another try.
+/// How long a client should wait when the node follows as many outputs as it may.
 const PLACE_WAIT: Duration = Duration::from_secs(5);
 
-/// The header in which a client says which event was its last.
+/// The header with the id of the client's last event.
 const LAST_EVENT: &str = "Last-Event-ID";
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
-        get("/task-logs/{id}/output", "read_log_output", P::TaskLogsOutput, "What a run logs: a page of it")
+        get("/task-logs/{id}/output", "read_log_output", P::TaskLogsOutput, "A page of a run's log output")
             .says(
-                "Read from the executor that ran it, by bytes. `state` says why there is nothing when there is \
-                 nothing: an executor that is gone took its output with it. More follows until `final`.",
+                "Read from the executor that ran it, by byte offset. `state` explains an empty page: output is lost \
+                 with its executor. More follows until `final`.",
             )
             .query::<PageQuery>()
-            .answers::<LogOutput>(200, "A page; it may be empty")
+            .answers::<LogOutput>(200, "A page, which may be empty")
             .to(page),
-        get("/task-logs/{id}/output/stream", "follow_log_output", P::TaskLogsOutput, "What a run logs, as it comes")
+        get("/task-logs/{id}/output/stream", "follow_log_output", P::TaskLogsOutput, "Follow a run's log output")
             .says(
-                "Server-sent events: each `message` is a page as `read_log_output` answers it, and its id is where \
-                 the next one begins. The last event is `end`; `why` is `complete` when nothing more will come, \
-                 else the client goes on by asking again with the id of its last event (a browser does so by \
-                 itself; close the source on `end` with `complete`). A stream lasts five minutes at most.",
+                "Server-sent events: each `message` is a page as `read_log_output` returns it, and its id is where \
+                 the next page begins. The last event is `end`; its `why` is `complete` when nothing more will come. \
+                 Otherwise reconnect with the id of the last event (a browser does so by itself; close the source on \
+                 `end` with `complete`). A stream lasts five minutes at most.",
             )
             .query::<StreamQuery>()
-            .header(LAST_EVENT, "The id of the last event that was received: `attempt-offset`; it wins over the query")
+            .header(
+                LAST_EVENT,
+                "The id of the last event received: `attempt-offset`; it takes precedence over the query",
+            )
             .answers_events("The events")
             .to(stream),
     ]
@@ -59,11 +62,11 @@ struct PageQuery {
     /// Which attempt, from 1; the latest when absent.
     #[param(minimum = 1)]
     attempt: Option<i32>,
-    /// First byte; 0 when absent, then `next` of the page before. In the middle of a character it
-    /// means the next one, past the end the end.
+    /// First byte; 0 when absent, then `next` of the previous page. An offset inside a character
+    /// means the next character, one past the end means the end.
     #[param(minimum = 0)]
     offset: Option<u64>,
-    /// Bytes of the page at most; as many as a page can have when absent.
+    /// Most bytes in the page; the maximum when absent.
     #[param(minimum = 4, maximum = 262_144)]
     bytes: Option<u32>,
 }
@@ -84,25 +87,25 @@ struct StreamQuery {
 struct LogOutput {
     /// The attempt that was read.
     attempt: i32,
-    /// What is known of it; docs/api.md says what each word means.
+    /// State of the output; docs/api.md explains the words.
     #[schema(value_type = LogOutputState)]
     state: &'static str,
     /// Whether nothing more will come.
     #[serde(rename = "final")]
     is_final: bool,
-    /// Whole characters.
+    /// The text, cut only between characters.
     text: String,
     /// The `offset` of the next page.
     next: u64,
-    /// Whether there is more after `next` already.
+    /// Whether there already is more after `next`.
     more: bool,
     /// Whether the run logged more than its executor keeps of one run.
     cut: bool,
-    /// Address of the executor, as far as it is known.
+    /// Address of the executor, if known.
     executor: Option<String>,
-    /// When an executor that is gone was last heard, epoch ms.
+    /// Last heartbeat of an executor that is gone, epoch ms.
     executor_heard_at: Option<i64>,
-    /// For people: why there is no text.
+    /// Why there is no text, in words.
     detail: String,
 }
 
@@ -170,7 +173,7 @@ fn no_slot(why: NoTailSlot) -> Problem {
     }
 }
 
-/// Reads the row of a run again, within the caller's reach.
+/// Reads the row of a run again, within the caller's access scope.
 fn source(store: &SqlStore, access_scope: AccessScope, id: LogId) -> RunSource {
     let store = store.clone();
     Box::new(move || {
@@ -193,7 +196,7 @@ fn resumed(last: &str) -> Result<(Option<i32>, u64), Problem> {
     Ok((checked(Some(attempt))?, next))
 }
 
-/// An event as it is sent. JSON has no line breaks, so that no text can make events of its own.
+/// An event as it is sent. The JSON has no line breaks, so log text cannot forge events.
 fn event(event: TailEvent) -> Bytes {
     Bytes::from(match event {
         TailEvent::Page(reading) => {

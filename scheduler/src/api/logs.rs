@@ -16,35 +16,42 @@ use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
         get("/task-logs", "list_task_logs", P::TaskLogsRead, "Task logs, newest first, or oldest first")
             .says(
-                "A page that is not full, and yet has a `next`, ends where the node stopped looking: go on from there.",
+                "A page that is not full can still have a `next`: the node stopped searching there. Continue from it.",
             )
             .query::<LogQuery>()
             .answers_page::<TaskLog>("A page of task logs")
             .to(list),
         get("/task-logs/{id}", "show_task_log", P::TaskLogsRead, "A task log")
-            .says("With its attempts, oldest first; the latest 101. With `wait_ms` the answer comes when the run has ended, \
-                   or after that time.")
+            .says(
+                "With its latest 101 attempts, oldest first. With `wait_ms` the response comes when the run has \
+                   ended, or after that time.",
+            )
             .query::<WaitQuery>()
             .answers::<TaskLogInFull>(200, "The log")
             .to(show),
-        post("/task-logs/{id}/cancel", Action::CancelRun, P::TaskLogsCancel, "Cancel a run, or kill it when it runs")
-            .says("Of a sharded run all shards stop. A run that has ended is not changed: 409.")
-            .answers::<TaskLog>(200, "It is cancelled")
-            .answers::<TaskLog>(202, "Its executor has been told to stop it, and has not confirmed it yet")
-            .to(cancel),
+        post(
+            "/task-logs/{id}/cancel",
+            Action::CancelRun,
+            P::TaskLogsCancel,
+            "Cancel a run, or kill it if it is running",
+        )
+        .says("For a sharded run, all shards stop. A run that has ended is not changed: 409.")
+        .answers::<TaskLog>(200, "Cancelled")
+        .answers::<TaskLog>(202, "Its executor has been asked to stop it, and has not confirmed yet")
+        .to(cancel),
     ]
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct LogQuery {
-    /// Only of the tenant of this name.
+    /// Only in this tenant (name).
     tenant: Option<String>,
     /// Only of this app (id).
     app: Option<String>,
@@ -52,9 +59,9 @@ struct LogQuery {
     task: Option<String>,
     /// Only shards of this run.
     parent: Option<String>,
-    /// `false` leaves out the shards of runs; they are among the others when absent.
+    /// `false` omits the shards of runs; they are included when absent.
     shards: Option<bool>,
-    /// Only what this executor has or had.
+    /// Only runs that this executor has or had.
     executor: Option<String>,
     /// Only in this state.
     #[param(inline, value_type = Option<StoredRunStatus>)]
@@ -62,42 +69,42 @@ struct LogQuery {
     /// Only for this reason.
     #[param(inline, value_type = Option<RunReason>)]
     reason: Option<String>,
-    /// Only what was made so: `schedule`, `misfire`, `manual`, `parent` or `backfill`.
+    /// Only with this trigger: `schedule`, `misfire`, `manual`, `parent` or `backfill`.
     #[param(inline, value_type = Option<RunTrigger>)]
     trigger: Option<String>,
-    /// From this fire time on, epoch ms; of a list by `status` but `succeeded`: due time.
+    /// From this fire time on, epoch ms; in a list by a `status` other than `succeeded`, due time.
     from: Option<i64>,
     /// Before this fire time, epoch ms.
     until: Option<i64>,
-    /// Which come first, by fire time (or due time); `newest` when absent.
+    /// Sort order by fire time (or due time); `newest` when absent.
     #[param(inline)]
     order: Option<Order>,
-    /// `next` of the page before, in the same order.
+    /// `next` of the previous page, in the same order.
     before: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
 
-/// How long an answer about a run may take.
+/// How long to wait for a run.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub struct WaitQuery {
-    /// Answer when the run has ended, or after so many ms; at once when absent.
+    /// Wait until the run has ended, for at most this many ms; no wait when absent.
     #[param(minimum = 0, maximum = 60_000)]
     pub wait_ms: Option<i64>,
 }
 
-/// How far a sharded run has come.
+/// Progress of a sharded run.
 #[derive(Serialize, ToSchema)]
 struct Shards {
-    /// How many there are.
+    /// Total number of shards.
     total: i32,
-    /// Have started, or are due with their executor.
+    /// Shards that have started, or are due and held by an executor.
     started: i64,
-    /// Have ended.
+    /// Shards that have ended.
     ended: i64,
-    /// Have ended well.
+    /// Shards that have succeeded.
     succeeded: i64,
 }
 
@@ -108,17 +115,17 @@ pub struct TaskLog {
     pub id: String,
     /// Task.
     task: String,
-    /// Its name; null when it is no more.
+    /// Its name; null when it no longer exists.
     task_name: Option<String>,
     /// App's id.
     app: String,
-    /// App's name; null when it is no more.
+    /// App's name; null when it no longer exists.
     app_name: Option<String>,
     /// Tenant's name.
     tenant: String,
-    /// Revision of the task that it goes by.
+    /// Revision of the task that it follows.
     revision: i64,
-    /// Its state; `stopping` when its executor was told to stop it and has not confirmed it yet.
+    /// Its state; `stopping` when its executor was asked to stop it and has not confirmed yet.
     #[schema(value_type = RunStatus)]
     status: &'static str,
     /// Why it is in this state; docs/concepts.md lists the words.
@@ -129,7 +136,7 @@ pub struct TaskLog {
     trigger: &'static str,
     /// 1 to 9, 9 is the most urgent.
     priority: i32,
-    /// The instant that the schedule names, epoch ms.
+    /// The scheduled instant, epoch ms.
     fire_time: i64,
     /// When this attempt should start, epoch ms.
     due_time: i64,
@@ -139,9 +146,9 @@ pub struct TaskLog {
     failures: i32,
     /// Which shard, from 0.
     shard_index: i32,
-    /// Of how many.
+    /// Number of shards.
     shard_total: i32,
-    /// Of a sharded run: how far it has come.
+    /// Progress of the shards, if the run is sharded.
     shards: Option<Shards>,
     /// The sharded run that it belongs to.
     parent: Option<String>,
@@ -157,46 +164,46 @@ pub struct TaskLog {
     queued_at: Option<i64>,
     /// When it was dispatched, epoch ms.
     dispatched_at: Option<i64>,
-    /// When the handler was entered, epoch ms.
+    /// When the handler started, epoch ms.
     started_at: Option<i64>,
     /// When it ended, epoch ms.
     finished_at: Option<i64>,
-    /// For people.
+    /// Free text for people to read.
     message: String,
     /// What the handler returned.
     output: String,
     /// Parameters instead of the task's.
     params: Option<String>,
-    /// Grows with every step.
+    /// Increases with every step.
     version: i64,
 }
 
-/// One run of a task, and how it came there.
+/// One run of a task, with its attempts.
 #[derive(Serialize, ToSchema)]
 struct TaskLogInFull {
     #[serde(flatten)]
     log: TaskLog,
-    /// Every dispatch, oldest first; the last one as the log itself tells of it.
+    /// Every dispatch, oldest first; the last one is taken from the log itself.
     attempts: Vec<AttemptOutput>,
 }
 
-/// A dispatch of a run to an executor, and what came of it.
+/// A dispatch of a run to an executor, and its outcome.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Attempt)]
 struct AttemptOutput {
     /// Counted from 1.
     attempt: i32,
-    /// What came of it: `retry` when it failed, or was not taken, and the run went on.
+    /// Its outcome: `retry` when it failed, or was not accepted, and the run went on.
     #[schema(value_type = RunStatus)]
     status: &'static str,
     /// Why.
     #[schema(value_type = RunReason)]
     reason: &'static str,
-    /// For people; its first 1,000 characters.
+    /// Message for people; its first 1,000 characters.
     message: String,
-    /// Who had it; nothing for a sharded run, whose shards say so.
+    /// Executor that had it; null for a sharded run, whose shards name theirs.
     executor: Option<String>,
-    /// Where that listened.
+    /// Address of that executor.
     executor_address: Option<String>,
     /// The node that dispatched it.
     node: Option<String>,
@@ -204,9 +211,9 @@ struct AttemptOutput {
     due_time: i64,
     /// When it was dispatched, epoch ms.
     dispatched_at: Option<i64>,
-    /// When the handler was entered, epoch ms; unknown until the result comes.
+    /// When the handler started, epoch ms; unknown until the result comes.
     started_at: Option<i64>,
-    /// When the handler ended, epoch ms; nothing when it never started, or nobody knows.
+    /// When the handler ended, epoch ms; null when it never started, or its end is unknown.
     finished_at: Option<i64>,
 }
 
@@ -228,7 +235,7 @@ impl AttemptOutput {
         }
     }
 
-    /// The last one, of which the log itself tells.
+    /// The last attempt, taken from the log itself.
     fn last(log: &LogView, address: Option<String>) -> Self {
         let LogView { dispatched, .. } = log;
         Self {
@@ -335,8 +342,8 @@ async fn show(
     Ok(HttpResponse::Ok().json(TaskLogInFull { log: TaskLog::from(&log), attempts }))
 }
 
-/// What each dispatch of a run came to. One that ended and did not end the run is kept beside it; of
-/// the last one the log tells.
+/// The attempts of a run. Those that did not end the run have records of their own; the last one is
+/// taken from the log.
 async fn attempts(api: &Api, log: &LogView) -> Result<Vec<AttemptOutput>, Problem> {
     let run = &log.dispatched.run;
     if run.attempt == 0 {
@@ -353,23 +360,23 @@ async fn attempts(api: &Api, log: &LogView) -> Result<Vec<AttemptOutput>, Proble
     Ok(attempts)
 }
 
-/// A run that changes between the look and the step is looked at again so often.
+/// How often a cancel is retried when the run changes between reading and writing.
 const CANCEL_ROUNDS_MAX: usize = 10;
 
-/// Cancels one run: at once when nobody runs it. When an executor has it, it is `stopping` until
-/// the executor confirms; that wish outlives this node, and an executor that cannot be reached now.
-/// Of a sharded run all shards stop.
+/// Cancels one run: at once when no executor has it. Otherwise it is `stopping` until the executor
+/// confirms; the request survives this node, and an executor that is unreachable right now.
+/// For a sharded run, all shards stop.
 async fn cancel(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     cancel_log(&api, &caller, &id, &Cancel { action: Action::CancelRun, message: "", may_run: true }).await
 }
 
 /// How a run is cancelled.
 pub struct Cancel<'a> {
-    /// What the audit calls it.
+    /// Its action in the audit.
     pub action: Action,
-    /// Why, for people; empty says nothing.
+    /// Why, for people; may be empty.
     pub message: &'a str,
-    /// Whether one that is due with its executor is stopped, too.
+    /// Whether a run that is due and held by an executor is stopped, too.
     pub may_run: bool,
 }
 
@@ -406,8 +413,8 @@ pub async fn cancel_log(api: &Api, caller: &Caller, id: &str, how: &Cancel<'_>) 
     Err(Refusal::KeepsChanging.into())
 }
 
-/// What the audit says of a cancel: of a run that an executor has, that it is to stop; when and how
-/// it ended says its log.
+/// The audit note of a cancel: for a run that an executor has, that it is to stop; its log says when and
+/// how it ended.
 fn cancel_note(api: &Api, caller: &Caller, log: &LogView, action: Action) -> AuditNote {
     let run = &log.dispatched.run;
     let told = |status: &str| serde_json::json!({ "status": status, "attempt": run.attempt }).to_string();
@@ -421,12 +428,12 @@ fn is_stopping(dispatched: &DispatchedRun) -> bool {
     dispatched.run.status == Status::Dispatched && dispatched.stopping != Reason::None
 }
 
-/// A run's state as people see it.
+/// A run's state as shown to callers.
 fn shown_status(dispatched: &DispatchedRun) -> &'static str {
     if is_stopping(dispatched) { STOPPING } else { dispatched.run.status.as_str() }
 }
 
-/// Why a run is in the state that people see.
+/// The reason for the state as shown to callers.
 fn shown_reason(dispatched: &DispatchedRun) -> Reason {
     if is_stopping(dispatched) { dispatched.stopping } else { dispatched.run.reason }
 }

@@ -1,4 +1,4 @@
-//! Maintenance windows: times in which a tenant's tasks rest. A node knows of a change within a
+//! Maintenance windows: times in which a tenant's tasks do not run. Nodes learn of a change within a
 //! second or two.
 
 use super::input::{AfterQuery, Page, Query, limit, parse_cursor, parse_id};
@@ -16,26 +16,41 @@ use utoipa::ToSchema;
 /// Longest maintenance window, ms: thirty days.
 const WINDOW_MS_MAX: i64 = 30 * 86_400_000;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
-        get("/tenants/{tenant}/maintenance", "list_windows", P::MaintenanceRead, "Windows that have not ended")
-            .query::<AfterQuery>()
-            .answers_page::<Window>("A page of windows, by their end")
-            .to(list),
-        post("/tenants/{tenant}/maintenance", Action::AddWindow, P::MaintenanceCreate, "Begin or plan a window")
-            .body::<WindowInput>()
-            .answers::<Window>(201, "The window")
-            .to(add),
-        delete("/tenants/{tenant}/maintenance/{id}", Action::DropWindow, P::MaintenanceDelete, "End a window")
-            .says("What was postponed is due at once.")
-            .answers_nothing("It is no more")
-            .to(drop_window),
+        get(
+            "/tenants/{tenant}/maintenance",
+            "list_windows",
+            P::MaintenanceRead,
+            "Maintenance windows that have not ended",
+        )
+        .query::<AfterQuery>()
+        .answers_page::<Window>("A page of windows, by their end")
+        .to(list),
+        post(
+            "/tenants/{tenant}/maintenance",
+            Action::AddWindow,
+            P::MaintenanceCreate,
+            "Create a maintenance window, from now on or in the future",
+        )
+        .body::<WindowInput>()
+        .answers::<Window>(201, "The window")
+        .to(add),
+        delete(
+            "/tenants/{tenant}/maintenance/{id}",
+            Action::DropWindow,
+            P::MaintenanceDelete,
+            "End a maintenance window",
+        )
+        .says("Postponed runs become due at once.")
+        .answers_nothing("Ended")
+        .to(drop_window),
     ]
 }
 
-/// A window to be.
+/// A maintenance window to create.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct WindowInput {
@@ -47,7 +62,7 @@ struct WindowInput {
     /// What it does to runs that are due in it.
     #[serde(default)]
     action: WindowAction,
-    /// For people.
+    /// Free text for people to read.
     #[serde(default)]
     #[schema(max_length = 1000)]
     note: String,
@@ -65,7 +80,7 @@ struct Window {
     ends_at: i64,
     /// What it does to runs that are due in it.
     action: WindowAction,
-    /// For people.
+    /// Free text for people to read.
     note: String,
 }
 
@@ -137,7 +152,7 @@ async fn drop_window(
     let before = before.as_ref().map(Window::from).and_then(|window| serde_json::to_string(&window).ok());
     let note = api.note(&caller, Action::DropWindow, tenant.id, target(id), (before, None));
     api.store.noting(vec![note]).drop_window(tenant.id, id).await?;
-    // What was postponed is due now; the other nodes look every second.
+    // Postponed runs are due now; the other nodes check every second.
     api.engine.look().await?;
     api.wake.notify_one();
     Ok(HttpResponse::NoContent().finish())

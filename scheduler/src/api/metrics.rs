@@ -1,5 +1,5 @@
-//! `GET /metrics` for Prometheus: what this node has done, and how it is now. A change of a name
-//! breaks somebody's alert; docs/operating.md lists them.
+//! `GET /metrics` for Prometheus: what this node has done, and its current state. Renaming a metric
+//! breaks someone's alert; docs/operating.md lists them.
 
 use super::Api;
 use super::guard::{self, Guard};
@@ -15,7 +15,7 @@ use actix_web::{Error, HttpRequest, HttpResponse, web};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long a scrape waits for the database; what needs it is left out then.
+/// How long a scrape waits for the database; after that, metrics that need it are omitted.
 const STORE_MAX: Duration = Duration::from_millis(700);
 
 /// The route.
@@ -56,12 +56,12 @@ fn of_runs(text: &mut Text) {
     text.counter("carillon_claims_lost_total", "Runs that another node claimed first.", m.claims_lost.get());
     text.counter(
         "carillon_dispatch_conflicts_total",
-        "Queued runs that were changed by another before their dispatch.",
+        "Queued runs that someone else changed before their dispatch.",
         m.dispatch_conflicts.get(),
     );
     text.counters(
         "carillon_dispatches_total",
-        "Runs dispatched to executors, by what became of it; each shard and each attempt counts.",
+        "Runs dispatched to executors, by outcome; each shard and each attempt counts.",
         "outcome",
         m.dispatches.all(),
     );
@@ -71,13 +71,17 @@ fn of_runs(text: &mut Text) {
         "Results of attempts that were no longer current; recorded, not applied.",
         m.results_stale.get(),
     );
-    text.counter("carillon_results_unknown_total", "Results of runs that nobody knows.", m.results_unknown.get());
+    text.counter("carillon_results_unknown_total", "Results of unknown runs.", m.results_unknown.get());
     text.counter(
         "carillon_runs_lost_total",
-        "Handed-over runs whose executor was gone, decided without a result.",
+        "Dispatched runs whose executor was gone, decided without a result.",
         m.runs_lost.get(),
     );
-    text.counter("carillon_runs_reclaimed_total", "Queued runs of dead nodes given back to all.", m.reclaimed.get());
+    text.counter(
+        "carillon_runs_reclaimed_total",
+        "Queued runs of dead nodes that this node returned to all nodes.",
+        m.reclaimed.get(),
+    );
     text.histogram(
         "carillon_run_lateness_seconds",
         "From the due time of a run to its start, of results committed by this node.",
@@ -90,7 +94,7 @@ fn of_runs(text: &mut Text) {
     );
 }
 
-/// By the names of tenant and app, which the database knows: an app that it does not name is left out.
+/// By the names of tenant and app, from the database: an app without a name there is omitted.
 async fn of_ended_runs(text: &mut Text, api: &Api) {
     let ended = RUNS_ENDED.all();
     let ids: Vec<AppId> = ended.keys().copied().filter(|app| *app != OTHER_APPS).collect();
@@ -120,21 +124,21 @@ fn of_node(text: &mut Text, api: &Api) {
     let engine = &api.engine;
     text.gauges("carillon_node_info", "The version of this node.", "version", [(env!("CARGO_PKG_VERSION"), 1)]);
     text.gauge("carillon_node_stopping", "Whether this node is stopping.", u64::from(api.stop.is_cancelled()));
-    text.gauge(
-        "carillon_queue_depth",
-        "Runs in this node's memory, those that wait for others included.",
-        engine.queue.len(),
-    );
-    text.gauge("carillon_queue_room", "Runs that this node's memory still has room for.", engine.queue.room());
+    text.gauge("carillon_queue_depth", "Runs in this node's memory, including blocked ones.", engine.queue.len());
+    text.gauge("carillon_queue_room", "Further runs that fit into this node's memory.", engine.queue.room());
     text.gauge(
         "carillon_queue_blocked",
-        "Runs in this node's memory that wait for others to end.",
+        "Runs in this node's memory that wait for other runs to end.",
         engine.queue.blocked.len(),
     );
-    text.gauge("carillon_executors_online", "Executors that this node can hand runs to.", engine.registry.ids().len());
+    text.gauge(
+        "carillon_executors_online",
+        "Executors that this node can dispatch runs to.",
+        engine.registry.ids().len(),
+    );
     text.gauge(
         "carillon_nodes_online",
-        "Nodes of the cluster that this one sees alive.",
+        "Nodes of the cluster that this node sees alive.",
         engine.membership.view().live.len(),
     );
     text.gauges(
@@ -149,12 +153,12 @@ fn of_node(text: &mut Text, api: &Api) {
     );
     text.gauge(
         "carillon_clock_offset_seconds",
-        "How far cluster time is ahead of this machine's clock; nothing is decided by the latter.",
+        "How far cluster time is ahead of this machine's clock; the machine's clock decides nothing.",
         (engine.clock.now_us() - machine_us()) as f64 / 1_000_000.0,
     );
     text.counters(
         "carillon_worker_rounds_failed_total",
-        "Rounds of this node's workers that failed and are repeated.",
+        "Ticks of this node's workers that failed and are repeated.",
         "worker",
         ROUNDS_FAILED.all(),
     );

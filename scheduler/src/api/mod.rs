@@ -1,8 +1,8 @@
 //! HTTP in: executors under `/openapi` (signed), people and programs under `/api/v1` (session or
 //! token, permissions), health for orchestrators, and the web console for all else.
 //!
-//! Each room of `/api/v1` lists its operations ([`operation`]); routes, permissions and the OpenAPI
-//! document are made of these lists.
+//! Each resource of `/api/v1` lists its operations ([`operation`]); routes, permissions and the OpenAPI
+//! document are generated from these lists.
 
 mod account;
 mod apps;
@@ -80,16 +80,16 @@ pub use wait_slots::WaitSlots;
 #[cfg(any(test, fuzzing))]
 pub(crate) use wire::check_registration;
 
-/// A client that is slower than this with its request's head is cut off.
+/// How long a client may take to send the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The same for a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Connections at most, per HTTP worker.
+/// Most connections per HTTP worker.
 const CONNECTIONS_MAX: usize = 10_000;
 
-/// Requests under way are given this long at a stop.
+/// How long requests in progress may take at shutdown.
 const SHUTDOWN_S: u64 = 5;
 
 /// Every operation of the management API.
@@ -198,7 +198,7 @@ pub fn server(
     Ok((server, handle))
 }
 
-/// Strangers do not learn what exists.
+/// Unauthenticated callers do not learn which routes exist.
 async fn nothing_here(api: web::Data<Api>, request: HttpRequest) -> Result<HttpResponse, Problem> {
     let address = client_address::client_address(&api, &request);
     api.rates.addresses.admit_address(&address).map_err(Problem::too_many)?;

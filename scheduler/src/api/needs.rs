@@ -7,11 +7,11 @@ use crate::domain::access::Permission;
 pub enum Needs {
     /// Nothing.
     Nothing,
-    /// To be somebody, even if he must choose another password first.
+    /// To be signed in, even if the user must choose a new password first.
     Anybody,
-    /// A session: it is about his own account, which a token must not get hold of.
+    /// A session: the operation concerns the caller's own account, which a token must not take over.
     Session,
-    /// This permission, in some tenant or on the platform; where, the handler asks for.
+    /// This permission, in some tenant or on the platform; the handler checks where.
     Permission(Permission),
 }
 

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 /// How long a probe waits for the database.
 const READY_MAX: Duration = Duration::from_millis(700);
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
         get("/nodes", "list_nodes", Permission::NodesRead, "Nodes, and this one in detail")
@@ -23,7 +23,7 @@ pub fn operations() -> Vec<Operation> {
     ]
 }
 
-/// Routes for orchestrators, without a login: they tell nothing but well or not.
+/// Routes for orchestrators, without a login: they reveal only whether the node is healthy.
 pub fn health_routes(config: &mut web::ServiceConfig) {
     config.route("/healthz", web::get().to(alive)).route("/readyz", web::get().to(ready));
 }
@@ -49,7 +49,7 @@ struct Node {
     left_at: Option<i64>,
     /// Runs in its memory.
     queue_depth: i64,
-    /// How far its machine's own clock is ahead of the cluster clock (negative: behind), ms, as it last
+    /// How far its machine's own clock is ahead of the cluster clock (negative: behind), ms, as last
     /// measured. Nothing fires by that clock.
     clock_offset_ms: Option<i64>,
     /// How wrong that can be at most, µs: its round trips to the database.
@@ -58,16 +58,16 @@ struct Node {
     executors: usize,
 }
 
-/// The right to a work that one node at a time does.
+/// The right to do work that one node does at a time.
 #[derive(Serialize, ToSchema)]
 struct Lease {
     /// `pregenerate`, `housekeeping` or `statistics`.
     name: String,
-    /// The node that holds it; nothing when none does.
+    /// The node that holds it; null when none does.
     node: Option<String>,
     /// Its name.
     node_name: Option<String>,
-    /// Grows with every change of hands.
+    /// Increases with every change of holder.
     fence: i64,
     /// Until when it is held without renewal, epoch ms; in the past when no node holds it.
     expires_at: Option<i64>,
@@ -80,14 +80,14 @@ struct ThisNode {
     id: String,
     /// Runs in its memory.
     queue_depth: usize,
-    /// Statements that it has sent to the database.
+    /// Number of statements it has sent to the database.
     statements: u64,
     /// Its estimate of the database's clock, epoch ms.
     cluster_time: i64,
-    /// Of the rules (quotas, limits, maintenance windows, calendars, executors' weights) that it goes by;
-    /// grows with each change of one.
+    /// Version of the rules (quotas, limits, maintenance windows, calendars, executors' weights) that it
+    /// applies; increases with every change of one.
     rule_version: i64,
-    /// The IANA time zone database that it goes by.
+    /// Version of the IANA time zone database that it uses.
     time_zones: &'static str,
 }
 

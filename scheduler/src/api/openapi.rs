@@ -1,4 +1,4 @@
-//! The OpenAPI document, made of the operations. It is served at `/api/v1/openapi.json` and kept as
+//! The OpenAPI document, generated from the operations. It is served at `/api/v1/openapi.json` and kept as
 //! `docs/openapi.json`; a test compares the two.
 
 use super::needs::Needs;
@@ -50,8 +50,8 @@ pub fn document(operations: Vec<Operation>) -> OpenApi {
                 .version(env!("CARGO_PKG_VERSION"))
                 .description(Some(
                     "The management API. Each operation names the permission that it needs (`x-permission`): `public` \
-                     for none, `signed_in` for any login, `session` for one's own account, out of reach of tokens. Ids are strings, times are epoch milliseconds, \
-                     errors are problem details (RFC 9457).",
+                     for none, `signed_in` for any login, `session` for the caller's own account, which tokens cannot \
+                     manage. Ids are strings, times are epoch milliseconds, errors are problem details (RFC 9457).",
                 ))
                 .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build())),
         )
@@ -61,18 +61,18 @@ pub fn document(operations: Vec<Operation>) -> OpenApi {
         .build()
 }
 
-/// Refusals: status, name in the document, what it means.
+/// Refusals: status, name in the document, meaning.
 const REFUSALS: [(u16, &str, &str); 10] = [
-    (400, "Invalid", "What is wrong with the input"),
-    (401, "Unauthorised", "Nothing valid was shown: sign in, or send a token"),
+    (400, "Invalid", "The input is invalid"),
+    (401, "Unauthorised", "No valid credentials: sign in, or send a token"),
     (403, "Forbidden", "The permission is missing, or the request looks forged"),
-    (404, "NotFound", "There is no such thing, or not for this caller"),
+    (404, "NotFound", "It does not exist, or the caller may not see it"),
     (408, "TooSlow", "The body did not arrive in time"),
-    (409, "Conflict", "What is there does not allow it, or was changed meanwhile"),
+    (409, "Conflict", "The stored state does not allow it, or has changed in the meantime"),
     (413, "TooLarge", "The body is too large"),
-    (415, "NoJson", "The body is no JSON"),
-    (429, "TooMany", "Too many requests; `Retry-After` says for how long"),
-    (503, "Unavailable", "The database, or another service that is needed, cannot be reached right now; try again"),
+    (415, "NoJson", "The body is not JSON"),
+    (429, "TooMany", "Too many requests; `Retry-After` says how long to wait"),
+    (503, "Unavailable", "The database, or another required service, cannot be reached right now; try again"),
 ];
 
 fn refusal(description: &str) -> Response {
@@ -81,7 +81,7 @@ fn refusal(description: &str) -> Response {
     ResponseBuilder::new().description(description).content("application/problem+json", content).build()
 }
 
-/// Whether an operation can be refused so.
+/// Whether an operation can be refused with this status.
 fn can_be(operation: &Operation, status: u16) -> bool {
     match status {
         401 | 403 => operation.needs != Needs::Nothing || operation.path.starts_with("/login"),
@@ -92,7 +92,7 @@ fn can_be(operation: &Operation, status: u16) -> bool {
     }
 }
 
-/// With all that is the same for every operation.
+/// Adds what is the same for every operation.
 fn finished(operation: Operation) -> utoipa::openapi::path::Operation {
     let tag = operation.path.trim_start_matches('/').split('/').next().unwrap_or_default().to_owned();
     let refusals: Vec<_> = REFUSALS.iter().filter(|(status, ..)| can_be(&operation, *status)).collect();
@@ -109,8 +109,8 @@ fn finished(operation: Operation) -> utoipa::openapi::path::Operation {
     doc.extensions(Some(ExtensionsBuilder::new().add("x-permission", needs.as_str()).build())).build()
 }
 
-/// A schema put together of others, as one: a reader need not look in two places, and what one
-/// part forbids beside itself does not forbid the other.
+/// Merges a schema composed of others into one: readers need not look in two places, and a part that
+/// forbids additional properties does not forbid those of the other.
 fn merge(schema: &mut RefOr<Schema>, known: &BTreeMap<String, RefOr<Schema>>) {
     let RefOr::T(Schema::AllOf(all_of)) = schema else { return };
     let Some(object) = merged(all_of, known) else { return };

@@ -1,6 +1,6 @@
-//! An operation of the management API: where it is, what it needs, what goes in and comes out, and
-//! who handles it, said once. The routes and the OpenAPI document are made of the same list, and a
-//! route that says nothing of its permission cannot be written.
+//! An operation of the management API: its path, permission, input, output and handler, declared
+//! once. The routes and the OpenAPI document are generated from the same list, and a route without a
+//! declared permission cannot be written.
 
 use super::guard;
 use super::input::Page;
@@ -20,22 +20,23 @@ pub struct Operation {
     pub method: Method,
     /// Path below `/api/v1`, with `{parameters}`.
     pub path: &'static str,
-    /// Its name: as the document, clients and the audit call it. What changes something has its action's.
+    /// Its name in the document, in clients and in the audit. An operation that changes something has the name of its
+    /// action.
     pub id: &'static str,
     /// What its callers must have.
     pub needs: Needs,
-    /// What it says of itself.
+    /// Its documentation.
     pub doc: OperationBuilder,
-    /// What bodies and answers are made of.
+    /// Schemas of its bodies and responses.
     pub schemas: Vec<(String, RefOr<Schema>)>,
     /// Whether it reads a body.
     pub has_body: bool,
-    /// Whether its query can name things.
+    /// Whether it has query parameters.
     pub has_query: bool,
     route: Option<Route>,
 }
 
-/// `GET path`: looks.
+/// `GET path`: reads.
 pub fn get(path: &'static str, id: impl Into<&'static str>, needs: impl Into<Needs>, summary: &str) -> Operation {
     Operation::new(Method::GET, path, id.into(), needs.into(), summary)
 }
@@ -76,7 +77,7 @@ impl Operation {
         Self { method, path, id, needs, doc, schemas: Vec::new(), has_body: false, has_query: false, route: None }
     }
 
-    /// More about it than fits into the summary.
+    /// Details that do not fit into the summary.
     pub fn says(mut self, description: &str) -> Self {
         self.doc = self.doc.description(Some(description));
         self
@@ -96,10 +97,10 @@ impl Operation {
         self.body_as::<T>("application/json")
     }
 
-    /// Its body, as a kind of JSON.
+    /// Its body, of a JSON media type.
     pub fn body_as<T: ToSchema>(mut self, media_type: &str) -> Self {
         let content = ContentBuilder::new().schema(Some(self.schema::<T>())).build();
-        // No body is read as one without fields.
+        // A missing body is read as one without fields.
         let required = match T::schema() {
             RefOr::T(Schema::Object(object)) if object.required.is_empty() => Required::False,
             _ => Required::True,
@@ -110,7 +111,7 @@ impl Operation {
         self
     }
 
-    /// What it answers when all is well, as JSON.
+    /// Its successful response, as JSON.
     pub fn answers<T: ToSchema>(mut self, status: u16, description: &str) -> Self {
         let content = ContentBuilder::new().schema(Some(self.schema::<T>())).build();
         let response = ResponseBuilder::new().description(description).content("application/json", content);
@@ -131,7 +132,7 @@ impl Operation {
         self
     }
 
-    /// What it answers when all is well, of another kind.
+    /// Its successful response, of another media type.
     pub fn answers_as(mut self, status: u16, media_type: &str, description: &str) -> Self {
         let text = Schema::from(ObjectBuilder::new().schema_type(SchemaType::new(Type::String)).build());
         let content = ContentBuilder::new().schema(Some(text)).build();
@@ -140,7 +141,7 @@ impl Operation {
         self
     }
 
-    /// It answers events, one after the other (`text/event-stream`); what is in them, `description` says.
+    /// It streams events (`text/event-stream`); `description` says what is in them.
     pub fn answers_events(mut self, description: &str) -> Self {
         let content = ContentBuilder::new().build();
         let response = ResponseBuilder::new().description(description).content("text/event-stream", content);
@@ -148,7 +149,7 @@ impl Operation {
         self
     }
 
-    /// It answers nothing but that all is well.
+    /// Its successful response has no body.
     pub fn answers_nothing(self, description: &str) -> Self {
         self.answers_nothing_as(204, description)
     }
@@ -159,9 +160,9 @@ impl Operation {
         self
     }
 
-    /// What it changes has a revision: `If-Match` refuses to overwrite a newer one.
+    /// Its object has a revision: `If-Match` guards against overwriting a newer one.
     pub fn if_match(self) -> Self {
-        let says = "The ETag that was read; when it is no longer current, the answer is 409 and nothing is changed";
+        let says = "The ETag that was read; if it is no longer current, the response is 409 and nothing is changed";
         self.header("If-Match", says)
     }
 
@@ -179,14 +180,14 @@ impl Operation {
         self
     }
 
-    /// A schema by its name, remembered with all that it is made of.
+    /// A schema by its name, recorded with all schemas it refers to.
     fn schema<T: ToSchema>(&mut self) -> RefOr<Schema> {
         T::schemas(&mut self.schemas);
         self.schemas.push((T::name().into_owned(), T::schema()));
         RefOr::Ref(Ref::from_schema_name(T::name()))
     }
 
-    /// Who handles it; said last.
+    /// Its handler; must be called last.
     pub fn to<F, Args>(mut self, handler: F) -> Self
     where
         F: Handler<Args>,
@@ -199,7 +200,7 @@ impl Operation {
         self
     }
 
-    /// How the document calls its method.
+    /// Its method, as the document names it.
     pub fn http_method(&self) -> HttpMethod {
         match self.method {
             Method::POST => HttpMethod::Post,

@@ -1,5 +1,5 @@
-//! Parents in other apps. Whoever may define tasks there as he does here may make them parents; others
-//! must see the task, and its runs where what they answered is passed on.
+//! Parents in other apps. Callers who may define tasks there as they do here may make them parents; others
+//! must be able to see the task, and its runs where their output is passed on.
 
 use super::Api;
 use super::problem::Problem;
@@ -12,22 +12,22 @@ use std::collections::HashMap;
 /// Which permissions the caller has shown to hold in which app.
 type Shown = HashMap<(String, String, Permission), bool>;
 
-/// Looks at definitions that one request brings.
+/// Checks the parents in the definitions of one request.
 pub struct Parents<'a> {
     api: &'a Api,
     caller: &'a Caller,
-    /// What he holds where he defines tasks.
+    /// The permission by which the caller defines tasks.
     defines: Permission,
     shown: Shown,
 }
 
 impl<'a> Parents<'a> {
-    /// For this caller, who may define tasks by this permission.
+    /// For this caller, who may define tasks by the permission `defines`.
     pub fn new(api: &'a Api, caller: &'a Caller, defines: Permission) -> Self {
         Self { api, caller, defines, shown: Shown::new() }
     }
 
-    /// Parents that the caller may not name: as good as not there. What is so already stays.
+    /// Parents that the caller may not use: treated as absent. Existing links stay.
     pub async fn refused(
         &mut self,
         (tenant, app): (&str, &str),

@@ -12,7 +12,7 @@ use crate::store::{GrantView, UserFilter, UserRow, UserView};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A role that a user has.
+/// A role granted to a user.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Grant)]
 pub struct GrantOutput {
@@ -22,11 +22,11 @@ pub struct GrantOutput {
     role_id: String,
     /// Role's name.
     role: String,
-    /// Tenant where it holds (id); null is the whole platform.
+    /// Tenant it is granted in (id); null means the whole platform.
     tenant_id: Option<String>,
-    /// Only in these apps (ids); none are all.
+    /// Only in these apps (ids); empty means all.
     apps: Vec<String>,
-    /// It follows from a group of single sign-on, and goes with it.
+    /// It comes from a group of single sign-on, and ends with the membership.
     from_group: bool,
 }
 
@@ -37,19 +37,19 @@ pub struct User {
     pub id: String,
     /// Name to sign in with.
     name: String,
-    /// Name for people.
+    /// Display name.
     display_name: String,
-    /// Tenant whose admins manage the account (id); null is the platform.
+    /// Tenant whose admins manage the account (id); null means the platform.
     tenant_id: Option<String>,
     /// Cannot sign in.
     disabled: bool,
     /// Must choose another password before anything else.
     must_change_password: bool,
-    /// Signs in with a password, and not only by single sign-on.
+    /// Can sign in with a password, not only by single sign-on.
     has_password: bool,
-    /// Issuer and subject, of whom signs in by single sign-on; null of others.
+    /// Issuer and subject of a user who signs in by single sign-on; null for others.
     subject: Option<String>,
-    /// Grows with every change.
+    /// Increases with every change.
     revision: i64,
     /// Epoch ms.
     created_at: i64,
@@ -57,7 +57,7 @@ pub struct User {
     updated_at: i64,
     /// Epoch ms.
     last_login_at: Option<i64>,
-    /// What he is granted.
+    /// Roles granted to the user.
     grants: Vec<GrantOutput>,
 }
 
@@ -94,25 +94,25 @@ impl From<&UserView> for User {
     }
 }
 
-/// What of it somebody sees who holds his permission in `access_scope`: grants in other tenants are not his
-/// business, those on the whole platform hold where he is, too.
+/// The view for a caller whose permission covers `access_scope`: grants in other tenants are hidden; those on
+/// the whole platform are shown, because they apply there, too.
 pub fn seen(user: &UserView, access_scope: &AccessScope) -> User {
     let is_seen = |grant: &&GrantView| grant.tenant_id == PLATFORM || access_scope.touches(grant.tenant_id);
     let grants = user.grants.iter().filter(is_seen).cloned().collect();
     User::from(&UserView { grants, ..user.clone() })
 }
 
-/// What the audit calls a user.
+/// A user as a target in the audit.
 pub fn target(user: &UserView) -> Target {
     Target { kind: "user", id: user.id.to_string(), name: user.name.clone() }
 }
 
-/// What the audit keeps of a user, where the account is managed.
+/// What the audit records of a user: the view within the tenant that manages the account.
 pub fn audited(user: &UserView) -> Option<String> {
     serde_json::to_string(&seen(user, &AccessScope::tenant(user.tenant_id))).ok()
 }
 
-/// The user of that id, within reach.
+/// The user with that id, within the access scope.
 pub async fn find_by_id(api: &Api, access_scope: &AccessScope, id: UserId) -> Result<Option<UserView>, Problem> {
     let filter = UserFilter { id: Some(id), limit: 1, ..UserFilter::default() };
     Ok(api.store.list_users(access_scope, &filter).await?.into_iter().next())
@@ -124,7 +124,7 @@ pub async fn find(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Re
     user.ok_or_else(|| Refusal::not_found("user", id).into())
 }
 
-/// The content of an account as it is, its password untouched.
+/// The current content of an account, with its password unchanged.
 pub fn row_of(user: &UserView) -> UserRow {
     UserRow {
         id: user.id,

@@ -17,14 +17,14 @@ use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// Where the codes are explained; `type` adds the code.
+/// Page that explains the codes; `type` adds the code.
 const PAGE: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/errors.md#");
 
 /// A problem document (RFC 9457).
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub struct ProblemDocument {
-    /// Where the code is explained.
+    /// Link to the explanation of the code.
     #[serde(rename = "type")]
     kind: String,
     /// The status in words.
@@ -33,9 +33,9 @@ pub struct ProblemDocument {
     status: u16,
     /// Why, for programs; docs/errors.md lists the codes.
     code: ProblemCode,
-    /// What `detail` is filled with, by name: text or numbers.
+    /// Parameters of `detail`, by name: text or numbers.
     params: Map<String, Value>,
-    /// What went wrong, and how to mend it, for people.
+    /// What went wrong and how to fix it, for people.
     detail: String,
     /// What is wrong with which field.
     errors: Vec<FieldDocument>,
@@ -45,14 +45,14 @@ pub struct ProblemDocument {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = FieldError)]
 pub struct FieldDocument {
-    /// Name of the field as it was given, with the place in a list: `excluded_days[3]`.
+    /// Name of the field as sent, with the index in a list: `excluded_days[3]`.
     field: String,
     /// The entry of a task file that the field belongs to: `tenant/app/name`.
     #[serde(skip_serializing_if = "Option::is_none")]
     entry: Option<String>,
     /// What is wrong; docs/errors.md lists the codes.
     code: FieldCode,
-    /// What the message is filled with, by name: text or numbers.
+    /// Parameters of the message, by name: text or numbers.
     params: Map<String, Value>,
     /// What is wrong and what is allowed, for people.
     message: String,
@@ -132,7 +132,7 @@ impl Problem {
         Self::from(RequestRefusal::InvalidFields { fields }).naming(errors)
     }
 
-    /// The same, with every field that is the reason.
+    /// Adds the fields that are the reason.
     pub fn naming(self, errors: Vec<FieldError>) -> Self {
         Self { errors, ..self }
     }
@@ -141,7 +141,7 @@ impl Problem {
         Self { header: Some(Box::new((name, value.into()))), ..self }
     }
 
-    /// The same, with when to try again.
+    /// Adds when to try again.
     pub fn retry_after(self, wait: Duration) -> Self {
         self.with_header(header::RETRY_AFTER, seconds(wait).to_string())
     }
@@ -167,7 +167,7 @@ impl Problem {
         Self::from(RequestRefusal::TooManyRequests { seconds: seconds(wait) }).retry_after(wait)
     }
 
-    /// 500: a fault of ours.
+    /// 500: an internal error.
     pub fn internal(error: impl std::fmt::Display) -> Self {
         tracing::error!(%error, "management request failed");
         RequestRefusal::Internal.into()

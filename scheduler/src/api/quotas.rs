@@ -1,5 +1,5 @@
-//! Quotas of tenants, and what is used of them. Setting them is the platform's: no tenant raises its
-//! own. A node knows of a change within a second or two.
+//! Quotas of tenants, and their use. Only the platform sets them: no tenant can raise its own. Nodes
+//! learn of a change within a second or two.
 
 use super::input::{etag, if_match, refuse_stale};
 use super::operation::{Operation, get, put};
@@ -14,16 +14,16 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
-        get("/tenants/{tenant}/quotas", "show_quotas", P::QuotasRead, "A tenant's quotas and what it uses of them")
+        get("/tenants/{tenant}/quotas", "show_quotas", P::QuotasRead, "A tenant's quotas and their use")
             .answers::<TenantQuotas>(200, "The quotas")
             .to(show),
         put("/tenants/{tenant}/quotas", Action::EditQuotas, P::QuotasEdit, "Set a tenant's quotas")
             .says(
-                "What the body leaves out has no bound. Runs that another quota of fires delayed ask anew; tasks \
+                "Omitted quotas have no limit. Runs that the previous fire quota delayed are scheduled again; tasks \
                  beyond a smaller quota stay.",
             )
             .if_match()
@@ -33,30 +33,30 @@ pub fn operations() -> Vec<Operation> {
     ]
 }
 
-/// A tenant's quotas and what it uses of them.
+/// A tenant's quotas and their use.
 #[derive(Serialize, ToSchema)]
 struct TenantQuotas {
-    /// Tasks at most; 0 is no bound.
+    /// Most tasks; 0 means no limit.
     max_tasks: i32,
-    /// Fires in any minute of the whole cluster at most; 0 is no bound.
+    /// Most fires in any minute, in the whole cluster; 0 means no limit.
     max_fires_per_minute: i32,
-    /// Runs at once at most; 0 is no bound.
+    /// Most runs at once; 0 means no limit.
     max_concurrent: i32,
-    /// Days that ended task logs are kept; 0 is the node's default.
+    /// Days that ended task logs are kept; 0 means the node's default.
     retain_days: i32,
     used: Used,
 }
 
-/// What a tenant uses of its quotas.
+/// A tenant's use of its quotas.
 #[derive(Serialize, ToSchema)]
 struct Used {
-    /// Tasks.
+    /// Number of tasks.
     tasks: i64,
-    /// Runs that are with executors; a sharded run is one.
+    /// Runs that executors hold; a sharded run counts as one.
     runs: i64,
-    /// Fires in the last minute, where there is a quota of them.
+    /// Fires in the last minute, if there is a quota for them.
     fires_last_minute: i64,
-    /// Runs that this quota delays; counted up to 100000.
+    /// Runs that the fire quota delays; counted up to 100,000.
     delayed: i64,
     /// When the last of those is due, epoch ms.
     delayed_until: Option<i64>,
@@ -94,7 +94,7 @@ async fn edit(
     let note = api.note(&caller, Action::EditQuotas, tenant.id, target, (say(&before), say(&quotas)));
     let now = api.engine.clock.now_ms();
     api.store.noting(vec![note]).set_quotas(tenant.id, Some(tenant.revision), &quotas, now).await?;
-    // What waited may go now; the other nodes look every second.
+    // Runs that waited may go now; the other nodes check every second.
     api.engine.look().await?;
     api.wake.notify_one();
     answer(&api, tenant.id, tenant.revision + 1).await

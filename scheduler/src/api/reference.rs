@@ -1,5 +1,5 @@
-//! The reference page: the OpenAPI document for people. It is made in the browser of the document
-//! that the node serves; nothing comes from anywhere else.
+//! The reference page: the OpenAPI document for people. The browser renders it from the document that
+//! the node serves; nothing comes from anywhere else.
 
 use super::needs::Needs;
 use super::operation::{Operation, get};
@@ -14,7 +14,7 @@ const STYLE: &str = include_str!("reference/page.css");
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'";
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
         get("/reference", "show_reference", Needs::Nothing, "This document as a page")

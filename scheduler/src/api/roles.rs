@@ -15,43 +15,43 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
-        get("/roles", "list_roles", P::RolesRead, "Built-in roles, the platform's, and those of one's tenants")
+        get("/roles", "list_roles", P::RolesRead, "Built-in roles, the platform's, and those of the caller's tenants")
             .query::<AfterQuery>()
             .answers_page::<Role>("A page of roles, by id")
             .to(list),
-        post("/roles", Action::CreateRole, P::RolesCreate, "Make a role, for a tenant or for all")
+        post("/roles", Action::CreateRole, P::RolesCreate, "Create a role, for one tenant or for all")
             .body::<NewRole>()
             .answers::<Role>(201, "The role")
             .to(create),
         get("/roles/{id}", "show_role", P::RolesRead, "A role").answers::<Role>(200, "The role").to(show),
-        put("/roles/{id}", Action::EditRole, P::RolesEdit, "Edit a role; whoever has it is affected at once")
-            .says("Fields that are not named stay as they are. Built-in roles cannot be edited.")
+        put("/roles/{id}", Action::EditRole, P::RolesEdit, "Edit a role; its users are affected at once")
+            .says("Omitted fields keep their values. Built-in roles cannot be edited.")
             .if_match()
             .body::<RoleInput>()
             .answers::<Role>(200, "The role")
             .to(edit),
-        delete("/roles/{id}", Action::DeleteRole, P::RolesDelete, "Delete a role that nobody has")
-            .answers_nothing("It is gone")
+        delete("/roles/{id}", Action::DeleteRole, P::RolesDelete, "Delete a role that no user has")
+            .answers_nothing("Deleted")
             .to(remove),
     ]
 }
 
-/// A role to be.
+/// A role to create.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewRole {
     /// Its name, unique in its tenant.
     #[schema(min_length = 1, max_length = 64)]
     name: String,
-    /// For people.
+    /// Free text for people to read.
     #[serde(default)]
     #[schema(max_length = 1000)]
     description: String,
-    /// Name of the tenant where it can be granted; everywhere when absent.
+    /// Tenant (name) where it can be granted; everywhere when absent.
     #[serde(default)]
     tenant: Option<String>,
     /// What it allows.
@@ -59,14 +59,14 @@ struct NewRole {
     permissions: PermissionSet,
 }
 
-/// What can be said of a role.
+/// Editable fields of a role.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct RoleInput {
     /// Its name.
     #[schema(min_length = 1, max_length = 64)]
     name: Option<String>,
-    /// For people.
+    /// Free text for people to read.
     #[schema(max_length = 1000)]
     description: Option<String>,
     /// What it allows.
@@ -81,15 +81,15 @@ struct Role {
     id: String,
     /// Name.
     name: String,
-    /// For people.
+    /// Free text for people to read.
     description: String,
-    /// Whether it is the program's own.
+    /// Whether it is built into carillon.
     built_in: bool,
-    /// Where it can be granted (id); null is everywhere.
+    /// Tenant where it can be granted (id); null means everywhere.
     tenant_id: Option<String>,
     /// What it allows.
     permissions: Vec<&'static str>,
-    /// Grows with every change.
+    /// Increases with every change.
     revision: i64,
 }
 
@@ -120,7 +120,7 @@ fn view(role: &BuiltIn) -> RoleView {
     }
 }
 
-/// The role of that id, where the caller holds the permission; built-in roles everybody sees.
+/// The role with that id, where the caller holds the permission; everyone sees built-in roles.
 pub async fn find_role(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<RoleView, Problem> {
     let id = parse_id("role", id)?;
     if let Some(role) = built_in(id) {
@@ -151,7 +151,7 @@ async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Res
     Ok(HttpResponse::Ok().insert_header(etag(role.revision)).json(Role::from(&role)))
 }
 
-/// Nobody makes, or touches, a role that allows what he may not do there himself.
+/// Refuses to create or change a role with permissions that the caller does not hold there.
 fn refuse_more(caller: &Caller, needs: Permission, role: &RoleView) -> Result<(), Problem> {
     if !caller.access.holds(needs, role.tenant_id, AppId::NONE) {
         return Err(Problem::forbidden(needs));
@@ -199,7 +199,7 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     Ok(HttpResponse::Created().insert_header(etag(1)).json(Role::from(&role)))
 }
 
-/// A role that can be changed, by this caller.
+/// A role that this caller can change.
 async fn changeable(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<RoleView, Problem> {
     let role = find_role(api, caller, needs, id).await?;
     if role.id < BUILT_IN_MAX {

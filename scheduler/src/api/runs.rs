@@ -1,4 +1,4 @@
-//! Starting runs that no schedule names.
+//! Starting runs outside of a schedule.
 
 use super::input::{BeforeQuery, Page, Query, limit, parse_id, parse_optional_id};
 use super::logs::{self, TaskLog};
@@ -20,14 +20,14 @@ use utoipa::ToSchema;
 /// Longest idempotency key, characters.
 const KEY_CHARS_MAX: usize = 255;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
         post("/tasks/{id}/run", Action::RunTask, P::TasksRun, "Run a task manually, now or later")
             .says(
-                "Two calls with the same `idempotency_key` start one run. With `wait_ms` the answer comes when the run \
-                   has ended, or after that time, with the log as it is then; that needs `task_logs.read`, too.",
+                "Two calls with the same `idempotency_key` start one run. With `wait_ms` the response comes when the \
+                   run has ended, or after that time, with the log as it is then; this also needs `task_logs.read`.",
             )
             .query::<logs::WaitQuery>()
             .body::<RunInput>()
@@ -37,13 +37,13 @@ pub fn operations() -> Vec<Operation> {
             .query::<BeforeQuery>()
             .answers_page::<BackfillOutput>("A page of backfills")
             .to(list_backfills),
-        post("/tasks/{id}/backfills", Action::CreateBackfill, P::BackfillsCreate, "Run a task for fires of the past")
+        post("/tasks/{id}/backfills", Action::CreateBackfill, P::BackfillsCreate, "Run a task for past fires")
             .body::<BackfillInput>()
             .answers::<BackfillOutput>(202, "The backfill")
             .to(backfill),
         delete("/tasks/{id}/backfills/{backfill}", Action::CancelBackfill, P::BackfillsCancel, "Cancel a backfill")
-            .says("Runs that are written already go on; cancel them one by one.")
-            .answers_nothing("It writes no more runs")
+            .says("Runs that are already written go on; cancel them one by one.")
+            .answers_nothing("Cancelled: it writes no more runs")
             .to(cancel_backfill),
     ]
 }
@@ -54,7 +54,7 @@ pub fn operations() -> Vec<Operation> {
 struct RunInput {
     /// Parameters instead of the task's: text, or any JSON.
     params: Option<Value>,
-    /// Start so many ms from now.
+    /// Start this many ms from now.
     #[schema(minimum = 0, maximum = 2_592_000_000i64)]
     delay_ms: Option<i64>,
     /// Start at this instant, epoch ms.
@@ -62,7 +62,7 @@ struct RunInput {
     /// Priority instead of the task's.
     #[schema(minimum = 1, maximum = 9)]
     priority: Option<i32>,
-    /// Two runs of one task with the same key are one.
+    /// Requests for one task with the same key start only one run.
     #[schema(min_length = 1, max_length = 255)]
     idempotency_key: Option<String>,
 }
@@ -94,7 +94,7 @@ async fn run(
     if wait.is_some() && !caller.access.holds(Permission::TaskLogsRead, tenant_id, app_id) {
         return Err(Problem::forbidden(Permission::TaskLogsRead));
     }
-    // Without a place nothing is started.
+    // Without a wait slot nothing is started.
     let _slot = wait.map(|_| api.waiting.enter()).transpose()?;
     let now = api.engine.clock.now_ms();
     let wanted = input.read(api.engine.ids.next(now), now)?;
@@ -145,10 +145,10 @@ impl RunInput {
 /// Longest range of a backfill, ms: a leap year.
 const RANGE_MS_MAX: i64 = 366 * 86_400_000;
 
-/// Runs of a backfill at once at most.
+/// Most runs of a backfill at once.
 const BACKFILL_CONCURRENT_MAX: i32 = 1_000;
 
-/// A range of the past to run.
+/// A past range to run.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct BackfillInput {
@@ -156,7 +156,7 @@ struct BackfillInput {
     from: i64,
     /// First instant after the range, epoch ms.
     until: i64,
-    /// Runs of it at once at most.
+    /// Most runs of it at once.
     #[serde(default = "one")]
     #[schema(minimum = 1, maximum = 1000)]
     max_concurrent: i32,
@@ -169,7 +169,7 @@ fn one() -> i32 {
     1
 }
 
-/// Runs for the fires of a range that has passed. Live fires go first.
+/// Creates runs for the fires of a past range. Live fires go first.
 async fn backfill(
     api: web::Data<Api>,
     caller: Caller,
@@ -265,7 +265,7 @@ struct BackfillOutput {
     until: i64,
     /// Written up to this instant, epoch ms.
     next_at: i64,
-    /// Runs of it at once at most.
+    /// Most runs of it at once.
     max_concurrent: i32,
     /// Parameters instead of the task's.
     params: Option<String>,
@@ -274,7 +274,7 @@ struct BackfillOutput {
     status: String,
     /// Runs written.
     written: i64,
-    /// Fires left out, because they have a log already.
+    /// Fires skipped because they already have a log.
     existing: i64,
     /// Epoch ms.
     created_at: i64,

@@ -1,4 +1,4 @@
-//! The coming fires of any schedule, saved or not, and what is skipped in between.
+//! The next fires of any schedule, saved or not, and the instants skipped in between.
 
 use super::input::{Page, Query, parse_id};
 use super::operation::{Operation, get, post};
@@ -19,7 +19,7 @@ use utoipa::IntoParams;
 /// Fires in one preview at most.
 const COUNT_MAX: usize = 1_000;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -27,28 +27,23 @@ pub fn operations() -> Vec<Operation> {
             "/tasks/{id}/preview",
             "preview_task",
             P::TasksRead,
-            "A task's coming fires, and what is skipped in between",
+            "A task's next fires, and the instants skipped in between",
         )
         .query::<Wanted>()
         .answers_page::<Preview>("Fires, and why others are none")
         .to(of_task),
-        post(
-            "/schedules/preview",
-            "preview_schedule",
-            P::TasksRead,
-            "The coming fires of a schedule that is not saved",
-        )
-        .says("The body has the fields of a task that say when, `tenant` for its calendars, `count` and `after`.")
-        .body::<ScheduleQuestion>()
-        .answers_page::<Preview>("Fires, and why others are none")
-        .to(of_spec),
+        post("/schedules/preview", "preview_schedule", P::TasksRead, "The next fires of an unsaved schedule")
+            .says("The body has the schedule fields of a task, `tenant` for its calendars, `count` and `after`.")
+            .body::<ScheduleQuestion>()
+            .answers_page::<Preview>("Fires, and why others are none")
+            .to(of_spec),
     ]
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
-    /// Fires, 1 to 1000.
+    /// Number of fires, 1 to 1000.
     #[param(minimum = 1, maximum = 1000)]
     count: Option<i64>,
     /// After this instant, epoch ms; now when absent.
@@ -71,13 +66,13 @@ async fn of_task(
     Ok(HttpResponse::Ok().json(Page::whole(lines)))
 }
 
-/// A task's schedule; of one that is not started, as if it were started now.
+/// A task's schedule; if the task is not started, as if it were started now.
 pub async fn schedule_of(api: &Api, task: &TaskView, now: i64) -> Result<Schedule, Problem> {
     let anchor = if task.activity.started { task.anchor_at } else { now };
     ready(api, task.owner.tenant_id, &task.spec, anchor, task.id).await
 }
 
-/// Fires that people cancelled before anybody had them are none.
+/// Marks fires that were cancelled before an executor had them as skipped.
 async fn mark_cancelled(api: &Api, task: &TaskView, lines: &mut [Preview]) -> Result<(), Problem> {
     let fires = lines.iter().filter(|line| line.kind == Kind::Fires).map(|line| line.fire_time);
     let (Some(first), Some(last)) = (fires.clone().min(), fires.max()) else { return Ok(()) };
@@ -91,7 +86,7 @@ async fn mark_cancelled(api: &Api, task: &TaskView, lines: &mut [Preview]) -> Re
     Ok(())
 }
 
-/// Body: the fields of a task that say when, and `tenant` for its calendars, `count`, `after`.
+/// Body: the schedule fields of a task, and `tenant` for its calendars, `count`, `after`.
 async fn of_spec(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> Result<HttpResponse, Problem> {
     let mut fields: Map<String, Value> = body::json(payload).await?;
     let mut beside = |name: &str| fields.remove(name);

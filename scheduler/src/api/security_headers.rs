@@ -1,4 +1,4 @@
-//! Headers that keep browsers from doing more with an answer than it is meant for.
+//! Headers that keep browsers from doing more with a response than intended.
 
 use actix_web::Error;
 use actix_web::body::MessageBody;
@@ -16,7 +16,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
     (header::CACHE_CONTROL, "no-store"),
 ];
 
-/// Adds those that the answer does not set itself.
+/// Adds those that the response does not set itself.
 pub async fn add(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,

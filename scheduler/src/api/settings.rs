@@ -1,4 +1,4 @@
-//! The settings that the node goes by.
+//! The settings in effect on this node.
 
 use super::Api;
 use super::input::{AfterQuery, Page, Query, limit};
@@ -9,11 +9,11 @@ use actix_web::{HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
-        get("/settings", "list_settings", Permission::SettingsRead, "The settings that this node goes by")
-            .says("Of secrets only whether they are set.")
+        get("/settings", "list_settings", Permission::SettingsRead, "The settings in effect on this node")
+            .says("For secrets, only whether they are set.")
             .query::<AfterQuery>()
             .answers_page::<Setting>("The settings, by name")
             .to(list),

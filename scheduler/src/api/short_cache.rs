@@ -1,5 +1,5 @@
-//! Answers of the database to questions that anybody may ask: each is kept for a moment, so that
-//! many who ask cost what one does.
+//! Caches database answers to questions that anyone may ask: each is kept for a moment, so many
+//! requests cost no more than one.
 
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
@@ -10,7 +10,7 @@ const KEPT: Duration = Duration::from_secs(1);
 /// The last answer to one question.
 pub struct ShortCache<T> {
     kept: Duration,
-    /// Held while somebody looks: the others wait for what he finds. The look must be bounded in time.
+    /// Held during a lookup: other callers wait for its result. The lookup must be bounded in time.
     last: Mutex<Option<(Instant, T)>>,
 }
 
@@ -21,7 +21,7 @@ impl<T> Default for ShortCache<T> {
 }
 
 impl<T: Clone> ShortCache<T> {
-    /// The last answer, if it is new enough; else what `look` finds.
+    /// The last answer, if it is recent enough; otherwise the result of `look`.
     pub async fn or(&self, look: impl Future<Output = T>) -> T {
         let mut last = self.last.lock().await;
         if let Some((at, answer)) = &*last

@@ -1,5 +1,5 @@
-//! Signing in by single sign-on: to the provider, and back. What goes wrong is told to a browser that shows a page by the
-//! console's page for signing in, and to all others as a problem.
+//! Signing in by single sign-on: to the provider, and back. A browser that shows a page learns of failures on the
+//! console's sign-in page, other clients by a problem document.
 
 use super::account::{cookie, own_note};
 use super::client_address::client_address;
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 
-/// What the browser keeps between the two steps: state, nonce, verifier and the way back.
+/// What the browser keeps between the two steps: state, nonce, verifier and return path.
 const PENDING_COOKIE: &str = "carillon_sign_on";
 
 /// Path of both steps; the cookie goes nowhere else.
@@ -30,31 +30,32 @@ const PENDING_PATH: &str = "/api/v1/login/oidc";
 /// Time for both steps.
 const PENDING_MAX: Duration = Duration::minutes(10);
 
-/// Longest way back, characters.
+/// Longest return path, characters.
 const RETURN_CHARS_MAX: usize = 500;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Needs::Nothing;
     vec![
-        get("/login", "list_logins", Nothing, "How one can sign in here").answers::<Logins>(200, "The ways").to(list),
+        get("/login", "list_logins", Nothing, "The ways to sign in").answers::<Logins>(200, "The ways").to(list),
         get("/login/oidc", "begin_single_sign_on", Nothing, "Go to the provider of single sign-on")
             .says(
-                "For browsers: the answer leads to the provider, which leads back. A page that cannot go there \
-                 (`Sec-Fetch-Mode: navigate`, or `Accept` with `text/html`) is led to the console's \
-                 `/sign-in?error=<word>`, as the second step says.",
+                "For browsers: redirects to the provider, which redirects back. If that is impossible, a page request \
+                 (`Sec-Fetch-Mode: navigate`, or `Accept` with `text/html`) is redirected to the console's \
+                 `/sign-in?error=<word>`, as described for the second step.",
             )
             .query::<BeginQuery>()
             .answers_nothing_as(303, "The provider's address")
             .to(begin),
-        get("/login/oidc/callback", Action::FinishSingleSignOn, Nothing, "Come back from the provider of single sign-on")
+        get("/login/oidc/callback", Action::FinishSingleSignOn, Nothing, "Return from the provider of single sign-on")
             .says(
-                "Begins a session as `sign_in` does, for whom the provider names, and leads to where he came from. What \
-                 goes wrong leads a page to the console's `/sign-in?error=<word>`: `expired` (this browser has not begun, \
-                 or more than ten minutes ago), `state` (it has begun another sign-in since), `refused` (the provider does \
-                 not sign him in), `not_allowed` (no group that is granted anything, or the account is disabled or \
-                 another's), `provider` (it does not work; the node's log says why), `too_many` (tries; wait), \
-                 `unavailable` (the node or its database). Others get a problem.",
+                "Starts a session as `sign_in` does, for the user that the provider names, and redirects to where they \
+                 came from. On failure, a page request is redirected to the console's `/sign-in?error=<word>`: \
+                 `expired` (this browser did not start the sign-in, or started it more than ten minutes ago), `state` \
+                 (it has started another sign-in since), `refused` (the provider refused to sign the user in), \
+                 `not_allowed` (none of their groups is granted anything, or the account is disabled or another \
+                 user's), `provider` (the provider does not work; the node's log says why), `too_many` (too many \
+                 attempts; wait), `unavailable` (the node or its database). Other clients get a problem document.",
             )
             .query::<Callback>()
             .answers_nothing_as(303, "The page to go on with; the session is in the cookie")
@@ -62,12 +63,12 @@ pub fn operations() -> Vec<Operation> {
     ]
 }
 
-/// How one can sign in.
+/// The available ways to sign in.
 #[derive(Serialize, ToSchema)]
 struct Logins {
     /// With name and password (`POST /login`).
     password: bool,
-    /// By single sign-on (`GET /login/oidc`): what it is called; null when there is none.
+    /// Name of the single sign-on (`GET /login/oidc`); null when there is none.
     single_sign_on: Option<String>,
 }
 
@@ -79,28 +80,28 @@ async fn list(api: web::Data<Api>) -> HttpResponse {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct BeginQuery {
-    /// Where to go on afterwards: a path of this node; its start page when absent.
+    /// Where to go afterwards: a path of this node; its start page when absent.
     #[param(pattern = "^/", max_length = 500)]
     return_to: Option<String>,
 }
 
-/// Providers add more, which is nothing to us.
+/// Providers may add further parameters, which are ignored.
 #[derive(Deserialize, IntoParams)]
 struct Callback {
-    /// Stands for the identity.
+    /// Authorization code, exchanged for the identity.
     code: Option<String>,
-    /// As it was sent.
+    /// The state that was sent.
     state: Option<String>,
-    /// Who says so (RFC 9207).
+    /// Issuer of the response (RFC 9207).
     iss: Option<String>,
-    /// Why there is none.
+    /// Error code, when there is no authorization code.
     error: Option<String>,
-    /// The same in words.
+    /// The error in words.
     error_description: Option<String>,
 }
 
-/// Why somebody is not signed in: the word in `/sign-in?error=…` (they are in the document; pages know them), and the
-/// problem for everybody else.
+/// Why a user is not signed in: the word in `/sign-in?error=…` (the OpenAPI document lists them; pages know them),
+/// and the problem for other clients.
 struct Failure {
     word: &'static str,
     problem: Problem,
@@ -111,14 +112,14 @@ impl Failure {
         Self { word, problem }
     }
 
-    /// Where a browser that shows a page goes, if there is a page to show it.
+    /// A redirect for a browser that shows a page, if there is a console; otherwise the problem.
     fn answer(self, console: &Console, request: &HttpRequest, address: &str) -> HttpResponse {
         let Self { word, problem } = self;
         if !console.is_there() || !shows_a_page(request) {
             return problem.error_response();
         }
         if word != TOO_MANY {
-            tracing::info!(address, word, detail = %problem, "single sign-on signs nobody in");
+            tracing::info!(address, word, detail = %problem, "single sign-on failed");
         }
         HttpResponse::SeeOther().insert_header((header::LOCATION, format!("/sign-in?error={word}"))).finish()
     }
@@ -141,7 +142,7 @@ fn refused(detail: &str) -> Problem {
     RequestRefusal::SignOnRefused { detail: detail.to_owned() }.into()
 }
 
-/// Whether the answer becomes what a person sees.
+/// Whether the browser will show the response as a page.
 fn shows_a_page(request: &HttpRequest) -> bool {
     let says = |name: &str, words: &str| {
         request.headers().get(name).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains(words))
@@ -174,13 +175,13 @@ async fn to_provider(api: &Api, address: &str, return_to: &str) -> Result<HttpRe
     api.authenticator.admit_sign_on(address)?;
     let (url, pending) = provider.begin().await.map_err(|error| unreachable(&error))?;
     let Pending { state, nonce, verifier } = pending;
-    // Cookies are read with their escapes undone.
+    // Cookies are read unescaped.
     let return_to: String = form_urlencoded::byte_serialize(return_to.as_bytes()).collect();
     let kept = pending_cookie(api, format!("{state}~{nonce}~{verifier}~{return_to}"), PENDING_MAX);
     Ok(HttpResponse::SeeOther().cookie(kept).insert_header((header::LOCATION, url)).finish())
 }
 
-/// Whether it leads nowhere else: browsers take `//` and `/\` for another host.
+/// Whether a path stays on this node: browsers take `//` and `/\` for another host.
 fn is_here(path: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "/-._?=&%#+:@!".contains(c);
     path.starts_with('/')
@@ -225,7 +226,7 @@ async fn from_provider(
     if let Some(error) = error {
         let why = error_description.unwrap_or_default();
         tracing::warn!(address, error, why, "single sign-on refused by the provider");
-        let detail = format!("the provider does not sign you in: {error} {why}").trim_end().to_owned();
+        let detail = format!("the provider refused to sign you in: {error} {why}").trim_end().to_owned();
         return Err(Failure::new("refused", RequestRefusal::SignOnRefused { detail }.into()));
     }
     if iss.is_some_and(|issuer| issuer != provider.settings().issuer) {
@@ -254,11 +255,11 @@ async fn from_provider(
         .finish())
 }
 
-/// What this browser was sent to the provider with: an answer to somebody else's question counts
-/// for nothing, so that nobody is signed in as another without noticing.
+/// What this browser was sent to the provider with. An answer to another browser's request is refused, so
+/// that no one is signed in as someone else without noticing.
 fn pending_of(request: &HttpRequest, state: Option<&str>) -> Result<(Pending, String), Failure> {
     let gone = |word| {
-        let detail = "this browser has not begun to sign in, or ten minutes ago; begin again";
+        let detail = "this browser did not start this sign-in, or started it more than ten minutes ago; begin again";
         move || Failure::new(word, refused(detail))
     };
     let kept = request.cookie(PENDING_COOKIE).ok_or_else(gone("expired"))?;
@@ -272,7 +273,7 @@ fn pending_of(request: &HttpRequest, state: Option<&str>) -> Result<(Pending, St
     Ok((pending, return_to.to_owned()))
 }
 
-/// What the provider did wrong is for the log: it may name what is not everybody's business.
+/// The provider's error goes to the log: it may contain confidential details.
 fn unreachable(error: &anyhow::Error) -> Failure {
     tracing::error!(error = format!("{error:#}"), "single sign-on failed");
     Failure::new("provider", RequestRefusal::SignOnAway.into())

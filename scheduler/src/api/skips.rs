@@ -1,4 +1,4 @@
-//! Single coming fires of a task that people cancel, and let come after all.
+//! Cancelling single future fires of a task, and restoring them.
 
 use super::input::parse_id;
 use super::logs::{self, Cancel, TaskLog};
@@ -24,27 +24,27 @@ const AHEAD_MS_MAX: i64 = 366 * 86_400_000;
 /// Longest note, characters.
 const NOTE_CHARS_MAX: usize = 1_000;
 
-/// Fires that are counted to see whether `max_fires` leaves one for the instant; where it leaves more than
-/// these, it is taken to.
+/// Most fires counted to see whether `max_fires` is reached before the instant; beyond this count it is assumed
+/// not to be.
 const COUNTED_MAX: i64 = 10_000;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
-        post("/tasks/{id}/skip", Action::SkipFire, P::TaskLogsCancel, "Cancel one coming fire of a task")
+        post("/tasks/{id}/skip", Action::SkipFire, P::TaskLogsCancel, "Cancel one future fire of a task")
             .says(
-                "Also one whose run is not written yet: at most 366 days ahead, and 1,000 of a task. A run that is \
-                 written is cancelled as `cancel_run` does it; one that has started or ended is not changed: 409.",
+                "Also a fire whose run is not written yet: at most 366 days ahead, and at most 1,000 per task. A \
+                 written run is cancelled as by `cancel_run`; one that has started or ended is not changed: 409.",
             )
             .body::<SkipInput>()
             .answers::<TaskLog>(200, "Its log, cancelled")
-            .answers::<TaskLog>(202, "Its executor has been told to drop it, and has not confirmed it yet")
+            .answers::<TaskLog>(202, "Its executor has been asked to drop it, and has not confirmed yet")
             .to(skip),
-        post("/tasks/{id}/restore", Action::RestoreFire, P::TaskLogsCancel, "Let a cancelled fire come after all")
-            .says("One that is still to come, and was cancelled before any executor had it.")
+        post("/tasks/{id}/restore", Action::RestoreFire, P::TaskLogsCancel, "Restore a cancelled fire")
+            .says("Only a future fire that was cancelled before an executor had it.")
             .body::<RestoreInput>()
-            .answers::<Restored>(200, "It comes, if the task fires then")
+            .answers::<Restored>(200, "Restored; it fires if the task does at that instant")
             .to(restore),
     ]
 }
@@ -61,7 +61,7 @@ struct SkipInput {
     note: String,
 }
 
-/// A cancelled fire that is to come after all.
+/// A cancelled fire to restore.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct RestoreInput {
@@ -69,12 +69,12 @@ struct RestoreInput {
     fire_time: i64,
 }
 
-/// A fire that comes after all.
+/// A restored fire.
 #[derive(Serialize, ToSchema)]
 struct Restored {
     /// The instant, epoch ms.
     fire_time: i64,
-    /// Its log, when it is written already.
+    /// Its log, if already written.
     log: Option<String>,
 }
 
@@ -123,7 +123,7 @@ async fn log_of(api: &Api, caller: &Caller, task: &TaskView, fire_time: i64) -> 
     Ok(page.logs.into_iter().find(|log| log.dispatched.run.parent_id.is_none()))
 }
 
-/// Refuses what will be no fire of the task, as far as that is known.
+/// Refuses an instant at which the task will not fire, as far as that is known.
 fn refuse_no_fire(task: &TaskView, schedule: &Schedule, fire_time: i64, now: i64) -> Result<(), Problem> {
     let spec = &task.spec;
     let refused = |refusal: FieldRefusal| Err(FieldError::new("fire_time", refusal).into());

@@ -1,4 +1,4 @@
-//! What the handlers work with.
+//! Shared state of the handlers.
 
 use super::forecasts::Forecasts;
 use super::short_cache::ShortCache;
@@ -19,15 +19,15 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// How often each may ask.
+/// Rate limits of callers.
 pub struct Rates {
-    /// By address, before anybody knows who it is.
+    /// By address, before the caller is known.
     pub addresses: Throttle,
     /// By user or token.
     pub callers: Throttle,
 }
 
-/// What the database said last to those who need no login.
+/// The last database answers for endpoints that need no login.
 #[derive(Default)]
 pub struct CachedAnswers {
     /// Whether it answers.
@@ -38,62 +38,62 @@ pub struct CachedAnswers {
     pub apps: ShortCache<Option<HashMap<AppId, (String, String)>>>,
 }
 
-/// What the handlers work with.
+/// Shared state of the handlers.
 pub struct Api {
     /// The engine.
     pub engine: Arc<Engine<SqlStore>>,
-    /// The database, for what is not the engine's.
+    /// The database, for what does not go through the engine.
     pub store: SqlStore,
     /// Changes definitions.
     pub definitions: Arc<TaskDefinitions>,
-    /// Wakes whoever follows up ended runs, and whoever lets waiting ones go.
+    /// Wakes the outbox worker after runs end, and the worker that releases blocked runs.
     pub ended: Arc<RunEndSignal>,
     /// Checks executors' signatures.
     pub verifier: Verifier,
     /// Executors' keys.
     pub keys: Arc<KeyRing>,
-    /// Requests that are not rightly signed.
+    /// Limits for requests without a valid signature.
     pub unauthenticated: UnauthenticatedLimits,
-    /// Where executors may be.
+    /// Addresses allowed for executors.
     pub addresses: AddressRule,
-    /// Proxies whose word on where requests come from counts.
+    /// Proxies that are trusted to report where requests come from.
     pub trusted_proxies: Vec<IpNet>,
-    /// Whether executors are heard only over connections that showed a certificate.
+    /// Whether executors must show a client certificate.
     pub executors_show_certificates: bool,
-    /// Says who asks.
+    /// Identifies callers.
     pub authenticator: Authenticator,
-    /// Who else can say it.
+    /// Provider of single sign-on.
     pub provider: Option<Provider>,
-    /// How often they may.
+    /// Rate limits of callers.
     pub rates: Rates,
     /// Whether cookies are for TLS only.
     pub secure_cookie: bool,
-    /// Who follows what runs log.
+    /// Open streams of log output.
     pub tails: Arc<Tails>,
-    /// Who hears what has changed.
+    /// Open streams of the change feed.
     pub streams: Arc<Streams>,
     /// This node's name.
     pub node_name: String,
     /// Wakes the urgent loader.
     pub wake: Arc<Notify>,
-    /// What executors are told to keep to.
+    /// Settings that executors receive at registration.
     pub executor_settings: ExecutorSettings,
-    /// Places for requests that wait for a run to end.
+    /// Slots for requests that wait for a run to end.
     pub waiting: WaitSlots,
     /// Cancelled when this node stops.
     pub stop: CancellationToken,
-    /// What probes and scrapes ask the database.
+    /// Cached database answers for probes and scrapes.
     pub cached: CachedAnswers,
-    /// The coming day, as it was counted last.
+    /// Cached forecasts of the next 24 hours.
     pub forecasts: Forecasts,
     /// Whether `/metrics` answers without a token.
     pub metrics_public: bool,
     /// How far ahead task logs are written, ms.
     pub ahead_ms: i64,
-    /// How long task logs are kept where their tenant says nothing else, ms.
+    /// How long task logs are kept unless their tenant sets its own retention, ms.
     pub retain_ms: i64,
-    /// Zone of tasks that name none.
+    /// Time zone of tasks without one.
     pub default_zone: chrono_tz::Tz,
-    /// Settings, as people may see them.
+    /// Settings to show, without secrets.
     pub settings: Vec<(String, String)>,
 }

@@ -1,4 +1,4 @@
-//! Statistics: how many fired, how they ended, how late they started, how long they took.
+//! Statistics: numbers of fires, their outcomes, lateness and duration.
 
 use super::Api;
 use super::input::{Query, known_word, parse_optional_id};
@@ -16,14 +16,14 @@ use utoipa::{IntoParams, ToSchema};
 /// Longest range, ms.
 const RANGE_MAX_MS: i64 = 91 * DAY_MS;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
         get("/statistics", "read_statistics", Permission::StatisticsRead, "Figures of tenants or of a task over time")
             .says(
-                "A fire counts in the minute of its fire time, a sharded run as one. Figures of a minute are there about \
-                 half a minute after its end, and change while runs of it end later. Without `tenant` and `task` they are \
-                 of every tenant that the caller may see all of. Points without fires are left out.",
+                "A fire counts in the minute of its fire time, a sharded run as one. Figures of a minute are available \
+                 about half a minute after its end, and change while its runs end later. Without `tenant` and `task` \
+                 they cover every tenant that the caller may see completely. Points without fires are omitted.",
             )
             .query::<StatisticsQuery>()
             .answers::<Statistics>(200, "The figures")
@@ -34,7 +34,7 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct StatisticsQuery {
-    /// Only of the tenant of this name.
+    /// Only in this tenant (name).
     tenant: Option<String>,
     /// Only of this task.
     task: Option<String>,
@@ -42,51 +42,51 @@ struct StatisticsQuery {
     from: i64,
     /// Up to this instant, epoch ms, at most 91 days later; rounded up.
     until: i64,
-    /// Width of a point: `1m`, `5m`, `1h` or `1d`, counted from `from`. At most 2,000 points.
+    /// Length of a step: `1m`, `5m`, `1h` or `1d`, counted from `from`. At most 2,000 points.
     step: String,
 }
 
-/// Times in buckets.
+/// A histogram of times.
 #[derive(Serialize, ToSchema)]
 struct Times {
-    /// How many.
+    /// Number of values.
     count: u64,
-    /// All of them together, ms.
+    /// Sum of all values, ms.
     sum_ms: u64,
     /// The average, ms.
     mean_ms: Option<f64>,
-    /// What half of them do not exceed, ms; within its bucket an estimate, as are the others.
+    /// Median, ms; like the other percentiles, an estimate within its bucket.
     p50_ms: Option<f64>,
-    /// What 90 % do not exceed, ms.
+    /// 90th percentile, ms.
     p90_ms: Option<f64>,
-    /// What 99 % do not exceed, ms.
+    /// 99th percentile, ms.
     p99_ms: Option<f64>,
     /// The largest, ms.
     max_ms: Option<u64>,
-    /// How many lie in each bucket of `bounds_ms`, and above the last.
+    /// Number of values in each bucket of `bounds_ms`, and above the last bound.
     buckets: Vec<u64>,
 }
 
-/// Figures of one stretch of time.
+/// Figures of one period.
 #[derive(Serialize, ToSchema)]
 struct Point {
     /// When it starts, epoch ms.
     start: i64,
     /// Fires.
     fires: u64,
-    /// Ended well.
+    /// Runs that succeeded.
     succeeded: u64,
-    /// Failed with no attempts left.
+    /// Runs that failed with no attempts left.
     failed: u64,
-    /// Failed, and the task discards failures.
+    /// Runs that failed and whose task discards failures.
     discarded: u64,
-    /// Were too late.
+    /// Runs that were too late.
     expired: u64,
-    /// Taken back or stopped.
+    /// Runs that were revoked or stopped.
     cancelled: u64,
-    /// Had not ended when they were counted last.
+    /// Runs that had not ended when they were last counted.
     open: u64,
-    /// Failed attempts, those included that were tried again.
+    /// Failed attempts, including those that were retried.
     failures: u64,
     /// From the due time of the last attempt to its start.
     lateness: Times,
@@ -101,15 +101,15 @@ struct Statistics {
     from: i64,
     /// Where the last one ends, epoch ms.
     until: i64,
-    /// Width of a point, ms.
+    /// Length of a step, ms.
     step_ms: i64,
     /// Minutes before this instant have been counted, epoch ms.
     counted_until: i64,
-    /// The largest time of each bucket but the last, ms.
+    /// Upper bound of each bucket but the last, ms.
     bounds_ms: Vec<i64>,
     /// Oldest first.
     items: Vec<Point>,
-    /// All of them together.
+    /// The totals of the whole range.
     total: Point,
 }
 
@@ -123,7 +123,7 @@ async fn read(api: web::Data<Api>, caller: Caller, query: Query<StatisticsQuery>
     let tenant_id = match (&tenant, task_id) {
         (None, _) => None,
         (Some(tenant), Some(_)) => Some(api.tenant(&caller, NEEDS, tenant).await?.id),
-        // Figures of a tenant are of all its apps.
+        // Figures of a tenant cover all its apps.
         (Some(tenant), None) => Some(api.whole_tenant(&caller, NEEDS, tenant).await?.id),
     };
     if task_id.is_some() && step.period_ms() == MINUTE_MS && from < api.engine.aggregator.task_minutes_since() {
@@ -146,7 +146,7 @@ async fn read(api: web::Data<Api>, caller: Caller, query: Query<StatisticsQuery>
     }))
 }
 
-/// A range in whole periods of what is stored.
+/// A range rounded to whole stored periods.
 fn rounded(from: i64, until: i64, step: Step) -> Result<(i64, i64), Problem> {
     let (period, most) = (step.period_ms(), RANGE_MAX_MS);
     if from < 0 || until <= from || until.saturating_sub(from) > most || until > i64::MAX - most {

@@ -1,5 +1,5 @@
-//! What most handlers do first: find the place that the caller names, where he may; and last: say
-//! in the audit what they change.
+//! What most handlers do first: find the object that the caller names, within their permissions; and last:
+//! record the change in the audit.
 
 use super::Api;
 use super::input::parse_id;
@@ -10,7 +10,7 @@ use crate::domain::{Action, AppId, Owner, Permission, Refusal, TenantId};
 use crate::store::{AppFilter, AppView, TenantView};
 
 impl Api {
-    /// The tenant of that name, if the caller holds the permission there, or in some of its apps.
+    /// The tenant with that name, if the caller holds the permission there or in some of its apps.
     pub async fn tenant(&self, caller: &Caller, needs: Permission, name: &str) -> Result<TenantView, Problem> {
         let found = self.store.list_tenants(&caller.access_scope(needs), Some(name), "", 1).await?;
         found.into_iter().next().ok_or_else(|| Refusal::not_found("tenant", name).into())
@@ -30,7 +30,7 @@ impl Api {
         Ok(self.store.owner(&caller.access_scope(needs), tenant, app).await?)
     }
 
-    /// What the audit says of a change: from what to what.
+    /// The audit note of a change: its state before and after.
     pub fn note(
         &self,
         caller: &Caller,

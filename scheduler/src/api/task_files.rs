@@ -1,5 +1,5 @@
-//! Task files: many tasks compared and applied at once, all or none, and written out again. The
-//! body of an apply is the task file itself, as JSON.
+//! Task files: many tasks compared and applied at once, all or none, and exported again. The body of
+//! an apply is the task file itself, as JSON.
 
 use super::input::{self, PAGE_MAX, Query, parse_optional_id};
 use super::operation::{Operation, get, post};
@@ -35,14 +35,14 @@ const CREATE: &str = "create";
 const CHANGE: &str = "change";
 const UNCHANGED: &str = "unchanged";
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
         post("/tasks/apply", Changes::ApplyTasks, Permission::TasksApply, "Apply a task file: all of it, or nothing")
             .says("The body is the task file as JSON (docs/tasks.md).")
             .query::<How>()
             .body::<TaskFileBody>()
-            .answers::<Applied>(200, "What became, or would become, of each entry")
+            .answers::<Applied>(200, "The outcome, actual or expected, of each entry")
             .to(apply),
         get("/tasks/export", "export_tasks", Permission::TasksRead, "Tasks as a task file, by id")
             .query::<ExportQuery>()
@@ -54,7 +54,7 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct How {
-    /// Only says what would become of it.
+    /// Report the changes without making them.
     #[serde(default)]
     dry_run: bool,
 }
@@ -66,16 +66,16 @@ struct How {
 struct TaskFileBody {
     /// Version of the format: 1.
     version: i64,
-    /// What entries share unless they say otherwise.
+    /// Defaults for all entries.
     defaults: Option<Value>,
     /// The tasks.
     task: Vec<Value>,
 }
 
-/// What became of a task file.
+/// The outcome of applying a task file.
 #[derive(Serialize, ToSchema)]
 struct Applied {
-    /// Whether nothing was changed, because only that was asked.
+    /// Whether this was a dry run, which changes nothing.
     dry_run: bool,
     /// Entries that are new tasks.
     created: usize,
@@ -94,15 +94,15 @@ struct Exported {
     version: i64,
     /// Entries.
     task: Vec<Value>,
-    /// What to send to get the next page; null when this is the last.
+    /// Cursor of the next page; null on the last page.
     next: Option<String>,
 }
 
-/// What became, or would become, of one entry.
+/// The outcome, actual or expected, of one entry.
 #[derive(Serialize, ToSchema)]
 #[schema(as = AppliedTask)]
 struct Outcome {
-    /// Id; none of a task that would be created.
+    /// Id; null for a task that would be created.
     id: Option<String>,
     /// Tenant's name.
     tenant: String,
@@ -118,10 +118,10 @@ struct Outcome {
     state: &'static str,
     /// Fields that change.
     changes: Vec<FieldChange>,
-    /// What is allowed, and still may not be what was meant.
+    /// Something that is allowed, but may not be intended.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
-    /// Logs of runs that go on.
+    /// Logs of runs that are still running.
     running: Vec<String>,
     /// Logs of runs whose executor could not be asked; they may still start.
     unreachable: Vec<String>,
@@ -136,7 +136,7 @@ async fn apply(
     let dry_run = how.0.dry_run;
     let body: Map<String, Value> = body::json_within(payload, BYTES_MAX).await?;
     let defaults = defaults(&api);
-    // Thousands of definitions take a while; the HTTP worker has others to answer.
+    // Thousands of definitions take a while; the HTTP worker must serve other requests.
     let file = web::block(move || TaskFile::read(&body, &defaults)).await;
     let file = file.map_err(|error| RequestRefusal::WrongBody { detail: error.to_string() })?;
     let now = api.engine.clock.now_ms();
@@ -204,7 +204,7 @@ fn refusal(mut errors: Vec<FieldError>) -> Problem {
     Problem::from(refusal).naming(errors)
 }
 
-/// `left` has one entry for each changed task, in their order; of a dry run it is empty.
+/// `left` has one entry for each changed task, in their order; it is empty for a dry run.
 fn answer(steps: Vec<Step>, dry_run: bool, not_revoked: Vec<NotRevoked>) -> HttpResponse {
     let mut not_revoked = not_revoked.into_iter();
     let tasks: Vec<Outcome> = steps
@@ -247,13 +247,13 @@ fn outcome(Step { entry, action, warning }: Step, dry_run: bool, not_revoked: No
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct ExportQuery {
-    /// Only of the tenant of this name.
+    /// Only in this tenant (name).
     tenant: Option<String>,
-    /// Only of the app of this name.
+    /// Only in this app (name).
     app: Option<String>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<String>,
-    /// Entries in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
@@ -271,7 +271,7 @@ async fn export(api: web::Data<Api>, caller: Caller, query: Query<ExportQuery>) 
     Ok(HttpResponse::Ok().json(Exported { version: VERSION, task, next }))
 }
 
-/// A slip in a name must not look like an empty export.
+/// A misspelt name must not look like an empty export.
 async fn refuse_nowhere(
     api: &Api,
     access_scope: &AccessScope,

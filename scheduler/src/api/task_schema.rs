@@ -1,4 +1,4 @@
-//! Tasks in the API's document: the bodies and the answer, made of the list of a definition's fields.
+//! Tasks in the OpenAPI document: bodies and response, generated from the list of a definition's fields.
 
 use crate::domain::task::{Allowed, Field, INSTANT_MAX, NAME_MAX, PARENTS_MAX, ParentLink, TAGS_MAX, TaskSpec, Unit};
 use serde_json::Value;
@@ -16,9 +16,9 @@ type Schemas = Vec<(String, RefOr<Schema>)>;
 enum Way {
     /// Each of them.
     Whole,
-    /// What is left out has its default.
+    /// Omitted fields have their defaults.
     Defaults,
-    /// What is left out stays as it is; null puts a field back to its default.
+    /// Omitted fields keep their values; null resets a field to its default.
     Patch,
 }
 
@@ -42,7 +42,7 @@ macro_rules! body {
     };
 }
 
-/// A task to create. What is left out has its default.
+/// A task to create. Omitted fields have their defaults.
 #[derive(ToSchema)]
 #[allow(dead_code)] // describes the body, which is read field by field so that every slip is named
 struct BesideNew {
@@ -60,8 +60,8 @@ struct BesideNew {
 pub struct NewTask;
 body!(NewTask, BesideNew, Way::Defaults, ["name", "handler"]);
 
-/// A task's whole definition: every field of it is required, so that none is lost. What a task answers beside it may
-/// stand here, too, and is not changed by it.
+/// A task's whole definition: every field is required, so that none is lost. Read-only fields of a task may be
+/// included; they are ignored.
 #[derive(ToSchema)]
 #[allow(dead_code)] // describes the body
 struct BesideWhole {
@@ -69,7 +69,7 @@ struct BesideWhole {
     tenant: Option<String>,
     /// Name of the app; a task cannot move.
     app: Option<String>,
-    /// Whether it fires by itself; left out, it goes on as it is.
+    /// Whether it fires by itself; unchanged when omitted.
     started: Option<bool>,
     /// Pauses it, and says why.
     pause_note: Option<String>,
@@ -81,8 +81,8 @@ struct BesideWhole {
 pub struct TaskDefinition;
 body!(TaskDefinition, BesideWhole, Way::Whole, []);
 
-/// Fields of a task to change, as a JSON merge patch (RFC 7396): what is left out stays as it is, null puts a field
-/// back to its default, a list takes the place of the list before.
+/// Fields of a task to change, as a JSON merge patch (RFC 7396): omitted fields keep their values, null resets a
+/// field to its default, a list replaces the previous list.
 #[derive(ToSchema)]
 #[allow(dead_code)] // describes the body
 struct BesidePatch {
@@ -98,13 +98,13 @@ struct BesidePatch {
 pub struct TaskPatch;
 body!(TaskPatch, BesidePatch, Way::Patch, []);
 
-/// A schedule, and how much of it.
+/// A schedule to preview, and the number of fires.
 #[derive(ToSchema)]
 #[allow(dead_code)] // describes the body
 struct BesideQuestion {
-    /// Name of the tenant whose calendars it names.
+    /// Name of the tenant whose calendars it uses.
     tenant: Option<String>,
-    /// Fires, 1 to 1000.
+    /// Number of fires, 1 to 1000.
     #[schema(minimum = 1, maximum = 1000)]
     count: Option<i64>,
     /// After this instant, epoch ms; now when absent.
@@ -156,7 +156,7 @@ fn with_fields(object: &mut Object, way: Way) {
     }
 }
 
-/// What no task can be without has no default.
+/// Whether the field is one that every task must set, so that it has no default.
 fn is_name_of_task(field: &Field) -> bool {
     matches!(field.allowed, Allowed::Name { least: 1 })
 }
@@ -199,7 +199,7 @@ fn list(item: impl Into<ArrayItems>, most: Option<usize>, says: String, default:
 
 fn whole(least: i64, most: i64) -> ObjectBuilder {
     let format = if i32::try_from(most).is_ok() { KnownFormat::Int32 } else { KnownFormat::Int64 };
-    // The largest number there is bounds nothing, and JavaScript cannot write it.
+    // The largest integer limits nothing, and JavaScript cannot represent it.
     let most = Some(most).filter(|most| *most < i64::MAX);
     ObjectBuilder::new()
         .schema_type(SchemaType::new(Type::Integer))
@@ -208,7 +208,7 @@ fn whole(least: i64, most: i64) -> ObjectBuilder {
         .maximum(most.map(|most| most as isize))
 }
 
-/// The sentence, and what 0 stands for.
+/// The field's sentence, and the meaning of 0.
 fn said(field: &Field) -> String {
     match field.allowed {
         Allowed::Whole { zero, .. } if !zero.is_empty() => format!("{} 0: {zero}.", field.says),
@@ -217,7 +217,7 @@ fn said(field: &Field) -> String {
     }
 }
 
-/// What a number counts, for forms.
+/// The unit of a number, for forms.
 fn unit(field: &Field) -> Option<utoipa::openapi::extensions::Extensions> {
     let unit = match field.allowed {
         Allowed::Whole { unit, .. } if unit != Unit::Count => unit.symbol(),

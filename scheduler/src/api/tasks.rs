@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -35,33 +35,33 @@ pub fn operations() -> Vec<Operation> {
             .to(create),
         get("/tasks/{id}", "show_task", P::TasksRead, "A task").answers::<Task>(200, "The task").to(show),
         patch("/tasks/{id}", Action::EditTask, P::TasksEdit, "Edit fields of a task")
-            .says("A JSON merge patch (RFC 7396): what is left out stays as it is, null puts a field back to its default. \
-                   Runs of the old definition are revoked before the answer.")
+            .says("A JSON merge patch (RFC 7396): omitted fields keep their values, null resets a field to its \
+                   default. Runs of the old definition are revoked before the response.")
             .if_match()
             .body_as::<TaskPatch>("application/merge-patch+json")
-            .answers::<Changed>(200, "The task, and what could not be revoked")
+            .answers::<Changed>(200, "The task, and the runs that could not be revoked")
             .to(edit),
         put("/tasks/{id}", Action::ReplaceTask, P::TasksEdit, "Replace the definition of a task")
-            .says("Every field is required. What `GET` answered can be sent back as it is, with changes: what cannot be \
-                   written is passed over, and its `revision` guards against overwriting. Runs of the old definition \
-                   are revoked before the answer.")
+            .says("Every field is required. The response of `GET` can be sent back with changes: read-only fields are \
+                   ignored, and `revision` guards against overwriting. Runs of the old definition are revoked before \
+                   the response.")
             .if_match()
             .body::<TaskDefinition>()
-            .answers::<Changed>(200, "The task, and what could not be revoked")
+            .answers::<Changed>(200, "The task, and the runs that could not be revoked")
             .to(replace),
-        delete("/tasks/{id}", Action::DeleteTask, P::TasksDelete, "Delete a task; its logs stay until retention takes them")
+        delete("/tasks/{id}", Action::DeleteTask, P::TasksDelete, "Delete a task; its logs stay until retention deletes them")
             .if_match()
-            .answers::<Changed>(200, "The task as it was, and what could not be revoked")
+            .answers::<Changed>(200, "The task as it was, and the runs that could not be revoked")
             .to(remove),
         post("/tasks/{id}/start", Action::StartTask, P::TasksStart, "Start a task")
             .answers::<Changed>(200, "The task")
             .to(start),
-        post("/tasks/{id}/stop", Action::StopTask, P::TasksStop, "Stop a task; it forgets what it has counted")
-            .answers::<Changed>(200, "The task, and what could not be revoked")
+        post("/tasks/{id}/stop", Action::StopTask, P::TasksStop, "Stop a task and reset its counters")
+            .answers::<Changed>(200, "The task, and the runs that could not be revoked")
             .to(stop),
-        post("/tasks/{id}/pause", Action::PauseTask, P::TasksPause, "Pause a task, saying why")
+        post("/tasks/{id}/pause", Action::PauseTask, P::TasksPause, "Pause a task, with a reason")
             .body::<PauseInput>()
-            .answers::<Changed>(200, "The task, and what could not be revoked")
+            .answers::<Changed>(200, "The task, and the runs that could not be revoked")
             .to(pause),
     ]
 }
@@ -69,13 +69,13 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct TaskQuery {
-    /// Only of the tenant of this name.
+    /// Only in this tenant (name).
     tenant: Option<String>,
-    /// Only of the app of this name.
+    /// Only in this app (name).
     app: Option<String>,
     /// Only of this name.
     name: Option<String>,
-    /// Only those whose name, or whose handler's, has this in it, whatever the case; 1 to 100 characters.
+    /// Only those whose name or handler contains this text, ignoring case; 1 to 100 characters.
     #[param(min_length = 1, max_length = 100)]
     search: Option<String>,
     /// Only in this state: `started`, `stopped` or `paused`.
@@ -85,16 +85,16 @@ struct TaskQuery {
     handler: Option<String>,
     /// Only those that follow this task (id): its children.
     parent: Option<String>,
-    /// Only those that name this calendar.
+    /// Only those that use this calendar.
     calendar: Option<String>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
 
-/// What stands beside the definition in a body.
+/// Fields of a body other than the definition.
 #[derive(Default)]
 pub struct StateFields {
     pub tenant: Option<String>,
@@ -105,8 +105,8 @@ pub struct StateFields {
 }
 
 impl StateFields {
-    /// Takes its fields out of `fields`; the rest is the definition's. Answers what is wrong with
-    /// them, too.
+    /// Takes its fields out of `fields`, leaving those of the definition. Also returns what is wrong with
+    /// them.
     pub fn take(fields: &mut Map<String, Value>) -> (Self, Vec<FieldError>) {
         fn read<T: serde::de::DeserializeOwned>(
             fields: &mut Map<String, Value>,
@@ -136,7 +136,7 @@ impl StateFields {
         (beside, refused)
     }
 
-    /// The state that the body asks for, of a task that is in `now`.
+    /// The state that the body asks for, given the task's state `now`.
     pub fn activity(&self, now: &Activity) -> Activity {
         match (self.started, &self.pause_note) {
             (_, Some(note)) => Activity { started: false, pause_note: Some(note.clone()) },
@@ -157,7 +157,7 @@ pub struct Task {
     pub app: String,
     #[serde(flatten)]
     spec: TaskSpec,
-    /// Whether it fires by itself, and if not, whether somebody paused it.
+    /// Whether it fires by itself and, if not, whether it is paused.
     #[schema(value_type = words::TaskState)]
     state: &'static str,
     /// Whether it fires by itself.
@@ -166,11 +166,11 @@ pub struct Task {
     pause_note: Option<String>,
     /// When it was paused, epoch ms.
     paused_at: Option<i64>,
-    /// Grows with every change.
+    /// Increases with every change.
     revision: i64,
-    /// Its next fire by the schedule, epoch ms, also when its log is written already; null when it will not fire by
-    /// itself (any more), and while the instant is not known, as that of a fixed delay during a run. A fire that was
-    /// cancelled beforehand counts.
+    /// Its next scheduled fire, epoch ms, even if its log is already written; null when it will not fire by itself
+    /// (any more), and while the instant is unknown, such as that of a fixed delay during a run. Fires that were
+    /// cancelled in advance count.
     next_fire_at: Option<i64>,
     /// Logs are written for fires before this instant, epoch ms; null when none will be written (any more).
     written_until: Option<i64>,
@@ -188,7 +188,7 @@ pub struct Task {
 #[derive(Serialize, ToSchema)]
 struct Changed {
     task: Task,
-    /// Logs of runs that go on.
+    /// Logs of runs that are still running.
     running: Vec<String>,
     /// Logs of runs whose executor could not be asked; they may still start.
     unreachable: Vec<String>,
@@ -282,12 +282,12 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     Ok(HttpResponse::Created().insert_header(etag(task.revision)).json(shown(&api, &task).await?))
 }
 
-/// What a body without the field means.
+/// The defaults of omitted fields.
 pub fn defaults(api: &Api) -> TaskSpec {
     TaskSpec { time_zone: api.default_zone.name().to_owned(), ..TaskSpec::default() }
 }
 
-/// The definition with `fields` in place of its own; what is wrong with them goes to `refused`.
+/// The definition with `fields` replaced; what is wrong with them goes to `refused`.
 fn read(
     before: &TaskSpec,
     fields: &Map<String, Value>,
@@ -309,7 +309,7 @@ fn read(
     }
 }
 
-/// One word about each field is enough.
+/// Adds refusals, but only one per field.
 fn add(refused: &mut Vec<FieldError>, more: Vec<FieldError>) {
     for error in more {
         if !refused.iter().any(|known| known.field == error.field) {
@@ -318,7 +318,7 @@ fn add(refused: &mut Vec<FieldError>, more: Vec<FieldError>) {
     }
 }
 
-/// A task that would fire once, in the past, is a slip.
+/// Refuses a task that would fire once, in the past: a mistake.
 fn refuse_past(spec: &TaskSpec, activity: &Activity, now: i64) -> Result<(), FieldError> {
     if spec.schedule == ScheduleKind::Once && activity.started && spec.fire_at > 0 && spec.fire_at <= now {
         return Err(FieldError::new("fire_at", FieldRefusal::InThePast));
@@ -349,7 +349,7 @@ async fn edit(
     rewrite(&api, &caller, Action::EditTask, (&id, &request), fields, ends_pause).await
 }
 
-/// What a null means in a patch.
+/// The value that a null in a patch stands for.
 fn default_of(name: &str, defaults: &Value) -> Option<Value> {
     if name == "started" { Some(false.into()) } else { defaults.get(name).cloned() }
 }
@@ -374,7 +374,7 @@ async fn replace(
     rewrite(&api, &caller, Action::ReplaceTask, (&id, &request), fields, false).await
 }
 
-/// What a task answers and nobody writes.
+/// Fields that a task returns and that cannot be written.
 const READ_ONLY: [&str; 9] = [
     "id",
     "state",
@@ -387,7 +387,7 @@ const READ_ONLY: [&str; 9] = [
     "updated_at",
 ];
 
-/// The one way by which definitions change: `fields` take the place of the task's own.
+/// The only way in which definitions change: `fields` replace those of the task.
 async fn rewrite(
     api: &Api,
     caller: &Caller,
@@ -428,7 +428,7 @@ async fn refuse_parents(
     if refused.is_empty() { Ok(()) } else { Err(Problem::fields(refused)) }
 }
 
-/// Whoever may create or edit a task, but not start or stop it, does not do so in passing.
+/// Callers who may create or edit a task, but not start or stop it, must not do so through an edit.
 fn refuse_state(caller: &Caller, owner: Owner, before: &Activity, after: &Activity) -> Result<(), Problem> {
     let needed = match after {
         after if after == before => return Ok(()),
@@ -461,7 +461,7 @@ async fn stop(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Res
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 struct PauseInput {
-    /// Why, for whoever finds it paused; 1 to 1000 characters.
+    /// Why the task is paused, for people who find it so; 1 to 1000 characters.
     #[schema(required, min_length = 1, max_length = 1000)]
     note: String,
 }

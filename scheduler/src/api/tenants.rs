@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 /// Longest description, characters.
 pub const DESCRIPTION_CHARS_MAX: usize = 1_000;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
@@ -31,7 +31,7 @@ pub fn operations() -> Vec<Operation> {
         get("/tenants/{tenant}", "show_tenant", P::TenantsRead, "A tenant, by name")
             .answers::<Tenant>(200, "The tenant")
             .to(show),
-        put("/tenants/{tenant}", Action::EditTenant, P::TenantsEdit, "Describe a tenant")
+        put("/tenants/{tenant}", Action::EditTenant, P::TenantsEdit, "Set a tenant's description")
             .if_match()
             .body::<Description>()
             .answers::<Tenant>(200, "The tenant")
@@ -42,7 +42,7 @@ pub fn operations() -> Vec<Operation> {
             P::TenantsDelete,
             "Delete a tenant that has no app, user or role",
         )
-        .answers_nothing("It is gone")
+        .answers_nothing("Deleted")
         .to(remove),
     ]
 }
@@ -50,31 +50,31 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct TenantQuery {
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
 
-/// A tenant to be.
+/// A tenant to create.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewTenant {
-    /// Its name, for good: 1 to 64 characters out of a-z A-Z 0-9 - _ . and none of them first but letters and digits.
+    /// Its name; it cannot be changed. 1 to 64 characters out of a-z A-Z 0-9 - _ . starting with a letter or digit.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     name: String,
-    /// For people.
+    /// Free text for people to read.
     #[serde(default)]
     #[schema(max_length = 1000)]
     description: String,
 }
 
-/// What people say of it.
+/// Editable fields of a tenant.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Description {
-    /// For people.
+    /// Free text for people to read.
     #[schema(max_length = 1000)]
     description: String,
 }
@@ -86,11 +86,11 @@ struct Tenant {
     id: String,
     /// Name.
     name: String,
-    /// For people.
+    /// Free text for people to read.
     description: String,
-    /// Runs at once at most; 0 is no bound.
+    /// Most runs at once; 0 means no limit.
     max_concurrent: i32,
-    /// Grows with every change.
+    /// Increases with every change.
     revision: i64,
     /// Epoch ms.
     created_at: i64,
@@ -167,7 +167,7 @@ fn audited(tenant: &TenantView) -> Option<String> {
     Some(serde_json::json!({ "name": tenant.name, "description": tenant.description }).to_string())
 }
 
-/// Refuses what is too long to be a description.
+/// Refuses a description that is too long.
 pub fn check_description(description: &str) -> Result<(), Problem> {
     if description.chars().count() <= DESCRIPTION_CHARS_MAX {
         return Ok(());
@@ -175,7 +175,7 @@ pub fn check_description(description: &str) -> Result<(), Problem> {
     Err(FieldError::too_long("description", DESCRIPTION_CHARS_MAX).into())
 }
 
-/// Names of tenants and apps stand in headers, signatures and paths: plain ASCII words.
+/// Names of tenants and apps appear in headers, signatures and paths: plain ASCII words.
 pub fn check_name(field: &str, name: &str) -> Result<(), Problem> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let begins_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());

@@ -1,4 +1,4 @@
-//! API tokens: for programs that act for a user, with less than all he may.
+//! API tokens: for programs that act for a user, with a subset of the user's permissions.
 
 use super::input::{Page, Query, limit, parse_id, parse_optional_id};
 use super::operation::{Operation, delete, get};
@@ -17,15 +17,15 @@ use utoipa::{IntoParams, ToSchema};
 /// Longest life of a token that ends, ms: ten years.
 const LIFE_MS_MAX: i64 = 3_653 * 86_400_000;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
-        get("/tokens", "list_tokens", Permission::TokensRead, "API tokens of users of one's tenants, by id")
+        get("/tokens", "list_tokens", Permission::TokensRead, "API tokens of users of the caller's tenants, by id")
             .query::<TokenQuery>()
             .answers_page::<TokenOutput>("A page of tokens")
             .to(list),
         delete("/tokens/{id}", Action::RevokeToken, Permission::TokensRevoke, "Revoke an API token")
-            .answers_nothing("It is void")
+            .answers_nothing("Revoked")
             .to(revoke),
     ]
 }
@@ -35,14 +35,14 @@ pub fn operations() -> Vec<Operation> {
 struct TokenQuery {
     /// Only of this user.
     user: Option<String>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
 
-/// A token to be.
+/// A token to create.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = NewToken)]
 #[serde(deny_unknown_fields)]
@@ -50,17 +50,17 @@ pub struct NewTokenInput {
     /// What it is for.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
-    /// What it may be used for, as far as its owner may.
+    /// Permissions of the token; it never has more than its owner.
     #[schema(value_type = Vec<String>)]
     permissions: PermissionSet,
-    /// Only in the tenant of this name; wherever the owner may when absent.
+    /// Only in this tenant (name); wherever the owner has the permissions when absent.
     #[serde(default)]
     tenant: Option<String>,
-    /// When it becomes void, epoch ms; at most ten years from now.
+    /// When it expires, epoch ms; at most ten years from now.
     expires_at: i64,
 }
 
-/// An API token, without itself.
+/// An API token, without its secret.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Token)]
 pub struct TokenOutput {
@@ -74,11 +74,11 @@ pub struct TokenOutput {
     name: String,
     /// Only in this tenant (id).
     tenant_id: Option<String>,
-    /// What it may be used for, as far as its owner may.
+    /// Permissions of the token; it never has more than its owner.
     permissions: Vec<&'static str>,
     /// Epoch ms.
     created_at: i64,
-    /// When it becomes void, epoch ms.
+    /// When it expires, epoch ms.
     expires_at: i64,
     /// Last use, epoch ms, to the minute.
     used_at: Option<i64>,
@@ -100,7 +100,7 @@ impl From<TokenView> for TokenOutput {
     }
 }
 
-/// A token that was created, this once with itself.
+/// A token that was created, with its secret.
 #[derive(Serialize, ToSchema)]
 pub struct CreatedToken {
     #[serde(flatten)]
@@ -149,7 +149,7 @@ pub async fn create_token(api: web::Data<Api>, caller: Caller, payload: web::Pay
     Ok(HttpResponse::Created().json(CreatedToken { token: token.into(), secret }))
 }
 
-/// What the audit calls a token.
+/// A token as a target in the audit.
 pub fn target(id: TokenId, name: &str) -> Target {
     Target { kind: "token", id: id.to_string(), name: name.to_owned() }
 }
@@ -172,7 +172,7 @@ pub fn page_of(tokens: Vec<TokenView>, limit: u64) -> Page<TokenOutput> {
 async fn revoke(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let id: TokenId = parse_id("id", &id)?;
     let access_scope = caller.access_scope(Permission::TokensRevoke);
-    // The one after the id before is the one, if it is within reach.
+    // The token after the preceding id is the wanted one, if it is within the access scope.
     let found = api.store.list_tokens(&access_scope, None, TokenId(id.0.saturating_sub(1)), 1).await?;
     let token = found.into_iter().find(|token| token.id == id);
     let token = token.ok_or_else(|| Refusal::not_found("token", id))?;

@@ -1,28 +1,28 @@
-//! Requests at the executors' door that nobody has proved to be his: how many an address may send,
-//! and how many lines they may leave in the log.
+//! Unauthenticated requests to the executors' API: how many an address may send, and how many log lines
+//! they may cause.
 
 use crate::auth::{Refusal, SignedHead, Throttle, network_of};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Refused requests of one address that are answered with the reason, at once, and then one each …
+/// Burst of refused requests of one address that are answered with the reason; after it, one per …
 const REFUSED_BURST: u32 = 200;
-/// … of this. Many executors with a wrong key may share an address; more tell nobody anything new.
+/// … this interval. Many executors with a wrong key may share an address; more answers would tell nothing new.
 const REFUSED_EVERY: Duration = Duration::from_millis(50);
 
-/// Lines about one address at once, and then one each …
+/// Burst of log lines about one address; after it, one per …
 const LINES_BURST: u32 = 5;
-/// … of this.
+/// … this interval.
 const LINES_EVERY: Duration = Duration::from_secs(1);
 
 /// The same for all addresses together: some megabytes a day.
 const ALL_LINES_BURST: u32 = 100;
 const ALL_LINES_EVERY: Duration = Duration::from_millis(500);
 
-/// Longest text of a stranger in a line, characters.
+/// Longest text of an unauthenticated caller in a log line, characters.
 const TEXT_CHARS_MAX: usize = 64;
 
-/// What strangers have done lately.
+/// Recent requests of unauthenticated callers.
 pub struct UnauthenticatedLimits {
     refused: Throttle,
     lines: Throttle,
@@ -41,39 +41,39 @@ impl Default for UnauthenticatedLimits {
     }
 }
 
-/// Who asks, as far as that is known before the signature is: the address, with the key that is named.
-/// Whoever guesses at one key keeps executors with another, which may have the same address, in.
+/// The caller, as far as known before the signature is checked: the address and the named key.
+/// Guessing at one key does not lock out executors with another key at the same address.
 pub struct UnauthenticatedCaller {
     /// Address of the caller.
     address: String,
-    /// What is counted.
+    /// The key that requests are counted by.
     count_as: String,
 }
 
 impl UnauthenticatedCaller {
-    /// One at that address who names no key, or none that there is.
+    /// A caller at that address that names no key, or an unknown one.
     pub fn nobody(address: String) -> Self {
         Self { count_as: network_of(&address).into_owned(), address }
     }
 
-    /// One at that address who names a key.
+    /// A caller at that address that names a key.
     pub fn with_key(address: String, key_id: &str) -> Self {
         Self { count_as: format!("{} {key_id}", network_of(&address)), address }
     }
 }
 
 impl UnauthenticatedLimits {
-    /// Whether one may try; else for how long none will.
+    /// Whether the caller may try; otherwise how long it must wait.
     pub fn may_try(&self, caller: &UnauthenticatedCaller) -> Result<(), Duration> {
         self.refused.would_admit(&caller.count_as)
     }
 
-    /// Counts a request that was refused, or will be; else for how long none is answered.
+    /// Counts a request that was refused, or will be; the error says how long none will be answered.
     pub fn count(&self, caller: &UnauthenticatedCaller) -> Result<(), Duration> {
         self.refused.admit(&caller.count_as)
     }
 
-    /// Leaves a line about a refusal, unless there are many.
+    /// Logs a refusal, unless there are too many.
     pub fn note(&self, caller: &UnauthenticatedCaller, head: &SignedHead<'_>, refusal: &Refusal) {
         if self.lines.admit_address(&caller.address).is_err() || self.all_lines.admit("").is_err() {
             self.left_out.fetch_add(1, Ordering::Relaxed);

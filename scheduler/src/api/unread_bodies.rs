@@ -1,6 +1,6 @@
-//! Bodies that come in chunks and that nobody reads to their end. The server would go on listening to
-//! them, however slowly they come, if they were let go before the answer; so they are kept until it
-//! is sent, and the connection ends with it.
+//! Chunked bodies that are not read to their end. If they were dropped before the response, the server
+//! would go on reading them, however slowly they come; so they are kept until the response is sent, and
+//! the connection ends with it.
 
 use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
@@ -17,7 +17,7 @@ use std::task::{Context, Poll};
 
 type Shared = Rc<RefCell<Payload>>;
 
-/// A body that its reader can let go without ending it.
+/// A body that its reader can drop without ending it.
 struct Lent(Shared);
 
 impl Stream for Lent {
@@ -28,7 +28,7 @@ impl Stream for Lent {
     }
 }
 
-/// An answer, and the body of its request.
+/// A response, and the body of its request.
 struct Keeping {
     answer: BoxBody,
     _asked: Shared,

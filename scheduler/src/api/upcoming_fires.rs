@@ -1,4 +1,4 @@
-//! Fires to come: those that are written already.
+//! Upcoming fires: those that are already written.
 
 use super::Api;
 use super::input::{Query, parse_optional_id};
@@ -16,10 +16,10 @@ use utoipa::{IntoParams, ToSchema};
 /// How far a timeline reaches, ms: as far as logs are written ahead by default.
 const UPCOMING_MAX_MS: i64 = 180_000;
 
-/// What was due so long before is shown as long as it has not started, ms.
+/// How long overdue runs that have not started are still shown, ms.
 const OVERDUE_MS: i64 = 10_000;
 
-/// Logs ahead that one answer looks at: four seconds of five thousand fires each.
+/// Most logs that one response reads: four seconds of five thousand fires each.
 const ROWS: u64 = 20_000;
 
 /// Tasks in a timeline …
@@ -28,20 +28,20 @@ const TASKS_MAX: usize = 50;
 /// … and runs of each.
 const NEXT_MAX: usize = 200;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
         get(
             "/fires/upcoming",
             "list_upcoming_fires",
             Permission::TaskLogsRead,
-            "Runs of the coming minutes, as a timeline",
+            "Runs of the next minutes, as a timeline",
         )
         .says(
-            "The task logs that are written for the coming time, and those of the last 10 s that have not started. \
-                 A sharded run counts as one. At most 20,000 logs ahead are looked at, which a caller's tenants share \
-                 when there are 16 at most: when there are more, `complete` is false, and nothing is told of what fires at \
-                 `until` or later.",
+            "The task logs that are already written for this time, and those of the last 10 s that have not started. A \
+                 sharded run counts as one. At most 20,000 logs are read, which a caller's tenants share if there are \
+                 at most 16 of them. When there are more logs, `complete` is false, and fires at `until` or later \
+                 are omitted.",
         )
         .query::<UpcomingQuery>()
         .answers::<Upcoming>(200, "The timeline")
@@ -52,33 +52,33 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct UpcomingQuery {
-    /// Only of the tenant of this name.
+    /// Only in this tenant (name).
     tenant: Option<String>,
     /// Only of this app (id).
     app: Option<String>,
     /// Only of this task.
     task: Option<String>,
-    /// How far from now on, 1 to 180,000 ms; as far as that when absent.
+    /// Length of the timeline from now on, 1 to 180,000 ms; the maximum when absent.
     #[param(minimum = 1, maximum = 180_000)]
     ms: Option<i64>,
 }
 
-/// What fires in the coming time.
+/// Upcoming fires.
 #[derive(Serialize, ToSchema)]
 struct Upcoming {
     /// Now, by the cluster's clock, epoch ms.
     at: i64,
-    /// Before this instant none is missing, epoch ms.
+    /// The timeline is complete before this instant, epoch ms.
     until: i64,
     /// Runs that were counted.
     counted: usize,
-    /// Whether `until` is as far as was asked for.
+    /// Whether `until` is as far as requested.
     complete: bool,
     /// Seconds in which something fires, in their order.
     seconds: Vec<Second>,
     /// Tasks by their next fire, 50 at most.
     tasks: Vec<UpcomingTask>,
-    /// Further tasks that fire, too.
+    /// Number of further tasks that fire.
     more_tasks: usize,
 }
 
@@ -96,7 +96,7 @@ struct Second {
 struct UpcomingTask {
     /// Id.
     task: String,
-    /// Its name; null when it is no more.
+    /// Its name; null when it no longer exists.
     name: Option<String>,
     /// App's id.
     app: String,
@@ -110,7 +110,7 @@ struct UpcomingTask {
     next: Vec<UpcomingFire>,
 }
 
-/// A run to come.
+/// An upcoming run.
 #[derive(Serialize, ToSchema)]
 struct UpcomingFire {
     /// Its log.
@@ -148,7 +148,7 @@ async fn upcoming(api: web::Data<Api>, caller: Caller, query: Query<UpcomingQuer
         rows: ROWS,
     };
     let mut found = api.store.upcoming_runs(&caller.access_scope(NEEDS), &filter).await?;
-    // Such a one has started, as far as a node can know before its result.
+    // Such a run has started, as far as a node can tell before its result.
     found.runs.retain(|run| !(run.status == Status::Dispatched && run.due_time <= at));
     let mut seconds: BTreeMap<i64, usize> = BTreeMap::new();
     for run in &found.runs {
@@ -171,10 +171,10 @@ async fn upcoming(api: web::Data<Api>, caller: Caller, query: Query<UpcomingQuer
     }))
 }
 
-/// Of a task: its first run, how many it has, the next of them.
+/// A task's first run, its number of runs, and the next of them.
 type RunsOfTask<'a> = (&'a UpcomingRun, usize, Vec<&'a UpcomingRun>);
 
-/// The runs of each task; and how many tasks are left out.
+/// The runs of each task, and the number of omitted tasks.
 fn by_task(runs: &[UpcomingRun]) -> (Vec<RunsOfTask<'_>>, usize) {
     let mut places: HashMap<TaskId, usize> = HashMap::new();
     let mut tasks: Vec<RunsOfTask<'_>> = Vec::new();

@@ -1,5 +1,5 @@
-//! Users, and what they are granted. Nobody gives or takes what he does not hold himself, or
-//! manages somebody who may do more than he.
+//! Users and their grants. Callers can only grant and revoke permissions that they hold themselves, and
+//! cannot manage users who have more permissions than they do.
 
 use super::input::{Page, Query, etag, if_match, limit, parse_optional_id, refuse_stale, refuse_wrong_search};
 use super::operation::{Operation, delete, get, post, put};
@@ -16,37 +16,37 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// Longest name for people, characters.
+/// Longest display name, characters.
 const DISPLAY_NAME_CHARS_MAX: usize = 100;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     use Permission as P;
     vec![
-        get("/users", "list_users", P::UsersRead, "Users of one's tenants, and who is granted something there; by id")
+        get("/users", "list_users", P::UsersRead, "Users of the caller's tenants and users with grants there, by id")
             .query::<UserQuery>()
             .answers_page::<User>("A page of users")
             .to(list),
-        post("/users", Action::CreateUser, P::UsersCreate, "Create a user, who may do nothing yet")
-            .says("Without a password one is made up and shown in this answer only; it must be changed at the first login.")
+        post("/users", Action::CreateUser, P::UsersCreate, "Create a user without any permissions")
+            .says("Without a password one is generated and shown in this response only; it must be changed at the first login.")
             .body::<NewUser>()
             .answers::<CreatedUser>(201, "The user")
             .to(create),
         get("/users/{id}", "show_user", P::UsersRead, "A user").answers::<User>(200, "The user").to(show),
-        put("/users/{id}", Action::EditUser, P::UsersEdit, "Name or disable a user; disabled, his sessions end")
-            .says("Fields that are not named stay as they are.")
+        put("/users/{id}", Action::EditUser, P::UsersEdit, "Rename or disable a user; disabling ends their sessions")
+            .says("Omitted fields keep their values.")
             .if_match()
             .body::<UserInput>()
             .answers::<User>(200, "The user")
             .to(edit),
-        delete("/users/{id}", Action::DeleteUser, P::UsersDelete, "Delete a user with his sessions and tokens")
-            .answers_nothing("He is gone")
+        delete("/users/{id}", Action::DeleteUser, P::UsersDelete, "Delete a user with their sessions and tokens")
+            .answers_nothing("Deleted")
             .to(remove),
-        post("/users/{id}/password", Action::ResetPassword, P::UsersEdit, "Give a user a new password, which he must change")
+        post("/users/{id}/password", Action::ResetPassword, P::UsersEdit, "Reset a user's password; they must change it")
             .answers::<CreatedUser>(200, "The user and the password, shown once")
             .to(reset_password),
         delete("/users/{id}/sessions", Action::EndUserSessions, P::UsersEdit, "End all sessions of a user")
-            .answers_nothing("They have ended")
+            .answers_nothing("Ended")
             .to(end_sessions),
     ]
 }
@@ -56,47 +56,48 @@ pub fn operations() -> Vec<Operation> {
 struct UserQuery {
     /// Only of this name.
     name: Option<String>,
-    /// Only those whose name or name for people has this in it, whatever the case; 1 to 100 characters.
+    /// Only those whose name or display name contains this text, ignoring case; 1 to 100 characters.
     #[param(min_length = 1, max_length = 100)]
     search: Option<String>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<String>,
-    /// Items in the page, 1 to 500.
+    /// Page size, 1 to 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u64>,
 }
 
-/// A user to be.
+/// A user to create.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewUser {
-    /// Name to sign in with, for good: 1 to 64 characters out of a-z A-Z 0-9 - _ . @, a letter or digit first.
+    /// Name to sign in with; it cannot be changed. 1 to 64 characters out of a-z A-Z 0-9 - _ . @, starting with a
+    /// letter or digit.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._@-]*$")]
     name: String,
-    /// Name for people.
+    /// Display name.
     #[serde(default)]
     #[schema(max_length = 100)]
     display_name: String,
-    /// Name of the tenant whose admins manage the account; the platform's do when absent.
+    /// Tenant (name) whose admins manage the account; platform admins do when absent.
     #[serde(default)]
     tenant: Option<String>,
-    /// First password, at least 12 characters; made up when absent.
+    /// Initial password, at least 12 characters; generated when absent.
     #[serde(default)]
     password: Option<String>,
 }
 
-/// What can be said of a user.
+/// Editable fields of a user.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct UserInput {
-    /// Name for people.
+    /// Display name.
     #[schema(max_length = 100)]
     display_name: Option<String>,
     /// Cannot sign in.
     disabled: Option<bool>,
 }
 
-/// A user with a password that was made up, this once.
+/// A user with a generated password.
 #[derive(Serialize, ToSchema)]
 struct CreatedUser {
     #[serde(flatten)]
@@ -241,7 +242,7 @@ async fn reset_password(api: web::Data<Api>, caller: Caller, id: web::Path<Strin
 async fn remove(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let user = managed(&api, &caller, Permission::UsersDelete, &id).await?;
     let mut notes = vec![api.note(&caller, Action::DeleteUser, user.tenant_id, target(&user), (audited(&user), None))];
-    // Other tenants lose somebody, too.
+    // Other tenants lose a user, too.
     for grant in user.grants.iter().filter(|grant| ![PLATFORM, user.tenant_id].contains(&grant.tenant_id)) {
         let before = serde_json::to_string(&GrantOutput::from(grant)).ok();
         notes.push(api.note(&caller, Action::DeleteUser, grant.tenant_id, target(&user), (before, None)));

@@ -1,17 +1,17 @@
-//! Places for requests that wait for a run to end.
+//! Slots for requests that wait for a run to end.
 
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Requests of a node that wait at once.
+/// Most requests that wait at once on a node.
 const WAITING_MAX: usize = 200;
 
-/// When as many wait as may, this is how long to leave the node alone.
+/// How long a client should wait when all slots are taken.
 const PLACE_WAIT: Duration = Duration::from_secs(5);
 
-/// Places for requests that wait.
+/// Slots for waiting requests.
 pub struct WaitSlots(Semaphore);
 
 impl Default for WaitSlots {
@@ -21,7 +21,7 @@ impl Default for WaitSlots {
 }
 
 impl WaitSlots {
-    /// A place, free again when it is dropped.
+    /// A slot, free again when it is dropped.
     ///
     /// # Errors
     /// All are taken.

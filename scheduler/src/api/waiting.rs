@@ -10,10 +10,10 @@ use tokio::time::{Instant, sleep};
 /// Longest wait of one request, ms.
 const WAIT_MS_MAX: i64 = 60_000;
 
-/// A run whose end another node hears of gives no signal here: so often it is looked at anyway.
+/// Polling interval: a run that ends on another node gives no signal here.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// However many runs end, a request looks no more often than this.
+/// A request polls no more often than this, however many runs end.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a request wants to wait; `None` when it does not.
@@ -23,7 +23,7 @@ pub fn wanted(wait_ms: Option<i64>) -> Result<Option<Duration>, FieldError> {
     wait_ms.map(|ms| read(ms).ok_or_else(wrong)).transpose()
 }
 
-/// The log that `look` finds, once it has ended; or as it stands after `wait`, or when the node stops.
+/// The log that `look` reads, once the run has ended; or its current state after `wait`, or when the node stops.
 pub async fn until_ended(
     api: &Api,
     wait: Duration,
@@ -31,7 +31,7 @@ pub async fn until_ended(
 ) -> Result<LogView, Problem> {
     let deadline = Instant::now() + wait;
     loop {
-        // Listened to before the look: what ends in between is heard.
+        // Subscribed before reading, so that an end in between is not missed.
         let ended = api.ended.any();
         tokio::pin!(ended);
         ended.as_mut().enable();

@@ -1,4 +1,4 @@
-//! Why a task ran around an instant, or why it did not, and who caused it.
+//! Explains why a task ran around an instant, or did not, and who caused it.
 
 use super::input::{Query, parse_id};
 use super::operation::{Operation, get};
@@ -25,18 +25,18 @@ use utoipa::{IntoParams, ToSchema};
 /// What belongs to an instant: the minute that begins with it, ms.
 const MINUTE_MS: i64 = 60_000;
 
-/// Runs of that minute that are told.
+/// Most runs of that minute in the response.
 const RUNS_MAX: usize = 5;
 
-/// Entries of the audit, and windows, that one answer looks at.
+/// Most entries of the audit, and windows, that one response reads.
 const LOOKED_AT_MAX: u64 = 200;
 
-/// An entry of the audit lies so close to the time of what it caused, ms.
+/// Largest distance between an entry of the audit and what it caused, ms.
 const NEAR_MS: i64 = 60_000;
 
 const DAY_MS: i64 = 86_400_000;
 
-/// What can be done.
+/// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
     vec![
         get(
@@ -46,12 +46,12 @@ pub fn operations() -> Vec<Operation> {
             "Why a task ran around an instant, or did not",
         )
         .says(
-            "Looks at the minute that begins with the instant: its runs, and what caused them; where there is none, \
-                 what kept the task from firing. Who did something is told to those who may read the tenant's audit. \
-                 Schedule and calendar are those of now.",
+            "Examines the minute that begins with the instant: its runs and what caused them or, without runs, what \
+                 kept the task from firing. Only callers who may read the tenant's audit learn who did something. \
+                 Schedule and calendar are the current ones.",
         )
         .query::<WhyQuery>()
-        .answers::<Why>(200, "What was found, the most important first")
+        .answers::<Why>(200, "The findings, most important first")
         .to(why),
     ]
 }
@@ -63,16 +63,16 @@ struct WhyQuery {
     at: String,
 }
 
-/// What was found about a task and an instant.
+/// Findings about a task and an instant.
 #[derive(Serialize, ToSchema)]
 struct Why {
     /// The task.
     task: String,
     /// The instant, epoch ms.
     at: i64,
-    /// The zone of the sentences' times: the task's.
+    /// Time zone used in the messages: the task's.
     time_zone: String,
-    /// What was found, the most important first.
+    /// The findings, most important first.
     findings: Vec<Finding>,
 }
 
@@ -330,18 +330,18 @@ impl Search<'_> {
 
     /// Whether the task was stopped or paused at an instant, and who left it so.
     async fn add_state(&mut self, at: i64) -> Result<(), Problem> {
-        // What was decided later says nothing of an instant before.
+        // A later decision says nothing about an earlier instant.
         let entries = self.entries_of_task(0, at.min(self.now).saturating_add(1)).await?;
         let mut resting = entries.iter().filter_map(|entry| Some((entry, state_in(entry.after.as_deref())?)));
         let latest = resting.next().filter(|(_, state)| !state.is_started);
         let resting = latest.map(|(entry, state)| {
-            // What left it as it was is not what stopped it.
+            // An entry that did not change the state did not stop it.
             let same = resting.take_while(|(_, earlier)| !earlier.is_started && earlier.pause_note == state.pause_note);
             (same.last().map_or(entry, |(earliest, _)| earliest), state)
         });
         let (params, note) = match resting {
             Some((entry, state)) => (self.done(entry), state.pause_note),
-            // The audit says nothing: then what the task says of itself, if that is as old.
+            // Without an audit entry the task's own state counts, if it is as old.
             None if entries.is_empty() && !self.task.activity.started && self.task.updated_at <= at => {
                 let at = if self.task.paused_at == 0 { self.task.updated_at } else { self.task.paused_at };
                 let params = FindingParams { at: Some(at), ..FindingParams::default() };
@@ -354,7 +354,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// A fire without a row of its own, for which a later row stands.
+    /// A missed fire without a row of its own, covered by a later row.
     async fn add_missed(&mut self, fire: i64, until: i64) -> Result<(), Problem> {
         let next = self.runs(until, i64::MAX, 1).await?;
         let Some(next) = next.first() else { return Ok(()) };
@@ -372,14 +372,14 @@ impl Search<'_> {
     }
 }
 
-/// Whether an entry tells of an action that made or ended this run.
+/// Whether an entry records an action that created or ended this run.
 fn is_about(entry: &AuditEntry, action: &str, log: LogId) -> bool {
     let after = entry.after.as_deref().and_then(|after| serde_json::from_str::<Value>(after).ok());
     let log = log.to_string();
     entry.action == action && after.is_some_and(|after| after["log"] == log.as_str())
 }
 
-/// The state of a task that an entry of the audit tells.
+/// The state of a task that an entry of the audit records.
 #[derive(Deserialize)]
 struct StateInAudit {
     #[serde(rename = "started")]

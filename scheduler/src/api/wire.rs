@@ -1,5 +1,5 @@
-//! What executors call. Every request is checked before its body is parsed, and as far as that goes
-//! before it is read; every reply to somebody who has proved that he holds the key is signed.
+//! The API that executors call. Every request is checked before its body is parsed and, as far as possible,
+//! before it is read; every reply to a caller that has proved to hold the key is signed.
 
 use super::Api;
 use super::body::{self, BodyError};
@@ -45,7 +45,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .default_service(web::to(elsewhere));
 }
 
-/// A refusal of an operation: code and text, and data where the caller needs some all the same.
+/// A refusal of an operation: code and text, and data where the caller needs some anyway.
 pub(crate) struct Refused {
     code: Code,
     message: String,
@@ -70,7 +70,7 @@ impl From<StoreError> for Refused {
         if error.is_temporary() {
             Self::new(Code::StoreUnavailable, "the database cannot be reached right now")
         } else {
-            Self::new(Code::Internal, "internal fault; the node's log says more")
+            Self::new(Code::Internal, "internal error; see the node's log")
         }
     }
 }
@@ -116,9 +116,8 @@ pub(crate) fn check_registration(message: &Register, addresses: &AddressRule) ->
 async fn heartbeat(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
     answer(&request, payload, &api, MessageClass::Membership, async |signer, message: Heartbeat| {
         let ack = |cancel| HeartbeatAck { cluster_time_us: api.engine.clock.now_us(), cancel };
-        // The executor keeps its clock while the database is away, and learns of it in time. A
-        // node that has been cut off for long must not keep it going: the others may have given
-        // its runs away.
+        // The reply keeps the executor's clock going while the database is away. A node that has been
+        // cut off for long must not do so: the other nodes may have given the executor's runs away.
         let with_time = |refused: Refused| {
             let code = if api.engine.membership.in_touch() { refused.code } else { Code::Internal };
             Refused { code, data: serde_json::to_value(ack(Vec::new())).ok(), ..refused }
@@ -139,7 +138,7 @@ async fn heartbeat(request: HttpRequest, payload: web::Payload, api: web::Data<A
 async fn unregister(request: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
     answer(&request, payload, &api, MessageClass::Membership, async |signer, message: Unregister| {
         let owner = signer.owner;
-        // Out of routing first, so that nothing goes there while its runs go back.
+        // Removed from routing first, so that it gets no new runs while its runs are returned.
         let left = message.running.is_empty();
         let since = api.engine.executors_alive_since();
         api.engine.executors.retire(&signer, ExecutorId(message.executor_id), left, since).await?;
@@ -150,7 +149,7 @@ async fn unregister(request: HttpRequest, payload: web::Payload, api: web::Data<
     .await
 }
 
-/// Puts runs that were never started back to all nodes, due when they were.
+/// Returns runs that were never started to all nodes, with their due times.
 async fn give_back(api: &Api, owner: Owner, executor_id: ExecutorId, held: &[RunKey]) -> Outcome<u64> {
     let now = api.engine.clock.now_ms();
     let mut returned = 0;
@@ -166,7 +165,7 @@ async fn give_back(api: &Api, owner: Owner, executor_id: ExecutorId, held: &[Run
             .filter(|row| current(&row.run, row.run.executor_id))
             .map(|row| match row.stopping {
                 Reason::None => Transition::of(&row.run, Status::Retry, Reason::GivenBack),
-                // What was to be stopped has not even started.
+                // A run that was to be stopped has never started.
                 reason => Transition { finished_at: now, ..Transition::of(&row.run, Status::Cancelled, reason) },
             })
             .collect();
@@ -223,7 +222,7 @@ where
     let key = &claims.key;
     let signer = Signer { owner: key.owner, key_id: &key.key.id, signed_at: claims.at };
     let reply = match serde_json::from_slice::<Q>(&body) {
-        Err(error) => Err(Refused::new(Code::BadRequest, format!("the body is not as expected: {error}"))),
+        Err(error) => Err(Refused::new(Code::BadRequest, format!("the body does not have the expected form: {error}"))),
         Ok(message) => work(signer, message).await,
     };
     let reply = match reply {
@@ -244,13 +243,13 @@ async fn check_head(api: &Api, head: &SignedHead<'_>) -> Result<Claims, Refusal>
     if checked.as_ref().is_err_and(|refusal| refusal.code == Code::UnknownKey)
         && api.keys.refresh_soon(&api.store).await
     {
-        // Perhaps a key that another node has just made.
+        // The key may have just been created on another node.
         return api.verifier.check_head(head, now);
     }
     checked
 }
 
-/// The body of a request that its signature proves to be of the holder of the key, or the answer to it.
+/// The body of a request whose signature proves that the caller holds the key, or the refusal.
 async fn prove(
     api: &Api,
     payload: web::Payload,
@@ -259,7 +258,7 @@ async fn prove(
     claims: &Claims,
     message_class: MessageClass,
 ) -> Result<web::Bytes, HttpResponse> {
-    // A wrong clock, which is refused in any case, counts before the body is read.
+    // A wrong clock is refused in any case, so it is checked before the body is read.
     let is_skewed = claims.skew_ms(api.engine.clock.now_ms()).is_some();
     let may_try = if is_skewed { api.unauthenticated.count(caller) } else { api.unauthenticated.may_try(caller) };
     if let Err(wait) = may_try {
@@ -302,7 +301,7 @@ fn signed_head(request: &HttpRequest) -> SignedHead<'_> {
     SignedHead { parts, sign_method: text(header::SIGN_METHOD), sign: text(header::SIGN) }
 }
 
-/// Refuses somebody who has proved nothing: why, or that he has been told often enough.
+/// Refuses an unauthenticated caller: with the reason, or without one if it was told often enough.
 fn turn_away(api: &Api, caller: &UnauthenticatedCaller, head: &SignedHead<'_>, refusal: &Refusal) -> HttpResponse {
     api.unauthenticated.note(caller, head, refusal);
     match api.unauthenticated.count(caller) {

@@ -1,4 +1,4 @@
-//! Words that answers have, as the API's document lists them.
+//! Closed lists of words in responses, as the OpenAPI document lists them.
 
 use crate::dispatch::OUTPUT_STATUSES;
 use crate::domain::reason::REASONS;
@@ -9,10 +9,10 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// State of a run whose executor was told to stop it, and has not confirmed it yet.
+/// State of a run whose executor was asked to stop it and has not confirmed yet.
 pub const STOPPING: &str = "stopping";
 
-/// Makes the schema of a word that is one of these.
+/// Makes the schema of a closed list of words.
 macro_rules! words {
     ($(#[doc = $doc:literal])* $name:ident = $words:expr) => {
         $(#[doc = $doc])*
@@ -30,12 +30,12 @@ macro_rules! words {
 }
 
 words! {
-    /// State of a run; `stopping` while its executor was told to stop it and has not confirmed it yet.
+    /// State of a run; `stopping` while its executor was asked to stop it and has not confirmed yet.
     RunStatus = STATUSES.iter().map(|(_, word)| *word).chain([STOPPING])
 }
 
 words! {
-    /// Why a run is in its state; docs/concepts.md tells what each means. Empty when there is nothing to explain.
+    /// Why a run is in its state; docs/concepts.md explains the words. Empty when there is nothing to explain.
     RunReason = REASONS.iter().map(|(_, word)| *word)
 }
 
@@ -50,22 +50,22 @@ words! {
 }
 
 words! {
-    /// A run's stored state, as lists are asked for it.
+    /// A run's stored state, for filtering lists.
     StoredRunStatus = STATUSES.iter().map(|(_, word)| *word)
 }
 
 words! {
-    /// What is known of a run's log output; docs/api.md says what each word means.
+    /// State of a run's log output; docs/api.md explains the words.
     LogOutputState = OUTPUT_STATUSES.iter().map(|(_, word)| *word)
 }
 
 words! {
-    /// Whether a backfill goes on.
+    /// State of a backfill.
     BackfillStatus = ["open", "done", "cancelled"]
 }
 
 words! {
-    /// Whether an executor's key is accepted.
+    /// State of an executor's key.
     KeyState = ["valid", "expired", "revoked"]
 }
 
@@ -75,6 +75,6 @@ words! {
 }
 
 words! {
-    /// What signed a request in.
+    /// How the caller authenticated.
     CallerKind = ["user", "token", "setting"]
 }

@@ -57,7 +57,7 @@ pub enum Denied {
     #[error("the name or the password is wrong, or the account is disabled")]
     WrongPassword,
     /// Too many tries.
-    #[error("too many tries to sign in; wait {} s", .0.as_secs() + 1)]
+    #[error("too many sign-in attempts; wait {} s", .0.as_secs() + 1)]
     TooMany(Duration),
     /// The provider of single sign-on names him, but there is no account for him; why.
     #[error("single sign-on: {0}")]

@@ -20,13 +20,13 @@ const COLUMNS: &[Column] = &[
 pub enum Apps {
     /// List apps.
     List {
-        /// Only of this tenant.
+        /// Only in this tenant.
         #[arg(long)]
         tenant: Option<String>,
-        /// Only of this name.
+        /// Only with this name.
         #[arg(long)]
         name: Option<String>,
-        /// How many.
+        /// How many to show.
         #[command(flatten)]
         most: ListLimit,
     },
@@ -35,28 +35,28 @@ pub enum Apps {
         /// Its id, or tenant/name.
         app: String,
     },
-    /// Create an app; the secret of its key is shown this once.
+    /// Create an app; the secret of its key is shown only once.
     Create {
         /// Its tenant and name: tenant/name.
         app: String,
-        /// For people.
+        /// Free text for people to read.
         #[arg(long)]
         description: Option<String>,
     },
-    /// Describe an app, bound its runs at once, demand a way to sign; what is not named stays.
+    /// Set an app's description, concurrency limit or signature method; omitted fields keep their values.
     Edit {
         /// Its id, or tenant/name.
         app: String,
-        /// For people.
+        /// Free text for people to read.
         #[arg(long)]
         description: Option<String>,
-        /// Runs at once at most, over all its executors; 0 is no bound.
+        /// Most runs at once over all its executors; 0 means no limit.
         #[arg(long, value_name = "COUNT")]
         max_concurrent: Option<i32>,
-        /// How executors and nodes must sign: HMAC-SHA256 or MD5; empty is whichever an executor chooses.
+        /// How executors and nodes must sign: HMAC-SHA256 or MD5; empty lets each executor choose.
         #[arg(long, value_name = "METHOD")]
         sign_method: Option<String>,
-        /// What the edit relies on.
+        /// Precondition of the edit.
         #[command(flatten)]
         unless: IfMatch,
     },
@@ -68,7 +68,7 @@ pub enum Apps {
 }
 
 impl Apps {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         let node = &client.node;
         match self {
@@ -79,7 +79,7 @@ impl Apps {
             Self::Show { app } => client.show(ApiRequest::get(["apps", &find::app(node, &app).await?])).await,
             Self::Create { app, description } => {
                 let [tenant, name] =
-                    find::parts(&app).with_context(|| format!("`{app}` names no app; tenant/name does"))?;
+                    find::parts(&app).with_context(|| format!("`{app}` is not an app's name; write tenant/name"))?;
                 let description = description.map(Into::into);
                 let fields =
                     [("tenant", Some(tenant.into())), ("name", Some(name.into())), ("description", description)];
@@ -97,7 +97,7 @@ impl Apps {
             }
             Self::Delete { app } => {
                 let ask = ApiRequest::delete(["apps", &find::app(node, &app).await?]);
-                client.done(ask, &format!("app `{app}` is gone")).await
+                client.done(ask, &format!("app `{app}` deleted")).await
             }
         }
     }

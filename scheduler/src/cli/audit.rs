@@ -1,4 +1,4 @@
-//! `carillon audit`: searching who did what, and verifying that nobody changed the answer.
+//! `carillon audit`: searching who did what, and verifying that no one has tampered with the entries.
 
 mod verify;
 
@@ -29,17 +29,17 @@ const COLUMNS: &[Column] = &[
 pub enum Audit {
     /// Search entries, newest first.
     Search(Box<SearchArgs>),
-    /// Verify chains of entries: that none was changed, left out, put in or cut off. Exits with 1 when one was.
+    /// Verify chains of entries: that no entry was changed, removed, inserted or cut off. Exits with 1 if one was.
     Verify(verify::VerifyArgs),
 }
 
 /// Which entries.
 #[derive(Debug, Args)]
 pub struct SearchArgs {
-    /// Only of this tenant; - is the platform.
+    /// Only in this tenant; - is the platform.
     #[arg(long, allow_hyphen_values = true)]
     tenant: Option<String>,
-    /// Only of the tenant of this id, which may have been deleted.
+    /// Only in the tenant with this id, which may have been deleted.
     #[arg(long, value_name = "ID", conflicts_with = "tenant")]
     tenant_id: Option<String>,
     /// Only what this user (name or id) did.
@@ -48,10 +48,10 @@ pub struct SearchArgs {
     /// Only this operation: `edit_task` …
     #[arg(long)]
     action: Option<String>,
-    /// Only about this kind of thing: task, user …
+    /// Only about this kind of object: task, user …
     #[arg(long)]
     kind: Option<String>,
-    /// Only about the thing of this id.
+    /// Only about the object with this id.
     #[arg(long, value_name = "ID")]
     target: Option<String>,
     /// From this time on: 2026-12-24T18:00:00+08:00, 2026-12-24T18:00 (local), epoch ms, -2h.
@@ -60,13 +60,13 @@ pub struct SearchArgs {
     /// Before this time.
     #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true)]
     until: Option<i64>,
-    /// How many.
+    /// How many to show.
     #[command(flatten)]
     most: ListLimit,
 }
 
 impl Audit {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::Search(args) => args.run(client).await,

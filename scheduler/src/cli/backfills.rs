@@ -23,11 +23,11 @@ pub enum Backfills {
     List {
         /// The task's id, or tenant/app/name.
         task: String,
-        /// How many.
+        /// How many to show.
         #[command(flatten)]
         most: ListLimit,
     },
-    /// Run a task for the fires of a range that has passed.
+    /// Run a task for the fires of a past range.
     Create {
         /// The task's id, or tenant/app/name.
         task: String,
@@ -37,14 +37,14 @@ pub enum Backfills {
         /// First instant after the range.
         #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true)]
         until: i64,
-        /// Runs of it at once at most; 1 if left out.
+        /// Most runs of it at once; 1 by default.
         #[arg(long, value_name = "COUNT")]
         max_concurrent: Option<i32>,
         /// Parameters instead of the task's.
         #[arg(long)]
         params: Option<String>,
     },
-    /// End a backfill; what it has written runs all the same.
+    /// End a backfill; runs that it has already written still run.
     Cancel {
         /// The task's id, or tenant/app/name.
         task: String,
@@ -54,7 +54,7 @@ pub enum Backfills {
 }
 
 impl Backfills {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         let node = &client.node;
         match self {

@@ -11,7 +11,7 @@ use clap::Subcommand;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// A calendar file is not larger than this, in bytes: what a node takes.
+/// Largest calendar file, bytes: what a node accepts.
 const BYTES_MAX: u64 = 256 << 10;
 
 const COLUMNS: &[Column] = &[
@@ -28,7 +28,7 @@ pub enum Calendars {
     List {
         /// The tenant's name.
         tenant: String,
-        /// How many.
+        /// How many to show.
         #[command(flatten)]
         most: ListLimit,
     },
@@ -40,7 +40,7 @@ pub enum Calendars {
         #[arg(long)]
         version: Option<i64>,
     },
-    /// Write a calendar's next version; tasks that name it go by it at once.
+    /// Write a calendar's next version; tasks that use it follow it at once.
     Put {
         /// tenant/name
         calendar: String,
@@ -48,11 +48,11 @@ pub enum Calendars {
         /// `workdays`, `excluded_hours`, and a `description`; - is standard input, in JSON.
         #[arg(short, long, value_name = "FILE", verbatim_doc_comment)]
         file: PathBuf,
-        /// What the edit relies on.
+        /// Precondition of the edit.
         #[command(flatten)]
         unless: IfMatch,
     },
-    /// Delete a calendar that no task names.
+    /// Delete a calendar that no task uses.
     Delete {
         /// tenant/name
         calendar: String,
@@ -60,7 +60,7 @@ pub enum Calendars {
 }
 
 impl Calendars {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::List { tenant, most } => {
@@ -78,7 +78,7 @@ impl Calendars {
             Self::Delete { calendar } => {
                 let [tenant, name] = parts(&calendar)?;
                 client
-                    .done(ApiRequest::delete(["calendars", tenant, name]), &format!("calendar `{calendar}` is gone"))
+                    .done(ApiRequest::delete(["calendars", tenant, name]), &format!("calendar `{calendar}` deleted"))
                     .await
             }
         }
@@ -86,7 +86,7 @@ impl Calendars {
 }
 
 fn parts(calendar: &str) -> anyhow::Result<[&str; 2]> {
-    find::parts(calendar).with_context(|| format!("`{calendar}` is no calendar; tenant/name is"))
+    find::parts(calendar).with_context(|| format!("`{calendar}` is not a calendar's name; write tenant/name"))
 }
 
 fn read(file: &Path) -> anyhow::Result<Value> {

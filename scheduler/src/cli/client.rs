@@ -1,4 +1,4 @@
-//! What the commands have in common: a node, and how its answers are shown.
+//! What the commands have in common: a node, and how its responses are shown.
 
 use super::exit::Unread;
 use super::node::{ApiRequest, Node, NodeArgs};
@@ -9,28 +9,28 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 use std::io::{ErrorKind, Write as _};
 
-/// How answers are shown.
+/// How responses are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// For people.
+    /// Free text for people to read.
     #[value(alias = "text")]
     Table,
-    /// What the node answers, for scripts: one JSON document, of a list one array.
+    /// The node's response, for scripts: one JSON document; for a list, one array.
     Json,
 }
 
-/// What all commands have that ask a node.
+/// Arguments of all commands that call a node.
 #[derive(Debug, Args)]
 pub struct ClientArgs {
     /// The node.
     #[command(flatten)]
     pub node: NodeArgs,
-    /// How to show the answer.
+    /// How to show the response.
     #[arg(long, value_name = "FORMAT", default_value = "table", global = true)]
     pub output: Output,
 }
 
-/// Commands about one kind of thing.
+/// Commands for one kind of object.
 #[derive(Debug, Args)]
 pub struct Resource<C: Subcommand> {
     /// What they have in common.
@@ -41,7 +41,7 @@ pub struct Resource<C: Subcommand> {
     pub command: C,
 }
 
-/// A command without others below it.
+/// A command without subcommands.
 #[derive(Debug, Args)]
 pub struct SingleCommand<A: Args> {
     /// What it has in common with others.
@@ -52,10 +52,10 @@ pub struct SingleCommand<A: Args> {
     pub args: A,
 }
 
-/// How much of a list is shown.
+/// How much of a list to show.
 #[derive(Debug, Args)]
 pub struct ListLimit {
-    /// Show so many at most.
+    /// Show at most this many.
     #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
 }
@@ -63,7 +63,7 @@ pub struct ListLimit {
 /// What an edit relies on.
 #[derive(Debug, Args)]
 pub struct IfMatch {
-    /// Refuse to edit unless it still has this revision.
+    /// Edit only if it still has this revision.
     #[arg(long, value_name = "REVISION")]
     pub revision: Option<i64>,
 }
@@ -121,7 +121,7 @@ impl Client {
         })
     }
 
-    /// Asks, and shows what the answer is.
+    /// Sends the request, and shows the response.
     pub async fn show(&self, ask: ApiRequest) -> anyhow::Result<()> {
         self.one(&self.node.answer(ask).await?)
     }
@@ -136,13 +136,13 @@ impl Client {
         }
     }
 
-    /// Asks for something to be done, and says that it is.
+    /// Sends a request that changes something, and reports success.
     pub async fn done(&self, ask: ApiRequest, says: &str) -> anyhow::Result<()> {
         let answer = self.node.answer(ask).await?;
         self.says(&answer, says)
     }
 
-    /// Shows an answer that people need not see, in words.
+    /// Reports in words; scripts get the response.
     pub fn says(&self, answer: &Value, says: &str) -> anyhow::Result<()> {
         match self.output {
             Output::Json => self.one(answer),
@@ -154,7 +154,7 @@ impl Client {
 /// Says that a list may go on.
 pub fn hint(items: &[Value], is_more: bool) {
     if is_more {
-        eprintln!("carillon: there may be more than these {}; --limit shows more", items.len());
+        eprintln!("carillon: there may be more than these {}; use --limit to show more", items.len());
     }
 }
 

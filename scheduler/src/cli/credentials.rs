@@ -1,4 +1,4 @@
-//! What the command shows to a node: a token that it is given, or the session of `carillon login`.
+//! Credentials of the command: a given token, or the session of `carillon login`.
 
 use super::exit::Exit;
 use super::files::{make_private_folder, read_text, write_private};
@@ -13,16 +13,16 @@ use url::Url;
 /// The token itself, for scripts.
 const TOKEN_VARIABLE: &str = "CARILLON_TOKEN";
 
-/// A token file is not larger than this, in bytes.
+/// Largest token file, bytes.
 const TOKEN_BYTES_MAX: u64 = 4_096;
 
-/// The file of sessions is not larger than this, in bytes.
+/// Largest file of sessions, bytes.
 const SESSIONS_BYTES_MAX: u64 = 1 << 20;
 
-/// How the file of sessions is written.
+/// Version of the format of the file of sessions.
 const VERSION: u32 = 1;
 
-/// A secret to show, and where it comes from.
+/// A secret, and where it comes from.
 pub struct Credentials {
     /// The token.
     pub secret: String,
@@ -36,8 +36,8 @@ enum From {
 }
 
 impl Credentials {
-    /// The first of: the file, the variable, the stored session for this node. Never an argument: everybody on the
-    /// machine sees those.
+    /// The first of: the file, the variable, the stored session for this node. Never an argument: every user of the
+    /// machine can see those.
     pub fn find(file: Option<&Path>, node: &Url) -> anyhow::Result<Option<Self>> {
         let variable = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.trim().is_empty());
         let (secret, from) = match (file, variable) {
@@ -51,7 +51,7 @@ impl Credentials {
         let credentials = Self { secret: secret.trim().to_owned(), from };
         let is_token = !credentials.secret.is_empty() && credentials.secret.chars().all(|c| c.is_ascii_graphic());
         if !is_token {
-            bail!("what {} holds is no API token: one line of plain characters is", credentials.source());
+            bail!("{} does not hold an API token: one line of plain characters", credentials.source());
         }
         Ok(Some(credentials))
     }
@@ -71,7 +71,7 @@ impl Credentials {
     }
 }
 
-/// Nobody is let in: what was shown, if anything, and how to mend it.
+/// The error after a 401: what was sent, if anything, and how to fix it.
 pub fn refused(shown: Option<&Credentials>, node: &str) -> anyhow::Error {
     let login = format!("carillon login --url {node}");
     Exit::NotAllowed.because(match shown {
@@ -80,7 +80,7 @@ pub fn refused(shown: Option<&Credentials>, node: &str) -> anyhow::Error {
             format!("the session of {user} at {node} has ended; sign in again: {login}")
         }
         Some(shown) => format!(
-            "the node at {node} refuses the token of {}; give the right one (--token-file, {TOKEN_VARIABLE}), \
+            "the node at {node} refuses the token of {}; provide a valid one (--token-file, {TOKEN_VARIABLE}), \
              or none and sign in: {login}",
             shown.source()
         ),

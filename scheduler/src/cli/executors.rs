@@ -49,13 +49,13 @@ const SETTINGS: &[Column] = &[field("NAME", "name"), field("VALUE", "value")];
 pub enum Executors {
     /// List executors that are online.
     List {
-        /// Only of this tenant.
+        /// Only in this tenant.
         #[arg(long)]
         tenant: Option<String>,
-        /// Only of this app.
+        /// Only in this app.
         #[arg(long)]
         app: Option<String>,
-        /// How many.
+        /// How many to show.
         #[command(flatten)]
         most: ListLimit,
     },
@@ -64,34 +64,34 @@ pub enum Executors {
         /// Its id or address.
         executor: String,
     },
-    /// Disable or weigh an executor; it holds for its address. What is not named stays.
+    /// Disable an executor or set its weight, for its address. Omitted fields keep their values.
     Edit(EditArgs),
 }
 
-/// What can be said of an executor.
+/// Changes of an executor.
 #[derive(Debug, Args)]
 pub struct EditArgs {
     /// Its id or address.
     executor: String,
-    /// It takes no new runs.
+    /// Take no new runs.
     #[arg(long, conflicts_with = "enable")]
     disable: bool,
-    /// It takes runs again.
+    /// Take runs again.
     #[arg(long)]
     enable: bool,
-    /// Share of the runs compared with the others'; with 0 it takes none.
+    /// Share of the runs relative to the other executors; with 0 it takes none.
     #[arg(long)]
     weight: Option<i32>,
     /// Why.
     #[arg(long)]
     note: Option<String>,
-    /// What the edit relies on.
+    /// Precondition of the edit.
     #[command(flatten)]
     unless: IfMatch,
 }
 
 impl Executors {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         let node = &client.node;
         match self {
@@ -119,20 +119,20 @@ impl Executors {
 pub enum Nodes {
     /// List nodes.
     List {
-        /// How many.
+        /// How many to show.
         #[command(flatten)]
         most: ListLimit,
     },
-    /// Show the settings that the node goes by which answers.
+    /// Show the settings in effect on the node that responds.
     Settings {
-        /// How many.
+        /// How many to show.
         #[command(flatten)]
         most: ListLimit,
     },
 }
 
 impl Nodes {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::List { most } => client.whole(ApiRequest::get(["nodes"]), &most, NODES).await,

@@ -1,4 +1,4 @@
-//! What the process exits with. `docs/cli.md` and `--help` tell the same.
+//! Exit codes of the process. `docs/cli.md` and `--help` list the same.
 
 use anyhow::anyhow;
 use serde_json::Value;
@@ -9,7 +9,7 @@ pub const HELP: &str = "\
 Exits with 0: done; 1: refused or failed; 2: the command itself is wrong; 3: `tasks apply --dry-run --exit-code` found \
 differences; 4: not signed in, or a permission is missing; 5: no node could be reached.";
 
-/// Why a command ended other than well; 2 is clap's, everything else is 1 as well.
+/// Why a command failed; 2 is clap's, every other failure is 1 as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
@@ -35,7 +35,7 @@ impl From<Exit> for ExitCode {
 struct Failure {
     exit: Exit,
     message: String,
-    /// What the node answered, where the answer is shown as JSON.
+    /// The node's response, when responses are shown as JSON.
     document: Option<Value>,
 }
 
@@ -45,7 +45,7 @@ impl Exit {
         self.told(message, None)
     }
 
-    /// The same of a refusal whose document is shown as it is.
+    /// The same for a refusal whose document is shown unchanged.
     pub fn told(self, message: impl Into<String>, document: Option<Value>) -> anyhow::Error {
         anyhow!(Failure { exit: self, message: message.into(), document })
     }
@@ -55,18 +55,18 @@ impl Exit {
         error.downcast_ref::<Failure>().is_some_and(|failure| failure.exit == self)
     }
 
-    /// The same as [`Self::because`], with what lies under it.
+    /// The same as [`Self::because`], with the underlying error.
     pub fn caused(self, message: impl Into<String>, error: anyhow::Error) -> anyhow::Error {
         error.context(Failure { exit: self, message: message.into(), document: None })
     }
 }
 
-/// Whoever read our output has seen enough (`carillon … | head`).
+/// The reader of the output has closed it (`carillon … | head`).
 #[derive(Debug, thiserror::Error)]
-#[error("nobody reads standard output any more")]
+#[error("standard output was closed by its reader")]
 pub struct Unread;
 
-/// Says what went wrong, and answers what to exit with.
+/// Reports what went wrong, and returns the exit code.
 #[must_use]
 pub fn code_of(error: &anyhow::Error) -> ExitCode {
     if error.is::<Unread>() {

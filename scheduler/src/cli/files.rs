@@ -1,4 +1,4 @@
-//! Files that people name, and those that are nobody else's business.
+//! Files named by the user, and private files.
 
 use anyhow::{Context, anyhow, bail};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
@@ -30,7 +30,7 @@ fn mebibytes(bytes: u64) -> String {
     if bytes >= 1 << 20 { format!(" ({} MiB)", bytes >> 20) } else { String::new() }
 }
 
-/// Writes a file that only its owner may read: all of it, or what was there stays.
+/// Writes a file that only its owner may read, atomically.
 pub fn write_private(file: &Path, text: &str) -> anyhow::Result<()> {
     let unusable = || format!("{} cannot be written", file.display());
     let mut name = file.file_name().with_context(unusable)?.to_owned();
@@ -38,7 +38,7 @@ pub fn write_private(file: &Path, text: &str) -> anyhow::Result<()> {
     let draft = file.with_file_name(name);
     let written = write_new(&draft, text).and_then(|()| std::fs::rename(&draft, file));
     if written.is_err() {
-        // Half a draft helps nobody; the error that counts is the first.
+        // A half-written draft is useless; the first error is the one that counts.
         let _ = std::fs::remove_file(&draft);
     }
     written.with_context(unusable)
@@ -54,5 +54,5 @@ fn write_new(file: &Path, text: &str) -> std::io::Result<()> {
 pub fn make_private_folder(folder: &Path) -> anyhow::Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.and_then(|()| std::fs::set_permissions(folder, Permissions::from_mode(0o700)))
-        .with_context(|| format!("the folder {} cannot be made", folder.display()))
+        .with_context(|| format!("the folder {} cannot be created", folder.display()))
 }

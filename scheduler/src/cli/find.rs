@@ -4,7 +4,7 @@ use super::node::{ApiRequest, Node};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-/// Of so many the wanted one is looked for at most.
+/// Most items of a list that are searched for a name.
 const LOOKED_AT_MAX: usize = 100_000;
 
 /// The id of the task `tenant/app/name`, or the id itself.
@@ -13,7 +13,7 @@ pub async fn task(node: &Node, text: &str) -> anyhow::Result<String> {
         return Ok(text.to_owned());
     }
     let [tenant, app, name] =
-        parts(text).with_context(|| format!("`{text}` is no task; its id or tenant/app/name is"))?;
+        parts(text).with_context(|| format!("`{text}` is not a task; write its id or tenant/app/name"))?;
     let ask = ApiRequest::get(["tasks"]).with("tenant", Some(tenant)).with("app", Some(app)).with("name", Some(name));
     id_of(node, &format!("task `{text}`"), ask, |task| {
         [("tenant", tenant), ("app", app), ("name", name)].iter().all(|(field, value)| task[*field] == **value)
@@ -26,7 +26,7 @@ pub async fn app(node: &Node, text: &str) -> anyhow::Result<String> {
     if is_id(text) {
         return Ok(text.to_owned());
     }
-    let [tenant, name] = parts(text).with_context(|| format!("`{text}` is no app; its id or tenant/name is"))?;
+    let [tenant, name] = parts(text).with_context(|| format!("`{text}` is not an app; write its id or tenant/name"))?;
     let ask = ApiRequest::get(["apps"]).with("tenant", Some(tenant)).with("name", Some(name));
     id_of(node, &format!("app `{text}`"), ask, |app| app["tenant"] == tenant && app["name"] == name).await
 }
@@ -56,7 +56,7 @@ pub async fn executor(node: &Node, text: &str) -> anyhow::Result<String> {
     id_of(node, &format!("executor `{text}`"), ApiRequest::get(["executors"]), |found| found["address"] == text).await
 }
 
-/// `tenant/app` and the like, in as many parts.
+/// Splits names such as `tenant/app` into `N` parts.
 pub fn parts<const N: usize>(text: &str) -> Option<[&str; N]> {
     let parts: Vec<&str> = text.splitn(N, '/').filter(|part| !part.is_empty()).collect();
     parts.try_into().ok()

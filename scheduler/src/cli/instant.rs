@@ -2,11 +2,11 @@
 
 use chrono::{DateTime, Local, NaiveDateTime, TimeZone as _, Utc};
 
-/// Epoch ms of an RFC 3339 time, a local time (`2026-12-24T18:00`), epoch ms, `now`, or so long from it (`+90d`, `-2h`).
+/// Epoch ms of an RFC 3339 time, a local time (`2026-12-24T18:00`), epoch ms, `now`, or an offset (`+90d`, `-2h`).
 pub fn parse(text: &str) -> Result<i64, String> {
     let allowed = || {
         format!(
-            "`{text}` is no time; 2026-12-24T18:00:00+08:00, 2026-12-24T18:00 (local), epoch ms, now, +90d or -2h are"
+            "`{text}` is not a time; use 2026-12-24T18:00:00+08:00, 2026-12-24T18:00 (local), epoch ms, now, +90d or -2h"
         )
     };
     if text == "now" {
@@ -23,12 +23,12 @@ pub fn parse(text: &str) -> Result<i64, String> {
     }
     let forms = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
     let local = forms.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
-    // Of a local time that exists twice the first is meant.
+    // A local time that exists twice means the first one.
     let time = local.and_then(|local| Local.from_local_datetime(&local).earliest());
     time.map(|time| time.timestamp_millis()).ok_or_else(allowed)
 }
 
-/// `+90d`: so many ms.
+/// Ms of an offset such as `+90d`.
 fn relative(text: &str) -> Option<i64> {
     let (sign, rest) =
         text.strip_prefix('+').map(|rest| (1, rest)).or(text.strip_prefix('-').map(|rest| (-1, rest)))?;

@@ -23,11 +23,11 @@ pub enum Keys {
     List {
         /// The app's id, or tenant/name.
         app: String,
-        /// How many.
+        /// How many to show.
         #[command(flatten)]
         most: ListLimit,
     },
-    /// Create a key beside those that there are; its secret is shown this once.
+    /// Create an additional key; its secret is shown only once.
     Create {
         /// The app's id, or tenant/name.
         app: String,
@@ -35,18 +35,18 @@ pub enum Keys {
         #[arg(long)]
         note: Option<String>,
     },
-    /// Replace an app's keys by a new one; its secret is shown this once.
+    /// Replace an app's keys with a new one; its secret is shown only once.
     Rotate {
         /// The app's id, or tenant/name.
         app: String,
         /// What it is for.
         #[arg(long)]
         note: Option<String>,
-        /// How long those before it stay valid beside it, ms; a day if left out.
+        /// How long the previous keys stay valid, ms; one day by default.
         #[arg(long, value_name = "MS")]
         overlap_ms: Option<i64>,
     },
-    /// Revoke a key: its executors are no longer heard, and nothing is sent to them.
+    /// Revoke a key: requests of its executors are refused, and nothing is sent to them.
     Revoke {
         /// The key's id.
         key: String,
@@ -54,7 +54,7 @@ pub enum Keys {
 }
 
 impl Keys {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         let node = &client.node;
         match self {

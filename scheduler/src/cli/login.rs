@@ -13,13 +13,13 @@ use std::io::Read as _;
 use tokio::signal::unix::{SignalKind, signal};
 use url::{Host, Url};
 
-/// Both passwords on standard input are not longer than this, bytes.
+/// Largest input with both passwords on standard input, bytes.
 const INPUT_BYTES_MAX: u64 = 4_096;
 
-/// A new password that the node refuses is asked for again so often.
+/// How often a new password is asked for when the node refuses it.
 const TRIES_MAX: usize = 5;
 
-/// What a shell expects of a program that Ctrl-C ended.
+/// Exit code that shells expect of a program that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
 
 /// How to sign in.
@@ -28,13 +28,13 @@ pub struct LoginArgs {
     /// The node.
     #[command(flatten)]
     place: NodeAddressArgs,
-    /// Name to sign in with; asked for on the terminal if left out.
+    /// Name to sign in with; prompted for by default.
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// Read the password from standard input, and on a second line the new one, where there must be one.
+    /// Read the password from standard input and, if a new one must be chosen, that from a second line.
     #[arg(long, requires = "user")]
     password_stdin: bool,
-    /// Choose another password; other sessions of the user end.
+    /// Change the password; other sessions of the user end.
     #[arg(long)]
     change_password: bool,
 }
@@ -55,14 +55,14 @@ impl Source {
     async fn ask(&mut self, words: &str) -> anyhow::Result<String> {
         match self {
             Self::Terminal => terminal::ask_secret(words).await,
-            Self::Lines(lines) => lines.next().context("standard input has no further line"),
+            Self::Lines(lines) => lines.next().context("standard input has no more lines"),
         }
     }
 }
 
-/// Signs in, and stores the session. Ctrl-C ends it wherever it is, and leaves the terminal as it was.
+/// Signs in, and stores the session. Ctrl-C ends it at any point, and restores the terminal.
 pub async fn login(args: LoginArgs) -> anyhow::Result<()> {
-    // Watched before the first prompt: whoever types Ctrl-C there must find the terminal as it was.
+    // Watched before the first prompt: Ctrl-C must restore the terminal there, too.
     let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
     tokio::select! {
         done = sign_in(args) => done,
@@ -73,7 +73,7 @@ pub async fn login(args: LoginArgs) -> anyhow::Result<()> {
 async fn sign_in(args: LoginArgs) -> anyhow::Result<()> {
     let node = Node::unauthenticated(&args.place)?;
     if is_overheard(node.base()) {
-        eprintln!("carillon: {} has no TLS: whoever is on the way can read the password", node.address());
+        eprintln!("carillon: {} has no TLS: anyone on the network path can read the password", node.address());
     }
     let user = match args.user {
         Some(user) => user,
@@ -83,13 +83,13 @@ async fn sign_in(args: LoginArgs) -> anyhow::Result<()> {
     let password = source.ask(&format!("Password of {user}: ")).await?;
     let ask = ApiRequest::post(["login"]).body(json!({ "name": user, "password": password }));
     let answer = serde_json::from_value(node.sign_in(&ask).await?);
-    let LoggedIn { token, must_change_password } = answer.context("the node's answer is not understood")?;
+    let LoggedIn { token, must_change_password } = answer.context("the node's answer cannot be understood")?;
     let session = Session { user, token };
     let node = node.known(Some(Credentials::of(&session)));
     if must_change_password || args.change_password {
         let changed = change(&node, &mut source, &password, must_change_password).await;
         if let Err(error) = changed {
-            // It is of no use to anybody; that it lives on until it expires would be no harm either.
+            // The session is of no use to anyone; it would do no harm if it lived on until it expires.
             let _ = node.answer(ApiRequest::post(["logout"])).await;
             return Err(error);
         }
@@ -98,18 +98,18 @@ async fn sign_in(args: LoginArgs) -> anyhow::Result<()> {
     print(&format!("signed in at {} as {}\n", node.address(), session.user))
 }
 
-/// Chooses another password; on a terminal until the node takes it.
+/// Changes the password; on a terminal, prompts until the node accepts it.
 async fn change(node: &Node, source: &mut Source, current: &str, must: bool) -> anyhow::Result<()> {
     let is_terminal = matches!(source, Source::Terminal);
     if must && is_terminal {
-        eprintln!("Another password must be chosen.");
+        eprintln!("You must choose a new password.");
     }
     for _ in 0..TRIES_MAX {
         let new = source.ask("New password: ").await.map_err(|error| {
-            Exit::NotAllowed.caused("another password must be chosen; give it on a second line", error)
+            Exit::NotAllowed.caused("a new password must be chosen; provide it on a second line", error)
         })?;
         if is_terminal && source.ask("New password again: ").await? != new {
-            eprintln!("The two are not the same.");
+            eprintln!("The two passwords differ.");
             continue;
         }
         let ask = ApiRequest::put(["account", "password"]).body(json!({ "current": current, "new": new }));
@@ -128,7 +128,7 @@ fn lines() -> anyhow::Result<std::vec::IntoIter<String>> {
     Ok(text.lines().map(str::to_owned).collect::<Vec<_>>().into_iter())
 }
 
-/// Whether others than this machine may be on the way to the node, and nothing hides what is said.
+/// Whether the connection to the node leaves this machine unencrypted.
 fn is_overheard(node: &Url) -> bool {
     let is_here = match node.host() {
         Some(Host::Domain(name)) => name == "localhost",
@@ -150,18 +150,18 @@ pub async fn logout(place: &NodeAddressArgs) -> anyhow::Result<()> {
     if let Err(error) = ended
         && !Exit::NotAllowed.is_why(&error)
     {
-        return Err(error.context("the session goes on, and stays stored"));
+        return Err(error.context("the session continues, and stays stored"));
     }
     Sessions::keep(node.base(), None)?;
     print(&format!("signed out at {}\n", node.address()))
 }
 
-/// Says who one is.
+/// Shows the caller.
 pub async fn whoami(client: &Client) -> anyhow::Result<()> {
     let mut me = client.node.answer(ApiRequest::get(["session"])).await?;
     if client.output == Output::Table {
-        // For programs: what browsers need, and every permission that there is.
-        let fields = me.as_object_mut().context("the node's answer is not understood")?;
+        // Only programs need these: what browsers need, and the list of all permissions.
+        let fields = me.as_object_mut().context("the node's answer cannot be understood")?;
         fields.retain(|name, _| !["csrf", "permissions"].contains(&name.as_str()));
     }
     client.one(&me)

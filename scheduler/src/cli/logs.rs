@@ -40,16 +40,16 @@ pub enum Logs {
         #[arg(long, short)]
         follow: bool,
     },
-    /// Print what a run logs.
+    /// Print the log output of a run.
     Output(output::OutputArgs),
-    /// Cancel a run, or kill it when it runs.
+    /// Cancel a run, or kill it if it is running.
     Cancel(CancelArgs),
 }
 
 /// Which runs.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Only of this tenant.
+    /// Only in this tenant.
     #[arg(long)]
     tenant: Option<String>,
     /// Only of this app: its id, or tenant/name.
@@ -58,7 +58,7 @@ pub struct ListArgs {
     /// Only of this task: its id, or tenant/app/name.
     #[arg(long)]
     task: Option<String>,
-    /// Only what this executor (id or address) has or had.
+    /// Only runs that this executor (id or address) has or had.
     #[arg(long)]
     executor: Option<String>,
     /// Only shards of this run.
@@ -70,22 +70,22 @@ pub struct ListArgs {
     /// Only for this reason: `no_executor` …
     #[arg(long)]
     reason: Option<String>,
-    /// Only what was made so: schedule, misfire, manual, parent or backfill.
+    /// Only with this trigger: schedule, misfire, manual, parent or backfill.
     #[arg(long)]
     trigger: Option<String>,
     /// From this fire time on: 2026-12-24T18:00:00+08:00, 2026-12-24T18:00 (local), epoch ms, -2h.
     #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true, conflicts_with = "follow")]
     from: Option<i64>,
-    /// Before this fire time; with `now` not what is written down for the next three minutes.
+    /// Before this fire time; `now` omits the runs that are already written for the next three minutes.
     #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true, conflicts_with = "follow")]
     until: Option<i64>,
-    /// Which come first: newest or oldest.
+    /// Sort order: newest or oldest first.
     #[arg(long, value_name = "ORDER", conflicts_with = "follow")]
     order: Option<String>,
-    /// Show so many at most.
+    /// Show at most this many.
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// Go on: print runs as they are dispatched, and again as they end (with --output json: a document a line).
+    /// Follow: print runs as they are dispatched, and again as they end (with --output json: one document per line).
     #[arg(long, short, conflicts_with = "limit")]
     follow: bool,
 }
@@ -98,7 +98,7 @@ pub struct CancelArgs {
 }
 
 impl Logs {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::List(args) => args.run(client).await,
@@ -115,7 +115,7 @@ impl CancelArgs {
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         let log = client.node.answer(ApiRequest::post(["task-logs", &self.log, "cancel"])).await?;
         let says = match log["status"].as_str() {
-            Some("stopping") => "is told to stop; its executor has not confirmed it yet",
+            Some("stopping") => "is being stopped; its executor has not confirmed yet",
             _ => "is cancelled",
         };
         client.says(&log, &format!("run {} {says}", self.log))
@@ -150,7 +150,7 @@ impl ListArgs {
     }
 }
 
-/// The id of what is named, if anything is.
+/// The id of the named object, if one is named.
 async fn found<'a, F>(name: Option<&'a str>, find: impl FnOnce(&'a str) -> F) -> anyhow::Result<Option<String>>
 where
     F: Future<Output = anyhow::Result<String>>,

@@ -21,28 +21,28 @@ pub enum Maintenance {
     List {
         /// The tenant's name.
         tenant: String,
-        /// How many.
+        /// How many to show.
         #[command(flatten)]
         most: ListLimit,
     },
-    /// Begin or plan a window.
+    /// Create a window, from now on or in the future.
     Create {
         /// The tenant's name.
         tenant: String,
         /// When it ends: 2026-12-24T18:00:00+08:00, 2026-12-24T18:00 (local), epoch ms, +2h.
         #[arg(long, value_name = "TIME", value_parser = instant::parse)]
         ends: i64,
-        /// When it starts; now if left out.
+        /// When it starts; now by default.
         #[arg(long, value_name = "TIME", value_parser = instant::parse)]
         starts: Option<i64>,
-        /// What it does to runs that are due in it: skip or postpone; skip if left out.
+        /// What it does to runs that are due in it: skip or postpone; skip by default.
         #[arg(long)]
         action: Option<String>,
-        /// For people.
+        /// Free text for people to read.
         #[arg(long)]
         note: Option<String>,
     },
-    /// End a window; what it postponed is due at once.
+    /// End a window; postponed runs become due at once.
     Delete {
         /// The tenant's name.
         tenant: String,
@@ -52,7 +52,7 @@ pub enum Maintenance {
 }
 
 impl Maintenance {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::List { tenant, most } => {
@@ -69,7 +69,7 @@ impl Maintenance {
             }
             Self::Delete { tenant, window } => {
                 let ask = ApiRequest::delete(["tenants", &tenant, "maintenance", &window]);
-                client.done(ask, &format!("window {window} is no more")).await
+                client.done(ask, &format!("window {window} deleted")).await
             }
         }
     }

@@ -1,6 +1,7 @@
-//! The command line: nodes (`serve`, `migrate`, `config`), and everything that can be asked of one.
+//! The command line: nodes (`serve`, `migrate`, `config`), and clients of their API.
 //!
-//! The commands know no rule of their own: they send what they are told to the API of a node, and show what it answers.
+//! The client commands have no rules of their own: they send their arguments to the API of a node, and show its
+//! response.
 
 mod apps;
 mod audit;
@@ -58,28 +59,28 @@ pub enum Command {
     Serve(ConfigArgs),
     /// Bring the database's schema up to date.
     Migrate(ConfigArgs),
-    /// Look at the configuration.
+    /// Check the configuration.
     Config(ConfigCommandArgs),
-    /// Look at schedules.
+    /// Preview schedules.
     Schedule(schedule::ScheduleArgs),
-    /// Print what makes a shell complete this command.
+    /// Print a shell completion script.
     Completions {
         /// Which shell.
         shell: Shell,
     },
-    /// What a node is asked.
+    /// Commands that call a node.
     #[command(flatten)]
     Asked(Box<Asked>),
 }
 
-/// The commands that ask a node.
+/// The commands that call a node.
 #[derive(Debug, Subcommand)]
 pub enum Asked {
-    /// Sign in at a node; the session is stored for the commands that follow.
+    /// Sign in at a node; the session is stored for later commands.
     Login(login::LoginArgs),
     /// End the stored session.
     Logout(node::NodeAddressArgs),
-    /// Show who one is, and what one may do where.
+    /// Show who you are, and what you may do where.
     Whoami(ClientArgs),
     /// Work with tenants.
     Tenants(Resource<tenants::Tenants>),
@@ -87,39 +88,39 @@ pub enum Asked {
     Apps(Resource<apps::Apps>),
     /// Work with the keys that executors sign with.
     Keys(Resource<keys::Keys>),
-    /// Look at a tenant's quotas, set them.
+    /// Show and set a tenant's quotas.
     Quotas(Resource<quotas::Quotas>),
     /// Work with tasks and task files.
     Tasks(Resource<tasks::Tasks>),
     /// Run a task manually: `tasks run`.
     Run(SingleCommand<tasks::RunArgs>),
-    /// Say why a task ran around a time, or why it did not: `tasks why`.
+    /// Explain why a task ran around a time, or did not: `tasks why`.
     Why(SingleCommand<tasks::WhyArgs>),
-    /// Look at runs, follow them, cancel them.
+    /// Show, follow and cancel runs.
     Logs(Resource<logs::Logs>),
-    /// Cancel a run, or kill it when it runs: `logs cancel`.
+    /// Cancel a run, or kill it if it is running: `logs cancel`.
     Kill(SingleCommand<logs::CancelArgs>),
-    /// Show how many fired, how they ended, how late they were and how long they took.
+    /// Show numbers of fires, their outcomes, lateness and duration.
     Statistics(SingleCommand<statistics::StatisticsArgs>),
     /// Work with calendars.
     Calendars(Resource<calendars::Calendars>),
-    /// Run tasks for times that have passed.
+    /// Run tasks for past times.
     Backfills(Resource<backfills::Backfills>),
-    /// Let the tasks of a tenant rest.
+    /// Suspend the tasks of a tenant for a time.
     Maintenance(Resource<maintenance::Maintenance>),
-    /// Look at executors, disable and weigh them.
+    /// Show and disable executors, and set their weights.
     Executors(Resource<executors::Executors>),
-    /// Look at nodes and their settings.
+    /// Show nodes and their settings.
     Nodes(Resource<executors::Nodes>),
-    /// Work with users and what they are granted.
+    /// Work with users and their grants.
     Users(Resource<users::Users>),
     /// Work with roles.
     Roles(Resource<roles::Roles>),
     /// Work with API tokens.
     Tokens(Resource<tokens::Tokens>),
-    /// Look at one's sessions, end them.
+    /// Show and end your sessions.
     Sessions(Resource<tokens::Sessions>),
-    /// Search and verify who did what.
+    /// Search and verify the audit: who did what.
     Audit(Resource<audit::Audit>),
     /// Send any request to the API.
     Api(SingleCommand<raw::RawArgs>),
@@ -149,10 +150,10 @@ pub enum ConfigCommand {
     Check(ConfigArgs),
 }
 
-/// Carries the command out; answers what the process exits with.
+/// Runs the command; returns the exit code of the process.
 ///
 /// # Errors
-/// What went wrong, where, and how to mend it.
+/// What went wrong, where, and how to fix it.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Asked(asked) => return runtime()?.block_on(asked.run()),
@@ -172,7 +173,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let settings = Settings::load(args.config.as_deref())?;
             log_filter(&settings.log)?;
             Openings::of(&settings)?;
-            println!("the configuration is usable");
+            println!("the configuration is valid");
         }
         Command::Migrate(args) => {
             let settings = Settings::load(args.config.as_deref())?;
@@ -236,13 +237,13 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("the async runtime cannot start")
 }
 
-/// Whoever sends nonsense makes this target complain.
+/// Log target that complains about malformed requests.
 const STRANGERS: &str = "actix_http::h1::dispatcher";
 
 fn log_filter(settings: &LogSettings) -> anyhow::Result<EnvFilter> {
-    // What strangers send is no error of the node, and they must not fill its log.
+    // Malformed requests are not errors of the node, and unauthenticated callers must not fill its log.
     EnvFilter::try_new(format!("{},{STRANGERS}=off", settings.level))
-        .with_context(|| format!("log.level: `{}` is no level or filter", settings.level))
+        .with_context(|| format!("log.level: `{}` is not a level or filter", settings.level))
 }
 
 fn start_logging(settings: &LogSettings) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! A node's management API, as the command asks it.
+//! Client of a node's management API.
 
 use super::credentials::{Credentials, refused};
 use super::exit::Exit;
@@ -13,28 +13,28 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
 
-/// A node that does not take the connection within this time is not there.
+/// A node that does not accept the connection within this time counts as unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Thousands of tasks take a while.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// An answer is not larger than this, in bytes.
+/// Largest response, bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// Things in one page: what a node gives at most.
+/// Items in one page: the most a node returns.
 const PAGE: usize = 500;
 
-/// A question that comes too soon is repeated so often …
+/// How often a request is repeated that the node's rate limit refuses …
 const BUSY_TRIES_MAX: usize = 10;
 
-/// … after what the node says, at most this.
+/// … after the time that the node names, at most this.
 const BUSY_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// The code that says that another password must be chosen first.
+/// The code that says that a new password must be chosen first.
 const MUST_CHANGE: &str = "password_change_required";
 
-/// The code that says that the token was valid once.
+/// The code that says that the token has expired.
 const EXPIRED: &str = "token_expired";
 
 /// Where the node is.
@@ -43,33 +43,33 @@ pub struct NodeAddressArgs {
     /// Address of a node.
     #[arg(long, value_name = "URL", env = "CARILLON_URL", default_value = "http://127.0.0.1:8526", global = true)]
     pub url: String,
-    /// Authorities that an https node's certificate may come from (PEM), instead of the machine's own.
+    /// Certificate authorities to trust for an https node (PEM), instead of the machine's own.
     #[arg(long, value_name = "FILE", env = "CARILLON_CA_FILE", global = true)]
     pub ca_file: Option<PathBuf>,
 }
 
-/// Where the node is, and how it knows us.
+/// Address of the node, and credentials.
 #[derive(Debug, Args)]
 pub struct NodeArgs {
-    /// The place.
+    /// The address.
     #[command(flatten)]
     pub place: NodeAddressArgs,
-    /// File that holds an API token. Without it the variable `CARILLON_TOKEN` is the token, and without that the
-    /// session of `carillon login` at this URL counts.
+    /// File that holds an API token. By default the variable `CARILLON_TOKEN` is the token and, if it is unset, the
+    /// session of `carillon login` at this URL is used.
     #[arg(long, value_name = "FILE", verbatim_doc_comment, global = true)]
     pub token_file: Option<PathBuf>,
 }
 
-/// A node, and the right to ask it.
+/// A node, and the credentials for it.
 pub struct Node {
     client: Client,
     base: Url,
     credentials: Option<Credentials>,
-    /// Refusals are shown as the node's documents.
+    /// Whether refusals are shown as the node's problem documents.
     pub shows_documents: bool,
 }
 
-/// A question to the API.
+/// A request to the API.
 #[derive(Clone)]
 pub struct ApiRequest {
     method: Method,
@@ -80,7 +80,7 @@ pub struct ApiRequest {
     if_match: Option<i64>,
 }
 
-/// What a node answers instead, RFC 9457.
+/// A node's refusal, RFC 9457.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Refusal {
@@ -92,13 +92,13 @@ pub struct Refusal {
     pub detail: String,
     /// With which field.
     pub errors: Vec<RefusedField>,
-    /// All of it, where it is shown as JSON.
+    /// The whole document, when it is shown as JSON.
     #[serde(skip)]
     document: Option<Value>,
 }
 
 impl Refusal {
-    /// The error that it is to the command.
+    /// The refusal as the command's error.
     pub fn error(self, exit: Exit) -> anyhow::Error {
         exit.told(self.detail, self.document)
     }
@@ -132,7 +132,7 @@ impl ApiRequest {
         Self { method, path, query: Vec::new(), raw_query: None, body: None, if_match: None }
     }
 
-    /// With a path and query as somebody has written them.
+    /// A request with a path and query as the user wrote them.
     pub fn raw(method: Method, path: &str) -> Self {
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
         let path = path.trim_matches('/').split('/').map(str::to_owned).collect();
@@ -177,7 +177,7 @@ impl ApiRequest {
         self.body(Value::Object(fields.collect::<Map<_, _>>()))
     }
 
-    /// Only if the thing still has this revision.
+    /// Only if the object still has this revision.
     pub fn if_match(mut self, revision: Option<i64>) -> Self {
         self.if_match = revision;
         self
@@ -185,29 +185,31 @@ impl ApiRequest {
 }
 
 impl Node {
-    /// The node that the arguments name; it is not asked yet.
+    /// The node that the arguments name; no request is sent yet.
     pub fn of(args: &NodeArgs) -> anyhow::Result<Self> {
         let node = Self::unauthenticated(&args.place)?;
         let credentials = Credentials::find(args.token_file.as_deref(), &node.base)?;
         Ok(Self { credentials, ..node })
     }
 
-    /// The same, before anybody has signed in.
+    /// The same, without credentials.
     pub fn unauthenticated(args: &NodeAddressArgs) -> anyhow::Result<Self> {
         let url = args.url.trim_end_matches('/');
         let base = Url::parse(url).ok().filter(|url| ["http", "https"].contains(&url.scheme()) && url.has_host());
         let base = base.with_context(|| {
-            format!("`{url}` is no address of a node; http://host:port or https://host:port is (--url, CARILLON_URL)")
+            format!(
+                "`{url}` is not the address of a node; use http://host:port or https://host:port (--url, CARILLON_URL)"
+            )
         })?;
         let client = trusting(&base, args.ca_file.as_deref())?
             .user_agent(concat!("carillon/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(ANSWER_TIMEOUT)
-            // The token is for this node and for nobody on the way.
+            // The token is for this node only, not for a proxy or redirect.
             .redirect(redirect::Policy::none())
             .no_proxy()
             .build()
-            .context("the HTTP client cannot be made")?;
+            .context("the HTTP client cannot be created")?;
         Ok(Self { client, base, credentials: None, shows_documents: false })
     }
 
@@ -221,17 +223,17 @@ impl Node {
         &self.base
     }
 
-    /// Its address, as people give it.
+    /// Its address, as shown to people.
     pub fn address(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
     }
 
-    /// The answer; null when there is nothing to say.
+    /// Sends a request; the response is null when it has no body.
     pub async fn answer(&self, ask: ApiRequest) -> anyhow::Result<Value> {
         self.ask(&ask).await?.map_err(|refusal| refusal.error(Exit::Refused))
     }
 
-    /// Asks; the inner error is what the node refuses.
+    /// Sends a request; the inner error is the node's refusal.
     pub async fn ask(&self, ask: &ApiRequest) -> anyhow::Result<Result<Value, Refusal>> {
         let refusal = match self.exchange(ask).await? {
             Ok(value) => return Ok(Ok(value)),
@@ -243,7 +245,7 @@ impl Node {
             401 => Err(refused(self.credentials.as_ref(), self.address())),
             403 if refusal.code == MUST_CHANGE => {
                 let login = format!("carillon login --url {}", self.address());
-                Err(Exit::NotAllowed.because(format!("another password must be chosen first: {login}")))
+                Err(Exit::NotAllowed.because(format!("a new password must be chosen first: {login}")))
             }
             403 => Err(refusal.error(Exit::NotAllowed)),
             _ => Ok(Err(refusal)),
@@ -282,7 +284,7 @@ impl Node {
 
     fn request(&self, ask: &ApiRequest) -> anyhow::Result<RequestBuilder> {
         let mut url = self.base.clone();
-        let mut path = url.path_segments_mut().map_err(|()| anyhow!("`{}` is no address of a node", self.base))?;
+        let mut path = url.path_segments_mut().map_err(|()| anyhow!("`{}` is not the address of a node", self.base))?;
         path.pop_if_empty().extend(["api", "v1"]).extend(&ask.path);
         drop(path);
         url.set_query(ask.raw_query.as_deref());
@@ -313,8 +315,8 @@ impl Node {
         Ok(text)
     }
 
-    /// The things of a list, at most `most`, and whether there may be more. A list that comes page by page has a
-    /// parameter for where a page begins: `cursor`.
+    /// The items of a list, at most `most`, and whether there may be more. A paged list has a parameter for the start
+    /// of a page: `cursor`.
     pub async fn list(
         &self,
         ask: &ApiRequest,
@@ -328,7 +330,7 @@ impl Node {
                 ask = ask.with("limit", Some(PAGE.min(most - items.len()))).with(cursor, next);
             }
             let answer = self.answer(ask).await?;
-            let page: Page = serde_json::from_value(answer).context("the node's answer is not understood")?;
+            let page: Page = serde_json::from_value(answer).context("the node's answer cannot be understood")?;
             items.extend(page.items);
             if items.len() >= most || page.next.is_none() {
                 let is_more = page.next.is_some() || items.len() > most;
@@ -340,7 +342,7 @@ impl Node {
     }
 
     fn stranger_answers(&self, status: StatusCode) -> anyhow::Error {
-        Exit::Unreachable.because(format!("what answers at {} is no carillon node ({status})", self.base))
+        Exit::Unreachable.because(format!("the server at {} is not a carillon node ({status})", self.base))
     }
 
     fn unanswered(&self, error: reqwest::Error) -> anyhow::Error {
@@ -351,10 +353,14 @@ impl Node {
         }
         if error.is_timeout() {
             let seconds = ANSWER_TIMEOUT.as_secs();
-            return Exit::Unreachable
-                .because(format!("the node at {base} did not answer within {seconds} s; look what it has done"));
+            return Exit::Unreachable.because(format!(
+                "the node at {base} did not answer within {seconds} s; check whether the request took effect"
+            ));
         }
-        Exit::Unreachable.caused(format!("the node at {base} broke off; look what it has done"), error.into())
+        Exit::Unreachable.caused(
+            format!("the node at {base} closed the connection; check whether the request took effect"),
+            error.into(),
+        )
     }
 }
 
@@ -373,7 +379,7 @@ fn trusting(base: &Url, ca_file: Option<&Path>) -> anyhow::Result<ClientBuilder>
     Ok(client.tls_certs_only(authorities))
 }
 
-/// How long a node wants to be left alone.
+/// How long the node asks to wait.
 fn wait_of(reply: &Response) -> Duration {
     let seconds = reply.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
     Duration::from_secs(seconds.unwrap_or(1)).min(BUSY_WAIT_MAX)

@@ -9,12 +9,12 @@ use serde_json::Value;
 /// What can be done with quotas.
 #[derive(Debug, Subcommand)]
 pub enum Quotas {
-    /// Show a tenant's quotas, and what it uses of them.
+    /// Show a tenant's quotas and their use.
     Show {
         /// The tenant's name.
         tenant: String,
     },
-    /// Set a tenant's quotas; what is not named stays. 0 is no bound.
+    /// Set a tenant's quotas; omitted fields keep their values. 0 means no limit.
     Set(SetArgs),
 }
 
@@ -23,22 +23,22 @@ pub enum Quotas {
 pub struct SetArgs {
     /// The tenant's name.
     tenant: String,
-    /// Tasks at most.
+    /// Most tasks.
     #[arg(long, value_name = "COUNT")]
     max_tasks: Option<i32>,
-    /// Fires in any minute of the whole cluster at most.
+    /// Most fires in any minute, in the whole cluster.
     #[arg(long, value_name = "COUNT")]
     max_fires_per_minute: Option<i32>,
-    /// Runs at once at most.
+    /// Most runs at once.
     #[arg(long, value_name = "COUNT")]
     max_concurrent: Option<i32>,
-    /// Days that ended task logs are kept; 0 is the node's default.
+    /// Days that ended task logs are kept; 0 means the node's default.
     #[arg(long, value_name = "DAYS")]
     retain_days: Option<i32>,
 }
 
 impl Quotas {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::Show { tenant } => client.show(ApiRequest::get(["tenants", &tenant, "quotas"])).await,
@@ -50,10 +50,10 @@ impl Quotas {
 impl SetArgs {
     async fn run(self, client: &Client) -> anyhow::Result<()> {
         let Self { tenant, max_tasks, max_fires_per_minute, max_concurrent, retain_days } = self;
-        // What the API is not told has no bound: so it is told what is. The revision comes first, so that whoever
-        // changes something in between makes this fail.
+        // Quotas that the request omits have no limit, so it sends the current ones. The revision is read first, so
+        // that a change in between makes this fail.
         let revision = client.node.answer(ApiRequest::get(["tenants", &tenant])).await?["revision"].as_i64();
-        let revision = revision.context("the node's answer is not understood")?;
+        let revision = revision.context("the node's answer cannot be understood")?;
         let now = client.node.answer(ApiRequest::get(["tenants", &tenant, "quotas"])).await?;
         let field = |name: &'static str, wanted: Option<i32>| {
             (name, Some(wanted.map_or_else(|| now[name].clone(), Value::from)))

@@ -1,4 +1,4 @@
-//! `carillon api`: any operation of the API, for what has no command of its own.
+//! `carillon api`: any operation of the API, for those without a command of their own.
 
 use super::client::Client;
 use super::files::read_text;
@@ -8,7 +8,7 @@ use clap::Args;
 use reqwest::Method;
 use std::path::PathBuf;
 
-/// A body is not larger than this, in bytes: what a node takes.
+/// Largest body, bytes: what a node accepts.
 const BODY_BYTES_MAX: u64 = 8 << 20;
 
 /// A request.
@@ -17,7 +17,7 @@ pub struct RawArgs {
     /// GET, POST, PUT or DELETE.
     #[arg(ignore_case = true, value_parser = ["GET", "POST", "PUT", "DELETE"])]
     method: String,
-    /// The path below /api/v1, perhaps with a query: '/task-logs?limit=5'.
+    /// The path below /api/v1, optionally with a query: '/task-logs?limit=5'.
     path: String,
     /// File that holds the body in JSON; - is standard input.
     #[arg(short, long, value_name = "FILE")]
@@ -25,7 +25,7 @@ pub struct RawArgs {
 }
 
 impl RawArgs {
-    /// Sends it, and shows the answer.
+    /// Sends it, and shows the response.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         let method = Method::from_bytes(self.method.to_uppercase().as_bytes()).context("there is no such method")?;
         let mut ask = ApiRequest::raw(method, &self.path);

@@ -19,7 +19,7 @@ const COLUMNS: &[Column] = &[
 pub enum Roles {
     /// List roles.
     List {
-        /// How many.
+        /// How many to show.
         #[command(flatten)]
         most: ListLimit,
     },
@@ -28,38 +28,38 @@ pub enum Roles {
         /// Name or id.
         role: String,
     },
-    /// Make a role, for a tenant or for all.
+    /// Create a role, for one tenant or for all.
     Create {
         /// Its name.
         role: String,
-        /// What it allows (`tasks.read`); can be said several times, or with commas.
+        /// What it allows (`tasks.read`); can be repeated, or separated by commas.
         #[arg(long = "permission", value_name = "PERMISSION", value_delimiter = ',', required = true)]
         permissions: Vec<String>,
-        /// Tenant where it can be granted; everywhere if left out.
+        /// Tenant where it can be granted; everywhere by default.
         #[arg(long)]
         tenant: Option<String>,
-        /// For people.
+        /// Free text for people to read.
         #[arg(long)]
         description: Option<String>,
     },
-    /// Edit a role; whoever has it is affected at once. What is not named stays.
+    /// Edit a role; its users are affected at once. Omitted fields keep their values.
     Edit {
         /// Name or id.
         role: String,
-        /// Another name.
+        /// New name.
         #[arg(long)]
         name: Option<String>,
         /// What it allows from now on.
         #[arg(long = "permission", value_name = "PERMISSION", value_delimiter = ',')]
         permissions: Option<Vec<String>>,
-        /// For people.
+        /// Free text for people to read.
         #[arg(long)]
         description: Option<String>,
-        /// What the edit relies on.
+        /// Precondition of the edit.
         #[command(flatten)]
         unless: IfMatch,
     },
-    /// Delete a role that nobody has.
+    /// Delete a role that no user has.
     Delete {
         /// Name or id.
         role: String,
@@ -67,7 +67,7 @@ pub enum Roles {
 }
 
 impl Roles {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         let node = &client.node;
         match self {
@@ -93,7 +93,7 @@ impl Roles {
             }
             Self::Delete { role } => {
                 let ask = ApiRequest::delete(["roles", &find::role(node, &role).await?]);
-                client.done(ask, &format!("role `{role}` is gone")).await
+                client.done(ask, &format!("role `{role}` deleted")).await
             }
         }
     }

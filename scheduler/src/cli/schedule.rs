@@ -1,4 +1,4 @@
-//! `carillon schedule next`: when will this schedule fire, and when not, and why?
+//! `carillon schedule next`: when will this schedule fire, when will it not, and why?
 //!
 //! It answers from its arguments alone, without a server or a database, so an operator can try a schedule before saving
 //! it; with `--stdin` it answers line by line, for scripts and for comparing whole sets of schedules with another
@@ -22,7 +22,7 @@ use question::{Answer, Question};
 pub use args::NextArgs;
 pub use error::ScheduleError;
 
-/// A calendar file is not larger than this, in bytes.
+/// Largest calendar file, bytes.
 const CALENDAR_BYTES_MAX: u64 = 1 << 20;
 
 /// Work with schedules.
@@ -94,7 +94,7 @@ fn answer_lines(
         });
         serde_json::to_writer(&mut *out, &answer)?;
         out.write_all(b"\n")?;
-        // Whoever asks through a pipe may wait for this answer before asking on.
+        // A caller on a pipe may wait for this answer before it sends the next question.
         out.flush()?;
         line.clear();
     }

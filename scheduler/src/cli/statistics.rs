@@ -24,7 +24,7 @@ const COLUMNS: &[Column] = &[
 /// Which figures.
 #[derive(Debug, Args)]
 pub struct StatisticsArgs {
-    /// Only of this tenant.
+    /// Only in this tenant.
     #[arg(long)]
     tenant: Option<String>,
     /// Only of this task: its id, or tenant/app/name.
@@ -33,16 +33,16 @@ pub struct StatisticsArgs {
     /// From this time on: 2026-12-24T18:00:00+08:00, 2026-12-24T18:00 (local), epoch ms, -2h.
     #[arg(long, value_name = "TIME", default_value = "-1d", value_parser = instant::parse, allow_hyphen_values = true)]
     from: i64,
-    /// Up to this time; now if left out.
+    /// Up to this time; now by default.
     #[arg(long, value_name = "TIME", default_value = "now", value_parser = instant::parse, allow_hyphen_values = true)]
     until: i64,
-    /// Width of a row: 1m, 5m, 1h or 1d.
+    /// Length of a step: 1m, 5m, 1h or 1d.
     #[arg(long, default_value = "1h")]
     step: String,
 }
 
 impl StatisticsArgs {
-    /// Shows them: rows without fires are left out, the last is of all together.
+    /// Shows them: rows without fires are omitted; the last row is the total.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         let Self { tenant, task, from, until, step } = self;
         let task = match &task {
@@ -55,7 +55,7 @@ impl StatisticsArgs {
         if client.output == Output::Json {
             return client.one(&answer);
         }
-        let points = answer["items"].as_array().context("the node's answer is not understood")?;
+        let points = answer["items"].as_array().context("the node's answer cannot be understood")?;
         let rows: Vec<Value> = points.iter().chain([&answer["total"]]).cloned().collect();
         client.rows(&rows, COLUMNS)
     }

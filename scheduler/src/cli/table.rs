@@ -1,20 +1,20 @@
-//! Answers for people: tables, and one thing as a sheet.
+//! Responses for people: tables, and a single object as a sheet.
 
 use chrono::{Local, TimeZone as _};
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// No column is made narrower than this, to fit a terminal.
+/// Least width of a column when a table is fitted to a terminal.
 const COLUMN_MIN: usize = 8;
 
-/// Between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
 
-/// What stands first in a sheet; the rest follows by name.
+/// Fields that come first in a sheet; the rest follows by name.
 const FIRST: [&str; 4] = ["id", "tenant", "app", "name"];
 
-/// A column: its head, and what it says of a thing.
+/// A column: its head, and its text for an item.
 pub struct Column {
     head: &'static str,
     cell: Cell,
@@ -30,7 +30,7 @@ pub const fn field(head: &'static str, name: &'static str) -> Column {
     Column { head, cell: Cell::Field(name) }
 }
 
-/// A column that shows what is made of a thing.
+/// A column that shows a text computed from an item.
 pub const fn made(head: &'static str, make: fn(&Value) -> String) -> Column {
     Column { head, cell: Cell::Made(make) }
 }
@@ -151,14 +151,14 @@ fn is_time(name: &str) -> bool {
     ["at", "from", "until"].contains(&name) || ["_at", "_time", "_from", "_until"].iter().any(|end| name.ends_with(end))
 }
 
-/// An instant, epoch ms, in the zone of whoever looks.
+/// An instant, epoch ms, in the local time zone.
 pub fn time(ms: i64) -> String {
     let Some(time) = Local.timestamp_millis_opt(ms).single() else { return ms.to_string() };
     let form = if ms % 1_000 == 0 { "%Y-%m-%d %H:%M:%S %:z" } else { "%Y-%m-%d %H:%M:%S%.3f %:z" };
     time.format(form).to_string()
 }
 
-/// Nothing that a terminal would take for a command.
+/// The text without anything that a terminal would interpret as a command.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

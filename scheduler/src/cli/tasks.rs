@@ -1,8 +1,8 @@
 //! `carillon tasks`: what can be done with tasks, and task files.
 //!
-//! Of a task file the node decides what it means: the command only reads TOML, YAML or JSON, hands it over, and shows
-//! the answer at the place in the file. So the file of a newer release is refused by an older node and not half
-//! understood, and what `export` writes is what the node knows.
+//! The node decides what a task file means: the command only reads TOML, YAML or JSON, sends it, and shows the
+//! response with the position in the file. So an older node refuses the file of a newer release instead of half
+//! understanding it, and `export` writes what the node knows.
 
 mod apply;
 mod create;
@@ -33,16 +33,16 @@ pub enum Tasks {
     Create(create::CreateArgs),
     /// Run a task manually, now or later.
     Run(RunArgs),
-    /// Say why a task ran around a time, or why it did not, and who caused it.
+    /// Explain why a task ran around a time, or did not, and who caused it.
     Why(WhyArgs),
-    /// Make the tasks of a file be as the file says: all of them, or, when one is refused, none.
+    /// Create and change tasks to match a file: all of them or, if one is refused, none.
     Apply(apply::ApplyArgs),
     /// Write tasks as a file that `apply` reads.
     Export(export::ExportArgs),
 }
 
 impl Tasks {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<ExitCode> {
         match self {
             Self::Apply(args) => return apply::run(client, &args).await,

@@ -13,7 +13,7 @@ const COLUMNS: &[Column] =
 pub enum Tenants {
     /// List tenants.
     List {
-        /// How many.
+        /// How many to show.
         #[command(flatten)]
         most: ListLimit,
     },
@@ -26,7 +26,7 @@ pub enum Tenants {
     Create {
         /// Its name, for good.
         tenant: String,
-        /// For people.
+        /// Free text for people to read.
         #[arg(long)]
         description: Option<String>,
     },
@@ -34,10 +34,10 @@ pub enum Tenants {
     Edit {
         /// Its name.
         tenant: String,
-        /// For people.
+        /// Free text for people to read.
         #[arg(long)]
         description: String,
-        /// What the edit relies on.
+        /// Precondition of the edit.
         #[command(flatten)]
         unless: IfMatch,
     },
@@ -49,7 +49,7 @@ pub enum Tenants {
 }
 
 impl Tenants {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::List { most } => client.pages(ApiRequest::get(["tenants"]), "after", &most, COLUMNS).await,
@@ -63,7 +63,7 @@ impl Tenants {
                 client.show(ask.fields([("description", Some(description.into()))])).await
             }
             Self::Delete { tenant } => {
-                client.done(ApiRequest::delete(["tenants", &tenant]), &format!("tenant `{tenant}` is gone")).await
+                client.done(ApiRequest::delete(["tenants", &tenant]), &format!("tenant `{tenant}` deleted")).await
             }
         }
     }

@@ -35,7 +35,7 @@ pub enum Tokens {
         /// Those of this user (name or id).
         #[arg(long)]
         user: Option<String>,
-        /// How many.
+        /// How many to show.
         #[command(flatten)]
         most: ListLimit,
     },
@@ -64,7 +64,7 @@ pub enum Tokens {
 }
 
 impl Tokens {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::List { all: false, user: None, most } => {
@@ -103,7 +103,7 @@ impl Tokens {
 pub enum Sessions {
     /// List one's sessions, newest first.
     List {
-        /// How many.
+        /// How many to show.
         #[command(flatten)]
         most: ListLimit,
     },
@@ -115,7 +115,7 @@ pub enum Sessions {
 }
 
 impl Sessions {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::List { most } => {

@@ -24,10 +24,10 @@ const COLUMNS: &[Column] = &[
 pub enum Users {
     /// List users.
     List {
-        /// Only of this name.
+        /// Only with this name.
         #[arg(long)]
         name: Option<String>,
-        /// How many.
+        /// How many to show.
         #[command(flatten)]
         most: ListLimit,
     },
@@ -47,7 +47,7 @@ pub enum Users {
         #[arg(long)]
         tenant: Option<String>,
     },
-    /// Name or disable a user; what is not named stays.
+    /// Name or disable a user; omitted fields keep their values.
     Edit(EditArgs),
     /// Delete a user with his sessions and tokens.
     Delete {
@@ -89,7 +89,7 @@ pub struct EditArgs {
     /// He can sign in again.
     #[arg(long)]
     enable: bool,
-    /// What the edit relies on.
+    /// Precondition of the edit.
     #[command(flatten)]
     unless: IfMatch,
 }
@@ -110,7 +110,7 @@ pub struct GrantArgs {
 }
 
 impl Users {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         let node = &client.node;
         match self {
@@ -134,7 +134,7 @@ impl Users {
             }
             Self::Delete { user } => {
                 let ask = ApiRequest::delete(["users", &find::user(node, &user).await?]);
-                client.done(ask, &format!("user `{user}` is gone")).await
+                client.done(ask, &format!("user `{user}` deleted")).await
             }
             Self::ResetPassword { user } => {
                 client.show(ApiRequest::post(["users", &find::user(node, &user).await?, "password"])).await

@@ -72,15 +72,17 @@ pub struct TailClient {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoTailSlot {
     /// The caller has too many.
-    #[error("you follow {TAILS_OF_USER_MAX} outputs at this node, which is the most; end one, or wait until one ends")]
+    #[error(
+        "you already follow {TAILS_OF_USER_MAX} outputs at this node, which is the limit; close one, or wait until one ends"
+    )]
     User,
     /// Of the tenant's runs too many are followed.
     #[error(
-        "{TAILS_OF_TENANT_MAX} outputs of this tenant are followed at this node, which is the most; try again later, or at another node"
+        "{TAILS_OF_TENANT_MAX} outputs of this tenant are followed at this node, which is the limit; try again later, or at another node"
     )]
     Tenant,
     /// There are too many.
-    #[error("{TAILS_MAX} outputs are followed at this node, which is the most; try again later, or at another node")]
+    #[error("{TAILS_MAX} outputs are followed at this node, which is the limit; try again later, or at another node")]
     Node,
     /// The node stops.
     #[error("this node stops; follow the output at another")]

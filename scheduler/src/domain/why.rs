@@ -1,4 +1,4 @@
-//! Why a task ran around an instant, or why it did not: what was found, as codes, parameters and sentences.
+//! Why a task ran around an instant, or did not: findings as codes, parameters and sentences.
 
 mod moment;
 
@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use utoipa::ToSchema;
 
-/// What was found.
+/// Kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingCode {
@@ -34,11 +34,11 @@ pub enum FindingCode {
     StillToCome,
     /// The task was created later.
     CreatedLater,
-    /// The definition was changed later: what it said then may have been different.
+    /// The definition was changed later: it may have been different at the instant.
     EditedLater,
     /// The task has no schedule.
     NoSchedule,
-    /// A fixed delay counts from the end of the last run: nobody can tell afterwards which instants it named.
+    /// A fixed delay counts from the end of the last run: its past instants cannot be computed afterwards.
     FixedDelay,
     /// The schedule names no instant in that minute.
     NotNamed,
@@ -62,11 +62,11 @@ pub enum FindingCode {
     Stopped,
     /// The task was paused then.
     Paused,
-    /// The schedule has used up the fires that it may have.
+    /// The schedule has used up its `max_fires`.
     MaxFiresUsed,
-    /// Logs that old are not kept.
+    /// Logs of that age are not kept.
     LogDeleted,
-    /// The schedule names the instant, and nothing that is recorded says why there is no run.
+    /// The schedule names the instant, and no record explains why there is no run.
     Unexplained,
 }
 
@@ -86,13 +86,13 @@ impl From<SkipReason> for FindingCode {
     }
 }
 
-/// What a finding's sentence is filled with. Each code has some of these.
+/// Parameters of a finding's sentence. Each code has some of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FindingParams {
-    /// When, epoch ms: of a run its fire time, of a change when it was made, of a window when it began.
+    /// When, epoch ms: the fire time of a run, the time of a change, the start of a window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
-    /// Of a window: when it ended, epoch ms.
+    /// End of a window, epoch ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<i64>,
     /// The fire before the instant, epoch ms.
@@ -113,16 +113,16 @@ pub struct FindingParams {
     /// Why it is in this state; docs/concepts.md lists the words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
-    /// What made it.
+    /// Its trigger.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger: Option<&'static str>,
-    /// What the run, the window or the pause says of itself.
+    /// Message of the run, or note of the window or pause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Where the executor that has or had the run listens.
+    /// Address of the executor that has or had the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub executor: Option<String>,
-    /// Dispatches of the run.
+    /// Number of dispatches of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<i32>,
     /// How late its last attempt started, ms.
@@ -131,27 +131,27 @@ pub struct FindingParams {
     /// Who did it; absent for callers who may not read the audit, and where the audit has no entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
-    /// What they did, as the audit calls it.
+    /// Their action, as the audit names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// How many: changes, fires.
+    /// Number of changes or fires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<i64>,
 }
 
-/// Something that was found out about an instant.
+/// A finding about an instant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Finding {
     /// What.
     pub code: FindingCode,
-    /// What the sentence is filled with.
+    /// Parameters of the sentence.
     pub params: FindingParams,
-    /// For people, with times in the task's zone.
+    /// The sentence, with times in the task's zone.
     pub message: String,
 }
 
 impl Finding {
-    /// With its sentence, whose times are those of `zone`.
+    /// A finding with its sentence, whose times are shown in `zone`.
     #[must_use]
     pub fn new(code: FindingCode, params: FindingParams, zone: Tz) -> Self {
         let message = sentence(code, &params, zone);
@@ -171,33 +171,33 @@ fn sentence(code: FindingCode, params: &FindingParams, zone: Tz) -> String {
         C::StartedBy => format!("It was started manually by {who} ({at})."),
         C::CancelledBy => format!("It was cancelled by {who} ({at})."),
         C::EndedByChange => {
-            format!("What ended it was `{}` by {who} ({at}).", params.action.as_deref().unwrap_or_default())
+            format!("It was ended by `{}`, done by {who} ({at}).", params.action.as_deref().unwrap_or_default())
         }
-        C::Maintenance => format!("A maintenance window lasted from {at} to {}{note}.", time(params.until)),
-        C::Missed => format!("No node was there in time for the fire of {at}{note}."),
-        C::MoreRuns => format!("There are further runs in that minute; the next one is of {}.", time(params.next)),
-        C::StillToCome => format!("{at} is still to come."),
+        C::Maintenance => format!("There was a maintenance window from {at} to {}{note}.", time(params.until)),
+        C::Missed => format!("No node was available in time for the fire of {at}{note}."),
+        C::MoreRuns => format!("There are more runs in that minute; the next one is for {}.", time(params.next)),
+        C::StillToCome => format!("{at} is still in the future."),
         C::CreatedLater => format!("The task did not exist then: {who} created it at {at}."),
         C::EditedLater => format!(
-            "The definition has changed since, {count} time(s), first at {at} by {who}; what it said before may have \
-             been different."
+            "The definition has changed since, {count} time(s), first at {at} by {who}; it may have been different \
+             before."
         ),
         C::NoSchedule => "The task has no schedule: it runs manually, or after its parents.".to_owned(),
         C::FixedDelay => {
-            "The task fires so long after the end of its last run; no run began in that minute.".to_owned()
+            "The task fires a fixed delay after the end of its last run; no run began in that minute.".to_owned()
         }
         C::NotNamed => {
             let previous = params.previous.map_or_else(
-                || "none is before".to_owned(),
-                |ms| format!("the one before is {}", local_words(ms, zone)),
+                || "there is none before".to_owned(),
+                |ms| format!("the previous one is {}", local_words(ms, zone)),
             );
             let next = params
                 .next
                 .map_or_else(|| "none follows".to_owned(), |ms| format!("the next is {}", local_words(ms, zone)));
-            format!("The schedule names no instant in the minute of {at}: {previous}, {next}.")
+            format!("The schedule has no fire in the minute of {at}: {previous}, {next}.")
         }
         C::CalendarDay => format!("The calendar excludes the day of {at}."),
-        C::CalendarHours => format!("The calendar excludes the hours of {at}."),
+        C::CalendarHours => format!("The calendar excludes the time of day of {at}."),
         C::MovedByCalendar => {
             let day = params.day.map_or_else(String::new, |day| format!(" to {day}"));
             format!("The calendar excludes the day of {at}; the fire moved{day}.")
@@ -210,14 +210,14 @@ fn sentence(code: FindingCode, params: &FindingParams, zone: Tz) -> String {
         C::Stopped => format!("The task was not started then: {who} left it so at {at}."),
         C::Paused => format!("The task was paused then, by {who} at {at}{note}."),
         C::MaxFiresUsed => format!("The schedule has used up its {count} fires (`max_fires`)."),
-        C::LogDeleted => format!("Logs of before {at} are not kept."),
-        C::Unexplained => format!("The schedule names {at}, and nothing that is recorded says why there is no run."),
+        C::LogDeleted => format!("Logs from before {at} are not kept."),
+        C::Unexplained => format!("The schedule has a fire at {at}, and no record explains why there is no run."),
     }
 }
 
 fn run_sentence(params: &FindingParams, at: &str) -> String {
     let text = |word: Option<&'static str>| word.unwrap_or_default();
-    let mut said = format!("Run {} of {at} is {}", params.log.as_deref().unwrap_or_default(), text(params.status));
+    let mut said = format!("Run {} for {at} is {}", params.log.as_deref().unwrap_or_default(), text(params.status));
     let why: Vec<&str> = [params.reason, params.message.as_deref()].into_iter().flatten().collect();
     // Writing to a String cannot fail.
     if !why.is_empty() {
@@ -227,7 +227,7 @@ fn run_sentence(params: &FindingParams, at: &str) -> String {
         let _ = write!(said, ", {attempts} attempt(s)");
     }
     if let Some(executor) = &params.executor {
-        let _ = write!(said, ", by the executor at {executor}");
+        let _ = write!(said, ", on the executor at {executor}");
     }
     if let Some(late_ms) = params.late_ms {
         let _ = write!(said, ", {late_ms} ms late");

@@ -73,11 +73,11 @@ struct TakenSlot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoStream {
     /// The caller has too many.
-    #[error("you have {STREAMS_OF_USER_MAX} streams of events at this node, which is the most; close one")]
+    #[error("you have {STREAMS_OF_USER_MAX} event streams at this node, which is the limit; close one")]
     User,
     /// There are too many.
     #[error(
-        "there are {STREAMS_MAX} streams of events at this node, which is the most; try again later, or at another node"
+        "there are {STREAMS_MAX} event streams at this node, which is the limit; try again later, or at another node"
     )]
     Node,
     /// The node stops.

@@ -110,7 +110,7 @@ async fn a_deleted_tenant_keeps_its_chain() {
     here.carillon(&["audit", "verify"]);
     for _ in 0..2 {
         let ran = here.fails(&with_head);
-        let why = "it was verified up to entry 1 before, and is not there any more";
+        let why = "it was verified up to entry 1 before, and no longer exists";
         assert!(ran.code == 1 && ran.out.contains("gone") && ran.out.contains(why), "{}", ran.out);
         assert!(ran.err.contains("1 of 3 chains are broken"), "{}", ran.err);
     }

@@ -101,7 +101,7 @@ async fn syntax_names_and_sizes() {
         ("a.toml", "version = 1\n[[task]]\nname = hourly\n", "line 3, column 8"),
         ("a.yaml", "version: 1\ntask:\n  - cron: * * * * * ?\n", "line 3 column 11"),
         ("a.json", "{\"version\": 1,\n \"task\": [}\n", "line 2 column 11"),
-        ("a.txt", "", ".toml, .yaml, .yml and .json are known; say how it is written with --format"),
+        ("a.txt", "", ".toml, .yaml, .yml and .json are known; name the format with --format"),
         ("a.toml", "", "a.toml: version: is required: `version = 1`"),
         ("a.toml", "version = 1\ntasks = []", "a.toml: tasks: there is no such field; did you mean `task`?"),
     ] {
@@ -146,14 +146,14 @@ async fn tokens_and_nodes() {
         (
             &["--token-file", "token"],
             &[],
-            "refuses the token of token; give the right one (--token-file, CARILLON_TOKEN)".to_owned(),
+            "refuses the token of token; provide a valid one (--token-file, CARILLON_TOKEN)".to_owned(),
             4,
         ),
         (&[], &[("CARILLON_TOKEN", "wrong")], "refuses the token of CARILLON_TOKEN;".to_owned(), 4),
         (&["--token-file", "none"], &[], "the token file none cannot be read (--token-file)".to_owned(), 1),
-        (&["--token-file", "binary"], &[], "what binary holds is no API token".to_owned(), 1),
+        (&["--token-file", "binary"], &[], "binary does not hold an API token".to_owned(), 1),
         (&["--url", &unused], &[], "no node answers at http://127.0.0.1:".to_owned(), 5),
-        (&["--url", "ftp://x"], &[], "`ftp://x` is no address of a node; http://host:port".to_owned(), 1),
+        (&["--url", "ftp://x"], &[], "`ftp://x` is not the address of a node; use http://host:port".to_owned(), 1),
     ] {
         let (is, err) = run(more, variables);
         assert_eq!(is, code, "{err}");
@@ -161,7 +161,7 @@ async fn tokens_and_nodes() {
     }
 }
 
-/// What is no node is not taken for one that refuses.
+/// A server that is not a node is not mistaken for one that refuses.
 #[tokio::test]
 async fn another_server() {
     let here = Installation::new().await;
@@ -177,7 +177,9 @@ async fn another_server() {
             std::io::Write::write_all(&mut stream, answer.as_bytes()).unwrap();
         }
     });
-    for expected in ["is no carillon node (200 OK)", "is no carillon node (404 Not Found)", "broke off"] {
+    for expected in
+        ["is not a carillon node (200 OK)", "is not a carillon node (404 Not Found)", "closed the connection"]
+    {
         let ran = here.fails(&["nodes", "list", "--url", &url]);
         assert!(ran.code == 5 && ran.err.contains(expected), "{}", ran.err);
     }

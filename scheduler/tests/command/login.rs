@@ -30,7 +30,7 @@ async fn from_the_first_password_to_the_last_session() {
     assert_eq!((code, err.contains("the name or the password is wrong")), (4, true), "{err}");
     // The first password must be changed, by one that the node takes; else nobody is signed in.
     let (code, _, err) = sign_in(&here, &format!("{first}\n"));
-    assert_eq!((code, err.contains("another password must be chosen; give it on a second line")), (4, true), "{err}");
+    assert_eq!((code, err.contains("a new password must be chosen; provide it on a second line")), (4, true), "{err}");
     let (code, _, err) = sign_in(&here, &format!("{first}\nshort\n"));
     assert_eq!((code, err.as_str()), (1, "carillon: new: 12 to 256 characters are allowed\n"));
     assert!(!here.folder().join("config/carillon/credentials.json").exists());

@@ -39,7 +39,7 @@ async fn from_a_user_to_what_he_may() {
     let id = granted["grants"][0]["id"].as_str().unwrap();
     assert_eq!(here.carillon(&["users", "revoke", "ann", id]), "`ann` no longer has it\n");
     assert_eq!(signed_in(&here, &["tasks", "list"]).code, 4);
-    assert_eq!(here.carillon(&["roles", "delete", "looker"]), "role `looker` is gone\n");
+    assert_eq!(here.carillon(&["roles", "delete", "looker"]), "role `looker` deleted\n");
     assert!(here.fails(&["users", "grant", "ann", "looker"]).err.contains("there is no role `looker`"));
     assert_eq!(here.fails(&["users", "grant", "ann", "viewer", "--app", "orders"]).code, 2);
 
@@ -51,7 +51,7 @@ async fn from_a_user_to_what_he_may() {
     assert_eq!(run(here.stranger().args(login), &format!("{PASSWORD}\n")).code, 4);
     let next = format!("{}\n{PASSWORD} 2\n", reset["password"].as_str().unwrap());
     assert_eq!(run(here.stranger().args(login), &next).code, 0);
-    assert_eq!(here.carillon(&["users", "delete", "ann"]), "user `ann` is gone\n");
+    assert_eq!(here.carillon(&["users", "delete", "ann"]), "user `ann` deleted\n");
     assert_eq!(signed_in(&here, &["whoami"]).code, 4);
     let roles = here.json(&["roles", "list"]);
     assert_eq!(roles.as_array().unwrap().len(), 4);

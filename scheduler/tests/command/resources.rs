@@ -29,7 +29,7 @@ async fn tenants() {
     assert_eq!(here.json(&["tenants", "edit", "bank", "--description", "b", "--revision", "1"])["revision"], 2);
     let ran = here.fails(&["tenants", "edit", "bank", "--description", "c", "--revision", "1"]);
     assert!(ran.code == 1 && ran.err.contains("revision 1 is not current (2 is)"), "{}", ran.err);
-    assert_eq!(here.carillon(&["tenants", "delete", "bank"]), "tenant `bank` is gone\n");
+    assert_eq!(here.carillon(&["tenants", "delete", "bank"]), "tenant `bank` deleted\n");
     let ran = here.fails(&["tenants", "show", "bank"]);
     assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (1, "", "carillon: there is no tenant `bank`\n"));
     assert_eq!(here.fails(&["tenants", "show"]).code, 2);
@@ -47,7 +47,7 @@ async fn a_list_goes_through_all_pages_up_to_its_limit() {
     command.args(["tasks", "list"]).env("CARILLON_TOKEN", super::installation::TOKEN);
     let ran = super::installation::run(&mut command, "");
     assert_eq!((ran.code, ran.out.lines().count()), (0, 1_001));
-    assert_eq!(ran.err, "carillon: there may be more than these 1000; --limit shows more\n");
+    assert_eq!(ran.err, "carillon: there may be more than these 1000; use --limit to show more\n");
 }
 
 #[tokio::test]
@@ -123,16 +123,16 @@ async fn tasks_and_runs() {
     let ran = here.fails(&["logs", "cancel", log]);
     assert_eq!((ran.code, ran.err.as_str()), (1, "carillon: the run has ended (cancelled)\n"));
     assert_eq!(here.json(&["logs", "list", "--status", "cancelled"]).as_array().unwrap().len(), 1);
-    assert!(here.fails(&["logs", "list", "--status", "done"]).err.contains("`done` is none of init, queued,"));
+    assert!(here.fails(&["logs", "list", "--status", "done"]).err.contains("`done` is not one of init, queued,"));
     // OutboxRound to its end, which is none that was hoped for.
     let ran = here.fails(&["logs", "show", log, "--follow"]);
     assert_eq!((ran.code, ran.err.as_str()), (1, "carillon: the run ended as cancelled (cancelled_manually)\n"));
     assert!(ran.out.starts_with("== ") && ran.out.contains(" cancelled (attempt 0)"), "{}", ran.out);
 
-    assert_eq!(here.carillon(&["tasks", "delete", name]), "task `retail/orders/月报 two` is gone\n");
+    assert_eq!(here.carillon(&["tasks", "delete", name]), "task `retail/orders/月报 two` deleted\n");
     assert_eq!(here.fails(&["tasks", "show", name]).err, "carillon: there is no task `retail/orders/月报 two`\n");
     assert!(here.fails(&["tasks", "show", "月报 two"]).err.contains("its id or tenant/app/name is"));
-    assert!(here.fails(&["run", name, "--at", "tomorrow"]).err.contains("`tomorrow` is no time"));
+    assert!(here.fails(&["run", name, "--at", "tomorrow"]).err.contains("`tomorrow` is not a time"));
 }
 
 #[tokio::test]
@@ -152,7 +152,7 @@ async fn calendars_backfills_and_windows() {
     assert_eq!(cells(&here.carillon(&["calendars", "list", "retail"]), 1)[..2], ["c n", "2"]);
     here.write("bad.json", r#"{"excluded_weekdays": ["day"]}"#);
     assert!(here.fails(&["calendars", "put", "retail/c n", "--file", "bad.json"]).err.contains("excluded_weekdays"));
-    assert_eq!(here.carillon(&["calendars", "delete", "retail/c n"]), "calendar `retail/c n` is gone\n");
+    assert_eq!(here.carillon(&["calendars", "delete", "retail/c n"]), "calendar `retail/c n` deleted\n");
     assert_eq!(here.json(&["calendars", "list", "retail"]), json!([]));
 
     let task = json!({ "tenant": "retail", "app": "orders", "name": "t", "handler": "h", "cron": "0 0 2 * * ?" });
@@ -170,7 +170,7 @@ async fn calendars_backfills_and_windows() {
     let id = made["id"].as_str().unwrap();
     let table = here.carillon(&["maintenance", "list", "retail"]);
     assert_eq!((cells(&table, 1)[0], &cells(&table, 1)[3..]), (id, &["postpone", "n"][..]));
-    assert_eq!(here.carillon(&["maintenance", "delete", "retail", id]), format!("window {id} is no more\n"));
+    assert_eq!(here.carillon(&["maintenance", "delete", "retail", id]), format!("window {id} deleted\n"));
     assert_eq!(here.json(&["maintenance", "list", "retail"]), json!([]));
 }
 

@@ -68,7 +68,7 @@ async fn single_fires_are_cancelled_and_let_come(kind: Kind) {
         assert!(said.to_string().contains(&at.to_string()), "{entry}");
     }
 
-    // What is no fire of the task.
+    // Instants at which the task does not fire.
     let text = refused(&api, hourly, json!({ "fire_time": at + 1 })).await;
     let next = chrono::DateTime::from_timestamp_millis(upcoming[2]).unwrap().to_rfc3339_opts(SecondsFormat::Secs, true);
     assert!(text.contains("no fire at this instant") && text.contains(&next), "{text}");
@@ -77,7 +77,7 @@ async fn single_fires_are_cancelled_and_let_come(kind: Kind) {
     let text = refused(&api, hourly, json!({ "fire_time": at + 200 * HOUR_MS })).await;
     assert!(text.contains("max_fires"), "{text}");
     let text = refused(&api, hourly, json!({ "fire_time": at - 1_000 * HOUR_MS })).await;
-    assert!(text.contains("still to come"), "{text}");
+    assert!(text.contains("must be in the future"), "{text}");
     let text = refused(&api, hourly, json!({ "fire_time": at, "note": "x".repeat(1_001) })).await;
     assert!(text.starts_with("note"), "{text}");
     let delay = json!({ "schedule": "fixed_delay", "interval_ms": HOUR_MS });

@@ -31,9 +31,8 @@ fn with(name: &str, value: &str) -> Vec<(String, String)> {
 async fn fields() {
     let fields = json!({ "name": "", "handler": "h", "cron": "0 3 * * *", "time_zone": "europe/berlin" });
     let errors = TaskSpec::default().read(fields.as_object().unwrap()).unwrap_err();
-    let expression =
-        "a crontab line has five fields, a cron expression here begins with the second; write `0 0 3 * * ?`";
-    let zone = "`europe/berlin` is no IANA time zone; did you mean `Europe/Berlin`?";
+    let expression = "a crontab line has five fields, a cron expression here starts with seconds; write `0 0 3 * * ?`";
+    let zone = "`europe/berlin` is not an IANA time zone; did you mean `Europe/Berlin`?";
     let name = "1 to 128 printable characters are allowed";
     let detail = format!("name: {name}; cron: {expression}; time_zone: {zone}");
     let expected = json!({
@@ -68,13 +67,13 @@ async fn what_is_there() {
     let changed = StoreError::of("describe a tenant", Refusal::changed("tenant", "retail"));
     let missing = StoreError::of("find an app", crate::domain::refusal::no_app("retail", "ordres"));
     for (error, status, code, params, detail) in [
-        (taken, 409, "name_taken", json!({ "kind": "tenant", "name": "retail" }), "there is a tenant `retail` already"),
+        (taken, 409, "name_taken", json!({ "kind": "tenant", "name": "retail" }), "there is already a tenant `retail`"),
         (
             changed,
             409,
             "changed_meanwhile",
             json!({ "kind": "tenant", "name": "retail" }),
-            "tenant `retail` was changed meanwhile; read it again",
+            "tenant `retail` has changed in the meantime; read it again",
         ),
         (
             missing,
@@ -95,7 +94,7 @@ async fn what_is_there() {
             500,
             "internal",
             json!({}),
-            "internal fault; the node's log says more",
+            "internal error; see the node's log",
         ),
     ] {
         let expected = json!({ "code": code, "params": params, "detail": detail, "errors": [] });

@@ -1,4 +1,4 @@
-//! `carillon audit verify`: reads chains from their beginning and computes every hash again.
+//! `carillon audit verify`: reads chains from their start and recomputes every hash.
 
 use crate::cli::client::Client;
 use crate::cli::files::{read_text, write_private};
@@ -19,10 +19,10 @@ const PAGE: u32 = 500;
 /// Chains at most.
 const CHAINS_MAX: usize = 100_000;
 
-/// A file of heads is not larger than this, in bytes.
+/// Largest file of heads, bytes.
 const HEADS_BYTES_MAX: u64 = 64 << 20;
 
-/// How the file of heads is written.
+/// Version of the format of the file of heads.
 const VERSION: u32 = 1;
 
 /// What the platform's chain is called.
@@ -42,18 +42,18 @@ pub struct VerifyArgs {
     /// The chain of this tenant.
     #[arg(long, group = "which")]
     tenant: Option<String>,
-    /// The chain of the tenant of this id, which may have been deleted.
+    /// The chain of the tenant with this id, which may have been deleted.
     #[arg(long, group = "which", value_name = "ID")]
     tenant_id: Option<String>,
     /// The platform's chain.
     #[arg(long, group = "which")]
     platform: bool,
-    /// All chains that you may read: the platform's and those of all tenants, also of deleted ones; so it is, too, if
-    /// nothing is said.
+    /// All chains that you may read: the platform's and those of all tenants, including deleted ones. This is the
+    /// default.
     #[arg(long, group = "which")]
     all: bool,
-    /// Keep the heads of verified chains in this file, and find what was cut off, written anew or taken away as a whole
-    /// since it was last used. Keep it where those who can change the database cannot.
+    /// Keep the heads of verified chains in this file, and detect chains that were cut off, rewritten or removed since
+    /// it was last used. Keep it out of reach of anyone who can change the database.
     #[arg(long, value_name = "FILE", verbatim_doc_comment)]
     head: Option<PathBuf>,
 }
@@ -61,7 +61,7 @@ pub struct VerifyArgs {
 /// How far a chain was verified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Head {
-    /// Whose, in words.
+    /// Whose chain, in words.
     chain: String,
     /// Place of the last entry.
     seq: i64,
@@ -69,7 +69,7 @@ struct Head {
     hash: String,
 }
 
-/// Heads by the id of their tenant: a name may be another tenant's tomorrow.
+/// Heads by the id of their tenant: a name may belong to another tenant later.
 #[derive(Default, Serialize, Deserialize)]
 struct Heads {
     version: u32,
@@ -78,9 +78,9 @@ struct Heads {
 
 /// A chain to verify.
 struct Which {
-    /// How the node is asked for it.
+    /// The request for it.
     ask: ApiRequest,
-    /// Whose, in words; `None` when that is not known any more.
+    /// Whose chain, in words; `None` when that is no longer known.
     name: Option<String>,
 }
 
@@ -89,7 +89,7 @@ impl Which {
         Self { ask: ask_chain(), name: Some(PLATFORM_NAME.to_owned()) }
     }
 
-    /// One of the node's list: by its id, since a name may be another tenant's by now.
+    /// A chain of the node's list: by its id, since a name may belong to another tenant by now.
     fn listed(chain: &Value) -> Self {
         let Some(id) = chain["tenant_id"].as_str() else { return Self::platform() };
         Self { ask: ask_chain().with("tenant_id", Some(id)), name: chain["tenant"].as_str().map(str::to_owned) }
@@ -118,7 +118,10 @@ impl VerifyArgs {
         }
         let broken = rows.iter().filter(|row| row["holds"] == false).count();
         if broken > 0 {
-            bail!("{broken} of {} chains are broken: the audit was tampered with, or its database damaged", rows.len());
+            bail!(
+                "{broken} of {} chains are broken: the audit was tampered with, or its database is damaged",
+                rows.len()
+            );
         }
         Ok(())
     }
@@ -146,13 +149,13 @@ impl VerifyArgs {
     }
 }
 
-/// A chain's row: whether it holds, up to where, and why not.
+/// A chain's row: whether it is intact, up to where, and why not.
 async fn verify(node: &Node, which: &Which, heads: &mut Heads) -> anyhow::Result<Value> {
     let mut chain = Chain::default();
     let mut key = String::new();
     let why = follow(node, which, &mut chain, &mut key, heads).await?;
     let known = || heads.heads.get(&key).map(|head| head.chain.clone());
-    // Of a tenant that is no more the file of heads may still know the name.
+    // The file of heads may still know the name of a deleted tenant.
     let name = which.name.clone().or_else(known).unwrap_or_else(|| key.clone());
     let row = row(&key, &name, why.as_deref(), &chain);
     if why.is_none() {
@@ -172,7 +175,7 @@ fn row(key: &str, name: &str, why: Option<&str>, chain: &Chain) -> Value {
     })
 }
 
-/// Follows a chain to its end; answers where it breaks. `key` becomes the id of its tenant.
+/// Follows a chain to its end; returns where it breaks. `key` becomes the id of its tenant.
 async fn follow(
     node: &Node,
     which: &Which,
@@ -182,7 +185,7 @@ async fn follow(
 ) -> anyhow::Result<Option<String>> {
     loop {
         let answer = node.answer(which.ask.clone().with("after", Some(chain.seq))).await?;
-        let page: ChainPage = serde_json::from_value(answer).context("the node's answer is not understood")?;
+        let page: ChainPage = serde_json::from_value(answer).context("the node's answer cannot be understood")?;
         *key = if page.tenant_id == PLATFORM { PLATFORM_NAME.to_owned() } else { page.tenant_id.to_string() };
         let head = heads.heads.get(key);
         let is_end = page.items.is_empty();
@@ -202,13 +205,13 @@ async fn follow(
 fn agrees(chain: &Chain, head: Option<&Head>) -> Result<(), String> {
     match head {
         Some(head) if head.seq == chain.seq && head.hash != chain.hash => {
-            Err(format!("entry {}: it is not the one that was verified before; the chain was written anew", head.seq))
+            Err(format!("entry {}: it is not the one that was verified before; the chain was rewritten", head.seq))
         }
         _ => Ok(()),
     }
 }
 
-/// Whether the chain goes as far as the node says, and as far as it was verified before.
+/// Whether the chain reaches as far as the node says, and as far as it was verified before.
 fn ends_well(chain: &Chain, end: &Chain, head: Option<&Head>) -> Result<(), String> {
     if chain != end {
         return Err(format!(
@@ -233,18 +236,18 @@ impl Heads {
         let (text, _) = read_text(file, HEADS_BYTES_MAX).with_context(unusable)?;
         let heads: Self = serde_json::from_str(&text).with_context(unusable)?;
         if heads.version != VERSION {
-            bail!("{}: it is of version {}, known is {VERSION}", unusable(), heads.version);
+            bail!("{}: its version is {}, but {VERSION} is supported", unusable(), heads.version);
         }
         Ok(heads)
     }
 
-    /// Rows of the chains that were verified before, and are not among those that there are now.
+    /// Rows of the chains that were verified before and no longer exist.
     fn not_among(&self, rows: &[Value]) -> Vec<Value> {
         let seen = |key: &str| rows.iter().any(|row| row["tenant_id"].as_str().unwrap_or(PLATFORM_NAME) == key);
         let gone = self.heads.iter().filter(|(key, _)| !seen(key));
         gone.map(|(key, head)| {
             let why = format!(
-                "it was verified up to entry {} before, and is not there any more (or you may not read it)",
+                "it was verified up to entry {} before, and no longer exists (or you may not read it)",
                 head.seq
             );
             row(key, &head.chain, Some(&why), &Chain::default())

@@ -12,25 +12,25 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Between two looks.
+/// Polling interval.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// So many of the latest runs are looked at each time; with more, some may be passed over.
+/// Latest runs read in each poll; with more, some may be missed.
 const LOOKED_AT_MAX: usize = 2_000;
 
-/// Runs are looked at whose fire time lies between so long ago …
+/// Polls read runs whose fire time is at most this long ago …
 const PAST_MS: i64 = 3_600_000;
 
-/// … and so far ahead: they are dispatched before it.
+/// … and at most this far ahead: runs are dispatched before their fire time.
 const AHEAD_MS: i64 = 60_000;
 
-/// Of those that are there at the beginning, the latest so many are shown.
+/// Latest runs shown at the start.
 const FIRST_SHOWN: usize = 10;
 
-/// An ended run's output is waited for so many looks more.
+/// Further polls for the output of an ended run.
 const LATE_LOOKS_MAX: u32 = 10;
 
-/// Prints runs as they are dispatched and as they end, until somebody stops it.
+/// Prints runs as they are dispatched and as they end, until interrupted.
 pub async fn follow_list(client: &Client, ask: &ApiRequest) -> anyhow::Result<()> {
     let mut names = Names::default();
     let mut told: HashMap<String, String> = HashMap::new();
@@ -97,7 +97,7 @@ fn status(log: &Value) -> &str {
     log["status"].as_str().unwrap_or_default()
 }
 
-/// What makes a run worth another line.
+/// The state of a run that is worth a line of its own.
 fn step(log: &Value) -> String {
     format!("{} {} {}", status(log), log["attempt"], log["reason"])
 }
@@ -114,14 +114,14 @@ fn last_words(log: &Value) -> String {
     escaped(&format!("{when}  {:<10}  {task}  late {late}, took {took}  {id}{}", status(log), why(log))) + "\n"
 }
 
-/// The reason and what was said of it.
+/// The reason and the message.
 fn why(log: &Value) -> String {
     let why = [text("", &log["reason"]), text("", &log["message"])];
     let why = why.into_iter().filter(|why| why != "-").collect::<Vec<_>>().join(": ");
     if why.is_empty() { why } else { format!(", {why}") }
 }
 
-/// A run, a line.
+/// The line of a run.
 fn line(client: &Client, log: &Value, words: impl FnOnce() -> String) -> anyhow::Result<()> {
     print(&match client.output {
         Output::Json => format!("{log}\n"),

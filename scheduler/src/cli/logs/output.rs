@@ -1,4 +1,4 @@
-//! What a run logs.
+//! Log output of a run.
 
 use crate::cli::client::{Client, Output, json, print};
 use crate::cli::node::ApiRequest;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-/// Between two looks at a run that goes on.
+/// Polling interval for a run that has not ended.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// What to read.
@@ -17,10 +17,10 @@ const EVERY: Duration = Duration::from_secs(1);
 pub struct OutputArgs {
     /// The run's id.
     log: String,
-    /// Which attempt, from 1; the latest if left out.
+    /// Which attempt, from 1; the latest by default.
     #[arg(long)]
     attempt: Option<i32>,
-    /// Go on until nothing more will come (with --output json: a page a line).
+    /// Follow until nothing more will come (with --output json: one page per line).
     #[arg(long, short)]
     follow: bool,
 }
@@ -56,7 +56,7 @@ impl OutputArgs {
     }
 }
 
-/// Reads on where it was.
+/// Reads output and remembers its position.
 pub struct Reader {
     log: String,
     attempt: Option<i32>,
@@ -75,7 +75,7 @@ impl Reader {
         Self { log, attempt, offset: 0, is_final: false, is_amid_line: false, has_text: false, why_nothing: None }
     }
 
-    /// The next page; the inner error is what the node refuses.
+    /// The next page; the inner error is the node's refusal.
     async fn page(&mut self, client: &Client) -> anyhow::Result<Result<Value, String>> {
         let ask = ApiRequest::get(["task-logs", &self.log, "output"]);
         let ask = ask.with("attempt", self.attempt).with("offset", Some(self.offset));
@@ -90,15 +90,15 @@ impl Reader {
         Ok(Ok(page))
     }
 
-    /// Shows what is there by now of the run's latest attempt; answers whether nothing more will come of it.
+    /// Shows the available output of the run's latest attempt; returns whether nothing more will come.
     pub async fn read_on(&mut self, client: &Client, latest: Option<i32>) -> anyhow::Result<bool> {
         let Some(latest) = latest.filter(|attempt| *attempt > 0) else { return Ok(true) };
-        // What an attempt logged is read to its end before the next one's.
+        // The output of an attempt is read to its end before that of the next.
         if self.attempt.is_none() || (self.is_final && self.attempt != Some(latest)) {
             (self.attempt, self.offset, self.is_final) = (Some(latest), 0, false);
         }
         loop {
-            // A node that keeps no output, or output that is not for us: then the state alone is shown.
+            // The node offers no output, or the caller may not read it: only the state is shown.
             let Ok(page) = self.page(client).await.unwrap_or_else(|error| Err(error.to_string())) else {
                 return Ok(true);
             };
@@ -122,11 +122,11 @@ impl Reader {
         if !std::io::stdout().is_terminal() {
             return print(text);
         }
-        // A terminal would take some of it for commands.
+        // A terminal would interpret some of it as commands.
         print(&text.split_inclusive('\n').map(escaped_line).collect::<String>())
     }
 
-    /// So that what follows begins a line.
+    /// Ends the line, so that further text begins on a new one.
     pub fn end_line(&mut self, client: &Client) -> anyhow::Result<()> {
         if std::mem::take(&mut self.is_amid_line) && client.output == Output::Table {
             return print("\n");

@@ -1,13 +1,13 @@
-//! What a line says of a run.
+//! Columns of a run.
 
 use crate::cli::node::{ApiRequest, Node};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Of so many tasks the names are asked for; the others stay ids.
+/// Most tasks whose names are looked up; the others stay ids.
 const NAMES_MAX: usize = 100;
 
-/// How late the run started, ms; of one that is due again nothing is known yet.
+/// How late the run started, ms; unknown for a run that is due again.
 pub(super) fn late(log: &Value) -> String {
     if ["init", "queued", "retry"].contains(&log["status"].as_str().unwrap_or_default()) {
         return "-".to_owned();
@@ -28,7 +28,7 @@ pub(super) fn between(log: &Value, from: &str, to: &str) -> String {
 pub(super) struct Names(HashMap<String, String>);
 
 impl Names {
-    /// Puts a name into each run.
+    /// Adds the task's name to each run.
     pub(super) async fn put(&mut self, node: &Node, logs: &mut [Value]) -> anyhow::Result<()> {
         for log in logs {
             let id = log["task"].as_str().unwrap_or_default().to_owned();
@@ -38,7 +38,7 @@ impl Names {
                     let part = |name: &str| task[name].as_str().unwrap_or_default().to_owned();
                     format!("{}/{}/{}", part("tenant"), part("app"), part("name"))
                 });
-                // Deleted, or not to be seen by us.
+                // Deleted, or not visible to the caller.
                 self.0.insert(id.clone(), name.unwrap_or_else(|| id.clone()));
             }
             log["task_name"] = self.0.get(&id).cloned().unwrap_or(id).into();

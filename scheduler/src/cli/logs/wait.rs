@@ -9,13 +9,13 @@ use anyhow::bail;
 use serde_json::Value;
 use std::time::Instant;
 
-/// One request waits so long, ms; then another one does.
+/// Longest wait of one request, ms; it is followed by the next.
 pub const WAIT_MS: u64 = 30_000;
 
-/// Of what the run logs, so many bytes of the end are shown.
+/// Bytes shown from the end of the run's output.
 const TAIL_BYTES: u64 = 4_096;
 
-/// Waits until the run ends and prints its outcome; an error unless it succeeds. `log` is the run as it stands.
+/// Waits until the run ends and prints its outcome; an error unless it succeeds. `log` is the run's current state.
 pub async fn wait_for_run(client: &Client, mut log: Value, deadline: Option<Instant>) -> anyhow::Result<()> {
     let id = text("id", &log["id"]);
     while !has_ended(&log) {
@@ -46,13 +46,13 @@ fn has_ended(log: &Value) -> bool {
     log["status"].as_str().and_then(Status::parse).is_some_and(Status::is_terminal)
 }
 
-/// The last lines of what the run logs; nothing where there is none, or it is not for us.
+/// The last lines of the run's output; empty if there is none, or the caller may not read it.
 async fn tail(client: &Client, id: &str) -> String {
     let page = async |offset: u64| {
         let ask = ApiRequest::get(["task-logs", id, "output"]).with("offset", Some(offset));
         client.node.ask(&ask).await.ok()?.ok()
     };
-    // A place past the end means the end.
+    // An offset past the end means the end.
     let Some(length) = page(u64::from(u32::MAX)).await.and_then(|end| end["next"].as_u64()) else {
         return String::new();
     };

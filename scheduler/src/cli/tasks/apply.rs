@@ -22,21 +22,21 @@ pub struct ApplyArgs {
     /// The task file (.toml, .yaml, .yml or .json); - is standard input.
     #[arg(short, long, value_name = "FILE")]
     pub file: PathBuf,
-    /// How the file is written, whatever its name; toml for standard input.
+    /// Format of the file, overriding its name; toml for standard input.
     #[arg(long)]
     pub format: Option<Format>,
     /// Only show what would change.
     #[arg(long)]
     pub dry_run: bool,
-    /// Delete the tasks of the file's apps that the file does not name; --dry-run shows them.
+    /// Delete the tasks of the file's apps that are not in the file; --dry-run shows them.
     #[arg(long)]
     pub prune: bool,
-    /// With --dry-run: exit with 3 when something would change.
+    /// With --dry-run: exit with 3 if something would change.
     #[arg(long, requires = "dry_run")]
     pub exit_code: bool,
 }
 
-/// A task file is not larger than this, in bytes: what a node takes.
+/// Largest task file, bytes: what a node accepts.
 const BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// Applies a file, or shows what it would change.
@@ -52,7 +52,7 @@ pub async fn run(client: &Client, args: &ApplyArgs) -> anyhow::Result<ExitCode> 
         let message = refused(&place, &lines, &refusal);
         refusal.in_words(message)
     })?;
-    // Only asked for where they matter: an app may have many tasks.
+    // Only fetched where they matter: an app may have many tasks.
     let orphans = if args.dry_run || args.prune { Orphan::all(client, &answer).await? } else { Vec::new() };
     if !args.dry_run {
         for orphan in &orphans {
@@ -62,7 +62,7 @@ pub async fn run(client: &Client, args: &ApplyArgs) -> anyhow::Result<ExitCode> 
     print(&match client.output {
         Output::Json => json(&with_orphans(&answer, &orphans))?,
         Output::Table => {
-            let read = serde_json::from_value(answer.clone()).context("the node's answer is not understood")?;
+            let read = serde_json::from_value(answer.clone()).context("the node's answer cannot be understood")?;
             let coloured = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
             let end = match (args.prune, args.dry_run) {
                 (true, false) => "deleted: the file does not name it",
@@ -78,7 +78,7 @@ pub async fn run(client: &Client, args: &ApplyArgs) -> anyhow::Result<ExitCode> 
     Ok(if args.exit_code && is_different { Exit::Different.into() } else { ExitCode::SUCCESS })
 }
 
-/// The answer as scripts get it; `orphans` is there when there are any.
+/// The response as scripts get it; with `orphans` if there are any.
 fn with_orphans(answer: &Value, orphans: &[Orphan]) -> Value {
     let mut answer = answer.clone();
     if let Some(fields) = answer.as_object_mut().filter(|_| !orphans.is_empty()) {
@@ -91,7 +91,7 @@ fn format(args: &ApplyArgs) -> anyhow::Result<Format> {
     let named = args.format.or_else(|| Format::of(&args.file));
     let standard = || (args.file == Path::new("-")).then_some(Format::Toml);
     named.or_else(standard).with_context(|| {
-        format!("{}: .toml, .yaml, .yml and .json are known; say how it is written with --format", args.file.display())
+        format!("{}: .toml, .yaml, .yml and .json are known; name the format with --format", args.file.display())
     })
 }
 

@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 /// Names longer than this do not push the others' column to the right.
 const COLUMN_MAX: usize = 60;
 
-/// Of a longer text only what differs is shown, with so many characters around it.
+/// Characters shown around the difference of longer texts.
 const AROUND: usize = 40;
 const SHOWN_WHOLE: usize = 120;
 
@@ -88,8 +88,8 @@ fn show_task(out: &mut String, task: &Task, name: &str, paint: &Paint) {
         line(out, &paint.with("35", &format!("    ! {}", escaped(warning))));
     }
     for (what, runs) in [
-        ("goes on by the old definition: run", &task.running),
-        ("its executor cannot be asked, it may still start: run", &task.unreachable),
+        ("continues with the old definition: run", &task.running),
+        ("may still start, its executor is unreachable: run", &task.unreachable),
     ] {
         if !runs.is_empty() {
             line(out, &paint.with("35", &format!("    ! {what} {}", escaped(&runs.join(", ")))));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// How a file is written.
+/// Format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// TOML.
@@ -20,7 +20,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// What the name of a file says.
+    /// The format that a file name implies.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
@@ -42,10 +42,10 @@ impl Format {
     }
 }
 
-/// What a file says, and where.
+/// The content of a file, with line numbers.
 #[derive(Debug, PartialEq)]
 pub struct Document {
-    /// Its fields, as the node takes them.
+    /// Its fields, as the node accepts them.
     pub fields: Map<String, Value>,
     /// The line on which each task begins, as far as the format tells.
     pub lines: Vec<usize>,
@@ -65,7 +65,7 @@ impl Document {
     /// Reads a file.
     ///
     /// # Errors
-    /// What is no TOML, YAML or JSON, with its line.
+    /// The text is not valid TOML, YAML or JSON; with its line.
     pub fn parse(text: &str, format: Format) -> Result<Self, String> {
         match format {
             Format::Toml => {
@@ -106,7 +106,7 @@ impl Document {
         match format {
             Format::Toml => toml::to_string_pretty(&file).map_err(|error| error.to_string()),
             Format::Yaml => {
-                // Never folded: a fold that ends in a blank does not survive editors.
+                // Never folded: a fold that ends in a blank does not survive text editors.
                 let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
                 serde_saphyr::to_string_with_options(&file, options).map_err(|error| error.to_string())
             }
@@ -129,7 +129,7 @@ fn yaml_options() -> serde_saphyr::Options {
     }
 }
 
-/// The lines of places, which come in their order: the text is gone through once.
+/// The lines of offsets, which are sorted: the text is scanned once.
 fn lines_of(text: &str, starts: &[usize]) -> Vec<usize> {
     let (mut line, mut from) = (1, 0);
     let lines = starts.iter().map(|start| {

@@ -19,10 +19,10 @@ pub struct ExportArgs {
     /// Only tasks of this app.
     #[arg(long)]
     pub app: Option<String>,
-    /// How to write them; otherwise the name of the file to write says it, otherwise toml (--output json: json).
+    /// Format to write; by default that of the file's name, otherwise toml (--output json: json).
     #[arg(long)]
     pub format: Option<Format>,
-    /// File to write; standard output if left out.
+    /// File to write; standard output by default.
     #[arg(short = 'o', long, value_name = "FILE")]
     pub file: Option<PathBuf>,
 }
@@ -52,7 +52,7 @@ pub async fn run(client: &Client, args: &ExportArgs) -> anyhow::Result<()> {
     }
     if tasks.len() > TASKS_MAX {
         eprintln!(
-            "carillon: these are {} tasks, and one file is applied with at most {TASKS_MAX}: export app by app (--tenant, --app)",
+            "carillon: the file has {} tasks, and `apply` accepts at most {TASKS_MAX}: export app by app (--tenant, --app)",
             tasks.len()
         );
     }
@@ -66,10 +66,10 @@ async fn fetch(client: &Client, args: &ExportArgs) -> anyhow::Result<Vec<Map<Str
             .with("tenant", args.tenant.as_deref())
             .with("app", args.app.as_deref());
         let answer = client.node.answer(ask.with("after", after)).await?;
-        let page: Page = serde_json::from_value(answer).context("the node's answer is not understood")?;
+        let page: Page = serde_json::from_value(answer).context("the node's answer cannot be understood")?;
         if page.version != VERSION {
             return Err(anyhow!(
-                "the node writes task files of version {}; use its own release's command",
+                "the node writes task files of version {}; use the command of the node's release",
                 page.version
             ));
         }
@@ -81,7 +81,7 @@ async fn fetch(client: &Client, args: &ExportArgs) -> anyhow::Result<Vec<Map<Str
     }
 }
 
-/// What stands above the tasks: what was asked for need not be said again in each of them.
+/// The part above the tasks: a tenant or app that was asked for is not repeated in each task.
 fn top<'a>(args: &ExportArgs, tasks: &mut [Map<String, Value>]) -> Vec<(&'a str, Value)> {
     let mut top = vec![("version", Value::from(VERSION))];
     for (field, asked) in [("tenant", &args.tenant), ("app", &args.app)] {
@@ -95,7 +95,7 @@ fn top<'a>(args: &ExportArgs, tasks: &mut [Map<String, Value>]) -> Vec<(&'a str,
     top
 }
 
-/// The file, read again and compared: nothing is lost on the way, whatever stands in a text.
+/// The file, parsed again and compared: no text is lost or altered.
 fn write(top: &[(&str, Value)], tasks: &[Map<String, Value>], format: Format) -> Result<String, String> {
     let file = Document::render(top, tasks, &Entry::field_names(), format)?;
     let read = Document::parse(&file, format)?.fields;
@@ -105,7 +105,7 @@ fn write(top: &[(&str, Value)], tasks: &[Map<String, Value>], format: Format) ->
     if read == expected {
         Ok(file)
     } else {
-        Err("what was written does not read as the same; try another --format".to_owned())
+        Err("the written file does not read back the same; try another --format".to_owned())
     }
 }
 

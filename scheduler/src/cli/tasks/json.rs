@@ -1,11 +1,11 @@
-//! JSON that refuses a field that stands twice: TOML and YAML do, too, and to take the last one
-//! would lose what somebody wrote.
+//! JSON that refuses duplicate fields: TOML and YAML do, too, and taking the last one would lose what
+//! the author wrote.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A JSON value without double fields.
+/// A JSON value without duplicate fields.
 pub struct Strict(pub Value);
 
 impl<'de> Deserialize<'de> for Strict {
@@ -59,7 +59,7 @@ impl<'de> Visitor<'de> for Reader {
         let mut map = Map::new();
         while let Some(name) = fields.next_key::<String>()? {
             if map.contains_key(&name) {
-                return Err(A::Error::custom(format!("`{name}` stands twice in one object")));
+                return Err(A::Error::custom(format!("`{name}` appears twice in one object")));
             }
             let Strict(value) = fields.next_value()?;
             map.insert(name, value);

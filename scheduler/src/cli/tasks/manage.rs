@@ -28,7 +28,7 @@ const PREVIEW: &[Column] = &[
     field("NOTE", "note"),
 ];
 
-/// Which task.
+/// The task.
 #[derive(Debug, Args)]
 pub struct Which {
     /// Its id, or tenant/app/name.
@@ -40,16 +40,16 @@ pub struct Which {
 pub enum Manage {
     /// List tasks.
     List {
-        /// Only of this tenant.
+        /// Only in this tenant.
         #[arg(long)]
         tenant: Option<String>,
-        /// Only of this app.
+        /// Only in this app.
         #[arg(long)]
         app: Option<String>,
-        /// Only of this name.
+        /// Only with this name.
         #[arg(long)]
         name: Option<String>,
-        /// How many.
+        /// How many to show.
         #[command(flatten)]
         most: ListLimit,
     },
@@ -57,9 +57,9 @@ pub enum Manage {
     Show(Which),
     /// Start a task: it fires from now on.
     Start(Which),
-    /// Stop a task: it fires no more, and what was written ahead is revoked.
+    /// Stop a task: it no longer fires, and runs that were written ahead are revoked.
     Stop(Which),
-    /// Stop a task and say why.
+    /// Pause a task, with a reason.
     Pause {
         /// Which.
         #[command(flatten)]
@@ -68,19 +68,19 @@ pub enum Manage {
         #[arg(long)]
         note: String,
     },
-    /// Cancel one coming fire of a task, also one whose run is not written yet.
+    /// Cancel one future fire of a task, even if its run is not written yet.
     Skip {
         /// Which.
         #[command(flatten)]
         which: Which,
-        /// The instant of the fire, as `preview` tells it.
+        /// The instant of the fire, as `preview` shows it.
         #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true)]
         at: i64,
         /// Why.
         #[arg(long)]
         note: Option<String>,
     },
-    /// Let a cancelled fire come after all.
+    /// Restore a cancelled fire.
     Restore {
         /// Which.
         #[command(flatten)]
@@ -91,7 +91,7 @@ pub enum Manage {
     },
     /// Delete a task.
     Delete(Which),
-    /// Show when a task will fire, and what is left out.
+    /// Show when a task will fire, and which instants it skips.
     Preview {
         /// Which.
         #[command(flatten)]
@@ -99,14 +99,14 @@ pub enum Manage {
         /// How many fires.
         #[arg(long, value_name = "COUNT", default_value_t = 10)]
         count: u32,
-        /// After this time; now if left out.
+        /// After this time; now by default.
         #[arg(long, value_name = "TIME", value_parser = instant::parse, allow_hyphen_values = true)]
         after: Option<i64>,
     },
 }
 
 impl Manage {
-    /// Does it.
+    /// Runs the command.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         match self {
             Self::List { tenant, app, name, most } => {
@@ -136,7 +136,7 @@ impl Manage {
                 change(client, ask.fields([("fire_time", Some(at.into()))]), &which, "will fire then").await
             }
             Self::Delete(which) => {
-                change(client, ApiRequest::delete(["tasks", &which.id(client).await?]), &which, "is gone").await
+                change(client, ApiRequest::delete(["tasks", &which.id(client).await?]), &which, "deleted").await
             }
             Self::Preview { which, count, after } => {
                 let ask = ApiRequest::get(["tasks", &which.id(client).await?, "preview"]);
@@ -158,8 +158,8 @@ async fn change(client: &Client, ask: ApiRequest, which: &Which, says: &str) -> 
     let answer = client.node.answer(ask).await?;
     client.says(&answer, &format!("task `{}` {says}", which.task))?;
     for (field, what) in [
-        ("running", "goes on by the old definition: run"),
-        ("unreachable", "its executor cannot be asked, it may still start: run"),
+        ("running", "continues with the old definition: run"),
+        ("unreachable", "may still start, its executor is unreachable: run"),
     ] {
         if answer[field].as_array().is_some_and(|runs| !runs.is_empty()) {
             eprintln!("carillon: {what} {}", text(field, &answer[field]));

@@ -1,4 +1,4 @@
-//! Tasks that a task file does not name, in the apps that it does.
+//! Tasks that are not in a task file, of the apps that are.
 
 use crate::cli::client::Client;
 use crate::cli::node::ApiRequest;
@@ -7,10 +7,10 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Tasks of one app that are looked at.
+/// Most tasks of one app that are read.
 const TASKS_MAX: usize = 100_000;
 
-/// A task that the file does not name.
+/// A task that is not in the file.
 #[derive(Debug)]
 pub struct Orphan {
     id: String,
@@ -18,9 +18,9 @@ pub struct Orphan {
 }
 
 impl Orphan {
-    /// Those beside the tasks that `answer`, of an apply, tells of.
+    /// Those other than the tasks in `answer`, the response to an apply.
     pub async fn all(client: &Client, answer: &Value) -> anyhow::Result<Vec<Self>> {
-        let tasks = answer["tasks"].as_array().context("the node's answer is not understood")?;
+        let tasks = answer["tasks"].as_array().context("the node's answer cannot be understood")?;
         let mut apps: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
         for task in tasks {
             apps.entry((word(task, "tenant"), word(task, "app"))).or_default().insert(word(task, "name"));

@@ -17,13 +17,13 @@ pub struct RunArgs {
     /// Parameters instead of the task's.
     #[arg(long)]
     params: Option<String>,
-    /// Start at this time: 2026-12-24T18:00:00+08:00, 2026-12-24T18:00 (local), epoch ms, +2h; now if left out.
+    /// Start at this time: 2026-12-24T18:00:00+08:00, 2026-12-24T18:00 (local), epoch ms, +2h; now by default.
     #[arg(long, value_name = "TIME", value_parser = instant::parse)]
     at: Option<i64>,
     /// Priority instead of the task's, 9 is the most urgent.
     #[arg(long)]
     priority: Option<i32>,
-    /// Of all runs of the task with the same key, the first counts.
+    /// Idempotency key: requests for the task with the same key start only one run.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
     /// Show the run's state and output until it ends; exit with 1 unless it succeeds.
@@ -32,7 +32,7 @@ pub struct RunArgs {
     /// Wait until the run ends, show its outcome and the end of its output; exit with 1 unless it succeeds.
     #[arg(long, conflicts_with = "follow")]
     wait: bool,
-    /// Wait so many seconds at most; the run goes on, and the command exits with 1.
+    /// Wait at most this many seconds; after that the run goes on, and the command exits with 1.
     #[arg(long, value_name = "SECONDS", requires = "wait", value_parser = clap::value_parser!(u64).range(1..=2_592_000))]
     timeout: Option<u64>,
 }
@@ -54,11 +54,11 @@ impl RunArgs {
         if wait {
             return wait_for_run(client, answer["run"].clone(), deadline).await;
         }
-        let log = answer["log"].as_str().context("the node's answer is not understood")?;
+        let log = answer["log"].as_str().context("the node's answer cannot be understood")?;
         let time = text("fire_time", &answer["fire_time"]);
         let is_repeated = answer["repeated"] == true;
         let what = if is_repeated { "was started before, for" } else { "starts at" };
-        // What follows is the run itself, in a document a line.
+        // What follows is the run itself, one document per line.
         if !(follow && client.output == Output::Json) {
             client.says(&answer, &format!("run {log} {what} {time}"))?;
         }

@@ -17,7 +17,7 @@ pub struct WhyArgs {
 }
 
 impl WhyArgs {
-    /// Asks, and tells the answer a sentence a line.
+    /// Asks, and prints the answer, one sentence per line.
     pub async fn run(self, client: &Client) -> anyhow::Result<()> {
         let Self { task, at } = self;
         let ask = ApiRequest::get(["tasks", &find::task(&client.node, &task).await?, "why"]).with("at", Some(at));

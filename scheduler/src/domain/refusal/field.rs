@@ -11,19 +11,19 @@ refusals! {
         "Send the field."
     RequiredFor "required_for" { other: String, value: String } 400
         "is required for `{other}: {value}`"
-        "Send the field, or another value of the field that asks for it."
+        "Send the field, or change the value of the field that requires it."
     UnknownField "unknown_field" 400
-        "there is no such field; docs/tasks.md lists those of a task, docs/openapi.json all"
+        "there is no such field; docs/tasks.md lists the fields of a task, docs/openapi.json all fields"
         "Leave the field out, or correct its name."
     UnknownFieldNear "unknown_field_near" { nearest: String } 400
         "there is no such field; did you mean `{nearest}`?"
         "Correct the name of the field."
     FileVersionRequired "file_version_required" { known: i64 } 400
         "is required: `version = {known}`"
-        "Say which version of the file's format it is written in."
+        "State the version of the file format."
     FileVersionUnknown "file_version_unknown" { given: String, known: i64 } 400
-        "{given} is not known here; {known} is"
-        "Write the file in the format that is named, or ask a newer node."
+        "{given} is not supported; {known} is"
+        "Write the file in the supported format, or use a newer node."
     TooManyInFile "too_many_in_file" { given: i64, most: i64 } 400
         "{given} tasks; at most {most} are allowed in one file: split it"
         "Split the file."
@@ -34,17 +34,17 @@ refusals! {
         "tenant `{tenant}` has no app `{name}`; create it first (tasks of the file that name it: {tasks})"
         "Create the app, or correct its name."
     OfAnEntry "of_an_entry" 400
-        "is a field of a task: it belongs into an entry of `task`"
-        "Move the field into the entries that it is meant for."
+        "is a field of a task: it belongs in an entry of `task`"
+        "Move the field into the entries it is meant for."
     TwiceInFile "twice_in_file" { first: String } 400
-        "stands in the file already, as {first}"
-        "Leave one of the two entries out."
+        "is already in the file, as {first}"
+        "Remove one of the two entries."
     WrongType "wrong_type" { given: String, allowed: String } 400
         "{allowed} is allowed, not {given}"
-        "Send a value of the type that is named."
+        "Send a value of the named type."
     WrongChoice "wrong_choice" { given: String, allowed: String } 400
         "{given} is not allowed; {allowed} is"
-        "Send one of the values that are named."
+        "Send one of the listed values."
     Unreadable "unreadable" { detail: String } 400
         "{detail}"
         "Correct the value; the message says what could not be read."
@@ -56,16 +56,16 @@ refusals! {
         "Send a number of milliseconds within the range."
     BoundOutOfRange "bound_out_of_range" { most: i64 } 400
         "0 (no bound) to {most} are allowed"
-        "Send a number within the range; 0 means that there is no bound."
+        "Send a number within the range; 0 means no bound."
     InstantOutOfRange "instant_out_of_range" 400
         "0 (none) to the end of 2199 is allowed"
         "Send an instant in epoch milliseconds."
     WrongName "wrong_name" { most: i64 } 400
         "1 to {most} printable characters are allowed"
-        "Choose a name within this length, without line breaks or other control characters."
+        "Choose a name of this length, without line breaks or other control characters."
     WrongLength "wrong_length" { least: i64, most: i64 } 400
         "{least} to {most} characters are allowed"
-        "Send a text within this length."
+        "Send a text of this length."
     TooLong "too_long" { most: i64 } 400
         "at most {most} characters are allowed"
         "Shorten the text."
@@ -74,28 +74,28 @@ refusals! {
         "Shorten the text; pass large data by reference."
     TooMany "too_many" { most: i64 } 400
         "at most {most} are allowed"
-        "Leave some out."
+        "Remove some."
     Nul "nul" 400
         "the character NUL is not allowed"
-        "Take the character out: not every database can store it."
+        "Remove the character: not every database can store it."
     NotWith "not_with" { other: String } 400
         "not allowed together with `{other}`"
         "Send only one of the two."
     Slash "slash" 400
-        "`/` is not allowed: it parts app and task in `parents`"
+        "`/` is not allowed: it separates app and task in `parents`"
         "Choose a name without a slash."
     WrongTags "wrong_tags" { most: i64, most_characters: i64 } 400
         "at most {most} tags of 1 to {most_characters} printable characters are allowed"
         "Use fewer or shorter tags."
     ParentTwice "parent_twice" 400
-        "a parent is allowed once"
-        "Leave the second link out."
+        "each parent is allowed only once"
+        "Remove the second link."
     WrongParent "wrong_parent" 400
         "`task`, or `app/task` for another app, is allowed"
-        "Write the parent's name, with its app in front when it belongs to another app."
+        "Write the parent's name, prefixed with its app if it belongs to another app."
     FollowsItself "follows_itself" { way: String } 400
         "a task cannot follow itself: {way}"
-        "Remove one of the links of the circle."
+        "Remove one of the links of the cycle."
     NoSuch "no_such" { kind: String, name: String } 400
         "there is no {kind} `{name}`"
         "Correct the name, or create what it names first."
@@ -106,20 +106,20 @@ refusals! {
         "there is no task `{name}`, and none in the file"
         "Correct the parent's name, or add its task to the file."
     QuotaOfTasks "quota_of_tasks" { tenant: String, most: i64, used: i64, wanted: i64 } 400
-        "`{tenant}` may have {most} tasks (its quota max_tasks) and has {used}; {wanted} more do not fit, nothing is created"
-        "Delete tasks that nobody needs, or have the quota raised."
+        "`{tenant}` may have {most} tasks (its quota max_tasks) and has {used}; {wanted} more would exceed it, so nothing is created"
+        "Delete unneeded tasks, or ask for a higher quota."
     WrongTimeZone "wrong_time_zone" { given: String } 400
-        "`{given}` is no IANA time zone; Asia/Shanghai or UTC would be"
-        "Use a name of the IANA time zone database."
+        "`{given}` is not an IANA time zone; Asia/Shanghai and UTC are"
+        "Use a name from the IANA time zone database."
     WrongTimeZoneNear "wrong_time_zone_near" { given: String, nearest: String } 400
-        "`{given}` is no IANA time zone; did you mean `{nearest}`?"
-        "Use the name that is suggested, or another one of the IANA time zone database."
+        "`{given}` is not an IANA time zone; did you mean `{nearest}`?"
+        "Use the suggested name, or another one from the IANA time zone database."
     NotAfter "not_after" { other: String } 400
         "an instant after `{other}` is allowed"
         "Send a later instant."
     InThePast "in_the_past" 400
         "lies in the past; start a manual run instead"
-        "Send an instant to come, or start a manual run."
+        "Send an instant in the future, or start a manual run."
     NeedsCron "needs_cron" 400
         "only `skip` is allowed without a cron schedule"
         "Leave the field at its default, or use a cron schedule."
@@ -128,8 +128,8 @@ refusals! {
         "Leave the field at 0, or use a cron or fixed-rate schedule."
 
     CronFiveFields "cron_five_fields" { expression: String } 400
-        "a crontab line has five fields, a cron expression here begins with the second; write `{expression}`"
-        "Use the expression that is suggested."
+        "a crontab line has five fields, a cron expression here starts with seconds; write `{expression}`"
+        "Use the suggested expression."
     CronTooFewFields "cron_too_few_fields" { part: String, column: i64, allowed: String, given: i64 } 400
         "{part} (column {column}): an expression has 6 or 7 fields, this one ends after {given}; allowed: {allowed}"
         "Write second, minute, hour, day of month, month and day of week; a year may follow."
@@ -178,7 +178,7 @@ refusals! {
         "Shorten the text to one line within this length."
     WrongPlainName "wrong_plain_name" 400
         "1 to 64 characters out of a-z A-Z 0-9 - _ . are allowed, a letter or digit first"
-        "Choose such a name: it stands in addresses and headers."
+        "Choose such a name: it appears in URLs and headers."
     WrongUserName "wrong_user_name" 400
         "1 to 64 characters out of a-z A-Z 0-9 - _ . @ are allowed, a letter or digit first"
         "Choose such a name."
@@ -187,16 +187,16 @@ refusals! {
         "Choose another name."
     RetentionOutOfRange "retention_out_of_range" { most: i64 } 400
         "0 (the node's default) to {most} are allowed"
-        "Send a number of days within the range; 0 stands for the node's default."
+        "Send a number of days within the range; 0 means the node's default."
     CannotMove "cannot_move" 400
         "a task cannot move to another; create it there"
         "Create the task in the other app, and delete this one."
     OfAnotherTask "of_another_task" 400
-        "is another task's"
-        "Send to the path of a task what that task answered."
+        "belongs to another task"
+        "Send a task back to the path it was read from."
     TenantNeeded "tenant_needed" 400
         "name the tenant whose admins manage the account"
-        "Send `tenant`; only admins of the platform create accounts without one."
+        "Send `tenant`; only platform admins create accounts without one."
     AppsNeedTenant "apps_need_tenant" 400
         "name their tenant, too"
         "Send `tenant` along with `apps`."
@@ -205,10 +205,10 @@ refusals! {
         "Use a role of the tenant, or of the platform."
     PermissionsNeeded "permissions_needed" 400
         "at least one is needed; docs/permissions.md lists them"
-        "Name the permissions that the token is to have."
+        "List the permissions that the token should have."
     WrongExpiry "wrong_expiry" { years: i64 } 400
-        "an instant to come, at most {years} years away, is allowed"
-        "Send a later, or an earlier, end in epoch milliseconds."
+        "must be in the future, by at most {years} years"
+        "Send a later or an earlier expiry in epoch milliseconds."
     WrongEnd "wrong_end" { days: i64 } 400
         "an instant after `starts_at` and now, at most {days} days later, is allowed"
         "Send an end within that range, in epoch milliseconds."
@@ -216,10 +216,10 @@ refusals! {
         "now to {days} days from now is allowed"
         "Send an earlier instant."
     NotToCome "not_to_come" 400
-        "only an instant that is still to come is allowed"
+        "must be in the future"
         "Send a later instant."
     NotPast "not_past" 400
-        "an instant that has passed is allowed; what is to come fires by itself"
+        "must be in the past; future fires come by themselves"
         "Send an earlier instant."
     WrongSpan "wrong_span" { other: String, days: i64 } 400
         "an instant before `{other}`, by at most {days} days, is allowed"
@@ -228,13 +228,13 @@ refusals! {
         "only a task with a cron or fixed-rate schedule has fires to fill in"
         "Start manual runs instead."
     NoSchedule "no_schedule" 400
-        "the task has no schedule; nothing is to come"
+        "the task has no schedule, so it has no upcoming fires"
         "Give the task a schedule first."
     FixedDelayAhead "fixed_delay_ahead" 400
-        "each fire of a fixed delay follows the end of the run before it: none is known beforehand, and without one the others would not follow; cancel the run once it is written, or pause the task"
-        "Cancel the run once it is written, or pause the task."
+        "each fire of a fixed delay follows the end of the previous run: its time is not known in advance, and without it no further fire would follow; cancel the run once it is written, or pause the task"
+        "Cancel the run once its log exists, or pause the task."
     RateNotStarted "rate_not_started" 400
-        "a fixed rate counts from its start: the task is not started"
+        "a fixed rate counts from the start of the task, which is not started"
         "Start the task first."
     NoFire "no_fire" 400
         "the task's schedule has no fire at this instant, and none after it"
@@ -243,24 +243,24 @@ refusals! {
         "the task's schedule has no fire at this instant; the next one is at {next}"
         "Send an instant at which the task fires."
     MaxFiresUsed "max_fires_used" 400
-        "the task will have had its max_fires by then"
+        "the task will have reached its max_fires by then"
         "Raise `max_fires`, or choose an earlier fire."
     NotThePassword "not_the_password" 400
-        "this is not the password"
-        "Type the current password."
+        "this is not the current password"
+        "Enter the current password."
     SamePassword "same_password" 400
-        "another one than the current is allowed"
+        "the new password must differ from the current one"
         "Choose another password."
     PasswordHasName "password_has_name" 400
         "it must not contain the user's name"
         "Choose another password."
     PasswordGuessable "password_guessable" 400
-        "it is too easily guessed; several random words are a good password"
+        "it is too easy to guess; several random words make a good password"
         "Choose several random words."
 
     TooManyGiven "too_many_given" { given: i64, most: i64 } 400
         "{given} are too many; at most {most} are allowed"
-        "Leave some out, or split them over two calendars."
+        "Remove some, or split them between two calendars."
     WrongWeekday "wrong_weekday" { given: String } 400
         "`{given}` is not a day of the week; allowed: mon, tue, wed, thu, fri, sat, sun"
         "Write one of the seven words."
@@ -275,7 +275,7 @@ refusals! {
         "Stop the task instead, or exclude the days."
     MoreWrong "more_wrong" { count: i64 } 400
         "{count} more entries are wrong"
-        "Correct those that are listed first."
+        "Correct the listed entries first."
     NoDayLeft "no_day_left" 400
         "no working day is left between 1970 and 2199; leave at least one"
         "Exclude fewer days."

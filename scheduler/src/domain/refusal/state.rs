@@ -1,31 +1,31 @@
-//! Why what is there does not allow a request.
+//! Why the stored state does not allow a request.
 
 use super::refusals;
 
 refusals! {
-    /// What is there does not allow it.
+    /// The stored state does not allow the request.
     Refusal
 
     TooMuchAsked "too_much_asked" { most_points: i64, most_rows: i64 } 400
-        "that is more than {most_points} points or {most_rows} minutes or hours of tenants; ask for a shorter range, or in larger steps"
-        "Ask for a shorter range, or in larger steps."
+        "that is more than {most_points} points or {most_rows} minutes or hours of tenants; use a shorter range or larger steps"
+        "Use a shorter range or larger steps."
     NotFound "not_found" { kind: String, name: String } 404
         "there is no {kind} `{name}`"
-        "Correct the name or id. What another tenant owns is as good as absent for those who may not see it."
+        "Correct the name or id. Objects of other tenants look absent to callers who may not see them."
     NotFoundIn "not_found_in" { kind: String, name: String, of_kind: String, of: String } 404
         "{of_kind} `{of}` has no {kind} `{name}`"
         "Correct the name or id, or create it there."
     NameTaken "name_taken" { kind: String, name: String } 409
-        "there is a {kind} `{name}` already"
-        "Choose another name, or edit the one that is there."
+        "there is already a {kind} `{name}`"
+        "Choose another name, or edit the existing one."
     ChangedMeanwhile "changed_meanwhile" { kind: String, name: String } 409
-        "{kind} `{name}` was changed meanwhile; read it again"
-        "Read it again, and repeat the change on what is there now."
+        "{kind} `{name}` has changed in the meantime; read it again"
+        "Read it again, and apply the change to the current version."
     StaleRevision "stale_revision" { given: i64, current: i64 } 409
-        "revision {given} is not current ({current} is): somebody changed it meanwhile; read it again"
-        "Read it again, and repeat the change on what is there now."
+        "revision {given} is not current ({current} is): it has changed in the meantime; read it again"
+        "Read it again, and apply the change to the current version."
     DeletedMeanwhile "deleted_meanwhile" { kind: String } 409
-        "the {kind} was deleted meanwhile"
+        "the {kind} has been deleted in the meantime"
         "Nothing is left to do."
     StillHas "still_has" { what: String } 409
         "it still has {what}; delete them first"
@@ -34,31 +34,31 @@ refusals! {
         "it still has tasks ({tasks}); delete them first"
         "Delete the tasks, then repeat the request."
     CalendarInUse "calendar_in_use" { tasks: String } 409
-        "tasks name it ({tasks}); change them first"
-        "Have the tasks name another calendar or none, then repeat the request."
+        "tasks use it ({tasks}); change them first"
+        "Change the tasks to another calendar or none, then repeat the request."
     RoleGranted "role_granted" { users: String } 409
-        "it is granted to {users}; take it back first"
+        "it is granted to {users}; revoke it first"
         "Delete those grants, then repeat the request."
     BuiltIn "built_in" 409
-        "built-in roles cannot be changed; make one of your own"
-        "Create a role with the permissions that are needed."
+        "built-in roles cannot be changed; create your own"
+        "Create a role with the permissions you need."
     LastAdmin "last_admin" 409
-        "nobody would be left who is platform admin and has a password; make another one first"
-        "Make another platform admin first."
+        "no platform admin with a password would be left; add another one first"
+        "Add another platform admin with a password first."
     SingleSignOn "single_sign_on" 409
-        "the user signs in by single sign-on; a password would be a way around it"
+        "the user signs in by single sign-on; a password would bypass it"
         "Change the password at the provider."
     TooManyTokens "too_many_tokens" { most: i64 } 409
-        "{most} tokens of one user are the most; revoke one first"
-        "Revoke a token that nobody uses."
+        "a user may have at most {most} tokens; revoke one first"
+        "Revoke an unused token."
     TooManyKeys "too_many_keys" { most: i64 } 409
-        "the app has {most} valid keys; revoke those that nobody uses any more"
+        "the app has {most} valid keys; revoke unused ones first"
         "Revoke a key that no executor uses."
     TooManySkips "too_many_skips" { most: i64 } 409
-        "the task has {most} cancelled fires ahead; stop or edit it instead"
+        "the task already has {most} cancelled future fires; stop or edit it instead"
         "Pause or edit the task, or add a calendar."
     NoSession "no_session" 409
-        "this is no session; revoke the token instead"
+        "this login is not a session; revoke the token instead"
         "Revoke the token (DELETE /api/v1/account/tokens/{id})."
     RunEnded "run_ended" { status: String } 409
         "the run has ended ({status})"
@@ -70,20 +70,20 @@ refusals! {
         "the run keeps changing; try again"
         "Try again."
     FireIsPast "fire_is_past" 409
-        "the task writes no run for this instant any more"
+        "the task no longer writes a run for this instant"
         "Choose a later fire."
     FollowsByItself "follows_by_itself" 409
-        "after a cancelled run of a fixed delay the next one comes by itself"
-        "Nothing is to be done."
+        "after a cancelled run of a fixed delay the next run follows by itself"
+        "Nothing needs to be done."
     NotCancelled "not_cancelled" 409
-        "only a fire that is still to come, and was cancelled before anybody had it, can be restored"
+        "only a future fire that was cancelled before an executor had it can be restored"
         "Look at the run: it was not cancelled, or its instant has passed."
     Outdated "outdated" 409
-        "a newer message of this kind has been heard before"
+        "a newer message of this kind has already been received"
         "Send the current state."
     Conflict "conflict" { detail: String } 409
         "{detail}"
-        "The message says what stands in the way."
+        "The message says what is in the way."
 }
 
 /// The tenant has no app of that name.
@@ -99,7 +99,7 @@ impl Refusal {
         Self::NotFound { kind: kind.to_owned(), name: name.to_string() }
     }
 
-    /// Somebody else was faster.
+    /// Another caller changed it first.
     #[allow(clippy::needless_pass_by_value)] // names and ids alike
     pub fn changed(kind: &str, name: impl ToString) -> Self {
         Self::ChangedMeanwhile { kind: kind.to_owned(), name: name.to_string() }

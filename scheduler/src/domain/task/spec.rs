@@ -149,10 +149,12 @@ fn instant<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
         Value::String(text) if text.is_empty() => Ok(0),
         Value::String(text) => {
             chrono::DateTime::parse_from_rfc3339(&text).map(|time| time.timestamp_millis()).map_err(|_| {
-                D::Error::custom(format!("`{text}` is no time; 2026-12-24T18:00:00Z or epoch milliseconds are"))
+                D::Error::custom(format!("`{text}` is not a time; use 2026-12-24T18:00:00Z or epoch milliseconds"))
             })
         }
         Value::Number(number) if number.is_i64() => Ok(number.as_i64().unwrap_or(0)),
-        other => Err(D::Error::custom(format!("{other} is no time; 2026-12-24T18:00:00Z or epoch milliseconds are"))),
+        other => {
+            Err(D::Error::custom(format!("{other} is not a time; use 2026-12-24T18:00:00Z or epoch milliseconds")))
+        }
     }
 }

@@ -43,7 +43,7 @@ impl State {
             return Ok(Skipped::There(*log));
         }
         if view.activity.started && skip.fire_time < view.next_fire_at {
-            return refuse(StoreErrorKind::Conflict, ACTION, "the task writes no run for this instant any more");
+            return refuse(StoreErrorKind::Conflict, ACTION, "the task no longer writes a run for this instant");
         }
         let ahead = self.logs.values().filter(|row| row.run.task_id == task.id && row.run.fire_time > now);
         if ahead.filter(|row| is_skip(&row.run)).count() as i64 >= SKIPS_MAX {

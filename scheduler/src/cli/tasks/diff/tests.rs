@@ -53,7 +53,7 @@ fn what_goes_on_and_what_warns_is_told() {
 ~ retail/orders/hourly  1 change
     started: true → false
     ! it will not fire
-    ! goes on by the old definition: run 7, 8
+    ! continues with the old definition: run 7, 8
 0 created, 1 changed, 0 unchanged
 ";
     assert_eq!(shown(answer), expected);

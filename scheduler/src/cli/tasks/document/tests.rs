@@ -67,7 +67,7 @@ fn what_cannot_be_read_is_shown_with_its_line() {
         ("a: 1\na: 2\n", Format::Yaml, "duplicate"),
         ("- a\n", Format::Yaml, "line 1"),
         ("{\"version\": 1,\n}", Format::Json, "line 2"),
-        ("{\"a\": {\"b\": 1,\n\"b\": 2}}", Format::Json, "`b` stands twice in one object at line 2"),
+        ("{\"a\": {\"b\": 1,\n\"b\": 2}}", Format::Json, "`b` appears twice in one object at line 2"),
         ("[]", Format::Json, "an object is allowed"),
     ] {
         let error = Document::parse(text, format).unwrap_err();

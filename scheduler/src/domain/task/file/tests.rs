@@ -35,12 +35,12 @@ fn everything_wrong_is_named_at_once() {
             { "handler": "h", "tenant": null },
         ]}));
     let expected = [
-        "cron: is a field of a task: it belongs into an entry of `task`",
+        "cron: is a field of a task: it belongs in an entry of `task`",
         "tenants: there is no such field; did you mean `tenant`?",
-        "version: 2 is not known here; 1 is",
+        "version: 2 is not supported; 1 is",
         "task[0].started: retail/orders/a: true or false is allowed, not 1",
         "task[0].retry_interval_ms: retail/orders/a: 0 to 2592000000 ms are allowed",
-        "task[1].name: retail/orders/a: stands in the file already, as task[0]",
+        "task[1].name: retail/orders/a: is already in the file, as task[0]",
         "task[2].pause_note: retail/orders/b: not allowed together with `started`",
         "task[2].cron: retail/orders/b: hour (column 5): 25 is not between 0 and 23; allowed: 0-23 and * , - /",
         "task[3]: a table of fields is allowed, not 7",
