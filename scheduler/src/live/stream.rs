@@ -154,9 +154,9 @@ fn end(why: LiveEnd) -> Vec<LiveEvent> {
 mod tests {
     use super::super::streams::Streams;
     use super::*;
-    use crate::domain::{TenantId, UserId};
     use crate::domain::access::{Access, Grant, PermissionSet};
     use crate::domain::change_feed::ChangeKind;
+    use crate::domain::{TenantId, UserId};
     use futures_util::StreamExt as _;
     use std::pin::pin;
     use tokio_util::sync::CancellationToken;
