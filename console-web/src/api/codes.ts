@@ -156,6 +156,7 @@ export interface ProblemParams {
   too_many_skips: { most: number };
   too_many_streams: { detail: string };
   too_many_tokens: { most: number };
+  too_many_waiting: { most: number };
   too_much_asked: { most_points: number; most_rows: number };
   too_slow: None;
   unauthenticated: None;

@@ -12,7 +12,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Choose another password; other sessions end */
+        /** Change the caller's password; other sessions end */
         put: operations["change_password"];
         post?: never;
         delete?: never;
@@ -48,7 +48,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** End a session of mine */
+        /** End one of the caller's sessions */
         delete: operations["end_session"];
         options?: never;
         head?: never;
@@ -65,7 +65,7 @@ export interface paths {
         /** My API tokens, by id */
         get: operations["list_my_tokens"];
         put?: never;
-        /** Create an API token; it is shown once */
+        /** Create an API token; it is shown only once */
         post: operations["create_my_token"];
         delete?: never;
         options?: never;
@@ -83,7 +83,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Revoke an API token of mine */
+        /** Revoke one of the caller's API tokens */
         delete: operations["revoke_my_token"];
         options?: never;
         head?: never;
@@ -102,7 +102,7 @@ export interface paths {
         put?: never;
         /**
          * Create an app, with its first key
-         * @description The key's secret is in this answer and never shown again.
+         * @description The key's secret is in this response and is never shown again.
          */
         post: operations["create_app"];
         delete?: never;
@@ -121,8 +121,8 @@ export interface paths {
         /** An app */
         get: operations["show_app"];
         /**
-         * Describe an app, bound its runs at once, set how its executors sign
-         * @description Fields that are not named stay as they are.
+         * Set an app's description, concurrency limit and signature method
+         * @description Omitted fields keep their values.
          */
         put: operations["edit_app"];
         post?: never;
@@ -144,8 +144,8 @@ export interface paths {
         get: operations["list_keys"];
         put?: never;
         /**
-         * Create a key beside those that there are
-         * @description The secret is in this answer and never shown again. An app has at most ten valid keys.
+         * Create an additional key
+         * @description The secret is in this response and is never shown again. An app has at most ten valid keys.
          */
         post: operations["create_key"];
         delete?: never;
@@ -164,8 +164,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Replace an app's keys by a new one
-         * @description Every valid key ends after the overlap, or when it would have anyway. Restart executors with the new key meanwhile. The secret is in this answer and never shown again.
+         * Replace an app's keys with a new one
+         * @description Every valid key expires after the overlap, or earlier if it already was to. Restart executors with the new key before then. The secret is in this response and is never shown again.
          */
         post: operations["rotate_keys"];
         delete?: never;
@@ -183,7 +183,7 @@ export interface paths {
         };
         /**
          * Who changed what, newest first
-         * @description A page that is not full, and yet has a `next`, ends where the node stopped looking: go on from there.
+         * @description A page that is not full can still have a `next`: the node stopped searching there. Continue from it.
          */
         get: operations["search_audit"];
         put?: never;
@@ -202,8 +202,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A tenant's chain of entries, from its beginning
-         * @description With the hashes that `carillon audit verify` checks, and where the chain ends.
+         * A tenant's audit chain, from its start
+         * @description Includes the hashes that `carillon audit verify` checks, and the end of the chain.
          */
         get: operations["read_audit_chain"];
         put?: never;
@@ -222,8 +222,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The chains of entries, and where they end
-         * @description One of each tenant, by id, and the platform's. On the platform also those of tenants that were deleted.
+         * The audit chains, and their last entries
+         * @description One chain per tenant, by id, and the platform's. Platform callers also see those of deleted tenants.
          */
         get: operations["list_audit_chains"];
         put?: never;
@@ -263,7 +263,7 @@ export interface paths {
         /** Write a calendar's next version */
         put: operations["put_calendar"];
         post?: never;
-        /** Delete a calendar that no task names */
+        /** Delete a calendar that no task uses */
         delete: operations["delete_calendar"];
         options?: never;
         head?: never;
@@ -278,8 +278,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What changes, as it changes
-         * @description Server-sent events for pages that are open. `hello` comes first, and every 10 s: its data is `{"node", "version", "cluster_time"}` (epoch ms); whatever changes after the first one is told. `changed` is a hint to look again: its data is `{"tenant", "kinds"}`, where `tenant` is a name, or null for what belongs to no tenant or perhaps to each, and `kinds` are some of `tasks`, `task_logs`, `apps`, `keys`, `executors`, `nodes`, `tenants`, `users`, `roles`, `tokens`, `calendars`, `quotas`, `maintenance`, `backfills`, `statistics` and `audit`: those that the caller may read there (whoever may read in one app of a tenant hears of all of them). It comes within about two seconds, that of runs later where a node has listeners to more than 16 tenants one by one (16 are looked at each second); at most once a second for a kind and tenant; a client that reads slowly misses hints, and is told that anything may have changed. `end` is the last event; its `why` is `time_up` (after an hour), `access_changed` (the session or token has ended, or what the caller may read has changed) or `node_stops`: ask again, or sign in. Its use does not keep a session from ending.
+         * Follow changes as they happen
+         * @description Server-sent events for open pages. `hello` comes first, and then every 10 s: its data is `{"node", "version", "cluster_time"}` (epoch ms); every change after the first one is reported. `changed` is a hint to read again: its data is `{"tenant", "kinds"}`, where `tenant` is a name, or null for what belongs to no tenant or possibly to each, and `kinds` are some of `tasks`, `task_logs`, `apps`, `keys`, `executors`, `nodes`, `tenants`, `users`, `roles`, `tokens`, `calendars`, `quotas`, `maintenance`, `backfills`, `statistics` and `audit`: those that the caller may read there (a caller who may read one app of a tenant gets the hints of all its apps). A hint comes within about two seconds. Hints about runs come later where a node has listeners for more than 16 individual tenants (it checks 16 each second). There is at most one hint a second per kind and tenant; a client that reads slowly misses hints, and is told that anything may have changed. `end` is the last event; its `why` is `time_up` (after an hour), `access_changed` (the session or token has ended, or the caller's read access has changed) or `node_stops`: reconnect, or sign in. An open stream does not keep a session alive.
          */
         get: operations["follow_events"];
         put?: never;
@@ -317,8 +317,8 @@ export interface paths {
         /** An executor that is online */
         get: operations["show_executor"];
         /**
-         * Disable or weigh an executor
-         * @description It holds for its address: a new process there inherits it. What is not named stays as it is.
+         * Disable an executor, or set its weight
+         * @description The setting belongs to the address: a new process there inherits it. Omitted fields keep their values.
          */
         put: operations["edit_executor"];
         post?: never;
@@ -336,8 +336,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How much fires in each minute of the coming 24 hours
-         * @description Counted from the schedules of started tasks, calendars, validity and `max_fires` included; fires that were cancelled beforehand count, manual runs, children, retries and backfills do not. At most 20,000 tasks are counted. An answer may be 30 s old.
+         * Number of fires in each minute of the next 24 hours
+         * @description Counted from the schedules of started tasks, with calendars, validity and `max_fires` applied. Fires that were cancelled in advance count; manual runs, children, retries and backfills do not. At most 20,000 tasks are counted. The response may be 30 s old.
          */
         get: operations["forecast_fires"];
         put?: never;
@@ -356,8 +356,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Runs of the coming minutes, as a timeline
-         * @description The task logs that are written for the coming time, and those of the last 10 s that have not started. A sharded run counts as one. At most 20,000 logs ahead are looked at, which a caller's tenants share when there are 16 at most: when there are more, `complete` is false, and nothing is told of what fires at `until` or later.
+         * Runs of the next minutes, as a timeline
+         * @description The task logs that are already written for this time, and those of the last 10 s that have not started. A sharded run counts as one. At most 20,000 logs are read, which a caller's tenants share if there are at most 16 of them. When there are more logs, `complete` is false, and fires at `until` or later are omitted.
          */
         get: operations["list_upcoming_fires"];
         put?: never;
@@ -380,7 +380,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke a key
-         * @description It ends at once at the node that is asked, and within about a second at the others: its executors are no longer heard, and nothing is sent to them.
+         * @description The key ends at once on the node that receives the request, and within about a second on the others: requests of its executors are refused, and nothing is sent to them.
          */
         delete: operations["revoke_key"];
         options?: never;
@@ -395,12 +395,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How one can sign in here */
+        /** The ways to sign in */
         get: operations["list_logins"];
         put?: never;
         /**
          * Sign in with name and password
-         * @description Begins a new session; its token is in the cookie, and (for programs) in the answer.
+         * @description Starts a new session; its token is in the cookie and, for programs, in the response.
          */
         post: operations["sign_in"];
         delete?: never;
@@ -418,7 +418,7 @@ export interface paths {
         };
         /**
          * Go to the provider of single sign-on
-         * @description For browsers: the answer leads to the provider, which leads back. A page that cannot go there (`Sec-Fetch-Mode: navigate`, or `Accept` with `text/html`) is led to the console's `/sign-in?error=<word>`, as the second step says.
+         * @description For browsers: redirects to the provider, which redirects back. If that is impossible, a page request (`Sec-Fetch-Mode: navigate`, or `Accept` with `text/html`) is redirected to the console's `/sign-in?error=<word>`, as described for the second step.
          */
         get: operations["begin_single_sign_on"];
         put?: never;
@@ -437,8 +437,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Come back from the provider of single sign-on
-         * @description Begins a session as `sign_in` does, for whom the provider names, and leads to where he came from. What goes wrong leads a page to the console's `/sign-in?error=<word>`: `expired` (this browser has not begun, or more than ten minutes ago), `state` (it has begun another sign-in since), `refused` (the provider does not sign him in), `not_allowed` (no group that is granted anything, or the account is disabled or another's), `provider` (it does not work; the node's log says why), `too_many` (tries; wait), `unavailable` (the node or its database). Others get a problem.
+         * Return from the provider of single sign-on
+         * @description Starts a session as `sign_in` does, for the user that the provider names, and redirects to where they came from. On failure, a page request is redirected to the console's `/sign-in?error=<word>`: `expired` (this browser did not start the sign-in, or started it more than ten minutes ago), `state` (it has started another sign-in since), `refused` (the provider refused to sign the user in), `not_allowed` (none of their groups is granted anything, or the account is disabled or another user's), `provider` (the provider does not work; the node's log says why), `too_many` (too many attempts; wait), `unavailable` (the node or its database). Other clients get a problem document.
          */
         get: operations["finish_single_sign_on"];
         put?: never;
@@ -558,10 +558,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Built-in roles, the platform's, and those of one's tenants */
+        /** Built-in roles, the platform's, and those of the caller's tenants */
         get: operations["list_roles"];
         put?: never;
-        /** Make a role, for a tenant or for all */
+        /** Create a role, for one tenant or for all */
         post: operations["create_role"];
         delete?: never;
         options?: never;
@@ -579,12 +579,12 @@ export interface paths {
         /** A role */
         get: operations["show_role"];
         /**
-         * Edit a role; whoever has it is affected at once
-         * @description Fields that are not named stay as they are. Built-in roles cannot be edited.
+         * Edit a role; its users are affected at once
+         * @description Omitted fields keep their values. Built-in roles cannot be edited.
          */
         put: operations["edit_role"];
         post?: never;
-        /** Delete a role that nobody has */
+        /** Delete a role that no user has */
         delete: operations["delete_role"];
         options?: never;
         head?: never;
@@ -601,8 +601,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * The coming fires of a schedule that is not saved
-         * @description The body has the fields of a task that say when, `tenant` for its calendars, `count` and `after`.
+         * The next fires of an unsaved schedule
+         * @description The body has the schedule fields of a task, `tenant` for its calendars, `count` and `after`.
          */
         post: operations["preview_schedule"];
         delete?: never;
@@ -618,7 +618,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Who I am, and what I may do where */
+        /** The caller, and the permissions they hold where */
         get: operations["show_session"];
         put?: never;
         post?: never;
@@ -636,8 +636,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The settings that this node goes by
-         * @description Of secrets only whether they are set.
+         * The settings in effect on this node
+         * @description For secrets, only whether they are set.
          */
         get: operations["list_settings"];
         put?: never;
@@ -657,7 +657,7 @@ export interface paths {
         };
         /**
          * Figures of tenants or of a task over time
-         * @description A fire counts in the minute of its fire time, a sharded run as one. Figures of a minute are there about half a minute after its end, and change while runs of it end later. Without `tenant` and `task` they are of every tenant that the caller may see all of. Points without fires are left out.
+         * @description A fire counts in the minute of its fire time, a sharded run as one. Figures of a minute are available about half a minute after its end, and change while its runs end later. Without `tenant` and `task` they cover every tenant that the caller may see completely. Points without fires are omitted.
          */
         get: operations["read_statistics"];
         put?: never;
@@ -677,7 +677,7 @@ export interface paths {
         };
         /**
          * Task logs, newest first, or oldest first
-         * @description A page that is not full, and yet has a `next`, ends where the node stopped looking: go on from there.
+         * @description A page that is not full can still have a `next`: the node stopped searching there. Continue from it.
          */
         get: operations["list_task_logs"];
         put?: never;
@@ -697,7 +697,7 @@ export interface paths {
         };
         /**
          * A task log
-         * @description With its attempts, oldest first; the latest 101.
+         * @description With its latest 101 attempts, oldest first. With `wait_ms` the response comes when the run has ended, or after that time.
          */
         get: operations["show_task_log"];
         put?: never;
@@ -718,8 +718,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Cancel a run, or kill it when it runs
-         * @description Of a sharded run all shards stop. A run that has ended is not changed: 409.
+         * Cancel a run, or kill it if it is running
+         * @description For a sharded run, all shards stop. A run that has ended is not changed: 409.
          */
         post: operations["cancel_run"];
         delete?: never;
@@ -736,8 +736,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a run logs: a page of it
-         * @description Read from the executor that ran it, by bytes. `state` says why there is nothing when there is nothing: an executor that is gone took its output with it. More follows until `final`.
+         * A page of a run's log output
+         * @description Read from the executor that ran it, by byte offset. `state` explains an empty page: output is lost with its executor. More follows until `final`.
          */
         get: operations["read_log_output"];
         put?: never;
@@ -756,8 +756,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a run logs, as it comes
-         * @description Server-sent events: each `message` is a page as `read_log_output` answers it, and its id is where the next one begins. The last event is `end`; `why` is `complete` when nothing more will come, else the client goes on by asking again with the id of its last event (a browser does so by itself; close the source on `end` with `complete`). A stream lasts five minutes at most.
+         * Follow a run's log output
+         * @description Server-sent events: each `message` is a page as `read_log_output` returns it, and its id is where the next page begins. The last event is `end`; its `why` is `complete` when nothing more will come. Otherwise reconnect with the id of the last event (a browser does so by itself; close the source on `end` with `complete`). A stream lasts five minutes at most.
          */
         get: operations["follow_log_output"];
         put?: never;
@@ -837,17 +837,17 @@ export interface paths {
         get: operations["show_task"];
         /**
          * Replace the definition of a task
-         * @description Every field is required. What `GET` answered can be sent back as it is, with changes: what cannot be written is passed over, and its `revision` guards against overwriting. Runs of the old definition are revoked before the answer.
+         * @description Every field is required. The response of `GET` can be sent back with changes: read-only fields are ignored, and `revision` guards against overwriting. Runs of the old definition are revoked before the response.
          */
         put: operations["replace_task"];
         post?: never;
-        /** Delete a task; its logs stay until retention takes them */
+        /** Delete a task; its logs stay until retention deletes them */
         delete: operations["delete_task"];
         options?: never;
         head?: never;
         /**
          * Edit fields of a task
-         * @description A JSON merge patch (RFC 7396): what is left out stays as it is, null puts a field back to its default. Runs of the old definition are revoked before the answer.
+         * @description A JSON merge patch (RFC 7396): omitted fields keep their values, null resets a field to its default. Runs of the old definition are revoked before the response.
          */
         patch: operations["edit_task"];
         trace?: never;
@@ -862,7 +862,7 @@ export interface paths {
         /** Backfills of a task, newest first */
         get: operations["list_backfills"];
         put?: never;
-        /** Run a task for fires of the past */
+        /** Run a task for past fires */
         post: operations["create_backfill"];
         delete?: never;
         options?: never;
@@ -882,7 +882,7 @@ export interface paths {
         post?: never;
         /**
          * Cancel a backfill
-         * @description Runs that are written already go on; cancel them one by one.
+         * @description Runs that are already written go on; cancel them one by one.
          */
         delete: operations["cancel_backfill"];
         options?: never;
@@ -898,8 +898,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a task follows, and what follows it
-         * @description Up to three links each way and 100 tasks; `complete` is false when there is more. Of parents that the caller may not see only the id is told, children that he may not see are left out.
+         * A task's parents and children, as a graph
+         * @description Up to three links in each direction and 100 tasks; `complete` is false when there are more. Parents that the caller may not see appear with their id only; children that they may not see are omitted.
          */
         get: operations["show_task_graph"];
         put?: never;
@@ -919,7 +919,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Pause a task, saying why */
+        /** Pause a task, with a reason */
         post: operations["pause_task"];
         delete?: never;
         options?: never;
@@ -934,7 +934,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A task's coming fires, and what is skipped in between */
+        /** A task's next fires, and the instants skipped in between */
         get: operations["preview_task"];
         put?: never;
         post?: never;
@@ -954,8 +954,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let a cancelled fire come after all
-         * @description One that is still to come, and was cancelled before any executor had it.
+         * Restore a cancelled fire
+         * @description Only a future fire that was cancelled before an executor had it.
          */
         post: operations["restore_fire"];
         delete?: never;
@@ -975,7 +975,7 @@ export interface paths {
         put?: never;
         /**
          * Run a task manually, now or later
-         * @description Two calls with the same `idempotency_key` start one run.
+         * @description Two calls with the same `idempotency_key` start one run. With `wait_ms` the response comes when the run has ended, or after that time, with the log as it is then; this also needs `task_logs.read`.
          */
         post: operations["run_task"];
         delete?: never;
@@ -994,8 +994,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Cancel one coming fire of a task
-         * @description Also one whose run is not written yet: at most 366 days ahead, and 1,000 of a task. A run that is written is cancelled as `cancel_run` does it; one that has started or ended is not changed: 409.
+         * Cancel one future fire of a task
+         * @description Also a fire whose run is not written yet: at most 366 days ahead, and at most 1,000 per task. A written run is cancelled as by `cancel_run`; one that has started or ended is not changed: 409.
          */
         post: operations["skip_fire"];
         delete?: never;
@@ -1030,7 +1030,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Stop a task; it forgets what it has counted */
+        /** Stop a task and reset its counters */
         post: operations["stop_task"];
         delete?: never;
         options?: never;
@@ -1047,7 +1047,7 @@ export interface paths {
         };
         /**
          * Why a task ran around an instant, or did not
-         * @description Looks at the minute that begins with the instant: its runs, and what caused them; where there is none, what kept the task from firing. Who did something is told to those who may read the tenant's audit. Schedule and calendar are those of now.
+         * @description Examines the minute that begins with the instant: its runs and what caused them or, without runs, what kept the task from firing. Only callers who may read the tenant's audit learn who did something. Schedule and calendar are the current ones.
          */
         get: operations["explain_task"];
         put?: never;
@@ -1085,7 +1085,7 @@ export interface paths {
         };
         /** A tenant, by name */
         get: operations["show_tenant"];
-        /** Describe a tenant */
+        /** Set a tenant's description */
         put: operations["edit_tenant"];
         post?: never;
         /** Delete a tenant that has no app, user or role */
@@ -1102,10 +1102,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Windows that have not ended */
+        /** Maintenance windows that have not ended */
         get: operations["list_windows"];
         put?: never;
-        /** Begin or plan a window */
+        /** Create a maintenance window, from now on or in the future */
         post: operations["add_window"];
         delete?: never;
         options?: never;
@@ -1124,8 +1124,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * End a window
-         * @description What was postponed is due at once.
+         * End a maintenance window
+         * @description Postponed runs become due at once.
          */
         delete: operations["drop_window"];
         options?: never;
@@ -1140,11 +1140,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A tenant's quotas and what it uses of them */
+        /** A tenant's quotas and their use */
         get: operations["show_quotas"];
         /**
          * Set a tenant's quotas
-         * @description What the body leaves out has no bound. Runs that another quota of fires delayed ask anew; tasks beyond a smaller quota stay.
+         * @description Omitted quotas have no limit. Runs that the previous fire quota delayed are scheduled again; tasks beyond a smaller quota stay.
          */
         put: operations["edit_quotas"];
         post?: never;
@@ -1161,7 +1161,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** API tokens of users of one's tenants, by id */
+        /** API tokens of users of the caller's tenants, by id */
         get: operations["list_tokens"];
         put?: never;
         post?: never;
@@ -1195,12 +1195,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Users of one's tenants, and who is granted something there; by id */
+        /** Users of the caller's tenants and users with grants there, by id */
         get: operations["list_users"];
         put?: never;
         /**
-         * Create a user, who may do nothing yet
-         * @description Without a password one is made up and shown in this answer only; it must be changed at the first login.
+         * Create a user without any permissions
+         * @description Without a password one is generated and shown in this response only; it must be changed at the first login.
          */
         post: operations["create_user"];
         delete?: never;
@@ -1219,12 +1219,12 @@ export interface paths {
         /** A user */
         get: operations["show_user"];
         /**
-         * Name or disable a user; disabled, his sessions end
-         * @description Fields that are not named stay as they are.
+         * Rename or disable a user; disabling ends their sessions
+         * @description Omitted fields keep their values.
          */
         put: operations["edit_user"];
         post?: never;
-        /** Delete a user with his sessions and tokens */
+        /** Delete a user with their sessions and tokens */
         delete: operations["delete_user"];
         options?: never;
         head?: never;
@@ -1258,7 +1258,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Take a role from a user */
+        /** Revoke a role from a user */
         delete: operations["delete_grant"];
         options?: never;
         head?: never;
@@ -1274,7 +1274,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Give a user a new password, which he must change */
+        /** Reset a user's password; they must change it */
         post: operations["reset_password"];
         delete?: never;
         options?: never;
@@ -1310,20 +1310,20 @@ export interface components {
              * @description Epoch ms.
              */
             created_at: number;
-            /** @description For people. */
+            /** @description Free text for people to read. */
             description: string;
             /** @description Id. */
             id: string;
             /**
              * Format: int32
-             * @description Runs at once at most; 0 is no bound.
+             * @description Most runs at once; 0 means no limit.
              */
             max_concurrent: number;
             /** @description Name. */
             name: string;
             /**
              * Format: int64
-             * @description Grows with every change.
+             * @description Increases with every change.
              */
             revision: number;
             /** @description How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses. */
@@ -1331,13 +1331,13 @@ export interface components {
             /** @description Tenant's name. */
             tenant: string;
         };
-        /** @description What can be said of an app. */
+        /** @description Editable fields of an app. */
         AppInput: {
-            /** @description For people. */
+            /** @description Free text for people to read. */
             description?: string | null;
             /**
              * Format: int32
-             * @description Runs at once at most, over all its executors; 0 is no bound.
+             * @description Most runs at once over all its executors; 0 means no limit.
              */
             max_concurrent?: number | null;
             /** @description How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses. */
@@ -1347,23 +1347,23 @@ export interface components {
         AppPage: {
             /** @description The items. */
             items: components["schemas"]["App"][];
-            /** @description What to send to get the next page; null when this is the last. */
+            /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
         };
-        /** @description What became of a task file. */
+        /** @description The outcome of applying a task file. */
         Applied: {
             /** @description Entries that change tasks. */
             changed: number;
             /** @description Entries that are new tasks. */
             created: number;
-            /** @description Whether nothing was changed, because only that was asked. */
+            /** @description Whether this was a dry run, which changes nothing. */
             dry_run: boolean;
             /** @description Each entry, in its order. */
             tasks: components["schemas"]["AppliedTask"][];
             /** @description Entries that are as they were. */
             unchanged: number;
         };
-        /** @description What became, or would become, of one entry. */
+        /** @description The outcome, actual or expected, of one entry. */
         AppliedTask: {
             /** @description `create`, `change` or `unchanged`. */
             action: components["schemas"]["FileAction"];
@@ -1371,11 +1371,11 @@ export interface components {
             app: string;
             /** @description Fields that change. */
             changes: components["schemas"]["FieldChange"][];
-            /** @description Id; none of a task that would be created. */
+            /** @description Id; null for a task that would be created. */
             id?: string | null;
             /** @description Its name. */
             name: string;
-            /** @description Logs of runs that go on. */
+            /** @description Logs of runs that are still running. */
             running: string[];
             /** @description `started`, `stopped` or `paused`, as the file has it. */
             state: components["schemas"]["TaskState"];
@@ -1383,10 +1383,10 @@ export interface components {
             tenant: string;
             /** @description Logs of runs whose executor could not be asked; they may still start. */
             unreachable: string[];
-            /** @description What is allowed, and still may not be what was meant. */
+            /** @description Something that is allowed, but may not be intended. */
             warning?: string | null;
         };
-        /** @description A dispatch of a run to an executor, and what came of it. */
+        /** @description A dispatch of a run to an executor, and its outcome. */
         Attempt: {
             /**
              * Format: int32
@@ -1403,16 +1403,16 @@ export interface components {
              * @description When it should have started, epoch ms.
              */
             due_time: number;
-            /** @description Who had it; nothing for a sharded run, whose shards say so. */
+            /** @description Executor that had it; null for a sharded run, whose shards name theirs. */
             executor?: string | null;
-            /** @description Where that listened. */
+            /** @description Address of that executor. */
             executor_address?: string | null;
             /**
              * Format: int64
-             * @description When the handler ended, epoch ms; nothing when it never started, or nobody knows.
+             * @description When the handler ended, epoch ms; null when it never started, or its end is unknown.
              */
             finished_at?: number | null;
-            /** @description For people; its first 1,000 characters. */
+            /** @description Message for people; its first 1,000 characters. */
             message: string;
             /** @description The node that dispatched it. */
             node?: string | null;
@@ -1420,10 +1420,10 @@ export interface components {
             reason: components["schemas"]["RunReason"];
             /**
              * Format: int64
-             * @description When the handler was entered, epoch ms; unknown until the result comes.
+             * @description When the handler started, epoch ms; unknown until the result comes.
              */
             started_at?: number | null;
-            /** @description What came of it: `retry` when it failed, or was not taken, and the run went on. */
+            /** @description Its outcome: `retry` when it failed, or was not accepted, and the run went on. */
             status: components["schemas"]["RunStatus"];
         };
         AuditAction: string;
@@ -1433,19 +1433,19 @@ export interface components {
             last_hash: string;
             /**
              * Format: int64
-             * @description Place of its last entry; 0 when it has none.
+             * @description Position of its last entry; 0 when it has none.
              */
             last_seq: number;
-            /** @description Name of the tenant; null is the platform, or a tenant that was deleted. */
+            /** @description Name of the tenant; null for the platform, or a tenant that was deleted. */
             tenant?: string | null;
-            /** @description Whose chain (id); null is the platform's. */
+            /** @description Tenant of the chain (id); null for the platform's. */
             tenant_id?: string | null;
         };
         /** @description A page of a list. */
         AuditChainPage: {
             /** @description The items. */
             items: components["schemas"]["AuditChain"][];
-            /** @description What to send to get the next page; null when this is the last. */
+            /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /** @description An entry. */
@@ -1493,7 +1493,7 @@ export interface components {
         AuditEntryPage: {
             /** @description The items. */
             items: components["schemas"]["AuditEntry"][];
-            /** @description What to send to get the next page; null when this is the last. */
+            /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /** @description A backfill. */
@@ -1505,7 +1505,7 @@ export interface components {
             created_at: number;
             /**
              * Format: int64
-             * @description Fires left out, because they have a log already.
+             * @description Fires skipped because they already have a log.
              */
             existing: number;
             /**
@@ -1522,7 +1522,7 @@ export interface components {
             id: string;
             /**
              * Format: int32
-             * @description Runs of it at once at most.
+             * @description Most runs of it at once.
              */
             max_concurrent: number;
             /**
@@ -1547,7 +1547,7 @@ export interface components {
              */
             written: number;
         };
-        /** @description A range of the past to run. */
+        /** @description A past range to run. */
         BackfillInput: {
             /**
              * Format: int64
@@ -1556,7 +1556,7 @@ export interface components {
             from: number;
             /**
              * Format: int32
-             * @description Runs of it at once at most.
+             * @description Most runs of it at once.
              */
             max_concurrent?: number;
             /** @description Parameters instead of the task's: text, or any JSON. */
@@ -1571,11 +1571,11 @@ export interface components {
         BackfillPage: {
             /** @description The items. */
             items: components["schemas"]["Backfill"][];
-            /** @description What to send to get the next page; null when this is the last. */
+            /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /**
-         * @description Whether a backfill goes on.
+         * @description State of a backfill.
          * @enum {string}
          */
         BackfillStatus: "open" | "done" | "cancelled";
@@ -1655,7 +1655,7 @@ export interface components {
             updated_at: number;
             /**
              * Format: int64
-             * @description Grows with every change.
+             * @description Increases with every change.
              */
             version: number;
             /**
@@ -1668,11 +1668,11 @@ export interface components {
         CalendarVersionPage: {
             /** @description The items. */
             items: components["schemas"]["CalendarVersion"][];
-            /** @description What to send to get the next page; null when this is the last. */
+            /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /**
-         * @description What signed a request in.
+         * @description How the caller authenticated.
          * @enum {string}
          */
         CallerKind: "user" | "token" | "setting";
@@ -1691,7 +1691,7 @@ export interface components {
         };
         /** @description A task that was changed. */
         Changed: {
-            /** @description Logs of runs that go on. */
+            /** @description Logs of runs that are still running. */
             running: string[];
             task: components["schemas"]["Task"];
             /** @description Logs of runs whose executor could not be asked; they may still start. */
@@ -1704,21 +1704,21 @@ export interface components {
              * @description Epoch ms.
              */
             created_at: number;
-            /** @description For people. */
+            /** @description Free text for people to read. */
             description: string;
             /** @description Id. */
             id: string;
             key: components["schemas"]["CreatedKey"];
             /**
              * Format: int32
-             * @description Runs at once at most; 0 is no bound.
+             * @description Most runs at once; 0 means no limit.
              */
             max_concurrent: number;
             /** @description Name. */
             name: string;
             /**
              * Format: int64
-             * @description Grows with every change.
+             * @description Increases with every change.
              */
             revision: number;
             /** @description How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses. */
@@ -1726,14 +1726,14 @@ export interface components {
             /** @description Tenant's name. */
             tenant: string;
         };
-        /** @description A key, this once with its secret. */
+        /** @description A created key with its secret. */
         CreatedKey: {
             /** @description Id, as executors send it. */
             id: string;
             /** @description Secret, as executors sign with it; never shown again. */
             secret: string;
         };
-        /** @description A token that was created, this once with itself. */
+        /** @description A token that was created, with its secret. */
         CreatedToken: {
             /**
              * Format: int64
@@ -1742,14 +1742,14 @@ export interface components {
             created_at: number;
             /**
              * Format: int64
-             * @description When it becomes void, epoch ms.
+             * @description When it expires, epoch ms.
              */
             expires_at: number;
             /** @description Id. */
             id: string;
             /** @description What it is for. */
             name: string;
-            /** @description What it may be used for, as far as its owner may. */
+            /** @description Permissions of the token; it never has more than its owner. */
             permissions: string[];
             /** @description The token; never shown again. */
             secret: string;
@@ -1765,7 +1765,7 @@ export interface components {
             /** @description Owner's id. */
             user_id: string;
         };
-        /** @description A user with a password that was made up, this once. */
+        /** @description A user with a generated password. */
         CreatedUser: {
             /**
              * Format: int64
@@ -1774,11 +1774,11 @@ export interface components {
             created_at: number;
             /** @description Cannot sign in. */
             disabled: boolean;
-            /** @description Name for people. */
+            /** @description Display name. */
             display_name: string;
-            /** @description What he is granted. */
+            /** @description Roles granted to the user. */
             grants: components["schemas"]["Grant"][];
-            /** @description Signs in with a password, and not only by single sign-on. */
+            /** @description Can sign in with a password, not only by single sign-on. */
             has_password: boolean;
             /** @description Id. */
             id: string;
@@ -1795,12 +1795,12 @@ export interface components {
             password?: string | null;
             /**
              * Format: int64
-             * @description Grows with every change.
+             * @description Increases with every change.
              */
             revision: number;
-            /** @description Issuer and subject, of whom signs in by single sign-on; null of others. */
+            /** @description Issuer and subject of a user who signs in by single sign-on; null for others. */
             subject?: string | null;
-            /** @description Tenant whose admins manage the account (id); null is the platform. */
+            /** @description Tenant whose admins manage the account (id); null means the platform. */
             tenant_id?: string | null;
             /**
              * Format: int64
@@ -1808,7 +1808,7 @@ export interface components {
              */
             updated_at: number;
         };
-        /** @description Name and password. */
+        /** @description Credentials for a login. */
         Credentials: {
             /** @description Name to sign in with. */
             name: string;
@@ -1820,9 +1820,9 @@ export interface components {
          * @enum {string}
          */
         Delivery: "at_least_once" | "at_most_once";
-        /** @description What people say of it. */
+        /** @description Editable fields of a tenant. */
         Description: {
-            /** @description For people. */
+            /** @description Free text for people to read. */
             description: string;
         };
         /** @description An executor. */
@@ -1835,12 +1835,12 @@ export interface components {
             app_id: string;
             /**
              * Format: int32
-             * @description Runs at once at most.
+             * @description Most runs at once.
              */
             capacity: number;
-            /** @description Takes no new runs, because a person said so. */
+            /** @description Takes no new runs, because a person disabled it. */
             disabled: boolean;
-            /** @description Takes no new runs, because it is about to leave. */
+            /** @description Takes no new runs, because it is shutting down. */
             draining: boolean;
             /** @description Handlers. */
             handlers: string[];
@@ -1856,13 +1856,13 @@ export interface components {
             held: number;
             /** @description Id, one per process start. */
             id: string;
-            /** @description The node that heard it last. */
+            /** @description The node that received its last heartbeat. */
             node?: string | null;
-            /** @description Why, as a person said. */
+            /** @description Why it is disabled or weighted, as a person noted. */
             note: string;
             /**
              * Format: int64
-             * @description Of what people said of it; grows with every change.
+             * @description Revision of `disabled`, `weight` and `note`; increases with every change.
              */
             revision: number;
             /**
@@ -1876,15 +1876,15 @@ export interface components {
             tenant: string;
             /** @description Tenant's id. */
             tenant_id: string;
-            /** @description Version of its own software, as it says; empty when it says nothing. */
+            /** @description Version of its own software, as reported; empty when it reports none. */
             version: string;
             /**
              * Format: int32
-             * @description Share of the runs compared with the others'.
+             * @description Share of the runs relative to the other executors.
              */
             weight: number;
         };
-        /** @description What can be said of an executor. */
+        /** @description Editable fields of an executor. */
         ExecutorInput: {
             /** @description Takes no new runs. */
             disabled?: boolean | null;
@@ -1892,7 +1892,7 @@ export interface components {
             note?: string | null;
             /**
              * Format: int32
-             * @description Share of the runs compared with the others'; with 0 it takes none.
+             * @description Share of the runs relative to the other executors; with 0 it takes none.
              */
             weight?: number | null;
         };
@@ -1900,7 +1900,7 @@ export interface components {
         ExecutorPage: {
             /** @description The items. */
             items: components["schemas"]["Executor"][];
-            /** @description What to send to get the next page; null when this is the last. */
+            /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /**
@@ -1910,7 +1910,7 @@ export interface components {
         ExpiredStrategy: "execute" | "discard";
         /** @description A page of a task file. */
         Exported: {
-            /** @description What to send to get the next page; null when this is the last. */
+            /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
             /** @description Entries. */
             task: unknown[];
@@ -1947,11 +1947,11 @@ export interface components {
             code: components["schemas"]["FieldCode"];
             /** @description The entry of a task file that the field belongs to: `tenant/app/name`. */
             entry?: string | null;
-            /** @description Name of the field as it was given, with the place in a list: `excluded_days[3]`. */
+            /** @description Name of the field as sent, with the index in a list: `excluded_days[3]`. */
             field: string;
             /** @description What is wrong and what is allowed, for people. */
             message: string;
-            /** @description What the message is filled with, by name: text or numbers. */
+            /** @description Parameters of the message, by name: text or numbers. */
             params: {
                 [key: string]: unknown;
             };
@@ -1961,37 +1961,37 @@ export interface components {
          * @enum {string}
          */
         FileAction: "create" | "change" | "unchanged";
-        /** @description Something that was found out about an instant. */
+        /** @description A finding about an instant. */
         Finding: {
             /** @description What. */
             code: components["schemas"]["FindingCode"];
-            /** @description For people, with times in the task's zone. */
+            /** @description The sentence, with times in the task's zone. */
             message: string;
-            /** @description What the sentence is filled with. */
+            /** @description Parameters of the sentence. */
             params: components["schemas"]["FindingParams"];
         };
         /**
-         * @description What was found.
+         * @description Kind of a finding.
          * @enum {string}
          */
         FindingCode: "run" | "started_by" | "cancelled_by" | "ended_by_change" | "maintenance" | "missed" | "more_runs" | "still_to_come" | "created_later" | "edited_later" | "no_schedule" | "fixed_delay" | "not_named" | "calendar_day" | "calendar_hours" | "moved_by_calendar" | "dst_gap" | "overlap_first_pass" | "overlap_second_pass" | "before_validity" | "after_validity" | "stopped" | "paused" | "max_fires_used" | "log_deleted" | "unexplained";
-        /** @description What a finding's sentence is filled with. Each code has some of these. */
+        /** @description Parameters of a finding's sentence. Each code has some of them. */
         FindingParams: {
-            /** @description What they did, as the audit calls it. */
+            /** @description Their action, as the audit names it. */
             action?: string | null;
             /**
              * Format: int64
-             * @description When, epoch ms: of a run its fire time, of a change when it was made, of a window when it began.
+             * @description When, epoch ms: the fire time of a run, the time of a change, the start of a window.
              */
             at?: number | null;
             /**
              * Format: int32
-             * @description Dispatches of the run.
+             * @description Number of dispatches of the run.
              */
             attempts?: number | null;
             /**
              * Format: int64
-             * @description How many: changes, fires.
+             * @description Number of changes or fires.
              */
             count?: number | null;
             /**
@@ -1999,7 +1999,7 @@ export interface components {
              * @description The day that the calendar moved the fire to.
              */
             day?: string | null;
-            /** @description Where the executor that has or had the run listens. */
+            /** @description Address of the executor that has or had the run. */
             executor?: string | null;
             /**
              * Format: int64
@@ -2008,7 +2008,7 @@ export interface components {
             late_ms?: number | null;
             /** @description The run's log. */
             log?: string | null;
-            /** @description What the run, the window or the pause says of itself. */
+            /** @description Message of the run, or note of the window or pause. */
             message?: string | null;
             /**
              * Format: int64
@@ -2024,37 +2024,37 @@ export interface components {
             reason?: string | null;
             /** @description The run's state. */
             status?: string | null;
-            /** @description What made it. */
+            /** @description Its trigger. */
             trigger?: string | null;
             /**
              * Format: int64
-             * @description Of a window: when it ended, epoch ms.
+             * @description End of a window, epoch ms.
              */
             until?: number | null;
             /** @description Who did it; absent for callers who may not read the audit, and where the audit has no entry. */
             who?: string | null;
         };
-        /** @description How much fires when. */
+        /** @description Fires by the minute. */
         FireForecast: {
             /**
              * Format: int64
-             * @description Where the first minute starts, epoch ms: the running one, of which only what is still to come counts.
+             * @description Start of the first minute, epoch ms: the current one, of which only future fires count.
              */
             from: number;
             /**
              * Format: u-int64
-             * @description Started tasks that were not: beyond the bounds (up to 100,000 are told), or those of which nobody knows when
-             *     they fire: with a fixed delay, or without a schedule.
+             * @description Started tasks that were not counted: those beyond the limits (reported up to 100,000), and those whose fires
+             *     cannot be known in advance, with a fixed delay or without a schedule.
              */
             left_out: number;
-            /** @description Fires of each of 1440 minutes. */
+            /** @description Fires in each of the 1440 minutes. */
             minutes: number[];
-            /** @description The fullest minutes, the fullest first, 10 at most. */
+            /** @description The busiest minutes, busiest first, 10 at most. */
             peaks: components["schemas"]["ForecastPeak"][];
             /** @description Tasks that were counted. */
             tasks: number;
         };
-        /** @description A minute in which much fires. */
+        /** @description A minute with many fires. */
         ForecastPeak: {
             /**
              * Format: u-int64
@@ -2066,7 +2066,7 @@ export interface components {
              * @description Where it starts, epoch ms.
              */
             minute: number;
-            /** @description The tasks that fire most in it, 5 at most. */
+            /** @description The tasks with the most fires in it, 5 at most. */
             tasks: components["schemas"]["ForecastTask"][];
         };
         /** @description A task that fires in such a minute. */
@@ -2088,11 +2088,11 @@ export interface components {
          * @enum {string}
          */
         Gap: "auto" | "skip" | "after";
-        /** @description A role that a user has. */
+        /** @description A role granted to a user. */
         Grant: {
-            /** @description Only in these apps (ids); none are all. */
+            /** @description Only in these apps (ids); empty means all. */
             apps: string[];
-            /** @description It follows from a group of single sign-on, and goes with it. */
+            /** @description It comes from a group of single sign-on, and ends with the membership. */
             from_group: boolean;
             /** @description Id. */
             id: string;
@@ -2100,27 +2100,27 @@ export interface components {
             role: string;
             /** @description Role's id. */
             role_id: string;
-            /** @description Tenant where it holds (id); null is the whole platform. */
+            /** @description Tenant it is granted in (id); null means the whole platform. */
             tenant_id?: string | null;
         };
         /** @description A role to grant. */
         GrantInput: {
-            /** @description Only in these apps (ids) of the tenant; none are all. */
+            /** @description Only in these apps (ids) of the tenant; empty means all. */
             apps?: string[];
             /** @description Role's id. */
             role: string;
-            /** @description Name of the tenant where it holds; on the whole platform when absent. */
+            /** @description Tenant (name) to grant it in; the whole platform when absent. */
             tenant?: string | null;
         };
-        /** @description What is granted in one place. */
+        /** @description Permissions held in one tenant or on the platform. */
         Held: {
-            /** @description Only in these apps (ids); none are all. */
+            /** @description Only in these apps (ids); empty means all. */
             apps: string[];
-            /** @description What may be done there. */
+            /** @description Permissions held there. */
             permissions: string[];
             /** @description Tenant's name. */
             tenant?: string | null;
-            /** @description Tenant's id; null is the whole platform. */
+            /** @description Tenant's id; null means the whole platform. */
             tenant_id?: string | null;
         };
         /** @description A key, without its secret. */
@@ -2141,7 +2141,7 @@ export interface components {
             id: string;
             /**
              * Format: int64
-             * @description Last use, epoch ms, to a minute or so.
+             * @description Last use, epoch ms, accurate to about a minute.
              */
             last_used_at?: number | null;
             /** @description What it is for. */
@@ -2158,15 +2158,15 @@ export interface components {
         KeyPage: {
             /** @description The items. */
             items: components["schemas"]["Key"][];
-            /** @description What to send to get the next page; null when this is the last. */
+            /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /**
-         * @description Whether an executor's key is accepted.
+         * @description State of an executor's key.
          * @enum {string}
          */
         KeyState: "valid" | "expired" | "revoked";
-        /** @description The right to a work that one node at a time does. */
+        /** @description The right to do work that one node does at a time. */
         Lease: {
             /**
              * Format: int64
@@ -2175,12 +2175,12 @@ export interface components {
             expires_at?: number | null;
             /**
              * Format: int64
-             * @description Grows with every change of hands.
+             * @description Increases with every change of holder.
              */
             fence: number;
             /** @description `pregenerate`, `housekeeping` or `statistics`. */
             name: string;
-            /** @description The node that holds it; nothing when none does. */
+            /** @description The node that holds it; null when none does. */
             node?: string | null;
             /** @description Its name. */
             node_name?: string | null;
@@ -2189,7 +2189,7 @@ export interface components {
         Link: {
             /** @description The parent (id). */
             from: string;
-            /** @description Which end of the parent counts. */
+            /** @description Which outcome of the parent counts. */
             on: components["schemas"]["ParentOutcome"];
             /** @description The child (id). */
             to: string;
@@ -2203,53 +2203,53 @@ export interface components {
             attempt: number;
             /** @description Whether the run logged more than its executor keeps of one run. */
             cut: boolean;
-            /** @description For people: why there is no text. */
+            /** @description Why there is no text, in words. */
             detail: string;
-            /** @description Address of the executor, as far as it is known. */
+            /** @description Address of the executor, if known. */
             executor?: string | null;
             /**
              * Format: int64
-             * @description When an executor that is gone was last heard, epoch ms.
+             * @description Last heartbeat of an executor that is gone, epoch ms.
              */
             executor_heard_at?: number | null;
             /** @description Whether nothing more will come. */
             final: boolean;
-            /** @description Whether there is more after `next` already. */
+            /** @description Whether there already is more after `next`. */
             more: boolean;
             /**
              * Format: u-int64
              * @description The `offset` of the next page.
              */
             next: number;
-            /** @description What is known of it; docs/api.md says what each word means. */
+            /** @description State of the output; docs/api.md explains the words. */
             state: components["schemas"]["LogOutputState"];
-            /** @description Whole characters. */
+            /** @description The text, cut only between characters. */
             text: string;
         };
         /**
-         * @description What is known of a run's log output; docs/api.md says what each word means.
+         * @description State of a run's log output; docs/api.md explains the words.
          * @enum {string}
          */
         LogOutputState: "not_started" | "never_started" | "running" | "ended" | "not_kept" | "executor_gone" | "unreachable" | "no_output" | "executor_unknown" | "sharded";
-        /** @description A session that has begun. */
+        /** @description A session that was started. */
         LoggedIn: {
-            /** @description What requests with the cookie that change something must carry in `X-CSRF-Token`. */
+            /** @description Value of `X-CSRF-Token` for requests that use the cookie and change something. */
             csrf: string;
             /**
              * Format: int64
              * @description When it ends unless it is used, epoch ms.
              */
             expires_at: number;
-            /** @description Whether another password must be chosen before anything else. */
+            /** @description Whether the user must choose a new password before anything else. */
             must_change_password: boolean;
-            /** @description The session's token, as the cookie has it: `Authorization: Bearer` takes it, too. */
+            /** @description The session's token, the same as in the cookie; `Authorization: Bearer` accepts it, too. */
             token: string;
         };
-        /** @description How one can sign in. */
+        /** @description The available ways to sign in. */
         Logins: {
             /** @description With name and password (`POST /login`). */
             password: boolean;
-            /** @description By single sign-on (`GET /login/oidc`): what it is called; null when there is none. */
+            /** @description Name of the single sign-on (`GET /login/oidc`); null when there is none. */
             single_sign_on?: string | null;
         };
         /**
@@ -2268,7 +2268,7 @@ export interface components {
             ends_at: number;
             /** @description Id. */
             id: string;
-            /** @description For people. */
+            /** @description Free text for people to read. */
             note: string;
             /**
              * Format: int64
@@ -2280,24 +2280,24 @@ export interface components {
         MaintenanceWindowPage: {
             /** @description The items. */
             items: components["schemas"]["MaintenanceWindow"][];
-            /** @description What to send to get the next page; null when this is the last. */
+            /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
         };
-        /** @description Who asks. */
+        /** @description The caller. */
         Me: {
-            /** @description What may be done where. */
+            /** @description Permissions by tenant and app. */
             access: components["schemas"]["Held"][];
-            /** @description What requests with the cookie that change something must carry in `X-CSRF-Token`; null for tokens. */
+            /** @description Value of `X-CSRF-Token` for requests that use the cookie and change something; null for tokens. */
             csrf?: string | null;
-            /** @description Name for people. */
+            /** @description Display name. */
             display_name: string;
             /** @description `user`, `token` or `setting`. */
             kind: components["schemas"]["CallerKind"];
-            /** @description Whether another password must be chosen before anything else. */
+            /** @description Whether the user must choose a new password before anything else. */
             must_change_password: boolean;
             /** @description Name. */
             name: string;
-            /** @description Every permission that there is. */
+            /** @description All permissions that exist. */
             permissions: components["schemas"]["Permission"][];
             /** @description User's id; null for the configured token. */
             user_id?: string | null;
@@ -2307,7 +2307,7 @@ export interface components {
          * @enum {string}
          */
         MisfireStrategy: "fire_once" | "skip" | "fire_all";
-        /** @description A task of a graph; of one that the caller may not see everything but the id is null. */
+        /** @description A task of a graph; if the caller may not see it, everything but the id is null. */
         Neighbour: {
             /** @description App's name. */
             app_name?: string | null;
@@ -2325,32 +2325,32 @@ export interface components {
             /** @description Tenant's name. */
             tenant?: string | null;
         };
-        /** @description An app to be. */
+        /** @description An app to create. */
         NewApp: {
-            /** @description For people. */
+            /** @description Free text for people to read. */
             description?: string;
-            /** @description Its name, for good: as a tenant's. */
+            /** @description Its name; it cannot be changed. The rules are those of a tenant's name. */
             name: string;
             /** @description Name of its tenant. */
             tenant: string;
         };
-        /** @description A key to be. */
+        /** @description A key to create. */
         NewKey: {
             /** @description What it is for. */
             note?: string;
         };
-        /** @description A role to be. */
+        /** @description A role to create. */
         NewRole: {
-            /** @description For people. */
+            /** @description Free text for people to read. */
             description?: string;
             /** @description Its name, unique in its tenant. */
             name: string;
             /** @description What it allows. */
             permissions: string[];
-            /** @description Name of the tenant where it can be granted; everywhere when absent. */
+            /** @description Tenant (name) where it can be granted; everywhere when absent. */
             tenant?: string | null;
         };
-        /** @description A task to create. What is left out has its default. */
+        /** @description A task to create. Omitted fields have their defaults. */
         NewTask: {
             /** @description Name of the app. */
             app: string;
@@ -2620,36 +2620,39 @@ export interface components {
              */
             wait_timeout_ms: number;
         };
-        /** @description A tenant to be. */
+        /** @description A tenant to create. */
         NewTenant: {
-            /** @description For people. */
+            /** @description Free text for people to read. */
             description?: string;
-            /** @description Its name, for good: 1 to 64 characters out of a-z A-Z 0-9 - _ . and none of them first but letters and digits. */
+            /** @description Its name; it cannot be changed. 1 to 64 characters out of a-z A-Z 0-9 - _ . starting with a letter or digit. */
             name: string;
         };
-        /** @description A token to be. */
+        /** @description A token to create. */
         NewToken: {
             /**
              * Format: int64
-             * @description When it becomes void, epoch ms; at most ten years from now.
+             * @description When it expires, epoch ms; at most ten years from now.
              */
             expires_at: number;
             /** @description What it is for. */
             name: string;
-            /** @description What it may be used for, as far as its owner may. */
+            /** @description Permissions of the token; it never has more than its owner. */
             permissions: string[];
-            /** @description Only in the tenant of this name; wherever the owner may when absent. */
+            /** @description Only in this tenant (name); wherever the owner has the permissions when absent. */
             tenant?: string | null;
         };
-        /** @description A user to be. */
+        /** @description A user to create. */
         NewUser: {
-            /** @description Name for people. */
+            /** @description Display name. */
             display_name?: string;
-            /** @description Name to sign in with, for good: 1 to 64 characters out of a-z A-Z 0-9 - _ . @, a letter or digit first. */
+            /**
+             * @description Name to sign in with; it cannot be changed. 1 to 64 characters out of a-z A-Z 0-9 - _ . @, starting with a
+             *     letter or digit.
+             */
             name: string;
-            /** @description First password, at least 12 characters; made up when absent. */
+            /** @description Initial password, at least 12 characters; generated when absent. */
             password?: string | null;
-            /** @description Name of the tenant whose admins manage the account; the platform's do when absent. */
+            /** @description Tenant (name) whose admins manage the account; platform admins do when absent. */
             tenant?: string | null;
         };
         /** @description A scheduler process. */
@@ -2658,7 +2661,7 @@ export interface components {
             address: string;
             /**
              * Format: int64
-             * @description How far its machine's own clock is ahead of the cluster clock (negative: behind), ms, as it last
+             * @description How far its machine's own clock is ahead of the cluster clock (negative: behind), ms, as last
              *     measured. Nothing fires by that clock.
              */
             clock_offset_ms?: number | null;
@@ -2727,16 +2730,16 @@ export interface components {
          * @enum {string}
          */
         ParentRule: "all" | "any";
-        /** @description Another password. */
+        /** @description A password change. */
         PasswordChange: {
-            /** @description The one so far. */
+            /** @description The current password. */
             current: string;
-            /** @description The new one. */
+            /** @description The new password. */
             new: string;
         };
         PauseInput: {
             /**
-             * @description Why, for whoever finds it paused; 1 to 1000 characters.
+             * @description Why the task is paused, for people who find it so; 1 to 1000 characters.
              * @default
              */
             note: string;
@@ -2748,33 +2751,33 @@ export interface components {
             /** @description Its name. */
             name: string;
         };
-        /** @description Figures of one stretch of time. */
+        /** @description Figures of one period. */
         Point: {
             /**
              * Format: u-int64
-             * @description Taken back or stopped.
+             * @description Runs that were revoked or stopped.
              */
             cancelled: number;
             /**
              * Format: u-int64
-             * @description Failed, and the task discards failures.
+             * @description Runs that failed and whose task discards failures.
              */
             discarded: number;
             /** @description From the start of the last attempt to its end. */
             duration: components["schemas"]["Times"];
             /**
              * Format: u-int64
-             * @description Were too late.
+             * @description Runs that were too late.
              */
             expired: number;
             /**
              * Format: u-int64
-             * @description Failed with no attempts left.
+             * @description Runs that failed with no attempts left.
              */
             failed: number;
             /**
              * Format: u-int64
-             * @description Failed attempts, those included that were tried again.
+             * @description Failed attempts, including those that were retried.
              */
             failures: number;
             /**
@@ -2786,7 +2789,7 @@ export interface components {
             lateness: components["schemas"]["Times"];
             /**
              * Format: u-int64
-             * @description Had not ended when they were counted last.
+             * @description Runs that had not ended when they were last counted.
              */
             open: number;
             /**
@@ -2796,7 +2799,7 @@ export interface components {
             start: number;
             /**
              * Format: u-int64
-             * @description Ended well.
+             * @description Runs that succeeded.
              */
             succeeded: number;
         };
@@ -2865,18 +2868,18 @@ export interface components {
         PreviewPage: {
             /** @description The items. */
             items: components["schemas"]["Preview"][];
-            /** @description What to send to get the next page; null when this is the last. */
+            /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /** @description A problem document (RFC 9457). */
         Problem: {
             /** @description Why, for programs; docs/errors.md lists the codes. */
             code: components["schemas"]["ProblemCode"];
-            /** @description What went wrong, and how to mend it, for people. */
+            /** @description What went wrong and how to fix it, for people. */
             detail: string;
             /** @description What is wrong with which field. */
             errors: components["schemas"]["FieldError"][];
-            /** @description What `detail` is filled with, by name: text or numbers. */
+            /** @description Parameters of `detail`, by name: text or numbers. */
             params: {
                 [key: string]: unknown;
             };
@@ -2887,11 +2890,11 @@ export interface components {
             status: number;
             /** @description The status in words. */
             title: string;
-            /** @description Where the code is explained. */
+            /** @description Link to the explanation of the code. */
             type: string;
         };
         /** @enum {string} */
-        ProblemCode: "invalid_fields" | "file_refused" | "file_refused_many" | "wrong_query" | "wrong_id" | "wrong_cursor" | "wrong_word" | "wrong_if_match" | "wrong_event_id" | "wrong_return_path" | "wrong_range" | "not_kept_that_long" | "wrong_body" | "broken_body" | "nul_in_text" | "sign_on_without_code" | "unauthenticated" | "token_expired" | "wrong_password" | "permission_missing" | "beyond_own" | "user_above_caller" | "managed_elsewhere" | "session_needed" | "account_needed" | "no_account" | "sign_on_refused" | "password_change_required" | "forged" | "foreign_site" | "no_route" | "no_sign_on" | "wrong_method" | "too_slow" | "too_large" | "no_json" | "too_many_requests" | "too_many_sign_ins" | "too_many_streams" | "forecast_busy" | "internal" | "database_away" | "database_read_only" | "node_stops" | "sign_on_away" | "too_much_asked" | "not_found" | "not_found_in" | "name_taken" | "changed_meanwhile" | "stale_revision" | "deleted_meanwhile" | "still_has" | "still_has_tasks" | "calendar_in_use" | "role_granted" | "built_in" | "last_admin" | "single_sign_on" | "too_many_tokens" | "too_many_keys" | "too_many_skips" | "no_session" | "run_ended" | "run_started" | "keeps_changing" | "fire_is_past" | "follows_by_itself" | "not_cancelled" | "outdated" | "conflict";
+        ProblemCode: "invalid_fields" | "file_refused" | "file_refused_many" | "wrong_query" | "wrong_id" | "wrong_cursor" | "wrong_word" | "wrong_if_match" | "wrong_event_id" | "wrong_return_path" | "wrong_range" | "not_kept_that_long" | "wrong_body" | "broken_body" | "nul_in_text" | "sign_on_without_code" | "unauthenticated" | "token_expired" | "wrong_password" | "permission_missing" | "beyond_own" | "user_above_caller" | "managed_elsewhere" | "session_needed" | "account_needed" | "no_account" | "sign_on_refused" | "password_change_required" | "forged" | "foreign_site" | "no_route" | "no_sign_on" | "wrong_method" | "too_slow" | "too_large" | "no_json" | "too_many_requests" | "too_many_sign_ins" | "too_many_streams" | "too_many_waiting" | "forecast_busy" | "internal" | "database_away" | "database_read_only" | "node_stops" | "sign_on_away" | "too_much_asked" | "not_found" | "not_found_in" | "name_taken" | "changed_meanwhile" | "stale_revision" | "deleted_meanwhile" | "still_has" | "still_has_tasks" | "calendar_in_use" | "role_granted" | "built_in" | "last_admin" | "single_sign_on" | "too_many_tokens" | "too_many_keys" | "too_many_skips" | "no_session" | "run_ended" | "run_started" | "keeps_changing" | "fire_is_past" | "follows_by_itself" | "not_cancelled" | "outdated" | "conflict";
         /** @description A calendar that was written. */
         PutCalendar: {
             calendar: components["schemas"]["CalendarVersion"];
@@ -2925,7 +2928,7 @@ export interface components {
              */
             retain_days: number;
         };
-        /** @description A cancelled fire that is to come after all. */
+        /** @description A cancelled fire to restore. */
         RestoreInput: {
             /**
              * Format: int64
@@ -2933,14 +2936,14 @@ export interface components {
              */
             fire_time: number;
         };
-        /** @description A fire that comes after all. */
+        /** @description A restored fire. */
         Restored: {
             /**
              * Format: int64
              * @description The instant, epoch ms.
              */
             fire_time: number;
-            /** @description Its log, when it is written already. */
+            /** @description Its log, if already written. */
             log?: string | null;
         };
         /**
@@ -2950,9 +2953,9 @@ export interface components {
         RetryBackoff: "fixed" | "exponential";
         /** @description A role. */
         Role: {
-            /** @description Whether it is the program's own. */
+            /** @description Whether it is built into carillon. */
             built_in: boolean;
-            /** @description For people. */
+            /** @description Free text for people to read. */
             description: string;
             /** @description Id. */
             id: string;
@@ -2962,15 +2965,15 @@ export interface components {
             permissions: string[];
             /**
              * Format: int64
-             * @description Grows with every change.
+             * @description Increases with every change.
              */
             revision: number;
-            /** @description Where it can be granted (id); null is everywhere. */
+            /** @description Tenant where it can be granted (id); null means everywhere. */
             tenant_id?: string | null;
         };
-        /** @description What can be said of a role. */
+        /** @description Editable fields of a role. */
         RoleInput: {
-            /** @description For people. */
+            /** @description Free text for people to read. */
             description?: string | null;
             /** @description Its name. */
             name?: string | null;
@@ -2981,16 +2984,16 @@ export interface components {
         RolePage: {
             /** @description The items. */
             items: components["schemas"]["Role"][];
-            /** @description What to send to get the next page; null when this is the last. */
+            /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
         };
-        /** @description The key that takes the place of others. */
+        /** @description The key that replaces the others. */
         Rotation: {
             /** @description What it is for. */
             note?: string;
             /**
              * Format: int64
-             * @description How long the keys before it stay valid beside it, ms; a day when absent, thirty at most.
+             * @description How long the previous keys stay valid, ms; one day when absent, thirty days at most.
              */
             overlap_ms?: number;
         };
@@ -3009,12 +3012,12 @@ export interface components {
             at: number | null;
             /**
              * Format: int64
-             * @description Start so many ms from now.
+             * @description Start this many ms from now.
              * @default null
              */
             delay_ms: number | null;
             /**
-             * @description Two runs of one task with the same key are one.
+             * @description Requests for one task with the same key start only one run.
              * @default null
              */
             idempotency_key: string | null;
@@ -3028,12 +3031,12 @@ export interface components {
             priority: number | null;
         };
         /**
-         * @description Why a run is in its state; docs/concepts.md tells what each means. Empty when there is nothing to explain.
+         * @description Why a run is in its state; docs/concepts.md explains the words. Empty when there is nothing to explain.
          * @enum {string}
          */
         RunReason: "" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_manually" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit";
         /**
-         * @description State of a run; `stopping` while its executor was told to stop it and has not confirmed it yet.
+         * @description State of a run; `stopping` while its executor was asked to stop it and has not confirmed yet.
          * @enum {string}
          */
         RunStatus: "init" | "queued" | "dispatched" | "retry" | "succeeded" | "failed" | "discarded" | "expired" | "cancelled" | "stopping";
@@ -3047,7 +3050,7 @@ export interface components {
          * @enum {string}
          */
         ScheduleKind: "none" | "cron" | "fixed_rate" | "fixed_delay" | "once";
-        /** @description A schedule, and how much of it. */
+        /** @description A schedule to preview, and the number of fires. */
         ScheduleQuestion: {
             /**
              * Format: int64
@@ -3076,7 +3079,7 @@ export interface components {
             calendar_rule: components["schemas"]["CalendarRule"];
             /**
              * Format: int64
-             * @description Fires, 1 to 1000.
+             * @description Number of fires, 1 to 1000.
              */
             count?: number | null;
             /**
@@ -3289,7 +3292,7 @@ export interface components {
              * @default []
              */
             tags_none: string[];
-            /** @description Name of the tenant whose calendars it names. */
+            /** @description Name of the tenant whose calendars it uses. */
             tenant?: string | null;
             /**
              * @description IANA zone of cron and calendar; what is left out is the setting `schedulers.time_zone`.
@@ -3333,16 +3336,16 @@ export interface components {
         };
         /** @description A session. */
         Session: {
-            /** @description Where it was begun. */
+            /** @description Client address at the login. */
             address: string;
-            /** @description With what. */
+            /** @description User agent at the login. */
             agent: string;
             /**
              * Format: int64
              * @description Epoch ms.
              */
             created_at: number;
-            /** @description Whether it is the one that asks. */
+            /** @description Whether it is the session of this request. */
             current: boolean;
             /**
              * Format: int64
@@ -3361,7 +3364,7 @@ export interface components {
         SessionPage: {
             /** @description The items. */
             items: components["schemas"]["Session"][];
-            /** @description What to send to get the next page; null when this is the last. */
+            /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /** @description A setting. */
@@ -3375,29 +3378,29 @@ export interface components {
         SettingPage: {
             /** @description The items. */
             items: components["schemas"]["Setting"][];
-            /** @description What to send to get the next page; null when this is the last. */
+            /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
         };
-        /** @description How far a sharded run has come. */
+        /** @description Progress of a sharded run. */
         Shards: {
             /**
              * Format: int64
-             * @description Have ended.
+             * @description Shards that have ended.
              */
             ended: number;
             /**
              * Format: int64
-             * @description Have started, or are due with their executor.
+             * @description Shards that have started, or are due and held by an executor.
              */
             started: number;
             /**
              * Format: int64
-             * @description Have ended well.
+             * @description Shards that have succeeded.
              */
             succeeded: number;
             /**
              * Format: int32
-             * @description How many there are.
+             * @description Total number of shards.
              */
             total: number;
         };
@@ -3427,10 +3430,11 @@ export interface components {
             log: string;
             /** @description Whether an earlier call with the same key started it. */
             repeated: boolean;
+            run?: components["schemas"]["TaskLog"] | null;
         };
         /** @description Figures over time. */
         Statistics: {
-            /** @description The largest time of each bucket but the last, ms. */
+            /** @description Upper bound of each bucket but the last, ms. */
             bounds_ms: number[];
             /**
              * Format: int64
@@ -3446,10 +3450,10 @@ export interface components {
             items: components["schemas"]["Point"][];
             /**
              * Format: int64
-             * @description Width of a point, ms.
+             * @description Length of a step, ms.
              */
             step_ms: number;
-            /** @description All of them together. */
+            /** @description The totals of the whole range. */
             total: components["schemas"]["Point"];
             /**
              * Format: int64
@@ -3555,9 +3559,9 @@ export interface components {
             name: string;
             /**
              * Format: int64
-             * @description Its next fire by the schedule, epoch ms, also when its log is written already; null when it will not fire by
-             *     itself (any more), and while the instant is not known, as that of a fixed delay during a run. A fire that was
-             *     cancelled beforehand counts.
+             * @description Its next scheduled fire, epoch ms, even if its log is already written; null when it will not fire by itself
+             *     (any more), and while the instant is unknown, such as that of a fixed delay during a run. Fires that were
+             *     cancelled in advance count.
              */
             next_fire_at?: number | null;
             /**
@@ -3613,7 +3617,7 @@ export interface components {
             retry_on: components["schemas"]["FailureClass"][];
             /**
              * Format: int64
-             * @description Grows with every change.
+             * @description Increases with every change.
              */
             revision: number;
             /** @description Which executor runs it (docs/concepts.md, "Where a run goes"). */
@@ -3627,7 +3631,7 @@ export interface components {
             spread_ms: number;
             /** @description Whether it fires by itself. */
             started: boolean;
-            /** @description Whether it fires by itself, and if not, whether somebody paused it. */
+            /** @description Whether it fires by itself and, if not, whether it is paused. */
             state: components["schemas"]["TaskState"];
             /** @description An executor must have all of these, compared exactly. */
             tags: string[];
@@ -3671,8 +3675,8 @@ export interface components {
             written_until?: number | null;
         };
         /**
-         * @description A task's whole definition: every field of it is required, so that none is lost. What a task answers beside it may
-         *     stand here, too, and is not changed by it.
+         * @description A task's whole definition: every field is required, so that none is lost. Read-only fields of a task may be
+         *     included; they are ignored.
          */
         TaskDefinition: {
             /** @description Name of the app; a task cannot move. */
@@ -3812,7 +3816,7 @@ export interface components {
              * @description All fires come later by one fixed offset below this, drawn from the task's id; cron and fixed rate only. 0: none.
              */
             spread_ms: number;
-            /** @description Whether it fires by itself; left out, it goes on as it is. */
+            /** @description Whether it fires by itself; unchanged when omitted. */
             started?: boolean | null;
             /** @description An executor must have all of these, compared exactly. */
             tags: string[];
@@ -3847,7 +3851,7 @@ export interface components {
         };
         /** @description A task file. */
         TaskFile: {
-            /** @description What entries share unless they say otherwise. */
+            /** @description Defaults for all entries. */
             defaults?: unknown;
             /** @description The tasks. */
             task: unknown[];
@@ -3859,9 +3863,9 @@ export interface components {
         };
         /** @description A task and its neighbours. */
         TaskGraph: {
-            /** @description Whether that is all. */
+            /** @description Whether the graph is complete. */
             complete: boolean;
-            /** @description Whose end starts what. */
+            /** @description Links from parents to the children they start. */
             links: components["schemas"]["Link"][];
             /** @description The task and its neighbours, by id. */
             tasks: components["schemas"]["Neighbour"][];
@@ -3870,7 +3874,7 @@ export interface components {
         TaskLog: {
             /** @description App's id. */
             app: string;
-            /** @description App's name; null when it is no more. */
+            /** @description App's name; null when it no longer exists. */
             app_name?: string | null;
             /**
              * Format: int32
@@ -3901,12 +3905,12 @@ export interface components {
             finished_at?: number | null;
             /**
              * Format: int64
-             * @description The instant that the schedule names, epoch ms.
+             * @description The scheduled instant, epoch ms.
              */
             fire_time: number;
             /** @description Id. */
             id: string;
-            /** @description For people. */
+            /** @description Free text for people to read. */
             message: string;
             /** @description The node that has or had it. */
             node?: string | null;
@@ -3930,7 +3934,7 @@ export interface components {
             reason: components["schemas"]["RunReason"];
             /**
              * Format: int64
-             * @description Revision of the task that it goes by.
+             * @description Revision of the task that it follows.
              */
             revision: number;
             /**
@@ -3940,20 +3944,20 @@ export interface components {
             shard_index: number;
             /**
              * Format: int32
-             * @description Of how many.
+             * @description Number of shards.
              */
             shard_total: number;
             shards?: components["schemas"]["Shards"] | null;
             /**
              * Format: int64
-             * @description When the handler was entered, epoch ms.
+             * @description When the handler started, epoch ms.
              */
             started_at?: number | null;
-            /** @description Its state; `stopping` when its executor was told to stop it and has not confirmed it yet. */
+            /** @description Its state; `stopping` when its executor was asked to stop it and has not confirmed yet. */
             status: components["schemas"]["RunStatus"];
             /** @description Task. */
             task: string;
-            /** @description Its name; null when it is no more. */
+            /** @description Its name; null when it no longer exists. */
             task_name?: string | null;
             /** @description Tenant's name. */
             tenant: string;
@@ -3961,7 +3965,7 @@ export interface components {
             trigger: components["schemas"]["RunTrigger"];
             /**
              * Format: int64
-             * @description Grows with every step.
+             * @description Increases with every step.
              */
             version: number;
             /**
@@ -3972,18 +3976,18 @@ export interface components {
             /** @description The node that wrote it. */
             written_by?: string | null;
         };
-        /** @description One run of a task, and how it came there. */
+        /** @description One run of a task, with its attempts. */
         TaskLogInFull: {
             /** @description App's id. */
             app: string;
-            /** @description App's name; null when it is no more. */
+            /** @description App's name; null when it no longer exists. */
             app_name?: string | null;
             /**
              * Format: int32
              * @description How often it was dispatched.
              */
             attempt: number;
-            /** @description Every dispatch, oldest first; the last one as the log itself tells of it. */
+            /** @description Every dispatch, oldest first; the last one is taken from the log itself. */
             attempts: components["schemas"]["Attempt"][];
             /**
              * Format: int64
@@ -4009,12 +4013,12 @@ export interface components {
             finished_at?: number | null;
             /**
              * Format: int64
-             * @description The instant that the schedule names, epoch ms.
+             * @description The scheduled instant, epoch ms.
              */
             fire_time: number;
             /** @description Id. */
             id: string;
-            /** @description For people. */
+            /** @description Free text for people to read. */
             message: string;
             /** @description The node that has or had it. */
             node?: string | null;
@@ -4038,7 +4042,7 @@ export interface components {
             reason: components["schemas"]["RunReason"];
             /**
              * Format: int64
-             * @description Revision of the task that it goes by.
+             * @description Revision of the task that it follows.
              */
             revision: number;
             /**
@@ -4048,20 +4052,20 @@ export interface components {
             shard_index: number;
             /**
              * Format: int32
-             * @description Of how many.
+             * @description Number of shards.
              */
             shard_total: number;
             shards?: components["schemas"]["Shards"] | null;
             /**
              * Format: int64
-             * @description When the handler was entered, epoch ms.
+             * @description When the handler started, epoch ms.
              */
             started_at?: number | null;
-            /** @description Its state; `stopping` when its executor was told to stop it and has not confirmed it yet. */
+            /** @description Its state; `stopping` when its executor was asked to stop it and has not confirmed yet. */
             status: components["schemas"]["RunStatus"];
             /** @description Task. */
             task: string;
-            /** @description Its name; null when it is no more. */
+            /** @description Its name; null when it no longer exists. */
             task_name?: string | null;
             /** @description Tenant's name. */
             tenant: string;
@@ -4069,7 +4073,7 @@ export interface components {
             trigger: components["schemas"]["RunTrigger"];
             /**
              * Format: int64
-             * @description Grows with every step.
+             * @description Increases with every step.
              */
             version: number;
             /**
@@ -4084,19 +4088,19 @@ export interface components {
         TaskLogPage: {
             /** @description The items. */
             items: components["schemas"]["TaskLog"][];
-            /** @description What to send to get the next page; null when this is the last. */
+            /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /** @description A page of a list. */
         TaskPage: {
             /** @description The items. */
             items: components["schemas"]["Task"][];
-            /** @description What to send to get the next page; null when this is the last. */
+            /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
         };
         /**
-         * @description Fields of a task to change, as a JSON merge patch (RFC 7396): what is left out stays as it is, null puts a field
-         *     back to its default, a list takes the place of the list before.
+         * @description Fields of a task to change, as a JSON merge patch (RFC 7396): omitted fields keep their values, null resets a
+         *     field to its default, a list replaces the previous list.
          */
         TaskPatch: {
             block_scope?: components["schemas"]["BlockScope"] | null;
@@ -4330,20 +4334,20 @@ export interface components {
              * @description Epoch ms.
              */
             created_at: number;
-            /** @description For people. */
+            /** @description Free text for people to read. */
             description: string;
             /** @description Id. */
             id: string;
             /**
              * Format: int32
-             * @description Runs at once at most; 0 is no bound.
+             * @description Most runs at once; 0 means no limit.
              */
             max_concurrent: number;
             /** @description Name. */
             name: string;
             /**
              * Format: int64
-             * @description Grows with every change.
+             * @description Increases with every change.
              */
             revision: number;
         };
@@ -4351,29 +4355,29 @@ export interface components {
         TenantPage: {
             /** @description The items. */
             items: components["schemas"]["Tenant"][];
-            /** @description What to send to get the next page; null when this is the last. */
+            /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
         };
-        /** @description A tenant's quotas and what it uses of them. */
+        /** @description A tenant's quotas and their use. */
         TenantQuotas: {
             /**
              * Format: int32
-             * @description Runs at once at most; 0 is no bound.
+             * @description Most runs at once; 0 means no limit.
              */
             max_concurrent: number;
             /**
              * Format: int32
-             * @description Fires in any minute of the whole cluster at most; 0 is no bound.
+             * @description Most fires in any minute, in the whole cluster; 0 means no limit.
              */
             max_fires_per_minute: number;
             /**
              * Format: int32
-             * @description Tasks at most; 0 is no bound.
+             * @description Most tasks; 0 means no limit.
              */
             max_tasks: number;
             /**
              * Format: int32
-             * @description Days that ended task logs are kept; 0 is the node's default.
+             * @description Days that ended task logs are kept; 0 means the node's default.
              */
             retain_days: number;
             used: components["schemas"]["Used"];
@@ -4391,25 +4395,25 @@ export interface components {
             queue_depth: number;
             /**
              * Format: int64
-             * @description Of the rules (quotas, limits, maintenance windows, calendars, executors' weights) that it goes by;
-             *     grows with each change of one.
+             * @description Version of the rules (quotas, limits, maintenance windows, calendars, executors' weights) that it
+             *     applies; increases with every change of one.
              */
             rule_version: number;
             /**
              * Format: u-int64
-             * @description Statements that it has sent to the database.
+             * @description Number of statements it has sent to the database.
              */
             statements: number;
-            /** @description The IANA time zone database that it goes by. */
+            /** @description Version of the IANA time zone database that it uses. */
             time_zones: string;
         };
-        /** @description Times in buckets. */
+        /** @description A histogram of times. */
         Times: {
-            /** @description How many lie in each bucket of `bounds_ms`, and above the last. */
+            /** @description Number of values in each bucket of `bounds_ms`, and above the last bound. */
             buckets: number[];
             /**
              * Format: u-int64
-             * @description How many.
+             * @description Number of values.
              */
             count: number;
             /**
@@ -4424,26 +4428,26 @@ export interface components {
             mean_ms?: number | null;
             /**
              * Format: double
-             * @description What half of them do not exceed, ms; within its bucket an estimate, as are the others.
+             * @description Median, ms; like the other percentiles, an estimate within its bucket.
              */
             p50_ms?: number | null;
             /**
              * Format: double
-             * @description What 90 % do not exceed, ms.
+             * @description 90th percentile, ms.
              */
             p90_ms?: number | null;
             /**
              * Format: double
-             * @description What 99 % do not exceed, ms.
+             * @description 99th percentile, ms.
              */
             p99_ms?: number | null;
             /**
              * Format: u-int64
-             * @description All of them together, ms.
+             * @description Sum of all values, ms.
              */
             sum_ms: number;
         };
-        /** @description An API token, without itself. */
+        /** @description An API token, without its secret. */
         Token: {
             /**
              * Format: int64
@@ -4452,14 +4456,14 @@ export interface components {
             created_at: number;
             /**
              * Format: int64
-             * @description When it becomes void, epoch ms.
+             * @description When it expires, epoch ms.
              */
             expires_at: number;
             /** @description Id. */
             id: string;
             /** @description What it is for. */
             name: string;
-            /** @description What it may be used for, as far as its owner may. */
+            /** @description Permissions of the token; it never has more than its owner. */
             permissions: string[];
             /** @description Only in this tenant (id). */
             tenant_id?: string | null;
@@ -4477,21 +4481,21 @@ export interface components {
         TokenPage: {
             /** @description The items. */
             items: components["schemas"]["Token"][];
-            /** @description What to send to get the next page; null when this is the last. */
+            /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
         };
-        /** @description What fires in the coming time. */
+        /** @description Upcoming fires. */
         Upcoming: {
             /**
              * Format: int64
              * @description Now, by the cluster's clock, epoch ms.
              */
             at: number;
-            /** @description Whether `until` is as far as was asked for. */
+            /** @description Whether `until` is as far as requested. */
             complete: boolean;
             /** @description Runs that were counted. */
             counted: number;
-            /** @description Further tasks that fire, too. */
+            /** @description Number of further tasks that fire. */
             more_tasks: number;
             /** @description Seconds in which something fires, in their order. */
             seconds: components["schemas"]["Second"][];
@@ -4499,11 +4503,11 @@ export interface components {
             tasks: components["schemas"]["UpcomingTask"][];
             /**
              * Format: int64
-             * @description Before this instant none is missing, epoch ms.
+             * @description The timeline is complete before this instant, epoch ms.
              */
             until: number;
         };
-        /** @description A run to come. */
+        /** @description An upcoming run. */
         UpcomingFire: {
             /**
              * Format: int64
@@ -4530,7 +4534,7 @@ export interface components {
             app_name?: string | null;
             /** @description How often it fires. */
             fires: number;
-            /** @description Its name; null when it is no more. */
+            /** @description Its name; null when it no longer exists. */
             name?: string | null;
             /** @description The next of them, 200 at most. */
             next: components["schemas"]["UpcomingFire"][];
@@ -4539,11 +4543,11 @@ export interface components {
             /** @description Tenant's name. */
             tenant?: string | null;
         };
-        /** @description What a tenant uses of its quotas. */
+        /** @description A tenant's use of its quotas. */
         Used: {
             /**
              * Format: int64
-             * @description Runs that this quota delays; counted up to 100000.
+             * @description Runs that the fire quota delays; counted up to 100,000.
              */
             delayed: number;
             /**
@@ -4553,17 +4557,17 @@ export interface components {
             delayed_until?: number | null;
             /**
              * Format: int64
-             * @description Fires in the last minute, where there is a quota of them.
+             * @description Fires in the last minute, if there is a quota for them.
              */
             fires_last_minute: number;
             /**
              * Format: int64
-             * @description Runs that are with executors; a sharded run is one.
+             * @description Runs that executors hold; a sharded run counts as one.
              */
             runs: number;
             /**
              * Format: int64
-             * @description Tasks.
+             * @description Number of tasks.
              */
             tasks: number;
         };
@@ -4576,11 +4580,11 @@ export interface components {
             created_at: number;
             /** @description Cannot sign in. */
             disabled: boolean;
-            /** @description Name for people. */
+            /** @description Display name. */
             display_name: string;
-            /** @description What he is granted. */
+            /** @description Roles granted to the user. */
             grants: components["schemas"]["Grant"][];
-            /** @description Signs in with a password, and not only by single sign-on. */
+            /** @description Can sign in with a password, not only by single sign-on. */
             has_password: boolean;
             /** @description Id. */
             id: string;
@@ -4595,12 +4599,12 @@ export interface components {
             name: string;
             /**
              * Format: int64
-             * @description Grows with every change.
+             * @description Increases with every change.
              */
             revision: number;
-            /** @description Issuer and subject, of whom signs in by single sign-on; null of others. */
+            /** @description Issuer and subject of a user who signs in by single sign-on; null for others. */
             subject?: string | null;
-            /** @description Tenant whose admins manage the account (id); null is the platform. */
+            /** @description Tenant whose admins manage the account (id); null means the platform. */
             tenant_id?: string | null;
             /**
              * Format: int64
@@ -4608,32 +4612,32 @@ export interface components {
              */
             updated_at: number;
         };
-        /** @description What can be said of a user. */
+        /** @description Editable fields of a user. */
         UserInput: {
             /** @description Cannot sign in. */
             disabled?: boolean | null;
-            /** @description Name for people. */
+            /** @description Display name. */
             display_name?: string | null;
         };
         /** @description A page of a list. */
         UserPage: {
             /** @description The items. */
             items: components["schemas"]["User"][];
-            /** @description What to send to get the next page; null when this is the last. */
+            /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
         };
-        /** @description What was found about a task and an instant. */
+        /** @description Findings about a task and an instant. */
         Why: {
             /**
              * Format: int64
              * @description The instant, epoch ms.
              */
             at: number;
-            /** @description What was found, the most important first. */
+            /** @description The findings, most important first. */
             findings: components["schemas"]["Finding"][];
             /** @description The task. */
             task: string;
-            /** @description The zone of the sentences' times: the task's. */
+            /** @description Time zone used in the messages: the task's. */
             time_zone: string;
         };
         /**
@@ -4641,7 +4645,7 @@ export interface components {
          * @enum {string}
          */
         WindowAction: "skip" | "postpone";
-        /** @description A window to be. */
+        /** @description A maintenance window to create. */
         WindowInput: {
             /** @description What it does to runs that are due in it. */
             action?: components["schemas"]["WindowAction"];
@@ -4650,7 +4654,7 @@ export interface components {
              * @description First instant after it, epoch ms; at most 30 days later.
              */
             ends_at: number;
-            /** @description For people. */
+            /** @description Free text for people to read. */
             note?: string;
             /**
              * Format: int64
@@ -4660,7 +4664,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description What is there does not allow it, or was changed meanwhile */
+        /** @description The stored state does not allow it, or has changed in the meantime */
         Conflict: {
             headers: {
                 [name: string]: unknown;
@@ -4678,7 +4682,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description What is wrong with the input */
+        /** @description The input is invalid */
         Invalid: {
             headers: {
                 [name: string]: unknown;
@@ -4687,7 +4691,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is no JSON */
+        /** @description The body is not JSON */
         NoJson: {
             headers: {
                 [name: string]: unknown;
@@ -4696,7 +4700,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such thing, or not for this caller */
+        /** @description It does not exist, or the caller may not see it */
         NotFound: {
             headers: {
                 [name: string]: unknown;
@@ -4714,7 +4718,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Too many requests; `Retry-After` says for how long */
+        /** @description Too many requests; `Retry-After` says how long to wait */
         TooMany: {
             headers: {
                 [name: string]: unknown;
@@ -4732,7 +4736,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Nothing valid was shown: sign in, or send a token */
+        /** @description No valid credentials: sign in, or send a token */
         Unauthorised: {
             headers: {
                 [name: string]: unknown;
@@ -4741,7 +4745,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The database, or another service that is needed, cannot be reached right now; try again */
+        /** @description The database, or another required service, cannot be reached right now; try again */
         Unavailable: {
             headers: {
                 [name: string]: unknown;
@@ -4771,7 +4775,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is changed */
+            /** @description Changed */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -4793,9 +4797,9 @@ export interface operations {
     list_sessions: {
         parameters: {
             query?: {
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 before?: string | null;
-                /** @description Items in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -4832,7 +4836,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It has ended */
+            /** @description Ended */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -4851,9 +4855,9 @@ export interface operations {
     list_my_tokens: {
         parameters: {
             query?: {
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 after?: string | null;
-                /** @description Items in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -4924,7 +4928,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is void */
+            /** @description Revoked */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -4943,13 +4947,13 @@ export interface operations {
     list_apps: {
         parameters: {
             query?: {
-                /** @description Only of the tenant of this name. */
+                /** @description Only in this tenant (name). */
                 tenant?: string | null;
                 /** @description Only of this name. */
                 name?: string | null;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 after?: string | null;
-                /** @description Items in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -5041,7 +5045,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that was read; when it is no longer current, the answer is 409 and nothing is changed */
+                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
                 "If-Match"?: string;
             };
             path: {
@@ -5087,7 +5091,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone */
+            /** @description Deleted */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -5106,9 +5110,9 @@ export interface operations {
     list_keys: {
         parameters: {
             query?: {
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 after?: string | null;
-                /** @description Items in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -5119,7 +5123,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of keys: those that are valid, then the others, each the newest first */
+            /** @description A page of keys: valid ones first, then the others, each newest first */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5211,25 +5215,25 @@ export interface operations {
     search_audit: {
         parameters: {
             query?: {
-                /** @description Only of the tenant of this name; `-` is the platform. */
+                /** @description Only in this tenant (name); `-` is the platform. */
                 tenant?: string | null;
-                /** @description Only of the tenant of this id, which may have been deleted. */
+                /** @description Only in the tenant with this id, which may have been deleted. */
                 tenant_id?: string | null;
-                /** @description Only about the thing of this id. */
+                /** @description Only about the object with this id. */
                 target?: string | null;
-                /** @description Only about this kind of thing: `task`, `user` … */
+                /** @description Only about this kind of object: `task`, `user` … */
                 kind?: string | null;
                 /** @description Only what this user (id) did. */
                 actor?: string | null;
-                /** @description Only this operation: `edit_task` … By registrations of executors also `register_handlers`. */
+                /** @description Only this operation: `edit_task` …; also `register_handlers`, from registrations of executors. */
                 action?: string | null;
                 /** @description From this instant on, epoch ms. */
                 from?: number | null;
                 /** @description Before this instant, epoch ms. */
                 until?: number | null;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 before?: string | null;
-                /** @description Items in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -5262,9 +5266,9 @@ export interface operations {
                 tenant?: string | null;
                 /** @description Id of the tenant, which may have been deleted, instead of its name. */
                 tenant_id?: string | null;
-                /** @description After this place in the chain. */
+                /** @description After this position in the chain. */
                 after?: number | null;
-                /** @description Items in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -5293,9 +5297,9 @@ export interface operations {
     list_audit_chains: {
         parameters: {
             query?: {
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 after?: string | null;
-                /** @description Items in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -5324,9 +5328,9 @@ export interface operations {
     list_calendars: {
         parameters: {
             query?: {
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 after?: string | null;
-                /** @description Items in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -5390,7 +5394,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that was read; when it is no longer current, the answer is 409 and nothing is changed */
+                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
                 "If-Match"?: string;
             };
             path: {
@@ -5405,7 +5409,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The calendar, and how many started tasks go by it now */
+            /** @description The calendar, and the number of started tasks that use it */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5438,7 +5442,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone */
+            /** @description Deleted */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -5457,7 +5461,7 @@ export interface operations {
     follow_events: {
         parameters: {
             query?: {
-                /** @description Only of the tenant of this name, and of what belongs to none; of all that the caller may see when absent. */
+                /** @description Only changes in this tenant (name), and of what belongs to none; all that the caller may see when absent. */
                 tenant?: string | null;
             };
             header?: never;
@@ -5486,13 +5490,13 @@ export interface operations {
     list_executors: {
         parameters: {
             query?: {
-                /** @description Only of the tenant of this name. */
+                /** @description Only in this tenant (name). */
                 tenant?: string | null;
-                /** @description Only of the app of this name. */
+                /** @description Only in this app (name). */
                 app?: string | null;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 after?: string | null;
-                /** @description Items in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -5550,7 +5554,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that was read; when it is no longer current, the answer is 409 and nothing is changed */
+                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
                 "If-Match"?: string;
             };
             path: {
@@ -5588,7 +5592,7 @@ export interface operations {
     forecast_fires: {
         parameters: {
             query?: {
-                /** @description Only of the tenant of this name. */
+                /** @description Only in this tenant (name). */
                 tenant?: string | null;
             };
             header?: never;
@@ -5617,13 +5621,13 @@ export interface operations {
     list_upcoming_fires: {
         parameters: {
             query?: {
-                /** @description Only of the tenant of this name. */
+                /** @description Only in this tenant (name). */
                 tenant?: string | null;
                 /** @description Only of this app (id). */
                 app?: string | null;
                 /** @description Only of this task. */
                 task?: string | null;
-                /** @description How far from now on, 1 to 180,000 ms; as far as that when absent. */
+                /** @description Length of the timeline from now on, 1 to 180,000 ms; the maximum when absent. */
                 ms?: number | null;
             };
             header?: never;
@@ -5660,7 +5664,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is void */
+            /** @description Revoked */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -5738,7 +5742,7 @@ export interface operations {
     begin_single_sign_on: {
         parameters: {
             query?: {
-                /** @description Where to go on afterwards: a path of this node; its start page when absent. */
+                /** @description Where to go afterwards: a path of this node; its start page when absent. */
                 return_to?: string | null;
             };
             header?: never;
@@ -5765,15 +5769,15 @@ export interface operations {
     finish_single_sign_on: {
         parameters: {
             query?: {
-                /** @description Stands for the identity. */
+                /** @description Authorization code, exchanged for the identity. */
                 code?: string | null;
-                /** @description As it was sent. */
+                /** @description The state that was sent. */
                 state?: string | null;
-                /** @description Who says so (RFC 9207). */
+                /** @description Issuer of the response (RFC 9207). */
                 iss?: string | null;
-                /** @description Why there is none. */
+                /** @description Error code, when there is no authorization code. */
                 error?: string | null;
-                /** @description The same in words. */
+                /** @description The error in words. */
                 error_description?: string | null;
             };
             header?: never;
@@ -5806,7 +5810,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It has ended */
+            /** @description Ended */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -5941,9 +5945,9 @@ export interface operations {
     list_roles: {
         parameters: {
             query?: {
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 after?: string | null;
-                /** @description Items in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -6035,7 +6039,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that was read; when it is no longer current, the answer is 409 and nothing is changed */
+                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
                 "If-Match"?: string;
             };
             path: {
@@ -6081,7 +6085,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone */
+            /** @description Deleted */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -6159,9 +6163,9 @@ export interface operations {
     list_settings: {
         parameters: {
             query?: {
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 after?: string | null;
-                /** @description Items in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -6190,7 +6194,7 @@ export interface operations {
     read_statistics: {
         parameters: {
             query: {
-                /** @description Only of the tenant of this name. */
+                /** @description Only in this tenant (name). */
                 tenant?: string | null;
                 /** @description Only of this task. */
                 task?: string | null;
@@ -6198,7 +6202,7 @@ export interface operations {
                 from: number;
                 /** @description Up to this instant, epoch ms, at most 91 days later; rounded up. */
                 until: number;
-                /** @description Width of a point: `1m`, `5m`, `1h` or `1d`, counted from `from`. At most 2,000 points. */
+                /** @description Length of a step: `1m`, `5m`, `1h` or `1d`, counted from `from`. At most 2,000 points. */
                 step: string;
             };
             header?: never;
@@ -6227,7 +6231,7 @@ export interface operations {
     list_task_logs: {
         parameters: {
             query?: {
-                /** @description Only of the tenant of this name. */
+                /** @description Only in this tenant (name). */
                 tenant?: string | null;
                 /** @description Only of this app (id). */
                 app?: string | null;
@@ -6235,25 +6239,25 @@ export interface operations {
                 task?: string | null;
                 /** @description Only shards of this run. */
                 parent?: string | null;
-                /** @description `false` leaves out the shards of runs; they are among the others when absent. */
+                /** @description `false` omits the shards of runs; they are included when absent. */
                 shards?: boolean | null;
-                /** @description Only what this executor has or had. */
+                /** @description Only runs that this executor has or had. */
                 executor?: string | null;
                 /** @description Only in this state. */
                 status?: ("init" | "queued" | "dispatched" | "retry" | "succeeded" | "failed" | "discarded" | "expired" | "cancelled") | null;
                 /** @description Only for this reason. */
                 reason?: ("" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_manually" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit") | null;
-                /** @description Only what was made so: `schedule`, `misfire`, `manual`, `parent` or `backfill`. */
+                /** @description Only with this trigger: `schedule`, `misfire`, `manual`, `parent` or `backfill`. */
                 trigger?: ("schedule" | "misfire" | "manual" | "parent" | "backfill") | null;
-                /** @description From this fire time on, epoch ms; of a list by `status` but `succeeded`: due time. */
+                /** @description From this fire time on, epoch ms; in a list by a `status` other than `succeeded`, due time. */
                 from?: number | null;
                 /** @description Before this fire time, epoch ms. */
                 until?: number | null;
-                /** @description Which come first, by fire time (or due time); `newest` when absent. */
+                /** @description Sort order by fire time (or due time); `newest` when absent. */
                 order?: ("newest" | "oldest") | null;
-                /** @description `next` of the page before, in the same order. */
+                /** @description `next` of the previous page, in the same order. */
                 before?: string | null;
-                /** @description Items in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -6281,7 +6285,10 @@ export interface operations {
     };
     show_task_log: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Wait until the run has ended, for at most this many ms; no wait when absent. */
+                wait_ms?: number | null;
+            };
             header?: never;
             path: {
                 id: string;
@@ -6318,7 +6325,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is cancelled */
+            /** @description Cancelled */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6327,7 +6334,7 @@ export interface operations {
                     "application/json": components["schemas"]["TaskLog"];
                 };
             };
-            /** @description Its executor has been told to stop it, and has not confirmed it yet */
+            /** @description Its executor has been asked to stop it, and has not confirmed yet */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -6351,11 +6358,11 @@ export interface operations {
                 /** @description Which attempt, from 1; the latest when absent. */
                 attempt?: number | null;
                 /**
-                 * @description First byte; 0 when absent, then `next` of the page before. In the middle of a character it
-                 *     means the next one, past the end the end.
+                 * @description First byte; 0 when absent, then `next` of the previous page. An offset inside a character
+                 *     means the next character, one past the end means the end.
                  */
                 offset?: number | null;
-                /** @description Bytes of the page at most; as many as a page can have when absent. */
+                /** @description Most bytes in the page; the maximum when absent. */
                 bytes?: number | null;
             };
             header?: never;
@@ -6366,7 +6373,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be empty */
+            /** @description A page, which may be empty */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6392,7 +6399,7 @@ export interface operations {
                 offset?: number | null;
             };
             header?: {
-                /** @description The id of the last event that was received: `attempt-offset`; it wins over the query */
+                /** @description The id of the last event received: `attempt-offset`; it takes precedence over the query */
                 "Last-Event-ID"?: string;
             };
             path: {
@@ -6422,13 +6429,13 @@ export interface operations {
     list_tasks: {
         parameters: {
             query?: {
-                /** @description Only of the tenant of this name. */
+                /** @description Only in this tenant (name). */
                 tenant?: string | null;
-                /** @description Only of the app of this name. */
+                /** @description Only in this app (name). */
                 app?: string | null;
                 /** @description Only of this name. */
                 name?: string | null;
-                /** @description Only those whose name, or whose handler's, has this in it, whatever the case; 1 to 100 characters. */
+                /** @description Only those whose name or handler contains this text, ignoring case; 1 to 100 characters. */
                 search?: string | null;
                 /** @description Only in this state: `started`, `stopped` or `paused`. */
                 state?: ("started" | "stopped" | "paused") | null;
@@ -6436,11 +6443,11 @@ export interface operations {
                 handler?: string | null;
                 /** @description Only those that follow this task (id): its children. */
                 parent?: string | null;
-                /** @description Only those that name this calendar. */
+                /** @description Only those that use this calendar. */
                 calendar?: string | null;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 after?: string | null;
-                /** @description Items in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -6503,7 +6510,7 @@ export interface operations {
     apply_tasks: {
         parameters: {
             query?: {
-                /** @description Only says what would become of it. */
+                /** @description Report the changes without making them. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -6516,7 +6523,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What became, or would become, of each entry */
+            /** @description The outcome, actual or expected, of each entry */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6540,13 +6547,13 @@ export interface operations {
     export_tasks: {
         parameters: {
             query?: {
-                /** @description Only of the tenant of this name. */
+                /** @description Only in this tenant (name). */
                 tenant?: string | null;
-                /** @description Only of the app of this name. */
+                /** @description Only in this app (name). */
                 app?: string | null;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 after?: string | null;
-                /** @description Entries in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -6604,7 +6611,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that was read; when it is no longer current, the answer is 409 and nothing is changed */
+                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
                 "If-Match"?: string;
             };
             path: {
@@ -6618,7 +6625,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The task, and what could not be revoked */
+            /** @description The task, and the runs that could not be revoked */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6643,7 +6650,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that was read; when it is no longer current, the answer is 409 and nothing is changed */
+                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
                 "If-Match"?: string;
             };
             path: {
@@ -6653,7 +6660,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The task as it was, and what could not be revoked */
+            /** @description The task as it was, and the runs that could not be revoked */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6675,7 +6682,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that was read; when it is no longer current, the answer is 409 and nothing is changed */
+                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
                 "If-Match"?: string;
             };
             path: {
@@ -6689,7 +6696,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The task, and what could not be revoked */
+            /** @description The task, and the runs that could not be revoked */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6713,9 +6720,9 @@ export interface operations {
     list_backfills: {
         parameters: {
             query?: {
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 before?: string | null;
-                /** @description Items in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -6791,7 +6798,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It writes no more runs */
+            /** @description Cancelled: it writes no more runs */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -6850,7 +6857,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The task, and what could not be revoked */
+            /** @description The task, and the runs that could not be revoked */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6874,7 +6881,7 @@ export interface operations {
     preview_task: {
         parameters: {
             query?: {
-                /** @description Fires, 1 to 1000. */
+                /** @description Number of fires, 1 to 1000. */
                 count?: number | null;
                 /** @description After this instant, epoch ms; now when absent. */
                 after?: number | null;
@@ -6919,7 +6926,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It comes, if the task fires then */
+            /** @description Restored; it fires if the task does at that instant */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6942,7 +6949,10 @@ export interface operations {
     };
     run_task: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Wait until the run has ended, for at most this many ms; no wait when absent. */
+                wait_ms?: number | null;
+            };
             header?: never;
             path: {
                 id: string;
@@ -7000,7 +7010,7 @@ export interface operations {
                     "application/json": components["schemas"]["TaskLog"];
                 };
             };
-            /** @description Its executor has been told to drop it, and has not confirmed it yet */
+            /** @description Its executor has been asked to drop it, and has not confirmed yet */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -7061,7 +7071,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The task, and what could not be revoked */
+            /** @description The task, and the runs that could not be revoked */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7093,7 +7103,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was found, the most important first */
+            /** @description The findings, most important first */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7113,9 +7123,9 @@ export interface operations {
     list_tenants: {
         parameters: {
             query?: {
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 after?: string | null;
-                /** @description Items in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -7207,7 +7217,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that was read; when it is no longer current, the answer is 409 and nothing is changed */
+                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
                 "If-Match"?: string;
             };
             path: {
@@ -7253,7 +7263,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone */
+            /** @description Deleted */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -7272,9 +7282,9 @@ export interface operations {
     list_windows: {
         parameters: {
             query?: {
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 after?: string | null;
-                /** @description Items in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -7350,7 +7360,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is no more */
+            /** @description Ended */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -7398,7 +7408,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that was read; when it is no longer current, the answer is 409 and nothing is changed */
+                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
                 "If-Match"?: string;
             };
             path: {
@@ -7438,9 +7448,9 @@ export interface operations {
             query?: {
                 /** @description Only of this user. */
                 user?: string | null;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 after?: string | null;
-                /** @description Items in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -7477,7 +7487,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is void */
+            /** @description Revoked */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -7498,11 +7508,11 @@ export interface operations {
             query?: {
                 /** @description Only of this name. */
                 name?: string | null;
-                /** @description Only those whose name or name for people has this in it, whatever the case; 1 to 100 characters. */
+                /** @description Only those whose name or display name contains this text, ignoring case; 1 to 100 characters. */
                 search?: string | null;
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 after?: string | null;
-                /** @description Items in the page, 1 to 500. */
+                /** @description Page size, 1 to 500. */
                 limit?: number | null;
             };
             header?: never;
@@ -7594,7 +7604,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that was read; when it is no longer current, the answer is 409 and nothing is changed */
+                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
                 "If-Match"?: string;
             };
             path: {
@@ -7640,7 +7650,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description He is gone */
+            /** @description Deleted */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -7704,7 +7714,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is taken */
+            /** @description Revoked */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -7760,7 +7770,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description They have ended */
+            /** @description Ended */
             204: {
                 headers: {
                     [name: string]: unknown;

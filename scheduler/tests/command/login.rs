@@ -116,8 +116,9 @@ impl Terminal {
         let program = here.stranger().get_program().to_str().unwrap().to_owned();
         // The shell between outlives an interrupt.
         let line = format!("trap : INT; {program} login --url {}{after}", here.url);
-        let mut script = Command::new("script");
-        script.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+        // A prompt that never comes ends with the program.
+        let mut script = Command::new("timeout");
+        script.args(["60", "script", "--quiet", "--return", "--command", &line, "/dev/null"]);
         script.current_dir(here.folder()).env("XDG_CONFIG_HOME", here.folder().join("config"));
         let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (keys, screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
@@ -151,7 +152,7 @@ async fn on_a_terminal() {
         ("New password again: ", "short"),
         ("characters are allowed\r\nNew password: ", NEW),
         ("New password again: ", "another one"),
-        ("not the same.\r\nNew password: ", NEW),
+        ("passwords differ.\r\nNew password: ", NEW),
         ("New password again: ", NEW),
         ("signed in at", ""),
     ] {
