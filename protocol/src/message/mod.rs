@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub struct Reply<T> {
     /// Outcome; `0` is success.
     pub code: Code,
-    /// `ok`, or what went wrong and how to mend it.
+    /// `ok`, or what went wrong and how to fix it.
     pub msg: String,
     /// The answer; absent unless `code` is `0` (a refused heartbeat still carries the time).
     #[serde(default = "none", skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ impl<T> Reply<T> {
     }
 }
 
-/// One dispatch of a run: the fencing token of everything that is said about it.
+/// One dispatch of a run: the fencing token of every message about it.
 /// On the wire it is the array `[log, attempt]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RunKey(

@@ -1,4 +1,4 @@
-//! What has changed, told to those who may look at it: a hint to look again, never the thing itself.
+//! Hints about changes for callers who may read the changed objects: hints to read again, never the objects.
 
 use super::access::{Access, AccessScope, PLATFORM, Permission, TenantScope};
 use super::{AppId, TenantId};

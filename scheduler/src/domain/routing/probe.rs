@@ -35,11 +35,11 @@ impl Probe {
         }
     }
 
-    /// Who takes the run after these answers, given in the order of the executors; who is missing
-    /// at the end did not answer.
+    /// The executor that takes the run after these answers, given in the order of the executors; those
+    /// missing at the end did not answer.
     ///
     /// # Errors
-    /// Why nobody does.
+    /// Why none does.
     pub fn settle(&self, answers: &[Answer]) -> Result<Arc<Executor>, NoExecutor> {
         let found = self.executors.iter().zip(answers).find(|(_, answer)| self.accepts(**answer));
         if let Some((executor, _)) = found {

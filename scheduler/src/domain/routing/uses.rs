@@ -1,6 +1,6 @@
 //! How often and when each task used each address: what "least frequently" and "least recently
-//! used" go by. It lies in the database, so that it survives restarts and every node sees it; a
-//! batch works on a copy and hands back what changed.
+//! used" go by. It is in the database, so that it survives restarts and every node sees it; a
+//! batch works on a copy and returns what changed.
 //!
 //! Addresses come and go, so a bare count would lie: who was away would get every run until it
 //! had caught up with those who stayed. Therefore an address that is seen for the first time starts
