@@ -135,7 +135,7 @@ mod id {
     }
 }
 
-/// An id that is null in JSON when it is 0: nobody's, or the platform's.
+/// An id that is null in JSON when it is 0: no owner, or the platform.
 mod id_or_null {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 

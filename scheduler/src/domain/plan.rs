@@ -201,7 +201,7 @@ impl<F: FnMut() -> LogId> Pass<'_, F> {
     }
 }
 
-/// The fires that nobody wrote in time.
+/// The fires that were not written in time.
 struct Missed {
     /// The latest of them, in order.
     kept: VecDeque<i64>,

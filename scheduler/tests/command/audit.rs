@@ -59,14 +59,8 @@ async fn a_whole_audit_holds() {
 #[tokio::test]
 async fn whatever_is_changed_is_found() {
     for (sql, expected) in [
-        (
-            "UPDATE audit_entry SET actor = 'nobody' WHERE tenant_id = {T} AND seq = 3",
-            "its content has been changed",
-        ),
-        (
-            "UPDATE audit_entry SET after_json = NULL WHERE tenant_id = {T} AND seq = 3",
-            "its content has been changed",
-        ),
+        ("UPDATE audit_entry SET actor = 'nobody' WHERE tenant_id = {T} AND seq = 3", "its content has been changed"),
+        ("UPDATE audit_entry SET after_json = NULL WHERE tenant_id = {T} AND seq = 3", "its content has been changed"),
         ("UPDATE audit_entry SET hash = 'x' WHERE tenant_id = {T} AND seq = 2", "entry 2 ("),
         ("DELETE FROM audit_entry WHERE tenant_id = {T} AND seq = 2", "entry 2 was expected"),
         ("DELETE FROM audit_entry WHERE tenant_id = {T} AND seq = 3", "the node names entry 3"),

@@ -209,7 +209,7 @@ async fn an_app_demands_how_everything_is_signed(kind: Kind) {
             let answer = answer_to(other).await;
             let text = String::from_utf8_lossy(&answer.body).into_owned();
             assert_eq!((answer.code(), answer.status), (Code::SignMethod, 401), "{text}");
-            assert!(text.contains(&format!("demands signatures by {demanded}")), "{text}");
+            assert!(text.contains(&format!("requires signatures by {demanded}")), "{text}");
             assert!(!answer.is_signed);
         }
         // Nodes sign as the app demands, too.

@@ -177,8 +177,8 @@ impl Access {
         self.access_scope(permission).is_some_and(|access_scope| access_scope.has(tenant_id, app_id))
     }
 
-    /// The permissions of `grant` that are not held where it gives them: nobody gives what he does
-    /// not hold.
+    /// The permissions of `grant` that are not held where it gives them: callers cannot grant what they
+    /// do not hold.
     #[must_use]
     pub fn lacks(&self, grant: &Grant) -> PermissionSet {
         let given = Self::new(vec![grant.clone()]);

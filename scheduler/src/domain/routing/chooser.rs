@@ -49,7 +49,7 @@ impl Request<'_> {
         }
     }
 
-    /// Whom of `executors` this run must do without, in their order, or why that leaves nobody.
+    /// Those of `executors` that this run must do without, in their order, or why that leaves none.
     fn left_out(&self, executors: &Executors, one_is_chosen: bool) -> Result<Vec<ExecutorId>, NoExecutor> {
         if self.refused_by.is_empty() && self.avoid.is_none() {
             return Ok(Vec::new());
@@ -76,7 +76,7 @@ pub enum Choice {
     Probe(Probe),
     /// To all of these, one shard each, in this order.
     Shards(Executors),
-    /// To nobody.
+    /// To no executor.
     NoExecutor(NoExecutor),
 }
 

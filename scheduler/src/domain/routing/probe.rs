@@ -25,7 +25,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Whether an executor that answers so will do; nobody after it need be asked.
+    /// Whether an executor with this answer will do; those after it need not be asked.
     #[must_use]
     pub fn accepts(&self, answer: Answer) -> bool {
         match answer {
