@@ -79,7 +79,7 @@ async fn whatever_is_changed_is_found() {
     }
 }
 
-/// Its chain is verified as before, by the tenant's id; that it is gone is found by whoever knows it.
+/// Its chain is verified as before, by the tenant's id; callers who know the id find that it is gone.
 #[tokio::test]
 async fn a_deleted_tenant_keeps_its_chain() {
     let here = Installation::new().await;
@@ -111,7 +111,7 @@ async fn a_deleted_tenant_keeps_its_chain() {
     here.carillon(&["audit", "verify", "--platform", "--head", "heads.json"]);
 }
 
-/// Whoever can write the database can make a chain that holds in itself; not one that agrees with a
+/// Anyone who can write the database can make a chain that holds in itself; not one that agrees with a
 /// head that was verified before.
 #[tokio::test]
 async fn what_was_verified_before_is_remembered() {

@@ -20,7 +20,7 @@ async fn tenants() {
     let table = here.carillon(&["tenants", "list"]);
     assert_eq!(cells(&table, 0), ["NAME", "DESCRIPTION", "CREATED", "ID"]);
     assert_eq!(cells(&table, 1)[..2], ["bank", "零售银行"]);
-    // Times are in the zone of whoever looks.
+    // Times are in the caller's time zone.
     assert!(cells(&table, 1)[2].ends_with(" +08:00"), "{table}");
     assert_eq!(cells(&table, 2)[..2], ["retail", "-"]);
     assert_eq!(here.json(&["tenants", "list"]), here.get("/tenants").await["items"]);

@@ -152,7 +152,7 @@ async fn a_read_only_database_is_named() {
     // The settings ask for reading only.
     let url = format!("sqlite://{}/new.db?mode=ro", folder.display());
     must_fail(serve(&folder, &[("database.url", &url)]), &folder, &["new.db"]).await;
-    // A missing folder is made; where a file stands in its place it cannot be.
+    // A missing folder is created, unless there is a file in its place.
     std::fs::write(folder.join("a-file"), "").unwrap();
     let url = format!("sqlite://{}/a-file/new.db?mode=rwc", folder.display());
     must_fail(serve(&folder, &[("database.url", &url)]), &folder, &["a-file"]).await;

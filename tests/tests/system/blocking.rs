@@ -100,7 +100,7 @@ async fn strategies(world: &World, owner: &str, routing: &str) {
 
     let rows = all_ended(world, covering, FIRES).await;
     let (last, before) = rows.split_last().unwrap();
-    assert_eq!(last.status, Status::Succeeded, "the latest run gives way to nobody: {last:?}");
+    assert_eq!(last.status, Status::Succeeded, "the latest run gives way to no other: {last:?}");
     assert_all("covered or done before", before, |row| {
         row.status == Status::Succeeded || (row.status == Status::Cancelled && row.reason == "covered")
     });
@@ -220,7 +220,7 @@ async fn however_an_executor_ends(kind: Kind) {
 }
 
 /// Told to leave while a serial run in it listens to nothing: until that is over the executor
-/// stays, and nobody runs the task beside it.
+/// stays, and no executor runs the task beside it.
 async fn an_executor_cannot_leave_what_it_cannot_stop(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[]).await;

@@ -348,7 +348,7 @@ mod tests {
         let spot = Tags { none: vec!["spot".to_owned()], ..Tags::default() };
         let check = |executors: &[Executor], request: Request<'_>, expect: &str| {
             let mut chooser = Chooser::new(executors.iter().cloned().map(Arc::new), Known::default());
-            let Choice::NoExecutor(no_executor) = chooser.choose(&request) else { panic!("somebody takes it") };
+            let Choice::NoExecutor(no_executor) = chooser.choose(&request) else { panic!("an executor takes it") };
             assert_eq!(no_executor.to_string(), expect);
         };
         let one = executor(1, "http://a:1");
