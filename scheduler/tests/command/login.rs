@@ -151,7 +151,7 @@ async fn on_a_terminal() {
         ("New password again: ", "short"),
         ("characters are allowed\r\nNew password: ", NEW),
         ("New password again: ", "another one"),
-        ("not the same.\r\nNew password: ", NEW),
+        ("differ.\r\nNew password: ", NEW),
         ("New password again: ", NEW),
         ("signed in at", ""),
     ] {

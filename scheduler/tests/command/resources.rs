@@ -77,7 +77,7 @@ async fn apps() {
     assert!(ran.code == 1 && ran.err.contains("max_concurrent: 0 (no bound) to 1000000 are allowed"), "{}", ran.err);
     assert_eq!(here.json_or_nothing(&["apps", "delete", id]), "");
     assert_eq!(here.fails(&["apps", "show", "retail/stock"]).err, "carillon: there is no app `retail/stock`\n");
-    assert!(here.fails(&["apps", "show", "stock"]).err.contains("its id or tenant/name is"));
+    assert!(here.fails(&["apps", "show", "stock"]).err.contains("write its id or tenant/name"));
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn tasks_and_runs() {
 
     assert_eq!(here.carillon(&["tasks", "delete", name]), "task `retail/orders/月报 two` deleted\n");
     assert_eq!(here.fails(&["tasks", "show", name]).err, "carillon: there is no task `retail/orders/月报 two`\n");
-    assert!(here.fails(&["tasks", "show", "月报 two"]).err.contains("its id or tenant/app/name is"));
+    assert!(here.fails(&["tasks", "show", "月报 two"]).err.contains("write its id or tenant/app/name"));
     assert!(here.fails(&["run", name, "--at", "tomorrow"]).err.contains("`tomorrow` is not a time"));
 }
 

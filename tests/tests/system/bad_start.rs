@@ -56,7 +56,7 @@ async fn wrong_settings_are_named() {
         (&[("executors.allowed_networks", "10.0.0.0/40")], &["allowed_networks"]),
         (&[("executors.requests_per_second", "0")], &["executors.requests_per_second"]),
         (&[("server.trusted_proxies", "10.0.0.0/40")], &["trusted_proxies"]),
-        (&[("server.trusted_proxies", "0.0.0.0/0")], &["trusted_proxies", "the whole world"]),
+        (&[("server.trusted_proxies", "0.0.0.0/0")], &["trusted_proxies", "not all addresses"]),
         (&[("auth.oidc.issuer", "http://login.example.com")], &["auth.oidc.issuer", "https"]),
         (&[("auth.oidc.issuer", "https://login.example.com")], &["auth.oidc.redirect_url"]),
         (&[("server.tls.client_certificates", "some")], &["client_certificates", "some"]),

@@ -84,7 +84,7 @@ impl Walk {
         let Operation { id, method, path, .. } = operation;
         let call = call_of(id, &self.world, place).await;
         call.unwrap_or_else(|| {
-            panic!("nobody tested {id} ({method} {path}): say in every_operation/calls.rs how it is called")
+            panic!("{id} is not tested ({method} {path}): say in every_operation/calls.rs how it is called")
         })
     }
 
