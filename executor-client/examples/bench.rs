@@ -60,7 +60,7 @@ impl Record {
 type Shard = Arc<Mutex<Vec<Record>>>;
 
 thread_local! {
-    /// This thread's records: nobody else takes the lock before the end.
+    /// This thread's records: no other thread takes the lock before the end.
     static MINE: OnceCell<Shard> = const { OnceCell::new() };
 }
 

@@ -9,7 +9,7 @@ use tokio::net::UdpSocket;
 /// How long finding the address of this machine may take.
 const FIND_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The address that nodes are told: the configured one, or the bound one, or, when bound to
+/// The address announced to nodes: the configured one, or the bound one, or, when bound to
 /// every interface, the one from which this machine reaches `node`.
 pub(crate) async fn advertised(settings: &Settings, node: &Node) -> String {
     if let Some(address) = &settings.address {
@@ -47,7 +47,7 @@ async fn route_to(authority: &str) -> std::io::Result<IpAddr> {
     Err(last)
 }
 
-/// Name of the machine or container, as far as it can be told without a system call.
+/// Name of the machine or container, as far as it can be found without a system call.
 pub(crate) fn host_name() -> String {
     std::env::var("HOSTNAME")
         .ok()

@@ -1,4 +1,4 @@
-//! The blocking parts of a run: closures on threads of their own, which go on although the
+//! The blocking parts of a run: closures on threads of their own, which go on even after the
 //! handler's future is gone.
 
 use crate::TaskError;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::task::JoinHandle;
 
-/// Counts a part out, also when it panics or is never begun.
+/// Counts a part out, even when it panics or never starts.
 struct Part(Arc<Run>);
 
 impl Drop for Part {
@@ -17,7 +17,7 @@ impl Drop for Part {
     }
 }
 
-/// What a closure on a thread of its own will return; see
+/// A handle to the result of a closure on a thread of its own; see
 /// [`TaskContext::spawn_blocking`](crate::TaskContext::spawn_blocking).
 ///
 /// Dropping it does not end the closure, and the run goes on until the closure has returned.
@@ -49,14 +49,14 @@ impl<T> Future for BlockingPart<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(work) = &mut self.work else {
-            return Poll::Ready(Err(TaskError::fatal("the run has ended; it takes no more work")));
+            return Poll::Ready(Err(TaskError::fatal("the run has ended; it accepts no more work")));
         };
         Poll::Ready(match ready!(Pin::new(work).poll(context)) {
             Ok(Some(output)) => Ok(output),
-            Ok(None) => Err(TaskError::failed("the run was told to stop before its blocking part began")),
+            Ok(None) => Err(TaskError::failed("the run was told to stop before its blocking part started")),
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Err(TaskError::failed("the blocking part was not begun: the run or its runtime has ended")),
+                Err(_) => Err(TaskError::failed("the blocking part did not start: the run or its runtime has ended")),
             },
         })
     }
@@ -64,7 +64,7 @@ impl<T> Future for BlockingPart<T> {
 
 impl<T> Drop for BlockingPart<T> {
     fn drop(&mut self) {
-        // Keeps a part from beginning that still waits for a thread.
+        // Keeps a part that still waits for a thread from starting.
         if let Some(work) = self.work.take_if(|_| self.run.is_stopped()) {
             work.abort();
         }

@@ -1,4 +1,4 @@
-//! From settings to an executor: their checks, the port, the journal.
+//! Builds an executor from its settings: checks them, binds the port, opens the journal.
 
 use crate::BuildError;
 use crate::builder::ExecutorBuilder;
@@ -12,7 +12,7 @@ use carillon_protocol::sign::Key;
 use serde_json::Value;
 use std::net::{IpAddr, TcpListener};
 
-/// Less than this of a run's output is not worth keeping, bytes.
+/// Least output to keep of a run, bytes; less would not be worth it.
 const OUTPUT_RUN_BYTES_MIN: u64 = 4 * 1024;
 
 impl ExecutorBuilder {
@@ -72,7 +72,7 @@ impl ExecutorBuilder {
             }
         }
         for (value, setting) in [(&self.tenant, "tenant"), (&self.app, "app"), (&self.key_id, "key")] {
-            // They travel in headers and stand in the signed text.
+            // They are sent in headers and are part of the signed text.
             if !value.chars().all(|c| c.is_ascii_graphic()) {
                 return Err(invalid(setting, "only visible ASCII characters".to_owned()));
             }

@@ -1,4 +1,4 @@
-//! What an executor is told: every setting and its default.
+//! Every setting of an executor and its default.
 
 use crate::executor::Executor;
 use crate::handler::{Handlers, Typed};
@@ -95,35 +95,34 @@ impl ExecutorBuilder {
         }
     }
 
-    /// A scheduler node, `http://host:port` or `https://host:port`. Call it once per node: they are tried in this
-    /// order, and the one that works is kept until it fails.
+    /// A scheduler node, `http://host:port` or `https://host:port`. Call it once per node: nodes are tried in this
+    /// order, and the one that works is used until it fails.
     pub fn scheduler(mut self, url: impl Into<String>) -> Self {
         self.schedulers.push(url.into());
         self
     }
 
-    /// Authorities (PEM) that the certificates of `https` nodes must come from, instead of the
-    /// machine's own.
+    /// Certificate authorities (PEM) to trust for `https` nodes, instead of the machine's own.
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.tls.ca = Some(path.into());
         self
     }
 
     /// The certificate (PEM, with the chain to its authority) and its private key (PEM) that this
-    /// executor shows to nodes that ask for one.
+    /// executor presents to nodes that ask for one.
     pub fn client_certificate(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.tls.certificate = Some(certificate.into());
         self.tls.key = Some(key.into());
         self
     }
 
-    /// The business line that this executor belongs to.
+    /// The tenant (business line) that this executor belongs to.
     pub fn tenant(mut self, tenant: impl Into<String>) -> Self {
         self.tenant = tenant.into();
         self
     }
 
-    /// The kind of executor within the tenant.
+    /// The app of the tenant that this executor belongs to.
     pub fn app(mut self, app: impl Into<String>) -> Self {
         self.app = app.into();
         self
@@ -162,7 +161,7 @@ impl ExecutorBuilder {
         self
     }
 
-    /// How many ports are tried, beginning with the configured one; default 100.
+    /// How many ports are tried, starting with the configured one; default 100.
     pub fn ports_tried(mut self, count: u16) -> Self {
         self.ports_tried = count;
         self
@@ -174,7 +173,7 @@ impl ExecutorBuilder {
         self
     }
 
-    /// A text for people.
+    /// A description for people.
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.description = text.into();
         self
@@ -186,13 +185,13 @@ impl ExecutorBuilder {
         self
     }
 
-    /// Handlers that run at once at most; default 64. Due runs beyond wait in order.
+    /// Most handlers that run at once; default 64. Further due runs wait in order.
     pub fn capacity(mut self, runs: usize) -> Self {
         self.capacity = runs;
         self
     }
 
-    /// Runs that are held before their time at most; default 50,000. More are refused as busy.
+    /// Most runs held before their due time; default 50,000. Further runs are refused as busy.
     pub fn held_max(mut self, runs: usize) -> Self {
         self.held_max = runs;
         self
@@ -212,17 +211,17 @@ impl ExecutorBuilder {
         self
     }
 
-    /// How much of what one run logs is kept, bytes; default 1 MiB. The rest is not kept, and the
-    /// last line says so.
+    /// Most output kept of one run, bytes; default 1 MiB. The rest is dropped, and the last line
+    /// says so.
     pub fn output_run_bytes_max(mut self, bytes: u64) -> Self {
         self.output.run_bytes = bytes;
         self
     }
 
-    /// How much room on the disk the output of all runs of this process may take, bytes; default
-    /// 256 MiB. What was written longest ago makes room. 0 keeps no output at all.
+    /// Most disk space for the output of all runs of this process, bytes; default 256 MiB. The
+    /// oldest output is deleted to make room. 0 keeps no output at all.
     ///
-    /// It lies in the journal directory, where the next process finds it.
+    /// Output is stored in the journal directory, where the next process finds it.
     pub fn output_bytes_max(mut self, bytes: u64) -> Self {
         self.output.total_bytes = bytes;
         self
@@ -250,9 +249,9 @@ impl ExecutorBuilder {
     /// [`TaskContext::spawn_blocking`].
     ///
     /// A run ends when its handler's future is finished or dropped and its blocking parts have
-    /// returned. Only then does the next run of a serial task start. What a handler starts by
-    /// other means (`tokio::spawn`, `tokio::task::spawn_blocking`, a thread) is not known to be
-    /// part of the run: it goes on when the run has been stopped, and may overlap the next one.
+    /// returned. Only then does the next run of a serial task start. Work that a handler starts by
+    /// other means (`tokio::spawn`, `tokio::task::spawn_blocking`, a thread) is not tracked as part
+    /// of the run: it continues after the run has been stopped, and may overlap the next one.
     pub fn handler<F, Fut>(self, name: impl Into<String>, function: F) -> Self
     where
         F: Fn(TaskContext) -> Fut + Send + Sync + 'static,
@@ -270,8 +269,8 @@ impl ExecutorBuilder {
         self.add(info, Arc::new(function))
     }
 
-    /// Adds a handler whose parameters are JSON for `P`. Parameters that do not fit fail the
-    /// run for good, with a message that says where.
+    /// Adds a handler whose parameters are deserialized from JSON into `P`. Parameters that do not
+    /// fit fail the run for good, with a message that says where.
     pub fn typed<P, F, Fut>(self, name: impl Into<String>, function: F) -> Self
     where
         P: DeserializeOwned + 'static,
@@ -291,9 +290,9 @@ impl ExecutorBuilder {
         self.add(info, Arc::new(Typed::<P, F>::new(function)))
     }
 
-    /// Sets further defaults of the task of a handler, by the API's own field names, for example
+    /// Sets further defaults for the task of a handler, by the API's field names, for example
     /// `json!({"routing": "round", "block_strategy": "serial", "max_retries": 2})` or a struct of
-    /// these fields. Like all defaults they are for the task that the first registration makes.
+    /// these fields. Like all defaults they apply to the task that the first registration creates.
     pub fn policies(mut self, handler: impl Into<String>, fields: impl Serialize) -> Self {
         self.policies.push((handler.into(), serde_json::to_value(fields)));
         self

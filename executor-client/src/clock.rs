@@ -1,7 +1,7 @@
-//! The cluster clock as this process knows it: the monotonic clock plus an estimated offset.
+//! This process's estimate of the cluster clock: the monotonic clock plus an estimated offset.
 //!
 //! The wall clock of this machine never decides when a run starts. It only dates the very first
-//! request, before any node has told the time.
+//! request, before the first reply from a node.
 
 use crate::sync::lock;
 use carillon_protocol::OffsetEstimator;
@@ -19,12 +19,12 @@ pub(crate) struct ClusterClock {
     /// Cluster minus local, µs; [`UNKNOWN`] before the first reading.
     offset_us: AtomicI64,
     estimator: Mutex<OffsetEstimator>,
-    /// Latest time told, epoch µs: a correction by microseconds must not let a run that was
+    /// Latest time returned, epoch µs: a correction by microseconds must not let a run that was
     /// released at its due time read an earlier one.
     told_us: AtomicI64,
 }
 
-/// An estimate that falls by more means that the cluster clock was set back; then it is followed, µs.
+/// An estimate that falls by more than this means that the cluster clock was set back, and is followed, µs.
 const STEP_BACK_US: i64 = 1_000_000;
 
 impl ClusterClock {
@@ -58,7 +58,7 @@ impl ClusterClock {
         self.now_us().map(|us| us.div_euclid(1_000))
     }
 
-    /// Time for a signature, epoch ms: the cluster's once known, else this machine's.
+    /// Time for a signature, epoch ms: the cluster's if known, otherwise this machine's.
     pub(crate) fn signing_ms(&self) -> i64 {
         self.now_ms()
             .unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64))
@@ -67,7 +67,7 @@ impl ClusterClock {
     /// Takes a node's reading between two local instants, all µs.
     pub(crate) fn observe(&self, sent_us: i64, received_us: i64, cluster_us: i64) {
         let mut estimator = lock(&self.estimator);
-        // `local_us` cuts off up to 1 µs; without the addition the estimate could lead by it.
+        // `local_us` truncates up to 1 µs; without the addition the estimate could lead by that.
         let offset = estimator.observe(sent_us, received_us + 1, cluster_us);
         let before = self.offset_us.swap(offset, Ordering::Relaxed);
         if before != UNKNOWN && offset < before - STEP_BACK_US {

@@ -1,4 +1,4 @@
-//! What a handler sees of its run.
+//! A handler's view of its run.
 
 use crate::TaskError;
 use crate::blocking::BlockingPart;
@@ -37,8 +37,8 @@ impl TaskContext {
         self.run.item.log
     }
 
-    /// Attempt, counted from 1. With [`TaskContext::log`] it names this dispatch for ever; a
-    /// handler that must not repeat an effect can store the pair beside it.
+    /// Attempt, counted from 1. Together with [`TaskContext::log`] it identifies this dispatch
+    /// permanently; a handler that must not repeat an effect can store the pair along with it.
     pub fn attempt(&self) -> i32 {
         self.run.item.attempt
     }
@@ -63,7 +63,7 @@ impl TaskContext {
         &self.run.item.params
     }
 
-    /// Parameters read as JSON. Empty ones count as `null`, or as `{}` where that does not fit.
+    /// Parameters parsed as JSON. Empty ones count as `null`, or as `{}` if `null` does not fit.
     ///
     /// # Errors
     /// A fatal [`TaskError`]: the same parameters will be wrong at every attempt.
@@ -75,11 +75,11 @@ impl TaskContext {
             serde_json::from_str(text)
         };
         parsed.map_err(|error| {
-            TaskError::fatal(format!("the parameters are not what handler `{}` takes: {error}", self.handler()))
+            TaskError::fatal(format!("the parameters do not fit handler `{}`: {error}", self.handler()))
         })
     }
 
-    /// The instant that the schedule names, epoch ms.
+    /// The scheduled instant, epoch ms.
     pub fn fire_time(&self) -> i64 {
         self.run.item.fire_time
     }
@@ -99,7 +99,7 @@ impl TaskContext {
         self.run.item.shard_total
     }
 
-    /// Time-out of this run, ms; 0 is none.
+    /// Time-out of this run, ms; 0 means none.
     pub fn timeout_ms(&self) -> i64 {
         self.run.item.timeout_ms
     }
@@ -111,14 +111,14 @@ impl TaskContext {
 
     /// Runs blocking `work` on a thread of its own, as a part of this run: the run counts as
     /// running until `work` has returned, even when it was stopped and the handler's future is
-    /// gone. Nothing can stop a thread from outside, so `work` must look at
+    /// gone. Nothing can stop a thread from outside, so `work` must check
     /// [`TaskContext::is_cancelled`] from time to time. Work that never returns keeps its run
-    /// running, its slot taken and, where the task is serial, every later run of it waiting,
-    /// until this process ends; after a shutdown that could not wait the process still has to
-    /// wait for it or be ended from outside.
+    /// running, its slot taken and, if the task is serial, every later run of it waiting, until
+    /// this process ends. Even after a shutdown that gave up on it, the process waits for the
+    /// thread or must be killed.
     ///
-    /// Awaiting it gives what `work` returned; a panic of `work` goes on in the handler.
-    /// Work that has not begun when the run is told to stop never does.
+    /// Awaiting the handle yields what `work` returned; a panic of `work` propagates to the
+    /// handler. Work that has not started when the run is told to stop never starts.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -131,14 +131,13 @@ impl TaskContext {
         BlockingPart::spawn(&self.run, move || span.enter(work))
     }
 
-    /// Adds a line of level INFO to the output of this run, which its record in the console shows,
-    /// also while it runs. It never waits: the line is written to a file a little later, and is
-    /// lost when lines come faster than that, or when the run has ended. Of one run so much is
-    /// kept as [`ExecutorBuilder::output_run_bytes_max`](crate::ExecutorBuilder::output_run_bytes_max)
-    /// says.
+    /// Adds a line of level INFO to the output of this run, which the console shows with the run,
+    /// even while it is running. It never waits: the line is written to a file a little later, and
+    /// is lost when lines come faster than they can be written, or when the run has ended.
+    /// [`ExecutorBuilder::output_run_bytes_max`](crate::ExecutorBuilder::output_run_bytes_max)
+    /// limits the output of one run.
     ///
-    /// What is to go into the service's own log as well is better logged through `tracing`; see
-    /// the feature `layer`.
+    /// To log to the service's own log as well, use `tracing`; see the feature `layer`.
     pub fn log_info(&self, text: impl Display) {
         self.run.log(Level::Info, &text);
     }
@@ -148,7 +147,7 @@ impl TaskContext {
         self.run.log(Level::Warn, &text);
     }
 
-    /// [`TaskContext::log_info`] with level ERROR. The run does not fail for it.
+    /// [`TaskContext::log_info`] with level ERROR. It does not make the run fail.
     pub fn log_error(&self, text: impl Display) {
         self.run.log(Level::Error, &text);
     }
@@ -159,12 +158,12 @@ impl TaskContext {
     }
 
     /// Whether this run should stop: cancelled, timed out, covered by a later one, or given up by
-    /// the executor. Work in [`TaskContext::spawn_blocking`] looks at it from time to time.
+    /// the executor. Work in [`TaskContext::spawn_blocking`] should check it from time to time.
     pub fn is_cancelled(&self) -> bool {
         self.run.cancel.is_cancelled()
     }
 
-    /// Resolves when this run should stop; a handler may tidy up then, within the grace.
+    /// Resolves when this run should stop; the handler may then clean up, within the grace period.
     pub async fn cancelled(&self) {
         self.run.cancel.cancelled().await;
     }
@@ -180,7 +179,7 @@ impl TaskContext {
         self.run.clock.now_us().unwrap_or(self.started_at_us)
     }
 
-    /// Cluster clock at the instant when the handler was entered, epoch µs.
+    /// Cluster clock when the handler was called, epoch µs.
     pub fn started_at_us(&self) -> i64 {
         self.started_at_us
     }

@@ -1,12 +1,12 @@
-//! Leaving without losing anything and without ever hanging, but for a serial run that nothing stops.
+//! Shutting down without losing anything and without ever hanging, except for a serial run that nothing stops.
 //!
-//! 1. New runs are refused, held ones dropped and given back.
-//! 2. What runs may finish, while the heartbeat goes on.
-//! 3. What does not finish in time is stopped, and in the end given up. A run that none of its
-//!    task may run beside is waited for: given up, it would be followed at once by the next one.
-//!    Whoever cannot wait for a handler that listens to nothing has to kill the process.
-//! 4. Results are delivered; those that no node takes stay in the journal.
-//! 5. The heartbeat ends and the executor signs off.
+//! 1. New runs are refused; held ones are dropped and given back.
+//! 2. Running handlers may finish, while the heartbeat goes on.
+//! 3. Those that do not finish in time are stopped, and in the end given up. An exclusive run is
+//!    waited for: if it were given up, the next run of its task would start at once beside it.
+//!    An operator who cannot wait for a handler that ignores the stop has to kill the process.
+//! 4. Results are delivered; those that no node accepts stay in the journal.
+//! 5. The heartbeat ends and the executor unregisters.
 
 use crate::member::Member;
 use crate::sync::lock;
@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long giving held runs back may take; after it the nodes find out by themselves.
+/// How long giving held runs back may take; after that the nodes find out by themselves.
 const GIVE_BACK_LIMIT: Duration = Duration::from_secs(5);
 
 /// How long stopped handlers may take to end; one that blocks its thread cannot.
@@ -27,14 +27,14 @@ const DELIVER_LIMIT: Duration = Duration::from_secs(5);
 /// How long the threads may take to end; a disk may hang.
 const THREADS_LIMIT: Duration = Duration::from_secs(5);
 
-/// What the record of a run says that could not be ended.
+/// Message of a run that could not be stopped.
 const DOES_NOT_STOP: &str = "given up: the executor shut down, and the handler or a blocking part of it did not stop; \
                              it ends with the process at the latest";
 
-/// Between looks at what does not stop.
+/// Polling interval for runs that do not stop.
 const LOOK_LONG: Duration = Duration::from_millis(100);
 
-/// Between looks at a condition.
+/// Polling interval for a condition.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Steps 1 to 5; `heartbeat` is ended on the way.
@@ -46,10 +46,10 @@ pub(crate) async fn drain(member: &Member, heartbeat: &tokio::task::AbortHandle)
     tracing::info!(given_back = held.len(), running = counts.running, "executor.draining");
     let deadline = Instant::now() + member.settings.drain_timeout;
     let give_back = async {
-        // With nothing to give back and nothing running, the last call says it all.
+        // With nothing to give back and nothing running, the last call is enough.
         if !held.is_empty() || counts.running > 0 {
             let mut sets = runs.snapshot();
-            // Of those that have ended the results follow as well.
+            // Results of runs that have ended follow as well.
             sets.running.append(&mut sets.unacknowledged);
             sign_off(member, &held, &sets.running, GIVE_BACK_LIMIT).await;
             lock(&member.giving_back).clear();
@@ -79,7 +79,7 @@ pub(crate) async fn drain(member: &Member, heartbeat: &tokio::task::AbortHandle)
     tracing::info!("executor.drained");
 }
 
-/// Unregisters, again and again until a node agrees or `limit` has passed.
+/// Unregisters, retrying until a node accepts or `limit` has passed.
 async fn sign_off(member: &Member, held: &[RunKey], running: &[RunKey], limit: Duration) {
     if member.executor_id().is_none() {
         return;
@@ -92,7 +92,7 @@ async fn sign_off(member: &Member, held: &[RunKey], running: &[RunKey], limit: D
                     tracing::info!(returned, "executor.unregistered");
                     return;
                 }
-                // Forgotten already: what it held is back with the nodes.
+                // Already forgotten: its held runs are back with the nodes.
                 Err(crate::node::Failure::RegisterAgain) => return,
                 Err(failure) => tracing::warn!(%failure, "executor.not_unregistered"),
             }
@@ -105,7 +105,7 @@ async fn sign_off(member: &Member, held: &[RunKey], running: &[RunKey], limit: D
     }
 }
 
-/// Ends the threads, which write what is left.
+/// Stops the threads, which first write what is left.
 pub(crate) async fn stop_threads(member: &Member, threads: Vec<JoinHandle<()>>) {
     tell_threads_to_stop(member);
     let ended = until(Instant::now() + THREADS_LIMIT, || threads.iter().all(JoinHandle::is_finished));

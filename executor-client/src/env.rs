@@ -7,8 +7,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 impl ExecutorBuilder {
-    /// Takes every setting whose variable is set and not empty; it replaces what the builder
-    /// had before, and later calls replace it in turn. Lists are separated by commas.
+    /// Reads every setting whose variable is set and not empty. It overrides what the builder
+    /// had before; later calls override it in turn. Lists are separated by commas.
     ///
     /// `CARILLON_SCHEDULERS`, `CARILLON_TENANT`, `CARILLON_APP`, `CARILLON_KEY_ID`,
     /// `CARILLON_KEY_SECRET`, `CARILLON_SIGN_METHOD` (`HMAC-SHA256`, `MD5`),

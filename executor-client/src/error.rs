@@ -14,7 +14,7 @@ pub enum BuildError {
         /// Environment variable.
         env: &'static str,
     },
-    /// A setting has a value that cannot work.
+    /// A setting has an invalid value.
     #[error("`{setting}`: {reason}")]
     Invalid {
         /// Builder method or environment variable.
@@ -22,7 +22,7 @@ pub enum BuildError {
         /// What is wrong with it.
         reason: String,
     },
-    /// Two handlers have one name.
+    /// Two handlers have the same name.
     #[error("the handler `{0}` is defined twice")]
     DuplicateHandler(String),
     /// No port could be bound.
@@ -51,21 +51,21 @@ pub enum BuildError {
         /// The failure.
         source: std::io::Error,
     },
-    /// The operating system gave no random bytes, or the HTTP client could not be made.
+    /// The operating system provided no random bytes, or the HTTP client could not be created.
     #[error("the process environment is unusable: {0}")]
     Environment(String),
 }
 
-/// A setting whose value cannot work.
+/// A setting with an invalid value.
 pub(crate) fn invalid(setting: &'static str, reason: String) -> BuildError {
     BuildError::Invalid { setting, reason }
 }
 
-/// Why a running executor ended other than by its shutdown.
+/// Why a running executor ended other than by shutdown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// A part of the executor stopped (a fault of this crate). It drained as far as it could.
+    /// A part of the executor stopped (a bug in this crate). The executor drained as far as it could.
     #[error("the executor's `{part}` stopped unexpectedly: {reason}")]
     PartStopped {
         /// Which part.
@@ -85,8 +85,8 @@ pub enum RunError {
 
 /// How a handler fails.
 ///
-/// Any `std::error::Error` converts into a failure that may be retried, so `?` works; a failure
-/// that another attempt cannot mend is [`TaskError::fatal`].
+/// Any `std::error::Error` converts into a failure that may be retried, so `?` works. For a failure
+/// that another attempt cannot fix, use [`TaskError::fatal`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskError {
     message: String,
@@ -99,12 +99,12 @@ impl TaskError {
         Self { message: message.to_string(), fatal: false }
     }
 
-    /// A failure for good: no retry, whatever the task's policy says.
+    /// A permanent failure: it is not retried, whatever the task's policy says.
     pub fn fatal(message: impl std::fmt::Display) -> Self {
         Self { message: message.to_string(), fatal: true }
     }
 
-    /// The text that the run's record shows.
+    /// The message shown with the run.
     pub fn message(&self) -> &str {
         &self.message
     }

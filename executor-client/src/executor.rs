@@ -1,14 +1,14 @@
-//! The executor: its parts, the threads they run on, and who watches them.
+//! The executor: its parts, the threads they run on, and their supervision.
 //!
 //! Handlers run on the caller's tokio runtime. Everything else runs on threads of its own, so
-//! that a handler which blocks a worker delays other handlers but never a heartbeat:
+//! a handler that blocks a worker delays other handlers but never a heartbeat:
 //!
 //! | thread | does |
 //! | --- | --- |
 //! | `carillon-control` | server, heartbeat, sending results, drain |
 //! | `carillon-timer` | waits for due times |
 //! | `carillon-journal` | writes results to disk |
-//! | `carillon-output` | writes to disk what runs log |
+//! | `carillon-output` | writes log output of runs to disk |
 
 use crate::clock::ClusterClock;
 use crate::drain;
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Executor {
     }
 }
 
-/// A part that has ended although nobody asked it to.
+/// A part that has ended without being asked to.
 struct PartEnded {
     part: &'static str,
     reason: String,
@@ -82,7 +82,7 @@ impl Executor {
         Ok(Self { member, server, listener, journal })
     }
 
-    /// The port that is listened on.
+    /// The port that the executor listens on.
     pub fn port(&self) -> u16 {
         self.member.settings.port
     }
@@ -96,9 +96,9 @@ impl Executor {
         self.run_until(signal).await
     }
 
-    /// Runs until `shutdown` resolves, then drains: refuses new runs, gives back what has not
-    /// started, waits for what runs (at most the drain time-out), delivers the results and
-    /// leaves. Must be called on a tokio runtime with time enabled; handlers run there.
+    /// Runs until `shutdown` resolves, then drains: refuses new runs, gives back runs that have
+    /// not started, waits for running ones (at most the drain time-out), delivers the results and
+    /// unregisters. Must be called on a tokio runtime with time enabled; handlers run there.
     ///
     /// Dropping the future drains as well, in the background.
     ///
@@ -119,7 +119,7 @@ impl Executor {
                 let result = control.block_on(self.control(handlers, drain));
                 // Connections that a node keeps open are cut here.
                 control.shutdown_background();
-                // The caller may have dropped its future; then nobody asks.
+                // The caller may have dropped its future; then no one receives the result.
                 let _ = ended.send(result);
             })
             .map_err(|source| RunError::Setup { action: "start the control thread", source })?;
@@ -172,7 +172,7 @@ impl Executor {
     }
 }
 
-/// Starts the timer, the journal and the output threads; when one cannot be started, none goes on.
+/// Starts the timer, the journal and the output threads; if one cannot be started, all are stopped.
 fn start_threads(
     member: &Arc<Member>,
     journal: Journal,
@@ -238,7 +238,7 @@ fn watched(
 }
 
 fn report(ended: &mpsc::UnboundedSender<PartEnded>, part: &'static str, reason: String) {
-    // Nobody listens only when the executor has ended already.
+    // Sending fails only when the executor has already ended.
     let _ = ended.send(PartEnded { part, reason });
 }
 

@@ -1,5 +1,5 @@
-//! What strangers can send to an executor, as functions of raw bytes: `fuzz/` throws bytes at them
-//! by the million, the tests below some thousands. A panic is a fault.
+//! What unauthenticated callers can send to an executor, as functions of raw bytes: `fuzz/` feeds them
+//! millions of inputs, the tests below some thousands. A panic is a bug.
 
 use crate::clock::ClusterClock;
 use crate::node::Identity;
@@ -22,9 +22,9 @@ fn check(verifier: &Verifier, headers: &HeaderMap, request: (&str, &str, &str), 
     verifier.check_body(&claims, request, body)
 }
 
-/// Headers, path, query and body, one a line: as they are, nobody's; rightly signed, admitted once,
-/// and never with another byte.
-#[allow(clippy::missing_panics_doc)] // a panic is what is looked for
+/// Headers, path, query and body, one per line: refused as they are; admitted once when correctly
+/// signed, and never with another byte.
+#[allow(clippy::missing_panics_doc)] // a panic is what the fuzzer looks for
 pub fn signature(data: &[u8]) {
     let clock = Arc::new(ClusterClock::new());
     let identity = Identity {
@@ -85,7 +85,7 @@ pub fn signature(data: &[u8]) {
     }
 }
 
-/// Every message and every answer of a node.
+/// Every message and every reply of a node.
 pub fn executor_messages(data: &[u8]) {
     parsed::<Dispatch>(data);
     parsed::<Cancel>(data);
@@ -96,7 +96,7 @@ pub fn executor_messages(data: &[u8]) {
     parsed::<Reply<ResultsAck>>(data);
 }
 
-/// A message must survive being written.
+/// A message must survive a round trip.
 fn parsed<M: DeserializeOwned + Serialize>(data: &[u8]) {
     let Ok(message) = serde_json::from_slice::<M>(data) else { return };
     let text = serde_json::to_vec(&message).unwrap_or_default();

@@ -3,13 +3,13 @@
 //! One append-only file of lines, `<crc32> <json>\n`: a result is a JSON object, a batch of
 //! acknowledged runs an array of `[log, attempt]`. The recorder writes a batch with one flush.
 //! A torn last line or a damaged one in between is skipped with a warning. When more than half
-//! of the file is acknowledged it is rewritten; when all of it is, it is cut to nothing.
+//! of the file is acknowledged it is rewritten; when all of it is, it is truncated.
 //!
 //! # Directories
-//! Under the configured directory lies `<tenant>/<app>/<slot>/`, and each process locks the
-//! first free slot, so any number of executors may share one setting. Slots that nobody holds
-//! are emptied into one's own at start: the results of a process that never came back are sent
-//! by the next one that starts.
+//! The journal is in `<tenant>/<app>/<slot>/` below the configured directory. Each process locks
+//! the first free slot, so any number of executors may share one setting. At start a process moves
+//! the contents of unlocked slots into its own: the results of a process that never came back are
+//! sent by the next one that starts.
 
 use crate::BuildError;
 use crate::output::Folder;
@@ -26,7 +26,7 @@ const SLOTS_MAX: u32 = 256;
 /// A file smaller than this is not worth rewriting, bytes.
 const REWRITE_FROM_BYTES: u64 = 4 * 1024 * 1024;
 
-/// A file smaller than this is left as it is when all of it is acknowledged, bytes.
+/// A file smaller than this is not truncated when all of it is acknowledged, bytes.
 const CUT_FROM_BYTES: u64 = 64 * 1024;
 
 const FILE: &str = "results.journal";
@@ -42,7 +42,7 @@ pub(crate) struct Journal {
     dir: PathBuf,
     file: File,
     bytes: u64,
-    /// A write failed half-way: the next one must rewrite the file.
+    /// A write failed halfway: the next one must rewrite the file.
     damaged: bool,
     /// Held for as long as the process uses the directory.
     _lock: File,
@@ -213,7 +213,7 @@ fn load(path: &Path, pending: &mut Pending) -> io::Result<()> {
     Ok(())
 }
 
-/// Carries one line out on `pending`; `false` when it is torn or damaged.
+/// Applies one line to `pending`; `false` when it is torn or damaged.
 fn replay(line: &[u8], pending: &mut Pending) -> bool {
     let Some(json) = payload(line) else {
         return false;
@@ -245,8 +245,8 @@ fn line(text: &mut Vec<u8>, json: &[u8]) {
     text.push(b'\n');
 }
 
-/// A directory name for `name`: whatever is not plain is written as its code, so two names
-/// never share a directory and none leaves the tree.
+/// A directory name for `name`: other than plain characters are escaped, so two names never
+/// share a directory and none leaves the tree.
 fn file_name(name: &str) -> String {
     name.chars()
         .map(|c| match c {

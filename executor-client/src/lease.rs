@@ -1,12 +1,12 @@
-//! Whether this executor may still start what it holds, and still run what it runs.
+//! Whether this executor may still start its held runs, and continue its running ones.
 //!
-//! The nodes hand an executor's unstarted runs to others when it has been silent for
+//! The nodes give an executor's unstarted runs to others when it has been silent for
 //! `offline_after_ms`, and count its running ones as dead after `abandon_after_ms`. Both sides
 //! count from the instant at which a heartbeat was *sent*, so this side always gives up first.
 //!
 //! Once the lease has run out, held runs may have been given away. Only an acknowledged
 //! heartbeat brings it back, because only its answer names the runs that this executor no
-//! longer has; a registration or a "database unavailable" merely prolongs a lease that lives.
+//! longer has; a registration or a "database unavailable" merely extends a valid lease.
 
 use carillon_protocol::ExecutorSettings;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -18,9 +18,9 @@ const NEVER: i64 = i64::MIN / 4;
 #[derive(Debug)]
 #[allow(clippy::struct_field_names)] // the unit belongs to the name of every instant
 pub(crate) struct Lease {
-    /// What may start counts from here.
+    /// The lease for starting runs counts from here.
     confirmed_us: AtomicI64,
-    /// What runs may go on counts from here.
+    /// The lease for running runs counts from here.
     contact_us: AtomicI64,
     offline_after_us: AtomicI64,
     abandon_after_us: AtomicI64,
@@ -50,7 +50,7 @@ impl Lease {
         self.confirmed_us.fetch_max(sent_us, Ordering::AcqRel);
     }
 
-    /// A sign of life that says nothing about what is held: prolongs a living lease only.
+    /// Contact that says nothing about held runs: only extends a valid lease.
     pub(crate) fn sustain(&self, sent_us: i64, now_us: i64) {
         self.contact_us.fetch_max(sent_us, Ordering::AcqRel);
         if self.may_start(now_us) {
@@ -58,7 +58,7 @@ impl Lease {
         }
     }
 
-    /// A node does not know this executor any more: what is held may have been given away.
+    /// A node no longer knows this executor: held runs may have been given away.
     pub(crate) fn suspend(&self) {
         self.confirmed_us.store(NEVER, Ordering::Release);
     }

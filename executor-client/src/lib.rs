@@ -1,8 +1,8 @@
-//! The SDK that business services embed to run tasks for carillon.
+//! The SDK that services embed to run tasks for carillon.
 //!
-//! An [`Executor`] registers with the scheduler nodes, takes runs a little before their time,
-//! holds them, starts each on the millisecond and reports how it ended. A run is one call of a
-//! *handler*, an async function with a name.
+//! An [`Executor`] registers with the scheduler nodes, accepts runs shortly before they are due,
+//! starts each on the millisecond and reports its outcome. A run is one call of a *handler*, a
+//! named async function.
 //!
 //! ```no_run
 //! use carillon_executor::{Executor, Output, TaskContext};
@@ -25,11 +25,11 @@
 //!
 //! # Invariants
 //! - A run never starts before its due time by the cluster clock; this machine's wall clock
-//!   has no say.
+//!   is irrelevant.
 //! - A run that may have been given to another executor is not started (see `lease`).
 //! - A result is on disk before it is sent, and stays there until a node has committed it.
-//! - No run waits for what it logs to be written.
-//! - Nothing is believed without a right signature, neither a request nor a reply.
+//! - No run waits for its log output to be written.
+//! - Neither a request nor a reply is trusted without a valid signature.
 
 mod sync;
 

@@ -1,4 +1,4 @@
-//! Membership: registering, the heartbeat, and what follows from losing contact.
+//! Membership: registration, heartbeats, and the consequences of losing contact.
 
 use crate::node::{Answer, Failure, Nodes};
 use crate::pending_results::PendingResults;
@@ -24,12 +24,12 @@ const UNREGISTER_TIMEOUT: Duration = Duration::from_secs(3);
 /// First and longest pause between attempts to register.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 
-/// Heartbeats close together after a registration, so that the clock's estimate is tight
-/// before the first run.
+/// Number of closely spaced heartbeats after a registration, so that the clock's estimate is
+/// tight before the first run.
 const SAMPLES: u32 = 4;
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(150);
 
-/// A node cannot make this executor faster than this, ms: no setting makes a busy loop.
+/// Shortest heartbeat interval that a node can set, ms: no setting causes a busy loop.
 const INTERVAL_MIN_MS: u64 = 20;
 
 /// This executor as a member of the cluster.
@@ -41,12 +41,12 @@ pub(crate) struct Member {
     pub(crate) instance: String,
     /// 0 before the first registration.
     executor_id: AtomicI64,
-    /// Held runs that a shutdown has dropped and no node has taken back yet. A heartbeat still
-    /// names them, or the nodes would take them for lost.
+    /// Held runs that a shutdown has dropped and that have not yet been returned to a node. Heartbeats
+    /// still list them, or the nodes would consider them lost.
     pub(crate) giving_back: Mutex<Vec<RunKey>>,
-    /// Handlers without a task, as the last registration told.
+    /// Handlers without a task, according to the last registration.
     left_out: Mutex<Vec<String>>,
-    /// Set by whoever learns that a node has forgotten this executor.
+    /// Notified when a node turns out to have forgotten this executor.
     pub(crate) register_again: Notify,
 }
 
@@ -79,7 +79,7 @@ impl Member {
         }
     }
 
-    /// Registers and heart-beats for ever.
+    /// Registers and sends heartbeats forever.
     pub(crate) async fn run(&self) {
         loop {
             let settings = self.register_until_done().await;
@@ -87,7 +87,7 @@ impl Member {
         }
     }
 
-    /// Registers, again and again with growing pauses until a node agrees.
+    /// Registers, retrying with growing pauses until a node accepts.
     async fn register_until_done(&self) -> ExecutorSettings {
         let mut pause = BACK_OFF.0;
         loop {
@@ -126,7 +126,7 @@ impl Member {
         if self.runs.counts().held == 0 {
             lease.confirm(answer.sent_us);
         } else {
-            // Whether what is held is still ours, only a heartbeat's answer tells.
+            // Only the reply to a heartbeat tells whether held runs are still ours.
             lease.sustain(answer.sent_us, answer.received_us);
         }
         let before = self.executor_id.swap(registered.executor_id, Ordering::AcqRel);
@@ -143,7 +143,7 @@ impl Member {
         Ok(registered.settings)
     }
 
-    /// Registrations repeat; what they leave out is said when it changes.
+    /// Registrations repeat; omitted handlers are logged only when they change.
     fn say_what_was_left_out(&self, handlers: Vec<String>) {
         let mut before = lock(&self.left_out);
         if *before == handlers {
@@ -154,13 +154,13 @@ impl Member {
         } else {
             tracing::warn!(
                 handlers = handlers.join(", "),
-                "executor.handlers_left_out: they have no tasks, because the tenant has as many as it may (its quota max_tasks)"
+                "executor.handlers_left_out: they have no tasks, because the tenant has reached its quota max_tasks"
             );
         }
         *before = handlers;
     }
 
-    /// Heart-beats on a fixed grid until a node asks for a new registration.
+    /// Sends heartbeats on a fixed grid until a node asks for a new registration.
     async fn heartbeats(&self, mut settings: ExecutorSettings) {
         for _ in 0..SAMPLES {
             if !self.beat(&mut Failing::default()).await {
@@ -174,7 +174,7 @@ impl Member {
         let mut failing = Failing::default();
         loop {
             let interval = interval(settings.heartbeat_interval_ms);
-            // After a failure sooner than the grid: the lease is running out.
+            // After a failure, retried before the next grid point: the lease is running out.
             let wait = if failing.since.is_some() {
                 tokio::time::sleep(interval / 3)
             } else {
@@ -205,7 +205,7 @@ impl Member {
         let Some(executor_id) = self.executor_id() else {
             return false;
         };
-        // Taken first: what is accepted between the two lines is then newer than the snapshot.
+        // Read first: runs accepted between the two lines are then newer than the snapshot.
         let snapshot_at = self.runs.clock.now_ms().unwrap_or(0);
         let mut sets = self.runs.snapshot();
         sets.held.extend_from_slice(&lock(&self.giving_back));
@@ -227,7 +227,7 @@ impl Member {
         match answer {
             Ok(answer) => {
                 failing.ended();
-                // Before the lease: a lease that ran out must not revive what is cancelled.
+                // Before the lease: an expired lease must not revive cancelled runs.
                 self.carry_out_cancels(&answer.data.cancel);
                 self.runs.lease.confirm(answer.sent_us);
             }
@@ -254,7 +254,7 @@ impl Member {
         }
     }
 
-    /// Tells a node what goes back and what still runs.
+    /// Tells a node which runs are given back and which are still running.
     pub(crate) async fn unregister(&self, held: &[RunKey], running: &[RunKey]) -> Result<u64, Failure> {
         let Some(executor_id) = self.executor_id() else {
             return Ok(0);
@@ -301,7 +301,7 @@ fn interval(ms: u64) -> Duration {
     Duration::from_millis(ms.max(INTERVAL_MIN_MS))
 }
 
-/// A series of failed heartbeats, so that its beginning and end are logged, not each of it.
+/// A series of failed heartbeats: its start and end are logged, not every failure.
 #[derive(Default)]
 struct Failing {
     since: Option<Instant>,
@@ -314,7 +314,7 @@ impl Failing {
             self.since = Some(Instant::now());
         }
         self.count += 1;
-        // The first, then ever more rarely.
+        // The first failure, then at growing distances.
         if self.count.is_power_of_two() {
             tracing::warn!(%failure, count = self.count, "heartbeat.not_acknowledged");
         }

@@ -1,5 +1,5 @@
-//! Calls to the nodes: signed, bounded in time and size, and believed only when the answer's
-//! signature is right.
+//! Calls to the nodes: signed, bounded in time and size, and trusted only when the reply's
+//! signature is valid.
 
 use crate::clock::ClusterClock;
 use carillon_protocol::sign::{self, Key, RequestParts, SignMethod, header};
@@ -18,7 +18,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long an idle connection is kept.
 const POOL_IDLE: Duration = Duration::from_secs(30);
 
-/// Who this executor is to the nodes.
+/// This executor's identity towards the nodes.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
     pub(crate) tenant: String,
@@ -38,7 +38,7 @@ pub(crate) struct Node {
     pub(crate) authority: String,
 }
 
-/// A believed success.
+/// A successful reply with a valid signature.
 #[derive(Debug)]
 pub(crate) struct Answer<T> {
     pub(crate) data: T,
@@ -48,16 +48,16 @@ pub(crate) struct Answer<T> {
     pub(crate) received_us: i64,
 }
 
-/// Why no node took a request.
+/// Why no node accepted a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// Every node that answered says that the database is away; sent first at this local µs.
+    /// Every node that replied says that its database is unavailable; first sent at this local µs.
     StoreUnavailable { sent_us: i64 },
     /// A node does not know this executor.
     RegisterAgain,
-    /// Refused with a believed signature.
+    /// Refused in a reply with a valid signature.
     Refused { code: Code, msg: String },
-    /// No believed answer from any node.
+    /// No reply with a valid signature from any node.
     Unreachable(String),
 }
 
@@ -84,14 +84,14 @@ pub(crate) struct Nodes {
     clock: Arc<ClusterClock>,
 }
 
-/// Any answer whose signature is right.
+/// Any reply whose signature is valid.
 struct Believed {
     reply: Reply<Value>,
     sent_us: i64,
     received_us: i64,
 }
 
-/// The part of a refusal's data that tells the time.
+/// The part of a refusal's data that contains the time.
 #[derive(Deserialize)]
 struct Time {
     cluster_time_us: i64,
@@ -121,7 +121,7 @@ impl Nodes {
         &self.list[self.current.load(Ordering::Relaxed) % self.list.len()]
     }
 
-    /// Sends `body` to the nodes, one after another, until one takes it. `timeout` bounds each.
+    /// Sends `body` to the nodes, one after another, until one accepts it. `timeout` applies to each.
     pub(crate) async fn call<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -157,7 +157,7 @@ impl Nodes {
         Err(failure)
     }
 
-    /// One node's believed answer. A refusal for the clock is mended and tried again, once.
+    /// One node's trusted reply. After a refusal because of the clock, corrects it and tries again, once.
     async fn call_one(
         &self,
         node: &Node,
@@ -172,14 +172,14 @@ impl Nodes {
         }
         tracing::warn!(
             node = %node.base,
-            "clock.skewed: the node refused this machine's time; going on with the node's"
+            "clock.skewed: the node refused this machine's time; using the node's"
         );
         let second = self.exchange(node, path, body, timeout).await?;
         self.learn_time(&second);
         Ok(second)
     }
 
-    /// Every believed answer that tells the time feeds the clock; a success with a body of its
+    /// Every trusted reply that contains the time feeds the clock; a success with a body of its
     /// own (results) does not.
     fn learn_time(&self, believed: &Believed) {
         if let Some(data) = &believed.reply.data
@@ -258,8 +258,8 @@ fn refused(node: &Node, path: &str, believed: Believed) -> Failure {
     }
 }
 
-/// What a round over the nodes amounts to: a refusal outweighs "database unavailable", which
-/// outweighs silence, so that only a database that is away for all counts as such.
+/// The outcome of a round over the nodes: a refusal outweighs "database unavailable", which
+/// outweighs silence, so the database counts as unavailable only if it is for all nodes.
 fn worse(so_far: Failure, found: Failure) -> Failure {
     use Failure::{Refused, StoreUnavailable, Unreachable};
     match (so_far, found) {
@@ -270,8 +270,8 @@ fn worse(so_far: Failure, found: Failure) -> Failure {
     }
 }
 
-/// An answer without a right signature proves nothing, but what it says helps to mend a wrong
-/// key: a node that does not know the key cannot sign.
+/// A reply without a valid signature proves nothing, but its code helps to correct a wrong key:
+/// a node that does not know the key cannot sign.
 fn disbelieved(node: &Node, status: u16, text: &[u8]) -> String {
     let Ok(reply) = serde_json::from_slice::<Reply<Value>>(text) else {
         return format!("HTTP {status} without a valid signature");
@@ -282,11 +282,11 @@ fn disbelieved(node: &Node, status: u16, text: &[u8]) -> String {
              executor against the app's keys in the console"
         }
         Code::TooMany => {
-            "too many requests that are not rightly signed come from this address; if these are this \
+            "too many requests without a valid signature come from this address; if these are this \
              executor's, check its key, secret, tenant, app and sign method"
         }
-        Code::Ok => "the secret on one side is wrong, or the answer was forged",
-        _ => "the answer is not believed",
+        Code::Ok => "the secret on one side is wrong, or the reply was forged",
+        _ => "the reply is not trusted",
     };
     tracing::warn!(
         node = %node.base,
@@ -309,7 +309,7 @@ async fn bounded(mut response: reqwest::Response) -> Result<Vec<u8>, String> {
     Ok(text)
 }
 
-/// An error with its causes: reqwest's own text leaves out why.
+/// An error with its causes: reqwest's own text omits them.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! How many blocking parts of a run go on. A run has not ended before each of them has returned.
+//! Counts the unfinished blocking parts of a run. A run has not ended before all of them have returned.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;
@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 /// Set in the count once the run has ended: no more parts.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
-/// How many parts of a run go on.
+/// Number of unfinished parts of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     count: AtomicUsize,
@@ -27,12 +27,12 @@ impl Parts {
         }
     }
 
-    /// Ends the run if no part goes on. Whether it did.
+    /// Ends the run if no part is unfinished. Returns whether it did.
     pub(crate) fn close(&self) -> bool {
         self.count.compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Resolves when no part goes on.
+    /// Resolves when no part is unfinished.
     pub(crate) async fn none_left(&self) {
         while self.count.load(Ordering::Acquire) != 0 {
             self.none.notified().await;

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How long results gather before they are written: past the first milliseconds of a burst,
-/// when every microsecond of the machine belongs to the starts.
+/// How long results gather before they are written: past the first milliseconds of a burst, when
+/// starting runs needs all of the machine.
 const GATHER: Duration = Duration::from_millis(25);
 
 /// Largest body of a result request, bytes; well below what a node takes.
@@ -45,7 +45,7 @@ struct State {
 pub(crate) type Batch = Vec<(RunKey, Bytes)>;
 
 impl PendingResults {
-    /// Starts with what the journal held. Takes no more than about `bytes_max`.
+    /// Starts with the contents of the journal. Holds no more than about `bytes_max`.
     pub(crate) fn new(pending: Pending, bytes_max: usize) -> Self {
         let mut queue: VecDeque<RunKey> = pending.keys().copied().collect();
         queue.make_contiguous().sort_unstable();
@@ -95,7 +95,7 @@ impl PendingResults {
         batch
     }
 
-    /// Ends the life of results that a node has taken.
+    /// Removes results that a node has committed.
     pub(crate) fn acknowledged(&self, keys: &[RunKey]) {
         let mut state = lock(&self.state);
         for key in keys {
@@ -106,8 +106,8 @@ impl PendingResults {
         }
     }
 
-    /// Puts a batch back that no node took: in front, or behind everything else when it was
-    /// refused for what it says.
+    /// Puts back a batch that no node accepted: in front, or behind everything else when it was
+    /// refused because of its content.
     pub(crate) fn put_back(&self, batch: &[(RunKey, Bytes)], in_front: bool) {
         let mut state = lock(&self.state);
         if in_front {
@@ -141,7 +141,7 @@ pub(crate) fn record(mut journal: Journal, runs: &Runs, pending_results: &Pendin
             let full = lock(&pending_results.state).bytes > pending_results.bytes_max;
             runs.journal_full.store(full, Ordering::Release);
         } else {
-            // Sent all the same; but what is not safe on disk should not grow.
+            // Sent anyway; but what is not safe on disk should not grow.
             runs.journal_full.store(true, Ordering::Release);
         }
         pending_results.add(&results);
@@ -159,7 +159,7 @@ pub(crate) fn record(mut journal: Journal, runs: &Runs, pending_results: &Pendin
     }
 }
 
-/// Whether the journal is sound after this.
+/// Returns whether the journal is intact afterwards.
 fn record_batch(journal: &mut Journal, pending_results: &PendingResults, results: &Batch) -> bool {
     let (acknowledged, alive_bytes) = {
         let mut state = lock(&pending_results.state);

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 /// One queue per priority.
 const LANES: usize = 9;
 
-/// A run's place in the queues on its way to a slot. Ordered by due time, then by log.
+/// A run's entry in the queues on its way to a slot. Ordered by due time, then by log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket {
     /// Cluster ms.
@@ -16,7 +16,7 @@ pub(crate) struct Ticket {
     pub(crate) priority: i32,
     /// Whether its task takes turns, so that it may not start beside another run of it.
     pub(crate) exclusive: bool,
-    /// Whether it may wait for its start only so long.
+    /// Whether its wait for a start is limited.
     pub(crate) limited: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Run keys remembered for a while, in bounded memory and without a sweep.
 //!
 //! Keys go into the newest of a few generations; when a generation's share of the time has
-//! passed a new one begins and the oldest is dropped whole. Each generation is split by key, so
+//! passed, a new one begins and the oldest is dropped entirely. Each generation is split by key, so
 //! that a growing set rehashes a sixty-fourth of itself at a time and never stalls a burst.
 
 use carillon_protocol::RunKey;

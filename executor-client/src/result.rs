@@ -1,16 +1,15 @@
-//! What a handler gives back.
+//! The result of a handler.
 
 use crate::TaskError;
 use carillon_protocol::TEXT_BYTES_MAX;
 use serde::Serialize;
 
-/// What a handler returns on success: a text that the run's record shows, at most 16 KiB; what
-/// is longer is cut.
+/// What a handler returns on success: a text shown with the run. It is cut at 16 KiB.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output(String);
 
 impl Output {
-    /// Nothing to show.
+    /// No output.
     pub fn none() -> Self {
         Self::default()
     }

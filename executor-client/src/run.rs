@@ -26,17 +26,17 @@ pub(crate) trait Handler: Send + Sync {
 /// Why a running handler is being stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// Somebody cancelled the run.
+    /// The run was cancelled.
     Cancelled,
     /// Contact was lost for too long, or the shutdown could not wait any longer.
     Abandoned,
     /// Its time-out has passed.
     TimedOut,
-    /// A later run of the task, this log, takes its place.
+    /// A later run of the task, with this log, replaces it.
     Covered(i64),
 }
 
-/// One accepted run, from its arrival to its end. Everything it needs is made on arrival, so
+/// One accepted run, from its arrival to its end. Everything it needs is allocated on arrival, so
 /// that starting it allocates only the handler's future.
 pub(crate) struct Run {
     pub(crate) item: DispatchItem,
@@ -46,7 +46,7 @@ pub(crate) struct Run {
     pub(crate) cancel: CancellationToken,
     /// 0 until stopped, then which was the first [`Stop`].
     stop: AtomicU8,
-    /// The first log that took its place.
+    /// The first log that replaced it.
     covered_by: OnceLock<i64>,
     outputs: Arc<Outputs>,
     outlet: Outlet,
@@ -103,13 +103,13 @@ impl Run {
         self.item.due_time.saturating_mul(1_000)
     }
 
-    /// From when on it may not start any more if its wait is limited, cluster ms.
+    /// When it may no longer start if its wait is limited, cluster ms.
     pub(crate) fn give_up_ms(&self) -> i64 {
         self.item.due_time.saturating_add(self.item.wait_timeout_ms)
     }
 
-    /// Tells the handler and its blocking parts to stop. The first reason stays; whether it was
-    /// this one.
+    /// Tells the handler and its blocking parts to stop. The first reason counts; returns whether
+    /// it was this one.
     pub(crate) fn stop(&self, why: Stop) -> bool {
         let number = match why {
             Stop::Cancelled => 1,

@@ -1,9 +1,9 @@
-//! The runs in motion: accepting, starting, stopping and ending them.
+//! The live runs: accepting, starting, stopping and ending them.
 //!
 //! A *slot task* is a tokio task that owns one unit of capacity. It takes the next due run,
-//! awaits its handler in place, hands in the result and takes the next one in the same
-//! critical section, until nothing is due. So a burst costs one spawn per slot, not per run,
-//! and a run one short lock to start and one to end.
+//! awaits its handler in place, stores the result and takes the next one in the same critical
+//! section, until nothing is due. So a burst costs one spawn per slot, not per run, and a run
+//! takes one short lock to start and one to end.
 
 use crate::clock::ClusterClock;
 use crate::handler::Handlers;
@@ -27,8 +27,8 @@ const LOCK_BATCH: usize = 64;
 /// Runs released per critical section when there is nothing to judge.
 const RELEASE_BATCH: usize = 1_024;
 
-/// References to a running exclusive run that no slot, context or blocking part has: the table's,
-/// its turns', and one in a list of those that run. What has no more lost its runtime.
+/// References to a running exclusive run other than those of slots, contexts and blocking parts: the
+/// table's, its turns', and one in a list of running runs. A run with no others has lost its runtime.
 const HELD_HERE: usize = 3;
 
 /// Shared by the server, the timer, the slots, the heartbeat and the recorder.
@@ -107,7 +107,7 @@ impl Runs {
         }
     }
 
-    /// Changes the table, and sees to what follows outside its lock.
+    /// Changes the table, and handles the consequences outside its lock.
     fn change<T>(&self, work: impl FnOnce(&mut Table) -> T) -> T {
         let mut table = lock(&self.table);
         let nothing_to_record = table.finished.is_empty();
@@ -129,7 +129,7 @@ impl Runs {
     /// those that wait, cluster ms.
     pub(crate) fn release(&self, mut due: Vec<Ticket>, now_us: i64, start: impl Fn(usize)) -> Option<i64> {
         let may_start = self.lease.may_start(self.clock.local_us());
-        // Those that wait for nothing but a slot, and are alike, cost no more than a move.
+        // Runs of one kind that only wait for a slot cost no more than a move.
         let alike = |first: &Ticket| {
             due.iter().all(|ticket| !ticket.exclusive && !ticket.limited && ticket.priority == first.priority)
         };
@@ -161,7 +161,7 @@ impl Runs {
         more
     }
 
-    /// Hands in the result of a slot's last run and takes its next one. `None` frees the slot.
+    /// Stores the result of a slot's last run and takes its next one. `None` frees the slot.
     pub(crate) fn next(&self, mut done: Option<RunResult>) -> Option<Arc<Run>> {
         loop {
             let may_start = self.lease.may_start(self.clock.local_us());
@@ -212,7 +212,7 @@ impl Runs {
         (table.counts, table.busy(tasks))
     }
 
-    /// What the output of a run has to be told; `None` when it is not known any more.
+    /// State of a run for readers of its output; `None` when it is no longer known.
     pub(crate) fn output_state(&self, key: RunKey) -> Option<OutputState> {
         lock(&self.table).output_state(key)
     }
@@ -227,9 +227,9 @@ impl Runs {
         running.iter().filter(|run| run.stop(Stop::Abandoned)).count()
     }
 
-    /// Ends what would not stop, as far as the nodes are concerned: but for runs that none of their
-    /// task may run beside, since the next one would begin at once. Those end when nobody works on
-    /// them. Returns how many it ended.
+    /// Ends runs that do not stop, as far as the nodes are concerned, except exclusive ones, since the
+    /// next run of their task would start at once. Those end when nothing works on them any more.
+    /// Returns how many it ended.
     pub(crate) fn end_by_force(&self, why: &str) -> usize {
         let finished_at = self.clock.now_ms().unwrap_or(0);
         self.change(|table| {
@@ -300,8 +300,8 @@ impl Runs {
     }
 }
 
-/// The next run that may start. The second value asks for another round after letting others
-/// at the lock; without it and without a run, the slot has been given back.
+/// The next run that may start. The second value asks for another round after others had a chance
+/// at the lock; without it and without a run, the slot has been freed.
 fn take_next(table: &mut Table, may_start: bool, cluster_us: i64, early: &mut Vec<Ticket>) -> (Option<Arc<Run>>, bool) {
     for _ in 0..LOCK_BATCH {
         let Some(ticket) = table.ready.pop() else {

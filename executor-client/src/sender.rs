@@ -12,13 +12,13 @@ pub(crate) const SENDERS: usize = 2;
 
 const RESULTS_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// First and longest pause after a batch that no node took.
+/// First and longest pause after a batch that no node accepted.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 
-/// Longest wait without a look at the pending results.
+/// Longest wait between checks for pending results.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// Sends for ever, one request at a time.
+/// Sends forever, one request at a time.
 pub(crate) async fn send_results(member: &Member) {
     let pending_results = &member.pending_results;
     let mut pause = BACK_OFF.0;

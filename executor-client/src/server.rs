@@ -47,7 +47,7 @@ pub(crate) struct Server {
 /// What a route answers: a code, and the reply's JSON.
 type Answer = (Code, Vec<u8>);
 
-/// Accepts connections for ever.
+/// Accepts connections forever.
 pub(crate) async fn serve(server: Arc<Server>, listener: TcpListener) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
@@ -115,7 +115,7 @@ impl Server {
         let query = request.uri().query().unwrap_or_default().to_owned();
         let fail = |refusal| Err((path.chars().take(64).collect(), refusal));
         if request.method() != Method::POST || !matches!(path.as_str(), "/dispatch" | "/cancel" | "/probe" | "/logs") {
-            return fail((Code::NotFound, "there is no such path here"));
+            return fail((Code::NotFound, "there is no such path"));
         }
         let claims = match self.verifier.check_headers(request.headers()) {
             Ok(claims) => claims,
@@ -137,7 +137,7 @@ impl Server {
             "/cancel" => self.cancel(body).await,
             "/probe" => self.probe(body),
             "/logs" => self.logs(body).await,
-            _ => refuse(Code::NotFound, "there is no such path here"),
+            _ => refuse(Code::NotFound, "there is no such path"),
         }
     }
 
@@ -185,7 +185,7 @@ impl Server {
         ok(&CancelAck { outcomes })
     }
 
-    /// Any signed answer says that this process lives; a draining one is not to be routed to.
+    /// Any signed reply proves that this process is alive; a draining one must not get new runs.
     fn probe(&self, body: &[u8]) -> Answer {
         let message: Probe = match parse(body) {
             Ok(message) => message,
@@ -202,15 +202,15 @@ impl Server {
         ok(&ProbeAck { held: counts.held, running: counts.running, capacity: settings.capacity as u32, busy })
     }
 
-    /// A page of a run's output. It is not asked whether the request means this process: what a run
-    /// has logged outlives the one that ran it.
+    /// A page of a run's output. It does not matter whether the request means this process: the output
+    /// of a run outlives the process that ran it.
     async fn logs(&self, body: &[u8]) -> Answer {
         let message: ReadOutput = match parse(body) {
             Ok(message) => message,
             Err(answer) => return answer,
         };
         let runs = &self.member.runs;
-        // Before the file: what a run logged before it ended is in it then.
+        // Read before the file: then the file has everything the run logged before it ended.
         let state = runs.output_state(RunKey(message.log, message.attempt));
         match runs.outputs.page(&message, state).await {
             Ok(page) => ok(&page),
@@ -218,7 +218,7 @@ impl Server {
             Err(NoPage::Busy) => refuse(Code::TooMany, "too many pages of output are being read"),
             Err(NoPage::Disk(error)) => {
                 tracing::warn!(log = message.log, attempt = message.attempt, error, "output.not_read");
-                refuse(Code::Internal, "the output could not be read; the executor's log says more")
+                refuse(Code::Internal, "the output could not be read; see the executor's log")
             }
         }
     }
@@ -250,7 +250,7 @@ impl Server {
         let mut response = plain(code, body);
         let headers = response.headers_mut();
         headers.insert(header::SIGN_METHOD, hyper::header::HeaderValue::from_static(method));
-        // Hex always is a header value; without it the caller would disbelieve the reply.
+        // Hex is always a valid header value; without it the caller would not trust the reply.
         if let Ok(value) = hyper::header::HeaderValue::from_str(&sign) {
             headers.insert(header::SIGN, value);
         }

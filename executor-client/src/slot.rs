@@ -1,4 +1,4 @@
-//! The slot task: runs handlers one after another and says how each ended.
+//! The slot task: runs handlers one after another and reports how each ended.
 
 use crate::output::run_span::span_of;
 use crate::result::cut;
@@ -19,7 +19,7 @@ const RUNS_PER_TURN: u32 = 32;
 /// Slot tasks that one task starts; they spread over the workers by stealing.
 const SLOTS_PER_STARTER: usize = 256;
 
-/// After how long a run that was told to stop, and whose blocking part goes on, is worth a word.
+/// How long after a stop a run whose blocking part continues is logged.
 const STILL_RUNNING: Duration = Duration::from_secs(10);
 
 /// How a handler ended.
@@ -58,12 +58,12 @@ async fn work(runs: Arc<Runs>) {
 }
 
 async fn execute(runs: &Runs, run: Arc<Run>) -> RunResult {
-    // The start was checked against the clock; only a new estimate in between could lie below.
+    // The start was checked against the clock; only a new estimate in between could be lower.
     let started_us = runs.clock.now_us().unwrap_or_default();
     let ended = AssertUnwindSafe(drive(&run, started_us, runs.cancel_grace)).catch_unwind().await;
     let (status, mut message, output) = match (ended, run.stop_reason()) {
         (Ok(ended), _) => describe(&run, ended),
-        // A panic on the way out is no outcome either.
+        // A panic while stopping is not an outcome either.
         (Err(_), Some(why)) => describe(&run, Ended::Stopped(why)),
         (Err(panic), None) => (RunStatus::Panicked, panic_message(&*panic), String::new()),
     };
@@ -107,11 +107,11 @@ async fn drive(run: &Arc<Run>, started_us: i64, grace: Duration) -> Ended {
     let why = tokio::select! {
         biased;
         result = &mut whole => {
-            // What a handler returns once it has been told to stop is no outcome.
+            // What a handler returns after it was told to stop is not an outcome.
             return run.stop_reason().map_or(Ended::Returned(result), Ended::Stopped);
         }
         () = &mut timeout => {
-            // For what outlives the handler's future, such as a blocking part of it.
+            // For work that outlives the handler's future, such as a blocking part.
             run.stop(Stop::TimedOut);
             return Ended::Stopped(run.stop_reason().unwrap_or(Stop::TimedOut));
         }
@@ -133,7 +133,7 @@ async fn end_parts(run: &Run) -> Duration {
     let since = Instant::now();
     run.signal();
     let ended = async {
-        // One may begin another until it has been counted out.
+        // A part may start another one until it has been counted out.
         while !run.parts.close() {
             run.parts.none_left().await;
         }
@@ -163,7 +163,7 @@ fn describe(run: &Run, ended: Ended) -> (RunStatus, String, String) {
             (RunStatus::TimedOut, format!("stopped after its time-out of {} ms", run.item.timeout_ms), String::new())
         }
         Ended::Stopped(Stop::Covered(log)) => {
-            (RunStatus::Covered, format!("stopped: run {log} of the task took its place"), String::new())
+            (RunStatus::Covered, format!("stopped: run {log} of the task replaced it"), String::new())
         }
         Ended::Stopped(Stop::Cancelled) => (RunStatus::Cancelled, "cancelled".to_owned(), String::new()),
         Ended::Stopped(Stop::Abandoned) => (

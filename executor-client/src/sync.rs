@@ -3,13 +3,13 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Locks `mutex`. A poisoned lock is taken all the same: every critical section here leaves its
+/// Locks `mutex`, even a poisoned one: every critical section here leaves its
 /// data consistent at each step, and the supervisor ends the executor after any internal panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A flag that a thread can wait for; setting it costs next to nothing while nobody waits.
+/// A flag that a thread can wait for; setting it costs almost nothing while no thread waits.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     set: Mutex<bool>,

@@ -9,8 +9,8 @@
 //!       (a cancel is remembered)
 //! ```
 //!
-//! A run is in exactly one state at any time, so a heartbeat's snapshot never misses one. One
-//! that waits for its turn is held. What a due run does while others of its task go on: `turns`.
+//! A run is in exactly one state at any time, so a heartbeat's snapshot never misses one. A run
+//! that waits for its turn is held. `turns` decides what a due run does while others of its task run.
 
 use crate::ready::{Ready, Ticket};
 use crate::remembered::Remembered;
@@ -23,16 +23,16 @@ use std::sync::Arc;
 /// How long an ended run answers `Duplicate`, monotonic µs.
 const ENDED_KEEP_US: i64 = 150 * 1_000_000;
 
-/// Ended runs remembered at most; beyond, dispatches are refused as busy.
+/// Most ended runs remembered; beyond that, dispatches are refused as busy.
 const ENDED_MAX: usize = 2_000_000;
 
 /// How long a cancel that came before its run is remembered, monotonic µs.
 const CANCELLED_KEEP_US: i64 = 300 * 1_000_000;
 
-/// Cancels remembered at most; beyond, the oldest are forgotten.
+/// Most cancels remembered; beyond that, the oldest are forgotten.
 const CANCELLED_MAX: usize = 200_000;
 
-/// Runs answered for at most in any state: more would not fit into one heartbeat.
+/// Most runs in any state: more would not fit into one heartbeat.
 pub(crate) const LIVE_MAX: usize = 200_000;
 
 pub(crate) enum State {
@@ -58,12 +58,12 @@ pub(crate) struct Snapshot {
     pub(crate) unacknowledged: Vec<RunKey>,
 }
 
-/// What became of a run that was to start.
+/// Outcome of an attempt to start a run.
 pub(crate) enum Begin {
     Start(Arc<Run>),
     /// Not due yet after all: the clock's estimate went back.
     Early,
-    /// Cancelled meanwhile, not its turn, or ended without a start.
+    /// Cancelled in the meantime, not its turn, or ended without a start.
     Skipped,
 }
 
@@ -77,8 +77,8 @@ pub(crate) struct Table {
     pub(crate) waits: BTreeSet<(i64, RunKey)>,
     /// Results that the recorder has not fetched yet.
     pub(crate) finished: Vec<RunResult>,
-    /// Running ones to stop, each with the log that takes its place: by whoever changed the
-    /// table, and outside the lock, as it wakes handlers.
+    /// Running runs to stop, each with the log that replaces it. The caller that changed the table
+    /// stops them outside the lock, because that wakes handlers.
     pub(crate) covered: Vec<(Arc<Run>, i64)>,
     pub(crate) counts: Counts,
     /// Slots taken by slot tasks.
@@ -218,7 +218,7 @@ impl Table {
         }
     }
 
-    /// Ends the life of results that a node has taken.
+    /// Removes results that a node has committed.
     pub(crate) fn acknowledged(&mut self, keys: &[RunKey], now_us: i64) {
         for key in keys {
             if let Some(State::Unacknowledged(at)) = self.live.get(key) {
@@ -268,7 +268,7 @@ impl Table {
         self.cancelled.insert(key, now_us);
     }
 
-    /// How far a run is; `None` when it never came, or has been forgotten.
+    /// Progress of a run; `None` when it never came, or has been forgotten.
     pub(crate) fn output_state(&self, key: RunKey) -> Option<OutputState> {
         match self.live.get(&key) {
             Some(State::Held(..)) => Some(OutputState::Waiting),
@@ -328,7 +328,7 @@ impl Table {
         held
     }
 
-    /// Of `tasks` those of which a run is running, or due and waiting; in their order, each once.
+    /// Those of `tasks` with a run that is running, or due and waiting; in their order, each once.
     pub(crate) fn busy(&self, tasks: &[i64]) -> Vec<i64> {
         let mut asked = HashSet::with_capacity(tasks.len());
         let mut busy: HashSet<i64> = HashSet::new();

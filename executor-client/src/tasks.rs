@@ -1,8 +1,8 @@
-//! What the runs of one task have to do with each other, as plain data.
+//! How the runs of one task affect each other, as plain data.
 //!
-//! Every task of which a run is in the table has a place in a vector, found by its id when a run
-//! is accepted. Starting and ending a run then only counts; what a task that takes *turns* needs
-//! besides lies apart, so that one whose runs are all concurrent never touches it.
+//! Every task with a run in the table has an entry in a vector, found by its id when a run is
+//! accepted. Starting and ending a run then only counts; the data of tasks that take *turns* is
+//! kept apart, so that a task whose runs are all concurrent never touches it.
 
 use crate::ready::Ticket;
 use crate::run::Run;
@@ -10,7 +10,7 @@ use carillon_protocol::RunKey;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Where a task lies.
+/// Index of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TaskAt(u32);
 
@@ -70,7 +70,7 @@ impl Tasks {
         at
     }
 
-    /// Counts a run out; the last one frees the place.
+    /// Counts a run out; the last one frees the entry.
     pub(crate) fn leave(&mut self, at: TaskAt) {
         let task = self.at(at);
         task.runs -= 1;
@@ -155,7 +155,7 @@ impl Tasks {
         turns.next
     }
 
-    /// Uses up a turn. Whether it was this run's.
+    /// Uses up a turn. Returns whether it was this run's.
     pub(crate) fn take_turn(&mut self, at: TaskAt, ticket: Ticket) -> bool {
         self.at(at).turns.as_mut().is_some_and(|turns| turns.next.take_if(|next| *next == ticket).is_some())
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A run that a test starts by itself, to see what a handler does with it.
+/// A run that a test starts itself, to check a handler.
 ///
 /// ```
 /// use carillon_executor::{Output, TaskContext, TaskError, TestRun};
@@ -39,7 +39,7 @@ pub struct TestRun {
     outputs: Arc<Outputs>,
 }
 
-/// What a [`TestRun`] is to be like.
+/// Builder of a [`TestRun`].
 #[derive(Debug, Clone)]
 pub struct TestRunBuilder {
     item: DispatchItem,
@@ -71,18 +71,18 @@ impl TestRun {
         TestRunBuilder { item }
     }
 
-    /// What the handler gets.
+    /// The context to pass to the handler.
     #[must_use]
     pub fn context(&self) -> TaskContext {
         self.context.clone()
     }
 
-    /// Tells the run to stop, as a person who cancels it does.
+    /// Tells the run to stop, as a cancel by a user does.
     pub fn cancel(&self) {
         self.run.stop(Stop::Cancelled);
     }
 
-    /// What it has logged, a line each: the level, and the text.
+    /// The lines it has logged: level and text.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let lines = self.outputs.unwritten().into_iter();
@@ -91,49 +91,49 @@ impl TestRun {
 }
 
 impl TestRunBuilder {
-    /// With these parameters, as entered.
+    /// Sets the parameters, as entered.
     #[must_use]
     pub fn params(mut self, params: impl Into<String>) -> Self {
         self.item.params = params.into();
         self
     }
 
-    /// Of the task of this name.
+    /// Sets the name of the task.
     #[must_use]
     pub fn task_name(mut self, name: impl Into<String>) -> Self {
         self.item.task_name = name.into();
         self
     }
 
-    /// Of this task log.
+    /// Sets the id of the task log.
     #[must_use]
     pub fn log(mut self, id: i64) -> Self {
         self.item.log = id;
         self
     }
 
-    /// This attempt, counted from 1.
+    /// Sets the attempt, counted from 1.
     #[must_use]
     pub fn attempt(mut self, number: i32) -> Self {
         self.item.attempt = number;
         self
     }
 
-    /// Of this instant, epoch ms.
+    /// Sets the scheduled instant, epoch ms.
     #[must_use]
     pub fn fire_time(mut self, at: i64) -> Self {
         (self.item.fire_time, self.item.due_time) = (at, at);
         self
     }
 
-    /// One shard of several, from 0.
+    /// Makes it one shard of several, counted from 0.
     #[must_use]
     pub fn shard(mut self, index: i32, total: i32) -> Self {
         (self.item.shard_index, self.item.shard_total) = (index, total);
         self
     }
 
-    /// With this time-out, ms. Nothing stops the handler: a test does, by [`TestRun::cancel`].
+    /// Sets the time-out, ms. Nothing enforces it: a test stops the handler with [`TestRun::cancel`].
     #[must_use]
     pub fn timeout_ms(mut self, ms: i64) -> Self {
         self.item.timeout_ms = ms;
@@ -146,7 +146,7 @@ impl TestRunBuilder {
         let clock = Arc::new(ClusterClock::new());
         let (local, now) = (clock.local_us(), now_us());
         clock.observe(local, local, now);
-        // Nothing writes: the lines stay where they wait for the writer.
+        // There is no writer: the lines stay in its queue.
         let limits = Limits { run_bytes: u64::MAX, total_bytes: u64::MAX, age: Duration::MAX };
         let outputs = Arc::new(Outputs::new(limits, Folder::of(Path::new(""), 0), Arc::clone(&clock)));
         let handler = |_: TaskContext| async { Ok(Output::default()) };

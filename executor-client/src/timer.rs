@@ -1,9 +1,9 @@
 //! The thread that waits for due times.
 //!
-//! Cron fires on whole seconds, so thousands of runs share one due millisecond. They lie in one
-//! bucket per millisecond: accepting a run appends to a vector, and releasing a burst moves
+//! Cron fires on whole seconds, so thousands of runs share one due millisecond. They are kept in
+//! one bucket per millisecond: accepting a run appends to a vector, and releasing a burst moves
 //! that vector. The thread sleeps on a condition variable until the first bucket is due by the
-//! cluster clock and looks again whenever the clock's estimate changes.
+//! cluster clock, and checks again whenever the clock's estimate changes.
 
 use crate::clock::ClusterClock;
 use crate::ready::Ticket;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Longest sleep; bounds the harm of a clock change that nobody announced.
+/// Longest sleep; bounds the harm of an unannounced clock change.
 const SLEEP_MAX: Duration = Duration::from_millis(250);
 
 /// Runs by due time.
@@ -29,7 +29,7 @@ struct State {
     buckets: BTreeMap<i64, Vec<Ticket>>,
     /// When the first of those that wait has waited too long, cluster ms.
     look_ms: Option<i64>,
-    /// Whether somebody wants the thread to look at once.
+    /// Whether the thread should check at once.
     is_woken: bool,
     stopped: bool,
 }
@@ -52,14 +52,14 @@ impl Timer {
         }
     }
 
-    /// Looks at the clock again: its estimate has changed.
+    /// Makes the thread read the clock again: its estimate has changed.
     pub(crate) fn nudge(&self) {
-        // Taken so that the thread is either before its look at the clock or asleep.
+        // Locked so that the thread either has not read the clock yet or is asleep.
         drop(lock(&self.state));
         self.changed.notify_one();
     }
 
-    /// Has the thread release once, due runs or not.
+    /// Makes the thread call `release` once, whether or not runs are due.
     pub(crate) fn wake(&self) {
         lock(&self.state).is_woken = true;
         self.changed.notify_one();
@@ -78,8 +78,8 @@ impl Timer {
         self.changed.notify_one();
     }
 
-    /// The thread: until stopped hands what is due, with the cluster time in µs, to `release`,
-    /// which says when to come again at the latest (cluster ms).
+    /// The thread: until stopped, passes due runs, with the cluster time in µs, to `release`, which
+    /// returns the latest time of its next call (cluster ms).
     pub(crate) fn run(&self, clock: &ClusterClock, release: impl Fn(Vec<Ticket>, i64) -> Option<i64>) {
         let mut state = lock(&self.state);
         while !state.stopped {

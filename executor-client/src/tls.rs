@@ -1,4 +1,4 @@
-//! TLS towards the nodes: whom this executor trusts, and the certificate that it shows.
+//! TLS towards the nodes: whom this executor trusts, and the certificate that it presents.
 
 use crate::BuildError;
 use crate::error::invalid;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Largest file of certificates or keys, bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What the builder was told.
+/// TLS settings of the builder.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TlsFiles {
     /// Authorities of the nodes' certificates; the machine's own when absent.
@@ -26,8 +26,8 @@ pub(crate) struct TlsFiles {
 }
 
 impl TlsFiles {
-    /// The client's TLS. Where every node speaks plain HTTP (`is_used` is false) no file is read and
-    /// nobody is trusted. The process's own choice of cryptography is left alone.
+    /// The client's TLS. If every node speaks plain HTTP (`is_used` is false), no file is read and no
+    /// authority is trusted. The process's own default crypto provider is left alone.
     pub(crate) fn open(&self, is_used: bool) -> Result<ClientConfig, BuildError> {
         let environment = |error: rustls::Error| BuildError::Environment(format!("TLS cannot be set up: {error}"));
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -51,9 +51,7 @@ impl TlsFiles {
                 let mismatch = |error| unusable("client_certificate", certificate, error);
                 config.with_client_auth_cert(chain, key).map_err(mismatch)
             }
-            _ => {
-                Err(invalid("client_certificate", "certificate and key belong together: give both or none".to_owned()))
-            }
+            _ => Err(invalid("client_certificate", "certificate and key belong together: set both or none".to_owned())),
         }
     }
 

@@ -1,13 +1,13 @@
-//! Turns: what a due run does while others of its task go on.
+//! Turns: what a due run does while others of its task are running.
 //!
 //! A run that is not `concurrent` is *exclusive*: it starts only while no other run of its task
 //! is running. Whenever one of them has ended, or has left the order without a start, the next
 //! gets its turn ([`Table::settle`]) and goes to the slots. A run counts as running until it has
-//! really ended, however long ago it was told to stop, so no strategy can make two overlap.
+//! really ended, however long ago it was told to stop, so no strategy lets two overlap.
 //!
 //! A run is judged by its own strategy, and concurrent runs of the same task that wait for a
-//! slot are not looked at: both kinds meet only across an edit of the task, for which the nodes
-//! take back what is held.
+//! slot are ignored: both kinds meet only across an edit of the task, at which the nodes revoke
+//! held runs.
 
 use crate::ready::Ticket;
 use crate::run::Run;
@@ -23,7 +23,7 @@ const LEASE_GONE: &str = "not started: no node had acknowledged this executor's 
                           have been given to another";
 
 impl Table {
-    /// Takes a run that has become due: to the slots, or where its strategy sends it.
+    /// Routes a run that has become due: to the slots, or wherever its strategy sends it.
     pub(crate) fn due(&mut self, ticket: Ticket, may_start: bool, cluster_us: i64) {
         if !ticket.exclusive && !ticket.limited {
             return self.ready.push(ticket);
@@ -40,12 +40,12 @@ impl Table {
         } else if may_start {
             self.judge(&run, at, cluster_us);
         } else {
-            // Before it could stop or outlive another.
+            // Before it can stop or outlive another.
             self.end_unstarted(&run, RunStatus::NotStarted, LEASE_GONE.to_owned(), cluster_us);
         }
     }
 
-    /// Does what the strategy of a due run says.
+    /// Applies the strategy of a due run.
     fn judge(&mut self, run: &Arc<Run>, at: TaskAt, cluster_us: i64) {
         let ticket = run.ticket();
         match run.item.block_strategy {
@@ -53,7 +53,7 @@ impl Table {
             BlockStrategy::Serial => self.line_up(ticket, at),
             BlockStrategy::DiscardLater => {
                 if let Some(RunKey(log, attempt)) = self.blocker(at) {
-                    let message = format!("not started: run {log} (attempt {attempt}) of the task still went on");
+                    let message = format!("not started: run {log} (attempt {attempt}) of the task was still running");
                     self.end_unstarted(run, RunStatus::Blocked, message, cluster_us);
                 } else {
                     self.line_up(ticket, at);
@@ -75,7 +75,7 @@ impl Table {
         running.or_else(|| self.tasks.waiting(at).next().map(|ticket| ticket.key))
     }
 
-    /// The latest run of a task takes the place of all others.
+    /// The latest run of a task replaces all others.
     fn cover(&mut self, run: &Arc<Run>, at: TaskAt, cluster_us: i64) {
         let ticket = run.ticket();
         let running: Vec<_> = self.running_of(at).into_iter().filter(|run| run.stop_reason().is_none()).collect();
@@ -126,7 +126,7 @@ impl Table {
         }
     }
 
-    /// A run that got to a slot and may not take it.
+    /// Handles a run that got to a slot and may not take it.
     pub(crate) fn not_begun(
         &mut self,
         run: &Arc<Run>,
@@ -162,7 +162,7 @@ impl Table {
 }
 
 fn instead(log: i64) -> String {
-    format!("not started: run {log} of the task took its place")
+    format!("not started: run {log} of the task replaced it")
 }
 
 fn waited(run: &Run) -> String {

@@ -1,8 +1,8 @@
 //! Who may talk to this executor: every check of a request's signature.
 //!
-//! Only requests that pass all of it get signed replies. A signature over a refusal would let
-//! somebody in the middle repeat a request, have the repetition refused, and pass that refusal
-//! off as the answer to the original, which was accepted.
+//! Only requests that pass all checks get signed replies. A signature over a refusal would let an
+//! attacker on the path replay a request, have the replay refused, and pass that refusal off as the
+//! reply to the original, which was accepted.
 
 use crate::clock::ClusterClock;
 use crate::node::Identity;
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 /// Nonces remembered at most: both sides of the window at 1,000 requests a second, 12 MB.
 const NONCES_MAX: usize = 600_000;
 
-/// Why a request is refused: a code and a text that gives nothing away.
+/// Why a request is refused: a code and a text that reveals nothing.
 pub(crate) type Refusal = (Code, &'static str);
 
 /// Checks requests against this executor's identity.
@@ -55,11 +55,11 @@ impl Verifier {
         if tenant != ours.tenant || app != ours.app || key != ours.key.id {
             return Err((Code::UnknownKey, "not a key of this executor's tenant and app"));
         }
-        // The stronger method is always welcome, the weaker only where it was chosen.
+        // The stronger method is always accepted, the weaker only if it was chosen.
         let method = SignMethod::parse(method)
             .filter(|method| *method == SignMethod::HmacSha256 || *method == ours.method)
             .ok_or((Code::SignMethod, "not a sign method of this executor"))?;
-        // The nonce stands in the signed text: nothing that could end its field.
+        // The nonce is part of the signed text: it must not contain anything that could end its field.
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if !NONCE_CHARS.contains(&nonce.len()) || !nonce.chars().all(plain) {
             return Err((Code::BadRequest, "the nonce is not 16 to 64 plain characters"));
@@ -101,7 +101,7 @@ impl Verifier {
         if !sign::matches(&expected, &claims.sign) {
             return Err((Code::WrongSignature, "the signature does not match"));
         }
-        // Again: the body may have been slow, and nonces of old requests are forgotten.
+        // Checked again: the body may have been slow, and nonces of old requests are forgotten.
         self.check_window(claims.timestamp)?;
         // Last, so that only the holder of the key can fill the memory.
         match lock(&self.nonces).admit(&claims.nonce, claims.timestamp, self.clock.signing_ms()) {

@@ -3,7 +3,7 @@
 use crate::schema::Kind::{Big, BigNull, Int, IntNull};
 use crate::schema::{Table, Value};
 
-/// The tables. What the buckets of the two histograms hold stands in the scheduler's `domain/statistics.rs`.
+/// The tables. The scheduler's `domain/statistics.rs` defines the buckets of the two histograms.
 pub const TABLES: &[Table] = &[
     // Its key: which figures, from when on (ms), of whom. What is zero is null, and takes no room: most buckets
     // of most rows are.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum Code {
     /// 0: done.
     Ok,
-    /// 40000: the body or a field is not as the message demands.
+    /// 40000: the body or a field does not have the required form.
     BadRequest,
     /// 40100: a signature header is missing.
     Unsigned,
@@ -25,7 +25,7 @@ pub enum Code {
     SignMethod,
     /// 40300: the caller may not do this.
     Forbidden,
-    /// 40400: there is no such thing for this caller.
+    /// 40400: it does not exist, or not for this caller.
     NotFound,
     /// 40401: the node does not know this executor (any more); register again.
     RegisterAgain,
@@ -37,7 +37,7 @@ pub enum Code {
     TooLarge,
     /// 42900: too many requests; wait and try again.
     TooMany,
-    /// 50000: a fault of the receiver; its log says more.
+    /// 50000: an internal error of the receiver; see its log.
     Internal,
     /// 50300: the node cannot reach its database; try another node, or again later.
     StoreUnavailable,
@@ -50,15 +50,15 @@ pub enum Code {
 /// Every known code with its number and what it means, in the order of the table in the docs.
 const TABLE: [(Code, u32, &str); 18] = [
     (Code::Ok, 0, "done"),
-    (Code::BadRequest, 40_000, "the body or a field is not as demanded"),
+    (Code::BadRequest, 40_000, "the body or a field does not have the required form"),
     (Code::Unsigned, 40_100, "a signature header is missing"),
     (Code::UnknownKey, 40_101, "no valid key of this tenant and app: unknown, expired or revoked"),
     (Code::ClockSkew, 40_102, "the timestamp is outside the window"),
-    (Code::Replayed, 40_103, "the nonce was used before, or a newer message of this kind has been heard"),
+    (Code::Replayed, 40_103, "the nonce was used before, or a newer message of this kind has been received"),
     (Code::WrongSignature, 40_104, "the signature does not match"),
-    (Code::SignMethod, 40_105, "unknown signature method, or not the one that the app demands"),
-    (Code::Forbidden, 40_300, "not allowed; no client certificate where executors must show one"),
-    (Code::NotFound, 40_400, "no such thing for this caller"),
+    (Code::SignMethod, 40_105, "unknown signature method, or not the one that the app requires"),
+    (Code::Forbidden, 40_300, "not allowed, or the required client certificate is missing"),
+    (Code::NotFound, 40_400, "it does not exist, or not for this caller"),
     (Code::RegisterAgain, 40_401, "the node does not know this executor (any more)"),
     (Code::WrongExecutor, 40_402, "meant for another executor process"),
     (Code::Conflict, 40_900, "the state does not allow it"),
@@ -66,9 +66,9 @@ const TABLE: [(Code, u32, &str); 18] = [
     (
         Code::TooMany,
         42_900,
-        "too many requests with this key, or too many that are not rightly signed from this address; try again later",
+        "too many requests with this key, or too many without a valid signature from this address; try again later",
     ),
-    (Code::Internal, 50_000, "a fault of the receiver"),
+    (Code::Internal, 50_000, "an internal error of the receiver"),
     (Code::StoreUnavailable, 50_300, "the node cannot reach its database"),
     (Code::ShuttingDown, 50_301, "the receiver is shutting down"),
 ];

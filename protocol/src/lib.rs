@@ -4,7 +4,7 @@
 //! reply is signed with a key that belongs to one (tenant, app). `docs/protocol.md` is the
 //! prose; this crate is the truth, and both sides compile it.
 //!
-//! This crate does no I/O and knows neither side's HTTP library.
+//! This crate does no I/O and depends on neither side's HTTP library.
 
 pub mod clock;
 pub mod code;
@@ -27,7 +27,7 @@ pub const PROBE_TASKS_MAX: usize = 500;
 /// Priorities of runs, the most urgent last.
 pub const PRIORITIES: std::ops::RangeInclusive<i32> = 1..=9;
 
-/// Priority of a run for which nobody set one.
+/// Default priority of a run.
 pub const PRIORITY_DEFAULT: i32 = 5;
 
 /// Most results in one `/openapi/results` request.
@@ -39,6 +39,6 @@ pub const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Longest message or output that a result carries, bytes; the sender cuts what is longer.
 pub const TEXT_BYTES_MAX: usize = 16 * 1024;
 
-/// Bytes of one page of a run's output. The least is as long as any character, so that every page
-/// gets on.
+/// Bytes of one page of a run's output. The minimum fits any character, so that every page makes
+/// progress.
 pub const OUTPUT_PAGE_BYTES: std::ops::RangeInclusive<u32> = 4..=256 * 1024;

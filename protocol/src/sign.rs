@@ -245,7 +245,7 @@ fn seal(method: SignMethod, secret: &str, canonical: &str) -> String {
         SignMethod::Md5 => hex(&Md5::digest(format!("{canonical}&secret={secret}"))),
         SignMethod::HmacSha256 => {
             // HMAC takes a key of any length; the error arm cannot be reached and would only
-            // make a signature that nobody accepts.
+            // make a signature that is never accepted.
             Hmac::<Sha256>::new_from_slice(secret.as_bytes()).map_or_else(
                 |_| String::new(),
                 |mut mac| {

@@ -1,6 +1,6 @@
 //! Changing definitions: store, revoke what executors hold of the old one, write the new one's
-//! logs, in this order. Answers only when nothing of the old definition can start any more, save
-//! what the answer names.
+//! logs, in this order. Returns only when nothing of the old definition can start any more, except
+//! what the result names.
 
 use crate::dispatch::Revocation;
 use crate::domain::audit::{Actor, AuditNote, Target};
@@ -39,7 +39,7 @@ pub fn change_of(before: TaskView, spec: TaskSpec, activity: Activity) -> TaskCh
     TaskChange { before, spec, activity, reason }
 }
 
-/// Changes definitions, for whoever asks: the API, or the engine itself.
+/// Changes definitions, for the API and for the engine itself.
 #[derive(Clone)]
 pub struct TaskDefinitions {
     engine: Arc<Engine<SqlStore>>,

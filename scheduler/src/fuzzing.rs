@@ -1,5 +1,5 @@
-//! What strangers can send to a node, as functions of raw bytes: `fuzz/` throws bytes at them by
-//! the million, the tests below some thousands. A panic is a fault.
+//! What unauthenticated callers can send to a node, as functions of raw bytes: `fuzz/` feeds them
+//! millions of inputs, the tests below some thousands. A panic is a bug.
 
 use crate::api::check_registration;
 use crate::auth::{AddressRule, KeyRing, MessageClass, SignedHead, Verifier};
@@ -39,9 +39,9 @@ fn check(verifier: &Verifier, head: &SignedHead<'_>, body: &[u8]) -> Result<(), 
     verifier.check_body(head, &claims, body, MessageClass::Results, NOW).map_err(|refusal| refusal.code)
 }
 
-/// Headers, path, query and body, one a line: as they are, nobody's; rightly signed, admitted once,
-/// and never with another byte.
-#[allow(clippy::missing_panics_doc)] // a panic is what is looked for
+/// Headers, path, query and body, one per line: refused as they are; admitted once when correctly
+/// signed, and never with another byte.
+#[allow(clippy::missing_panics_doc)] // a panic is what the fuzzer looks for
 pub fn signature(data: &[u8]) {
     let mut lines = data.splitn(10, |byte| *byte == b'\n');
     let mut line = || String::from_utf8_lossy(lines.next().unwrap_or_default()).into_owned();

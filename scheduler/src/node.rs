@@ -1,5 +1,5 @@
-//! A node as a process: turns the engine's parts round at their periods, serves HTTP, watches
-//! over both, and leaves without losing or delaying anything.
+//! A node as a process: runs the engine's parts at their periods, serves HTTP, supervises both, and
+//! leaves without losing or delaying anything.
 
 use crate::api;
 use crate::auth::{
@@ -31,7 +31,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// Between two looks at whether the parts still run.
+/// Interval between two checks whether the parts still run.
 const PULSE: Duration = Duration::from_secs(1);
 
 /// Added to the lead, ms. Cron fires fall on whole seconds; with a lead of whole seconds the
@@ -232,7 +232,7 @@ fn listen(settings: &Settings) -> anyhow::Result<TcpListener> {
 fn node_info(settings: &Settings, listener: &TcpListener) -> std::io::Result<NodeInfo> {
     let scheme = if settings.server.tls.is_on() { "https" } else { "http" };
     let (bind, port) = (settings.server.bind, listener.local_addr()?.port());
-    // Nobody reaches a node at the address that stands for all of its machine's.
+    // A node cannot be reached at the wildcard address.
     let place =
         if bind.is_unspecified() { format!("{}:{port}", host_name()) } else { SocketAddr::new(bind, port).to_string() };
     Ok(NodeInfo {
@@ -357,7 +357,7 @@ async fn watch(
 async fn say_farewell(engine: &Engine<SqlStore>, keys: &KeyRing, store: &SqlStore) {
     if tokio::time::timeout(FAREWELL_MAX, farewell(engine, keys, store)).await.is_err() {
         tracing::error!(
-            "gave up dispatching back runs: the database does not answer; the others take them after the offline time-out"
+            "gave up returning queued runs: the database does not answer; other nodes take them after the offline time-out"
         );
     }
 }
@@ -367,12 +367,12 @@ async fn farewell(engine: &Engine<SqlStore>, keys: &KeyRing, store: &SqlStore) {
     loop {
         match engine.loader.give_back().await {
             Ok(returned) => {
-                tracing::info!(runs = returned, "queued runs given back");
+                tracing::info!(runs = returned, "queued runs returned");
                 break;
             }
             Err(error) => {
                 tries += 1;
-                tracing::warn!(%error, tries, "giving back queued runs failed; trying again");
+                tracing::warn!(%error, tries, "returning queued runs failed; trying again");
                 tokio::time::sleep(Duration::from_millis(500)).await;
             }
         }
@@ -385,7 +385,7 @@ async fn farewell(engine: &Engine<SqlStore>, keys: &KeyRing, store: &SqlStore) {
         ("leave the cluster", engine.membership.leave().await),
     ] {
         if let Err(error) = done {
-            tracing::warn!(%error, what, "farewell incomplete; the others notice after the offline time-out");
+            tracing::warn!(%error, what, "shutdown incomplete; the other nodes notice after the offline time-out");
         }
     }
 }

@@ -21,10 +21,10 @@ pub const DEFAULT_FILE: &str = "conf/application.toml";
 /// Shortest token that may be configured, characters.
 const TOKEN_CHARS_MIN: usize = 32;
 
-/// What a node looks at all the time: rarer would make runs late, more often would only cost.
+/// Bounds of the intervals at which a node polls: longer ones would make runs late, shorter ones only cost.
 const LOOK_INTERVALS: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(5);
 
-/// Networks in which executors, or proxies, may be, at most.
+/// Most networks for executors, or for proxies.
 const NETWORKS_MAX: usize = 1_000;
 
 /// All settings.
@@ -35,21 +35,21 @@ pub struct Settings {
     pub server: ServerSettings,
     /// Database.
     pub database: DatabaseSettings,
-    /// The clockwork.
+    /// Workers of the scheduler.
     pub schedulers: SchedulerSettings,
-    /// What executors keep to.
+    /// Intervals and limits of executors.
     pub executors: ExecutorsSettings,
     /// Retention.
     pub data: DataSettings,
     /// Management API.
     pub api: ApiSettings,
-    /// People.
+    /// Sign-in of people.
     pub auth: AuthSettings,
     /// Metrics.
     pub metrics: MetricsSettings,
     /// Log output.
     pub log: LogSettings,
-    /// Every name and value, for people; of secrets only whether they are set.
+    /// Every name and value, to show; for secrets only whether they are set.
     #[serde(skip)]
     pub shown: Vec<(String, String)>,
 }
@@ -64,7 +64,7 @@ pub struct ServerSettings {
     pub port: u16,
     /// Name of this node; empty: host:port.
     pub name: String,
-    /// Proxies in front of this node that say whom they ask for (`X-Forwarded-For`).
+    /// Proxies in front of this node that are trusted to name the client (`X-Forwarded-For`).
     pub trusted_proxies: Vec<IpNet>,
     /// Certificates.
     pub tls: TlsSettings,
@@ -132,10 +132,10 @@ pub struct DataSettings {
     pub statistics_days: u32,
     /// Days that those of single tasks are kept by the minute; after that by the hour.
     pub statistics_task_minutes_days: u32,
-    /// Between two looks at what is to be counted.
+    /// Interval between two checks for minutes to count.
     #[serde(with = "humantime_serde")]
     pub statistics_interval: Duration,
-    /// Between two rounds of deleting.
+    /// Interval between two rounds of deleting.
     #[serde(with = "humantime_serde")]
     pub purge_interval: Duration,
 }
@@ -144,7 +144,7 @@ pub struct DataSettings {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApiSettings {
-    /// Bearer token with every permission; empty: there is none.
+    /// Bearer token with every permission; empty: none.
     pub token: SecretString,
     /// Requests of one caller per second, on average.
     pub requests_per_second: u32,
@@ -154,12 +154,12 @@ pub struct ApiSettings {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuthSettings {
-    /// First password of `admin`; empty: made up.
+    /// Initial password of `admin`; empty: generated.
     pub admin_password: SecretString,
-    /// A session that is not used for so long is over.
+    /// A session ends after this time without use.
     #[serde(with = "humantime_serde")]
     pub session_idle: Duration,
-    /// A session is over after so long.
+    /// A session ends after this time, used or not.
     #[serde(with = "humantime_serde")]
     pub session_max: Duration,
     /// Whether browsers send the cookie over TLS only.
@@ -190,9 +190,9 @@ pub struct LogSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
-    /// For people.
+    /// Readable text.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -222,7 +222,7 @@ impl Settings {
                 .with_list_parse_key("server.trusted_proxies")
                 .with_list_parse_key("auth.oidc.scopes"),
         );
-        // As they are: what looks like a number is one only elsewhere.
+        // Kept as text, even if they look like numbers.
         for name in SECRET_TEXTS {
             let variable = format!("CARILLON__{}", name.to_uppercase().replace('.', "__"));
             if let Ok(text) = std::env::var(variable) {
@@ -235,7 +235,7 @@ impl Settings {
             Ok(Self { shown, ..config.try_deserialize()? })
         };
         let settings: Self = read().map_err(|error: config::ConfigError| {
-            SettingsError(format!("{error}; every setting and its default stands in conf/application.toml"))
+            SettingsError(format!("{error}; conf/application.toml lists every setting and its default"))
         })?;
         settings.check()?;
         Ok(settings)
@@ -299,12 +299,12 @@ impl Settings {
             ),
             (
                 (1..=NETWORKS_MAX).contains(&self.executors.allowed_networks.len()),
-                "executors.allowed_networks must name 1 to 1000 networks where executors may be",
+                "executors.allowed_networks must name 1 to 1000 networks of executors",
             ),
             (
                 self.server.trusted_proxies.len() <= NETWORKS_MAX
                     && self.server.trusted_proxies.iter().all(|network| network.prefix_len() > 0),
-                "server.trusted_proxies must name at most 1000 networks, and not the whole world",
+                "server.trusted_proxies must name at most 1000 networks, and not all addresses",
             ),
             (
                 (1..=3_650).contains(&self.data.max_retain_days) && !self.data.purge_interval.is_zero(),
@@ -346,7 +346,7 @@ impl Settings {
         }
     }
 
-    /// The node's name: as given, else host:port.
+    /// The node's name: as configured, otherwise host:port.
     #[must_use]
     pub fn node_name(&self) -> String {
         if !self.server.name.is_empty() {
@@ -359,7 +359,7 @@ impl Settings {
 /// Settings that are text, whatever they look like.
 const SECRET_TEXTS: [&str; 4] = ["api.token", "auth.admin_password", "auth.oidc.client_secret", "database.url"];
 
-/// What this machine calls itself.
+/// This machine's host name.
 #[must_use]
 pub fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname")

@@ -194,16 +194,16 @@ fn warning(entry: &Entry, action: &Action, per_minute: i32, now: i64) -> Option<
     }
     let params = entry.spec.params.trim_start();
     if params.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(params).is_err() {
-        return Some("`params` looks like JSON and is none: the handler gets the text as it stands".to_owned());
+        return Some("`params` looks like JSON but is not: the handler gets the text unchanged".to_owned());
     }
     if !entry.started {
         return None;
     }
     if entry.spec.schedule == ScheduleKind::None && entry.spec.parents.is_empty() {
-        return Some("`started` does nothing without a schedule or parents: it runs manually only".to_owned());
+        return Some("`started` has no effect without a schedule or parents: the task only runs manually".to_owned());
     }
     if entry.spec.schedule == ScheduleKind::Once && entry.spec.fire_at <= now {
-        return Some("`fire_at` lies in the past: it will not fire".to_owned());
+        return Some("`fire_at` is in the past: the task will not fire".to_owned());
     }
     quotas::falls_behind(&entry.spec, per_minute, now)
 }

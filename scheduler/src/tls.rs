@@ -1,5 +1,5 @@
-//! TLS of the node's listener: its certificate, taken anew when the files change, and who must show
-//! one of their own.
+//! TLS of the node's listener: its certificate, reloaded when the files change, and which clients must
+//! present one of their own.
 
 use actix_tls::accept::rustls_0_23::TlsStream;
 use actix_web::dev::Extensions;
@@ -31,22 +31,22 @@ pub struct TlsSettings {
     pub certificate: PathBuf,
     /// Its private key, PEM.
     pub key: PathBuf,
-    /// Authorities whose certificates clients may show, PEM; empty: nobody is asked for one.
+    /// Authorities whose certificates clients may present, PEM; empty: none is requested.
     pub client_ca: PathBuf,
-    /// Who must show one.
+    /// Which clients must present one.
     pub client_certificates: ClientCertificates,
-    /// Between two looks at the files.
+    /// Interval between two checks of the files.
     #[serde(with = "humantime_serde")]
     pub reload_interval: Duration,
 }
 
-/// Who must show a certificate of `client_ca`.
+/// Which clients must present a certificate of `client_ca`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientCertificates {
     /// Executors: `/openapi`. People and programs have sessions and tokens.
     Executors,
-    /// Everybody, `/healthz` included.
+    /// All clients, including those of `/healthz`.
     All,
 }
 
@@ -62,7 +62,7 @@ impl TlsSettings {
     pub fn contradiction(&self) -> Option<&'static str> {
         let given = |path: &Path| !path.as_os_str().is_empty();
         if self.is_on() != given(&self.key) {
-            return Some("server.tls.certificate and server.tls.key belong together: give both or none");
+            return Some("server.tls.certificate and server.tls.key belong together: set both or none");
         }
         if given(&self.client_ca) && !self.is_on() {
             return Some("server.tls.client_ca needs server.tls.certificate and key");
@@ -82,8 +82,8 @@ pub fn install_provider() {
     }
 }
 
-/// TLS of a client that speaks plain HTTP only: trusts nobody. Without it a client would read the
-/// machine's authorities, and could not be made where there are none.
+/// TLS of a client that speaks plain HTTP only: trusts no authority. Without it a client would read the
+/// machine's authorities, and could not be created where there are none.
 ///
 /// # Errors
 /// None that can occur: the versions are the library's own.
@@ -99,7 +99,7 @@ pub fn unused() -> Result<ClientConfig, rustls::Error> {
 pub struct Listener {
     /// For the server.
     pub config: ServerConfig,
-    /// To be taken anew now and then.
+    /// Reloaded from time to time.
     pub certificate: Arc<Certificate>,
     /// Whether `/openapi` is open only to connections that showed a certificate.
     pub executors_show_certificates: bool,
@@ -183,8 +183,8 @@ impl Certificate {
         Ok(Self { files, provider, current, found: Mutex::new(Found::Files(found)) })
     }
 
-    /// Looks at the files again. New connections get what they hold now; what cannot be used is
-    /// told once, and changes nothing. Blocks on the disk.
+    /// Checks the files again. New connections use their current content; content that cannot be used is
+    /// logged once, and changes nothing. Blocks on the disk.
     pub fn reload(&self) {
         let read = read_both(&self.files);
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -196,7 +196,7 @@ impl Certificate {
             Ok((certificate, files)) => {
                 self.current.store(Arc::new(certificate));
                 *found = Found::Files(files);
-                tracing::info!(file = %self.files[0].display(), "TLS certificate taken anew");
+                tracing::info!(file = %self.files[0].display(), "TLS certificate reloaded");
             }
             Err(error) => {
                 let fault = Found::Fault(format!("{error:#}"));

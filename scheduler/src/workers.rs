@@ -1,4 +1,4 @@
-//! The workers of a node: each is one engine part turned round at its period.
+//! The workers of a node: each runs one engine part at its period.
 
 use crate::auth::KeyRing;
 use crate::cluster::ClusterClock;
@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-/// How long ended runs are gathered before anybody looks.
+/// How long ended runs are gathered before they are processed.
 const GATHER: Duration = Duration::from_millis(20);
 
 /// The running workers; none ends by itself.
@@ -195,7 +195,7 @@ impl Worker {
                 Err(Fault::Fatal(error)) => return Err(error),
                 Err(Fault::Store(error)) => {
                     if failed_rounds == 0 || !error.is_temporary() {
-                        tracing::error!(worker = ?self, %error, "worker failed; it tries again");
+                        tracing::error!(worker = ?self, %error, "worker failed; trying again");
                     }
                     failed_rounds += 1;
                     ROUNDS_FAILED.add(self as usize, 1);
@@ -255,7 +255,7 @@ impl Worker {
 async fn reload(parts: &Parts) -> Result<(), Fault> {
     let Some(certificate) = parts.certificate.clone() else { return Ok(()) };
     let looked = tokio::task::spawn_blocking(move || certificate.reload()).await;
-    looked.map_err(|error| Fault::Fatal(anyhow!("looking at the TLS certificate panicked: {error}")))
+    looked.map_err(|error| Fault::Fatal(anyhow!("checking the TLS certificate panicked: {error}")))
 }
 
 /// Children start at once, a fixed delay's next run is written, what fails too often pauses.

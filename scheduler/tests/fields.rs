@@ -10,7 +10,7 @@ use std::path::Path;
 const BEGIN: &str = "<!-- made by the test `fields`: do not edit -->\n";
 const END: &str = "<!-- end -->\n";
 
-/// Compares, or writes anew, what stands between the marks of a page.
+/// Compares, or regenerates, what is between the marks of a page.
 fn is_current(page: &str, made: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(page);
     let kept = std::fs::read_to_string(&path).unwrap();

@@ -12,7 +12,7 @@ fn the_document_in_the_repository_is_current() {
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         kept == made,
-        "docs/openapi.json is not current; make it anew: UPDATE_OPENAPI=1 cargo test -p carillon --test it openapi"
+        "docs/openapi.json is not current; regenerate it: UPDATE_OPENAPI=1 cargo test -p carillon --test it openapi"
     );
 }
 

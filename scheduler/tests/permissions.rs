@@ -23,7 +23,7 @@ fn the_tables_in_the_docs_are_current() {
     }
     assert!(
         kept == made,
-        "docs/permissions.md is not current; make it anew: UPDATE_PERMISSIONS=1 cargo test -p carillon --test it permissions"
+        "docs/permissions.md is not current; regenerate it: UPDATE_PERMISSIONS=1 cargo test -p carillon --test it permissions"
     );
 }
 

@@ -18,7 +18,7 @@ pub struct Event {
     pub data: Value,
 }
 
-/// A stream of events that somebody listens to. Dropped, the listener is gone.
+/// A stream of events with a listener. When it is dropped, the listener is gone.
 #[derive(Debug)]
 pub struct Events {
     reply: reqwest::Response,

@@ -33,7 +33,7 @@ fn root() -> &'static Path {
     &ROOT.get_or_init(create).path
 }
 
-// The watchdog outlives this process; nobody is left to wait for it.
+// The watchdog outlives this process; nothing is left to wait for it.
 #[allow(clippy::zombie_processes)]
 fn create() -> Root {
     let path =

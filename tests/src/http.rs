@@ -2,7 +2,7 @@
 
 use reqwest::ClientBuilder;
 
-/// Whoever makes a client of his own needs this first; every process that a scenario starts, and
+/// Anything that makes a client of its own needs this first; every process that a scenario starts, and
 /// every client below, has seen to it.
 pub fn install_provider() {
     carillon::tls::install_provider();

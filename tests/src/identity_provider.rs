@@ -36,15 +36,15 @@ pub const CLIENT_SECRET: &str = "a:secret+with%the usual=traps";
 /// Who sits at the browser.
 #[derive(Debug, Clone)]
 pub struct Somebody {
-    /// His id, for good.
+    /// The user's permanent id.
     pub subject: String,
-    /// What he is called there.
+    /// The user's name there.
     pub username: String,
-    /// Where he belongs.
+    /// The user's groups.
     pub groups: Vec<String>,
 }
 
-/// How the provider lies, or somebody who sits in between.
+/// How the provider lies, or an attacker in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lie {
     /// Not at all.
@@ -67,7 +67,7 @@ pub enum Lie {
     AccessToken,
     /// No ID token at all.
     NoToken,
-    /// More than anybody wants to read.
+    /// More than any client wants to read.
     Flood,
 }
 

@@ -15,7 +15,7 @@ pub const TOKEN: &str = "the-token-of-the-system-tests-0123456789";
 /// Settings as (`section.key`, value); `config` is a file of more.
 pub type Settings<'a> = &'a [(&'a str, &'a str)];
 
-/// Every distance after which somebody counts as dead, and what goes with it, at a third of its default: for scenarios
+/// Every time-out after which a process counts as dead, and what depends on it, at a third of its default: for scenarios
 /// that wait for that.
 pub const QUICK: Settings = &[
     ("schedulers.heartbeat_interval", "1s"),

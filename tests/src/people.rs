@@ -17,7 +17,7 @@ pub struct Person {
     pub id: i64,
     /// Name to sign in with.
     pub name: String,
-    /// A client with a session of his.
+    /// A client with a session of the user.
     pub api: Api,
 }
 
@@ -30,7 +30,7 @@ impl Api {
         (self.carrying(token), answer)
     }
 
-    /// Makes a user of `tenant` (of the platform when absent), who still has to change his password.
+    /// Makes a user of `tenant` (of the platform when absent), who still has to change their password.
     pub async fn make_new_person(&self, name: &str, tenant: Option<&str>) -> Person {
         let body = json!({ "name": name, "tenant": tenant, "password": FIRST_PASSWORD });
         let made = self.expect(201, Method::POST, "/users", Some(&body)).await;

@@ -9,7 +9,7 @@ const LAST: u16 = 32_000;
 
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
-/// A port that nobody listens on and that no other caller in this process gets.
+/// A port without a listener, which no other caller in this process gets.
 #[must_use]
 pub fn free() -> u16 {
     let span = LAST - FIRST;

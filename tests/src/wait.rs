@@ -18,7 +18,7 @@ where
         if let Some(value) = condition().await {
             return value;
         }
-        assert!(Instant::now() < deadline, "waited {seconds} s in vain until {what}");
+        assert!(Instant::now() < deadline, "timed out after {seconds} s waiting until {what}");
         tokio::time::sleep(POLL).await;
     }
 }

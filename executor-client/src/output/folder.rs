@@ -1,7 +1,7 @@
-//! Where output lies: `<log>-<attempt>.log` in the folder `output` of the process's journal.
+//! Where output is stored: `<log>-<attempt>.log` in the folder `output` of the process's journal.
 //!
-//! Each process writes into its own slot's folder. Others are read as well: a slot changes hands
-//! when processes restart, and a run is named by (log, attempt) wherever it ran.
+//! Each process writes to its own slot's folder. Other folders are read as well: slots change
+//! owners when processes restart, and (log, attempt) identifies a run wherever it ran.
 
 use carillon_protocol::RunKey;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Keeps the files within their bounds: what is too old goes, and when room is needed the oldest.
-//! Files of runs that go on stay, since their readers count in bytes; when there is no room
-//! besides them, nothing more is written.
+//! Keeps the files within their bounds: files that are too old are deleted, and the oldest ones when
+//! room is needed. Files of unfinished runs stay, since their readers count in bytes; when there is
+//! no room besides them, nothing more is written.
 
 use super::Limits;
 use super::folder::{Folder, run_of};
@@ -11,14 +11,14 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// What a file takes on the disk is a multiple of this, bytes. Counted like this, the bound on bytes
-/// is one on the number of files, too.
+/// Disk space of a file is a multiple of this, bytes. Counted like this, the bound on bytes also
+/// bounds the number of files.
 const BLOCK: u64 = 4 * 1024;
 
-/// Between looks for files that are too old.
+/// Interval of checks for files that are too old.
 const AGE_LOOK: Duration = Duration::from_mins(10);
 
-/// Between looks for room, when there was none.
+/// Interval of checks for room, when there was none.
 const ROOM_LOOK: Duration = Duration::from_secs(1);
 
 /// Writes files, and deletes them.
@@ -26,12 +26,12 @@ const ROOM_LOOK: Duration = Duration::from_secs(1);
 pub(super) struct Keeper {
     folder: Folder,
     limits: Limits,
-    /// Taken on the disk, as of the last look and what was written since.
+    /// Disk space used: as of the last scan, plus what was written since.
     used: u64,
     looked_at: Option<Instant>,
 }
 
-/// A file as a look finds it.
+/// A file found by a scan.
 struct Kept {
     path: PathBuf,
     key: RunKey,
@@ -44,7 +44,7 @@ impl Keeper {
         Self { folder, limits, used: 0, looked_at: None }
     }
 
-    /// Adds `text` to the file of a run: all of it, or nothing. `open` are the runs that go on.
+    /// Adds `text` to the file of a run: all of it, or nothing. `open` are the unfinished runs.
     pub(super) fn append(&mut self, key: RunKey, text: &[u8], open: impl Fn() -> HashSet<RunKey>) -> io::Result<()> {
         let most = blocks(text.len() as u64) + BLOCK;
         let room = self.limits.total_bytes.saturating_sub(most);
@@ -53,12 +53,12 @@ impl Keeper {
             self.look(room.min(self.limits.total_bytes / 10 * 9), &open())?;
         }
         if self.used > room {
-            return Err(io::Error::other("as much is kept as may be, and it is of runs that go on"));
+            return Err(io::Error::other("the output limit is reached, and all of it belongs to unfinished runs"));
         }
         let mut file = self.open(&self.folder.file(key))?;
         let before = file.metadata()?.len();
         if let Err(error) = file.write_all(text) {
-            // A half-written line would be taken for a whole one.
+            // A half-written line would be mistaken for a whole one.
             file.set_len(before)?;
             return Err(error);
         }
@@ -69,7 +69,7 @@ impl Keeper {
     fn open(&self, path: &Path) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.create(true).append(true);
-        // What runs say may be meant for few.
+        // Output of runs may be confidential.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         match options.open(path) {
@@ -81,11 +81,11 @@ impl Keeper {
         }
     }
 
-    /// Deletes what is too old, and what is too much, from time to time.
+    /// From time to time, deletes what is too old, and what exceeds the bound.
     pub(super) fn tidy(&mut self, open: impl Fn() -> HashSet<RunKey>) -> io::Result<()> {
         if self.is_due(AGE_LOOK) {
             self.look(self.limits.total_bytes, &open())?;
-            // Left by processes whose slot nobody has taken since.
+            // Left by processes whose slot no process has taken since.
             for folder in self.folder.others() {
                 self.delete_old(list(&folder)?, &HashSet::new())?;
             }
@@ -97,8 +97,8 @@ impl Keeper {
         self.looked_at.is_none_or(|at| at.elapsed() >= period)
     }
 
-    /// Looks at all files, deletes those that are too old and, from the oldest on, as many as
-    /// are needed to get down to `target` bytes.
+    /// Scans all files; deletes those that are too old and, from the oldest on, as many as
+    /// needed to get down to `target` bytes.
     fn look(&mut self, target: u64, open: &HashSet<RunKey>) -> io::Result<()> {
         self.looked_at = Some(Instant::now());
         let mut kept = self.delete_old(list(self.folder.own())?, open)?;
@@ -116,9 +116,9 @@ impl Keeper {
         Ok(())
     }
 
-    /// Deletes what is too old; answers the rest.
+    /// Deletes what is too old; returns the rest.
     fn delete_old(&self, mut files: Vec<Kept>, open: &HashSet<RunKey>) -> io::Result<Vec<Kept>> {
-        // The wall clock, which is the file system's: nothing but this goes by it.
+        // The wall clock, because file times use it; nothing else does.
         let now = SystemTime::now();
         let mut failed = Ok(());
         files.retain(|file| {
@@ -157,7 +157,7 @@ fn list(folder: &Path) -> io::Result<Vec<Kept>> {
     for entry in entries {
         let path = entry?.path();
         let Some(key) = run_of(&path) else { continue };
-        // It may have gone since.
+        // It may have been deleted since.
         if let Ok(metadata) = path.metadata() {
             files.push(Kept { path, key, written_at: metadata.modified()?, bytes: blocks(metadata.len()) });
         }

@@ -1,4 +1,4 @@
-//! The layer that takes events of the `tracing` world into the output of the run they belong to.
+//! The layer that adds `tracing` events to the output of the run they belong to.
 
 use super::Level;
 use crate::run::Run;
@@ -18,16 +18,16 @@ const SPAN: &str = "run";
 const TARGET: &str = "carillon_executor::run";
 
 thread_local! {
-    /// The run whose span is being made: the way to the layer, which sees only names and numbers.
+    /// The run whose span is being created: passes it to the layer, which sees only names and numbers.
     static NEW: RefCell<Option<Weak<Run>>> = const { RefCell::new(None) };
 }
 
-/// Whether there is a layer: without one, runs need no span. A span costs a run about two µs, with
-/// whatever other layers do with it.
+/// Whether there is a layer: without one, runs need no span. A span costs a run about two µs, plus
+/// the work of other layers.
 static IS_HEARD: AtomicBool = AtomicBool::new(false);
 
-/// The span of a run. Of level ERROR, so that no filter of levels leaves it out: what is to be
-/// logged is for the filters of events to say.
+/// The span of a run. Its level is ERROR, so that no level filter excludes it: filters of events
+/// decide what is logged.
 pub(super) fn span_of(run: &Arc<Run>) -> Span {
     if !IS_HEARD.load(Ordering::Relaxed) {
         return Span::none();
@@ -41,7 +41,7 @@ pub(super) fn span_of(run: &Arc<Run>) -> Span {
 /// A `tracing` layer that adds events to the output of the run in whose span they happen: in the
 /// handler itself, in [`TaskContext::spawn_blocking`](crate::TaskContext::spawn_blocking), and in
 /// tasks that carry the span (`tracing::Instrument::in_current_span`). It takes events of `level`
-/// and above; a filter of its own can be put around it.
+/// and above; it can also be wrapped in a filter of its own.
 ///
 /// ```
 /// use tracing::level_filters::LevelFilter;
@@ -51,9 +51,9 @@ pub(super) fn span_of(run: &Arc<Run>) -> Span {
 /// tracing_subscriber::registry().with(carillon_executor::output_layer(LevelFilter::INFO)).init();
 /// ```
 ///
-/// One layer serves every executor of the process. It only listens: other layers get all that
-/// they would get without it. A filter over all layers, though, must let the events through, and
-/// the span: `carillon_executor=error` at least, where it names targets.
+/// One layer serves every executor of the process. It only listens: other layers get the same events
+/// as without it. A global filter, however, must let the events and the span through: if it names
+/// targets, it needs at least `carillon_executor=error`.
 pub fn output_layer<S>(level: LevelFilter) -> impl Layer<S>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -64,7 +64,7 @@ where
 
 struct OutputLayer;
 
-/// In the span's extensions: whose span it is. The run does not live longer for it.
+/// In the span's extensions: the run of the span. It does not keep the run alive.
 struct RunOf(Weak<Run>);
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for OutputLayer {
@@ -83,7 +83,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for OutputLayer {
         let run = context
             .event_scope(event)
             .and_then(|mut scope| scope.find_map(|span| span.extensions().get::<RunOf>().map(|run| run.0.clone())));
-        // Gone when the run has ended and nothing but the span is left of it.
+        // Gone when the run has ended and only its span is left.
         if let Some(run) = run.and_then(|run| run.upgrade()) {
             run.log(level(*event.metadata().level()), &Shown(event));
         }

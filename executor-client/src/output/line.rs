@@ -1,15 +1,15 @@
 //! One line of output: `2026-11-20T16:13:32.123Z INFO  text`.
 //!
 //! Only a line of output begins at the left edge: further lines of a text are indented, so that
-//! no text can pass itself off as another line. Control characters, and those that turn the
-//! direction of writing, are shown as escapes: the output is read in terminals and browsers.
+//! no text can imitate another line. Control characters, and those that change the direction of
+//! writing, are escaped: the output is read in terminals and browsers.
 
 use std::fmt::{self, Display, Write as _};
 
-/// Longest text of one line, bytes; what is longer is cut.
+/// Longest text of one line, bytes; longer texts are cut.
 const TEXT_BYTES_MAX: usize = 16 * 1024;
 
-/// Stands where the text was cut.
+/// Marks where the text was cut.
 const CUT_MARK: &str = "…";
 
 /// The longest that one character becomes: `\u{202e}`.
@@ -18,10 +18,10 @@ const ESCAPE_BYTES_MAX: usize = 8;
 /// What further lines of a text begin with.
 const INDENT: &str = "    ";
 
-/// Stands in the place of the level in lines about lines. No handler can write it there.
+/// Replaces the level in lines about other lines. No handler can write it there.
 const REMARK: &str = "-----";
 
-/// How much a line matters.
+/// Level of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
     #[cfg(feature = "layer")]
@@ -50,8 +50,8 @@ pub(crate) fn line(at_ms: i64, level: Level, text: &dyn Display) -> String {
     let mut line = begin(at_ms, level.padded());
     let room = line.len() + TEXT_BYTES_MAX - CUT_MARK.len();
     let mut text_in = Text { line: &mut line, room };
-    // It fails when there is no more room, or when the value refuses to be shown; either way the
-    // mark says that something is missing.
+    // It fails when there is no room left, or when the value's `Display` fails; either way the mark
+    // says that something is missing.
     if write!(text_in, "{text}").is_err() {
         line.push_str(CUT_MARK);
     }
@@ -82,7 +82,7 @@ pub(crate) fn is_cut(end: &[u8]) -> bool {
     let Some(last) = end.strip_suffix(b"\n").and_then(|lines| lines.rsplit(|byte| *byte == b'\n').next()) else {
         return false;
     };
-    // What a handler has logged is at another place of the line, or in an indented one.
+    // Text of a handler is at another position of the line, or in an indented one.
     let expected = format!(" {REMARK} {}", CUT_TEXT.trim_end());
     last.first().is_some_and(|first| *first != b' ') && last.get(TIME_BYTES..) == Some(expected.as_bytes())
 }
@@ -112,7 +112,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (era * 400 + year + next_year, month, day_of_month)
 }
 
-/// Takes a text up to a length, made harmless.
+/// Collects a text up to a length, with dangerous characters escaped.
 struct Text<'a> {
     line: &'a mut String,
     /// Longest that `line` may get, bytes.

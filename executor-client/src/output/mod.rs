@@ -1,10 +1,10 @@
-//! The output of runs: what each has logged, in a file of its own that nodes read from.
+//! The log output of runs: each run has a file of its own, which nodes read from.
 //!
-//! A line goes into a queue that is bounded in bytes, and one thread ([`writer`]) puts it into its
-//! run's file. Whoever logs never waits for the disk: lines that the queue cannot take are
-//! counted, and the file says how many are missing. What is kept of one run is bounded before the
-//! queue, so that a run which logs without end costs the others nothing. A run that logs nothing
-//! has no file and costs one look at an empty cell when it ends.
+//! A line goes into a queue that is bounded in bytes, and one thread ([`writer`]) writes it to its
+//! run's file. Logging never waits for the disk: lines that the queue cannot take are counted, and
+//! the file says how many are missing. The output of one run is bounded before the queue, so that a
+//! run that logs without end costs the others nothing. A run that logs nothing has no file and
+//! costs one check of an empty cell when it ends.
 
 mod folder;
 mod keeper;
@@ -40,19 +40,19 @@ const ENTRY_BYTES: usize = 64;
 /// while the disk hangs; what further runs log is lost.
 const OPEN_MAX: usize = 16_384;
 
-/// Room that a line about lines takes in a run's share, bytes.
+/// Room for a line about other lines in a run's share, bytes.
 const REMARK_BYTES: u64 = 128;
 
 /// Pages that are read from the disk at once; it may hang.
 const READS_MAX: usize = 8;
 
-/// How long a page waits for the disk; well below a node's patience.
+/// How long a page waits for the disk; well below a node's time-out.
 const READ_LIMIT: Duration = Duration::from_secs(1);
 
 /// How long the answer about a run that has ended waits for its last lines to be written.
 const FINISH_LIMIT: Duration = Duration::from_millis(300);
 
-/// Between looks at whether they are.
+/// Polling interval for that.
 const FINISH_LOOK: Duration = Duration::from_millis(10);
 
 /// How much output is kept, and how long.
@@ -71,9 +71,9 @@ pub(crate) struct Limits {
 pub(crate) enum NoPage {
     /// This executor keeps no output.
     KeepsNone,
-    /// As many are read as may be.
+    /// The limit of concurrent reads is reached.
     Busy,
-    /// The disk says so, or says nothing.
+    /// The disk failed, or did not respond.
     Disk(String),
 }
 
@@ -110,14 +110,14 @@ struct Entry {
 #[derive(Debug)]
 enum What {
     Line(String),
-    /// As much is kept of this run as may be.
+    /// The output of this run has reached its limit.
     Cut,
     /// The run has ended.
     End,
 }
 
-/// The output of one run that has logged something. Changed under the queue's lock, save that the
-/// writer adds to what is lost.
+/// The output of one run that has logged something. Changed under the queue's lock, except that the
+/// writer adds to the lost lines.
 #[derive(Debug)]
 pub(crate) struct RunOutput {
     key: RunKey,
@@ -125,7 +125,7 @@ pub(crate) struct RunOutput {
     deaf: AtomicBool,
     /// Taken so far.
     bytes: AtomicU64,
-    /// Lines lost, which the file does not say yet.
+    /// Lines lost that the file does not mention yet.
     lost: AtomicU64,
 }
 
@@ -159,7 +159,7 @@ impl Outputs {
         let Some(output) = outlet.0.get_or_init(|| self.open(run)) else {
             return;
         };
-        // Looked at first: a run that was cut is not to spend its time on writing lines.
+        // Checked first: a run that was cut should not spend its time on formatting lines.
         if !output.deaf.load(Ordering::Relaxed) {
             self.push(output, line::line(self.clock.now_ms().unwrap_or_default(), level, text));
         }
@@ -223,7 +223,7 @@ impl Outputs {
         }
     }
 
-    /// What has gathered since the last call.
+    /// The entries since the last call.
     fn take(&self) -> Vec<Entry> {
         let mut queue = lock(&self.queue);
         queue.bytes = 0;
@@ -247,13 +247,13 @@ impl Outputs {
         lock(&self.queue).open.keys().copied().collect()
     }
 
-    /// Ends the writer, which writes what is there.
+    /// Stops the writer, which first writes what is left.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.written.set();
     }
 
-    /// A page of a run's output; `state` is what the table says, which must have been asked before.
+    /// A page of a run's output; `state` is the table's, which must have been read before.
     pub(crate) async fn page(&self, asked: &ReadOutput, mut state: Option<OutputState>) -> Result<OutputPage, NoPage> {
         if !self.are_kept() {
             return Err(NoPage::KeepsNone);

@@ -28,7 +28,7 @@ pub(super) fn read(
     let from = from.min(size);
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(from))?;
-    // Not what has been written since: whether the page reaches the end is judged by `size`.
+    // Excludes what has been written since: `size` decides whether the page reaches the end.
     file.by_ref().take(u64::from(limit).min(size - from)).read_to_end(&mut bytes)?;
     let reaches_end = from + bytes.len() as u64 == size;
     let (text, used) = decode(&bytes, from > 0, reaches_end && state == OutputState::Ended);
@@ -36,9 +36,9 @@ pub(super) fn read(
     Ok(OutputPage { state, text, next, more: !reaches_end, cut: is_cut(&mut file, size)? })
 }
 
-/// The whole characters of `bytes`, and how many bytes that took. With `inside` it may begin in
-/// the middle of a character, which is left out; unless it is `complete`, one that is not whole
-/// at the end is left for the next page.
+/// The whole characters of `bytes`, and their number of bytes. With `inside` it may begin in the
+/// middle of a character, which is omitted; unless it is `complete`, a partial character at the
+/// end is left for the next page.
 fn decode(bytes: &[u8], inside: bool, complete: bool) -> (String, usize) {
     let is_continuation = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
     let mut used = if inside { bytes.iter().take(3).take_while(is_continuation).count() } else { 0 };
@@ -57,7 +57,7 @@ fn decode(bytes: &[u8], inside: bool, complete: bool) -> (String, usize) {
     (text, used)
 }
 
-/// Whether more bytes could make a character of these.
+/// Whether these bytes are the beginning of a character.
 fn is_begun(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

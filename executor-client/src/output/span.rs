@@ -1,5 +1,5 @@
-//! The span of a run: what is logged inside of it belongs to the run's output. Without the
-//! feature `layer` there is none, and this is nothing.
+//! The span of a run: events inside it belong to the run's output. Without the feature `layer`
+//! there is no span, and this type is empty.
 
 /// The span of one run.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ impl RunSpan {
         self.span.in_scope(work)
     }
 
-    /// A future that is inside whenever it is polled, and when it is dropped.
+    /// A future that is inside the span whenever it is polled, and when it is dropped.
     pub(crate) fn carry<F: Future>(self, future: F) -> impl Future<Output = F::Output> {
         tracing::Instrument::instrument(future, self.span)
     }

@@ -1,4 +1,4 @@
-//! The thread that puts lines into files.
+//! The thread that writes lines to files.
 
 use super::keeper::Keeper;
 use super::{Entry, Outputs, RunOutput, What, line};
@@ -13,10 +13,10 @@ use std::time::Duration;
 /// milliseconds of a burst.
 const GATHER: Duration = Duration::from_millis(25);
 
-/// How often the writer looks for files that are too old when nobody logs.
+/// How often the writer checks for files that are too old when no run logs.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// What one run gets in one round.
+/// The lines of one run in one round.
 struct Batch {
     output: Arc<RunOutput>,
     text: String,
@@ -64,7 +64,7 @@ pub(crate) fn write(outputs: &Outputs) {
     }
 }
 
-/// What each run gets, in the order in which it came.
+/// The lines of each run, in the order of arrival.
 fn batches(entries: Vec<Entry>, now_ms: i64) -> Vec<Batch> {
     let mut batches: Vec<Batch> = Vec::new();
     let mut places: HashMap<RunKey, usize> = HashMap::new();
@@ -90,7 +90,7 @@ fn batches(entries: Vec<Entry>, now_ms: i64) -> Vec<Batch> {
     batches
 }
 
-/// A series of failures, so that its beginning and end are logged, not each of it.
+/// A series of failures: its start and end are logged, not every failure.
 #[derive(Default)]
 struct Failing {
     count: u64,
@@ -101,7 +101,7 @@ impl Failing {
     fn again(&mut self, error: &io::Error, lines: u64) {
         self.count += 1;
         self.lines += lines;
-        // The first, then ever more rarely.
+        // The first failure, then at growing distances.
         if self.count.is_power_of_two() {
             tracing::warn!(%error, lines = self.lines, "output.not_written: runs go on, their lines are lost");
         }

@@ -158,7 +158,7 @@ impl World {
         outcome
     }
 
-    /// What whoever changed the table sees to, and what must hold after every change.
+    /// What the caller that changed the table must do, and what must hold after every change.
     fn settle(&mut self) {
         for (run, log) in std::mem::take(&mut self.table.covered) {
             run.stop(Stop::Covered(log));
@@ -170,7 +170,7 @@ impl World {
         assert_eq!(self.table.counts.running, self.running.len());
         let sets = self.table.snapshot();
         assert_eq!((sets.held.len(), sets.running.len()), (self.table.counts.held, self.table.counts.running));
-        // Nobody waits for a turn that never comes.
+        // No run waits for a turn that never comes.
         for task in 0..10 {
             if let Some(at) = self.table.tasks.find(task)
                 && self.table.tasks.running(at) == 0

@@ -1,4 +1,4 @@
-//! A node that registers anybody who signs correctly, and remembers what it was told.
+//! A node that registers every caller that signs correctly, and records what it was told.
 
 use crate::harness::{APP, KEY, SECRET, TENANT, now_us};
 use bytes::Bytes;

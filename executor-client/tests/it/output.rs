@@ -288,7 +288,7 @@ async fn a_flood_is_cut_and_harms_nobody() {
 async fn a_disk_that_hangs_holds_up_nobody_and_what_is_lost_is_counted() {
     const LINES: u64 = 4_000;
     let stand = Stand::new().await;
-    // Opening it to write waits until somebody reads.
+    // Opening it for writing blocks until there is a reader.
     let hanging = stand.output_folder().join("1-1.log");
     std::fs::create_dir_all(stand.output_folder()).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&hanging).status().unwrap().success());

@@ -1,4 +1,4 @@
-//! Nobody but a holder of the key is heard, and nothing unsigned is believed.
+//! Only holders of the key are served, and nothing unsigned is trusted.
 
 use crate::client::{Call, call, dispatch, http, item, signed_with};
 use crate::harness::{Running, SECRET, Seen, builder, eventually};

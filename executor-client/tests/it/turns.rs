@@ -280,7 +280,7 @@ async fn a_shutdown_gives_up_a_concurrent_run_that_nothing_stops() {
     gate.open();
 }
 
-/// The runtime of the handlers is gone, and a serial run with it: nobody would ever end it.
+/// The runtime of the handlers is gone, and a serial run with it: nothing would ever end it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_serial_run_without_a_runtime_is_given_up() {
     let node = TestNode::start().await;

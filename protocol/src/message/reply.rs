@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Reply<T> {
     /// Outcome; `0` is success.
     pub code: Code,
-    /// `ok`, or what went wrong and how to mend it.
+    /// `ok`, or what went wrong and how to fix it.
     pub msg: String,
     /// The answer; absent unless `code` is `0` (a refused heartbeat still carries the time).
     #[serde(default = "none", skip_serializing_if = "Option::is_none")]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One dispatch of a run: the fencing token of everything that is said about it.
+/// One dispatch of a run: the fencing token of every message about it.
 /// On the wire it is the array `[log, attempt]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RunKey(

@@ -43,14 +43,14 @@ pub struct DispatchItem {
     pub shard_total: i32,
     /// Time-out of the run, ms; 0 is none.
     pub timeout_ms: i64,
-    /// What to do when an earlier run of the task still goes on.
+    /// What to do when an earlier run of the task is still running.
     #[serde(default)]
     pub block_strategy: BlockStrategy,
     /// How long after its due time the run may wait for its start, ms; then it ends as
-    /// [`RunStatus::WaitTimedOut`]. 0 is for ever.
+    /// [`RunStatus::WaitTimedOut`]. 0 means no limit.
     #[serde(default)]
     pub wait_timeout_ms: i64,
-    /// Among due runs that wait for room the higher starts first: 1 to 9.
+    /// Among due runs that wait for capacity, higher ones start first: 1 to 9.
     #[serde(default = "default_priority")]
     pub priority: i32,
     /// W3C trace context, empty when there is none.
@@ -62,7 +62,7 @@ fn default_priority() -> i32 {
     crate::PRIORITY_DEFAULT
 }
 
-/// What an executor does with a run while an earlier one of the same task goes on. Judged by
+/// What an executor does with a run while an earlier one of the same task is running. Judged by
 /// task id within one executor process, when the run is due.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -97,7 +97,7 @@ pub enum DispatchOutcome {
     ShuttingDown,
     /// Refused: no such handler here.
     HandlerMissing,
-    /// Refused: as many are held as the executor will hold.
+    /// Refused: the executor holds as many runs as it may.
     Busy,
     /// Refused: a cancel for this (log, attempt) came before it.
     Cancelled,
@@ -169,22 +169,21 @@ pub struct ProbeAck {
     pub running: usize,
     /// Runs at once at most.
     pub capacity: u32,
-    /// Of the asked tasks those of which it runs one, or has one waiting that is already due;
-    /// in the order of the request, each once.
+    /// Those of the requested tasks that have a run that is running, or due and waiting; in the
+    /// order of the request, each once.
     pub busy: Vec<i64>,
 }
 
-/// `POST /logs` on an executor: a page of the output of a run, which is what it has logged. The
-/// run is named by (log, attempt) alone: what it logged outlives the process that ran it, and the
-/// next one at its place still has it.
+/// `POST /logs` on an executor: a page of a run's log output. The run is named by (log, attempt)
+/// alone: its output outlives the process that ran it, and the next process in its place still has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadOutput {
     /// Task log id.
     pub log: i64,
     /// Attempt, from 1.
     pub attempt: i32,
-    /// First byte of the page; 0 or the `next` of the page before. One in the middle of a character
-    /// means the next character, one past the end the end.
+    /// First byte of the page; 0 or the `next` of the previous page. An offset inside a character
+    /// means the next character, one past the end means the end.
     #[serde(default)]
     pub from: u64,
     /// Bytes of the page at most, [`crate::OUTPUT_PAGE_BYTES`]; other values are brought into that
@@ -200,7 +199,7 @@ fn default_page() -> u32 {
 /// Answer to [`ReadOutput`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputPage {
-    /// What the executor knows of the run.
+    /// What the executor knows about the run.
     pub state: OutputState,
     /// Whole characters only. Bytes that are none (a damaged file) are shown as U+FFFD.
     pub text: String,
@@ -213,7 +212,7 @@ pub struct OutputPage {
     pub cut: bool,
 }
 
-/// What an executor knows of a run whose output is asked for.
+/// What an executor knows about a run whose output is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputState {
@@ -223,8 +222,8 @@ pub enum OutputState {
     Running,
     /// Has ended: nothing comes after what is there.
     Ended,
-    /// Nothing of it is here: it never came, logged nothing, or what it logged was deleted for
-    /// its age or for room.
+    /// No output: the run never came, logged nothing, or its output was deleted because of its age
+    /// or to make room.
     Unknown,
 }
 

@@ -29,8 +29,8 @@ pub struct Register {
     pub handlers: Vec<HandlerInfo>,
 }
 
-/// A handler as an executor describes it. Registering one makes a stopped task, once; what an
-/// admin changes later is never overwritten.
+/// A handler as an executor describes it. Registering one creates a stopped task, once; later
+/// changes by an admin are never overwritten.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HandlerInfo {
     /// Name, unique within the app.
@@ -38,7 +38,7 @@ pub struct HandlerInfo {
     /// For people.
     #[serde(default)]
     pub description: String,
-    /// Default schedule (Quartz cron); a task made without one fires only manually.
+    /// Default schedule (Quartz cron); a task created without one only runs manually.
     #[serde(default)]
     pub cron: Option<String>,
     /// Default IANA time zone of the schedule.
@@ -62,8 +62,8 @@ pub struct Registered {
     pub cluster_time_us: i64,
     /// Periods that the executor keeps to.
     pub settings: ExecutorSettings,
-    /// Its handlers that have no task, because the tenant has as many tasks as it may (its quota
-    /// `max_tasks`). Each registration tries again.
+    /// Its handlers that have no task, because the tenant has reached its quota `max_tasks`. Each
+    /// registration tries again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
 }
@@ -90,8 +90,7 @@ pub struct Heartbeat {
     pub executor_id: i64,
     /// As sent in register.
     pub instance: String,
-    /// Cluster time at which the sets below were taken, ms. What was accepted later is not in
-    /// them.
+    /// Cluster time at which the sets below were taken, ms. Runs accepted later are not in them.
     pub snapshot_at: i64,
     /// Accepted, not started.
     pub held: Vec<RunKey>,
@@ -116,9 +115,9 @@ pub struct HeartbeatAck {
     pub cancel: Vec<RunKey>,
 }
 
-/// `POST /openapi/executors/unregister`. What is in `held` was never started and never will be;
-/// it is back with the nodes before the answer. While `running` is not empty the executor keeps
-/// its heartbeat and calls again when it is.
+/// `POST /openapi/executors/unregister`. Runs in `held` were never started and never will be; they
+/// are back with the nodes before the reply. While `running` is not empty the executor keeps its
+/// heartbeat and calls again when it is.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Unregister {
     /// As answered by register.

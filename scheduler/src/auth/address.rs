@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use url::{Host, Url};
 
-/// Where executors may be.
+/// Addresses allowed for executors.
 #[derive(Debug, Clone)]
 pub struct AddressRule {
     allowed: Arc<[IpNet]>,
@@ -26,7 +26,7 @@ impl AddressRule {
     /// # Errors
     /// What is wrong with it.
     pub fn check(&self, address: &str) -> Result<(), String> {
-        let url = Url::parse(address).map_err(|error| format!("address `{address}` is no URL: {error}"))?;
+        let url = Url::parse(address).map_err(|error| format!("address `{address}` is not a URL: {error}"))?;
         let refuse = |why: &str| Err(format!("address `{address}` is refused: {why}"));
         if url.scheme() != "http" {
             return refuse("it must begin with http://");
@@ -35,7 +35,7 @@ impl AddressRule {
             return refuse("it must not carry a user name");
         }
         if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
-            return refuse("it must be http://host:port and nothing more");
+            return refuse("it must be only http://host:port");
         }
         // `Url` has normalised spellings such as 2852039166 or 0xa9.1 to plain addresses.
         let ip = match url.host() {
@@ -55,14 +55,14 @@ impl AddressRule {
             return Err("link-local, metadata, multicast, broadcast and unspecified addresses are never executors");
         }
         if !self.allowed.iter().any(|network| network.contains(&ip)) {
-            return Err("it lies in none of the networks where executors may be (executors.allowed_networks)");
+            return Err("it is in none of the networks allowed for executors (executors.allowed_networks)");
         }
         Ok(())
     }
 }
 
-/// Services of clouds that tell credentials to whoever asks from the machine, outside of the
-/// link-local networks: Alibaba, Oracle, Azure.
+/// Cloud services outside of the link-local networks that give credentials to any process on the
+/// machine: Alibaba, Oracle, Azure.
 const METADATA_V4: [Ipv4Addr; 3] =
     [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(192, 0, 0, 192), Ipv4Addr::new(168, 63, 129, 16)];
 
@@ -93,7 +93,7 @@ fn is_never_v4(ip: Ipv4Addr) -> bool {
     ip.octets()[0] == 0 || ip.is_link_local() || ip.is_multicast() || ip.is_broadcast() || METADATA_V4.contains(&ip)
 }
 
-/// Every IPv4 address that a gateway may send what goes to `ip` on to.
+/// Every IPv4 address that a gateway may forward traffic for `ip` to.
 fn inner_addresses(ip: Ipv6Addr) -> Vec<Ipv4Addr> {
     let bytes = ip.octets();
     let at = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| bytes[place]));

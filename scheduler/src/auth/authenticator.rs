@@ -1,4 +1,4 @@
-//! The gate of the management API: who asks, by session, API token or the configured token.
+//! Authentication for the management API: by session, API token or the configured token.
 
 use super::caller::Caller;
 use super::password::{PasswordError, Passwords, check_password, random_password};
@@ -38,13 +38,13 @@ const ADDRESS_EVERY: Duration = Duration::from_secs(5);
 
 /// Steps of single sign-on from one address: at once, and then one each …
 const SIGN_ON_BURST: u32 = 200;
-/// … of this. Nobody can guess there; what is bounded are the questions to the provider.
+/// … of this. There is nothing to guess; this limits the requests to the provider.
 const SIGN_ON_EVERY: Duration = Duration::from_secs(1);
 
 /// Name of the first account.
 pub const FIRST_USER: &str = "admin";
 
-/// Why somebody is not let in.
+/// Why a caller is not authenticated.
 #[derive(Debug, thiserror::Error)]
 pub enum Denied {
     /// Nothing shown, or nothing that is valid (any more).
@@ -59,7 +59,7 @@ pub enum Denied {
     /// Too many tries.
     #[error("too many sign-in attempts; wait {} s", .0.as_secs() + 1)]
     TooMany(Duration),
-    /// The provider of single sign-on names him, but there is no account for him; why.
+    /// The provider of single sign-on names the user, but they have no account; why.
     #[error("single sign-on: {0}")]
     NoAccount(String),
     /// The database.
@@ -84,7 +84,7 @@ pub struct SignedIn {
     pub expires_at: i64,
 }
 
-/// Checks who asks.
+/// Authenticates callers.
 pub struct Authenticator {
     pub(super) store: SqlStore,
     /// Hash of the configured token, if there is one.
@@ -111,13 +111,13 @@ impl Authenticator {
         }
     }
 
-    /// Who carries this token; `is_cookie`: it came by itself, as browsers send cookies. That it is
-    /// used is noted.
+    /// The caller with this token; `is_cookie`: the browser sent it automatically as a cookie. Records
+    /// its use.
     pub async fn identify(&self, secret: &str, is_cookie: bool, address: &str, now: i64) -> Result<Caller, Denied> {
         self.find_caller(secret, is_cookie, address, now, true).await
     }
 
-    /// The same of somebody who has been let in and does nothing: it does not count as a use.
+    /// The same for a caller that was authenticated before and is idle: it does not count as a use.
     pub async fn look_again(&self, secret: &str, is_cookie: bool, address: &str, now: i64) -> Result<Caller, Denied> {
         self.find_caller(secret, is_cookie, address, now, false).await
     }
@@ -196,7 +196,7 @@ impl Authenticator {
         self.sign_ons.admit_address(address).map_err(Denied::TooMany)
     }
 
-    /// The user of that name and password, if he may sign in.
+    /// The user with that name and password, if they may sign in.
     pub async fn by_password(&self, name: &str, password: &str, address: &str) -> Result<UserView, Denied> {
         self.addresses.admit_address(address).map_err(Denied::TooMany)?;
         self.accounts.admit(name).map_err(Denied::TooMany)?;
@@ -207,8 +207,8 @@ impl Authenticator {
         user.filter(|user| is_right && !user.disabled).ok_or(Denied::WrongPassword)
     }
 
-    /// Begins a session for a user who has proved who he is, and notes it in the audit. It is always
-    /// a new one: what the caller had before does not become it.
+    /// Starts a session for an authenticated user, and records it in the audit. It is always a new
+    /// one: no earlier session of the caller is reused.
     pub async fn begin(
         &self,
         user: UserView,
@@ -243,7 +243,7 @@ impl Authenticator {
         Ok(self.store.list_users(&crate::domain::AccessScope::All, &filter).await?.into_iter().next())
     }
 
-    /// Makes the first account when there is none; answers its password, if that was made up here.
+    /// Makes the first account when there is none; returns its password, if it was generated here.
     /// Of several nodes that start at once one makes it; `maker` is this one.
     pub async fn first_user(
         &self,

@@ -1,19 +1,19 @@
-//! Who asks the management API.
+//! Callers of the management API.
 
 use crate::domain::TenantId;
 use crate::domain::access::{Access, AccessScope, Permission};
 use crate::domain::audit::Actor;
 
-/// Somebody who has proved who he is, and what he may do.
+/// An authenticated caller, and what they may do.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// How, and who: as the audit names him.
+    /// How the caller authenticated, and who they are: as the audit names them.
     pub actor: Actor,
-    /// What he may do with what he has shown.
+    /// What the caller may do with these credentials.
     pub access: Access,
     /// The account that the caller's belongs to; 0 is the platform's.
     pub home_id: TenantId,
-    /// His session, if that is what he has shown.
+    /// The session, if the caller authenticated with one.
     pub session: Option<String>,
     /// Must choose another password first.
     pub must_change: bool,
@@ -22,7 +22,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Where he holds the permission; nowhere when he does not.
+    /// Where the caller holds the permission; nowhere when they do not.
     #[must_use]
     pub fn access_scope(&self, permission: Permission) -> AccessScope {
         self.access.access_scope(permission).unwrap_or(AccessScope::Of(Vec::new()))

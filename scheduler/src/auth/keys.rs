@@ -16,7 +16,7 @@ const MISS_INTERVAL: Duration = Duration::from_secs(1);
 /// Shortest secret that is accepted anywhere but on loopback, characters.
 const SECRET_CHARS_MIN: usize = 16;
 
-/// Secrets that are printed in somebody's documentation.
+/// Secrets that are printed in public documentation.
 const KNOWN_SECRETS: [&str; 6] = ["default_token", "xxl-job", "changeme", "secret", "password", "horace-cron-job"];
 
 /// The keys as they were read once.
@@ -39,7 +39,7 @@ pub struct KeyRing {
 }
 
 impl KeyRing {
-    /// Reads the keys anew: what was committed before the call counts after it.
+    /// Reads the keys again: what was committed before the call applies after it.
     pub async fn refresh(&self, store: &SqlStore) -> Result<()> {
         let number = self.readings.fetch_add(1, Ordering::SeqCst) + 1;
         self.take(number, store.signing_keys().await?);
@@ -54,7 +54,7 @@ impl KeyRing {
         self.keys.rcu(|present| if present.number > number { Arc::clone(present) } else { Arc::clone(&reading) });
     }
 
-    /// Reads the keys anew after a miss, at most once a second; answers whether it did.
+    /// Reads the keys again after a miss, at most once a second; returns whether it did.
     pub async fn refresh_soon(&self, store: &SqlStore) -> bool {
         {
             let mut missed_at = self.missed_at.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,7 +77,7 @@ impl KeyRing {
         self.keys.load().by_id.get(id).filter(|key| key.is_valid(now)).cloned()
     }
 
-    /// Ids of keys whose secret is short or known to everybody.
+    /// Ids of keys whose secret is short or well known.
     pub fn weak(&self) -> Vec<String> {
         let weak = |key: &&Arc<SigningKey>| {
             let secret = key.key.secret.as_str();

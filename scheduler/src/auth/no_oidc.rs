@@ -1,4 +1,4 @@
-//! Stands for `oidc` where carillon is built without it.
+//! Replaces `oidc` when carillon is built without it.
 
 use super::sign_on::{Identity, Pending, SignOnSettings};
 use anyhow::bail;

@@ -1,4 +1,4 @@
-//! The provider of single sign-on, asked by OpenID Connect: authorization code flow with PKCE
+//! The provider of single sign-on, by OpenID Connect: authorization code flow with PKCE
 //! (OpenID Connect Core 1.0, RFC 7636). The node keeps nothing between the two steps; what it must
 //! know again travels in a cookie of the browser, so any node can do the second.
 
@@ -26,7 +26,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// … and have so many bytes.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
-/// Groups that somebody is in, at most.
+/// Most groups of a user.
 const GROUPS_MAX: usize = 10_000;
 
 /// Claims that the standard does not name.
@@ -89,7 +89,7 @@ impl Provider {
             // A connection belongs to the runtime that opened it; handlers run on several.
             .pool_max_idle_per_host(0)
             .build()
-            .context("a client for auth.oidc.issuer cannot be made")?;
+            .context("a client for auth.oidc.issuer cannot be created")?;
         Ok(Self {
             issuer: IssuerUrl::new(settings.issuer.clone()).context("auth.oidc.issuer")?,
             redirect_url: RedirectUrl::new(settings.redirect_url.clone()).context("auth.oidc.redirect_url")?,
@@ -106,7 +106,7 @@ impl Provider {
     /// Where to send the browser, and what it must keep.
     ///
     /// # Errors
-    /// When the provider cannot be asked.
+    /// When the provider cannot be reached.
     pub async fn begin(&self) -> anyhow::Result<(String, Pending)> {
         let client = self.client().await?;
         let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
@@ -124,9 +124,9 @@ impl Provider {
     /// Whom the provider names for that code.
     ///
     /// # Errors
-    /// When the provider cannot be asked, or what it says cannot be believed.
+    /// When the provider cannot be reached, or its response cannot be trusted.
     pub async fn finish(&self, code: String, pending: Pending) -> anyhow::Result<Identity> {
-        // Its keys are read anew each time: they change.
+        // Its keys are fetched every time: they change.
         let client = self.client().await?;
         let http = |request| self.call(request);
         let answer = client
@@ -136,10 +136,10 @@ impl Provider {
             .request_async(&http)
             .await
             .map_err(|error| anyhow!(error))
-            .context("the provider does not take the code")?;
+            .context("the provider does not accept the code")?;
         let token = answer.id_token().context("the provider answered no ID token")?;
         let verifier = client.id_token_verifier();
-        let claims = token.claims(&verifier, &Nonce::new(pending.nonce)).context("the ID token cannot be believed")?;
+        let claims = token.claims(&verifier, &Nonce::new(pending.nonce)).context("the ID token cannot be trusted")?;
         if let Some(expected) = claims.access_token_hash() {
             let (algorithm, key) = (token.signing_alg()?, token.signing_key(&verifier)?);
             let actual = AccessTokenHash::from_token(answer.access_token(), algorithm, key)?;

@@ -54,7 +54,7 @@ impl Passwords {
     }
 
     /// Whether it is the password of that hash. Without a hash (no such user, or one without a
-    /// password) it takes as long, so that nobody learns who exists.
+    /// password) it takes as long, so that callers do not learn which users exist.
     pub async fn matches(&self, password: &str, hash: &str) -> Result<bool, PasswordError> {
         if hash.is_empty() {
             return self.hash(password).await.map(|_| false);
@@ -76,7 +76,7 @@ impl Passwords {
 }
 
 /// Whether a password may be chosen: its length is what counts (NIST SP 800-63B), and that it is not the
-/// first that anybody would try.
+/// first that an attacker would try.
 ///
 /// # Errors
 /// What is wrong with it.

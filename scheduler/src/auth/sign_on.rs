@@ -1,5 +1,5 @@
-//! Single sign-on: whom the provider names, the account that belongs to him, and what his groups may
-//! do. How the provider is asked is `oidc`'s.
+//! Single sign-on: the user that the provider names, the account that belongs to them, and the
+//! permissions of their groups. `oidc` talks to the provider.
 
 use super::authenticator::{Authenticator, Denied};
 use crate::domain::access::{BUILT_IN, BY_GROUP, PLATFORM, is_user_name};
@@ -19,13 +19,13 @@ const SUBJECT_CHARS_MAX: usize = 191;
 pub struct SignOnSettings {
     /// The provider's issuer URL; empty: no single sign-on.
     pub issuer: String,
-    /// What the provider calls this carillon.
+    /// Id of this client at the provider.
     pub client_id: String,
-    /// And how it knows it.
+    /// Secret of this client.
     pub client_secret: SecretString,
     /// Where it sends people back to: `https://…/api/v1/login/oidc/callback`.
     pub redirect_url: String,
-    /// What people read where they sign in.
+    /// Name shown on the sign-in page.
     pub name: String,
     /// Asked for besides `openid`.
     pub scopes: Vec<String>,
@@ -105,16 +105,16 @@ fn is_safe(url: &str) -> bool {
     url.scheme() == "https" || (url.scheme() == "http" && is_near)
 }
 
-/// Whom the provider names.
+/// The user that the provider names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Issuer and subject: the same for good, and nobody else's.
+    /// Issuer and subject: permanent and unique to the user.
     pub subject: String,
     /// What a new account would be called.
     pub name: String,
     /// Name for people.
     pub display_name: String,
-    /// The groups he is in.
+    /// The user's groups.
     pub groups: Vec<String>,
 }
 
@@ -129,9 +129,9 @@ pub struct Pending {
     pub verifier: String,
 }
 
-/// Where and when somebody signs on.
+/// Where and when a user signs on.
 pub struct SignOnContext<'a> {
-    /// Address of his browser.
+    /// Address of the browser.
     pub address: &'a str,
     /// Cluster ms.
     pub now: i64,
@@ -143,8 +143,9 @@ pub struct SignOnContext<'a> {
 type Wanted = (RoleId, TenantId, Vec<AppId>);
 
 impl Authenticator {
-    /// The account of whom the provider names, with what his groups are granted now: what he had by
-    /// groups that he has left is taken, what an admin granted stays. Who has nothing is not let in.
+    /// The account of the user that the provider names, with the current grants of their groups: grants
+    /// from groups that they have left are revoked, those by an admin stay. A user without any grant is
+    /// refused.
     pub async fn by_identity(
         &self,
         identity: &Identity,
@@ -159,7 +160,7 @@ impl Authenticator {
             Some(user) => user,
             None if wanted.is_empty() => return Err(Denied::NoAccount(no_group(settings))),
             None => match self.make_account(identity, settings, &wanted, occasion).await {
-                // Another node has just made it, or somebody else has the name.
+                // Another node has just made it, or another user has the name.
                 Err(Denied::Store(error)) if error.kind() == StoreErrorKind::Duplicate => {
                     self.by_subject(&identity.subject).await?.ok_or_else(|| Denied::NoAccount(taken(&identity.name)))?
                 }
@@ -186,7 +187,7 @@ impl Authenticator {
         let mut wanted: Vec<Wanted> = Vec::new();
         for grant in settings.grants.iter().filter(|grant| groups.contains(&grant.group)) {
             let Some((role_id, tenant_id, apps)) = self.resolve(grant).await? else {
-                tracing::error!(?grant, "auth.oidc.grants names a role, tenant or app that is not there");
+                tracing::error!(?grant, "auth.oidc.grants names a role, tenant or app that does not exist");
                 continue;
             };
             match wanted.iter_mut().find(|(role, tenant, _)| (*role, *tenant) == (role_id, tenant_id)) {
@@ -248,7 +249,7 @@ impl Authenticator {
                 format!("`{name}` (claim {claim}) cannot be an account's name; auth.oidc.user_claim names another");
             return Err(Denied::NoAccount(why));
         }
-        // Who may act in one tenant only is managed by its admins.
+        // A user with grants in one tenant only is managed by its admins.
         let tenant_id = match wanted {
             [(_, only, _), others @ ..] if others.iter().all(|(_, tenant, _)| tenant == only) => *only,
             _ => PLATFORM,
@@ -274,7 +275,7 @@ impl Authenticator {
         self.by_subject(&row.subject).await?.ok_or(Denied::Unknown)
     }
 
-    /// Takes what no group of his grants any more, and gives what one does.
+    /// Revokes what no group of the user grants any more, and grants what one does.
     async fn follow_groups(
         &self,
         user: UserView,
@@ -288,7 +289,7 @@ impl Authenticator {
                 (*role, *tenant) == (grant.role_id, grant.tenant_id) && (!grant.by_group || *apps == grant.apps)
             });
             match same {
-                // What an admin granted stays as he granted it.
+                // What an admin granted stays unchanged.
                 Some(at) => drop(wanted.swap_remove(at)),
                 None if grant.by_group => taken.push(grant),
                 None => {}
@@ -310,7 +311,7 @@ impl Authenticator {
         }
         let taken: Vec<GrantId> = taken.iter().map(|grant| grant.id).collect();
         match self.store.noting(notes).regrant(user.id, &taken, &given, occasion.now).await {
-            // Another login of his was faster.
+            // Another login of the same user was faster.
             Err(error) if error.kind() == StoreErrorKind::Duplicate => {}
             done => done?,
         }

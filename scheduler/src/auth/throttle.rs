@@ -1,5 +1,5 @@
-//! How often somebody may ask. Kept in each node's memory: several nodes let a caller ask as many
-//! times more.
+//! Rate limits of callers. Kept in each node's memory: with several nodes a caller gets the rate of
+//! each.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 /// Keys remembered at most; new ones that come when there are more share one rate.
 const KEYS_MAX: usize = 100_000;
 
-/// Longest key, characters: a key is an address or a name, and nobody fills the memory with long ones.
+/// Longest key, characters: a key is an address or a name, and long ones must not fill the memory.
 const KEY_CHARS_MAX: usize = 128;
 
 /// Between two rounds of forgetting keys that may ask at full rate again, when there are too many.
 const CLEAN_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Bits of an IPv6 address that tell networks apart: within one, everybody can take any address.
+/// Bits of an IPv6 address that identify its network: within one, a host can take any address.
 const NETWORK_BITS: u32 = 64;
 
 /// A bound on how often something may be done.
@@ -104,7 +104,7 @@ impl Throttle {
         admitted
     }
 
-    /// The same for whoever asks from that address.
+    /// The same for callers from that address.
     pub fn admit_address(&self, address: &str) -> Result<(), Duration> {
         self.admit(&network_of(address))
     }
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(meter.admit(&rate, after(4)), Err(Duration::from_secs(6)));
         assert_eq!(meter.admit(&rate, after(10)), Ok(()));
         assert_eq!(meter.admit(&rate, after(10)), Err(Duration::from_secs(10)));
-        // Never more than the burst, however long nobody asked.
+        // Never more than the burst, however long it was idle.
         for _ in 0..2 {
             assert_eq!(meter.admit(&rate, after(1_000)), Ok(()));
         }

@@ -56,8 +56,8 @@ pub struct Claims {
 
 impl Claims {
     /// How far the caller's clock is from the cluster clock (`now`), where that is too far; both ms. It is
-    /// refused once the request is proved: a refusal that tells the time must be signed, and nobody but
-    /// the holder of the key may have one signed.
+    /// refused once the request is proved: a refusal that contains the time must be signed, and only the
+    /// holder of the key may get one signed.
     pub fn skew_ms(&self, now: i64) -> Option<i64> {
         let skew_ms = self.at.saturating_sub(now);
         (skew_ms.unsigned_abs() > TIMESTAMP_WINDOW_MS.unsigned_abs()).then_some(skew_ms)
@@ -78,8 +78,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// One that is not signed: whoever repeats a request, or makes one up, must not get a refusal that
-    /// he could pass off as the answer to another.
+    /// An unsigned refusal: an attacker who replays or forges a request must not get a refusal that
+    /// could be passed off as the reply to another.
     pub fn unproved(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), is_proved: false, wait: None }
     }
@@ -104,7 +104,7 @@ pub struct Verifier {
     /// Remembered at most of each key: all that it may send while a nonce counts. With 10 to 21 bytes
     /// each, that is at most 15 kB for each request a second that its holders send without a pause.
     nonces_max: usize,
-    /// By keys that have signed something in the last minutes; nobody but their holders adds to them.
+    /// By keys that have signed something in the last minutes; only their holders add to them.
     usages: Mutex<Usages>,
 }
 
@@ -133,7 +133,7 @@ impl Verifier {
             .map_err(|_| Refusal::unproved(Code::BadRequest, "X-Carillon-Timestamp must be epoch milliseconds"))?;
         let method = SignMethod::parse(head.sign_method)
             .ok_or_else(|| Refusal::unproved(Code::SignMethod, "X-Carillon-Sign-Method must be MD5 or HMAC-SHA256"))?;
-        // The nonce stands in the signed text: nothing that could end its field.
+        // The nonce is part of the signed text: it must not contain anything that could end its field.
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if !NONCE_CHARS.contains(&nonce.len()) || !nonce.chars().all(plain) {
             return Err(Refusal::unproved(Code::BadRequest, "X-Carillon-Nonce must have 16 to 64 plain characters"));
@@ -144,7 +144,7 @@ impl Verifier {
         if let Some(demanded) = key.demanded.filter(|demanded| *demanded != method) {
             let (demanded, method) = (demanded.as_str(), method.as_str());
             let message =
-                format!("this app demands signatures by {demanded}, not {method}: set its executors' sign method");
+                format!("this app requires signatures by {demanded}, not {method}: set its executors' sign method");
             return Err(Refusal::unproved(Code::SignMethod, message));
         }
         Ok(Claims { key, at, method })
@@ -152,7 +152,7 @@ impl Verifier {
 
     /// Checks the signature of a head that [`check_head`](Self::check_head) took, and that it comes for
     /// the first time, and not too often; `now` (cluster ms) is when the body was there. The nonce is
-    /// spent only by a request whose signature is right, so that nobody else can spend it.
+    /// spent only by a request with a valid signature, so that no one else can spend it.
     pub fn check_body(
         &self,
         head: &SignedHead<'_>,

@@ -5,7 +5,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwins
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _, Write as _};
 
-/// What somebody types is not longer than this, bytes.
+/// Largest typed input, bytes.
 const LINE_BYTES_MAX: u64 = 4_096;
 
 /// Columns of the terminal that standard output is; none when it is no terminal.

@@ -1,5 +1,5 @@
 //! The cluster clock: the database's, estimated from round trips and carried on by this
-//! process's monotonic clock, so that nobody's wall clock decides when something fires.
+//! process's monotonic clock, so that no machine's wall clock decides when something fires.
 
 use crate::store::{ClockReading, ClusterStore, Result};
 use carillon_protocol::OffsetEstimator;
@@ -17,7 +17,7 @@ pub trait Clock: Send + Sync {
         self.now_us().div_euclid(1_000)
     }
 
-    /// How this machine's own clock stands to it, if that is measured. For people: nothing goes by it.
+    /// How this machine's own clock stands to it, if that is measured. Informational only: nothing depends on it.
     fn reading(&self) -> Option<ClockReading> {
         None
     }

@@ -1,4 +1,4 @@
-//! What executors say of themselves: registration, heartbeat, farewell.
+//! Messages of executors about themselves: registration, heartbeat, unregistration.
 
 use super::{Clock, Registry, Snapshot};
 use crate::domain::{ExecutorId, IdSource};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// every offline time-out, since a heartbeat lost on its way is no harm.
 const SILENCE_MS: i64 = 5_000;
 
-/// The node's ear for executors.
+/// Receives these messages.
 pub struct Executors {
     store: Arc<dyn ExecutorStore>,
     clock: Arc<dyn Clock>,
@@ -64,7 +64,7 @@ impl Executors {
         }
         let received_at = self.clock.now_ms();
         let live: Vec<RunKey> = held.into_iter().chain(running).collect();
-        // Not heard here for a while: somebody may have given its runs away in the meantime.
+        // Silent here for a while: another node may have given its runs away in the meantime.
         let mut cancel = Vec::new();
         if !live.is_empty() && !self.registry.heard_lately(executor_id, received_at - SILENCE_MS) {
             let mine = self.store.reconfirm(signer.owner, executor_id, &live).await?;

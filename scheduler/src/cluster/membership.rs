@@ -6,7 +6,7 @@ use crate::store::{ClusterStore, Member, NodeHeartbeat, NodeInfo, NodeState, Res
 use arc_swap::ArcSwap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What this node knows of the cluster.
+/// This node's view of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
     /// Nodes alive, in the order of their numbers; always holds this node.
@@ -15,7 +15,7 @@ pub struct View {
     pub share: Share,
     /// A heartbeat at or after this instant (ms) counts as alive.
     pub alive_since: i64,
-    /// Whether this node has been in contact long enough to call anybody dead.
+    /// Whether this node has been in contact long enough to declare others dead.
     pub settled: bool,
     /// Since when it has been in contact without a break, ms.
     pub contact_since: i64,
@@ -24,8 +24,8 @@ pub struct View {
 /// A cluster clock that goes back by more was set, ms.
 const CLOCK_STEP_MS: i64 = 1_000;
 
-/// When this node's heartbeat was last committed: reading alone is no contact, since a database
-/// that takes no writes takes nobody's heartbeat.
+/// When this node's heartbeat was last committed: reading alone is not contact, since a database
+/// that accepts no writes accepts no heartbeats.
 #[derive(Debug)]
 struct Contact {
     /// Start of the present unbroken contact, ms.
@@ -52,7 +52,7 @@ impl Contact {
     }
 
     /// A gap is an outage or a pause, or the cluster clock was set forward; a step back is the
-    /// clock, too. In each case everybody's heartbeat looks wrong for a while.
+    /// clock, too. In each case all heartbeats look wrong for a while.
     fn holds(&self, now: i64) -> bool {
         now - self.last <= self.gap_max && now >= self.last - CLOCK_STEP_MS
     }
@@ -125,7 +125,7 @@ impl Membership {
         self.clock.now_ms() - self.contact().last <= self.offline_after_ms
     }
 
-    /// Looks who is alive; answers whether that changed.
+    /// Reads who is alive; returns whether that changed.
     pub async fn look(&self) -> Result<bool> {
         let nodes = self.store.nodes().await?;
         let now = self.clock.now_ms();
@@ -140,7 +140,7 @@ impl Membership {
         Ok(changed)
     }
 
-    /// Says good-bye, so that the others need not wait for the time-out.
+    /// Leaves the cluster, so that the others need not wait for the time-out.
     pub async fn leave(&self) -> Result<()> {
         self.store.leave(&self.me).await
     }

@@ -2,7 +2,7 @@
 //!
 //! The database is the authority. A node judges others only after it has itself been in contact
 //! for a whole offline time-out: after an outage of the database, or a pause of this process,
-//! everybody's heartbeat looks old, and acting on that would be a storm of false deaths.
+//! all heartbeats look old, and acting on that would be a storm of false deaths.
 
 mod clock;
 mod executors;

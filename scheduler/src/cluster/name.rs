@@ -1,4 +1,4 @@
-//! Whether the name that a node wants to join under is free: a living node keeps its name.
+//! Whether the name that a node wants to join under is free: a live node keeps its name.
 //!
 //! A process that died must give its name up at once, or a restart would take a whole offline
 //! time-out. Where the holder of the name ran in the same network stack as this process, its port
@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 use url::Url;
 
-/// Between two looks at the holder's heartbeat.
+/// Polling interval for the holder's heartbeat.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Added to two heartbeat intervals: a statement may be slow.
@@ -25,7 +25,7 @@ const CONNECT_MAX: Duration = Duration::from_secs(1);
 /// Waits until the name of `info` is free; this process listens at its address already.
 ///
 /// # Errors
-/// A living node holds it; or the database.
+/// A live node holds it, or the database failed.
 pub async fn await_free_name(
     store: &SqlStore,
     info: &NodeInfo,

@@ -117,8 +117,8 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
         Ok(Revocation { noted: noted.len(), ..took })
     }
 
-    /// Stops shards whose parent was told to stop; one between two attempts is nobody's, and ends
-    /// at once. Answers how many there were.
+    /// Stops shards whose parent was told to stop; one between two attempts has no owner, and ends at
+    /// once. Returns how many there were.
     async fn stop_shards(&self) -> Result<usize> {
         let open = self.store.shards_to_stop(SHARDS_MAX).await?;
         let count = open.len();
@@ -225,7 +225,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
     }
 }
 
-/// Whoever starts a manual run, or waits for a parent's child, gets it under the new definition.
+/// Manual runs, and children started by a parent, run under the new definition.
 fn goes_on(dispatched: &DispatchedRun, reason: Reason) -> bool {
     reason == Reason::TaskEdited && !dispatched.run.trigger.is_scheduled()
 }

@@ -1,9 +1,9 @@
 //! One batch of due runs → executors. A refusal or an unreachable executor means another one at
 //! once; only when none is left does the failure strategy speak.
 //!
-//! The steps stand in files of their own: what is no longer to run (`judge`), who must wait for
-//! others (`admit`), who is over its tenant's quota (`rate_limit`), who takes it (`choose`), the step to DISPATCHED
-//! (here), the messages (`send`).
+//! The steps are in files of their own: runs that must no longer run (`judge`), runs that must wait for
+//! others (`admit`), runs over their tenant's quota (`rate_limit`), the executor that takes a run (`choose`), the step
+//! to DISPATCHED (here), the messages (`send`).
 
 use super::outgoing::{OutgoingRun, RoutedRun, UnroutedRun};
 use super::{Canceller, TaskCache, Transport};
@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 pub struct DispatchSettings {
     /// How long before its due time a run is dispatched.
     pub lead_ms: i64,
-    /// How long after the mark an executor may accept the dispatch.
+    /// How long after the step to DISPATCHED an executor may accept the dispatch.
     pub accept_window_ms: i64,
     /// A fire that was claimed later than this after its due time was missed.
     pub misfire_after_ms: i64,
@@ -146,7 +146,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         if outgoing_runs.is_empty() {
             return;
         }
-        // Whoever must be asked first may not answer: that comes without the permit.
+        // Executors that must be probed first may not answer: probing happens without the permit.
         let (asked_first, direct): (Vec<_>, Vec<_>) = outgoing_runs.into_iter().partition(OutgoingRun::asks_first);
         let dispatched = match self.chosen_and_dispatched(direct).await {
             Ok(dispatched) => dispatched,
@@ -175,7 +175,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                         tracing::error!(
                             tenant = tenant.0,
                             runs = count,
-                            "the dispatcher panicked over sending; the reaper decides"
+                            "the dispatcher panicked while sending; the reaper decides"
                         );
                     }
                     drop(under_way);
@@ -319,7 +319,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             if reason == Reason::NoExecutor && run.status == Status::Queued && now < until {
                 let mut online = self.registry.of_app(run.tenant_id, run.app_id, now).into_iter();
                 if online.any(|executor| executor.fits(&task.spec.handler, &task.tags)) {
-                    // It has come since; nobody tells of it again.
+                    // It has come since, and will not be announced again.
                     waiting.push((now + self.settings.lead_ms + LOOK_AGAIN_MS, run));
                     continue;
                 }
@@ -357,7 +357,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
     }
 
     /// Steps out of the queue. When the database fails, their runs come back into it and are
-    /// judged again: nobody else would look at them.
+    /// judged again: nothing else would look at them.
     pub(super) async fn change(&self, steps: Vec<(Run, Transition)>) {
         let (runs, changes): (Vec<_>, Vec<_>) = steps.into_iter().unzip();
         if let Err(error) = self.store.change(&changes).await {

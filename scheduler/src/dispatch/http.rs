@@ -66,7 +66,7 @@ impl HttpTransport {
     }
 
     /// The key that the executor registered with. When it has ended nothing is sent there any more:
-    /// whoever holds such a key is nobody's executor.
+    /// the holder of such a key is no longer an executor of the app.
     async fn key_of(&self, to: &Executor) -> Result<Arc<SigningKey>, SendError> {
         let owner = Owner { tenant_id: to.tenant_id, app_id: to.app_id };
         let find = || self.keys.find(&to.key_id, self.clock.now_ms()).filter(|key| key.owner == owner);
@@ -206,7 +206,7 @@ impl Transport for HttpTransport {
     }
 
     async fn ask(&self, to: &Executor, message: &carillon_protocol::Probe) -> Result<ProbeAck, SendError> {
-        // Whoever is there answers at once; a run must not wait for those who are not.
+        // Live executors answer at once; a run must not wait for those that are gone.
         match tokio::time::timeout(ASK_MAX, self.call(to, "/probe", message)).await {
             Ok(answer) => answer,
             Err(_) => Err(SendError::Unknown(format!("no answer within {ASK_MAX:?}"))),
@@ -218,7 +218,7 @@ impl Transport for HttpTransport {
         if is_page_of(&page, message) {
             Ok(page)
         } else {
-            Err(SendError::Unknown("the reply is no page of what was asked for".to_owned()))
+            Err(SendError::Unknown("the reply is not a page of the requested output".to_owned()))
         }
     }
 

@@ -1,4 +1,4 @@
-//! What of a batch is no longer to run, and why.
+//! Which runs of a batch must no longer run, and why.
 
 use super::dispatcher::{Dispatcher, Failed};
 use super::outgoing::{OutgoingRun, takes_over};
@@ -106,7 +106,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         if !since.is_empty() {
             let since: Vec<(TaskId, i64)> = since.into_iter().collect();
             let ids: Vec<TaskId> = since.iter().map(|(task, _)| *task).collect();
-            // What nobody had written when we looked comes after all that was.
+            // Fires that were not written when we looked come after all that were.
             let mut written_until: HashMap<TaskId, i64> = HashMap::new();
             for task in self.store.tasks(&ids).await? {
                 written_until.insert(task.id, task.next_fire_at);

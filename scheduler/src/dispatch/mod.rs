@@ -1,8 +1,8 @@
-//! Due runs → executors: chosen, marked DISPATCHED, sent a few seconds early.
+//! Due runs → executors: chosen, recorded as DISPATCHED, sent a few seconds early.
 //!
-//! The mark comes before the message. A node that dies in between leaves a row that no executor
-//! has; the message carries `accept_until`, after which no executor takes it any more, and only
-//! after that does the reaper give it to somebody else.
+//! The record comes before the message. A node that dies in between leaves a row that no executor
+//! has; the message carries `accept_until`, after which no executor accepts it any more, and only
+//! after that does the reaper give it to another.
 
 mod admit;
 mod cancel;

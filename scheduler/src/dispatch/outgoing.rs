@@ -44,7 +44,7 @@ pub struct RoutedRun {
     pub executor: Arc<Executor>,
 }
 
-/// A run that nobody takes, and why.
+/// A run that no executor takes, and why.
 pub struct UnroutedRun {
     pub outgoing: OutgoingRun,
     pub why: NoExecutor,
@@ -67,7 +67,7 @@ impl UnroutedRun {
 }
 
 /// Whether the definition that is valid now owes a run for an instant that an earlier one gave up
-/// for `reason`: it certainly did not start, or nobody knows and the task wants it at least once.
+/// for `reason`: it certainly did not start, or that is unknown and the task wants it at least once.
 pub fn takes_over(task: &Task, reason: Reason) -> bool {
     match reason {
         Reason::ExecutorGone | Reason::Undelivered | Reason::GivenBack => true,

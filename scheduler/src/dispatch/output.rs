@@ -1,5 +1,5 @@
-//! The output of a run, which is what it logs: it lies with the executor that ran it, and is read
-//! there page by page. A node keeps none of it; gone with its executor, it is gone.
+//! The log output of a run: the executor that ran it stores it, and it is read there page by page. A
+//! node stores none of it: if the executor is gone, so is the output.
 
 use super::{SendError, Transport};
 use crate::cluster::Registry;
@@ -64,7 +64,7 @@ impl OutputStatus {
 pub struct Wanted {
     /// From 1; `None` is the latest.
     pub attempt: Option<i32>,
-    /// First byte: 0 or the `next` of the page before.
+    /// First byte: 0 or the `next` of the previous page.
     pub from: u64,
     /// Bytes at most, [`OUTPUT_PAGE_BYTES`]; other values are brought into that range.
     pub limit: u32,
@@ -118,7 +118,7 @@ impl<S: ExecutorStore + ?Sized> OutputReader<S> {
             return Ok(if run.status.is_terminal() {
                 asked.nothing(OutputStatus::NeverStarted, "the run has ended without this attempt")
             } else {
-                asked.nothing(OutputStatus::NotStarted, "the attempt has not been handed to an executor yet")
+                asked.nothing(OutputStatus::NotStarted, "the attempt has not been dispatched to an executor yet")
             });
         }
         if asked.attempt < run.attempt || run.executor_id.is_none() {
@@ -138,8 +138,10 @@ impl<S: ExecutorStore + ?Sized> OutputReader<S> {
     /// address now may have it.
     async fn left_behind(&self, run: &Run, asked: &Asked, end: Option<ExecutorEnd>) -> Reading {
         let Some(end) = end else {
-            return asked
-                .nothing(OutputStatus::ExecutorGone, "its executor is gone for so long that nothing is known of it");
+            return asked.nothing(
+                OutputStatus::ExecutorGone,
+                "its executor has been gone for so long that nothing is known about it",
+            );
         };
         let online = self.registry.online(run.tenant_id, run.app_id);
         if let Some(successor) = online.into_iter().find(|executor| executor.address == end.address)
@@ -158,7 +160,7 @@ impl<S: ExecutorStore + ?Sized> OutputReader<S> {
         }
     }
 
-    /// The output of an attempt of which the row does not say where it ran: whoever has it.
+    /// The output of an attempt whose executor the row does not name: asks the executors for it.
     async fn earlier(&self, run: &Run, asked: &Asked) -> Reading {
         let mut online = self.registry.online(run.tenant_id, run.app_id);
         let (known, all) = (online.len().min(ASKED_MAX), online.len());
@@ -230,7 +232,7 @@ impl Asked {
         let reading = match answer {
             Ok(page) => self.page(page),
             Err(SendError::Refused(Code::NotFound, _)) => {
-                let detail = "its executor keeps no output: it is of an older version, or this is switched off there";
+                let detail = "its executor keeps no output: its version is too old, or output is switched off there";
                 Reading { is_final: true, ..self.nothing(OutputStatus::NoOutput, detail) }
             }
             Err(error) => {

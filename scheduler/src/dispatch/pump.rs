@@ -51,7 +51,7 @@ impl Pump {
             let permits = Arc::new(Semaphore::new(BATCHES_MAX));
             let until = || clock.now_ms() + settings.lead_ms;
             // First the permit, then the runs: what is most urgent is chosen as late as can be.
-            // Only closing the semaphore fails, and nobody closes it.
+            // Fails only when the semaphore is closed, which never happens.
             while let Ok(permit) = runtime.block_on(Arc::clone(&permits).acquire_owned()) {
                 let Some(batch) = source.wait(until, BATCH_RUNS) else { break };
                 let dispatcher = Arc::clone(&dispatcher);
@@ -61,7 +61,7 @@ impl Pump {
                         let done = AssertUnwindSafe(dispatcher.dispatch_batch(batch, permit)).catch_unwind();
                         if done.await.is_err() {
                             // The loader finds their rows again: overdue and still queued.
-                            tracing::error!(runs = count, "the dispatcher panicked over a batch");
+                            tracing::error!(runs = count, "the dispatcher panicked while processing a batch");
                         }
                     },
                     &runtime,

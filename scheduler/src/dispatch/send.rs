@@ -16,7 +16,7 @@ use std::time::Duration;
 const RESEND_PAUSE: Duration = Duration::from_millis(200);
 
 impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatcher<S> {
-    /// Sends to all executors at once; answers what nobody has taken yet.
+    /// Sends to all executors at once; returns the runs that no executor has accepted yet.
     pub(super) async fn send_all(&self, dispatched: Vec<RoutedRun>) -> Vec<OutgoingRun> {
         let mut by_executor: HashMap<ExecutorId, (Arc<Executor>, Vec<OutgoingRun>)> = HashMap::new();
         for RoutedRun { outgoing, executor } in dispatched {
@@ -67,7 +67,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                     tokio::time::sleep(RESEND_PAUSE).await;
                 }
                 Err(error) => {
-                    tracing::warn!(executor = executor.id.0, address = executor.address, %error, "executor takes nothing; trying another");
+                    tracing::warn!(executor = executor.id.0, address = executor.address, %error, "executor accepts nothing; trying another");
                     METRICS.dispatches.add(UNREACHABLE, outgoing_runs.len() as u64);
                     self.registry.avoid(executor.id, self.clock.now_ms() + AVOID_MS);
                     return refused(outgoing_runs, executor.id);
@@ -88,7 +88,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             METRICS.dispatches.add(*outcome as usize, 1);
             match outcome {
                 DispatchOutcome::Accepted | DispatchOutcome::Duplicate => {}
-                // What no schedule named goes on under the new definition: whoever cancelled says how.
+                // Runs outside of a schedule continue under the new definition, as the canceller decided.
                 DispatchOutcome::Cancelled if !outgoing.run.trigger.is_scheduled() => {}
                 DispatchOutcome::Cancelled => {
                     cancelled.push(Transition::of(&outgoing.run, Status::Cancelled, Reason::TaskEdited));
@@ -102,7 +102,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                 }
             }
         }
-        // Whoever cancelled makes the same step; this one counts when that one died.
+        // The canceller makes the same step; this one counts if the canceller died.
         if let Err(error) = self.store.change(&cancelled).await {
             tracing::warn!(%error, runs = cancelled.len(), "cancelled runs not marked here");
         }

@@ -21,17 +21,17 @@ const TAILS_MAX: usize = 64;
 /// … of these about one tenant's runs, so that there is room for others …
 const TAILS_OF_TENANT_MAX: usize = 32;
 
-/// … and for one user, whatever tokens and sessions he has.
+/// … and for one user, over all their tokens and sessions.
 const TAILS_OF_USER_MAX: usize = 8;
 
-/// A tail ends after this long; a client that wants more begins another where this one ended. So
-/// whoever may read no longer is cut off, too.
+/// A tail ends after this long; a client that wants more starts another where this one ended. So
+/// callers who have lost their permission are cut off, too.
 const TAIL_MAX: Duration = Duration::from_mins(5);
 
 /// A tail ends after so many bytes, which no executor keeps of one run by default.
 const TAIL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Between two looks: after text, and at most when there is none.
+/// Polling interval: after text, and the longest when there is none.
 const LOOK: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(2));
 
 /// At least so often something is said, so that a connection without a client is found out.
@@ -68,7 +68,7 @@ pub struct TailClient {
     pub tenant_id: TenantId,
 }
 
-/// Why there is no place for one more tail.
+/// Why no further tail is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoTailSlot {
     /// The caller has too many.
@@ -89,7 +89,7 @@ pub enum NoTailSlot {
     Stops,
 }
 
-/// A place among the tails of a node; free again when this is dropped.
+/// A slot among the tails of a node; free again when this is dropped.
 #[derive(Debug)]
 pub struct TailSlot {
     tails: Arc<Tails>,
@@ -97,13 +97,13 @@ pub struct TailSlot {
 }
 
 impl Tails {
-    /// A place for one more.
+    /// A slot for one more.
     ///
     /// # Errors
     /// There are as many as may be, or the node stops.
     pub fn enter(self: &Arc<Self>, by: TailClient) -> std::result::Result<TailSlot, NoTailSlot> {
         let mut slots = self.lock();
-        // A client that takes nothing keeps its connection, but not its place.
+        // A client that reads nothing keeps its connection, but not its slot.
         slots.taken.retain(|_, taken| taken.since.elapsed() < TAIL_MAX + QUIET);
         if self.closing.is_cancelled() {
             return Err(NoTailSlot::Stops);
@@ -322,7 +322,7 @@ mod tests {
         assert_eq!(tails.enter(others(TAILS_MAX)).err(), Some(NoTailSlot::Node));
         slots.pop();
         let last = tails.enter(others(TAILS_MAX)).expect("a place that has come back");
-        // Whoever takes nothing never hears that its time is up.
+        // A client that reads nothing never learns that its time is up.
         tokio::time::advance(TAIL_MAX + QUIET * 2).await;
         assert!(tails.enter(others(0)).is_ok());
         drop((slots, last));

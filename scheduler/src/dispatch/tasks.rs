@@ -27,9 +27,8 @@ impl<S: PlanStore + ?Sized> TaskCache<S> {
     pub async fn of(&self, runs: &[Run]) -> Result<HashMap<TaskId, Arc<Task>>> {
         let mut found = HashMap::new();
         let mut missing = Vec::new();
-        // A run that was dispatched before may have outlived its definition: whoever stopped or
-        // edited the task could not cancel it then. A fresh one cannot, its row was cancelled
-        // with the edit.
+        // A run that was dispatched before may have outlived its definition: the stop or edit could
+        // not cancel it then. A fresh one cannot: its row was cancelled with the edit.
         let repeated: HashSet<TaskId> = runs.iter().filter(|run| run.attempt > 0).map(|run| run.task_id).collect();
         for run in runs {
             if found.contains_key(&run.task_id) || missing.contains(&run.task_id) {

@@ -1,5 +1,5 @@
-//! What people, nodes and executors change: each action once, with what it is done to and what it makes stale.
-//! The audit, the change feed, the operations of the API and the console's words all go by this list.
+//! The actions of people, nodes and executors: each once, with its target and what it makes stale. The audit, the
+//! change feed, the operations of the API and the console's words all follow this list.
 
 use super::change_feed::{ChangeKind, ChangeKinds};
 use serde_json::{Value, json};

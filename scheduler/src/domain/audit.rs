@@ -75,7 +75,7 @@ pub struct AuditEntry {
     #[serde(with = "id_or_null")]
     #[schema(value_type = Option<String>)]
     pub tenant_id: TenantId,
-    /// Place in its chain, from 1.
+    /// Position in its chain, from 1.
     pub seq: i64,
     /// When, epoch ms.
     pub at: i64,
@@ -85,11 +85,11 @@ pub struct AuditEntry {
     #[serde(with = "id_or_null")]
     #[schema(value_type = Option<String>)]
     pub actor_id: UserId,
-    /// Who, by name; of an executor the id of its key.
+    /// Name of the actor; for an executor, the id of its key.
     pub actor: String,
-    /// From where; of a node or an executor where it listens.
+    /// Address of the actor; for a node or an executor, the one it listens on.
     pub address: String,
-    /// What was done: an operation of this API, or what a registration brought about.
+    /// The action: an operation of this API, or an effect of a registration.
     #[schema(value_type = AuditAction)]
     pub action: String,
     /// Kind of thing.
@@ -98,9 +98,9 @@ pub struct AuditEntry {
     pub target_id: String,
     /// Its name.
     pub target: String,
-    /// What it was, as JSON.
+    /// State before, as JSON.
     pub before: Option<String>,
-    /// What it became, as JSON.
+    /// State after, as JSON.
     pub after: Option<String>,
     /// Hash of the entry before it.
     pub previous: String,
@@ -136,7 +136,7 @@ mod id {
     }
 }
 
-/// An id that is null in JSON when it is 0: nobody's, or the platform's.
+/// An id that is null in JSON when it is 0: no owner, or the platform.
 mod id_or_null {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
@@ -228,13 +228,13 @@ impl Chain {
     pub fn take(&mut self, entry: &AuditEntry) -> Result<(), String> {
         let wrong = |what: &str| Err(format!("entry {} ({}): {what}", entry.seq, entry.id));
         if entry.seq != self.seq + 1 {
-            return wrong(&format!("entry {} was expected; entries are missing or were put in", self.seq + 1));
+            return wrong(&format!("entry {} was expected; entries are missing or were inserted", self.seq + 1));
         }
         if entry.previous != self.hash {
             return wrong("it does not follow the entry before it; one of the two was changed");
         }
         if entry.digest() != entry.hash {
-            return wrong("its content is not what was written");
+            return wrong("its content has been changed");
         }
         (self.seq, self.hash) = (entry.seq, entry.hash.clone());
         Ok(())
@@ -284,7 +284,7 @@ mod tests {
             |entries| drop(entries.remove(1)),
             |entries| entries.swap(0, 1),
             |entries| {
-                // Hashed anew, it no longer is what the next one follows.
+                // Rehashed, it is no longer the entry that the next one follows.
                 entries[1].after = Some("{\"x\":1}".to_owned());
                 entries[1].hash = entries[1].digest();
             },

@@ -1,4 +1,4 @@
-//! What has changed, told to those who may look at it: a hint to look again, never the thing itself.
+//! Hints about changes for callers who may read the changed objects: hints to read again, never the objects.
 
 use super::access::{Access, AccessScope, PLATFORM, Permission, TenantScope};
 use super::{AppId, TenantId};
@@ -22,7 +22,7 @@ macro_rules! kinds {
 /// Whose things of a kind are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeOwner {
-    /// An app's: whoever may look at one app of a tenant hears of the tenant's.
+    /// An app's: callers who may read one app of a tenant get the hints of the whole tenant.
     App,
     /// A tenant's as a whole.
     Tenant,
@@ -98,7 +98,7 @@ impl FromIterator<ChangeKind> for ChangeKinds {
 pub enum ChangeScope {
     /// In what belongs to no tenant.
     Platform,
-    /// Perhaps in every tenant: whoever may look at such things anywhere hears of it.
+    /// Possibly in every tenant: callers who may read such objects anywhere get the hint.
     Everywhere,
     /// In this tenant.
     Tenant(TenantId),
@@ -112,7 +112,7 @@ impl ChangeScope {
     }
 }
 
-/// Whose changes somebody hears of.
+/// Whose changes a caller gets hints about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchedTenants {
     /// Everybody's.
@@ -122,7 +122,7 @@ pub enum WatchedTenants {
 }
 
 impl WatchedTenants {
-    /// Whether whoever listens so hears all that `other` does.
+    /// Whether it includes all that `other` does.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {
@@ -133,7 +133,7 @@ impl WatchedTenants {
     }
 }
 
-/// What somebody may hear of.
+/// What a caller may get hints about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
     /// Where each kind can be looked at.
@@ -143,7 +143,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// What whoever has this access may hear of; only of one tenant, and of what belongs to none.
+    /// What a caller with this access may get hints about; with `tenant`, only that one and what belongs to none.
     #[must_use]
     pub fn of(access: &Access, only: Option<TenantId>) -> Self {
         let held = KINDS

@@ -39,7 +39,7 @@ impl End {
     }
 }
 
-/// Failed runs in a row after a run that ended so: a failure counts, a success begins anew, and
+/// Failed runs in a row after a run with this outcome: a failure counts, a success resets the count, and
 /// what never ran or was stopped on purpose changes nothing.
 #[must_use]
 pub fn failures_in_row(before: i32, status: Status, reason: Reason) -> i32 {

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 /// Largest weight.
 pub const WEIGHT_MAX: i32 = 100;
 
-/// Weight of an executor that nobody has weighed.
+/// Default weight of an executor.
 pub const WEIGHT_DEFAULT: i32 = 1;
 
 /// One executor process.
@@ -33,7 +33,7 @@ pub struct Executor {
     pub heartbeat_at: i64,
     /// Takes no new runs.
     pub draining: bool,
-    /// Takes no new runs, because a person said so.
+    /// Takes no new runs, because a person disabled it.
     pub disabled: bool,
     /// Share of the runs compared with the others', 0..=[`WEIGHT_MAX`]; with 0 it takes none.
     pub weight: i32,
@@ -47,7 +47,7 @@ pub struct Executor {
     pub described_at: i64,
     /// Of its own software, as it says; empty when it says nothing.
     pub version: String,
-    /// The node that heard it last, 0 when that is not known.
+    /// The node that received its last heartbeat, 0 when unknown.
     pub node_id: NodeId,
 }
 

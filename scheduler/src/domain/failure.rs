@@ -6,8 +6,8 @@ use super::stable_random::stable_random;
 use super::task::{Delivery, FailureStrategy, RetryBackoff, Task, TaskSpec};
 use super::task_log::{Run, Status};
 
-/// Dispatches at most, whatever the task says: a handler that kills every executor that it
-/// meets must not circle for ever.
+/// Most dispatches, whatever the task says: a handler that kills every executor that it reaches must
+/// not circulate forever.
 pub const ATTEMPTS_MAX: i32 = 2_000;
 
 /// Attempts whose outcome is unknown that an `at_least_once` task with failure strategy
@@ -58,7 +58,7 @@ pub fn after(task: &Task, run: Attempt, reason: Reason, now: i64) -> Next {
         _ if run.attempt >= ATTEMPTS_MAX => return end(Status::Failed),
         // Never started: another executor takes it at once, and it does not count.
         Reason::GivenBack | Reason::ExecutorGone | Reason::Undelivered => return unfailed(Status::Retry),
-        // Nobody takes it: until its patience ends that is not a failure yet.
+        // No executor takes it: until its wait ends, that is not a failure yet.
         Reason::NoExecutor | Reason::NotAccepted | Reason::AllBusy if now < patience(spec, run.due_time, reason) => {
             return unfailed(Status::Retry);
         }
@@ -85,7 +85,7 @@ pub fn after(task: &Task, run: Attempt, reason: Reason, now: i64) -> Next {
     Next { status: Status::Retry, due_time: now + retry_after(spec, run), failures: run.failures + 1 }
 }
 
-/// The instant from which it is a failure that nobody takes a run, for `reason`, epoch ms.
+/// The instant from which it counts as a failure that no executor takes a run, for `reason`, epoch ms.
 fn patience(spec: &TaskSpec, due_time: i64, reason: Reason) -> i64 {
     let wait = if reason == Reason::NoExecutor { spec.no_executor_timeout_ms } else { 0 };
     due_time.saturating_add(wait)

@@ -1,4 +1,4 @@
-//! How much will fire when: the coming day by the minute, of many tasks together.
+//! How much will fire when: the next 24 hours by the minute, of many tasks together.
 
 use super::schedule::Schedule;
 use super::statistics::MINUTE_MS;
@@ -46,7 +46,7 @@ pub enum Extent {
 /// When a started task fires.
 #[derive(Debug, Clone)]
 pub struct Firing {
-    /// By what; not that of a fixed delay, of which nobody knows the second fire.
+    /// Its schedule; not a fixed delay, whose second fire cannot be known.
     pub schedule: Schedule,
     /// How far.
     pub extent: Extent,

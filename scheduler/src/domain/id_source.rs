@@ -58,7 +58,7 @@ impl IdSource {
         EPOCH_MS + (id.into() >> (NODE_BITS + SEQUENCE_BITS))
     }
 
-    /// The number of the node that made `id`; 0 when none of ours did.
+    /// The number of the node that made `id`; 0 when no node did.
     #[must_use]
     pub fn made_by(id: impl Into<i64>) -> NodeId {
         NodeId((id.into() >> SEQUENCE_BITS) & NODE_NUMBER_MAX)

@@ -1,4 +1,4 @@
-//! Schedule → runs: which fires of a task are written ahead, and what becomes of missed ones.
+//! Schedule → runs: which fires of a task are written ahead, and what happens to missed ones.
 
 use super::reason::Reason;
 use super::task::{MisfireStrategy, NEVER, Routing, Task};
@@ -88,8 +88,8 @@ pub fn plan(task: &Task, window: Window, new_id: impl FnMut() -> LogId) -> Optio
     plan_besides(task, window, &[], new_id)
 }
 
-/// The same where a person has cancelled the fires of these instants before they were written. Their logs
-/// are there, and the store leaves them alone; but none of them stands for others that were missed.
+/// The same when a person has cancelled the fires of these instants before they were written. Their logs
+/// exist, and the store leaves them alone; but none of them covers other missed fires.
 #[must_use]
 pub fn plan_besides(task: &Task, window: Window, skipped: &[i64], new_id: impl FnMut() -> LogId) -> Option<Plan> {
     if task.next_fire_at == NEVER || task.next_fire_at > window.until {
@@ -201,7 +201,7 @@ impl<F: FnMut() -> LogId> Pass<'_, F> {
     }
 }
 
-/// The fires that nobody wrote in time.
+/// The fires that were not written in time.
 struct Missed {
     /// The latest of them, in order.
     kept: VecDeque<i64>,

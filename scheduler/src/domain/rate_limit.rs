@@ -1,14 +1,14 @@
 //! How many runs of a tenant may start in a minute, and when the others may.
 //!
 //! Each run takes a slot: an instant at which it may start. No window of sixty seconds holds more
-//! slots than the quota, wherever it begins; a run takes the first slot from its due time on. Who
-//! comes while others wait for theirs stands behind them, a minute's share apart from the last, so
-//! that what was held up goes out evenly and not in heaps. A more urgent run changes slots with the
-//! first less urgent one of that line.
+//! slots than the quota, wherever it begins; a run takes the first slot from its due time on. A run
+//! that comes while others wait queues behind them, a minute's share after the last, so that delayed
+//! runs go out evenly and not in bursts. A more urgent run swaps slots with the first less urgent one
+//! in that queue.
 //!
-//! Slots are counted by the second, in the disfavour of the tenant: all of a second count until
-//! the last of them is a minute old. What is spread within seconds can thus reach the quota but for
-//! a sixtieth.
+//! Slots are counted by the second, rounding against the tenant: all slots of a second count until
+//! the last of them is a minute old. Fires spread within seconds can thus reach the quota less a
+//! sixtieth.
 
 use super::reason::Reason;
 use super::task_log::{Run, Status};
@@ -128,19 +128,19 @@ impl Rate {
         self.behind_us > request.at.saturating_mul(1_000) && self.lowest.is_some_and(|lowest| lowest < request.priority)
     }
 
-    /// Nobody who waits is less urgent than `priority`.
+    /// No waiting run is less urgent than `priority`.
     pub fn found_none_below(&mut self, priority: i32) {
         self.lowest = self.lowest.map(|lowest| lowest.max(priority));
     }
 
-    /// Forgets what can be in nobody's way at `now` (ms) and later.
+    /// Forgets slots that no longer matter at `now` (ms) and later.
     pub fn forget(&mut self, now: i64) {
         let first_asked = now.max(self.behind_us / 1_000);
         self.taken.retain(|(last, _)| *last > first_asked - WINDOW_MS - STEP_MS);
     }
 
-    /// Under another quota those that wait ask anew. Under the old one (`per_minute`) as many went
-    /// out in the last minute as may.
+    /// Under another quota, waiting runs ask again. Under the old one (`per_minute`), the last minute
+    /// was full.
     pub fn begin_anew(&mut self, per_minute: i32, now: i64) {
         if self.behind_us > now.saturating_mul(1_000) {
             self.taken = vec![(now, i64::from(per_minute))];

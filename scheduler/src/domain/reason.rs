@@ -1,4 +1,4 @@
-//! Why a task log is where it is: one stable word per cause, for the console, for tests and for
+//! Why a task log is in its state: one stable word per cause, for the console, for tests and for
 //! the person who asks "why did this not run?".
 
 /// Machine-readable cause of a state. Stored as its word.
@@ -38,15 +38,15 @@ pub enum Reason {
     CancelledManually,
     /// Later than the task's expiry time, and the task discards what is late.
     Expired,
-    /// Missed during downtime; the task skips what it missed, or another run stands for it.
+    /// Missed during downtime; the task skips missed fires, or another run covers it.
     MisfireSkipped,
     /// The task was paused, by a person or after failures in a row.
     TaskPaused,
     /// Its due time lay in a maintenance window of the tenant.
     Maintenance,
-    /// An earlier run of the task still went on when it was due, and the task discards later ones.
+    /// An earlier run of the task was still running when it was due, and the task discards later ones.
     Blocked,
-    /// A later run of the task took its place.
+    /// A later run of the task replaced it.
     Covered,
     /// It could not start within the task's time-out for waiting.
     WaitTimedOut,
@@ -56,11 +56,11 @@ pub enum Reason {
     ShardFailed,
     /// The tenant's quota of fires in a minute delays it, or has no room for it in time.
     OverQuota,
-    /// As many runs of its task go on as may.
+    /// Its task has reached its limit of concurrent runs.
     TaskLimit,
-    /// As many runs of its app go on as may.
+    /// Its app has reached its limit of concurrent runs.
     AppLimit,
-    /// As many runs of its tenant go on as may.
+    /// Its tenant has reached its limit of concurrent runs.
     TenantLimit,
 }
 

@@ -17,7 +17,7 @@ pub enum WindowAction {
     Postpone,
 }
 
-/// A time in which a tenant's tasks rest.
+/// A time in which a tenant's tasks do not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MaintenanceWindow {
     /// Id.

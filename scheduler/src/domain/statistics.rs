@@ -1,5 +1,4 @@
-//! Figures of many runs in little room: how many fired, how they ended, how late they started and
-//! how long they took.
+//! Compact figures of many runs: numbers of fires, their outcomes, lateness and duration.
 //!
 //! Figures of two periods, or of two tasks, add up to the figures of both: everything is a count,
 //! a sum or a maximum. Times are counted in buckets on a logarithmic scale, the same for all, so

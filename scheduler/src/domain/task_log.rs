@@ -23,7 +23,7 @@ use super::{AppId, ExecutorId, LogId, TaskId, TenantId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(i16)]
 pub enum Status {
-    /// Written ahead; nobody's yet.
+    /// Written ahead; without an owner yet.
     Init = 0,
     /// In the memory queue of one node.
     Queued = 1,
@@ -106,7 +106,7 @@ impl Status {
 /// Index of a sharded run's parent row; its shards count from 0.
 pub const PARENT_SHARD: i32 = -1;
 
-/// What a node knows of a run that it claims and dispatches. Small: thousands are in memory.
+/// What a node knows about a run that it claims and dispatches. Small: thousands are in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     /// Task log id.

@@ -10,7 +10,7 @@ pub enum Trigger {
     /// The task's schedule.
     #[default]
     Schedule,
-    /// The task's schedule, made up for after downtime.
+    /// The task's schedule, caught up after downtime.
     Misfire,
     /// A person or a program, by hand.
     Manual,

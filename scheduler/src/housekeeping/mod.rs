@@ -1,7 +1,7 @@
 //! Retention: what is older than its tenant keeps it (`data.max_retain_days` where that says
 //! nothing) goes, in bounded batches, by the node that holds the lease.
 //!
-//! What nobody keeps any more is deleted from the oldest on. For each shorter time that tenants
+//! Logs that no tenant keeps any more are deleted from the oldest on. For each shorter time that tenants
 //! keep their logs, one look passes over the logs that have reached that age, whose ever they are,
 //! and goes on where it ended: each log is read once for each such time.
 //! Statistics have a lease of their own.
@@ -26,7 +26,7 @@ const AGES_MAX: usize = 32;
 
 const DAY_MS: i64 = 86_400_000;
 
-/// Sessions and tokens that have ended are kept so long, for whoever looks into what happened, ms.
+/// How long ended sessions and tokens are kept, for later investigation, ms.
 const ENDED_ACCESS_KEPT_MS: i64 = 7 * DAY_MS;
 
 /// What is kept, and how long the lease lives, ms.

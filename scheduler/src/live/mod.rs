@@ -1,5 +1,5 @@
-//! Pages that are open hear when something has changed: a hint to look again, of what they may look
-//! at. One watcher looks at the database once a second, while anybody listens, and tells all streams.
+//! The change feed for open pages: hints to read again what they may see. One watcher polls the
+//! database once a second, while there are listeners, and informs all streams.
 //!
 //! ```text
 //! audit, task logs, executors, nodes ── watcher, 1 s ──▶ rounds of changes ──▶ stream ──▶ what its caller may see

@@ -1,4 +1,4 @@
-//! One stream: what its caller is told, and when it ends.
+//! One stream: the hints for its caller, and when it ends.
 
 use super::streams::{Change, STREAM_MAX, StreamSlot};
 use crate::domain::change_feed::{ChangeKinds, ChangeScope, Subscription};
@@ -10,13 +10,13 @@ use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-/// So often a stream says that it lives.
+/// Interval of keep-alive events.
 const HELLO: Duration = Duration::from_secs(10);
 
-/// So often it is asked whether its caller may still listen.
+/// Interval of checks whether the caller may still listen.
 const RECHECK: Duration = Duration::from_secs(15);
 
-/// Whether the caller may still hear what he could when the stream began.
+/// Whether the caller may still see what they could when the stream began.
 pub type Recheck = Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// What a stream says.
@@ -69,7 +69,7 @@ struct Live {
     is_over: bool,
 }
 
-/// What whoever hears so much is told in this place, in portions.
+/// The hints about this place for a caller with this access, in portions.
 pub fn follow(slot: StreamSlot, subscription: Subscription, recheck: Recheck) -> impl Stream<Item = Vec<LiveEvent>> {
     let now = Instant::now();
     let every = |period| {
@@ -141,7 +141,7 @@ impl Live {
     }
 }
 
-/// What a client is told that has missed something.
+/// The hint for a client that has missed something.
 fn anything() -> Change {
     Change { scope: ChangeScope::Everywhere, tenant: None, kinds: ChangeKinds::all() }
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 /// Streams of a node at once …
 const STREAMS_MAX: usize = 1_000;
 
-/// … and of one user, whatever tokens and sessions he has.
+/// … and of one user, over all their tokens and sessions.
 const STREAMS_OF_USER_MAX: usize = 16;
 
 /// A stream ends after this long; a page that is still open begins another.
@@ -69,7 +69,7 @@ struct TakenSlot {
     watched_tenants: WatchedTenants,
 }
 
-/// Why there is no place for one more stream.
+/// Why no further stream is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoStream {
     /// The caller has too many.
@@ -85,7 +85,7 @@ pub enum NoStream {
     Stops,
 }
 
-/// A place among the streams of a node; free again when this is dropped.
+/// A slot among the streams of a node; free again when this is dropped.
 #[derive(Debug)]
 pub struct StreamSlot {
     pub(super) streams: Arc<Streams>,
@@ -102,14 +102,14 @@ impl Streams {
         Self { slots: Mutex::default(), rounds, covered, opened: Arc::default(), stop }
     }
 
-    /// A place for one more.
+    /// A slot for one more.
     ///
     /// # Errors
     /// There are as many as may be, or the node stops.
     pub fn enter(self: &Arc<Self>, user_id: UserId, subscription: &Subscription) -> Result<StreamSlot, NoStream> {
         let rounds = self.rounds.subscribe();
         let mut slots = self.lock();
-        // A client that takes nothing keeps its connection, but not its place.
+        // A client that reads nothing keeps its connection, but not its slot.
         slots.taken.retain(|_, taken| taken.since.elapsed() < STREAM_MAX + COVER_MAX);
         if self.stop.is_cancelled() {
             return Err(NoStream::Stops);
@@ -163,7 +163,7 @@ impl Streams {
     /// Tells all streams.
     pub(super) fn tell(&self, changes: Vec<Change>) {
         if !changes.is_empty() {
-            // When nobody is there to take it, nobody misses it.
+            // Sending fails only when there are no receivers, which is fine.
             let _ = self.rounds.send(Arc::new(changes));
         }
     }

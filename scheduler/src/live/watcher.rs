@@ -1,5 +1,5 @@
-//! Looks what has changed, while anybody listens: a constant number of statements, however many do. What they read is
-//! bounded, but for one small row of each tenant when somebody listens to all.
+//! Polls for changes while there are listeners, with a constant number of statements, however many there are. The rows
+//! read are bounded, except for one small row per tenant when a caller listens to all.
 
 use super::streams::{Change, Streams};
 use crate::domain::TenantId;
@@ -45,7 +45,7 @@ struct Seen {
     logs: HashMap<TenantId, Digest>,
     /// The next of these to look at comes after this one.
     logs_after: TenantId,
-    /// The newest logs of all, when somebody listens to all.
+    /// The newest logs of all tenants, when a caller listens to all.
     logs_of_all: Option<HashMap<TenantId, Digest>>,
     /// What executors have.
     out: Option<HashMap<TenantId, Digest>>,
@@ -84,7 +84,7 @@ impl Watcher {
         self.streams.opened.clone()
     }
 
-    /// Looks, and tells; does nothing while nobody listens.
+    /// Polls and informs the streams; does nothing without listeners.
     pub async fn tick(&self) -> Result<()> {
         let mut seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
         let Some((number, watched_tenants)) = self.streams.watched() else { return Ok(()) };

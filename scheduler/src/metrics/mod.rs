@@ -2,8 +2,8 @@
 //!
 //! Plain atomics in one place that everything can reach: counting takes no lock, looks nothing up
 //! and allocates nothing, and times are counted in the same buckets as in the statistics. (The
-//! usual exporter keeps each time in memory until somebody asks.) Labels have few, fixed values,
-//! save that ended runs are counted by app, of which there is a bounded number.
+//! usual exporter keeps each time in memory until it is scraped.) Labels have few, fixed values,
+//! except that ended runs are counted by app, up to a bounded number of apps.
 
 mod ended;
 mod text;
@@ -22,7 +22,7 @@ macro_rules! family {
             let places = [$($of::$name as usize),*];
             let mut at = 0;
             while at < places.len() {
-                assert!(places[at] == at, "the words do not stand in the order of the enum");
+                assert!(places[at] == at, "the words are not in the order of the enum");
                 at += 1;
             }
         };
@@ -136,7 +136,7 @@ pub struct Metrics {
 /// Runs whose executor could not be reached.
 pub const UNREACHABLE: usize = 7;
 
-/// Runs whose dispatch nobody confirmed in time.
+/// Runs whose dispatch was not confirmed in time.
 pub const UNCONFIRMED: usize = 8;
 
 impl Metrics {

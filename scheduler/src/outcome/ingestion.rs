@@ -191,7 +191,7 @@ fn step(row: &DispatchedRun, result: &RunResult, task: Option<&crate::domain::Ta
     // What was told to stop and did not succeed has been stopped, however it ended.
     let reason = if row.stopping == Reason::None { reason } else { row.stopping };
     let message = match (reason, result.status) {
-        (Reason::Covered, RunStatus::Cancelled) => "stopped: a later run of the task took its place".to_owned(),
+        (Reason::Covered, RunStatus::Cancelled) => "stopped: a later run of the task replaced it".to_owned(),
         _ => result.message.clone(),
     };
     let attempt = Attempt::of(run);

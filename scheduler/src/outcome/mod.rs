@@ -1,4 +1,4 @@
-//! What became of runs: results as they come in, and the reaper for those that do not come.
+//! Outcomes of runs: results as they come in, and the reaper for those that do not come.
 
 mod ingestion;
 mod outbox;

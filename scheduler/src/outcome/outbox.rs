@@ -12,7 +12,7 @@ const BATCH: u64 = 100;
 /// Transactions in one round at most; the next round goes on.
 const ROUNDS_MAX: usize = 50;
 
-/// Follows up ended runs.
+/// Writes the consequences of ended runs.
 pub struct OutboxWorker<S: ?Sized> {
     store: Arc<S>,
     clock: Arc<dyn Clock>,

@@ -108,7 +108,7 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
         }
         if moved > 0 {
             METRICS.reclaimed.add(moved as u64);
-            tracing::warn!(runs = moved, "took back runs queued for dead nodes");
+            tracing::warn!(runs = moved, "returned runs queued for dead nodes");
         }
         Ok(moved)
     }

@@ -143,7 +143,7 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
         Ok(Some(logs))
     }
 
-    /// Fires that people cancelled among those that nobody wrote in time, by task. It matters only where
+    /// Fires that people cancelled among those that were not written in time, by task. It matters only where
     /// some were missed.
     async fn skipped(&self, tasks: &[Task], window: Window) -> Result<HashMap<TaskId, Vec<i64>>> {
         let missed_before = window.now - window.misfire_after_ms;

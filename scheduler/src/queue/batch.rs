@@ -32,7 +32,7 @@ impl Batch {
     }
 }
 
-/// Runs that nobody counts.
+/// Runs that are not counted.
 impl From<Vec<Run>> for Batch {
     fn from(runs: Vec<Run>) -> Self {
         Self { runs, under_way: UnderWay::default() }

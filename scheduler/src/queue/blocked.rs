@@ -37,7 +37,7 @@ struct BlockedRun {
     is_noted: bool,
 }
 
-/// Who waits longer than this has it in its row, ms.
+/// A run that waits longer than this has its reason written to its row, ms.
 const NOTE_AFTER_MS: i64 = 1_000;
 
 /// A run that was tried is not tried again before it came back, or this long has passed, ms.

@@ -1,5 +1,5 @@
-//! Fills the queue: this node's share of what is due soon, and whatever is due so soon that
-//! whoever comes first should take it.
+//! Fills the queue: this node's share of the runs that are due soon, and those due so soon that the
+//! first node to see them should take them.
 
 use super::RunQueue;
 use super::fair_queue::Admission;

@@ -41,8 +41,8 @@ impl Page {
 }
 
 impl Heavy {
-    /// Of a page: whoever has more of it than all that can be left out and the rest could have each,
-    /// and whoever was refused rows.
+    /// The tenants of a page that have more of it than the fair share of all tenants that can be left
+    /// out and the rest, and those that were refused rows.
     pub fn of(admitted: &[Run], refused: &[Run]) -> Self {
         let mut tenants: BTreeMap<TenantId, usize> = BTreeMap::new();
         for run in admitted.iter().chain(refused) {
@@ -56,7 +56,7 @@ impl Heavy {
         Self { tenants, priority }
     }
 
-    /// Whether nobody takes up more than a fair part.
+    /// Whether no tenant takes up more than a fair part.
     pub fn is_empty(&self) -> bool {
         self.tenants.is_empty()
     }

@@ -139,7 +139,7 @@ mod tests {
     use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
     use std::sync::mpsc;
 
-    /// A queue whose waiter never looks again by itself.
+    /// A queue whose waiter never polls by itself.
     fn patient(capacity: usize) -> Arc<RunQueue> {
         Arc::new(RunQueue { recheck: Duration::from_hours(1), ..RunQueue::new(capacity) })
     }

@@ -1,4 +1,4 @@
-//! What the quotas of the tenants that a file names say of it.
+//! Checks a file against the quotas of the tenants that it names.
 
 use super::step::{Action, Step};
 use crate::domain::quota::Quotas;

@@ -59,14 +59,8 @@ async fn a_whole_audit_holds() {
 #[tokio::test]
 async fn whatever_is_changed_is_found() {
     for (sql, expected) in [
-        (
-            "UPDATE audit_entry SET actor = 'nobody' WHERE tenant_id = {T} AND seq = 3",
-            "its content is not what was written",
-        ),
-        (
-            "UPDATE audit_entry SET after_json = NULL WHERE tenant_id = {T} AND seq = 3",
-            "its content is not what was written",
-        ),
+        ("UPDATE audit_entry SET actor = 'nobody' WHERE tenant_id = {T} AND seq = 3", "its content has been changed"),
+        ("UPDATE audit_entry SET after_json = NULL WHERE tenant_id = {T} AND seq = 3", "its content has been changed"),
         ("UPDATE audit_entry SET hash = 'x' WHERE tenant_id = {T} AND seq = 2", "entry 2 ("),
         ("DELETE FROM audit_entry WHERE tenant_id = {T} AND seq = 2", "entry 2 was expected"),
         ("DELETE FROM audit_entry WHERE tenant_id = {T} AND seq = 3", "the node names entry 3"),
@@ -85,7 +79,7 @@ async fn whatever_is_changed_is_found() {
     }
 }
 
-/// Its chain is verified as before, by the tenant's id; that it is gone is found by whoever knows it.
+/// Its chain is verified as before, by the tenant's id; callers who know the id find that it is gone.
 #[tokio::test]
 async fn a_deleted_tenant_keeps_its_chain() {
     let here = Installation::new().await;
@@ -104,7 +98,7 @@ async fn a_deleted_tenant_keeps_its_chain() {
     assert_eq!((found.as_array().unwrap().len(), &found[0]["action"]), (1, &json!("edit_tenant")));
 
     tamper(&here, &format!("UPDATE audit_entry SET actor = 'nobody' WHERE tenant_id = {id}")).await;
-    assert!(here.fails(&["audit", "verify"]).out.contains("its content is not what was written"));
+    assert!(here.fails(&["audit", "verify"]).out.contains("its content has been changed"));
     tamper(&here, &format!("DELETE FROM audit_entry WHERE tenant_id = {id}; DELETE FROM audit_head WHERE id = {id}"))
         .await;
     here.carillon(&["audit", "verify"]);
@@ -117,7 +111,7 @@ async fn a_deleted_tenant_keeps_its_chain() {
     here.carillon(&["audit", "verify", "--platform", "--head", "heads.json"]);
 }
 
-/// Whoever can write the database can make a chain that holds in itself; not one that agrees with a
+/// Anyone who can write the database can make a chain that holds in itself; not one that agrees with a
 /// head that was verified before.
 #[tokio::test]
 async fn what_was_verified_before_is_remembered() {

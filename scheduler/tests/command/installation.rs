@@ -133,7 +133,7 @@ impl Installation {
         out.split(" password ").nth(1).unwrap().split(' ').next().unwrap().to_owned()
     }
 
-    /// `carillon …`, in the installation's folder, by somebody whom no node knows yet.
+    /// `carillon …`, in the installation's folder, by a user whom no node knows yet.
     pub fn stranger(&self) -> Command {
         let mut command = Command::new(CARILLON);
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARILLON")) {

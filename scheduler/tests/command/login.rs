@@ -28,7 +28,7 @@ async fn from_the_first_password_to_the_last_session() {
     let first = here.first_password();
     let (code, _, err) = sign_in(&here, "not the password\n");
     assert_eq!((code, err.contains("the name or the password is wrong")), (4, true), "{err}");
-    // The first password must be changed, by one that the node takes; else nobody is signed in.
+    // The first password must be changed, to one that the node accepts; otherwise the user is not signed in.
     let (code, _, err) = sign_in(&here, &format!("{first}\n"));
     assert_eq!((code, err.contains("a new password must be chosen; provide it on a second line")), (4, true), "{err}");
     let (code, _, err) = sign_in(&here, &format!("{first}\nshort\n"));
@@ -96,7 +96,7 @@ async fn stored_sessions_that_others_can_read_are_not_used() {
 async fn a_password_is_never_an_argument() {
     let here = Installation::new().await;
     assert_eq!(stranger(&here, &["login", "--user", "admin", "--password", "x"], "").0, 2);
-    // Without a terminal nobody can be asked.
+    // Without a terminal there is no one to ask.
     let mut command = Command::new("setsid");
     command.arg("--wait").arg(here.stranger().get_program()).args(["login", "--user", "admin", "--url", &here.url]);
     let ran = run(&mut command, "");
@@ -131,7 +131,7 @@ impl Terminal {
         while !news.contains(prompt) {
             let mut part = [0; 512];
             let count = self.screen.read(&mut part).unwrap();
-            assert!(count > 0, "waited in vain for {prompt:?}: {}{news}", self.seen);
+            assert!(count > 0, "{prompt:?} did not appear: {}{news}", self.seen);
             news.push_str(&String::from_utf8_lossy(&part[..count]));
         }
         self.seen.push_str(&news);
@@ -165,7 +165,7 @@ async fn on_a_terminal() {
     assert_eq!(stranger(&here, &["whoami"], "").0, 0);
 }
 
-/// Whoever gives up at the password has a terminal that shows what is typed.
+/// After giving up at the password prompt, the terminal shows again what is typed.
 #[tokio::test]
 async fn an_interrupt_sets_the_terminal_back() {
     let here = Installation::new().await;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 const PASSWORD: &str = "correct horse battery";
 
-/// `carillon …` as whoever is signed in.
+/// `carillon …` as the signed-in user.
 fn signed_in(here: &Installation, args: &[&str]) -> Ran {
     run(here.stranger().args(args), "")
 }
@@ -81,7 +81,7 @@ async fn tokens_and_sessions() {
     let made = out(&["tokens", "create", "ci", "--permission", "tasks.read"]);
     here.carillon(&["tokens", "revoke", "--all", made["id"].as_str().unwrap()]);
     assert_eq!(here.json(&["tokens", "list", "--all"]), json!([]));
-    // The configured token is nobody's.
+    // The configured token belongs to no user.
     assert_eq!(here.fails(&["tokens", "list"]).code, 4);
 
     assert_eq!(run(here.stranger().args(login), &format!("{PASSWORD}\n")).code, 0);

@@ -20,7 +20,7 @@ async fn tenants() {
     let table = here.carillon(&["tenants", "list"]);
     assert_eq!(cells(&table, 0), ["NAME", "DESCRIPTION", "CREATED", "ID"]);
     assert_eq!(cells(&table, 1)[..2], ["bank", "零售银行"]);
-    // Times are in the zone of whoever looks.
+    // Times are in the caller's time zone.
     assert!(cells(&table, 1)[2].ends_with(" +08:00"), "{table}");
     assert_eq!(cells(&table, 2)[..2], ["retail", "-"]);
     assert_eq!(here.json(&["tenants", "list"]), here.get("/tenants").await["items"]);
@@ -77,7 +77,7 @@ async fn apps() {
     assert!(ran.code == 1 && ran.err.contains("max_concurrent: 0 (no bound) to 1000000 are allowed"), "{}", ran.err);
     assert_eq!(here.json_or_nothing(&["apps", "delete", id]), "");
     assert_eq!(here.fails(&["apps", "show", "retail/stock"]).err, "carillon: there is no app `retail/stock`\n");
-    assert!(here.fails(&["apps", "show", "stock"]).err.contains("its id or tenant/name is"));
+    assert!(here.fails(&["apps", "show", "stock"]).err.contains("write its id or tenant/name"));
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn tasks_and_runs() {
 
     assert_eq!(here.carillon(&["tasks", "delete", name]), "task `retail/orders/月报 two` deleted\n");
     assert_eq!(here.fails(&["tasks", "show", name]).err, "carillon: there is no task `retail/orders/月报 two`\n");
-    assert!(here.fails(&["tasks", "show", "月报 two"]).err.contains("its id or tenant/app/name is"));
+    assert!(here.fails(&["tasks", "show", "月报 two"]).err.contains("write its id or tenant/app/name"));
     assert!(here.fails(&["run", name, "--at", "tomorrow"]).err.contains("`tomorrow` is not a time"));
 }
 

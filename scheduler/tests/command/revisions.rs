@@ -1,4 +1,4 @@
-//! A plan holds for what it was made from: whoever came in between is not overwritten.
+//! A plan applies to the revision it was made from: changes in between are not overwritten.
 
 use carillon::definitions::change_of;
 use carillon::domain::task::TaskSpec;
@@ -82,7 +82,7 @@ async fn a_change_meanwhile_is_a_conflict_and_nothing_is_changed() {
     let named: Vec<_> = tasks.iter().map(|task| (task.spec.name.as_str(), task.spec.handler.as_str())).collect();
     assert_eq!(named, [("a", "h")]);
 
-    // The same for one that somebody else made meanwhile.
+    // The same for one that another caller created in the meantime.
     let (new, changes) = changes_of(&steps(&store, wanted).await);
     store.apply_tasks(&new, &[], 4_000).await.unwrap();
     let error = store.apply_tasks(&new, &changes, 5_000).await.unwrap_err();

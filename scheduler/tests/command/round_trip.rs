@@ -68,7 +68,7 @@ async fn nothing_is_lost_in_any_format() {
     let out = here.done(&["apply", "-f", "all.json"]);
     assert!(out.ends_with("7 created, 0 changed, 0 unchanged\n"), "{out}");
     assert!(out.contains("+ retail/orders/once, long ago"), "{out}");
-    assert!(out.contains("    ! `fire_at` lies in the past: it will not fire\n"), "{out}");
+    assert!(out.contains("    ! `fire_at` is in the past: the task will not fire\n"), "{out}");
 
     let made = definitions(&here).await;
     let mut expected = entries();

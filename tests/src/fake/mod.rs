@@ -37,7 +37,7 @@ pub enum OnDispatch {
     Refuse,
     /// Nothing is accepted; the reply never comes.
     Hang,
-    /// Nothing is accepted; a reply that says otherwise is signed by somebody without the key.
+    /// Nothing is accepted; a reply that says otherwise is signed without the right key.
     ForgedAck,
 }
 

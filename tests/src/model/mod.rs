@@ -5,7 +5,7 @@
 //! simulator then trusts it. Two rules make a simulation repeatable:
 //! - One source of time: everything derives from tokio's clock ([`SimTime`]).
 //! - Chance depends on what happens, not on when it is asked for ([`Dice`]): the engine's hash
-//!   maps iterate in another order in every process, and must not shift anybody's luck.
+//!   maps iterate in another order in every process, and must not affect random choices.
 
 pub mod clock;
 pub mod dice;

@@ -18,7 +18,7 @@ databases!(
 
 const MINUTE: i64 = 60_000;
 
-/// Entries of two tenants (and one that is no more) and of the platform, a minute apart.
+/// Entries of two tenants (and a deleted one) and of the platform, a minute apart.
 fn notes(world: &World) -> Vec<AuditNote> {
     let ids = IdSource::new(NodeId(7));
     let note = |number: i64| {

@@ -40,7 +40,7 @@ async fn each_name_has_one_number_and_a_new_process_replaces_the_old(world: Worl
     store.leave(&a).await.unwrap();
     let listed = store.nodes().await.unwrap();
     let seen: Vec<_> = listed.iter().map(|node| (node.name.as_str(), node.left_at, node.queue_depth)).collect();
-    assert_eq!(seen, [("a", 0, 7), ("b", 0, 0)], "a replaced process says good-bye for nobody");
+    assert_eq!(seen, [("a", 0, 7), ("b", 0, 0)], "a replaced process leaves for no one else");
 }
 
 async fn a_node_that_left_is_listed_as_such_until_it_beats(world: World) {

@@ -40,7 +40,7 @@ async fn a_dispatch_loses_at_a_changed_version(world: World) {
     world.moved(&claimed[0], Status::Init, Reason::None).await;
     world.moved(&claimed[1], Status::Cancelled, Reason::TaskStopped).await;
     let mut items: Vec<_> = claimed.iter().map(|run| dispatch_of(run, ExecutorId(7))).collect();
-    // Current, but nobody's: only a claimed run is dispatched.
+    // Current, but without an owner: only a claimed run is dispatched.
     items.push(dispatch_of(&runs[3], ExecutorId(7)));
     let back = world.row(&claimed[0]).await.dispatched.run;
     items.push(dispatch_of(&back, ExecutorId(7)));

@@ -142,7 +142,7 @@ async fn the_same_instance_keeps_its_id(world: World) {
     assert_eq!(executor.key_id, "key", "whose key signed it");
 }
 
-/// A deployment starts all its processes in one moment, with handlers that nobody has seen.
+/// A deployment starts all its processes at once, with handlers that are new.
 async fn processes_that_register_at_once_all_get_in(world: World) {
     let registrations = (0..6).map(|number| {
         let store = Arc::clone(if number % 2 == 0 { &world.store } else { &world.rival });
@@ -209,7 +209,7 @@ async fn retiring_drains_or_ends_an_executor_of_the_scope(world: World) {
     assert!(!world.store.beat(&signer(&world), &beat(id, "one")).await.unwrap());
 }
 
-/// A message that somebody kept and sends again changes nothing, at whichever node and whenever.
+/// A replayed message changes nothing, at any node and any time.
 async fn a_message_counts_once_and_in_order(world: World) {
     let outdated = |result: carillon::store::Result<()>| {
         assert_eq!(result.unwrap_err().kind(), StoreErrorKind::Outdated);
@@ -232,7 +232,7 @@ async fn a_message_counts_once_and_in_order(world: World) {
         outdated(world.rival.beat(&old, &draining).await.map(drop));
     }
     let now = world.store.executors(0).await.unwrap().remove(0);
-    assert_eq!(now, heard, "nothing of it was taken, and it kept nobody alive");
+    assert_eq!(now, heard, "nothing of it was applied, and it kept no executor alive");
 
     // A farewell from before the registration.
     world.rival.retire(&first, id, true, world.now).await.unwrap();
@@ -240,7 +240,7 @@ async fn a_message_counts_once_and_in_order(world: World) {
     world.rival.retire(&third, id, true, world.now).await.unwrap();
     assert!(online(&world).await.is_empty());
     outdated(world.store.register(&second, &process, &new_id, world.now).await.map(drop));
-    assert!(online(&world).await.is_empty(), "nobody was brought back");
+    assert!(online(&world).await.is_empty(), "no executor was brought back");
 }
 
 /// What was signed by a clock that was ahead keeps out nothing that comes later.

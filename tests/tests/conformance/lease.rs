@@ -62,7 +62,7 @@ async fn an_expired_lease_changes_hands_and_cannot_be_renewed(world: World) {
     assert_eq!(take(&world, NodeId(1), Some(first), MINUTE).await, None);
     expire().await;
     let third = take(&world, NodeId(2), Some(second), MINUTE).await.expect("it expired");
-    assert!(third.number > second.number, "a lease that ran out is not renewed but taken anew");
+    assert!(third.number > second.number, "an expired lease is not renewed but acquired again");
 }
 
 async fn of_many_who_ask_at_once_one_gets_the_lease(world: World) {

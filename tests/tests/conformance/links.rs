@@ -238,7 +238,7 @@ async fn the_runs_of_a_parent_are_followed_from_its_first_child_on(world: World)
     let dispatched = world.dispatched(1, runs[2..4].to_vec(), 7).await;
     world.store.succeed(world.owner, &[&crate::fixture::success(&dispatched[0], 1)]).await.unwrap();
     world.moved(&dispatched[1], Status::Retry, Reason::HandlerFailed).await;
-    assert!(world.admin.watched(parent.id).await.is_empty(), "nobody waits for them");
+    assert!(world.admin.watched(parent.id).await.is_empty(), "no child waits for them");
 
     let first = world.started(&child("first", &["parent"])).await;
     let open: Vec<LogId> = [0, 1, 3, 4].map(|at: usize| runs[at].id).into();

@@ -1,4 +1,4 @@
-//! What follows the end of runs: exactly once, whoever comes first.
+//! Consequences of the end of runs: exactly once, whichever node comes first.
 
 use crate::fixture::{World, success};
 use carillon::domain::plan::Plan;
@@ -114,7 +114,7 @@ async fn a_child_of_several_waits_for_all_and_gets_their_output(world: World) {
     assert_eq!(runs.len(), 1);
     assert_eq!(runs[0].params.as_deref(), Some(r#"{"one":"done","two":"done"}"#));
     assert_eq!(runs_of(&world, &any).await.len(), 3);
-    // And anew.
+    // And once more.
     succeed(&world, &dispatched(&world, &two, world.now + 4_000).await).await;
     follow(&world).await;
     assert_eq!(runs_of(&world, &all).await.len(), 1);

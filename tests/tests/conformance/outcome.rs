@@ -19,7 +19,7 @@ async fn a_success_counts_only_with_the_current_attempt(world: World) {
     let runs = world.runs(3).await;
     let first = world.dispatched(1, runs[..2].to_vec(), 7).await;
     world.store.dispatch(NodeId(1), &[dispatch_of(&first[0], ExecutorId(8))], world.now).await.unwrap();
-    // An old attempt, one to come, a run that nobody has; and one that counts.
+    // An old attempt, a future one, an unknown run; and one that counts.
     let results = [success(&first[0], 1), success(&first[0], 3), success(&runs[2], 0), success(&first[1], 1)];
     let all: Vec<&RunResult> = results.iter().collect();
     assert_eq!(world.store.succeed(world.owner, &all).await.unwrap(), 1);

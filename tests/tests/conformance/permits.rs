@@ -40,7 +40,7 @@ async fn acquire(world: &World, runs: &[&Run], bounds: Bounds) -> Vec<LogId> {
 async fn a_bound_of_one_gives_one_permit_until_its_run_has_ended(world: World) {
     let runs = queued(&world, 3).await;
     assert_eq!(acquire(&world, &[&runs[0], &runs[1]], ONE).await, [runs[0].id]);
-    assert_eq!(acquire(&world, &[&runs[0]], ONE).await, [runs[0].id], "its own permit is in nobody's way");
+    assert_eq!(acquire(&world, &[&runs[0]], ONE).await, [runs[0].id], "its own permit does not block it");
     assert!(acquire(&world, &[&runs[1]], ONE).await.is_empty());
     let items: Vec<RunDispatch> = vec![dispatch_of(&runs[0], ExecutorId(100))];
     world.store.dispatch(NodeId(1), &items, world.now).await.unwrap();

@@ -92,7 +92,7 @@ async fn the_urgent_change_places_with_those_that_wait(world: World) {
         take_rate_slots(&world, &[&patient[..1], &impatient, &patient[1..]].concat()).await,
         [Slot::Now, at(1), at(2), at(3)]
     );
-    // Behind the one that waits only so long, before the others, and then there is nobody less urgent.
+    // Behind the one that waits only so long, before the others, and then there is no less urgent run.
     assert_eq!(take_rate_slots(&world, &urgent).await, [at(2), at(3), at(6)]);
     let due = async |run: &Run| {
         let run = world.row(run).await.dispatched.run;

@@ -111,7 +111,7 @@ async fn calendars_have_versions_and_reach_their_tasks(world: World, store: SqlS
     assert_eq!((put("sat", 0).await.unwrap(), put("sun", 1).await.unwrap()), (1, 2));
     for stale in [0, 1, 3] {
         let refused = put("fri", stale).await.unwrap_err();
-        assert_eq!(refused.kind(), StoreErrorKind::Conflict, "somebody else has written it meanwhile");
+        assert_eq!(refused.kind(), StoreErrorKind::Conflict, "another caller has written it in the meantime");
     }
     let listed = store.list_calendars(tenant, "", 50).await.unwrap();
     assert_eq!(listed.iter().map(|view| (view.version, view.spec.clone())).collect::<Vec<_>>(), [(2, spec("sun"))]);
@@ -172,7 +172,7 @@ async fn a_backfill_writes_so_many_at_a_time_and_leaves_out_what_exists(world: W
     assert_eq!(seen, [(0, 0, world.now), (2_000, 0, world.now)]);
     assert_eq!(runs[0].params.as_deref(), Some("again"));
     let stale = Backfill { next_at: second, ..backfill.clone() };
-    assert_eq!(store.advance(&stale, &|| world.id(), world.now).await.unwrap(), 0, "somebody else has moved on");
+    assert_eq!(store.advance(&stale, &|| world.id(), world.now).await.unwrap(), 0, "another caller has moved on");
     for _ in 0..3 {
         for run in filled(Status::Init).await {
             let queued = store.claim(NodeId(1), vec![run], world.now).await.unwrap();

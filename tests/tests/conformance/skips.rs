@@ -127,7 +127,7 @@ async fn what_is_written_or_past_or_elsewhere_is_refused(world: World) {
     let run = world.rows(task.id).await[0].dispatched.run.clone();
     assert_eq!(skip(&world, &task, run.fire_time).await.unwrap(), Skipped::There(run.id));
     let kind = |result: carillon::store::Result<()>| result.unwrap_err().kind();
-    assert_eq!(kind(restore(&world, &task, run.fire_time).await), StoreErrorKind::Conflict, "nobody cancelled it");
+    assert_eq!(kind(restore(&world, &task, run.fire_time).await), StoreErrorKind::Conflict, "it was not cancelled");
     assert_eq!(kind(restore(&world, &task, second(&world, 9)).await), StoreErrorKind::NotFound);
     let early = skip(&world, &task, second(&world, -5)).await.unwrap_err();
     assert_eq!(early.kind(), StoreErrorKind::Conflict, "nothing will be written there");

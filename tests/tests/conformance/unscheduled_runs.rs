@@ -104,7 +104,7 @@ async fn a_run_takes_the_next_free_millisecond(world: World) {
     let other = world.started(&World::every_second("other")).await;
     assert_eq!(start(&world, &other, NewRun::manual(world.id(), now)).await.fire_time, now, "a task of its own");
 
-    // The parent of shards stands in its own place.
+    // The parent of shards is in its own place.
     let sharded = world.started(&TaskSpec { routing: Routing::Sharding, ..World::every_second("sharded") }).await;
     for expected in [now, now + 1] {
         assert_eq!(start(&world, &sharded, NewRun::manual(world.id(), now)).await.fire_time, expected);

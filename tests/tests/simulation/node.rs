@@ -23,7 +23,7 @@ pub type SimEngine = Engine<ModelStore>;
 const BATCH_RUNS: usize = 500;
 const BATCHES_MAX: usize = 4;
 
-/// The dispatcher looks again after this long.
+/// The dispatcher's polling interval.
 const DISPATCH_LOOK: Duration = Duration::from_millis(10);
 
 /// What a node is made of; it outlives the node's processes.
@@ -217,7 +217,7 @@ impl SimNode {
                 tokio::time::sleep(DISPATCH_LOOK).await;
                 continue;
             }
-            let permit = permits.clone().acquire_owned().await.expect("nobody closes it");
+            let permit = permits.clone().acquire_owned().await.expect("it is never closed");
             let dispatcher = engine.dispatcher.clone();
             process.spawn(async move {
                 dispatcher.dispatch_batch(batch, permit).await;

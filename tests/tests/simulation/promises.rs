@@ -92,7 +92,7 @@ impl Evidence<'_> {
         }
         for (task, changes) in by_task {
             let spec = &changes[0].spec;
-            // A delay counts from ends, and anew with every edit: `turns.rs` looks at it.
+            // A delay counts from ends, and restarts with every edit: `turns.rs` checks it.
             if spec.schedule != ScheduleKind::FixedDelay {
                 for (from, to) in active(&changes) {
                     self.fires_have_rows(task, spec, from, to);

@@ -145,7 +145,7 @@ impl<'a> Evidence<'a> {
                     self.breaks("T4 a success is followed by one child", Some(row.run.id), detail);
                 }
                 if succeeded && followed.is_none() {
-                    let detail = "nobody looked at its end".to_owned();
+                    let detail = "its end was not examined".to_owned();
                     self.breaks("T4 the end of every run is followed up", Some(row.run.id), detail);
                 }
             }

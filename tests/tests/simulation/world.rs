@@ -55,7 +55,7 @@ pub struct World {
     pub tasks: Vec<TaskId>,
     /// What edits, stops and starts answered.
     pub answers: Mutex<Vec<Answered>>,
-    /// Rows that nobody moved on.
+    /// Rows that were not moved on.
     pub stuck: Mutex<Vec<LogRow>>,
 }
 

@@ -81,7 +81,7 @@ async fn slow_clients_are_cut_off(kind: Kind) {
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{what}: {answer}");
         assert!(after.as_secs() >= 1, "{what}: cut off after {after:?}");
     }
-    for (what, (answer, _)) in [("body", &body), ("body of somebody known", &of_known), ("chunks", &chunks)] {
+    for (what, (answer, _)) in [("body", &body), ("body of a known caller", &of_known), ("chunks", &chunks)] {
         assert!(answer.starts_with("HTTP/1.1 408"), "{what}: {answer}");
         assert!(answer.contains("application/problem+json"), "{what}: {answer}");
     }
@@ -97,13 +97,13 @@ async fn large_requests_are_refused(kind: Kind) {
     let url = format!("{}/api/v1/tenants", node.url);
     let large = json!({ "name": "x", "description": "y".repeat(300 * 1024) });
     api.refused(413, Method::POST, "/tenants", &large).await;
-    // Without a length nobody knows before.
+    // Without a length the size is not known in advance.
     let chunk = || Ok::<_, std::io::Error>(Frame::data(Bytes::from_static(&[b' '; 4_096])));
     let chunks = StreamBody::new(futures_util::stream::iter((0..80).map(move |_| chunk())));
     let request = Client::new().post(&url).bearer_auth(api.token()).header("content-type", "application/json");
     let answer = request.body(reqwest::Body::wrap(chunks)).send().await;
     assert_eq!(answer.unwrap().status(), 413);
-    // Somebody unknown need not send it at all.
+    // An unknown caller need not send it at all.
     let answer =
         Client::new().post(&url).header("content-type", "application/json").body(large.to_string()).send().await;
     // The line may be cut before the answer is read.
@@ -143,7 +143,7 @@ async fn callers_and_addresses_have_a_rate(kind: Kind) {
                 return answer;
             }
         }
-        panic!("nobody stops this caller");
+        panic!("this caller is not stopped");
     };
     let refused = first_refusal(carillon_tests::node::TOKEN).await;
     let wait: u64 = refused.headers()[RETRY_AFTER].to_str().unwrap().parse().unwrap();
@@ -262,7 +262,7 @@ async fn every_answer_carries_its_headers(kind: Kind) {
     world.assert_no_errors();
 }
 
-/// Whatever somebody writes into a path, a query or a body, the node does not fail on it.
+/// Whatever a path, a query or a body contains, the node does not fail on it.
 async fn strange_text_is_no_fault(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[]).await;

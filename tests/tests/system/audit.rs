@@ -1,5 +1,5 @@
 //! The audit: one entry for each change, written with it or not at all, without secrets, in chains
-//! that break where somebody tampers with them.
+//! that break when they are tampered with.
 
 use carillon::domain::TenantId;
 use carillon::domain::UserId;
@@ -314,7 +314,7 @@ async fn what_nobody_asked_for_is_noted(kind: Kind) {
     assert_eq!(note(&paused["after"]), "paused by itself after 1 failed runs in a row");
 }
 
-/// Of a run that nobody has, and of one that an executor runs: the entry comes with the change.
+/// For a run without an executor, and for one that an executor runs: the entry comes with the change.
 async fn a_cancel_that_fails_is_not_noted(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[]).await;
@@ -385,7 +385,7 @@ async fn a_deleted_tenant_leaves_its_chain(kind: Kind) {
         admin.expect(status, Method::GET, &path, None).await;
     }
 
-    // His own alone.
+    // The user's own only.
     let own = auditor.api.get("/audit/chains").await["items"].clone();
     assert_eq!((own.as_array().unwrap().len(), &own[0]["tenant"]), (1, &json!("near")), "{own}");
     let id = own[0]["tenant_id"].as_str().unwrap();

@@ -56,7 +56,7 @@ async fn wrong_settings_are_named() {
         (&[("executors.allowed_networks", "10.0.0.0/40")], &["allowed_networks"]),
         (&[("executors.requests_per_second", "0")], &["executors.requests_per_second"]),
         (&[("server.trusted_proxies", "10.0.0.0/40")], &["trusted_proxies"]),
-        (&[("server.trusted_proxies", "0.0.0.0/0")], &["trusted_proxies", "the whole world"]),
+        (&[("server.trusted_proxies", "0.0.0.0/0")], &["trusted_proxies", "not all addresses"]),
         (&[("auth.oidc.issuer", "http://login.example.com")], &["auth.oidc.issuer", "https"]),
         (&[("auth.oidc.issuer", "https://login.example.com")], &["auth.oidc.redirect_url"]),
         (&[("server.tls.client_certificates", "some")], &["client_certificates", "some"]),
@@ -152,7 +152,7 @@ async fn a_read_only_database_is_named() {
     // The settings ask for reading only.
     let url = format!("sqlite://{}/new.db?mode=ro", folder.display());
     must_fail(serve(&folder, &[("database.url", &url)]), &folder, &["new.db"]).await;
-    // A missing folder is made; where a file stands in its place it cannot be.
+    // A missing folder is created, unless there is a file in its place.
     std::fs::write(folder.join("a-file"), "").unwrap();
     let url = format!("sqlite://{}/a-file/new.db?mode=rwc", folder.display());
     must_fail(serve(&folder, &[("database.url", &url)]), &folder, &["a-file"]).await;

@@ -92,7 +92,7 @@ async fn strategies(world: &World, owner: &str, routing: &str) {
     let rows = all_ended(world, discarding, FIRES).await;
     let (ran, left): (Vec<_>, Vec<_>) = rows.iter().cloned().partition(|row| row.status == Status::Succeeded);
     assert_all("discarded", &left, |row| row.status == Status::Discarded && row.reason == "blocked");
-    assert_all("said by whom", &left, |row| row.message.contains("still went on"));
+    assert_all("said by whom", &left, |row| row.message.contains("was still running"));
     let visits = world.visits(discarding);
     assert_apart("discard_later", &visits);
     assert!(ran.len() >= 2 && !left.is_empty(), "{} ran, {} left", ran.len(), left.len());
@@ -100,13 +100,13 @@ async fn strategies(world: &World, owner: &str, routing: &str) {
 
     let rows = all_ended(world, covering, FIRES).await;
     let (last, before) = rows.split_last().unwrap();
-    assert_eq!(last.status, Status::Succeeded, "the latest run gives way to nobody: {last:?}");
+    assert_eq!(last.status, Status::Succeeded, "the latest run gives way to no other: {last:?}");
     assert_all("covered or done before", before, |row| {
         row.status == Status::Succeeded || (row.status == Status::Cancelled && row.reason == "covered")
     });
     let covered: Vec<_> = before.iter().filter(|row| row.status == Status::Cancelled).cloned().collect();
     assert!(!covered.is_empty(), "nothing was covered");
-    assert_all("not failed", &covered, |row| row.failures == 0 && row.message.contains("took its place"));
+    assert_all("not failed", &covered, |row| row.failures == 0 && row.message.contains("replaced it"));
     let visits = world.visits(covering);
     assert_apart("cover_early", &visits);
     assert!(order(&visits).is_sorted_by_key(|log| fire_of(&rows, *log)), "out of order: {}", sample(&visits));
@@ -220,7 +220,7 @@ async fn however_an_executor_ends(kind: Kind) {
 }
 
 /// Told to leave while a serial run in it listens to nothing: until that is over the executor
-/// stays, and nobody runs the task beside it.
+/// stays, and no executor runs the task beside it.
 async fn an_executor_cannot_leave_what_it_cannot_stop(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[]).await;

@@ -121,7 +121,7 @@ async fn wrong_ones_are_named(api: &Api, app: &App) {
     assert_eq!(api.send(Method::GET, "/calendars/retail/wrong", None).await.0, 404);
     assert_eq!(api.send(Method::PUT, "/calendars/nobody/any", Some(&json!({}))).await.0, 404);
 
-    // Of another tenant, of nobody: refused by name, started or not.
+    // Of another tenant, or unknown: refused by name, started or not.
     put_finance(api).await;
     let good = api.make_task(app, "good", "tick", json!({ "cron": "0 0 9 * * ?", "started": false })).await;
     for started in [true, false] {

@@ -98,7 +98,7 @@ async fn ends_outputs_and_chains(kind: Kind) {
     let output: Value = serde_json::from_str(&told.output).unwrap();
     assert_eq!(input, json!({ "good": "plain text", "json": output }));
     assert_eq!(await_children(&world, any, 2).await.len(), 2);
-    // They begin anew.
+    // They start over.
     api.run(tell, None).await;
     await_children(&world, any, 3).await;
     assert_eq!(children(&world, all).await.len(), 1);

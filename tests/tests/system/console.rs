@@ -180,7 +180,7 @@ async fn what_is_not_the_consoles_stays_so(kind: Kind) {
     ] {
         assert_eq!(status_of(&node, path).await, 404, "{path}");
     }
-    assert_eq!(status_of(&node, "/api/v1/nothing").await, 401, "strangers do not learn what exists");
+    assert_eq!(status_of(&node, "/api/v1/nothing").await, 401, "unauthenticated callers do not learn what exists");
     let (status, problem) = world.api().send(Method::GET, "/nothing", None).await;
     assert_eq!((status, &problem["detail"]), (404, &Value::from("there is no such route")));
     for path in ["/", "/tasks", "/assets/x.js"] {

@@ -55,7 +55,7 @@ async fn database_away_for_longer_than_anybody_may_be_silent(kind: Kind) {
 }
 
 /// A node that cannot write down what it decided about a run must not forget the run (H1, and
-/// "no state is a trap"). Here it decides every second that nobody can take one.
+/// "no state is a trap"). Here it decides every second that no executor can take one.
 async fn steps_that_could_not_be_written_are_made_up_for(kind: Kind) {
     let world = World::private(kind).await;
     let node = world.node("a", QUICK).await;

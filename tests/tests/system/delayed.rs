@@ -139,7 +139,7 @@ async fn over_edits_and_stops(kind: Kind) {
     world.end_well().await;
 }
 
-/// Whoever asks again gets the same run, wherever he asks.
+/// A repeated request gets the same run, at any node.
 async fn one_key_on_two_nodes(kind: Kind) {
     let world = World::new(kind).await;
     let first = world.node("a", &[]).await;

@@ -68,7 +68,7 @@ async fn edit_with_rows_queued(kind: Kind) {
     });
 }
 
-/// Nobody plans it again: what executors hold of it goes on under the new definition, shards and
+/// It is not planned again: what executors hold of it goes on under the new definition, shards and
 /// single runs alike, and so does what still waits.
 async fn a_manual_run_outlives_an_edit(kind: Kind) {
     let world = World::new(kind).await;
@@ -186,7 +186,7 @@ async fn stop_names_what_an_unreachable_executor_holds(kind: Kind) {
     assert!(others.is_empty(), "started after the stop and not named {named:?}: {}", sample(&others));
 }
 
-/// Shards and single runs of one instant must not stand in each other's way.
+/// Shards and single runs of one instant must not block each other.
 async fn routing_changed_with_rows_queued(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[]).await;

@@ -1,4 +1,4 @@
-//! Nobody makes more of himself than he was given: by roles, grants, passwords, apps, tenants.
+//! No user can extend their own permissions: by roles, grants, passwords, apps, tenants.
 
 use carillon_tests::api::id_of;
 use carillon_tests::people::Person;
@@ -12,7 +12,7 @@ scenario!(apps_narrow_what_is_granted: sqlite mariadb postgres);
 scenario!(parents_in_other_apps_must_be_seen: sqlite);
 scenario!(other_tenants_grants_are_nobodys_business: sqlite mariadb postgres);
 
-/// What somebody can do, as the node tells him.
+/// What a user can do, as the node tells them.
 async fn access(of: &Api) -> Value {
     of.get("/session").await["access"].clone()
 }
@@ -100,7 +100,7 @@ async fn by_grants(admin: &Api, ann: &Person) {
     // And takes nothing that is mightier.
     let mighty = admin.grant(&bob, "mighty", Some("near")).await;
     ann.api.expect(403, Method::DELETE, &format!("/users/{}/grants/{mighty}", bob.id), None).await;
-    // With a role that becomes mightier later, he becomes it, and she can no longer touch him.
+    // When a role gains permissions, so do its users, and she can no longer manage them.
     assert_eq!(ann.api.send(Method::DELETE, &format!("/users/{}", bob.id), None).await.0, 403);
 }
 
@@ -125,7 +125,7 @@ async fn by_accounts(admin: &Api, ann: &Person) {
         ann.api.expect(status, Method::DELETE, &format!("{path}/sessions"), None).await;
         person.api.get("/session").await;
     }
-    // Making somebody of the platform, or of another tenant.
+    // Creating a user of the platform, or of another tenant.
     ann.api.expect(400, Method::POST, "/users", Some(&json!({ "name": "x" }))).await;
     ann.api.expect(404, Method::POST, "/users", Some(&json!({ "name": "x", "tenant": "far" }))).await;
 }
@@ -237,7 +237,7 @@ async fn parents_in_other_apps_must_be_seen(kind: Kind) {
     ann.api.expect(200, Method::PATCH, &child, Some(&follow("first", true))).await;
     ann.api.expect(200, Method::PATCH, &child, Some(&follow("orders/first", false))).await;
 
-    // Who sees the task may follow it; for what it answers he must see its runs.
+    // Users who see the task may follow it; for its output they must see its runs.
     let looks = admin.make_role("looks", Some("near"), &["tasks.read"]).await;
     admin.expect(201, Method::POST, &path, Some(&narrow(looks, &ledger_id))).await;
     ann.api.expect(400, Method::PATCH, &child, Some(&follow("ledger/prices", true))).await;
@@ -277,7 +277,7 @@ async fn other_tenants_grants_are_nobodys_business(kind: Kind) {
         );
     }
     chief.api.expect(404, Method::DELETE, &format!("/users/{}/grants/{elsewhere}", both.id), None).await;
-    // Whoever is over both sees both, and a deletion is told to both.
+    // An admin of both sees both, and a deletion is reported to both.
     assert!(admin.get(&format!("/users/{}", both.id)).await.to_string().contains("secret project"));
     admin.expect(204, Method::DELETE, &format!("/users/{}", both.id), None).await;
     for tenant in ["near", "far"] {

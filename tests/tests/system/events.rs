@@ -40,7 +40,7 @@ async fn a_stream_outlives_an_outage_of_the_database(kind: Kind) {
     let app = api.make_app("retail", "orders").await;
     let mut events = listen(&api, "?tenant=retail").await;
     let outage = Outage::begin(&world.database).await;
-    // Two hellos, ten seconds apart at least: each stream is asked anew every fifteen.
+    // Two hellos, ten seconds apart at least: each stream is checked again every fifteen.
     for _ in 0..2 {
         let hello = events.next().await.expect("it goes on without the database");
         assert_eq!(hello.kind, "hello", "{hello:?}");
@@ -91,7 +91,7 @@ async fn a_change_at_one_node_is_told_at_the_other(kind: Kind) {
     until(&mut events, Some("retail"), "task_logs").await;
     world.await_end(log).await;
     until(&mut of_the_tenant, Some("retail"), "task_logs").await;
-    // A schedule fires without anybody's doing.
+    // A schedule fires by itself.
     let quiet = api.make_app("quiet", "orders").await;
     world.executor("e2", &quiet).await;
     api.make_task(&quiet, "often", "tick", json!({ "schedule": "fixed_rate", "interval_ms": 1_000 })).await;
@@ -105,7 +105,7 @@ async fn a_change_at_one_node_is_told_at_the_other(kind: Kind) {
     world.assert_no_errors();
 }
 
-/// Nobody hears of another tenant, nor of kinds that he may not read.
+/// No caller gets hints about another tenant, or about kinds that they may not read.
 async fn each_hears_of_what_he_may_see(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[]).await;

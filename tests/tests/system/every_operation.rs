@@ -24,7 +24,7 @@ scenario!(a_password_that_must_be_changed_comes_first: sqlite);
 scenario!(a_token_does_nothing_to_its_owners_account: sqlite);
 scenario!(what_changes_anything_is_in_the_audit: sqlite);
 
-/// What strangers may ask.
+/// What unauthenticated callers may request.
 const PUBLIC: [&str; 8] = [
     "begin_single_sign_on",
     "finish_single_sign_on",
@@ -36,7 +36,7 @@ const PUBLIC: [&str; 8] = [
     "sign_in",
 ];
 
-/// What somebody needs no permission for.
+/// Operations that need no permission.
 const FREE: [&str; 3] = ["public", "signed_in", "session"];
 
 /// What is no GET, and changes nothing.
@@ -84,7 +84,7 @@ impl Walk {
         let Operation { id, method, path, .. } = operation;
         let call = call_of(id, &self.world, place).await;
         call.unwrap_or_else(|| {
-            panic!("nobody tested {id} ({method} {path}): say in every_operation/calls.rs how it is called")
+            panic!("{id} is not tested ({method} {path}): say in every_operation/calls.rs how it is called")
         })
     }
 
@@ -254,7 +254,7 @@ async fn without_the_permission_nothing_is_told(kind: Kind) {
         let (_, answer) = walk.send(&nobody.api, operation, &call).await;
         assert!(answer["detail"].as_str().is_some_and(|detail| detail.contains(word)), "{}: {answer}", operation.id);
     }
-    // His own account is his: each of these does what it says, and only to himself.
+    // Users own their accounts: each of these does what it says, and only to the caller.
     let mut own: Vec<&str> = Vec::new();
     let others = others(&rows, nobody.id).await;
     for (id, call) in own_calls(&nobody.api, PASSWORD).await {
@@ -264,12 +264,12 @@ async fn without_the_permission_nothing_is_told(kind: Kind) {
         assert!(operation.successes.contains(&status), "{id}: {status} {answer}");
         own.push(id);
     }
-    assert_eq!(others, self::others(&rows, nobody.id).await, "somebody else's account was touched");
+    assert_eq!(others, self::others(&rows, nobody.id).await, "another user's account was touched");
     let all =
         walk.operations.iter().filter(|operation| ["signed_in", "session"].contains(&operation.permission.as_str()));
     for operation in all {
         let id = operation.id.as_str();
-        assert!(own.contains(&id), "nobody tested {id}: say in every_operation/calls.rs how one calls it for oneself");
+        assert!(own.contains(&id), "{id} is not tested: say in every_operation/calls.rs how one calls it for oneself");
     }
 }
 
@@ -307,7 +307,7 @@ async fn another_tenants_things_are_not_there(kind: Kind) {
                 let shown = |text: &str| walk.far.marks.iter().filter(|mark| text.contains(*mark)).cloned().collect();
                 let (all, some): (Vec<String>, Vec<String>) =
                     (shown(&everything.to_string()), shown(&answer.to_string()));
-                assert!(!all.is_empty(), "{} shows nothing of `far` to anybody: {everything}", operation.id);
+                assert!(!all.is_empty(), "{} shows nothing of `far` to any caller: {everything}", operation.id);
                 assert!(some.is_empty(), "{} shows {some:?} of `far` to a neighbour: {answer}", operation.id);
             }
         }
@@ -389,7 +389,7 @@ async fn what_changes_anything_is_in_the_audit(kind: Kind) {
     walk.must_be_noted(&rows, &admin.carrying(""), sign_in, &call).await;
 }
 
-/// Whoever finds a token must not get hold of its owner's account.
+/// A found token must not give access to its owner's account.
 async fn a_token_does_nothing_to_its_owners_account(kind: Kind) {
     let walk = Walk::new(kind).await;
     let rows = Rows::new(&walk.world).await;

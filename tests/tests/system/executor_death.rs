@@ -50,7 +50,7 @@ async fn executor_killed_between_acceptance_and_due(kind: Kind) {
         assert_all("succeeded", &fires(task), |row| row.status == Status::Succeeded);
     }
     for task in once {
-        assert_all("ended well, or failed because nobody knows", &fires(task), |row| {
+        assert_all("ended well, or failed because the outcome is unknown", &fires(task), |row| {
             row.status == Status::Succeeded || (row.status == Status::Failed && row.reason == "outcome_unknown")
         });
         for row in rows.iter().filter(|row| row.task == task) {

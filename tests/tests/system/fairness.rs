@@ -16,7 +16,7 @@ scenario!(beside_an_executor_that_is_slow: sqlite mariadb);
 const BURST: usize = 12_000;
 
 /// Of these, so many may be dispatched after a fire of the other tenant could have been: all that
-/// one tenant may have under way by then (half of 8,000, as long as nobody else has any), and a
+/// one tenant may have under way by then (half of 8,000, as long as no other tenant has any), and a
 /// batch more. In the order of due times it would be the whole burst.
 const BEFORE_MAX: usize = 4_500;
 
@@ -71,7 +71,7 @@ async fn beside_a_burst(world: &World, api: &Api, burst: i64) -> Vec<LogRow> {
     world.await_successes(task, 3).await;
     overdue_runs(world, burst, BURST).await;
     let from = now_ms();
-    // Nobody has claimed these before the burst came.
+    // No node has claimed these before the burst came.
     for _ in 0..3 {
         api.run(manual, None).await;
     }
@@ -86,7 +86,7 @@ async fn beside_a_burst(world: &World, api: &Api, burst: i64) -> Vec<LogRow> {
 async fn assert_fair(world: &World, burst: i64, fires: &[LogRow]) {
     let of_burst = world.database.logs_of(burst).await;
     let open = of_burst.iter().filter(|row| !row.status.is_terminal()).count();
-    assert!(open > BURST / 2, "the burst was over too soon to stand before anybody: {open} runs are open");
+    assert!(open > BURST / 2, "the burst was over too soon to be ahead of any tenant: {open} runs are open");
     assert_all("succeeded at the first attempt", fires, |row| row.status == Status::Succeeded && row.attempt == 1);
     assert_all("started while the burst lasted", fires, |row| row.started_at < row.due_time + LATE_MAX_MS);
     let before = |fire: &LogRow| {

@@ -55,7 +55,7 @@ async fn three_migrations_of_one_file_at_once() {
     assert_schema_is_whole(&database).await;
 }
 
-/// The first start makes `admin`, and prints his password once, and not into the log.
+/// The first start creates `admin`, and prints the password once, and not to the log.
 #[tokio::test]
 async fn the_first_start_makes_an_admin() {
     let folder = folder::fresh("admin");

@@ -48,7 +48,7 @@ async fn listed(api: &Api, app: &App, id: &str) -> Value {
     found.unwrap_or_else(|| panic!("no key {id} in {keys}")).clone()
 }
 
-/// A heartbeat of nobody: what comes back tells whether the key counts.
+/// A heartbeat of an unknown executor: the reply tells whether the key is valid.
 async fn code_with(app: &App, url: &str) -> Code {
     let beat = empty_heartbeat(1, "nobody");
     Request::new(app, url, "/openapi/executors/heartbeat", &beat).send().await.code()
@@ -209,7 +209,7 @@ async fn an_app_demands_how_everything_is_signed(kind: Kind) {
             let answer = answer_to(other).await;
             let text = String::from_utf8_lossy(&answer.body).into_owned();
             assert_eq!((answer.code(), answer.status), (Code::SignMethod, 401), "{text}");
-            assert!(text.contains(&format!("demands signatures by {demanded}")), "{text}");
+            assert!(text.contains(&format!("requires signatures by {demanded}")), "{text}");
             assert!(!answer.is_signed);
         }
         // Nodes sign as the app demands, too.
@@ -261,5 +261,5 @@ async fn a_secret_is_shown_once_and_uses_are_noted(kind: Kind) {
     world.node("a", &[]).await;
     let api = world.api();
     assert!(listed(&api, &app, &second.key.id).await["last_used_at"].is_i64());
-    assert_eq!(listed(&api, &app, &app.key.id).await["last_used_at"], Value::Null, "nobody used it");
+    assert_eq!(listed(&api, &app, &app.key.id).await["last_used_at"], Value::Null, "it was not used");
 }

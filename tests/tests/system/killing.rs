@@ -63,7 +63,7 @@ async fn killed_wherever_it_stands(kind: Kind) {
         .await;
     }
 
-    // At once where nobody runs it.
+    // At once when no executor runs it.
     for log in [later, held, blocked, failed] {
         let (status, answer) = api.kill(log).await;
         assert_eq!((status, answer["status"].as_str()), (200, Some("cancelled")), "{answer}");
@@ -125,7 +125,7 @@ async fn killed_while_it_cannot_be_reached(kind: Kind) {
     }
     back.process.signal("CONT");
     assert_killed(&world.await_end(runs[0].1).await, 1);
-    assert_eq!(api.log(runs[1].1).await["status"], "stopping", "nobody knows");
+    assert_eq!(api.log(runs[1].1).await["status"], "stopping", "the outcome is unknown");
     world.kill9(&dead).await;
     assert_killed(&world.await_end(runs[1].1).await, 1);
     for (task, _) in runs {
@@ -271,7 +271,7 @@ async fn the_end_that_came_first_counts(kind: Kind) {
         }
         assert_eq!(api.kill(log).await.0, 409);
     }
-    // Given back by an executor that leaves: it goes to nobody else.
+    // Given back by an executor that leaves: it goes to no other.
     let log = api.run(task, None).await;
     let key = fake.next_running(task, &known).await;
     assert_stopping(&api.kill(log).await);

@@ -1,4 +1,4 @@
-//! Somebody is always left who can let others in.
+//! There is always a user left who can let others in.
 
 use carillon_tests::people::Person;
 use carillon_tests::{Api, Kind, World};
@@ -16,7 +16,7 @@ const ROUNDS: usize = 12;
 const ADMINS: &str = "SELECT COUNT(*) FROM user_account u JOIN role_grant g ON g.user_id = u.id WHERE g.role_id = 1 AND \
      g.tenant_id = 0 AND u.disabled = 0";
 
-/// The account that the first start made, without its grant: its password is nobody's here.
+/// The account that the first start made, without its grant: no one uses its password here.
 async fn alone(world: &World, name: &str) -> (Person, i64) {
     let admin = world.api();
     let person = admin.make_person(name, None).await;
@@ -101,7 +101,7 @@ async fn two_admins_remove_each_other(kind: Kind) {
             remove(there, how, ann.id, grant_of_ann, begin)
         );
         assert_eq!(world.database.number(ADMINS).await, 1, "round {round}: {by_ann} and {by_bob}");
-        // Who comes too late is nobody any more: 401, 403. Who is told 409 was let in, and then lost.
+        // Callers that come too late have no access any more: 401, 403. A 409 means let in, and then lost.
         both_tried += usize::from(by_ann == 409 || by_bob == 409);
         if by_bob < 300 {
             (ann, grant_of_ann) = (bob, grant_of_bob);

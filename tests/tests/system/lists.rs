@@ -16,7 +16,7 @@ const COUNT: usize = 7;
 /// Task files and the audit's chain have pages of their own kind.
 const OTHERS: [&str; 2] = ["export_tasks", "read_audit_chain"];
 
-/// Things of each kind; what stands in the lists' paths.
+/// Objects of each kind; the values in the lists' paths.
 async fn fill(world: &World, admin: &Api, me: &Api) -> HashMap<&'static str, String> {
     let app = admin.make_app("near", "orders").await;
     for number in 0..2 {
@@ -125,7 +125,7 @@ async fn every_list_comes_page_by_page(kind: Kind) {
     world.assert_no_errors();
 }
 
-/// Valid keys come first, though revoked ones are newer; a cursor that nobody was given is refused.
+/// Valid keys come first, though revoked ones are newer; an invented cursor is refused.
 async fn keys_and_cursors(api: &Api, keys: &str, windows: &str) {
     let states: Vec<Value> =
         api.get(keys).await["items"].as_array().unwrap().iter().map(|key| key["state"].clone()).collect();

@@ -279,7 +279,7 @@ async fn executors_that_keep_none_or_do_not_answer(kind: Kind) {
     assert_eq!((state(&off), &off["final"]), ("no_output", &json!(true)), "{off}");
 
     let other = api.make_app("retail", "stock").await;
-    // It drops the connection of whoever asks for output.
+    // It drops the connection of any caller that requests output.
     let fake = FakeExecutor::start(&other, &node.url, &["job"], true).await;
     let task = api.make_task(&other, "by hand", "job", json!({})).await;
     let log = api.run(task, None).await;

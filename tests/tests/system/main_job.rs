@@ -42,7 +42,7 @@ async fn main_job(kind: Kind) {
     let app = api.make_app("retail", "orders").await;
     world.executor_with("e1", &app, &Options { tags: "gpu-large,eu", ..Options::default() }).await;
     let e2 = world.executor_with("e2", &app, &Options { tags: "eu,gpu", ..Options::default() }).await;
-    // H18: an executor of the app that lacks the handlers takes itself out, and nobody else.
+    // H18: an executor of the app that lacks the handlers takes itself out, and no other.
     let other = FakeExecutor::start(&app, &node.url, &["unrelated"], true).await;
     handlers_have_become_stopped_tasks(&api).await;
 

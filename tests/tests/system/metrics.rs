@@ -118,7 +118,7 @@ async fn results_that_come_too_late_are_counted(kind: Kind) {
     world.settle_and_check_with(|| fake.starts()).await;
 }
 
-/// What is due at once is claimed by whoever comes first; here many runs come, through both nodes.
+/// Runs that are due at once are claimed by the first node to see them; here many runs come, through both nodes.
 async fn claims_that_another_node_won_are_counted(kind: Kind) {
     let world = World::new(kind).await;
     let fast = [("api.requests_per_second", "10000")];
@@ -144,7 +144,7 @@ async fn claims_that_another_node_won_are_counted(kind: Kind) {
     assert!(sum("carillon_claims_won_total").await >= rows.len() as f64, "fewer claims than {} runs", rows.len());
 }
 
-/// Anybody may ask whether a node is ready, and where metrics are public what it does.
+/// Anyone may ask whether a node is ready and, if metrics are public, what it does.
 async fn probes_cost_the_database_little(kind: Kind) {
     const PROBES: u32 = 4_000;
     let world = World::new(kind).await;

@@ -148,7 +148,7 @@ async fn nothing_was_written_ahead(kind: Kind) {
     let late = |row: &LogRow| row.due_time.max(outcome.up_at) - row.fire_time;
     assert!(late(&not_too_late[0]) <= MAX_LATE_MS, "{:?}", not_too_late[0]);
 
-    // What nobody wrote is made up for by policy, and is not expired for being late.
+    // Fires that were not written are caught up by policy, and do not expire for being late.
     let (ran, left_out) = outcome.missed("expiring");
     assert!(ran.iter().all(|row| row.trigger == "misfire") && ran.len() > 3, "{}", sample(&ran));
     assert!(left_out.iter().all(|row| row.reason == "expired" && row.trigger == "schedule"), "{}", sample(&left_out));

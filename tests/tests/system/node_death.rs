@@ -93,7 +93,7 @@ async fn paused_node_is_a_zombie_that_writes_nothing(kind: Kind) {
     zombie.process.signal("STOP");
     let taken_before: Vec<LogRow> = world.database.logs(&format!("status = 1 AND node_id = {a}")).await;
     pass(12.0).await;
-    // Every row that the zombie still believes to hold is somebody else's by now.
+    // Every row that the zombie still believes to hold belongs to another node by now.
     let mut still_queued = Vec::new();
     for row in &taken_before {
         let now = world.database.log(row.id).await;
@@ -101,7 +101,7 @@ async fn paused_node_is_a_zombie_that_writes_nothing(kind: Kind) {
             still_queued.push(now);
         }
     }
-    assert!(still_queued.is_empty(), "nobody took the paused node's rows: {}", sample(&still_queued));
+    assert!(still_queued.is_empty(), "no node took the paused node's rows: {}", sample(&still_queued));
     let ended: HashMap<i64, LogRow> =
         world.database.logs("status >= 10").await.into_iter().map(|row| (row.id, row)).collect();
     zombie.process.signal("CONT");

@@ -111,7 +111,7 @@ async fn paused_after_failures(kind: Kind) {
         run(&world, &api, mixed, Status::Failed).await;
     }
     await_in_row(&api, mixed, 2).await;
-    assert_eq!(api.task(mixed).await["state"], "started", "a success in between begins anew");
+    assert_eq!(api.task(mixed).await["state"], "started", "a success in between resets the count");
     run(&world, &api, mixed, Status::Failed).await;
     await_paused(&api, mixed, "3 failed runs").await;
 

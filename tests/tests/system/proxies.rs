@@ -27,7 +27,7 @@ async fn addresses_behind_a_trusted_proxy(kind: Kind) {
     let world = World::new(kind).await;
     let near = world.node("a", &[]).await;
     world.api().make_person("ann", None).await;
-    // Nobody is trusted unless it is said.
+    // No proxy is trusted by default.
     assert_eq!(sign_in(&near, "ann", PASSWORD, "198.51.100.7").await, 200);
     assert_eq!(addresses(&world, "ann").await, ["127.0.0.1"]);
 
@@ -38,7 +38,7 @@ async fn addresses_behind_a_trusted_proxy(kind: Kind) {
     let audit = world.api().get("/audit?action=sign_in").await;
     assert!(audit["items"].as_array().unwrap().iter().any(|entry| entry["address"] == "198.51.100.7"), "{audit}");
 
-    // Who guesses is slowed down, and nobody else, whatever he claims.
+    // Only the caller that guesses is slowed down, whatever it claims.
     let mut tries = 0;
     while sign_in(&behind, &format!("nobody{tries}"), "wrong", &format!("203.0.113.{tries}, 198.51.100.8")).await != 429
     {

@@ -186,7 +186,7 @@ async fn tasks_over_the_quota_are_refused(kind: Kind) {
     let executor = world.executor("e1", &app).await;
     let tasks = api.tasks().await;
     assert_eq!(tasks.len(), 10, "none of its handlers fits");
-    // The tenant's people see it, once, whoever registers them again.
+    // The tenant's users see it, once, whichever executor registers them again.
     world.executor("e2", &app).await;
     let told = api.get("/audit?tenant=retail&action=register_handlers").await["items"].clone();
     assert_eq!(told.as_array().unwrap().len(), 1, "{told}");

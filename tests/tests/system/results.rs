@@ -37,7 +37,7 @@ async fn late_and_repeated_results(kind: Kind) {
     assert_eq!(world.database.log(log).await, before, "a stale result was applied");
     assert_eq!(stale(&world, log).await, stale_before + 1, "a stale result was not recorded");
 
-    // One request: of nobody's run, of a future attempt, and the right one.
+    // One request: an unknown run, a future attempt, and the right one.
     let mixed = [
         result(RunKey(log + 1, 1), RunStatus::Succeeded),
         result(RunKey(log, 3), RunStatus::Failed),

@@ -232,7 +232,7 @@ async fn lost_runs(kind: Kind) {
         (make("again", json!({ "retry_on": ["lost"] })).await, Status::Succeeded, 2),
         (make("not again", json!({ "retry_on": ["failed", "timed_out", "not_sent"] })).await, Status::Failed, 1),
         (make("at most once", json!({ "delivery": "at_most_once" })).await, Status::Failed, 1),
-        // At least once outranks discard: nobody knows whether it failed.
+        // At least once outranks discard: it is unknown whether it failed.
         (make("discard", json!({ "failure_strategy": "discard" })).await, Status::Succeeded, 2),
     ];
     let mut logs = Vec::new();

@@ -70,14 +70,14 @@ async fn make(api: &Api, app: &App, name: &str, routing: &str, more: Value) -> i
     api.make_task(app, name, handler.as_ref().and_then(Value::as_str).unwrap_or("tick"), fields).await
 }
 
-/// A run that nobody may take: why.
+/// Why a run that no executor may take is not run.
 async fn nobody(world: &World, api: &Api, task: i64) -> String {
     let row = runs(world, api, task, 1).await.remove(0);
     assert_eq!((row.status, row.reason.as_str()), (Status::Failed, "no_executor"), "{row:?}");
     row.message
 }
 
-/// H12 among others: tags are whole words, and a run that finds nobody says why.
+/// H12 among others: tags are whole words, and a run that finds no executor says why.
 async fn by_order_tags_and_rule(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[]).await;
@@ -90,7 +90,7 @@ async fn by_order_tags_and_rule(kind: Kind) {
     assert_eq!(fleet.places(&runs(&world, &api, first, 3).await), [0, 0, 0]);
     assert_eq!(fleet.places(&runs(&world, &api, last, 3).await), [2, 2, 2]);
     let used: BTreeSet<usize> = fleet.places(&runs(&world, &api, random, 40).await).into_iter().collect();
-    assert_eq!(used, BTreeSet::from([0, 1, 2]), "random leaves somebody out");
+    assert_eq!(used, BTreeSet::from([0, 1, 2]), "random leaves an executor out");
 
     let tags = [
         (json!({ "tags": ["gpu"] }), vec![0]),
@@ -134,7 +134,7 @@ async fn sharded(world: &World, api: &Api, app: &App, fleet: &Fleet) {
         let parent = world.await_end(log).await;
         assert_eq!((parent.status, parent.shard_total as usize), (Status::Succeeded, places.len()), "{parent:?}");
         let shards = world.database.logs(&format!("parent_id = {log}")).await;
-        assert_eq!(fleet.places(&shards), places, "shards stand in the order of executors");
+        assert_eq!(fleet.places(&shards), places, "shards are in the order of executors");
         let outputs: Vec<String> =
             (0..places.len()).map(|index| format!("shard {index} of {}", places.len())).collect();
         assert_eq!(shards.iter().map(|row| row.output.clone()).collect::<Vec<_>>(), outputs);

@@ -41,7 +41,7 @@ async fn a_session_is_always_a_new_one(kind: Kind) {
     let node = world.node("a", &[]).await;
     let admin = world.api();
     admin.make_person("ann", None).await;
-    // What an attacker has put into the browser, well-formed or even a session of his own.
+    // What an attacker has put into the browser, well-formed or even the attacker's own session.
     let mallory = admin.make_person("mallory", None).await;
     let (_, his) = mallory.api.sign_in("mallory", PASSWORD).await;
     let planted = [format!("cs_{}", "ab".repeat(32)), his["token"].as_str().unwrap().to_owned()];
@@ -60,7 +60,7 @@ async fn a_session_is_always_a_new_one(kind: Kind) {
     assert_eq!(tokens.len(), 2, "each login has a session of its own");
     assert_eq!(get_with_cookie(&node.url, "/session", &planted[0]).await.status(), 401);
     let still: Value = get_with_cookie(&node.url, "/session", &planted[1]).await.json().await.unwrap();
-    assert_eq!(still["name"], "mallory", "what he planted stayed his");
+    assert_eq!(still["name"], "mallory", "the planted session is still the attacker's");
     // The database holds nothing that opens the door.
     let sql = "SELECT id FROM session";
     let stored: Vec<String> = world.database.query(sql, |row| row.try_get_by_index(0)).await;
@@ -119,7 +119,7 @@ async fn forged_requests_change_nothing(kind: Kind) {
     signing_in_from_another_site(&node.url).await;
 }
 
-/// A page of another site does not sign its visitor in as somebody else.
+/// A page of another site does not sign its visitor in as another user.
 async fn signing_in_from_another_site(url: &str) {
     let credentials = json!({ "name": "ann", "password": PASSWORD }).to_string();
     let login = || Client::new().post(format!("{url}/api/v1/login")).body(credentials.clone());
@@ -163,13 +163,13 @@ async fn guessing_is_slowed_down_and_tells_nothing(kind: Kind) {
     assert_eq!(answers.len(), 1, "{answers:?}");
     assert_eq!(answers.first().unwrap().0, 401);
 
-    // One account is guessed at: soon it is its turn to wait, and nobody else's.
+    // Guessing at one account soon blocks that account, and no other.
     let mut tries = 0;
     let refused = loop {
         let answer = sign_in(&node.url, "ann", "wrong password here", None).await;
         tries += 1;
         match answer.status().as_u16() {
-            401 => assert!(tries < 20, "nobody stops the guessing"),
+            401 => assert!(tries < 20, "the guessing is not stopped"),
             status => break assert_slowed_down(status, answer).await,
         }
     };
@@ -284,7 +284,7 @@ async fn passwords_keep_to_the_rules(kind: Kind) {
         let told = format!("{refused:?}");
         assert!(!told.contains(FIRST_PASSWORD) && !told.contains("long"), "{told}");
     }
-    // A right one, but without a session: whoever finds a token cannot take the account.
+    // A right one, but without a session: a found token cannot take over the account.
     let body = json!({ "current": FIRST_PASSWORD, "new": PASSWORD });
     admin.refused(403, Method::PUT, "/account/password", &body).await;
     ann.api.expect(204, Method::PUT, "/account/password", Some(&body)).await;

@@ -43,7 +43,7 @@ async fn two_nodes_share_the_work(kind: Kind) {
     assert_on_time("two nodes", &due, &starts, 1_500);
     let by = |node: i64| due.iter().filter(|row| row.node == node).count();
     let (by_a, by_b) = (by(a), by(b));
-    assert_eq!(by_a + by_b, due.len(), "somebody else dispatched");
+    assert_eq!(by_a + by_b, due.len(), "another node dispatched");
     // H6, X2: neither takes all.
     assert!(by_a.min(by_b) * 10 >= due.len(), "a dispatched {by_a}, b {by_b}");
 }

@@ -1,4 +1,4 @@
-//! Single sign-on: who is let in, what he may do as his groups change, and what is not believed.
+//! Single sign-on: who is let in, what they may do as their groups change, and what is not trusted.
 
 use crate::console;
 use carillon_tests::folder;
@@ -135,7 +135,7 @@ async fn refused(browser: &Browser, answer: Response, status: u16, words: &str) 
     assert!(!browser.cookies.contains_key("carillon_session"), "{:?}", browser.cookies);
 }
 
-/// What somebody is granted: (role, from a group).
+/// A user's grants: (role, from a group).
 async fn grants_of(api: &Api, name: &str) -> Vec<(String, bool)> {
     let users = api.get(&format!("/users?name={name}")).await;
     let grants = users["items"][0]["grants"].as_array().unwrap();
@@ -261,9 +261,9 @@ async fn what_cannot_be_believed_lets_nobody_in(kind: Kind) {
         refused(&browser, answer, 403, words).await;
     }
     let users = world.api().get("/users").await;
-    assert_eq!(users["items"].as_array().unwrap().len(), 1, "nobody but admin: {users}");
+    assert_eq!(users["items"].as_array().unwrap().len(), 1, "only admin: {users}");
 
-    // The provider is away: nobody comes in, nobody who is in goes out.
+    // The provider is away: no one gets in, and no one who is in is signed out.
     let mut inside = Browser::new();
     assert_eq!(inside.sign_on(&node, &provider, &ann).await.status(), 303);
     drop(provider);
@@ -291,7 +291,7 @@ async fn an_answer_counts_in_the_browser_that_asked(kind: Kind) {
     hers.begin(&node).await;
     let answer = hers.get(&back).await;
     refused(&hers, answer, 403, "begin again").await;
-    // In his own it counts, once.
+    // In the right browser it counts, once.
     assert_eq!(his.get(&back).await.status(), 303);
     his.cookies.clear();
     let answer = his.get(&back).await;
@@ -338,7 +338,7 @@ async fn accounts_are_not_taken_over(kind: Kind) {
     let provider = IdentityProvider::start().await;
     let node = node_with(&world, "a", &provider).await;
     let admin = world.api();
-    // `admin` signs in with a password; whoever is called so at the provider is somebody else.
+    // `admin` signs in with a password; a user of that name at the provider is someone else.
     let mut browser = Browser::new();
     let answer = browser.sign_on(&node, &provider, &somebody("admin", &["admins"])).await;
     refused(&browser, answer, 403, "another account `admin`").await;
@@ -364,10 +364,10 @@ async fn accounts_are_not_taken_over(kind: Kind) {
     }
     admin.expect(409, Method::POST, &format!("/users/{id}/password"), None).await;
 
-    // Whoever has a password is needed: the provider may be away.
+    // A user with a password is needed: the provider may be away.
     let admins = admin.get("/users?name=admin").await["items"][0]["id"].as_str().unwrap().to_owned();
     let answer = admin.expect(409, Method::DELETE, &format!("/users/{admins}"), None).await;
-    assert!(answer["detail"].as_str().unwrap().contains("has a password"), "{answer}");
+    assert!(answer["detail"].as_str().unwrap().contains("with a password"), "{answer}");
 
     // Disabled, the account is closed, whatever the provider says.
     admin.expect(200, Method::PUT, &format!("/users/{id}"), Some(&json!({ "disabled": true }))).await;
@@ -427,7 +427,7 @@ async fn pages_are_led_back_to_sign_in(kind: Kind) {
         assert!(log.contains(detail), "the log says nothing of: {detail}");
     }
 
-    // Who is let in goes where he wanted to.
+    // Users who are let in go where they wanted to.
     let mut browser = page();
     let answer = browser.sign_on(&node, &provider, &somebody("ann", &["admins"])).await;
     assert_eq!((answer.status().as_u16(), location(&answer).as_str()), (303, "/tasks?name=a%20b&day=%E6%9C%88+1"));

@@ -134,7 +134,7 @@ async fn the_watermark_passes_a_cancelled_fire(kind: Kind) {
         for at in [first, last] {
             skip(&api, task, json!({ "fire_time": at })).await;
         }
-        // What comes after a stop and an edit knows of it.
+        // Runs after a stop and an edit take it into account.
         api.stop(task).await;
         api.start(task).await;
         api.edit(task, json!({ "description": "edited" })).await;

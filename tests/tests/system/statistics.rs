@@ -1,4 +1,4 @@
-//! What is counted is what the task log says, whoever dies meanwhile.
+//! Statistics match the task log, whichever node dies in the meantime.
 
 use carillon_tests::node::Settings;
 use carillon_tests::wait::when;
@@ -43,7 +43,7 @@ async fn figures_say_what_the_task_log_says(kind: Kind) {
     })
     .await;
     kill_the_counter(&world, kind).await;
-    // Runs of the minute that was counted still go on; the next one is counted by whoever comes.
+    // Runs of the minute that was counted still go on; the next one is counted by any node.
     await_until("another minute is counted", 180, || async { when(world.database.number(listed).await > counted) })
         .await;
     world.settle().await;

@@ -86,7 +86,7 @@ async fn tokens_end(kind: Kind) {
     admin.grant(&ann, "tenant admin", Some("near")).await;
     let fresh = || token(&ann, &["apps.read"], None);
 
-    // Revoked by its owner, by an admin; not by somebody else.
+    // Revoked by its owner, by an admin; not by another user.
     let (id, one) = fresh().await;
     one.get("/apps").await;
     let bob = admin.make_person("bob", Some("near")).await;
@@ -108,7 +108,7 @@ async fn tokens_end(kind: Kind) {
         ann.api.refused(400, Method::POST, "/account/tokens", &body).await;
     }
 
-    // Its owner's password was reset: it rests until he has chosen another one.
+    // Its owner's password was reset: the token is unusable until they have chosen a new one.
     let (_, four) = fresh().await;
     let reset = admin.expect(200, Method::POST, &format!("/users/{}/password", ann.id), None).await;
     let refused = four.expect(403, Method::GET, "/apps", None).await;

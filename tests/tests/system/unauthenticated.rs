@@ -58,7 +58,7 @@ async fn nodes_leases_clocks_and_executors_are_shown(kind: Kind) {
     assert_eq!(id_of(&shown["id"]), Some(log));
     world.await_end(log).await;
 
-    // A node that leaves in good order leaves its leases; of the others nobody needs to be in a hurry.
+    // A node that stops gracefully releases its leases; the other nodes need not hurry.
     if nodes.len() > 1 {
         let node = world.running_nodes().remove(0);
         assert_eq!(node.process.sigterm(30).await, Some(0));

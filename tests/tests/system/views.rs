@@ -80,7 +80,7 @@ async fn coming_fires_are_counted_once_and_for_those_who_may(kind: Kind) {
     assert_eq!(told, (&json!(parent.to_string()), &json!("shards"), &json!("orders")));
     assert_eq!(runs[0]["app"], tasks[0]["app"]);
     api.delete(shards).await;
-    assert_eq!(api.log(parent).await["task_name"], Value::Null, "its task is no more");
+    assert_eq!(api.log(parent).await["task_name"], Value::Null, "its task no longer exists");
     world.assert_no_errors();
 }
 
@@ -304,7 +304,7 @@ async fn neighbours_are_shown_as_far_as_one_may_see(kind: Kind) {
     let whole = api.get(&format!("/tasks/{}/graph", chain[2])).await;
     assert_eq!(whole["complete"], true, "{whole}");
 
-    // Whoever may see the ledger's tasks only learns of the others that they are there.
+    // Users who may see the ledger's tasks learn only of the others' existence.
     let apps = api.get("/apps?tenant=near&name=ledger").await;
     let person = api.make_person("lea", Some("near")).await;
     let body = json!({ "role": api.role("viewer").await, "tenant": "near", "apps": [apps["items"][0]["id"]] });

@@ -10,7 +10,7 @@ scenario!(a_run_waits_for_an_executor_no_longer_than_its_task_says: postgres);
 scenario!(what_waits_for_an_executor_can_be_stopped: sqlite);
 scenario!(the_restart_of_an_apps_only_executor_fails_nothing: postgres);
 
-/// A run that nobody can take is looked at a few times a second, not in a loop: seen by the
+/// A run that no executor can take is polled a few times a second, not in a loop: seen by the
 /// statements that the node sends meanwhile.
 async fn a_run_without_an_executor_waits_quietly(kind: Kind) {
     const STATEMENTS_A_SECOND_MAX: i64 = 60;
@@ -29,7 +29,7 @@ async fn a_run_without_an_executor_waits_quietly(kind: Kind) {
     world.settle().await;
 }
 
-/// What a rolling deploy does to an app: nobody is there for a while, and one node dies meanwhile.
+/// What a rolling deploy does to an app: no executor is there for a while, and one node dies in the meantime.
 async fn runs_wait_for_an_executor_and_lose_nothing(kind: Kind) {
     const BURST: usize = 300;
     let world = World::new(kind).await;

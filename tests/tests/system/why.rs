@@ -32,7 +32,7 @@ async fn what_happened_is_explained(kind: Kind) {
     let app = api.make_app("retail", "orders").await;
     world.executor("e1", &app).await;
 
-    // A run that somebody started.
+    // A manually started run.
     let manual = api.make_task(&app, "by hand", "tick", json!({})).await;
     let log = api.run(manual, None).await;
     let row = world.await_end(log).await;

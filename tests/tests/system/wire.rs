@@ -440,7 +440,7 @@ async fn code_before_the_body(node: &Node, headers: &[(&str, &str)]) -> Code {
     Code::from(u32::try_from(code).unwrap())
 }
 
-/// Whoever names no valid key cannot make a node wait for, or keep, what he sends.
+/// A caller without a valid key cannot make a node wait for, or keep, what it sends.
 async fn what_is_wrong_with_a_head_is_told_before_the_body_comes(kind: Kind) {
     let world = World::new(kind).await;
     let node = world.node("a", &[]).await;
@@ -538,7 +538,10 @@ async fn strangers_have_a_rate_and_leave_few_lines(kind: Kind) {
     })
     .await;
     let log = lines().join("\n");
-    assert!(log.contains(&"z".repeat(64)) && !log.contains(&"z".repeat(65)), "texts of strangers are cut");
+    assert!(
+        log.contains(&"z".repeat(64)) && !log.contains(&"z".repeat(65)),
+        "texts of unauthenticated callers are cut"
+    );
     assert!(log.contains("2001:db8::1"), "lines name the whole address");
     world.assert_no_errors();
 }
@@ -558,7 +561,7 @@ async fn executors_that_are_told_to_wait_lose_nothing(kind: Kind) {
     let began = Instant::now();
     let mut runs = Vec::new();
     while runs.len() < 40 || !is_told_to_wait() {
-        assert!(began.elapsed() < Duration::from_mins(1), "nobody slows this executor down");
+        assert!(began.elapsed() < Duration::from_mins(1), "this executor is not slowed down");
         runs.push(api.run(task, None).await);
     }
     let rows = world.await_ends(&runs).await;

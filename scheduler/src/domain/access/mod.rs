@@ -1,6 +1,5 @@
 //! Who may do what, and where: permissions in two dimensions. A grant gives a role's permissions in
-//! one tenant, perhaps only in some of its apps, or on the whole platform. What is not granted is
-//! denied.
+//! one tenant, optionally only in some of its apps, or on the whole platform. Everything else is denied.
 
 use super::{AppId, TenantId};
 use crate::domain::UserId;
@@ -14,17 +13,17 @@ mod tests;
 pub use permission::{PERMISSIONS, Permission, PermissionLevel, PermissionSet};
 pub use role::{BUILT_IN, BUILT_IN_MAX, BuiltIn, PLATFORM_ADMIN, built_in};
 
-/// Stands for the whole platform where a tenant's id could be.
+/// Denotes the whole platform in place of a tenant's id.
 pub const PLATFORM: TenantId = TenantId::NONE;
 
-/// Stands for whoever granted it where a grant follows from a group of single sign-on.
+/// The grantor of a grant that comes from a group of single sign-on.
 pub const BY_GROUP: UserId = UserId(-1);
 
 /// Longest name to sign in with, characters.
 const USER_NAME_CHARS_MAX: usize = 64;
 
-/// Whether this can be a name to sign in with. Databases may take other names for equal that are
-/// not (`ann` and `ann ` on MariaDB), so they are asked for none of these.
+/// Whether this can be a name to sign in with. Databases may consider other names equal that are
+/// not (`ann` and `ann ` on MariaDB), so they are never queried for such names.
 #[must_use]
 pub fn is_user_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
@@ -44,7 +43,7 @@ pub struct Grant {
     pub apps: Vec<AppId>,
 }
 
-/// Everything that somebody may do.
+/// Everything that a caller may do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Access {
     grants: Vec<Grant>,
@@ -54,9 +53,9 @@ pub struct Access {
 /// to tenants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccessScope {
-    /// Everywhere: the engine itself, or somebody who holds the permission on the platform.
+    /// Everywhere: the engine itself, or a caller who holds the permission on the platform.
     All,
-    /// In these tenants, each perhaps in some apps only.
+    /// In these tenants, each possibly only in some apps.
     Of(Vec<TenantScope>),
 }
 
@@ -76,8 +75,8 @@ impl AccessScope {
         Self::Of(vec![TenantScope { tenant_id, apps: Vec::new() }])
     }
 
-    /// Whether what belongs to this app of this tenant lies within. What belongs to the tenant
-    /// itself has the app 0, and is out of reach of somebody who has only some of its apps.
+    /// Whether objects of this app of this tenant are within. Objects of the tenant itself have the
+    /// app 0, and are out of reach of callers who have only some of its apps.
     #[must_use]
     pub fn has(&self, tenant_id: TenantId, app_id: AppId) -> bool {
         match self {
@@ -89,7 +88,7 @@ impl AccessScope {
         }
     }
 
-    /// Whether the tenant lies within, or some of its apps do.
+    /// Whether the tenant, or some of its apps, are within.
     #[must_use]
     pub fn touches(&self, tenant_id: TenantId) -> bool {
         match self {
@@ -100,8 +99,8 @@ impl AccessScope {
 }
 
 impl Access {
-    /// What these grants give. Permissions that only the platform can grant are left out of grants
-    /// in tenants.
+    /// The access that these grants give. Permissions that apply only to the platform are ignored in
+    /// grants for tenants.
     #[must_use]
     pub fn new(grants: Vec<Grant>) -> Self {
         let within = PermissionSet::of_tenants();
@@ -118,7 +117,7 @@ impl Access {
         Self::new(vec![Grant { permissions: PermissionSet::all(), tenant_id: PLATFORM, apps: Vec::new() }])
     }
 
-    /// What of it a token with these permissions, perhaps for one tenant only, can do.
+    /// The part of it that a token with these permissions, optionally for one tenant only, has.
     #[must_use]
     pub fn narrowed(&self, permissions: PermissionSet, tenant_id: TenantId) -> Self {
         let within = |grant: &&Grant| tenant_id == PLATFORM || [PLATFORM, tenant_id].contains(&grant.tenant_id);
@@ -136,7 +135,7 @@ impl Access {
         &self.grants
     }
 
-    /// Where the permission is held; nothing when it is held nowhere.
+    /// Where the permission is held; empty when it is held nowhere.
     #[must_use]
     pub fn access_scope(&self, permission: Permission) -> Option<AccessScope> {
         let mut tenants: Vec<TenantScope> = Vec::new();
@@ -179,8 +178,8 @@ impl Access {
         self.access_scope(permission).is_some_and(|access_scope| access_scope.has(tenant_id, app_id))
     }
 
-    /// The permissions of `grant` that are not held where it gives them: nobody gives what he does
-    /// not hold.
+    /// The permissions of `grant` that are not held where it gives them: callers cannot grant what they
+    /// do not hold.
     #[must_use]
     pub fn lacks(&self, grant: &Grant) -> PermissionSet {
         let given = Self::new(vec![grant.clone()]);
@@ -194,7 +193,7 @@ impl Access {
         given.iter().filter(|permission| !held(*permission)).collect()
     }
 
-    /// Whether everything that `other` may do may be done with this, too.
+    /// Whether this access includes everything that `other` may do.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         other.grants.iter().all(|grant| self.lacks(grant).is_empty())

@@ -1,10 +1,10 @@
-//! What a person may be allowed to do: one permission for each operation of the management API.
-//! Operations that only look at one kind of thing share one.
+//! Permissions: one for each operation of the management API. Operations that only read one kind of
+//! object share one.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Where a permission has a meaning.
+/// The scope in which a permission can be granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PermissionLevel {
     /// In a tenant.
@@ -33,21 +33,21 @@ permissions! {
     TenantsCreate, "tenants.create", Platform, "Create tenants";
     TenantsEdit, "tenants.edit", Platform, "Describe tenants";
     TenantsDelete, "tenants.delete", Platform, "Delete empty tenants";
-    QuotasRead, "quotas.read", Tenant, "See a tenant's quotas and what it uses of them";
+    QuotasRead, "quotas.read", Tenant, "See a tenant's quotas and their use";
     QuotasEdit, "quotas.edit", Platform, "Set a tenant's quotas";
     MaintenanceRead, "maintenance.read", Tenant, "See maintenance windows";
-    MaintenanceCreate, "maintenance.create", Tenant, "Begin or plan maintenance windows";
+    MaintenanceCreate, "maintenance.create", Tenant, "Create maintenance windows";
     MaintenanceDelete, "maintenance.delete", Tenant, "End maintenance windows";
     AppsRead, "apps.read", Tenant, "See apps";
     AppsCreate, "apps.create", Tenant, "Create apps, each with its first key";
-    AppsEdit, "apps.edit", Tenant, "Describe apps, bound their runs at once";
+    AppsEdit, "apps.edit", Tenant, "Edit apps: description, concurrency limit, signature method";
     AppsDelete, "apps.delete", Tenant, "Delete apps that have no task";
     KeysRead, "keys.read", Tenant, "See executors' keys, without their secrets";
     KeysCreate, "keys.create", Tenant, "Create executors' keys";
     KeysRotate, "keys.rotate", Tenant, "Replace executors' keys";
     KeysRevoke, "keys.revoke", Tenant, "Revoke executors' keys";
     ExecutorsRead, "executors.read", Tenant, "See executors";
-    ExecutorsEdit, "executors.edit", Tenant, "Disable and weight executors";
+    ExecutorsEdit, "executors.edit", Tenant, "Disable executors and set their weights";
     TasksRead, "tasks.read", Tenant, "See tasks, export them, preview their fires";
     TasksCreate, "tasks.create", Tenant, "Create tasks";
     TasksEdit, "tasks.edit", Tenant, "Edit tasks";
@@ -58,16 +58,16 @@ permissions! {
     TasksRun, "tasks.run", Tenant, "Run tasks manually";
     TasksApply, "tasks.apply", Tenant, "Apply task files: create, edit, start, stop and pause tasks at once";
     BackfillsRead, "backfills.read", Tenant, "See backfills";
-    BackfillsCreate, "backfills.create", Tenant, "Run fires of the past";
+    BackfillsCreate, "backfills.create", Tenant, "Run past fires";
     BackfillsCancel, "backfills.cancel", Tenant, "Cancel backfills";
     TaskLogsRead, "task_logs.read", Tenant, "See task logs";
     TaskLogsCancel, "task_logs.cancel", Tenant, "Cancel and kill runs";
-    TaskLogsOutput, "task_logs.output", Tenant, "Read what runs log";
+    TaskLogsOutput, "task_logs.output", Tenant, "Read log output of runs";
     CalendarsRead, "calendars.read", Tenant, "See calendars";
     CalendarsEdit, "calendars.edit", Tenant, "Write calendars";
     CalendarsDelete, "calendars.delete", Tenant, "Delete calendars";
     StatisticsRead, "statistics.read", Tenant, "See statistics";
-    UsersRead, "users.read", Tenant, "See users and what they are granted";
+    UsersRead, "users.read", Tenant, "See users and their grants";
     UsersCreate, "users.create", Tenant, "Create users";
     UsersEdit, "users.edit", Tenant, "Edit and disable users, reset passwords, end sessions";
     UsersDelete, "users.delete", Tenant, "Delete users";
@@ -76,7 +76,7 @@ permissions! {
     RolesEdit, "roles.edit", Tenant, "Edit roles";
     RolesDelete, "roles.delete", Tenant, "Delete roles";
     GrantsCreate, "grants.create", Tenant, "Grant roles to users";
-    GrantsDelete, "grants.delete", Tenant, "Take roles from users";
+    GrantsDelete, "grants.delete", Tenant, "Revoke roles from users";
     TokensRead, "tokens.read", Tenant, "See API tokens of others";
     TokensRevoke, "tokens.revoke", Tenant, "Revoke API tokens of others";
     AuditRead, "audit.read", Tenant, "Search the audit";
@@ -169,7 +169,7 @@ impl PermissionSet {
     /// The set of these words.
     ///
     /// # Errors
-    /// The first word that is no permission.
+    /// The first word that is not a permission.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         words.into_iter().map(|word| Permission::parse(word).ok_or_else(|| word.to_owned())).collect()
     }
@@ -197,6 +197,6 @@ impl<'de> Deserialize<'de> for PermissionSet {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let words = Vec::<String>::deserialize(from)?;
         Self::parse(words.iter().map(String::as_str))
-            .map_err(|word| D::Error::custom(format!("`{word}` is no permission; docs/permissions.md lists them")))
+            .map_err(|word| D::Error::custom(format!("`{word}` is not a permission; docs/permissions.md lists them")))
     }
 }

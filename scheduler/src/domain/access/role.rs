@@ -7,7 +7,7 @@ use crate::domain::RoleId;
 /// Id of the role that holds everything.
 pub const PLATFORM_ADMIN: RoleId = RoleId(1);
 
-/// Ids below this are built-in roles'; nodes make larger ones.
+/// Ids below this belong to built-in roles; nodes make larger ones.
 pub const BUILT_IN_MAX: RoleId = RoleId(100);
 
 /// A role of the program.
@@ -41,21 +41,16 @@ pub const BUILT_IN: [BuiltIn; 4] = [
     BuiltIn {
         id: RoleId(2),
         name: "tenant admin",
-        description: "Everything within a tenant, its people included",
+        description: "Everything within a tenant, including its users",
         permissions: PermissionSet::of_tenants,
     },
     BuiltIn {
         id: RoleId(3),
         name: "operator",
-        description: "Starts, stops, pauses, runs, kills and looks; changes no definition",
+        description: "Starts, stops and pauses tasks, runs and kills runs, and reads; changes no definitions",
         permissions: operator,
     },
-    BuiltIn {
-        id: RoleId(4),
-        name: "viewer",
-        description: "Looks at tasks, runs and their output",
-        permissions: viewer,
-    },
+    BuiltIn { id: RoleId(4), name: "viewer", description: "Reads tasks, runs and their output", permissions: viewer },
 ];
 
 /// The built-in role of that id.

@@ -23,7 +23,7 @@ const ERRORS_MAX: usize = 10;
 /// Any leap year: every day of a year occurs in it.
 const LEAP_YEAR: i32 = 2000;
 
-/// What a calendar leaves out and what it takes back in. An empty one leaves nothing out.
+/// What a calendar excludes, and the exceptions. An empty one excludes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Calendar)]
 #[serde(default, deny_unknown_fields)]
@@ -35,7 +35,7 @@ pub struct CalendarSpec {
     /// Days that are working days although they are excluded above: make-up days, written as above.
     pub workdays: Vec<String>,
     /// Times of day at which nothing fires, from (inclusive) until (exclusive), local to the task's zone:
-    /// `"12:00-13:30"`; one that ends before it starts goes on past midnight: `"22:00-06:00"`.
+    /// `"12:00-13:30"`; one that ends before it starts continues past midnight: `"22:00-06:00"`.
     pub excluded_hours: Vec<String>,
     /// For people.
     pub description: String,

@@ -15,11 +15,11 @@
 //!
 //! * A **fixed** schedule says *at what time of day*. It fires exactly once for each time it names on
 //!   each day: one that falls in a gap fires where the gap ends, one that falls in an overlap fires in the
-//!   first pass. Nobody wants the nightly backup lost or run twice. Several times of one schedule that
+//!   first pass. A nightly backup should be neither lost nor run twice. Several times of one schedule that
 //!   fall in the same gap, or one that falls in it and another right at its end, share one fire.
 //! * A **repeating** schedule says *how often*. It follows real time: each instant whose local time
 //!   matches fires, in order, in both passes of an overlap, and a gap, in which no real time passes, has
-//!   none. Nobody wants a five-minute poll to pause for an hour.
+//!   none. A five-minute poll should not pause for an hour.
 //!
 //! A schedule is fixed if its second, its minute and its hour field each *list* their values, and
 //! repeating if at least one of the three *repeats*. A field repeats if it uses `*`, `/` or `-`, or lists

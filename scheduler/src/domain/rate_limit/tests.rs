@@ -132,7 +132,7 @@ fn it_is_known_whether_anybody_less_urgent_waits() {
     assert_eq!([7, 8].map(|priority| rate.has_less_urgent(&urgent(priority))), [false, true]);
     rate.take(1, &urgent(2));
     assert!(rate.has_less_urgent(&urgent(3)));
-    assert!(!rate.has_less_urgent(&SlotRequest { at: 400_000, ..urgent(9) }), "nobody waits any more");
+    assert!(!rate.has_less_urgent(&SlotRequest { at: 400_000, ..urgent(9) }), "no run waits any more");
     for _ in 0..2 {
         rate.take(1, &SlotRequest { at: 400_000, ..urgent(5) });
     }
@@ -168,7 +168,7 @@ proptest! {
         }
     }
 
-    /// Where a window of twice the length has room, and nobody waits already, nobody waits.
+    /// If a window of twice the length has room and no run is waiting yet, no run waits.
     #[test]
     fn nobody_waits_without_need(
         per_minute in 1i32..12,

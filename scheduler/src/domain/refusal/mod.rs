@@ -1,6 +1,6 @@
 //! Refusals: each has a stable code, typed parameters, one English sentence and what to do about it.
-//! The lists stand in [`FieldRefusal`] (a field of what was given), [`Refusal`] (what is there does not
-//! allow it) and in `api/` (the request itself); `docs/errors.md` is made of them.
+//! The lists are in [`FieldRefusal`] (a field of the input), [`Refusal`] (the stored state does not
+//! allow it) and in `api/` (the request itself); `docs/errors.md` is generated from them.
 
 mod cron;
 mod field;
@@ -16,7 +16,7 @@ pub use zone::wrong_zone;
 
 use serde_json::{Map, Value};
 
-/// What a refusal says of itself, whichever list it stands in.
+/// What every refusal provides, whichever list it is in.
 pub trait Coded: std::fmt::Display {
     /// Its stable code.
     fn code(&self) -> &'static str;

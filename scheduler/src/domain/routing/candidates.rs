@@ -19,7 +19,7 @@ pub fn candidates(online: &[Arc<Executor>], handler: &str, tags: &Tags) -> Resul
     Ok(fitting)
 }
 
-/// The first sieve that lets nobody through.
+/// The first filter that leaves no executor.
 fn why(online: &[Arc<Executor>], handler: &str, tags: &Tags) -> NoExecutor {
     if online.is_empty() {
         return NoExecutor::NoneOnline;

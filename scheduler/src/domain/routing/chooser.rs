@@ -49,7 +49,7 @@ impl Request<'_> {
         }
     }
 
-    /// Whom of `executors` this run must do without, in their order, or why that leaves nobody.
+    /// Those of `executors` that this run must do without, in their order, or why that leaves none.
     fn left_out(&self, executors: &Executors, one_is_chosen: bool) -> Result<Vec<ExecutorId>, NoExecutor> {
         if self.refused_by.is_empty() && self.avoid.is_none() {
             return Ok(Vec::new());
@@ -76,7 +76,7 @@ pub enum Choice {
     Probe(Probe),
     /// To all of these, one shard each, in this order.
     Shards(Executors),
-    /// To nobody.
+    /// To no executor.
     NoExecutor(NoExecutor),
 }
 
@@ -348,7 +348,7 @@ mod tests {
         let spot = Tags { none: vec!["spot".to_owned()], ..Tags::default() };
         let check = |executors: &[Executor], request: Request<'_>, expect: &str| {
             let mut chooser = Chooser::new(executors.iter().cloned().map(Arc::new), Known::default());
-            let Choice::NoExecutor(no_executor) = chooser.choose(&request) else { panic!("somebody takes it") };
+            let Choice::NoExecutor(no_executor) = chooser.choose(&request) else { panic!("an executor takes it") };
             assert_eq!(no_executor.to_string(), expect);
         };
         let one = executor(1, "http://a:1");

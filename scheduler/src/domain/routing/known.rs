@@ -1,4 +1,4 @@
-//! What a batch knows of the batches before it.
+//! What a batch knows about earlier batches.
 
 use super::{Rings, Uses};
 use crate::domain::ExecutorId;
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 #[derive(Debug, Default)]
 pub struct Known {
     /// The uses of those tasks of the batch whose routing goes by them
-    /// ([`super::Routing::goes_by_uses`]): read anew for every batch, since other nodes use them, too.
+    /// ([`super::Routing::goes_by_uses`]): read again for every batch, since other nodes use them, too.
     pub uses: Uses,
     /// Runs given to executors (by id) since their last heartbeats.
     pub given: HashMap<ExecutorId, i64>,

@@ -4,13 +4,13 @@
 //! online of the app ─ handler ─ tags ─ open ─▶ candidates ─ refused_by, avoid ─▶ routing ─▶ Choice
 //! ```
 //!
-//! **One order.** Candidates stand in the order of (address, id), whoever lists them: an address
-//! outlives the process behind it, an id does not. "First", "last", ties, the probing order and
-//! the numbers of shards all go by it, so every node answers alike, also after executors restart.
+//! **One order.** Candidates are ordered by (address, id) on every node: an address outlives the
+//! process behind it, an id does not. "First", "last", ties, the probing order and the numbers of
+//! shards all follow it, so every node decides alike, even after executors restart.
 //! Addresses are compared as text: `:10000` comes before `:9999`.
 //!
-//! **No state of a node's own.** What a routing must remember lies in the database and comes in as
-//! an argument: a run's number within its task ([`Request::seq`]), how often and when each address
+//! **No state in a node.** What a routing must remember is in the database and comes in as an
+//! argument: a run's number within its task ([`Request::seq`]), how often and when each address
 //! was used ([`Uses`]), the load that executors report.
 
 mod tags;

@@ -3,8 +3,8 @@
 use super::Tags;
 use std::fmt;
 
-/// Why nobody takes a run. The sieves are asked in the order of the variants, and the first that
-/// lets nobody through is the one named.
+/// Why no executor takes a run. The filters are applied in the order of the variants, and the first
+/// that leaves no executor is the one named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoExecutor {
     /// No executor of the app is online.

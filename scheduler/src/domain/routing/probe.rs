@@ -25,7 +25,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Whether an executor that answers so will do; nobody after it need be asked.
+    /// Whether an executor with this answer will do; those after it need not be asked.
     #[must_use]
     pub fn accepts(&self, answer: Answer) -> bool {
         match answer {
@@ -35,11 +35,11 @@ impl Probe {
         }
     }
 
-    /// Who takes the run after these answers, given in the order of the executors; who is missing
-    /// at the end did not answer.
+    /// The executor that takes the run after these answers, given in the order of the executors; those
+    /// missing at the end did not answer.
     ///
     /// # Errors
-    /// Why nobody does.
+    /// Why none does.
     pub fn settle(&self, answers: &[Answer]) -> Result<Arc<Executor>, NoExecutor> {
         let found = self.executors.iter().zip(answers).find(|(_, answer)| self.accepts(**answer));
         if let Some((executor, _)) = found {

@@ -128,7 +128,7 @@ proptest! {
     }
 
     /// Who is chosen is open, has handler and tags, has not refused, and is the avoided one only
-    /// if nobody else is left; nobody is chosen only if nobody may be.
+    /// if no other is left; none is chosen only if none may be.
     #[test]
     fn every_choice_fits(
         fleet in any_fleet(),

@@ -86,32 +86,32 @@ macro_rules! strategies {
 }
 
 strategies! {
-    Random "One of those that fit, at random.", Takes::One(random), SHARE, "executors are alike";
+    Random "A random one of those that fit.", Takes::One(random), SHARE, "executors are alike";
     First "The first that fits.", Takes::One(first), PART, "one does the work and the others stand by";
     Last "The last that fits.", Takes::One(last), PART, "one does the work and the others stand by";
     Round "In turn, by the number of the run within its task.", Takes::One(round), "share, exact",
         "executors are alike, and the work should be more even than `random` makes it";
     ConsistentHash
-        "Always the same one for a task, as xxl-job computes it; when one leaves, only its tasks move.",
+        "Always the same one for a task, computed as in xxl-job; when one leaves, only its tasks move.",
         Takes::One(consistent_hash), PART,
         "caches, local files; it also makes `block_scope: executor` meet itself while the fleet stays as it is";
     LeastFrequentlyUsed
-        "The one that this task has used least; one that comes back does not have to catch up.",
+        "The one that this task has used least; one that returns does not have to catch up.",
         Takes::OneByUses(least_frequently_used), SHARE,
         "executors come and go and each should do its share of this task";
     LeastRecentlyUsed
-        "The one that this task has not used for longest.", Takes::OneByUses(least_recently_used), PART,
+        "The one that this task has not used for the longest time.", Takes::OneByUses(least_recently_used), PART,
         "executors come and go and each should get its turn";
     Failover
         "The first that answers a probe.", Takes::FirstThatAnswers { skip_busy: false }, PART,
         "a dispatch to a machine that just died costs too much";
     Busyover
-        "The first that answers a probe and neither runs this task nor has a run of it due and waiting.",
+        "The first that answers a probe and has no run of this task running, or due and waiting.",
         Takes::FirstThatAnswers { skip_busy: true }, PART,
         "a run should find an executor that is free of this task";
     LeastLoaded
-        "The one with the fewest runs for its capacity, by its last heartbeat and what was given since.",
-        Takes::One(least_loaded_of), SHARE, "runs are long and of different length";
+        "The one with the fewest runs for its capacity, by its last heartbeat and the runs given to it since.",
+        Takes::One(least_loaded_of), SHARE, "runs are long and differ in length";
     Sharding
         "All of them, one shard each, with `shard_index` and `shard_total`; a parent row sums them up.",
         Takes::All, PART, "every executor takes its part of the work";

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 /// Which tags an executor must and must not have. Every part must hold; an empty part asks for
-/// nothing. An unknown part is refused rather than ignored: it would send runs astray.
+/// nothing. An unknown part is refused rather than ignored: it would misroute runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tags {

@@ -1,11 +1,11 @@
 //! How often and when each task used each address: what "least frequently" and "least recently
-//! used" go by. It lies in the database, so that it survives restarts and every node sees it; a
-//! batch works on a copy and hands back what changed.
+//! used" go by. It is in the database, so that it survives restarts and every node sees it; a
+//! batch works on a copy and returns what changed.
 //!
-//! Addresses come and go, so a bare count would lie: who was away would get every run until it
-//! had caught up with those who stayed. Therefore an address that is seen for the first time starts
-//! at the smallest count of the others, which is stored at once, and nobody counts as more than [`TURNS_BEHIND_MAX`] turns behind the
-//! leader. That also settles what a change of weight does to old counts, and lets rows of unused
+//! Addresses come and go, so a bare count would mislead: one that was away would get every run until it
+//! had caught up with those that stayed. Therefore an address that is seen for the first time starts at
+//! the smallest count of the others, which is stored at once, and no address counts as more than
+//! [`TURNS_BEHIND_MAX`] turns behind the leader. That also settles what a change of weight does to old counts, and lets rows of unused
 //! addresses be deleted at any time.
 
 use crate::domain::TaskId;

@@ -121,7 +121,7 @@ impl Schedule {
     }
 
     /// The first instant from `at` (epoch ms) on that the schedule does not name: a run that
-    /// somebody asks for must not take the place of a fire that is not written yet.
+    /// someone requests must not take the instant of a fire that is not written yet.
     #[must_use]
     pub fn unnamed_from(&self, mut at: i64) -> i64 {
         while self.next_after(at - 1) == at {
@@ -142,7 +142,7 @@ impl Schedule {
     }
 
     /// The first fire from `from` (epoch ms) on that this schedule owes when an earlier definition gave up a run of
-    /// that instant, or [`NEVER`]: a fixed delay began anew with its definition and owes none.
+    /// that instant, or [`NEVER`]: a fixed delay restarted with its definition and owes none.
     #[must_use]
     pub fn next_owed(&self, from: i64) -> i64 {
         match self.timing {

@@ -39,14 +39,14 @@ pub struct Preview {
     #[serde(flatten)]
     #[schema(value_type = KindFields)]
     pub kind: Kind,
-    /// What else there is to know.
+    /// Further information about the line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<Note>,
     /// How many instants the line stands for; 1 for a fire.
     pub count: u32,
     /// The last of them, epoch ms.
     pub last: i64,
-    /// Whether more is skipped, before the next fire, than this line and those before it say.
+    /// Whether more instants are skipped, before the next fire, than this line and those before it show.
     pub more: bool,
 }
 
@@ -107,7 +107,7 @@ pub enum SkipReason {
     CancelledManually,
 }
 
-/// What else there is to know about a line.
+/// Further information about a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = PreviewNote)]
 #[serde(tag = "what", rename_all = "snake_case")]

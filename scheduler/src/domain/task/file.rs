@@ -1,5 +1,5 @@
 //! The task file: many tasks as one document, the same in TOML, YAML, JSON and as a body of the
-//! API. It is declarative: what an entry does not say has its default, whatever the task is now.
+//! API. It is declarative: fields that an entry omits have their defaults, whatever the task has now.
 
 use super::fields::unknown;
 use super::{ScheduleKind, TaskSpec};
@@ -18,10 +18,10 @@ pub const TASKS_MAX: usize = 5_000;
 /// Longest pause note, characters.
 pub const NOTE_CHARS_MAX: usize = 1_000;
 
-/// What may stand at the top of a file.
+/// Fields at the top of a file.
 const TOP: [&str; 4] = ["version", "tenant", "app", "task"];
 
-/// What stands beside the definition in an entry.
+/// Fields of an entry other than the definition.
 const BESIDE: [&str; 4] = ["tenant", "app", "started", "pause_note"];
 
 /// A task of a file.

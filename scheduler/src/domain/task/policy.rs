@@ -1,9 +1,9 @@
-//! The choices of a task. Every word is the one of API, console and task file.
+//! The choices of a task. API, console and task file use the same words.
 
 use crate::domain::choice::choice;
 
 choice! {
-    /// What names the instants at which a task fires by itself.
+    /// Kind of schedule by which a task fires by itself.
     ScheduleKind {
         /// Nothing does: the task runs when someone starts it, or after its parents.
         None,
@@ -45,7 +45,7 @@ choice! {
         Failed,
         /// The time-out for running or for waiting passed.
         TimedOut,
-        /// Its executor went away, and nobody knows whether it ran.
+        /// Its executor went away, and it is unknown whether it ran.
         Lost,
         /// No executor took it.
         NotSent,
@@ -55,7 +55,7 @@ choice! {
 choice! {
     /// What happens to a run that is later than the task's expiry time.
     ExpiredStrategy {
-        /// It runs all the same: a late payroll is better than none.
+        /// It runs anyway: a late payroll is better than none.
         Execute,
         /// It ends as expired.
         Discard,
@@ -65,9 +65,9 @@ choice! {
 choice! {
     /// What happens to fires that were missed while nothing ran.
     MisfireStrategy {
-        /// The last one runs and stands for all of them.
+        /// The last one runs on behalf of all of them.
         FireOnce,
-        /// They are left out.
+        /// They are skipped.
         Skip,
         /// Each runs, up to `misfire_max` and not later than `misfire_max_late_ms`.
         FireAll,
@@ -75,7 +75,7 @@ choice! {
 }
 
 choice! {
-    /// What an unknown outcome means.
+    /// How to treat an unknown outcome.
     Delivery {
         /// Another attempt, once the old one is known to be dead.
         AtLeastOnce,
@@ -85,7 +85,7 @@ choice! {
 }
 
 choice! {
-    /// What happens to a run that is due while an earlier one of the task still goes on.
+    /// What happens to a run that is due while an earlier one of the task is still running.
     BlockStrategy {
         /// It runs beside it.
         Concurrent,
@@ -119,7 +119,7 @@ choice! {
 }
 
 choice! {
-    /// Which end of a parent makes a child run.
+    /// Which outcome of a parent starts a child.
     ParentOutcome {
         /// It succeeded.
         Success,

@@ -1,5 +1,5 @@
-//! Reading a definition from what somebody wrote: every field that is refused is named at once,
-//! so that a file is mended in one go.
+//! Reading a definition from user input: all refused fields are reported together, so that a file can
+//! be corrected in one go.
 
 use super::TaskSpec;
 use super::fields::unknown;

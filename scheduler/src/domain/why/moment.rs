@@ -1,4 +1,4 @@
-//! The instant that somebody means, and the fire before it.
+//! The instant that a caller means, and the fire before it.
 
 use crate::domain::schedule::Schedule;
 use chrono::{DateTime, Duration, NaiveDateTime, NaiveTime, TimeZone as _};

@@ -242,7 +242,7 @@ async fn watch(
     loop {
         tokio::time::sleep(LOOK).await;
         let now = now_ms();
-        // Nobody counts what never ends.
+        // What never ends is not counted.
         if plan.variant != Variant::Hanging && now > begin + due_after(plan) {
             left = open(stand, plan).await?;
             looks += 1;

@@ -50,7 +50,7 @@ pub struct Costs {
     pub at: Instant,
     /// Of each of [`Parts::targets`].
     pub cpu_us: Vec<f64>,
-    /// Of all processors of the machine, whoever used them.
+    /// Of all processors of the machine, including other processes.
     pub machine_us: f64,
     /// By the server's count.
     pub server_statements: Option<i64>,

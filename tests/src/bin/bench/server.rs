@@ -86,7 +86,7 @@ impl Server {
         Database::connect(self.kind, &self.url(&name)).await
     }
 
-    /// Makes room for the next one; nobody else may be connected any more.
+    /// Makes room for the next one; no other client may be connected any more.
     pub async fn remove(&self, database: Database) -> Result<()> {
         let name = database.name().to_owned();
         database.close().await?;
@@ -107,7 +107,7 @@ impl Server {
     }
 
     /// Statements that the server has executed for `database` (`MariaDB`: for all), these
-    /// questions left out and transaction brackets included; `None` where nobody counts them.
+    /// questions left out and transaction brackets included; `None` where they are not counted.
     pub async fn statements(&self, database: &Database) -> Result<Option<i64>> {
         let Some(admin) = &self.admin else { return Ok(None) };
         match self.kind {

@@ -250,7 +250,7 @@ async fn until<W: Future<Output = bool>>(what: &str, process: &Process, holds: i
     let deadline = Instant::now() + READY_MAX;
     while !holds().await {
         if Instant::now() > deadline || !process.is_running() {
-            bail!("in vain waited until {what}:\n{}", process.log_digest());
+            bail!("timed out waiting until {what}:\n{}", process.log_digest());
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// Why a message was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// Nobody answers there.
+    /// Nothing answers there.
     Unreachable,
     /// The node cannot reach its database.
     StoreUnavailable,

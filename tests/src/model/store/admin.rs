@@ -287,7 +287,7 @@ impl State {
         }
     }
 
-    /// Cancels what nobody has; answers what executors have.
+    /// Cancels runs that no executor has; returns those that executors have.
     fn revoke(&mut self, taken: &Taken) -> Unsent {
         let of_task = self.logs.values().filter(|row| row.run.task_id == taken.task);
         let of_task: Vec<Run> = of_task.map(|row| row.run.clone()).collect();
@@ -309,14 +309,14 @@ impl State {
                 _ => {}
             }
         }
-        // Fires that nobody tried and nobody will plan again do not count.
+        // Fires that were not tried and will not be planned again do not count.
         if let Some(row) = self.tasks.get_mut(&taken.task) {
             row.view.fires = (row.view.fires - untried).max(0);
         }
         held
     }
 
-    /// A run that goes on under the new definition; whoever has a copy of it loses at the version.
+    /// A run that goes on under the new definition; holders of a copy lose at the version.
     fn keep(&mut self, id: LogId, task: TaskId) {
         let revision = self.tasks[&task].view.revision;
         let Some(row) = self.logs.get_mut(&id) else { return };

@@ -68,7 +68,7 @@ impl HousekeepingStore for ModelStore {
         .await
     }
 
-    /// Nobody signs in to the model.
+    /// There are no sign-ins to the model.
     async fn purge_access(&self, _: i64, _: u64) -> Result<u64> {
         Ok(0)
     }

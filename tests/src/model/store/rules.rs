@@ -57,7 +57,7 @@ impl State {
             row.run.due_time = row.run.fire_time.max(now);
             row.run.reason = Reason::None;
             row.run.version += 1;
-            self.events.push(format!("log {id} asks anew for a place at {at}"));
+            self.events.push(format!("log {id} asks again for a slot at {at}"));
         }
     }
 

@@ -16,7 +16,7 @@ impl ModelStore {
         self.call(ACTION, |state, _| state.skip(task, skip, now)).await
     }
 
-    /// Takes the log of a coming fire away that was cancelled before anybody had it.
+    /// Removes the log of a future fire that was cancelled before an executor had it.
     pub async fn restore_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
         self.call(UNDO, |state, _| state.restore(task, fire_time, is_named, now)).await
     }
@@ -26,7 +26,7 @@ fn shard_of(spec: &TaskSpec) -> i32 {
     if spec.routing == Routing::Sharding { PARENT_SHARD } else { 0 }
 }
 
-/// A fire that a person cancelled before anybody had it.
+/// A fire that a person cancelled before an executor had it.
 pub(super) fn is_skip(run: &Run) -> bool {
     let is_cancelled = (run.status, run.reason, run.attempt) == (Status::Cancelled, Reason::CancelledManually, 0);
     is_cancelled && run.parent_id == LogId::NONE && run.trigger.is_scheduled()

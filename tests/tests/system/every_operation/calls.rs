@@ -6,13 +6,13 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A call: what stands in the path's `{parameters}`, in their order, the query, the body.
+/// A call: the values of the path's `{parameters}`, in their order, the query, the body.
 #[derive(Debug, Clone, Default)]
 pub struct Call {
     pub path: Vec<String>,
     pub query: String,
     pub body: Option<Value>,
-    /// What somebody is answered who holds the permission in another tenant only.
+    /// The response to a caller who holds the permission in another tenant only.
     pub elsewhere: Elsewhere,
 }
 
