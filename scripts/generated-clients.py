@@ -1,4 +1,4 @@
-"""Edits a task with the clients that scripts/generated-clients has made, and looks at what became of it."""
+"""Edits a task with the clients that scripts/generated-clients has made, and checks the result."""
 
 import json
 import os
@@ -8,7 +8,7 @@ BASE, TOKEN = os.environ["BASE"], os.environ["TOKEN"]
 
 
 def call(method, path, body=None):
-    """The API without any client: what is really there."""
+    """The API without any client: what is really stored."""
     request = urllib.request.Request(BASE + path, method=method, data=None if body is None else json.dumps(body).encode())
     request.add_header("Authorization", f"Bearer {TOKEN}")
     request.add_header("Content-Type", "application/json")
@@ -28,7 +28,7 @@ MOVES = {"revision", "updated_at", "written_until"}
 
 
 def edited(who, field, value):
-    """The task is as before, save that field."""
+    """The task is unchanged except for that field."""
     global made
     now = call("GET", f"/tasks/{ID}")
     lost = {name: (made[name], now[name]) for name in made if name not in MOVES and made[name] != now[name]}

@@ -177,7 +177,7 @@ fn record_batch(journal: &mut Journal, pending_results: &PendingResults, results
             path = %journal.dir().display(),
             %error,
             "journal.write_failed: results are sent, but a restart would lose the unsent; \
-             free the disk or mend the directory"
+             free disk space or fix the directory"
         );
     }
     written.is_ok()

@@ -15,11 +15,11 @@ pub const TABLES: &[Table] = &[
             ("max_concurrent", IntOr(0)),
             ("description", TextNull),
             ("revision", BigOr(1)),
-            // 0 is no bound, or the node's default.
+            // 0 means no bound, or the node's default.
             ("max_tasks", IntOr(0)),
             ("max_fires_per_minute", IntOr(0)),
             ("retain_days", IntOr(0)),
-            // Grows with every creation of tasks under a quota: those come one transaction at a time.
+            // Increases with every creation of tasks under a quota, so that those transactions are serialised.
             ("task_turn", BigOr(0)),
         ],
         indexes: &[Index::unique("tenant_name", &["name"])],
@@ -36,7 +36,7 @@ pub const TABLES: &[Table] = &[
             ("max_concurrent", IntOr(0)),
             ("description", TextNull),
             ("revision", BigOr(1)),
-            // The signature method that the app demands; empty is any.
+            // The signature method that the app requires; empty means any.
             ("sign_method", NameOr("")),
         ],
         indexes: &[Index::unique("app_name", &["tenant_id", "name"])],
@@ -53,20 +53,20 @@ pub const TABLES: &[Table] = &[
             ("created_at", Big),
             ("revoked_at", Big),
             ("note", NameOr("")),
-            // The end of its overlap with the key after it; 0 is never.
+            // The end of its overlap with the next key; 0 means never.
             ("expires_at", BigOr(0)),
             ("last_used_at", BigOr(0)),
             ("created_by", NameOr("")),
         ],
         indexes: &[
-            // The few keys that are valid among all that were.
+            // Finds the few valid keys among all past ones.
             Index::new("app_key_valid", &["app_id", "revoked_at", "expires_at"]),
             Index::new("app_key_age", &["app_id", "created_at", "id"]),
         ],
         rows: &[],
     },
     Table { name: "setting", keys: 1, columns: &[("name", Name), ("value", Text)], indexes: &[], rows: &[] },
-    // The runs of a tenant by the minute; `turn` grows with every batch that takes places.
+    // The runs of a tenant by the minute; `turn` increases with every batch that takes slots.
     Table {
         name: "tenant_rate",
         keys: 1,

@@ -1,4 +1,4 @@
-//! Tasks: their definitions, what they follow and what they obey.
+//! Tasks: their definitions, parents and rules.
 
 use crate::schema::Kind::{Big, BigOr, Int, IntOr, Name, NameOr, Text, TextNull};
 use crate::schema::{Index, Table, Value};
@@ -14,7 +14,7 @@ pub const TABLES: &[Table] = &[
             ("app_id", Big),
             ("name", Name),
             ("created_at", Big),
-            // Whether no task was made for it, because the tenant's quota was used up.
+            // Whether no task was created for it, because the tenant's quota was used up.
             ("left_out", IntOr(0)),
         ],
         indexes: &[Index::unique("handler_name", &["tenant_id", "app_id", "name"])],
@@ -80,7 +80,7 @@ pub const TABLES: &[Table] = &[
             ("no_executor_timeout_ms", BigOr(600_000)),
             ("parent_rule", NameOr("all")),
             ("parent_output", IntOr(0)),
-            // State beside the definition.
+            // State besides the definition.
             ("anchor_at", BigOr(0)),
             ("fires", BigOr(0)),
             ("turn", BigOr(0)),
@@ -150,7 +150,7 @@ pub const TABLES: &[Table] = &[
         indexes: &[Index::new("maintenance_window_end", &["tenant_id", "ends_at"])],
         rows: &[],
     },
-    // Grows with every change of limits, windows, rules and calendars: nodes look at this one row.
+    // Increases with every change of limits, windows, rules and calendars: nodes poll this one row.
     Table {
         name: "rule_version",
         keys: 1,

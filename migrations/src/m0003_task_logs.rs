@@ -1,4 +1,4 @@
-//! Task logs (a run each) and what stands beside them.
+//! Task logs (one run each) and the tables around them.
 
 use crate::schema::Kind::{Big, BigOr, Computed, Int, IntOr, Name, NameOr, Text, TextNull};
 use crate::schema::{Index, Table};
@@ -39,20 +39,20 @@ pub const TABLES: &[Table] = &[
             ("priority", IntOr(5)),
             // Why its executor was told to stop it; empty when it was not.
             ("stopping", NameOr("")),
-            // The status of what ended, and not well.
+            // The status of runs that ended without success.
             ("bad_status", Computed("CASE WHEN status > 10 THEN status END")),
         ],
         indexes: &[
             // Promise 1: one log per (task, fire time, shard), whatever happens to locks and leases.
             Index::unique("task_log_fire", &["task_id", "fire_time", "shard_index"]),
-            // Claims (earliest first, leaving out tenants that have their share, save what is more urgent) and
-            // the reaper.
+            // Claims (earliest first, leaving out tenants that have their share, except for more urgent runs)
+            // and the reaper.
             Index::new("task_log_due_tenant", &["status", "due_time", "tenant_id", "priority"]),
-            // Lists. Inserts append to them; of the steps of a run only an end that is no success touches one.
+            // Lists. Inserts append to them; of the steps of a run only an end without success touches one.
             Index::new("task_log_tenant_fire", &["tenant_id", "fire_time", "id"]),
             // The newest of all, and what statistics count by.
             Index::new("task_log_fire_time", &["fire_time", "task_id"]),
-            // What ended, and not well.
+            // Runs that ended without success.
             Index::new("task_log_bad", &["tenant_id", "bad_status", "due_time", "id"]),
         ],
         rows: &[],
@@ -118,7 +118,7 @@ pub const TABLES: &[Table] = &[
         ],
         rows: &[],
     },
-    // A task, app or tenant whose permits are given one transaction at a time.
+    // A task, app or tenant whose permits are granted one transaction at a time.
     Table { name: "permit_scope", keys: 1, columns: &[("id", Big), ("turn", Big)], indexes: &[], rows: &[] },
     Table {
         name: "routing_use",
@@ -155,6 +155,6 @@ pub const TABLES: &[Table] = &[
         indexes: &[Index::new("backfill_run_backfill", &["backfill_id"])],
         rows: &[],
     },
-    // How far retention has looked for tenants that keep their logs for `id` days: the log `seen`.
+    // Progress of retention for tenants that keep their logs for `id` days: up to the log `seen`.
     Table { name: "purge_cursor", keys: 1, columns: &[("id", Big), ("seen", Big)], indexes: &[], rows: &[] },
 ];

@@ -60,7 +60,7 @@ pub const TABLES: &[Table] = &[
             ("heartbeat_at", Big),
             ("gone_at", Big),
             // When the newest registration and heartbeat that counted were signed, by the executor's clock:
-            // an older message is a repetition.
+            // an older message is a replay.
             ("register_signed_at", BigOr(0)),
             ("heartbeat_signed_at", BigOr(0)),
             ("node_id", BigOr(0)),

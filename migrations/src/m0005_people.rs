@@ -49,7 +49,7 @@ pub const TABLES: &[Table] = &[
         indexes: &[Index::new("session_of_user", &["user_id"]), Index::new("session_expiry", &["expires_at"])],
         rows: &[],
     },
-    // `tenant_id`: where it can be granted, 0 is everywhere. Built-in roles have no row.
+    // `tenant_id`: where it can be granted, 0 means everywhere. Built-in roles have no row.
     Table {
         name: "role",
         keys: 1,
@@ -66,7 +66,7 @@ pub const TABLES: &[Table] = &[
         indexes: &[Index::unique("role_name", &["tenant_id", "name"])],
         rows: &[],
     },
-    // `apps`: ids as JSON; none are all.
+    // `apps`: ids as JSON; empty means all.
     Table {
         name: "role_grant",
         keys: 1,
@@ -104,7 +104,7 @@ pub const TABLES: &[Table] = &[
         indexes: &[Index::unique("api_token_hash", &["hash"]), Index::new("api_token_user", &["user_id"])],
         rows: &[],
     },
-    // Changes of who may do what are made one at a time, so that the last admin stays.
+    // Changes of permissions are serialised, so that the last admin stays.
     Table {
         name: "access_lock",
         keys: 1,

@@ -5,8 +5,8 @@ use crate::schema::{Table, Value};
 
 /// The tables. The scheduler's `domain/statistics.rs` defines the buckets of the two histograms.
 pub const TABLES: &[Table] = &[
-    // Its key: which figures, from when on (ms), of whom. What is zero is null, and takes no room: most buckets
-    // of most rows are.
+    // Its key: kind of figures, start (ms), owner. Zeros are stored as null and take no room: most buckets of
+    // most rows are zero.
     Table {
         name: "statistic",
         keys: 3,
@@ -77,8 +77,8 @@ pub const TABLES: &[Table] = &[
         indexes: &[],
         rows: &[],
     },
-    // Minutes and hours that are to be counted (again). `marks` grows whenever there is a reason to
-    // do it once more; `is_full` says whether all tasks are, or only those with runs that had not ended.
+    // Minutes and hours to be counted (again). `marks` increases whenever there is a reason to count once
+    // more; `is_full` says whether all tasks are counted, or only those with runs that had not ended.
     Table {
         name: "statistic_work",
         keys: 2,

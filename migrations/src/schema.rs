@@ -1,5 +1,5 @@
-//! How tables are declared, and made on three databases. This is the only file here that knows one database
-//! from another.
+//! How tables are declared, and created on three databases. This is the only file here that distinguishes
+//! databases.
 
 use sea_orm_migration::prelude::*;
 use sea_orm_migration::sea_orm::{ConnectionTrait, DatabaseBackend};
@@ -9,25 +9,25 @@ use sea_orm_migration::sea_orm::{ConnectionTrait, DatabaseBackend};
 pub enum Kind {
     /// 64-bit integer.
     Big,
-    /// 64-bit integer; this one where an insert does not say.
+    /// 64-bit integer with this default.
     BigOr(i64),
-    /// 64-bit integer or nothing.
+    /// Nullable 64-bit integer.
     BigNull,
     /// 32-bit integer.
     Int,
-    /// 32-bit integer; this one where an insert does not say.
+    /// 32-bit integer with this default.
     IntOr(i32),
-    /// 32-bit integer or nothing.
+    /// Nullable 32-bit integer.
     IntNull,
     /// Text of at most 191 characters, which an index can hold.
     Name,
-    /// The same; this one where an insert does not say.
+    /// The same, with this default.
     NameOr(&'static str),
     /// Text.
     Text,
-    /// Text or nothing.
+    /// Nullable text.
     TextNull,
-    /// 32-bit integer or nothing, computed by this expression, for an index. MariaDB and MySQL index a column
+    /// Nullable 32-bit integer, computed by this expression, for an index. MariaDB and MySQL index a column
     /// that takes no room, the others the expression.
     Computed(&'static str),
 }
@@ -50,12 +50,12 @@ pub struct Index {
 }
 
 impl Index {
-    /// An index for looking up.
+    /// An index for lookups.
     pub const fn new(name: &'static str, columns: &'static [&'static str]) -> Self {
         Self { name, columns, unique: false }
     }
 
-    /// One that also keeps two rows from being alike in these columns.
+    /// A unique index.
     pub const fn unique(name: &'static str, columns: &'static [&'static str]) -> Self {
         Self { name, columns, unique: true }
     }

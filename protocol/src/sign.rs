@@ -157,8 +157,8 @@ pub fn random_hex<const N: usize>() -> Result<String, getrandom::Error> {
 /// How much time the nonces of one set cover, ms.
 const NONCE_SPAN_MS: i64 = TIMESTAMP_WINDOW_MS / 10;
 
-/// How much longer than the window nonces are remembered, ms: whoever judged a timestamp just before
-/// its window ended may come to its nonce a little later.
+/// How much longer than the window nonces are remembered, ms: a timestamp may be checked just before its
+/// window ends, and the nonce a little later.
 const NONCE_MARGIN_MS: i64 = 30_000;
 
 /// How long a nonce is remembered at most after the instant that its request is dated, ms.

@@ -62,7 +62,7 @@ impl TaskDefinitions {
         Self { store: self.store.noting(notes), ..self.clone() }
     }
 
-    /// Creates and changes tasks (checked), all or none. Answers what could not be revoked of
+    /// Creates and changes tasks (checked), all or none. Returns what could not be revoked of
     /// each changed one, in their order.
     pub async fn apply(&self, new: &[NewTask], changes: &[TaskChange]) -> Result<Vec<NotRevoked>> {
         let now = self.engine.clock.now_ms();
@@ -78,7 +78,7 @@ impl TaskDefinitions {
         Ok(not_revoked)
     }
 
-    /// Deletes a task; answers what could not be revoked.
+    /// Deletes a task; returns what could not be revoked.
     pub async fn delete(&self, before: &TaskView) -> Result<NotRevoked> {
         let held = self.store.delete_task(before, self.engine.clock.now_ms()).await?;
         self.revoke(held, Reason::TaskDeleted).await
@@ -104,7 +104,7 @@ impl TaskDefinitions {
         self.noting(vec![note]).apply(&[], &[change_of(before, spec, activity)]).await.map(drop)
     }
 
-    /// The task of that id, whosever it is.
+    /// The task with that id, of any tenant.
     pub async fn find(&self, id: TaskId) -> Result<Option<TaskView>> {
         let filter = TaskFilter { id: Some(id), limit: 1, ..TaskFilter::default() };
         Ok(self.store.list_tasks(&AccessScope::All, &filter).await?.into_iter().next())

@@ -1,6 +1,5 @@
-//! The parts of a node, put together over any store, clock and transport. Production gives them
-//! real ones and [`crate::node`] turns them round; the simulator gives them models and turns
-//! them itself.
+//! The parts of a node, put together over any store, clock and transport. Production passes real
+//! ones and [`crate::node`] runs the parts; the simulator passes models and runs the parts itself.
 
 use crate::cluster::{Clock, Executors, Membership, Registry, RuleBook};
 use crate::dispatch::{Canceller, DispatchParts, DispatchSettings, Dispatcher, OutputReader, TaskCache, Transport};
@@ -12,7 +11,7 @@ use crate::queue::{Loader, LoaderSettings, RunQueue};
 use crate::store::{NodeInfo, Result, Store};
 use std::sync::Arc;
 
-/// Every distance of the engine.
+/// Intervals and bounds of the engine.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineSettings {
     /// Nodes silent for longer are offline, ms.
@@ -45,7 +44,7 @@ pub struct Engine<S: Store + ?Sized> {
     pub registry: Arc<Registry>,
     /// Bounds and windows.
     pub rules: Arc<RuleBook>,
-    /// What executors say.
+    /// Messages of executors.
     pub executors: Executors,
     /// Claimed runs.
     pub queue: Arc<RunQueue>,
@@ -59,11 +58,11 @@ pub struct Engine<S: Store + ?Sized> {
     pub dispatcher: Arc<Dispatcher<S>>,
     /// Takes back.
     pub canceller: Arc<Canceller<S>>,
-    /// Reads what runs log.
+    /// Reads log output of runs.
     pub output: Arc<OutputReader<S>>,
     /// Takes results in.
     pub ingestion: ResultIngestion<S>,
-    /// Follows up ended runs.
+    /// Writes the consequences of ended runs.
     pub outbox_worker: OutboxWorker<S>,
     /// Finds lost runs.
     pub reaper: Reaper<S>,
@@ -151,7 +150,7 @@ impl<S: Store + 'static> Engine<S> {
         })
     }
 
-    /// Looks who is alive, nodes and executors; answers whether the nodes changed.
+    /// Reads which nodes and executors are alive; returns whether the nodes changed.
     pub async fn look(&self) -> Result<bool> {
         let changed = self.membership.look().await?;
         self.rules.refresh(&*self.store, self.clock.now_ms()).await?;

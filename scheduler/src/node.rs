@@ -39,7 +39,7 @@ const PULSE: Duration = Duration::from_secs(1);
 /// another's, and on one machine they would make each other late.
 const STAGGER_MS: i64 = 350;
 
-/// How long giving back may take at a stop when the database is away.
+/// How long returning runs may take at shutdown when the database is unavailable.
 const FAREWELL_MAX: Duration = Duration::from_secs(15);
 
 /// Runs a node until `shutdown` completes.

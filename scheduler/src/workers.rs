@@ -182,7 +182,7 @@ impl Worker {
                 () = wake.notified() => {}
             }
             if matches!(self, Self::Outbox | Self::Waiting | Self::Backfill) {
-                // Results come in many batches a second; one look serves several.
+                // Results come in many batches a second; one round serves several.
                 tokio::time::sleep(GATHER).await;
             }
             match self.round(&parts).await {

@@ -36,7 +36,7 @@ impl Fires {
         self
     }
 
-    /// Every fire that the schedule names in `from..=to` (epoch ms) is there; answers those rows.
+    /// Every fire that the schedule names in `from..=to` (epoch ms) is there; returns those rows.
     #[must_use]
     pub fn between(self, from: i64, to: i64) -> Vec<LogRow> {
         let first = (from + self.period_ms - 1).div_euclid(self.period_ms) * self.period_ms;

@@ -23,7 +23,7 @@ pub struct SessionTimes {
     pub max_ms: i64,
 }
 
-/// Between two notes of the use of a session or token, ms.
+/// Interval between two records of the use of a session or token, ms.
 const TOUCH_MS: i64 = 60_000;
 
 /// Tries to sign in to one account: at once, and then one each …

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Keys whose last use is remembered at most until it is written down; the use of more is not.
 const USES_MAX: usize = 10_000;
 
-/// Between two readings for unknown keys.
+/// Interval between two reads because of unknown keys.
 const MISS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Shortest secret that is accepted anywhere but on loopback, characters.

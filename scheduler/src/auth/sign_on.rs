@@ -112,7 +112,7 @@ pub struct Identity {
     pub subject: String,
     /// What a new account would be called.
     pub name: String,
-    /// Name for people.
+    /// Display name.
     pub display_name: String,
     /// The user's groups.
     pub groups: Vec<String>,

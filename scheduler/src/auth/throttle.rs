@@ -13,7 +13,7 @@ const KEYS_MAX: usize = 100_000;
 /// Longest key, characters: a key is an address or a name, and long ones must not fill the memory.
 const KEY_CHARS_MAX: usize = 128;
 
-/// Between two rounds of forgetting keys that may ask at full rate again, when there are too many.
+/// Interval between two rounds of forgetting keys that have their full rate again, when there are too many.
 const CLEAN_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Bits of an IPv6 address that identify its network: within one, a host can take any address.

@@ -18,7 +18,7 @@ const LANES: usize = 2;
 /// Seconds whose requests may come at once.
 const BURST_S: u32 = 2;
 
-/// Between two rounds of forgetting keys that have not signed anything for long.
+/// Interval between two rounds of forgetting keys that have not signed anything for long.
 const CLEAN_INTERVAL: Duration = Duration::from_mins(1);
 
 /// What is told to wait when no more nonces can be remembered: until some are forgotten.

@@ -72,7 +72,7 @@ impl Keys {
                 client.show(ask.fields(fields)).await
             }
             Self::Revoke { key } => {
-                client.done(ApiRequest::delete(["keys", &key]), &format!("key {key} is void")).await
+                client.done(ApiRequest::delete(["keys", &key]), &format!("key {key} revoked")).await
             }
         }
     }

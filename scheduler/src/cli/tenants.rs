@@ -24,13 +24,13 @@ pub enum Tenants {
     },
     /// Create a tenant.
     Create {
-        /// Its name, for good.
+        /// Its name; it cannot be changed.
         tenant: String,
         /// Free text for people to read.
         #[arg(long)]
         description: Option<String>,
     },
-    /// Describe a tenant.
+    /// Set a tenant's description.
     Edit {
         /// Its name.
         tenant: String,

@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _, Write as _};
 /// Largest typed input, bytes.
 const LINE_BYTES_MAX: u64 = 4_096;
 
-/// Columns of the terminal that standard output is; none when it is no terminal.
+/// Columns of the terminal on standard output; `None` when it is not a terminal.
 pub fn width() -> Option<usize> {
     let out = std::io::stdout();
     if !out.is_terminal() {
@@ -33,9 +33,9 @@ pub async fn ask_secret(words: &str) -> anyhow::Result<String> {
     away(move || read_line(asked)).await
 }
 
-/// Waits for people on another thread: this one must notice Ctrl-C, to set the terminal back.
+/// Waits for input on another thread: this one must notice Ctrl-C, to restore the terminal.
 pub async fn away<T: Send + 'static>(wait: impl FnOnce() -> anyhow::Result<T> + Send + 'static) -> anyhow::Result<T> {
-    tokio::task::spawn_blocking(wait).await.context("what is typed cannot be read")?
+    tokio::task::spawn_blocking(wait).await.context("the typed input cannot be read")?
 }
 
 /// A terminal that does not show what is typed, until this is dropped.
@@ -46,11 +46,11 @@ struct Quiet {
 
 impl Quiet {
     fn begin(terminal: File) -> anyhow::Result<Self> {
-        let before = tcgetattr(&terminal).context("the terminal cannot be asked for its settings")?;
+        let before = tcgetattr(&terminal).context("the settings of the terminal cannot be read")?;
         let mut quiet = before.clone();
         quiet.local_modes.remove(LocalModes::ECHO);
         quiet.local_modes.insert(LocalModes::ECHONL);
-        tcsetattr(&terminal, OptionalActions::Now, &quiet).context("the terminal cannot be told to hide a password")?;
+        tcsetattr(&terminal, OptionalActions::Now, &quiet).context("the terminal cannot be set to hide a password")?;
         Ok(Self { terminal, before })
     }
 }
@@ -58,7 +58,7 @@ impl Quiet {
 impl Drop for Quiet {
     fn drop(&mut self) {
         if tcsetattr(&self.terminal, OptionalActions::Now, &self.before).is_err() {
-            eprintln!("carillon: the terminal cannot be set back; run `stty sane`");
+            eprintln!("carillon: the terminal cannot be restored; run `stty sane`");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `carillon tokens`, `carillon sessions`: what lets programs and browsers in.
+//! `carillon tokens`, `carillon sessions`: credentials of programs and browsers.
 
 use super::client::{Client, ListLimit};
 use super::node::ApiRequest;
@@ -24,32 +24,32 @@ const SESSIONS: &[Column] = &[
     field("WITH", "agent"),
 ];
 
-/// What can be done with API tokens: one's own, unless `--all` is said.
+/// What can be done with API tokens: your own, unless `--all` is given.
 #[derive(Debug, Subcommand)]
 pub enum Tokens {
     /// List API tokens.
     List {
-        /// Those of all users, not one's own.
+        /// List those of all users instead of your own.
         #[arg(long)]
         all: bool,
-        /// Those of this user (name or id).
+        /// List those of this user (name or id).
         #[arg(long)]
         user: Option<String>,
         /// How many to show.
         #[command(flatten)]
         most: ListLimit,
     },
-    /// Create an API token of one's own; it is shown this once.
+    /// Create an API token of your own; it is shown only once.
     Create {
         /// What it is for.
         name: String,
-        /// What it may be used for (`tasks.read`); can be said several times, or with commas.
+        /// Permission of the token (`tasks.read`); can be repeated, or separated by commas.
         #[arg(long = "permission", value_name = "PERMISSION", value_delimiter = ',', required = true)]
         permissions: Vec<String>,
-        /// Only in this tenant; wherever its owner may if left out.
+        /// Only in this tenant; wherever its owner has the permissions by default.
         #[arg(long)]
         tenant: Option<String>,
-        /// When it becomes void: 2027-01-01T00:00:00Z, epoch ms, +90d.
+        /// When it expires: 2027-01-01T00:00:00Z, epoch ms, +90d.
         #[arg(long, value_name = "TIME", default_value = "+90d", value_parser = instant::parse)]
         expires: i64,
     },
@@ -57,7 +57,7 @@ pub enum Tokens {
     Revoke {
         /// Its id.
         token: String,
-        /// It may be another user's.
+        /// Allow revoking another user's token.
         #[arg(long)]
         all: bool,
     },
@@ -92,16 +92,16 @@ impl Tokens {
                 } else {
                     ApiRequest::delete(["account", "tokens", &token])
                 };
-                client.done(ask, &format!("token {token} is void")).await
+                client.done(ask, &format!("token {token} revoked")).await
             }
         }
     }
 }
 
-/// What can be done with one's sessions.
+/// What can be done with your sessions.
 #[derive(Debug, Subcommand)]
 pub enum Sessions {
-    /// List one's sessions, newest first.
+    /// List your sessions, newest first.
     List {
         /// How many to show.
         #[command(flatten)]

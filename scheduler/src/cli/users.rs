@@ -31,30 +31,30 @@ pub enum Users {
         #[command(flatten)]
         most: ListLimit,
     },
-    /// Show a user and what he is granted.
+    /// Show a user and their grants.
     Show {
         /// Name or id.
         user: String,
     },
-    /// Create a user, who may do nothing yet; the first password is made up and shown this once.
+    /// Create a user without any permissions; the initial password is generated and shown only once.
     Create {
-        /// Name to sign in with, for good.
+        /// Name to sign in with; it cannot be changed.
         user: String,
-        /// Name for people.
+        /// Display name.
         #[arg(long, value_name = "NAME")]
         display_name: Option<String>,
-        /// Tenant whose admins manage the account; the platform's do if left out.
+        /// Tenant whose admins manage the account; platform admins do by default.
         #[arg(long)]
         tenant: Option<String>,
     },
-    /// Name or disable a user; omitted fields keep their values.
+    /// Rename, disable or enable a user; omitted fields keep their values.
     Edit(EditArgs),
-    /// Delete a user with his sessions and tokens.
+    /// Delete a user with their sessions and tokens.
     Delete {
         /// Name or id.
         user: String,
     },
-    /// Give a user a new password, which is made up, shown this once, and must be changed.
+    /// Reset a user's password; the new one is generated, shown only once, and must be changed.
     ResetPassword {
         /// Name or id.
         user: String,
@@ -66,27 +66,27 @@ pub enum Users {
     },
     /// Grant a role to a user, in a tenant or on the whole platform.
     Grant(GrantArgs),
-    /// Take a role from a user.
+    /// Revoke a role from a user.
     Revoke {
         /// Name or id.
         user: String,
-        /// The grant's id, as `users show` tells it.
+        /// The grant's id, as `users show` shows it.
         grant: String,
     },
 }
 
-/// What can be said of a user.
+/// Changes of a user.
 #[derive(Debug, Args)]
 pub struct EditArgs {
     /// Name or id.
     user: String,
-    /// Name for people.
+    /// Display name.
     #[arg(long, value_name = "NAME")]
     display_name: Option<String>,
-    /// He cannot sign in, and his sessions end.
+    /// Prevent the user from signing in, and end their sessions.
     #[arg(long, conflicts_with = "enable")]
     disable: bool,
-    /// He can sign in again.
+    /// Let the user sign in again.
     #[arg(long)]
     enable: bool,
     /// Precondition of the edit.
@@ -101,10 +101,10 @@ pub struct GrantArgs {
     user: String,
     /// Name or id of the role.
     role: String,
-    /// Tenant where it holds; on the whole platform if left out.
+    /// Tenant to grant it in; the whole platform by default.
     #[arg(long)]
     tenant: Option<String>,
-    /// Only in this app of the tenant; can be said several times.
+    /// Only in this app of the tenant; can be repeated.
     #[arg(long, requires = "tenant")]
     app: Vec<String>,
 }

@@ -50,7 +50,7 @@ impl Executors {
         Ok(registration)
     }
 
-    /// Commits a heartbeat; answers what the executor must drop, or `None` when it is not known
+    /// Commits a heartbeat; returns what the executor must drop, or `None` when it is not known
     /// and must register again. Answered only after the commit: the executor starts what it holds
     /// by this promise.
     pub async fn heartbeat(&self, signer: &Signer<'_>, beat: Heartbeat) -> Result<Option<Vec<RunKey>>> {

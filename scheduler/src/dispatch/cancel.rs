@@ -25,7 +25,7 @@ pub struct Revocation {
 /// Shards stopped in one round.
 const SHARDS_MAX: u64 = 500;
 
-/// Shards that move between the look and the step are looked at again so often; the reaper goes on.
+/// How often a cancel is retried for shards that change between reading and writing; then the reaper takes over.
 const ROUNDS_MAX: usize = 10;
 
 /// Asks executors to drop runs.

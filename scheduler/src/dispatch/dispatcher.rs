@@ -35,7 +35,7 @@ pub struct DispatchSettings {
 /// Executors tried for one run in one pass at most.
 const ROUNDS_MAX: usize = 8;
 
-/// A run that found no executor is looked at again after this long, until it is due. ms.
+/// A run that found no executor is tried again after this long, until it is due. ms.
 const LOOK_AGAIN_MS: i64 = 250;
 
 /// Runs of a node that wait for executors in memory at most: a quarter of the default queue.
@@ -302,7 +302,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
     }
 
     /// What no executor took: it waits while there is time, then the failure strategy speaks. What
-    /// waits for an executor of its app is looked at again when one comes.
+    /// waits for an executor of its app is tried again when one comes.
     pub(super) async fn no_executor_took(&self, unrouted: Vec<UnroutedRun>) {
         let now = self.clock.now_ms();
         // Just started, or back after an outage: executors have not had the time to be heard.

@@ -33,7 +33,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         join_all(messages).await.into_iter().flatten().collect()
     }
 
-    /// Sends one message; answers what must go to another executor.
+    /// Sends one message; returns what must go to another executor.
     async fn send(&self, executor: Arc<Executor>, mut outgoing_runs: Vec<OutgoingRun>) -> Vec<OutgoingRun> {
         let window = self.settings.accept_window_ms;
         let accept_until = |outgoing: &OutgoingRun| outgoing.dispatched_at.unwrap_or(0) + window;

@@ -1,5 +1,5 @@
 //! Following the output of a run: page after page as it is written, until the attempt has ended.
-//! The executor is asked every so often; what is said to the client is bounded in time and size,
+//! The executor is polled; what is sent to the client is bounded in time and size,
 //! and so is the number of clients that a node serves.
 
 use super::output::{OutputReader, OutputStatus, Reading, Wanted};
@@ -34,7 +34,7 @@ const TAIL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Polling interval: after text, and the longest when there is none.
 const LOOK: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(2));
 
-/// At least so often something is said, so that a connection without a client is found out.
+/// Keep-alive interval, so that a connection without a client is detected.
 const QUIET: Duration = Duration::from_secs(10);
 
 /// Reads the row of the run that is followed; `None` when there is none any more.

@@ -6,7 +6,7 @@ use carillon_protocol::{
     self as protocol, Cancel, CancelAck, Code, Dispatch, DispatchAck, OutputPage, ProbeAck, ReadOutput,
 };
 
-/// How a message fared that was not answered as hoped.
+/// Why a message was not answered as expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// It certainly did not arrive (no connection).
@@ -20,7 +20,7 @@ pub enum SendError {
     Refused(Code, String),
 }
 
-/// What stands at an executor's address.
+/// What was found at an executor's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Probe {
     /// A process with this instance answers.
@@ -36,12 +36,12 @@ pub enum Probe {
 pub trait Transport: Send + Sync {
     /// Dispatches runs; idempotent per (log, attempt).
     async fn dispatch(&self, to: &Executor, message: &Dispatch) -> Result<DispatchAck, SendError>;
-    /// Takes runs back.
+    /// Revokes runs.
     async fn cancel(&self, to: &Executor, message: &Cancel) -> Result<CancelAck, SendError>;
     /// Asks which tasks an executor is busy with, and whether it is there at all.
     async fn ask(&self, to: &Executor, message: &protocol::Probe) -> Result<ProbeAck, SendError>;
-    /// Reads a page of what a run has logged.
+    /// Reads a page of a run's log output.
     async fn read_output(&self, to: &Executor, message: &ReadOutput) -> Result<OutputPage, SendError>;
-    /// Looks who listens at an address.
+    /// Checks who listens at an address.
     async fn probe(&self, address: &str) -> Probe;
 }

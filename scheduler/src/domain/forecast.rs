@@ -140,7 +140,7 @@ impl Peak {
 }
 
 impl Firing {
-    /// Its fires after `after` and before `until` (ms), as [`Schedule::count`] tells them; answers whether that is
+    /// Its fires after `after` and before `until` (ms), as [`Schedule::count`] tells them; returns whether that is
     /// all of them.
     fn count(&self, after: i64, until: i64, steps: &mut u32, mut add: impl FnMut(i64, u64)) -> bool {
         let mut every = |minute: i64, fires: u64| {

@@ -75,7 +75,7 @@ pub struct Held {
     pub waiting: HashMap<TaskId, i64>,
 }
 
-/// Grants permits in the order of `asks` as far as the bounds go; answers what holds up those that
+/// Grants permits in the order of `asks` as far as the bounds go; returns what holds up those that
 /// get none, `None` for the others, in their order.
 #[must_use]
 pub fn grant(asks: &[PermitRequest], mut held: Held) -> Vec<Option<Limit>> {

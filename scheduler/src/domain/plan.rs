@@ -157,7 +157,7 @@ impl<F: FnMut() -> LogId> Pass<'_, F> {
         self.fires.push(Fire { id, fire_time, due_time: fire_time, status, reason, trigger, seq: 0, message });
     }
 
-    /// Rows for the fires that were missed, oldest first; answers where the watermark goes: the
+    /// Rows for the fires that were missed, oldest first; returns where the watermark goes: the
     /// first fire that is not written, missed or not.
     fn missed(&mut self) -> i64 {
         let missed = Missed::of(self.task, self.window, self.skipped);

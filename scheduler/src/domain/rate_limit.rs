@@ -207,7 +207,7 @@ impl Rate {
 /// Quota of fires in a minute (0: none) and slots taken, by tenant.
 pub type Rates = BTreeMap<TenantId, (i32, Rate)>;
 
-/// Takes a slot for each of `requests`, in their order. Answers those, and by tenant which of them may
+/// Takes a slot for each of `requests`, in their order. Returns those, and by tenant which of them may
 /// have less urgent runs before them: for these [`overtake`] has the last word.
 pub fn take_all(requests: &[SlotRequest], rates: &mut Rates) -> (Vec<Slot>, BTreeMap<TenantId, Vec<usize>>) {
     let mut urgent: BTreeMap<TenantId, Vec<usize>> = BTreeMap::new();
@@ -224,7 +224,7 @@ pub fn take_all(requests: &[SlotRequest], rates: &mut Rates) -> (Vec<Slot>, BTre
 }
 
 /// Lets the runs of `urgent` (places in `requests`, the most urgent first) change their slots with less
-/// urgent ones of `line` (by due time) that come earlier; answers those with their new slots.
+/// urgent ones of `line` (by due time) that come earlier; returns those with their new slots.
 pub fn overtake(
     requests: &[SlotRequest],
     slots: &mut [Slot],

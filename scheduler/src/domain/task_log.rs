@@ -27,11 +27,11 @@ pub enum Status {
     Init = 0,
     /// In the memory queue of one node.
     Queued = 1,
-    /// Handed to an executor. A sharded parent: its shards are.
+    /// Dispatched to an executor. For a sharded parent, its shards are.
     Dispatched = 2,
     /// Failed or not taken; will be claimed again at its due time.
     Retry = 3,
-    /// Ended well.
+    /// Succeeded.
     Succeeded = 10,
     /// Failed with no attempts left.
     Failed = 11,
@@ -96,7 +96,7 @@ impl Status {
             Queued => matches!(to, Dispatched | Init | Retry | Failed | Discarded | Expired | Cancelled),
             Dispatched => matches!(to, Succeeded | Retry | Failed | Discarded | Cancelled | Expired),
             Cancelled => matches!(to, Init | Expired) && reason.is_given_up(),
-            // A backfill makes up for a fire that never ran.
+            // A backfill fills in a fire that never ran.
             Expired => to == Init,
             Succeeded | Failed | Discarded => false,
         }

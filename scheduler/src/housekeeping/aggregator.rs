@@ -67,7 +67,7 @@ impl<S: StatisticsStore + ClusterStore + ?Sized> Aggregator<S> {
         Self { store, clock, membership, settings, fence: Mutex::default(), purged_on: AtomicI64::new(0) }
     }
 
-    /// Counts what is due, if this node holds the lease or can take it; answers how many minutes
+    /// Counts what is due, if this node holds the lease or can take it; returns how many minutes
     /// and hours.
     pub async fn tick(&self) -> Result<usize> {
         let held = *self.lock();

@@ -2,8 +2,8 @@
 //! nothing) goes, in bounded batches, by the node that holds the lease.
 //!
 //! Logs that no tenant keeps any more are deleted from the oldest on. For each shorter time that tenants
-//! keep their logs, one look passes over the logs that have reached that age, whose ever they are,
-//! and goes on where it ended: each log is read once for each such time.
+//! keep their logs, one scan passes over all logs that have reached that age, of any tenant, and
+//! continues where it ended: each log is read once for each such time.
 //! Statistics have a lease of their own.
 
 mod aggregator;
@@ -60,7 +60,7 @@ impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
         Self { store, clock, membership, settings, fence: Mutex::default(), turn: AtomicUsize::new(0) }
     }
 
-    /// Deletes what is too old; answers how many logs.
+    /// Deletes what is too old; returns how many logs.
     pub async fn tick(&self) -> Result<u64> {
         if !self.holds_lease().await? {
             return Ok(0);
@@ -90,7 +90,7 @@ impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
     }
 
     /// Deletes what is older than `age` (ms): of tenants that keep their logs for `days`, or of
-    /// whatever tenant. Answers how many.
+    /// whatever tenant. Returns how many.
     async fn purge(&self, days: Option<i32>, age: i64) -> Result<u64> {
         let mut deleted = 0;
         for _ in 0..BATCHES_MAX {

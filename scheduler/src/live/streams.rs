@@ -38,7 +38,7 @@ pub(super) struct Change {
     pub kinds: ChangeKinds,
 }
 
-/// What one look has found.
+/// The changes found by one poll.
 pub(super) type Round = Arc<Vec<Change>>;
 
 /// The streams of a node.

@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Between two looks at executors and nodes, whose load changes all the time.
+/// Polling interval for executors and nodes, whose load changes all the time.
 const CLUSTER_EVERY: Duration = Duration::from_millis(1_900);
 
-/// Between two looks at how far statistics have come.
+/// Polling interval for the progress of statistics.
 const STATISTICS_EVERY: Duration = Duration::from_millis(4_900);
 
-/// Tenants that one round tells of; the others are told of in the next.
+/// Tenants reported in one round; the others follow in the next.
 const CHANGES_MAX: usize = 1_000;
 
 /// Names of tenants that are remembered.

@@ -111,7 +111,7 @@ impl Times {
     }
 }
 
-/// What is counted, save errors and rounds: their families stand beside the enums that name them.
+/// What is counted, except errors and rounds: their families are beside the enums that name them.
 #[derive(Debug)]
 #[allow(missing_docs)] // each is explained where `/metrics` is put together, and in docs/operating.md
 pub struct Metrics {

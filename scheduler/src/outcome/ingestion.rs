@@ -13,7 +13,7 @@ use carillon_protocol::{RunKey, RunResult, RunStatus, Verdict};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// A row that changes between the look and the step is looked at again so often.
+/// How often a row is judged again that changes between reading and writing.
 const ROUNDS_MAX: usize = 5;
 
 /// Takes results in.
@@ -85,7 +85,7 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
         Err(StoreError::new(StoreErrorKind::Contention, "record failures", "rows keep changing; send them again"))
     }
 
-    /// Answers those whose row changed between the look and the step: they are judged again.
+    /// Returns those whose row changed between reading and writing: they are judged again.
     async fn fail_once<'a>(
         &self,
         owner: Owner,

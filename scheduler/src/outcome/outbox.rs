@@ -31,7 +31,7 @@ impl<S: OutboxStore + ?Sized> OutboxWorker<S> {
         self.watching.load(Ordering::Relaxed)
     }
 
-    /// One round; answers what it did.
+    /// One round; returns what it did.
     pub async fn tick(&self) -> Result<OutboxRound> {
         let mut done = OutboxRound::default();
         self.watching.store(self.store.has_outbox_entries().await?, Ordering::Relaxed);

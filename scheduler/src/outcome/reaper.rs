@@ -80,7 +80,7 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
         Self { store, clock, membership, registry, transport, canceller, tasks, settings }
     }
 
-    /// One round; answers how many runs it moved.
+    /// One round; returns how many runs it moved.
     pub async fn tick(&self) -> Result<usize> {
         let view = self.membership.view();
         let mut moved = 0;

@@ -28,7 +28,7 @@ impl<S: BackfillStore + ?Sized> Backfiller<S> {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Goes on with every open backfill; answers how many runs it wrote.
+    /// Goes on with every open backfill; returns how many runs it wrote.
     pub async fn tick(&self) -> Result<usize> {
         let backfills = self.store.open_backfills(OPEN_MAX).await?;
         self.open.store(!backfills.is_empty(), Ordering::Relaxed);

@@ -33,7 +33,7 @@ const TASKS_MAX: u64 = 500;
 /// Logs written in one transaction, about.
 const LOGS_TARGET: usize = 2_000;
 
-/// Cancelled fires that one look reads; of those before them the unique index takes care alone.
+/// Most cancelled fires that are read at once; earlier ones are left to the unique index.
 const SKIPPED_MAX: u64 = 10_000;
 
 /// Transactions in one tick at most; the next tick goes on.
@@ -61,7 +61,7 @@ impl<S: PlanStore + ClusterStore + ?Sized> Pregenerator<S> {
         Self { store, clock, membership, ids, settings, fence: Mutex::default() }
     }
 
-    /// Writes everything that falls into the window, if this node has the lease. Answers how many
+    /// Writes everything that falls into the window, if this node has the lease. Returns how many
     /// logs were planned.
     pub async fn tick(&self) -> Result<usize> {
         let held = *self.lock();

@@ -8,10 +8,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Runs of one task that a look takes at most, when its own bound does not say less.
+/// Most runs of one task taken at once, unless its own bound is lower.
 const HEADS_MAX: usize = 32;
 
-/// Runs that one look takes at most: one batch.
+/// Most runs taken at once: one batch.
 const LOOK_MAX: usize = 500;
 
 /// A waiting run and what its task says of waiting.

@@ -91,7 +91,7 @@ impl FairQueue {
     }
 
     /// Takes up to `max` runs to be looked at by `until`: tenants in turn, each its most urgent
-    /// first. Those that have their share under way are passed over; answers whether there were
+    /// first. Those that have their share under way are passed over; returns whether there were
     /// any. They are few: each has at least [`UNDER_WAY_FLOOR`] under way.
     pub fn take(&mut self, until: i64, max: usize) -> (Vec<Run>, bool) {
         self.ripen(until);

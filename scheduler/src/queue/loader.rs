@@ -23,7 +23,7 @@ pub struct LoaderSettings {
 /// What is due within the lead plus this is claimed by any node, ms.
 const URGENT_MS: i64 = 1_500;
 
-/// A row still queued this long after its due time is looked at again, ms.
+/// A row still queued this long after its due time is checked again, ms.
 const OVERDUE_MS: i64 = 2_000;
 
 /// Rows looked at for that; the earliest come first.

@@ -66,7 +66,7 @@ impl Heavy {
         self.tenants.len() <= LEFT_OUT_MAX
     }
 
-    /// Adds those of another page; answers whether that changes what is left out.
+    /// Adds those of another page; returns whether that changes what is left out.
     pub fn join(&mut self, other: &Self) -> bool {
         let before = self.left_out();
         for (tenant, rows) in &other.tenants {

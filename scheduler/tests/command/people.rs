@@ -75,7 +75,7 @@ async fn tokens_and_sessions() {
     assert_eq!(with_token(&["apps", "list"]).code, 4);
     assert_eq!(out(&["tokens", "list"])[0]["name"], "ci");
     assert_eq!(out(&["tokens", "list", "--user", "admin"])[0]["id"], id);
-    assert_eq!(signed_in(&here, &["tokens", "revoke", id]).out, format!("token {id} is void\n"));
+    assert_eq!(signed_in(&here, &["tokens", "revoke", id]).out, format!("token {id} revoked\n"));
     let ran = with_token(&["tasks", "list"]);
     assert!(ran.code == 4 && ran.err.contains("refuses the token of token;"), "{}", ran.err);
     let made = out(&["tokens", "create", "ci", "--permission", "tasks.read"]);

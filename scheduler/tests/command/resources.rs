@@ -202,7 +202,7 @@ async fn keys_quotas_and_statistics() {
     let id = made["id"].as_str().unwrap();
     let table = here.carillon(&["keys", "list", "retail/orders"]);
     assert_eq!((cells(&table, 1)[..3].to_vec(), table.lines().count()), (vec![id, "valid", "second"], 3), "{table}");
-    assert_eq!(here.carillon(&["keys", "revoke", id]), format!("key {id} is void\n"));
+    assert_eq!(here.carillon(&["keys", "revoke", id]), format!("key {id} revoked\n"));
     here.json(&["keys", "rotate", "retail/orders", "--overlap-ms", "60000"]);
     let keys = here.json(&["keys", "list", "retail/orders"]);
     let states: Vec<_> = keys.as_array().unwrap().iter().map(|key| key["state"].as_str().unwrap()).collect();

@@ -5,8 +5,8 @@
 //! Addresses come and go, so a bare count would mislead: one that was away would get every run until it
 //! had caught up with those that stayed. Therefore an address that is seen for the first time starts at
 //! the smallest count of the others, which is stored at once, and no address counts as more than
-//! [`TURNS_BEHIND_MAX`] turns behind the leader. That also settles what a change of weight does to old counts, and lets rows of unused
-//! addresses be deleted at any time.
+//! [`TURNS_BEHIND_MAX`] turns behind the leader. That also settles what a change of weight does to old
+//! counts, and lets rows of unused addresses be deleted at any time.
 
 use crate::domain::TaskId;
 use crate::domain::executor::Executor;

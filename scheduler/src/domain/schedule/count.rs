@@ -11,7 +11,7 @@ const MINUTE: i64 = 60_000;
 
 impl Schedule {
     /// Tells `add` the start of each minute (epoch ms, UTC) and how many of the fires after `after` and before
-    /// `until` (ms) lie in it, in their order; a minute may come in two parts. Answers whether it came to the end:
+    /// `until` (ms) lie in it, in their order; a minute may come in two parts. Returns whether it came to the end:
     /// each minute takes from `steps`, and it stops where none are left, or where `add` says no.
     pub fn count(&self, after: i64, until: i64, steps: &mut u32, mut add: impl FnMut(i64, u64) -> bool) -> bool {
         let offset = self.spread_offset();

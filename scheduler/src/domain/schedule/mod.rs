@@ -40,12 +40,12 @@ pub enum Timing {
     None,
     /// Local times by a Quartz expression.
     Cron(Box<CronSchedule>),
-    /// Every so often, however long the runs take.
+    /// At a fixed rate, however long the runs take.
     FixedRate {
         /// Between two fires, ms, from 1.
         interval_ms: i64,
     },
-    /// So long after the end of the last run.
+    /// A fixed delay after the end of the last run.
     FixedDelay {
         /// Between the end of a run and the next fire, ms, from 0.
         delay_ms: i64,

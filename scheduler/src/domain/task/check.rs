@@ -15,7 +15,7 @@ use chrono_tz::Tz;
 const INTERVAL_MS_MIN: i64 = 1_000;
 
 impl TaskSpec {
-    /// Holds every field against what is allowed; answers all that are not.
+    /// Holds every field against what is allowed; returns all that are not.
     #[must_use]
     pub fn check(&self) -> Vec<FieldError> {
         let values = serde_json::to_value(self).unwrap_or_default();

@@ -204,7 +204,7 @@ impl Entry {
         head.into_iter().chain(TaskSpec::field_names().filter(|name| *name != "name")).collect()
     }
 
-    /// The entry as a file has it: defaults are left out, save those that an installation can set
+    /// The entry as a file has it: defaults are left out, except those that an installation can set
     /// otherwise; instants are readable.
     #[must_use]
     pub fn to_fields(&self) -> Map<String, Value> {

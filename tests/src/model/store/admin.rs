@@ -39,7 +39,7 @@ impl ModelStore {
         .await
     }
 
-    /// Creates and changes tasks, all or none; answers what executors hold of each changed one,
+    /// Creates and changes tasks, all or none; returns what executors hold of each changed one,
     /// in their order.
     pub async fn apply_tasks(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
         self.call("change tasks", |state, at| {
@@ -58,7 +58,7 @@ impl ModelStore {
         self.apply_tasks(std::slice::from_ref(task), &[], now).await.map(drop)
     }
 
-    /// Changes one task; answers what executors hold of it.
+    /// Changes one task; returns what executors hold of it.
     pub async fn change_task(&self, change: &TaskChange, now: i64) -> Result<Unsent> {
         let held = self.apply_tasks(&[], std::slice::from_ref(change), now).await?;
         Ok(held.into_iter().flatten().collect())

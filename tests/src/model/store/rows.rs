@@ -269,7 +269,7 @@ pub(super) struct ExecutorRow {
 }
 
 impl State {
-    /// Inserts a log unless the unique index has it; answers whether it did.
+    /// Inserts a log unless the unique index has it; returns whether it did.
     pub(super) fn insert(&mut self, row: LogRow) -> bool {
         let run = &row.run;
         let key = (run.task_id, run.fire_time, run.shard_index);

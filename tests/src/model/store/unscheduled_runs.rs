@@ -33,7 +33,7 @@ impl ModelStore {
 }
 
 impl State {
-    /// Inserts the log at the first free millisecond from the wanted one on; answers that.
+    /// Inserts the log at the first free millisecond from the wanted one on; returns that.
     pub(super) fn insert_run(&mut self, task: &TaskView, run: &NewRun) -> Result<i64> {
         let is_sharded = task.spec.routing == Routing::Sharding;
         let shard_index = if is_sharded { PARENT_SHARD } else { 0 };
