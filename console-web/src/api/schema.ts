@@ -1450,24 +1450,24 @@ export interface components {
         };
         /** @description An entry. */
         AuditEntry: {
-            /** @description What was done: an operation of this API, or what a registration brought about. */
+            /** @description The action: an operation of this API, or an effect of a registration. */
             action: components["schemas"]["AuditAction"];
-            /** @description Who, by name; of an executor the id of its key. */
+            /** @description Name of the actor; for an executor, the id of its key. */
             actor: string;
             /** @description The user's id. */
             actor_id?: string | null;
             /** @description `user`, `token`, `setting` (`api.token`), `oidc`, `node` (by itself) or `executor` (by its registration). */
             actor_kind: string;
-            /** @description From where; of a node or an executor where it listens. */
+            /** @description Address of the actor; for a node or an executor, the one it listens on. */
             address: string;
-            /** @description What it became, as JSON. */
+            /** @description State after, as JSON. */
             after?: string | null;
             /**
              * Format: int64
              * @description When, epoch ms.
              */
             at: number;
-            /** @description What it was, as JSON. */
+            /** @description State before, as JSON. */
             before?: string | null;
             /** @description Its own hash. */
             hash: string;
@@ -1477,7 +1477,7 @@ export interface components {
             previous: string;
             /**
              * Format: int64
-             * @description Place in its chain, from 1.
+             * @description Position in its chain, from 1.
              */
             seq: number;
             /** @description Its name. */
@@ -1585,11 +1585,11 @@ export interface components {
          */
         BlockScope: "executor" | "app";
         /**
-         * @description What happens to a run that is due while an earlier one of the task still goes on.
+         * @description What happens to a run that is due while an earlier one of the task is still running.
          * @enum {string}
          */
         BlockStrategy: "concurrent" | "serial" | "discard_later" | "cover_early";
-        /** @description What a calendar leaves out and what it takes back in. An empty one leaves nothing out. */
+        /** @description What a calendar excludes, and the exceptions. An empty one excludes nothing. */
         Calendar: {
             /**
              * @description For people.
@@ -1603,7 +1603,7 @@ export interface components {
             excluded_days: string[];
             /**
              * @description Times of day at which nothing fires, from (inclusive) until (exclusive), local to the task's zone:
-             *     `"12:00-13:30"`; one that ends before it starts goes on past midnight: `"22:00-06:00"`.
+             *     `"12:00-13:30"`; one that ends before it starts continues past midnight: `"22:00-06:00"`.
              * @default []
              */
             excluded_hours: string[];
@@ -1637,7 +1637,7 @@ export interface components {
             excluded_days: string[];
             /**
              * @description Times of day at which nothing fires, from (inclusive) until (exclusive), local to the task's zone:
-             *     `"12:00-13:30"`; one that ends before it starts goes on past midnight: `"22:00-06:00"`.
+             *     `"12:00-13:30"`; one that ends before it starts continues past midnight: `"22:00-06:00"`.
              * @default []
              */
             excluded_hours: string[];
@@ -1816,7 +1816,7 @@ export interface components {
             password: string;
         };
         /**
-         * @description What an unknown outcome means.
+         * @description How to treat an unknown outcome.
          * @enum {string}
          */
         Delivery: "at_least_once" | "at_most_once";
@@ -2355,22 +2355,22 @@ export interface components {
             /** @description Name of the app. */
             app: string;
             /**
-             * @description Where that earlier run is looked for.
+             * @description Where to look for that earlier run.
              * @default executor
              */
             block_scope: components["schemas"]["BlockScope"];
             /**
-             * @description What becomes of a run that is due while an earlier one of the task goes on.
+             * @description What happens to a run that is due while an earlier one of the task is running.
              * @default concurrent
              */
             block_strategy: components["schemas"]["BlockStrategy"];
             /**
-             * @description Name of a calendar of the tenant; empty is none. It must be there when the task starts.
+             * @description Name of a calendar of the tenant; empty means none. It must exist when the task starts.
              * @default
              */
             calendar: string;
             /**
-             * @description What becomes of a fire on a day that is no working day.
+             * @description What happens to a fire on a day that is not a working day.
              * @default skip
              */
             calendar_rule: components["schemas"]["CalendarRule"];
@@ -2380,7 +2380,7 @@ export interface components {
              */
             cron: string;
             /**
-             * @description What an outcome that nobody knows means.
+             * @description How to treat an unknown outcome.
              * @default at_least_once
              */
             delivery: components["schemas"]["Delivery"];
@@ -2390,23 +2390,23 @@ export interface components {
              */
             description: string;
             /**
-             * @description What becomes of a local time that a change of the clock leaves out.
+             * @description What happens to a local time that a clock change skips.
              * @default auto
              */
             dst_gap: components["schemas"]["Gap"];
             /**
-             * @description What becomes of a local time that a change of the clock repeats.
+             * @description What happens to a local time that a clock change repeats.
              * @default auto
              */
             dst_overlap: components["schemas"]["Overlap"];
             /**
              * Format: int64
-             * @description Later than this after its due time a run has expired. 0: never.
+             * @description A run that is later than this after its due time has expired. 0: never.
              * @default 0
              */
             expire_after_ms: number;
             /**
-             * @description What becomes of a run that is later than `expire_after_ms`.
+             * @description What happens to a run that is later than `expire_after_ms`.
              * @default execute
              */
             expired_strategy: components["schemas"]["ExpiredStrategy"];
@@ -2421,17 +2421,17 @@ export interface components {
              * @default 0
              */
             fire_at: number;
-            /** @description The handler that executors of the app run; several tasks may share one. */
+            /** @description Handler that executors of the app run; several tasks may share one. */
             handler: string;
             /**
              * Format: int64
-             * @description Of `fixed_rate` between two fires, of `fixed_delay` after the end of a run; both ask for 1,000 at least. 0: none.
+             * @description For `fixed_rate` between two fires, for `fixed_delay` after the end of a run; at least 1,000 for both. 0: none.
              * @default 0
              */
             interval_ms: number;
             /**
              * Format: int32
-             * @description Each fire is delayed by another random span up to this. 0: none.
+             * @description Delays each fire by a random time up to this. 0: none.
              * @default 0
              */
             jitter_ms: number;
@@ -2442,54 +2442,54 @@ export interface components {
             maintenance: components["schemas"]["Maintenance"];
             /**
              * Format: int32
-             * @description Runs of the task at once at most, in the whole app. 0: no bound.
+             * @description Most runs of the task at once, in the whole app. 0: no bound.
              * @default 0
              */
             max_concurrent: number;
             /**
              * Format: int64
-             * @description Fires of the schedule at most, counted from its start. 0: no bound.
+             * @description Most fires of the schedule, counted from its start. 0: no bound.
              * @default 0
              */
             max_fires: number;
             /**
              * Format: int32
-             * @description Retries at most; the first attempt is not counted.
+             * @description Most retries; the first attempt does not count.
              * @default 5
              */
             max_retries: number;
             /**
              * Format: int32
-             * @description For `fire_all`: missed fires that run at most, the latest ones.
+             * @description For `fire_all`: most missed fires to run; the latest ones do.
              * @default 10
              */
             misfire_max: number;
             /**
              * Format: int64
-             * @description For `fire_all`: what was missed longer ago does not run. 0: no bound.
+             * @description For `fire_all`: fires that were missed longer ago do not run. 0: no bound.
              * @default 0
              */
             misfire_max_late_ms: number;
             /**
-             * @description What becomes of fires that were missed while no node ran, or claimed too late.
+             * @description What happens to fires that were missed while no node ran, or claimed too late.
              * @default fire_once
              */
             misfire_strategy: components["schemas"]["MisfireStrategy"];
-            /** @description Name of the task, unique within the app; without `/`, which parts app and task in `parents`. */
+            /** @description Name of the task, unique within the app; without `/`, which separates app and task in `parents`. */
             name: string;
             /**
              * Format: int64
-             * @description While no executor may take it, a run waits so long from its due time before it has failed. 0: it does not wait.
+             * @description How long after its due time a run waits for an executor that may take it, before it fails. 0: it does not wait.
              * @default 600000
              */
             no_executor_timeout_ms: number;
             /**
-             * @description Parameters of every run; other JSON than text is kept as its JSON.
+             * @description Parameters of every run; JSON other than a string is stored as JSON text.
              * @default
              */
             params: string;
             /**
-             * @description Whether the parents' output is the run's parameters.
+             * @description Whether the parents' output becomes the run's parameters.
              * @default false
              */
             parent_output: boolean;
@@ -2499,13 +2499,13 @@ export interface components {
              */
             parent_rule: components["schemas"]["ParentRule"];
             /**
-             * @description Tasks whose end makes this one run: `task`, or `app/task` of another app, and `on` which end (`success`).
+             * @description Tasks whose end starts this one: `task`, or `app/task` for another app, and `on` which outcome (`success`).
              * @default []
              */
             parents: components["schemas"]["ParentLink"][];
             /**
              * Format: int32
-             * @description Pauses the task after so many failed runs in a row. 0: never.
+             * @description Pauses the task after this many failed runs in a row. 0: never.
              * @default 0
              */
             pause_after_failures: number;
@@ -2523,25 +2523,25 @@ export interface components {
              */
             retry_backoff: components["schemas"]["RetryBackoff"];
             /**
-             * @description Whether another attempt goes to another executor, where there is one.
+             * @description Whether the next attempt goes to another executor, if there is one.
              * @default false
              */
             retry_elsewhere: boolean;
             /**
              * Format: int64
-             * @description From a failure to the next attempt.
+             * @description Time from a failure to the next attempt.
              * @default 10000
              */
             retry_interval_ms: number;
             /**
              * Format: int32
-             * @description Scatters the interval by this share of it: 20 makes 80 to 120 %. 0: none.
+             * @description Varies the interval by this percentage: 20 means 80 to 120 %. 0: none.
              * @default 0
              */
             retry_jitter_percent: number;
             /**
              * Format: int64
-             * @description Bound of an interval that grows.
+             * @description Largest interval when it grows.
              * @default 600000
              */
             retry_max_interval_ms: number;
@@ -2561,13 +2561,13 @@ export interface components {
              */
             routing: components["schemas"]["Routing"];
             /**
-             * @description What names the instants; a `cron` that comes alone makes it `cron`.
+             * @description Kind of schedule; setting only `cron` makes it `cron`.
              * @default none
              */
             schedule: components["schemas"]["ScheduleKind"];
             /**
              * Format: int32
-             * @description All fires come later by one fixed offset below this, drawn from the task's id; cron and fixed rate only. 0: none.
+             * @description Delays all fires by one fixed offset below this, derived from the task's id; cron and fixed rate only. 0: none.
              * @default 0
              */
             spread_ms: number;
@@ -2579,7 +2579,7 @@ export interface components {
              */
             tags: string[];
             /**
-             * @description An executor must have one of these, when there are any.
+             * @description An executor must have at least one of these, if any are set.
              * @default []
              */
             tags_any: string[];
@@ -2591,7 +2591,7 @@ export interface components {
             /** @description Name of the tenant. */
             tenant: string;
             /**
-             * @description IANA zone of cron and calendar; what is left out is the setting `schedulers.time_zone`.
+             * @description IANA zone of cron and calendar; the default is the setting `schedulers.time_zone`.
              * @default UTC
              */
             time_zone: string;
@@ -2609,7 +2609,7 @@ export interface components {
             valid_from: number;
             /**
              * Format: int64
-             * @description Nothing fires at this instant or later; it lies after `valid_from`. Epoch ms; 0: none. RFC 3339 is read, too.
+             * @description Nothing fires at this instant or later; must be after `valid_from`. Epoch ms; 0: none. RFC 3339 is read, too.
              * @default 0
              */
             valid_until: number;
@@ -2721,7 +2721,7 @@ export interface components {
             task: string;
         };
         /**
-         * @description Which end of a parent makes a child run.
+         * @description Which outcome of a parent starts a child.
          * @enum {string}
          */
         ParentOutcome: "success" | "failure" | "always";
@@ -2827,7 +2827,7 @@ export interface components {
              * @description The last of them, epoch ms.
              */
             last: number;
-            /** @description Whether more is skipped, before the next fire, than this line and those before it say. */
+            /** @description Whether more instants are skipped, before the next fire, than this line and those before it show. */
             more: boolean;
             note?: components["schemas"]["PreviewNote"] | null;
             reason?: components["schemas"]["SkipReason"] | null;
@@ -2843,7 +2843,7 @@ export interface components {
             kind: components["schemas"]["PreviewKind"];
             reason?: components["schemas"]["SkipReason"] | null;
         };
-        /** @description What else there is to know about a line. */
+        /** @description Further information about a line. */
         PreviewNote: {
             /** @enum {string} */
             what: "after_gap";
@@ -3046,7 +3046,7 @@ export interface components {
          */
         RunTrigger: "schedule" | "misfire" | "manual" | "parent" | "backfill";
         /**
-         * @description What names the instants at which a task fires by itself.
+         * @description Kind of schedule by which a task fires by itself.
          * @enum {string}
          */
         ScheduleKind: "none" | "cron" | "fixed_rate" | "fixed_delay" | "once";
@@ -3058,22 +3058,22 @@ export interface components {
              */
             after?: number | null;
             /**
-             * @description Where that earlier run is looked for.
+             * @description Where to look for that earlier run.
              * @default executor
              */
             block_scope: components["schemas"]["BlockScope"];
             /**
-             * @description What becomes of a run that is due while an earlier one of the task goes on.
+             * @description What happens to a run that is due while an earlier one of the task is running.
              * @default concurrent
              */
             block_strategy: components["schemas"]["BlockStrategy"];
             /**
-             * @description Name of a calendar of the tenant; empty is none. It must be there when the task starts.
+             * @description Name of a calendar of the tenant; empty means none. It must exist when the task starts.
              * @default
              */
             calendar: string;
             /**
-             * @description What becomes of a fire on a day that is no working day.
+             * @description What happens to a fire on a day that is not a working day.
              * @default skip
              */
             calendar_rule: components["schemas"]["CalendarRule"];
@@ -3088,7 +3088,7 @@ export interface components {
              */
             cron: string;
             /**
-             * @description What an outcome that nobody knows means.
+             * @description How to treat an unknown outcome.
              * @default at_least_once
              */
             delivery: components["schemas"]["Delivery"];
@@ -3098,23 +3098,23 @@ export interface components {
              */
             description: string;
             /**
-             * @description What becomes of a local time that a change of the clock leaves out.
+             * @description What happens to a local time that a clock change skips.
              * @default auto
              */
             dst_gap: components["schemas"]["Gap"];
             /**
-             * @description What becomes of a local time that a change of the clock repeats.
+             * @description What happens to a local time that a clock change repeats.
              * @default auto
              */
             dst_overlap: components["schemas"]["Overlap"];
             /**
              * Format: int64
-             * @description Later than this after its due time a run has expired. 0: never.
+             * @description A run that is later than this after its due time has expired. 0: never.
              * @default 0
              */
             expire_after_ms: number;
             /**
-             * @description What becomes of a run that is later than `expire_after_ms`.
+             * @description What happens to a run that is later than `expire_after_ms`.
              * @default execute
              */
             expired_strategy: components["schemas"]["ExpiredStrategy"];
@@ -3129,17 +3129,17 @@ export interface components {
              * @default 0
              */
             fire_at: number;
-            /** @description The handler that executors of the app run; several tasks may share one. */
+            /** @description Handler that executors of the app run; several tasks may share one. */
             handler?: string;
             /**
              * Format: int64
-             * @description Of `fixed_rate` between two fires, of `fixed_delay` after the end of a run; both ask for 1,000 at least. 0: none.
+             * @description For `fixed_rate` between two fires, for `fixed_delay` after the end of a run; at least 1,000 for both. 0: none.
              * @default 0
              */
             interval_ms: number;
             /**
              * Format: int32
-             * @description Each fire is delayed by another random span up to this. 0: none.
+             * @description Delays each fire by a random time up to this. 0: none.
              * @default 0
              */
             jitter_ms: number;
@@ -3150,54 +3150,54 @@ export interface components {
             maintenance: components["schemas"]["Maintenance"];
             /**
              * Format: int32
-             * @description Runs of the task at once at most, in the whole app. 0: no bound.
+             * @description Most runs of the task at once, in the whole app. 0: no bound.
              * @default 0
              */
             max_concurrent: number;
             /**
              * Format: int64
-             * @description Fires of the schedule at most, counted from its start. 0: no bound.
+             * @description Most fires of the schedule, counted from its start. 0: no bound.
              * @default 0
              */
             max_fires: number;
             /**
              * Format: int32
-             * @description Retries at most; the first attempt is not counted.
+             * @description Most retries; the first attempt does not count.
              * @default 5
              */
             max_retries: number;
             /**
              * Format: int32
-             * @description For `fire_all`: missed fires that run at most, the latest ones.
+             * @description For `fire_all`: most missed fires to run; the latest ones do.
              * @default 10
              */
             misfire_max: number;
             /**
              * Format: int64
-             * @description For `fire_all`: what was missed longer ago does not run. 0: no bound.
+             * @description For `fire_all`: fires that were missed longer ago do not run. 0: no bound.
              * @default 0
              */
             misfire_max_late_ms: number;
             /**
-             * @description What becomes of fires that were missed while no node ran, or claimed too late.
+             * @description What happens to fires that were missed while no node ran, or claimed too late.
              * @default fire_once
              */
             misfire_strategy: components["schemas"]["MisfireStrategy"];
-            /** @description Name of the task, unique within the app; without `/`, which parts app and task in `parents`. */
+            /** @description Name of the task, unique within the app; without `/`, which separates app and task in `parents`. */
             name?: string;
             /**
              * Format: int64
-             * @description While no executor may take it, a run waits so long from its due time before it has failed. 0: it does not wait.
+             * @description How long after its due time a run waits for an executor that may take it, before it fails. 0: it does not wait.
              * @default 600000
              */
             no_executor_timeout_ms: number;
             /**
-             * @description Parameters of every run; other JSON than text is kept as its JSON.
+             * @description Parameters of every run; JSON other than a string is stored as JSON text.
              * @default
              */
             params: string;
             /**
-             * @description Whether the parents' output is the run's parameters.
+             * @description Whether the parents' output becomes the run's parameters.
              * @default false
              */
             parent_output: boolean;
@@ -3207,13 +3207,13 @@ export interface components {
              */
             parent_rule: components["schemas"]["ParentRule"];
             /**
-             * @description Tasks whose end makes this one run: `task`, or `app/task` of another app, and `on` which end (`success`).
+             * @description Tasks whose end starts this one: `task`, or `app/task` for another app, and `on` which outcome (`success`).
              * @default []
              */
             parents: components["schemas"]["ParentLink"][];
             /**
              * Format: int32
-             * @description Pauses the task after so many failed runs in a row. 0: never.
+             * @description Pauses the task after this many failed runs in a row. 0: never.
              * @default 0
              */
             pause_after_failures: number;
@@ -3229,25 +3229,25 @@ export interface components {
              */
             retry_backoff: components["schemas"]["RetryBackoff"];
             /**
-             * @description Whether another attempt goes to another executor, where there is one.
+             * @description Whether the next attempt goes to another executor, if there is one.
              * @default false
              */
             retry_elsewhere: boolean;
             /**
              * Format: int64
-             * @description From a failure to the next attempt.
+             * @description Time from a failure to the next attempt.
              * @default 10000
              */
             retry_interval_ms: number;
             /**
              * Format: int32
-             * @description Scatters the interval by this share of it: 20 makes 80 to 120 %. 0: none.
+             * @description Varies the interval by this percentage: 20 means 80 to 120 %. 0: none.
              * @default 0
              */
             retry_jitter_percent: number;
             /**
              * Format: int64
-             * @description Bound of an interval that grows.
+             * @description Largest interval when it grows.
              * @default 600000
              */
             retry_max_interval_ms: number;
@@ -3267,13 +3267,13 @@ export interface components {
              */
             routing: components["schemas"]["Routing"];
             /**
-             * @description What names the instants; a `cron` that comes alone makes it `cron`.
+             * @description Kind of schedule; setting only `cron` makes it `cron`.
              * @default none
              */
             schedule: components["schemas"]["ScheduleKind"];
             /**
              * Format: int32
-             * @description All fires come later by one fixed offset below this, drawn from the task's id; cron and fixed rate only. 0: none.
+             * @description Delays all fires by one fixed offset below this, derived from the task's id; cron and fixed rate only. 0: none.
              * @default 0
              */
             spread_ms: number;
@@ -3283,7 +3283,7 @@ export interface components {
              */
             tags: string[];
             /**
-             * @description An executor must have one of these, when there are any.
+             * @description An executor must have at least one of these, if any are set.
              * @default []
              */
             tags_any: string[];
@@ -3295,7 +3295,7 @@ export interface components {
             /** @description Name of the tenant whose calendars it uses. */
             tenant?: string | null;
             /**
-             * @description IANA zone of cron and calendar; what is left out is the setting `schedulers.time_zone`.
+             * @description IANA zone of cron and calendar; the default is the setting `schedulers.time_zone`.
              * @default UTC
              */
             time_zone: string;
@@ -3313,7 +3313,7 @@ export interface components {
             valid_from: number;
             /**
              * Format: int64
-             * @description Nothing fires at this instant or later; it lies after `valid_from`. Epoch ms; 0: none. RFC 3339 is read, too.
+             * @description Nothing fires at this instant or later; must be after `valid_from`. Epoch ms; 0: none. RFC 3339 is read, too.
              * @default 0
              */
             valid_until: number;
@@ -3465,13 +3465,13 @@ export interface components {
         Task: {
             /** @description App's name. */
             app: string;
-            /** @description Where that earlier run is looked for. */
+            /** @description Where to look for that earlier run. */
             block_scope: components["schemas"]["BlockScope"];
-            /** @description What becomes of a run that is due while an earlier one of the task goes on. */
+            /** @description What happens to a run that is due while an earlier one of the task is running. */
             block_strategy: components["schemas"]["BlockStrategy"];
-            /** @description Name of a calendar of the tenant; empty is none. It must be there when the task starts. */
+            /** @description Name of a calendar of the tenant; empty means none. It must exist when the task starts. */
             calendar: string;
-            /** @description What becomes of a fire on a day that is no working day. */
+            /** @description What happens to a fire on a day that is not a working day. */
             calendar_rule: components["schemas"]["CalendarRule"];
             /**
              * Format: int64
@@ -3480,20 +3480,20 @@ export interface components {
             created_at: number;
             /** @description Quartz expression (docs/cron.md). */
             cron: string;
-            /** @description What an outcome that nobody knows means. */
+            /** @description How to treat an unknown outcome. */
             delivery: components["schemas"]["Delivery"];
             /** @description For people. */
             description: string;
-            /** @description What becomes of a local time that a change of the clock leaves out. */
+            /** @description What happens to a local time that a clock change skips. */
             dst_gap: components["schemas"]["Gap"];
-            /** @description What becomes of a local time that a change of the clock repeats. */
+            /** @description What happens to a local time that a clock change repeats. */
             dst_overlap: components["schemas"]["Overlap"];
             /**
              * Format: int64
-             * @description Later than this after its due time a run has expired. 0: never.
+             * @description A run that is later than this after its due time has expired. 0: never.
              */
             expire_after_ms: number;
-            /** @description What becomes of a run that is later than `expire_after_ms`. */
+            /** @description What happens to a run that is later than `expire_after_ms`. */
             expired_strategy: components["schemas"]["ExpiredStrategy"];
             /** @description What follows a failed attempt. */
             failure_strategy: components["schemas"]["FailureStrategy"];
@@ -3512,50 +3512,50 @@ export interface components {
              * @description Fires of the schedule since it was started.
              */
             fires: number;
-            /** @description The handler that executors of the app run; several tasks may share one. */
+            /** @description Handler that executors of the app run; several tasks may share one. */
             handler: string;
             /** @description Id. */
             id: string;
             /**
              * Format: int64
-             * @description Of `fixed_rate` between two fires, of `fixed_delay` after the end of a run; both ask for 1,000 at least. 0: none.
+             * @description For `fixed_rate` between two fires, for `fixed_delay` after the end of a run; at least 1,000 for both. 0: none.
              */
             interval_ms: number;
             /**
              * Format: int32
-             * @description Each fire is delayed by another random span up to this. 0: none.
+             * @description Delays each fire by a random time up to this. 0: none.
              */
             jitter_ms: number;
             /** @description What the tenant's maintenance windows do. */
             maintenance: components["schemas"]["Maintenance"];
             /**
              * Format: int32
-             * @description Runs of the task at once at most, in the whole app. 0: no bound.
+             * @description Most runs of the task at once, in the whole app. 0: no bound.
              */
             max_concurrent: number;
             /**
              * Format: int64
-             * @description Fires of the schedule at most, counted from its start. 0: no bound.
+             * @description Most fires of the schedule, counted from its start. 0: no bound.
              */
             max_fires: number;
             /**
              * Format: int32
-             * @description Retries at most; the first attempt is not counted.
+             * @description Most retries; the first attempt does not count.
              */
             max_retries: number;
             /**
              * Format: int32
-             * @description For `fire_all`: missed fires that run at most, the latest ones.
+             * @description For `fire_all`: most missed fires to run; the latest ones do.
              */
             misfire_max: number;
             /**
              * Format: int64
-             * @description For `fire_all`: what was missed longer ago does not run. 0: no bound.
+             * @description For `fire_all`: fires that were missed longer ago do not run. 0: no bound.
              */
             misfire_max_late_ms: number;
-            /** @description What becomes of fires that were missed while no node ran, or claimed too late. */
+            /** @description What happens to fires that were missed while no node ran, or claimed too late. */
             misfire_strategy: components["schemas"]["MisfireStrategy"];
-            /** @description Name of the task, unique within the app; without `/`, which parts app and task in `parents`. */
+            /** @description Name of the task, unique within the app; without `/`, which separates app and task in `parents`. */
             name: string;
             /**
              * Format: int64
@@ -3566,20 +3566,20 @@ export interface components {
             next_fire_at?: number | null;
             /**
              * Format: int64
-             * @description While no executor may take it, a run waits so long from its due time before it has failed. 0: it does not wait.
+             * @description How long after its due time a run waits for an executor that may take it, before it fails. 0: it does not wait.
              */
             no_executor_timeout_ms: number;
-            /** @description Parameters of every run; other JSON than text is kept as its JSON. */
+            /** @description Parameters of every run; JSON other than a string is stored as JSON text. */
             params: string;
-            /** @description Whether the parents' output is the run's parameters. */
+            /** @description Whether the parents' output becomes the run's parameters. */
             parent_output: boolean;
             /** @description How many of the parents must have ended. */
             parent_rule: components["schemas"]["ParentRule"];
-            /** @description Tasks whose end makes this one run: `task`, or `app/task` of another app, and `on` which end (`success`). */
+            /** @description Tasks whose end starts this one: `task`, or `app/task` for another app, and `on` which outcome (`success`). */
             parents: components["schemas"]["ParentLink"][];
             /**
              * Format: int32
-             * @description Pauses the task after so many failed runs in a row. 0: never.
+             * @description Pauses the task after this many failed runs in a row. 0: never.
              */
             pause_after_failures: number;
             /** @description Why it is paused. */
@@ -3596,21 +3596,21 @@ export interface components {
             priority: number;
             /** @description How that interval grows. */
             retry_backoff: components["schemas"]["RetryBackoff"];
-            /** @description Whether another attempt goes to another executor, where there is one. */
+            /** @description Whether the next attempt goes to another executor, if there is one. */
             retry_elsewhere: boolean;
             /**
              * Format: int64
-             * @description From a failure to the next attempt.
+             * @description Time from a failure to the next attempt.
              */
             retry_interval_ms: number;
             /**
              * Format: int32
-             * @description Scatters the interval by this share of it: 20 makes 80 to 120 %. 0: none.
+             * @description Varies the interval by this percentage: 20 means 80 to 120 %. 0: none.
              */
             retry_jitter_percent: number;
             /**
              * Format: int64
-             * @description Bound of an interval that grows.
+             * @description Largest interval when it grows.
              */
             retry_max_interval_ms: number;
             /** @description Failures that are retried. */
@@ -3622,11 +3622,11 @@ export interface components {
             revision: number;
             /** @description Which executor runs it (docs/concepts.md, "Where a run goes"). */
             routing: components["schemas"]["Routing"];
-            /** @description What names the instants; a `cron` that comes alone makes it `cron`. */
+            /** @description Kind of schedule; setting only `cron` makes it `cron`. */
             schedule: components["schemas"]["ScheduleKind"];
             /**
              * Format: int32
-             * @description All fires come later by one fixed offset below this, drawn from the task's id; cron and fixed rate only. 0: none.
+             * @description Delays all fires by one fixed offset below this, derived from the task's id; cron and fixed rate only. 0: none.
              */
             spread_ms: number;
             /** @description Whether it fires by itself. */
@@ -3635,13 +3635,13 @@ export interface components {
             state: components["schemas"]["TaskState"];
             /** @description An executor must have all of these, compared exactly. */
             tags: string[];
-            /** @description An executor must have one of these, when there are any. */
+            /** @description An executor must have at least one of these, if any are set. */
             tags_any: string[];
             /** @description An executor must have none of these. */
             tags_none: string[];
             /** @description Tenant's name. */
             tenant: string;
-            /** @description IANA zone of cron and calendar; what is left out is the setting `schedulers.time_zone`. */
+            /** @description IANA zone of cron and calendar; the default is the setting `schedulers.time_zone`. */
             time_zone: string;
             /**
              * Format: int64
@@ -3660,7 +3660,7 @@ export interface components {
             valid_from: number;
             /**
              * Format: int64
-             * @description Nothing fires at this instant or later; it lies after `valid_from`. Epoch ms; 0: none. RFC 3339 is read, too.
+             * @description Nothing fires at this instant or later; must be after `valid_from`. Epoch ms; 0: none. RFC 3339 is read, too.
              */
             valid_until: number;
             /**
@@ -3681,30 +3681,30 @@ export interface components {
         TaskDefinition: {
             /** @description Name of the app; a task cannot move. */
             app?: string | null;
-            /** @description Where that earlier run is looked for. */
+            /** @description Where to look for that earlier run. */
             block_scope: components["schemas"]["BlockScope"];
-            /** @description What becomes of a run that is due while an earlier one of the task goes on. */
+            /** @description What happens to a run that is due while an earlier one of the task is running. */
             block_strategy: components["schemas"]["BlockStrategy"];
-            /** @description Name of a calendar of the tenant; empty is none. It must be there when the task starts. */
+            /** @description Name of a calendar of the tenant; empty means none. It must exist when the task starts. */
             calendar: string;
-            /** @description What becomes of a fire on a day that is no working day. */
+            /** @description What happens to a fire on a day that is not a working day. */
             calendar_rule: components["schemas"]["CalendarRule"];
             /** @description Quartz expression (docs/cron.md). */
             cron: string;
-            /** @description What an outcome that nobody knows means. */
+            /** @description How to treat an unknown outcome. */
             delivery: components["schemas"]["Delivery"];
             /** @description For people. */
             description: string;
-            /** @description What becomes of a local time that a change of the clock leaves out. */
+            /** @description What happens to a local time that a clock change skips. */
             dst_gap: components["schemas"]["Gap"];
-            /** @description What becomes of a local time that a change of the clock repeats. */
+            /** @description What happens to a local time that a clock change repeats. */
             dst_overlap: components["schemas"]["Overlap"];
             /**
              * Format: int64
-             * @description Later than this after its due time a run has expired. 0: never.
+             * @description A run that is later than this after its due time has expired. 0: never.
              */
             expire_after_ms: number;
-            /** @description What becomes of a run that is later than `expire_after_ms`. */
+            /** @description What happens to a run that is later than `expire_after_ms`. */
             expired_strategy: components["schemas"]["ExpiredStrategy"];
             /** @description What follows a failed attempt. */
             failure_strategy: components["schemas"]["FailureStrategy"];
@@ -3713,65 +3713,65 @@ export interface components {
              * @description When `once` fires; when started, in the future. Epoch ms; 0: none. RFC 3339 is read, too.
              */
             fire_at: number;
-            /** @description The handler that executors of the app run; several tasks may share one. */
+            /** @description Handler that executors of the app run; several tasks may share one. */
             handler: string;
             /**
              * Format: int64
-             * @description Of `fixed_rate` between two fires, of `fixed_delay` after the end of a run; both ask for 1,000 at least. 0: none.
+             * @description For `fixed_rate` between two fires, for `fixed_delay` after the end of a run; at least 1,000 for both. 0: none.
              */
             interval_ms: number;
             /**
              * Format: int32
-             * @description Each fire is delayed by another random span up to this. 0: none.
+             * @description Delays each fire by a random time up to this. 0: none.
              */
             jitter_ms: number;
             /** @description What the tenant's maintenance windows do. */
             maintenance: components["schemas"]["Maintenance"];
             /**
              * Format: int32
-             * @description Runs of the task at once at most, in the whole app. 0: no bound.
+             * @description Most runs of the task at once, in the whole app. 0: no bound.
              */
             max_concurrent: number;
             /**
              * Format: int64
-             * @description Fires of the schedule at most, counted from its start. 0: no bound.
+             * @description Most fires of the schedule, counted from its start. 0: no bound.
              */
             max_fires: number;
             /**
              * Format: int32
-             * @description Retries at most; the first attempt is not counted.
+             * @description Most retries; the first attempt does not count.
              */
             max_retries: number;
             /**
              * Format: int32
-             * @description For `fire_all`: missed fires that run at most, the latest ones.
+             * @description For `fire_all`: most missed fires to run; the latest ones do.
              */
             misfire_max: number;
             /**
              * Format: int64
-             * @description For `fire_all`: what was missed longer ago does not run. 0: no bound.
+             * @description For `fire_all`: fires that were missed longer ago do not run. 0: no bound.
              */
             misfire_max_late_ms: number;
-            /** @description What becomes of fires that were missed while no node ran, or claimed too late. */
+            /** @description What happens to fires that were missed while no node ran, or claimed too late. */
             misfire_strategy: components["schemas"]["MisfireStrategy"];
-            /** @description Name of the task, unique within the app; without `/`, which parts app and task in `parents`. */
+            /** @description Name of the task, unique within the app; without `/`, which separates app and task in `parents`. */
             name: string;
             /**
              * Format: int64
-             * @description While no executor may take it, a run waits so long from its due time before it has failed. 0: it does not wait.
+             * @description How long after its due time a run waits for an executor that may take it, before it fails. 0: it does not wait.
              */
             no_executor_timeout_ms: number;
-            /** @description Parameters of every run; other JSON than text is kept as its JSON. */
+            /** @description Parameters of every run; JSON other than a string is stored as JSON text. */
             params: string;
-            /** @description Whether the parents' output is the run's parameters. */
+            /** @description Whether the parents' output becomes the run's parameters. */
             parent_output: boolean;
             /** @description How many of the parents must have ended. */
             parent_rule: components["schemas"]["ParentRule"];
-            /** @description Tasks whose end makes this one run: `task`, or `app/task` of another app, and `on` which end (`success`). */
+            /** @description Tasks whose end starts this one: `task`, or `app/task` for another app, and `on` which outcome (`success`). */
             parents: components["schemas"]["ParentLink"][];
             /**
              * Format: int32
-             * @description Pauses the task after so many failed runs in a row. 0: never.
+             * @description Pauses the task after this many failed runs in a row. 0: never.
              */
             pause_after_failures: number;
             /** @description Pauses it, and says why. */
@@ -3783,21 +3783,21 @@ export interface components {
             priority: number;
             /** @description How that interval grows. */
             retry_backoff: components["schemas"]["RetryBackoff"];
-            /** @description Whether another attempt goes to another executor, where there is one. */
+            /** @description Whether the next attempt goes to another executor, if there is one. */
             retry_elsewhere: boolean;
             /**
              * Format: int64
-             * @description From a failure to the next attempt.
+             * @description Time from a failure to the next attempt.
              */
             retry_interval_ms: number;
             /**
              * Format: int32
-             * @description Scatters the interval by this share of it: 20 makes 80 to 120 %. 0: none.
+             * @description Varies the interval by this percentage: 20 means 80 to 120 %. 0: none.
              */
             retry_jitter_percent: number;
             /**
              * Format: int64
-             * @description Bound of an interval that grows.
+             * @description Largest interval when it grows.
              */
             retry_max_interval_ms: number;
             /** @description Failures that are retried. */
@@ -3809,24 +3809,24 @@ export interface components {
             revision?: number | null;
             /** @description Which executor runs it (docs/concepts.md, "Where a run goes"). */
             routing: components["schemas"]["Routing"];
-            /** @description What names the instants; a `cron` that comes alone makes it `cron`. */
+            /** @description Kind of schedule; setting only `cron` makes it `cron`. */
             schedule: components["schemas"]["ScheduleKind"];
             /**
              * Format: int32
-             * @description All fires come later by one fixed offset below this, drawn from the task's id; cron and fixed rate only. 0: none.
+             * @description Delays all fires by one fixed offset below this, derived from the task's id; cron and fixed rate only. 0: none.
              */
             spread_ms: number;
             /** @description Whether it fires by itself; unchanged when omitted. */
             started?: boolean | null;
             /** @description An executor must have all of these, compared exactly. */
             tags: string[];
-            /** @description An executor must have one of these, when there are any. */
+            /** @description An executor must have at least one of these, if any are set. */
             tags_any: string[];
             /** @description An executor must have none of these. */
             tags_none: string[];
             /** @description Name of the tenant; a task cannot move. */
             tenant?: string | null;
-            /** @description IANA zone of cron and calendar; what is left out is the setting `schedulers.time_zone`. */
+            /** @description IANA zone of cron and calendar; the default is the setting `schedulers.time_zone`. */
             time_zone: string;
             /**
              * Format: int64
@@ -3840,7 +3840,7 @@ export interface components {
             valid_from: number;
             /**
              * Format: int64
-             * @description Nothing fires at this instant or later; it lies after `valid_from`. Epoch ms; 0: none. RFC 3339 is read, too.
+             * @description Nothing fires at this instant or later; must be after `valid_from`. Epoch ms; 0: none. RFC 3339 is read, too.
              */
             valid_until: number;
             /**
@@ -4116,7 +4116,7 @@ export interface components {
             expired_strategy?: components["schemas"]["ExpiredStrategy"] | null;
             failure_strategy?: components["schemas"]["FailureStrategy"] | null;
             fire_at?: number | null;
-            /** @description The handler that executors of the app run; several tasks may share one. */
+            /** @description Handler that executors of the app run; several tasks may share one. */
             handler?: string;
             interval_ms?: number | null;
             jitter_ms?: number | null;
@@ -4127,7 +4127,7 @@ export interface components {
             misfire_max?: number | null;
             misfire_max_late_ms?: number | null;
             misfire_strategy?: components["schemas"]["MisfireStrategy"] | null;
-            /** @description Name of the task, unique within the app; without `/`, which parts app and task in `parents`. */
+            /** @description Name of the task, unique within the app; without `/`, which separates app and task in `parents`. */
             name?: string;
             no_executor_timeout_ms?: number | null;
             params?: string | null;
@@ -4165,30 +4165,30 @@ export interface components {
         };
         /** @description A task as it is defined. */
         TaskSpec: {
-            /** @description Where that earlier run is looked for. */
+            /** @description Where to look for that earlier run. */
             block_scope: components["schemas"]["BlockScope"];
-            /** @description What becomes of a run that is due while an earlier one of the task goes on. */
+            /** @description What happens to a run that is due while an earlier one of the task is running. */
             block_strategy: components["schemas"]["BlockStrategy"];
-            /** @description Name of a calendar of the tenant; empty is none. It must be there when the task starts. */
+            /** @description Name of a calendar of the tenant; empty means none. It must exist when the task starts. */
             calendar: string;
-            /** @description What becomes of a fire on a day that is no working day. */
+            /** @description What happens to a fire on a day that is not a working day. */
             calendar_rule: components["schemas"]["CalendarRule"];
             /** @description Quartz expression (docs/cron.md). */
             cron: string;
-            /** @description What an outcome that nobody knows means. */
+            /** @description How to treat an unknown outcome. */
             delivery: components["schemas"]["Delivery"];
             /** @description For people. */
             description: string;
-            /** @description What becomes of a local time that a change of the clock leaves out. */
+            /** @description What happens to a local time that a clock change skips. */
             dst_gap: components["schemas"]["Gap"];
-            /** @description What becomes of a local time that a change of the clock repeats. */
+            /** @description What happens to a local time that a clock change repeats. */
             dst_overlap: components["schemas"]["Overlap"];
             /**
              * Format: int64
-             * @description Later than this after its due time a run has expired. 0: never.
+             * @description A run that is later than this after its due time has expired. 0: never.
              */
             expire_after_ms: number;
-            /** @description What becomes of a run that is later than `expire_after_ms`. */
+            /** @description What happens to a run that is later than `expire_after_ms`. */
             expired_strategy: components["schemas"]["ExpiredStrategy"];
             /** @description What follows a failed attempt. */
             failure_strategy: components["schemas"]["FailureStrategy"];
@@ -4197,65 +4197,65 @@ export interface components {
              * @description When `once` fires; when started, in the future. Epoch ms; 0: none. RFC 3339 is read, too.
              */
             fire_at: number;
-            /** @description The handler that executors of the app run; several tasks may share one. */
+            /** @description Handler that executors of the app run; several tasks may share one. */
             handler: string;
             /**
              * Format: int64
-             * @description Of `fixed_rate` between two fires, of `fixed_delay` after the end of a run; both ask for 1,000 at least. 0: none.
+             * @description For `fixed_rate` between two fires, for `fixed_delay` after the end of a run; at least 1,000 for both. 0: none.
              */
             interval_ms: number;
             /**
              * Format: int32
-             * @description Each fire is delayed by another random span up to this. 0: none.
+             * @description Delays each fire by a random time up to this. 0: none.
              */
             jitter_ms: number;
             /** @description What the tenant's maintenance windows do. */
             maintenance: components["schemas"]["Maintenance"];
             /**
              * Format: int32
-             * @description Runs of the task at once at most, in the whole app. 0: no bound.
+             * @description Most runs of the task at once, in the whole app. 0: no bound.
              */
             max_concurrent: number;
             /**
              * Format: int64
-             * @description Fires of the schedule at most, counted from its start. 0: no bound.
+             * @description Most fires of the schedule, counted from its start. 0: no bound.
              */
             max_fires: number;
             /**
              * Format: int32
-             * @description Retries at most; the first attempt is not counted.
+             * @description Most retries; the first attempt does not count.
              */
             max_retries: number;
             /**
              * Format: int32
-             * @description For `fire_all`: missed fires that run at most, the latest ones.
+             * @description For `fire_all`: most missed fires to run; the latest ones do.
              */
             misfire_max: number;
             /**
              * Format: int64
-             * @description For `fire_all`: what was missed longer ago does not run. 0: no bound.
+             * @description For `fire_all`: fires that were missed longer ago do not run. 0: no bound.
              */
             misfire_max_late_ms: number;
-            /** @description What becomes of fires that were missed while no node ran, or claimed too late. */
+            /** @description What happens to fires that were missed while no node ran, or claimed too late. */
             misfire_strategy: components["schemas"]["MisfireStrategy"];
-            /** @description Name of the task, unique within the app; without `/`, which parts app and task in `parents`. */
+            /** @description Name of the task, unique within the app; without `/`, which separates app and task in `parents`. */
             name: string;
             /**
              * Format: int64
-             * @description While no executor may take it, a run waits so long from its due time before it has failed. 0: it does not wait.
+             * @description How long after its due time a run waits for an executor that may take it, before it fails. 0: it does not wait.
              */
             no_executor_timeout_ms: number;
-            /** @description Parameters of every run; other JSON than text is kept as its JSON. */
+            /** @description Parameters of every run; JSON other than a string is stored as JSON text. */
             params: string;
-            /** @description Whether the parents' output is the run's parameters. */
+            /** @description Whether the parents' output becomes the run's parameters. */
             parent_output: boolean;
             /** @description How many of the parents must have ended. */
             parent_rule: components["schemas"]["ParentRule"];
-            /** @description Tasks whose end makes this one run: `task`, or `app/task` of another app, and `on` which end (`success`). */
+            /** @description Tasks whose end starts this one: `task`, or `app/task` for another app, and `on` which outcome (`success`). */
             parents: components["schemas"]["ParentLink"][];
             /**
              * Format: int32
-             * @description Pauses the task after so many failed runs in a row. 0: never.
+             * @description Pauses the task after this many failed runs in a row. 0: never.
              */
             pause_after_failures: number;
             /**
@@ -4265,41 +4265,41 @@ export interface components {
             priority: number;
             /** @description How that interval grows. */
             retry_backoff: components["schemas"]["RetryBackoff"];
-            /** @description Whether another attempt goes to another executor, where there is one. */
+            /** @description Whether the next attempt goes to another executor, if there is one. */
             retry_elsewhere: boolean;
             /**
              * Format: int64
-             * @description From a failure to the next attempt.
+             * @description Time from a failure to the next attempt.
              */
             retry_interval_ms: number;
             /**
              * Format: int32
-             * @description Scatters the interval by this share of it: 20 makes 80 to 120 %. 0: none.
+             * @description Varies the interval by this percentage: 20 means 80 to 120 %. 0: none.
              */
             retry_jitter_percent: number;
             /**
              * Format: int64
-             * @description Bound of an interval that grows.
+             * @description Largest interval when it grows.
              */
             retry_max_interval_ms: number;
             /** @description Failures that are retried. */
             retry_on: components["schemas"]["FailureClass"][];
             /** @description Which executor runs it (docs/concepts.md, "Where a run goes"). */
             routing: components["schemas"]["Routing"];
-            /** @description What names the instants; a `cron` that comes alone makes it `cron`. */
+            /** @description Kind of schedule; setting only `cron` makes it `cron`. */
             schedule: components["schemas"]["ScheduleKind"];
             /**
              * Format: int32
-             * @description All fires come later by one fixed offset below this, drawn from the task's id; cron and fixed rate only. 0: none.
+             * @description Delays all fires by one fixed offset below this, derived from the task's id; cron and fixed rate only. 0: none.
              */
             spread_ms: number;
             /** @description An executor must have all of these, compared exactly. */
             tags: string[];
-            /** @description An executor must have one of these, when there are any. */
+            /** @description An executor must have at least one of these, if any are set. */
             tags_any: string[];
             /** @description An executor must have none of these. */
             tags_none: string[];
-            /** @description IANA zone of cron and calendar; what is left out is the setting `schedulers.time_zone`. */
+            /** @description IANA zone of cron and calendar; the default is the setting `schedulers.time_zone`. */
             time_zone: string;
             /**
              * Format: int64
@@ -4313,7 +4313,7 @@ export interface components {
             valid_from: number;
             /**
              * Format: int64
-             * @description Nothing fires at this instant or later; it lies after `valid_from`. Epoch ms; 0: none. RFC 3339 is read, too.
+             * @description Nothing fires at this instant or later; must be after `valid_from`. Epoch ms; 0: none. RFC 3339 is read, too.
              */
             valid_until: number;
             /**

@@ -103,7 +103,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             let holders: Vec<&DispatchedRun> = found.get(&task.id).into_iter().flatten().filter(before).collect();
             match (task.spec.block_strategy, holders.first()) {
                 (BlockStrategy::DiscardLater, Some(holder)) if run.due_time <= now => {
-                    let message = format!("run {} of the task still went on", holder.run.id);
+                    let message = format!("run {} of the task was still running", holder.run.id);
                     let change = Transition::of(&run, Status::Discarded, Reason::Blocked);
                     self.queue.blocked.leave(&run);
                     steps.push((run, Transition { message, finished_at: now, ..change }));
@@ -143,7 +143,7 @@ fn bound_of(task: &Task) -> Option<i32> {
 
 fn covered(run: Run, by: LogId, now: i64) -> (Run, Transition) {
     let change = Transition {
-        message: format!("run {by} of the task took its place"),
+        message: format!("run {by} of the task replaced it"),
         finished_at: now,
         ..Transition::of(&run, Status::Cancelled, Reason::Covered)
     };

@@ -112,7 +112,7 @@ impl Transition {
             due_time: run.due_time,
             failures: run.failures,
             reason: Reason::OverQuota,
-            message: "a more urgent run of the tenant took its place (quota max_fires_per_minute)".to_owned(),
+            message: "a more urgent run of the tenant took its slot (quota max_fires_per_minute)".to_owned(),
             started_at: 0,
             finished_at: 0,
             ended: None,
