@@ -39,11 +39,11 @@ fn main() -> Result<()> {
 }
 
 /// Makes the folder that cargo watches: it takes one that is not there, or is newer than this run, for changed, and would build
-/// the crate anew the next time. Where none can be made, that is all that happens.
+/// the crate again the next time. Where none can be made, that is all that happens.
 fn make_watched(dist: &Path) {
     let made = fs::create_dir_all(dist).and_then(|()| fs::File::open(dist));
     if let Err(error) = made.and_then(|folder| folder.set_modified(SystemTime::UNIX_EPOCH)) {
-        println!("cargo:warning={} cannot be made, so that each build begins anew: {error}", dist.display());
+        println!("cargo:warning={} cannot be made, so that each build starts over: {error}", dist.display());
     }
 }
 

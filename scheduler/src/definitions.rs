@@ -122,7 +122,7 @@ impl TaskDefinitions {
         }
         if spec.schedule == ScheduleKind::FixedDelay {
             if activity.started && not_revoked.first_dropped.is_some() {
-                self.store.begin_anew(before.id, before.revision + 1).await?;
+                self.store.restart_chain(before.id, before.revision + 1).await?;
             }
         } else if let Some(from) = not_revoked.first_dropped.filter(|_| activity.started) {
             // Never into the past: a retry that was dropped belonged to a fire that has been.

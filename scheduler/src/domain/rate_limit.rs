@@ -141,7 +141,7 @@ impl Rate {
 
     /// Under another quota, waiting runs ask again. Under the old one (`per_minute`), the last minute
     /// was full.
-    pub fn begin_anew(&mut self, per_minute: i32, now: i64) {
+    pub fn reset(&mut self, per_minute: i32, now: i64) {
         if self.behind_us > now.saturating_mul(1_000) {
             self.taken = vec![(now, i64::from(per_minute))];
         }

@@ -56,7 +56,7 @@ const ACTION: &str = "read calendars";
 
 impl SqlStore {
     /// Nodes look at one number to learn that limits, windows, rules or calendars have changed;
-    /// whoever changes one of them holds that row until the commit.
+    /// a change of one of them holds that row until its commit.
     pub(super) async fn bump_rules(&self, tx: &Transaction<'_>) -> Result<()> {
         let sql = sql!("UPDATE rule_version SET version = version + 1 WHERE id = 1");
         tx.execute(&sql, []).await.map(drop)
@@ -111,7 +111,7 @@ impl SqlStore {
                 task.schedule.calendar = Some(Arc::clone(calendar));
             } else {
                 // To fire on every holiday would be worse than not to fire: a calendar that
-                // tasks name cannot be deleted, so somebody did this past us.
+                // tasks name cannot be deleted through carillon: the row was removed by other means.
                 tracing::error!(task = task.id.0, calendar = task.spec.calendar, "calendar gone; the task rests");
                 task.schedule = Schedule::none();
             }

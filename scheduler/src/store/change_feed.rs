@@ -1,4 +1,4 @@
-//! What changed since somebody looked last: a constant number of statements, each of which reads a
+//! What changed since the last look: a constant number of statements, each of which reads a
 //! bounded number of rows by an index; the ends of all chains of the audit are one row of each tenant.
 
 use super::dialect::{Kind, Sql};

@@ -9,7 +9,7 @@ use sea_orm::sea_query::{BinOper, Expr, ExprTrait, Func};
 use sea_orm::{ColumnTrait, Condition, Statement, Value};
 
 /// Only what lies within reach. What has no app belongs to a tenant as a whole, and is
-/// out of reach of whoever has only some of its apps.
+/// out of reach of callers who have only some of its apps.
 pub(super) fn within<C: ColumnTrait>(access_scope: &AccessScope, tenant: C, app: Option<C>) -> Condition {
     let AccessScope::Of(places) = access_scope else { return Condition::all() };
     let place = |place: &TenantScope| {
@@ -65,7 +65,7 @@ impl Conditions {
     }
 
     /// Only what lies within reach. What has no app belongs to a tenant as a whole, and is out of
-    /// reach of whoever has only some of its apps.
+    /// reach of callers who have only some of its apps.
     pub fn within(&mut self, access_scope: &AccessScope, tenant: &str, app: Option<&str>) {
         let AccessScope::Of(places) = access_scope else { return };
         let any: Vec<String> = places.iter().filter_map(|place| self.place(place, tenant, app)).collect();

@@ -150,7 +150,7 @@ impl SqlStore {
         let place = || [tenant_id.into(), app_id.into(), address.clone().into(), id.into()];
         let others = "tenant_id = {1} AND app_id = {2} AND address = {3} AND id <> {4} AND gone_at = 0";
         if known.is_none() {
-            // The address belongs to one process: whoever listened there before is gone.
+            // An address belongs to one process: the one that listened there before is gone.
             let replace = format!("UPDATE executor SET gone_at = {{5}}, draining = 1 WHERE {others}");
             let [tenant, app, at, me] = place();
             tx.execute(&Sql::new(self.backend, &replace), [tenant, app, at, me, now.into()]).await?;
@@ -187,7 +187,7 @@ impl SqlStore {
                     now.into(),
                     key_id.into(),
                     signed_at.into(),
-                    // Whoever made the id was asked to register it.
+                    // The caller that made the id was asked to register it.
                     IdSource::made_by(id).into(),
                 ],
             )

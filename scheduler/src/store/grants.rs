@@ -130,7 +130,7 @@ impl SqlStore {
         .await
     }
 
-    /// Takes grants (ids) of a user back and gives him others, at once.
+    /// Replaces grants (ids) of a user by others, in one transaction.
     pub async fn regrant(&self, user_id: UserId, taken: &[GrantId], given: &[NewGrant], now: i64) -> Result<()> {
         const ACTION: &str = "follow the groups of a user";
         let take = role_grant::Entity::delete_many()
@@ -187,7 +187,7 @@ pub(super) async fn insert_grant(tx: &Transaction<'_>, grant: &NewGrant, now: i6
     tx.insert(row).await
 }
 
-/// Somebody must be left who can let others in, also when the provider of single sign-on is away.
+/// At least one user must be able to let others in, even while the provider of single sign-on is away.
 pub(super) async fn refuse_no_admin(tx: &Transaction<'_>, action: &'static str) -> Result<()> {
     let admins = role_grant::Entity::find()
         .join(JoinType::InnerJoin, role_grant::Relation::User.def())

@@ -1,4 +1,4 @@
-//! The hot statements of all files, for whoever wants to see what a database makes of them.
+//! The hot statements of all files, to show how a database executes them.
 
 use super::SqlStore;
 use super::template::Text as _;

@@ -45,7 +45,7 @@ pub struct LogView {
     pub dispatched: DispatchedRun,
     /// Tenant's name.
     pub tenant: String,
-    /// Task's name; nothing when it is no more.
+    /// Task's name; `None` when the task no longer exists.
     pub task_name: Option<String>,
     /// App's name.
     pub app_name: Option<String>,

@@ -124,7 +124,7 @@ impl SqlStore {
     /// whether there is one.
     async fn follow_link(&self, tx: &Transaction<'_>, run: &EndedRun, task: &Task) -> Result<bool> {
         let next = task.schedule.next_after_end(run.finished_at);
-        // An edit that comes in between may make the run a link of its own chain: read it anew.
+        // An edit that comes in between may make the run a link of its own chain: read it again.
         if self.revisions(tx, run, task).await? != Some(task.revision) || next == NEVER {
             return Ok(false);
         }
@@ -185,7 +185,7 @@ impl SqlStore {
     }
 
     /// Notes that a parent has met its condition. Answers the outputs of all parents when it was
-    /// the last one; they begin anew then.
+    /// the last one; all of them are then reset.
     async fn meet(&self, tx: &Transaction<'_>, run: &EndedRun, child: TaskId) -> Result<Option<Vec<(String, String)>>> {
         let met = sql!("UPDATE task_parent SET met_log_id = {3} WHERE child_id = {1} AND parent_id = {2}");
         tx.execute(&met, [child.into(), run.task_id.into(), run.log.into()]).await?;
@@ -199,8 +199,8 @@ impl SqlStore {
         if rows.iter().any(|(met, ..)| met.is_none()) {
             return Ok(None);
         }
-        let anew = sql!("UPDATE task_parent SET met_log_id = 0 WHERE child_id = {1}");
-        tx.execute(&anew, [child.into()]).await?;
+        let reset = sql!("UPDATE task_parent SET met_log_id = 0 WHERE child_id = {1}");
+        tx.execute(&reset, [child.into()]).await?;
         // As the child names it.
         let named = |app: &str, name| if app.is_empty() { name } else { format!("{app}/{name}") };
         let outputs = rows.into_iter().map(|(_, name, output, app)| (named(&app, name), output.unwrap_or_default()));

@@ -225,7 +225,7 @@ impl SqlStore {
         Ok(held_up)
     }
 
-    /// Whoever gives permits of a task, app or tenant holds its row until the commit.
+    /// Giving permits of a task, app or tenant holds its row until the commit.
     pub(super) async fn lock_scopes(&self, tx: &Transaction<'_>, scopes: BTreeSet<i64>) -> Result<()> {
         // One order for everybody.
         let ids = list(ACTION, &scopes)?;

@@ -225,8 +225,8 @@ pub(super) fn fires_before(first: &str) -> String {
     format!("CASE WHEN fires > {again} THEN fires - {again} ELSE 0 END")
 }
 
-/// What moves a watermark: whence, whither, how many fires and runs that makes, and whether the
-/// plan knows that somebody waits for their ends.
+/// What moves a watermark: from where, to where, how many fires and runs that makes, and whether the
+/// plan knows that their ends have consequences.
 fn mark(plan: &Plan) -> (TaskId, i64, i64, i64, i64, i64, i32) {
     let runs = plan.counted();
     (plan.task_id, plan.revision, plan.from, plan.to, runs, runs, i32::from(plan.outbox))

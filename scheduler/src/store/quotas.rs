@@ -62,12 +62,12 @@ impl SqlStore {
     }
 
     /// Gives a tenant other quotas (checked). Every node keeps to them within a second or two. Runs
-    /// that another quota of fires delayed ask anew. With a `revision` the tenant must have it.
+    /// that another quota of fires delayed ask again. With a `revision` the tenant must have it.
     pub async fn set_quotas(&self, tenant_id: TenantId, revision: Option<i64>, to: &Quotas, now: i64) -> Result<()> {
         let before = retrying(|| self.set_quotas_once(tenant_id, revision, to, now)).await?;
         if before.max_fires_per_minute != to.max_fires_per_minute {
-            let again = self.ask_anew(tenant_id, now).await?;
-            tracing::info!(tenant = tenant_id.0, again, "quota of fires changed: delayed runs ask anew");
+            let again = self.ask_again(tenant_id, now).await?;
+            tracing::info!(tenant = tenant_id.0, again, "quota of fires changed: delayed runs ask again");
         }
         Ok(())
     }
@@ -96,7 +96,7 @@ impl SqlStore {
             .filter(tenant::Column::Id.eq(tenant_id))
             .apply_if(revision, |update, revision| update.filter(tenant::Column::Revision.eq(revision)));
         if before.max_fires_per_minute != max_fires_per_minute {
-            self.begin_anew_at_rate(&tx, tenant_id, before.max_fires_per_minute, now).await?;
+            self.reset_rate(&tx, tenant_id, before.max_fires_per_minute, now).await?;
         }
         if tx.run(&update).await? == 0 {
             return Err(StoreError::of(ACTION, Refusal::changed("tenant", tenant_id)));
@@ -112,19 +112,19 @@ impl SqlStore {
     }
 
     /// Holds up who takes slots until the commit; from then on all go by the new quota.
-    async fn begin_anew_at_rate(&self, tx: &Transaction<'_>, tenant_id: TenantId, before: i32, now: i64) -> Result<()> {
+    async fn reset_rate(&self, tx: &Transaction<'_>, tenant_id: TenantId, before: i32, now: i64) -> Result<()> {
         let tenant = BTreeSet::from([tenant_id]);
         self.lock_rates(tx, &tenant).await?;
         let mut rates = self.read_rates(tx, &tenant).await?;
         for (_, rate) in rates.values_mut() {
-            rate.begin_anew(before, now);
+            rate.reset(before, now);
         }
         self.write_rates(tx, rates, now).await
     }
 
     /// Makes delayed runs due, batch by batch; answers how many.
-    async fn ask_anew(&self, tenant_id: TenantId, now: i64) -> Result<u64> {
-        const ACTION: &str = "let delayed runs ask anew";
+    async fn ask_again(&self, tenant_id: TenantId, now: i64) -> Result<u64> {
+        const ACTION: &str = "let delayed runs ask again";
         let values = [tenant_id.into(), (BATCH_MAX as u64).into()];
         let mut moved = 0;
         loop {
@@ -163,7 +163,7 @@ impl SqlStore {
         Ok(QuotaUse { tasks, runs, fires: rate.used(per_minute, now), delayed, delayed_until })
     }
 
-    /// Refuses `count` new tasks of a tenant that do not fit into its quota. Whoever creates tasks
+    /// Refuses `count` new tasks of a tenant that do not fit into its quota. Creating tasks
     /// of the tenant after that waits for the commit.
     pub(super) async fn refuse_too_many_tasks(
         &self,
@@ -184,7 +184,7 @@ impl SqlStore {
         Ok((quotas_of(&tenant), task_room(&at, tenant).await?))
     }
 
-    /// How many tasks a tenant may have and has; `None` when it has no quota. Whoever asks this
+    /// How many tasks a tenant may have and has; `None` when it has no quota. Asking this
     /// after that waits for the commit.
     pub(super) async fn task_room(&self, tx: &Transaction<'_>, tenant_id: TenantId) -> Result<Option<TaskRoom>> {
         let lock = sql!("UPDATE tenant SET task_turn = task_turn + 1 WHERE id = {1} AND max_tasks > 0");

@@ -31,7 +31,7 @@ statements!(
         &[("id", Kind::Big), ("slots", Kind::Text)],
         "l.id = v.n_id",
     ),
-    // Who waits only so long keeps his place. (A tenant has more logs than wait at a time.)
+    // A run with a time-out for waiting keeps its slot. (A tenant has more logs than wait at a time.)
     RATE_LINE = |d| format!(
         "SELECT l.id, l.version, l.failures, l.priority, l.due_time FROM task_log l {} JOIN task t ON t.id = l.task_id \
          WHERE l.status = {INIT} AND l.due_time > {{3}} AND l.due_time < {{4}} AND l.tenant_id = {{1}} AND \
@@ -116,7 +116,7 @@ impl SqlStore {
         Ok(())
     }
 
-    /// Whoever takes slots of a tenant, or changes its quota, holds its row until the commit.
+    /// Taking slots of a tenant, and changing its quota, holds its row until the commit.
     pub(super) async fn lock_rates(&self, tx: &Transaction<'_>, tenants: &BTreeSet<TenantId>) -> Result<()> {
         let ids = list(ACTION, tenants)?;
         if tx.execute(&RATE_LOCK, [ids.clone().into()]).await? < tenants.len() as u64 {

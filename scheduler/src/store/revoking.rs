@@ -43,8 +43,8 @@ pub(super) struct Revocation {
 }
 
 impl SqlStore {
-    /// What executors have of a fixed delay goes on as a link of its chain: the next run comes
-    /// after its end, not beside it.
+    /// Runs of a fixed delay that executors hold become links of its chain: the next run comes
+    /// after their end, not beside them.
     pub(super) async fn adopt(&self, tx: &Transaction<'_>, id: TaskId, held: &[DispatchedRun]) -> Result<()> {
         let links = held.iter().map(|dispatched| &dispatched.run).filter(|run| run.trigger.is_scheduled());
         let ids: Vec<[LogId; 1]> = links.map(|run| [run.id]).collect();
@@ -58,16 +58,16 @@ impl SqlStore {
         tx.execute(&wait, [id.into()]).await.map(drop)
     }
 
-    /// Begins the chain of a fixed delay anew when executors gave up the run that it waited for.
-    pub async fn begin_anew(&self, id: TaskId, revision: i64) -> Result<()> {
-        retrying(|| self.begin_anew_once(id, revision)).await
+    /// Restarts the chain of a fixed delay when executors gave up the run that it waited for.
+    pub async fn restart_chain(&self, id: TaskId, revision: i64) -> Result<()> {
+        retrying(|| self.restart_chain_once(id, revision)).await
     }
 
-    async fn begin_anew_once(&self, id: TaskId, revision: i64) -> Result<()> {
+    async fn restart_chain_once(&self, id: TaskId, revision: i64) -> Result<()> {
         let tasks = super::PlanStore::tasks(self, &[id]).await?;
         let Some(task) = tasks.first() else { return Ok(()) };
         let first = task.schedule.next_after(task.schedule.anchor);
-        let tx = self.begin("begin a chain anew").await?;
+        let tx = self.begin("restart a chain").await?;
         // Sets nothing yet: it holds the row, so that the chain goes on in one way only.
         let is_waiting = sql!(format!(
             "UPDATE task SET turn = turn + 1 WHERE id = {{1}} AND revision = {{2}} AND started = 1 AND \
@@ -101,8 +101,8 @@ impl SqlStore {
     }
 
     /// Clears cancelled fires of a task that nobody ran, from `from` (ms) on: shards and single runs
-    /// of one instant stand in each other's way when the routing changes. Runs that somebody asked
-    /// for stay, so that he can see what became of them.
+    /// of one instant exclude each other when the routing changes. Runs that were started on request
+    /// stay, so that the caller can see what became of them.
     pub async fn clear_cancelled(&self, id: TaskId, from: i64) -> Result<()> {
         let which = format!(
             "task_id = {{1}} AND fire_time >= {{2}} AND status = {} AND reason IN ('task_edited', 'task_stopped', \

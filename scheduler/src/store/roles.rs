@@ -80,7 +80,7 @@ impl SqlStore {
         self.at(ACTION).insert(row).await.map_err(|error| error.naming("role", &role.name))
     }
 
-    /// Writes a role's new content, if its revision still is the one read; whoever has it is
+    /// Writes a role's new content, if its revision still is the one read; users who have it are
     /// affected at once.
     pub async fn update_role(&self, role: &RoleView, now: i64) -> Result<()> {
         const ACTION: &str = "change a role";

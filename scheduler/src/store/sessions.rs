@@ -122,7 +122,7 @@ impl SqlStore {
     }
 
     /// The session of that hash, if it is not over and its user is not disabled; with the user and
-    /// what he is granted.
+    /// their grants.
     pub async fn session(&self, hash: &str, now: i64) -> Result<Option<(SessionView, UserView)>> {
         let found = session::Entity::find_by_id(hash)
             .join(JoinType::InnerJoin, session::Relation::User.def())
@@ -211,7 +211,7 @@ impl SqlStore {
         .await
     }
 
-    /// The valid token of that hash with its owner and what he is granted.
+    /// The valid token of that hash with its owner and their grants.
     pub async fn token(&self, hash: &str) -> Result<Option<(TokenView, UserView)>> {
         let found = api_token::Entity::find()
             .join(JoinType::InnerJoin, api_token::Relation::User.def())

@@ -41,7 +41,7 @@ pub enum Skipped {
 const ACTION: &str = "cancel a coming fire";
 const UNDO: &str = "let a cancelled fire come";
 
-/// A fire that a person cancelled before anybody had it.
+/// A fire that a person cancelled before it was claimed.
 pub(super) fn is_skip(log: &str) -> String {
     format!(
         "+{log}.status = {} AND {log}.reason = 'cancelled_manually' AND {log}.attempt = 0 AND {log}.parent_id = 0 AND \
@@ -103,7 +103,7 @@ impl SqlStore {
         Ok(Skipped::Written)
     }
 
-    /// Takes the log of a coming fire away that was cancelled before anybody had it. Where the watermark
+    /// Takes the log of a coming fire away that was cancelled before it was claimed. Where the watermark
     /// has passed it and the schedule names it still (`is_named`), the watermark moves back to it.
     pub async fn restore_fire(&self, task: &TaskView, fire_time: i64, is_named: bool, now: i64) -> Result<()> {
         retrying(|| self.restore_fire_once(task, fire_time, is_named, now)).await
@@ -151,7 +151,7 @@ impl SqlStore {
             .ok_or_else(|| StoreError::of(action, Refusal::DeletedMeanwhile { kind: "task".to_owned() }))
     }
 
-    /// The log of a fire, and whether it was cancelled before anybody had it.
+    /// The log of a fire, and whether it was cancelled before it was claimed.
     async fn log_of_fire(
         &self,
         tx: &Transaction<'_>,
@@ -168,8 +168,8 @@ impl SqlStore {
         Ok(found.await?.pop())
     }
 
-    /// Fires of a tenant's task from `from` up to before `until` (ms) that were cancelled before anybody
-    /// had them, earliest first.
+    /// Fires of a tenant's task from `from` up to before `until` (ms) that were cancelled before they were
+    /// claimed, earliest first.
     pub async fn skipped_fires(
         &self,
         tenant: TenantId,
@@ -224,7 +224,7 @@ impl SqlStore {
     }
 }
 
-/// Fires that were cancelled before anybody had them, of several tasks.
+/// Fires that were cancelled before they were claimed, of several tasks.
 pub(super) fn skipped(backend: Dialect) -> String {
     format!(
         "SELECT l.task_id, l.fire_time FROM {} task_log l ON l.task_id = v.n_id AND l.fire_time >= v.n_from AND \

@@ -21,7 +21,7 @@ pub const BATCH_MAX: usize = 1_000;
 /// A batch of ids.
 pub const ID: &[(&str, Kind)] = &[("id", Kind::Big)];
 
-/// A batch of runs as somebody saw them.
+/// A batch of runs, each with the version that was read.
 pub const ID_VERSION: &[(&str, Kind)] = &[("id", Kind::Big), ("version", Kind::Big)];
 
 /// The index of task logs by state and due time.

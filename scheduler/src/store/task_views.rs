@@ -45,7 +45,7 @@ pub enum TaskState {
     Started,
     /// It does not.
     Stopped,
-    /// It does not, and somebody said why.
+    /// It does not, and a note says why.
     Paused,
 }
 

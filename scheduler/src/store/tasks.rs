@@ -149,7 +149,7 @@ impl SqlStore {
         const ACTION: &str = "change a task";
         let TaskChange { before, spec, activity, reason } = change;
         let restarts = activity.started && !before.activity.started;
-        let anchor = if restarts || counts_anew(&before.spec, spec) { now } else { before.anchor_at };
+        let anchor = if restarts || resets_anchor(&before.spec, spec) { now } else { before.anchor_at };
         // A task that was stopped begins to count again; a paused one goes on.
         let forgets = restarts && before.activity.pause_note.is_none();
         // Not when it stays: a stop is never refused.
@@ -257,7 +257,7 @@ impl SqlStore {
 }
 
 /// Whether an edit makes a fixed rate or delay count from now.
-fn counts_anew(before: &TaskSpec, after: &TaskSpec) -> bool {
+fn resets_anchor(before: &TaskSpec, after: &TaskSpec) -> bool {
     after.schedule == ScheduleKind::FixedDelay
         || (before.schedule, before.interval_ms, before.valid_from)
             != (after.schedule, after.interval_ms, after.valid_from)

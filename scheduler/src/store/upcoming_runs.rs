@@ -10,7 +10,7 @@ use super::{Result, SqlStore};
 use crate::domain::{AccessScope, AppId, LogId, NodeId, Order, Status, TaskId, TenantId};
 use std::collections::{BTreeSet, HashMap};
 
-/// Tenants that are looked at one by one; whoever reaches more sees what all of them have, as far as one look reaches.
+/// Tenants that are read one by one; with more in reach, one bounded read over all of them is used.
 const TENANTS_MAX: usize = 16;
 
 const ACTION: &str = "list coming fires";
@@ -67,7 +67,7 @@ pub struct UpcomingRuns {
 /// What a task is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskNames {
-    /// The task; nothing when it is no more.
+    /// The task; `None` when it no longer exists.
     pub task: Option<String>,
     /// Its app.
     pub app: Option<String>,

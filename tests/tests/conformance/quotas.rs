@@ -13,7 +13,7 @@ cases!(
     what_is_over_the_rate_is_put_back_until_its_place,
     the_urgent_change_places_with_those_that_wait,
     two_nodes_share_one_rate,
-    another_rate_lets_delayed_runs_ask_anew,
+    another_rate_lets_delayed_runs_ask_again,
     tasks_beyond_the_quota_are_refused_as_a_whole,
     many_creators_at_once_make_no_more_tasks_than_the_quota,
     handlers_beyond_the_quota_get_no_task_and_their_executor_is_registered,
@@ -145,7 +145,7 @@ async fn two_nodes_share_one_rate(world: World) {
     assert_eq!(states.iter().filter(|state| **state == (Status::Init, Reason::OverQuota)).count(), 30);
 }
 
-async fn another_rate_lets_delayed_runs_ask_anew(world: World) {
+async fn another_rate_lets_delayed_runs_ask_again(world: World) {
     limit_fires(&world, 1).await;
     let runs = queued(&world, 4).await;
     take_rate_slots(&world, &runs).await;

@@ -122,10 +122,10 @@ async fn a_parent_taken_over_makes_room_for_new_shards(world: World) {
     let again = world.row(&parent).await.dispatched.run;
     assert_eq!((again.status, again.shard_total, again.revision), (Status::Init, 0, 2));
     let again = world.store.claim(NodeId(2), vec![again], world.now).await.unwrap().remove(0);
-    let anew = world.shards_of(&again, 3);
-    assert!(world.store.dispatch_shards(NodeId(2), &again, &anew, world.now).await.unwrap());
+    let replacements = world.shards_of(&again, 3);
+    assert!(world.store.dispatch_shards(NodeId(2), &again, &replacements, world.now).await.unwrap());
     let rows = world.rows(parent.task_id).await;
     let found: Vec<LogId> = rows.iter().map(|row| row.dispatched.run.id).collect();
-    assert_eq!(found, [again.id, anew[0].id, anew[1].id, anew[2].id]);
+    assert_eq!(found, [again.id, replacements[0].id, replacements[1].id, replacements[2].id]);
     assert_eq!(rows[0].dispatched.run.shard_total, 3);
 }

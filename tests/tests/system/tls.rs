@@ -14,7 +14,7 @@ use std::path::Path;
 
 scenario!(executors_show_certificates_and_people_do_not: mariadb);
 scenario!(everybody_shows_a_certificate: sqlite);
-scenario!(a_certificate_is_taken_anew_while_the_node_runs: sqlite);
+scenario!(a_certificate_is_reloaded_while_the_node_runs: sqlite);
 scenario!(the_command_asks_over_tls: sqlite);
 
 fn with_tls<'a>(files: &'a Files, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
@@ -111,7 +111,7 @@ async fn everybody_shows_a_certificate(kind: Kind) {
     }
 }
 
-async fn a_certificate_is_taken_anew_while_the_node_runs(kind: Kind) {
+async fn a_certificate_is_reloaded_while_the_node_runs(kind: Kind) {
     let world = World::new(kind).await;
     let authority = Authority::new("authority");
     let (own, renewed) = (authority.issue("node"), authority.issue("renewed"));

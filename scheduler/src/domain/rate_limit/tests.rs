@@ -72,11 +72,11 @@ fn who_cannot_have_it_in_time_takes_none() {
 fn another_quota_counts_what_went_out_under_the_old_one() {
     let mut rate = Rate::default();
     slots(&mut rate, 60, &[0; 600]);
-    rate.begin_anew(60, 200_000);
+    rate.reset(60, 200_000);
     assert_eq!(slots(&mut rate, 61, &[200_000; 3]), [200_000, 260_000, 260_984]);
     let mut calm = Rate::default();
     slots(&mut calm, 60, &[0; 6]);
-    calm.begin_anew(60, 1_000);
+    calm.reset(60, 1_000);
     assert_eq!(slots(&mut calm, 7, &[1_000; 2]), [1_000, 60_000]);
 }
 

@@ -41,7 +41,7 @@ struct Within {
 
 impl SqlStore {
     /// Figures by the start of their point, ms, oldest first; a point without fires is left out. Those
-    /// of tenants are of all apps, so they are for whoever may see all of them.
+    /// of tenants are of all apps, so they are for callers who may see all of them.
     pub async fn figures(&self, access_scope: &AccessScope, filter: &FiguresFilter) -> Result<Vec<(i64, Figures)>> {
         let within = self.within(access_scope, filter).await?;
         let hours_until = match filter.step.period_ms() {

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 pub struct Member {
     /// Node number, 1..=1023; also what its ids carry.
     pub id: NodeId,
-    /// Random per process start: whoever replaces this process under its name changes it.
+    /// Random per process start: a process that replaces this one under its name changes it.
     pub incarnation: String,
 }
 
@@ -150,6 +150,6 @@ pub trait RuleStore: Send + Sync {
     async fn rule_version(&self) -> Result<i64>;
     /// All of them; windows that ended before `now` (ms) are left out.
     async fn rules(&self, now: i64) -> Result<Rules>;
-    /// Makes runs due that wait for the end (ms) of a tenant's maintenance window which is no more.
+    /// Makes runs due that wait for the end (ms) of a tenant's maintenance window that was deleted.
     async fn resume(&self, tenant_id: TenantId, ends_at: i64, now: i64) -> Result<u64>;
 }

@@ -37,17 +37,17 @@ pub struct RefusedAttempt {
 #[async_trait]
 pub trait DispatchStore: Send + Sync {
     /// QUEUED or DISPATCHED → DISPATCHED to the executor, attempt + 1. Answers the ids that are
-    /// so now; the others were changed by somebody else. Attempts that were refused are kept.
+    /// so now; the others were changed by another node. Attempts that were refused are kept.
     async fn dispatch(&self, node: NodeId, items: &[RunDispatch], now: i64) -> Result<HashSet<LogId>>;
     /// In one transaction: the parent QUEUED → DISPATCHED with that many shards, and each shard
     /// inserted as DISPATCHED to its executor, attempt 1. `false` when the parent was changed by
-    /// somebody else.
+    /// another node.
     async fn dispatch_shards(&self, node: NodeId, parent: &Run, shards: &[Run], now: i64) -> Result<bool>;
     /// Guarded steps out of the hot path. Answers the ids that moved. Attempts that they end without
     /// ending the run are kept, in the same transaction.
     async fn change(&self, changes: &[Transition]) -> Result<HashSet<LogId>>;
     /// Notes on DISPATCHED runs (id, version) why their executors must stop them; the version
-    /// grows, so that whoever judges them by an older look loses the race. Answers those noted.
+    /// grows, so that a decision based on an older read loses the race. Answers those noted.
     async fn note_stop(&self, runs: &[(LogId, i64)], reason: Reason) -> Result<HashSet<LogId>>;
 }
 

@@ -48,7 +48,7 @@ pub struct ExecutorHeartbeat {
 #[async_trait]
 pub trait ExecutorStore: Send + Sync {
     /// Registers a process or refreshes its description. A process seen for the first time
-    /// replaces whoever was at its address; one that was replaced itself does not come back. Makes
+    /// replaces the process at its address; one that was replaced itself does not come back. Makes
     /// a stopped task of each handler never seen before, as far as the tenant's quota goes; what it
     /// leaves out is tried again with each registration. A message that is not newer than the last
     /// registration is [`StoreErrorKind::Outdated`](crate::store::StoreErrorKind::Outdated). `new_id` makes ids.
@@ -63,7 +63,7 @@ pub trait ExecutorStore: Send + Sync {
     /// that is not newer than the last is [`StoreErrorKind::Outdated`](crate::store::StoreErrorKind::Outdated).
     async fn beat(&self, signer: &Signer<'_>, beat: &ExecutorHeartbeat) -> Result<bool>;
     /// After an executor's silence: bumps the version of every run that is still its own, so that
-    /// whoever judged it before loses the race; answers those. The others it must drop.
+    /// a decision based on an older read loses the race; answers those. The others it must drop.
     async fn reconfirm(&self, owner: Owner, executor_id: ExecutorId, runs: &[RunKey]) -> Result<HashSet<RunKey>>;
     /// Marks an executor as gone (`left`) or as taking no new runs, unless it has registered since.
     async fn retire(&self, signer: &Signer<'_>, executor_id: ExecutorId, left: bool, now: i64) -> Result<()>;

@@ -28,7 +28,7 @@ pub trait PlanStore: Send + Sync {
         }
     }
     /// Fires at or after the instant beside each task, and before `until` (ms), that a person cancelled
-    /// before anybody had them: (task, fire time), latest first.
+    /// before they were claimed: (task, fire time), latest first.
     async fn skipped(&self, since: &[(TaskId, i64)], until: i64, limit: u64) -> Result<Vec<(TaskId, i64)>>;
     /// In one transaction: checks the fence, moves each watermark that is still where the plan
     /// found it, writes the logs of exactly those tasks. A log that exists is left alone, save

@@ -36,7 +36,7 @@ pub trait ClaimStore: Send + Sync {
     /// The same of all shares, without those left out; cheap also behind a backlog of theirs.
     async fn claimable_besides(&self, left_out: &LeftOut, until: i64, limit: u64) -> Result<Vec<Run>>;
     /// INIT/RETRY → QUEUED for `node`. Answers those that are the node's now, with their new
-    /// version; the others went to somebody else.
+    /// version; the others went to another node.
     async fn claim(&self, node: NodeId, runs: Vec<Run>, now: i64) -> Result<Vec<Run>>;
     /// Rows QUEUED for `node`, earliest first: after an error whose effect is unknown.
     async fn queued_of(&self, node: NodeId, limit: u64) -> Result<Vec<Run>>;

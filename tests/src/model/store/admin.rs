@@ -192,7 +192,7 @@ impl State {
         let TaskChange { before, spec, activity, reason } = change;
         self.refuse_name_of_another(before.id, before.owner, spec)?;
         let restarts = activity.started && !before.activity.started;
-        let anchor_at = if restarts || counts_anew(&before.spec, spec) { now } else { before.anchor_at };
+        let anchor_at = if restarts || resets_anchor(&before.spec, spec) { now } else { before.anchor_at };
         let next_fire_at =
             first_fire(spec, before.id, activity.started, anchor_at, before.fires_after(spec, activity, now))?;
         self.current(before)?;
@@ -340,7 +340,7 @@ impl TaskRow {
 }
 
 /// Whether an edit makes a fixed rate or delay count from now.
-fn counts_anew(before: &TaskSpec, after: &TaskSpec) -> bool {
+fn resets_anchor(before: &TaskSpec, after: &TaskSpec) -> bool {
     after.schedule == ScheduleKind::FixedDelay
         || before.schedule != after.schedule
         || before.interval_ms != after.interval_ms

@@ -34,8 +34,8 @@ impl ModelStore {
             let before = state.quotas.insert(tenant_id, *to).unwrap_or_default();
             state.rule_changes += 1;
             if before.max_fires_per_minute != to.max_fires_per_minute {
-                state.rates.entry(tenant_id).or_default().begin_anew(before.max_fires_per_minute, now);
-                state.ask_anew(tenant_id, now, at);
+                state.rates.entry(tenant_id).or_default().reset(before.max_fires_per_minute, now);
+                state.ask_again(tenant_id, now, at);
             }
             if before.retain_days != to.retain_days {
                 state.cursors.remove(&to.retain_days);
@@ -47,7 +47,7 @@ impl ModelStore {
 }
 
 impl State {
-    fn ask_anew(&mut self, tenant_id: TenantId, now: i64, at: i64) {
+    fn ask_again(&mut self, tenant_id: TenantId, now: i64, at: i64) {
         let delayed = self.logs.values().filter(|row| {
             row.run.tenant_id == tenant_id && row.run.reason == Reason::OverQuota && row.run.status.is_claimable()
         });
