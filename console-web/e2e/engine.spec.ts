@@ -127,13 +127,13 @@ it("makes an app, shows its secret once, rotates and revokes keys", async () => 
   await window.picture("engine-revoke");
   await revoke.getByRole("button", { name: keys.revoke }).click();
   await row.getByText(keys.states.revoked, { exact: true }).waitFor();
-  // Whoever signs with it goes offline; the new key works on.
+  // Executors that sign with it go offline; the new key continues to work.
   await until("the old key's executors to be gone", async () => (await online("clocks")).length === 1);
   expect(window.faults).toEqual([]);
   await window.context.close();
 });
 
-it("does not take back what somebody else changes of an app while one edits it", async () => {
+it("does not undo another user's changes to an app that is being edited", async () => {
   const window = await windowOf(browser, world, admin);
   const page = await window.open(`/apps/${key.appId}`);
   await page.getByRole("button", { name: en.common.edit, exact: true }).click();

@@ -23,7 +23,7 @@ beforeAll(async () => {
   await world.person("vera", "viewer", "demo");
   const users = got(await world.api.GET("/users")).items;
   const window = await windowOf(browser, world, admin);
-  // Only somebody who is signed in has tokens.
+  // Only a user who is signed in has tokens.
   await window.page.evaluate(async () => {
     const me = (await (await fetch("/api/v1/session")).json()) as { csrf: string };
     const body = JSON.stringify({ name: "exporter", tenant: "demo", permissions: ["tasks.read"], expires_at: Date.now() + 86_400_000 });

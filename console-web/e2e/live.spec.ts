@@ -27,7 +27,7 @@ function mark({ page }: Watched, state: string) {
   return page.locator(`[data-live="${state}"]`);
 }
 
-it("shows a task that somebody else makes", async () => {
+it("shows a task that another user creates", async () => {
   const window = await windowOf(browser, world, admin);
   const page = await window.open("/tasks?tenant=demo");
   await window.settled();
@@ -80,7 +80,7 @@ it("works in any number of tabs: those that are hidden hold no connection", asyn
   await eighth.open(list);
   await eighth.page.getByRole("link", { name: "tab one" }).waitFor();
   await mark(eighth, "connected").waitFor();
-  // What happens while nobody looks is there when somebody does.
+  // Changes made while the page was hidden are there when it is shown again.
   await world.tasks(key, [{ name: "tab two", handler: "echo", schedule: "none" }]);
   await eighth.page.getByRole("link", { name: "tab two" }).waitFor();
   expect(askedInSecret).toEqual([]);
@@ -106,7 +106,7 @@ it("says that the node is gone, and comes back with it by itself", async () => {
   await window.context.close();
 });
 
-/** From now on the page forgets what it puts off by half a second or more: what is left is done because somebody asks. */
+/** From now on the page drops every timer of half a second or more: what still happens was asked for. */
 async function forgetTimers(page: Page) {
   await page.evaluate(() => {
     const soon = window.setTimeout.bind(window);

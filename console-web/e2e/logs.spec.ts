@@ -19,7 +19,7 @@ function task(name: string): string {
   return tasks.get(name) ?? "";
 }
 
-/** A window of somebody who is signed in already. */
+/** A window of a user who is already signed in. */
 function opened() {
   return openWindow(browser, world, {}, session);
 }
@@ -108,7 +108,7 @@ it("keeps its filters in the address: a reload and a copied link show the same",
   await page.getByText(words.link_copied).waitFor();
   const link = await page.evaluate(() => navigator.clipboard.readText());
   expect(link.startsWith(`${world.url}/logs?`)).toBe(true);
-  // Whoever opens it tomorrow sees the hour that was meant, not the last one.
+  // Opened tomorrow, it shows the hour that was meant, not the last one.
   const linked = new URL(link).searchParams;
   expect(Number(linked.get("until")) - Number(linked.get("from"))).toBe(3_600_001);
   await run("fails").then((id) => ended(id, "failed"));
@@ -192,7 +192,7 @@ it("cancels what waits and kills what runs, after asking", async () => {
   await page.getByRole("button", { name: words.cancel_run }).click();
   const question = dialog(page, words.cancel_question);
   await question.getByText(words.cancel_text).waitFor();
-  // Whoever thinks better of it changes nothing.
+  // Cancelling changes nothing.
   await question.getByRole("button", { name: en.common.cancel, exact: true }).click();
   await question.waitFor({ state: "hidden" });
   expect((await logOf(waits)).status).not.toBe("cancelled");

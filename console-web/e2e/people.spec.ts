@@ -161,7 +161,7 @@ it("finds users by any part of a name, at the node", async () => {
   expect(window.faults).toEqual([]);
 });
 
-it("begins a grant with the user's own tenant, and asks for his name where it would hold everywhere", async () => {
+it("begins a grant with the user's own tenant, and asks for their name where it would hold everywhere", async () => {
   const nora = await user("nora");
   await window.open(`/users/${nora.id}`);
   const { page } = window;
@@ -235,11 +235,11 @@ it("makes a role and edits it; what one does not hold is not to be chosen", asyn
   const hank = await windowOf(browser, world, await world.person("hank", "helper", "demo"));
   await hank.open("/roles");
   await hank.page.getByRole("button", { name: people.roles.create }).click();
-  const his = dialog(hank.page, people.roles.create_title);
-  const lacking = his.getByRole("checkbox", { name: new RegExp(`^run .*${people.picker.not_held}`) });
+  const form = dialog(hank.page, people.roles.create_title);
+  const lacking = form.getByRole("checkbox", { name: new RegExp(`^run .*${people.picker.not_held}`) });
   await lacking.waitFor();
   expect(await lacking.isDisabled()).toBe(true);
-  const useless = his.getByRole("checkbox", { name: new RegExp(people.picker.platform_only) });
+  const useless = form.getByRole("checkbox", { name: new RegExp(people.picker.platform_only) });
   expect(await useless.first().isDisabled()).toBe(true);
   expect(await hank.axe()).toEqual([]);
   await hank.picture("people-role-lacking");

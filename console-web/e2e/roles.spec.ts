@@ -82,7 +82,7 @@ afterAll(async () => {
   await world.end();
 });
 
-/** Whether somebody with these grants holds it: in any app of `demo`, in the app `bells`, in all of `demo`, on the platform. */
+/** Whether a user with these grants holds it: in any app of `demo`, in the app `bells`, in all of `demo`, on the platform. */
 function holds(access: Access, permission: Permission, width: Width): boolean {
   return access.some((held) => {
     if (!held.permissions.includes(permission)) return false;
@@ -92,7 +92,7 @@ function holds(access: Access, permission: Permission, width: Width): boolean {
   });
 }
 
-/** Goes there as a link of the console does, without loading it anew. */
+/** Goes there as a link of the console does, without reloading. */
 async function go({ page }: Watched, address: string): Promise<void> {
   await page.evaluate((to) => {
     history.pushState(null, "", to);
@@ -160,7 +160,7 @@ async function changesBy(name: string): Promise<string[]> {
 /** About the people of the tenant, not about an app: to hold it in any app is enough. */
 const OF_PEOPLE: ReadonlySet<Permission> = new Set<Permission>(["roles.read", "tokens.read", "users.read"]);
 
-/** `also`: what somebody is of another app of the tenant, and not of `bells`. */
+/** `also`: the user's role in another app of the tenant, not in `bells`. */
 const PEOPLE: { name: string; role: string; tenant: string | null; apps?: true; also?: string }[] = [
   { name: "paula", role: "platform admin", tenant: null },
   { name: "tess", role: "tenant admin", tenant: "demo" },

@@ -43,7 +43,7 @@ it("loads little at first, and that only once", async () => {
   const state = await window.context.storageState();
   await window.context.close();
 
-  // An open browser that has nothing of the console yet, of somebody who is signed in.
+  // An open browser of a user who is signed in, with nothing of the console in its cache.
   const fresh = await openWindow(browser, world, {}, state);
   const cache = await fresh.context.newCDPSession(fresh.page);
   const load = async () => {

@@ -43,7 +43,7 @@ describe("cron builder", () => {
   });
 
   it.each([
-    "0 0/7 * * * ?", // begins anew with each hour
+    "0 0/7 * * * ?", // restarts with each hour
     "5/15 * * * * ?",
     "0 0 9-17 * * ?",
     "0 0 0 1 1 ?",

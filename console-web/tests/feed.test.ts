@@ -125,7 +125,7 @@ describe("following an output", () => {
     expect(last()?.state.is).toBe("gone");
   });
 
-  it("stops rather than push out what somebody reads", async () => {
+  it("stops rather than push out what the user reads", async () => {
     feed.toEnd();
     await settle();
     const many = "line\n".repeat(4_950);

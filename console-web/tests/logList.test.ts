@@ -86,7 +86,7 @@ describe("what is new", () => {
     expect(ids(atTop(page(9, 8, 7, 6, 5, 4), page(9, 7, 6)).items)).toEqual([9, 7, 6, 5, 4]);
   });
 
-  it("is only counted while somebody reads further down", () => {
+  it("is only counted while the user reads further down", () => {
     const joined = below(read, page(5, 4, row(3, 2)));
     expect(ids(joined.items)).toEqual([3, 2, 1]);
     expect(joined.items[0]?.version).toBe(2);
@@ -94,7 +94,7 @@ describe("what is new", () => {
     expect(ids(below(read, all(4)).items)).toEqual([3, 2, 1]);
   });
 
-  it("is not what somebody has seen at the top", () => {
+  it("is not what the user has seen at the top", () => {
     const seen = page(4, 3, 2);
     expect(join(read, seen, seen)).toMatchObject({ newer: 0, isApart: false });
     const joined = join(read, seen, page(5, row(4, 2), 3));

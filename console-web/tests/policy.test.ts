@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { keepPolicy, nonce } from "../src/app/policy";
 
-it("gives style elements the nonce, whoever makes them", () => {
+it("gives style elements the nonce, whatever creates them", () => {
   const page = document.implementation.createHTMLDocument("");
   keepPolicy(page, "a-nonce");
   expect(page.createElement("style").nonce).toBe("a-nonce");

@@ -77,7 +77,7 @@ it("reads again what could not be read", async () => {
   expect(observer.getCurrentResult().data).toBe("here");
 });
 
-it("does not hold up who has done something for longer than he would wait", async () => {
+it("does not delay users for longer than they would wait", async () => {
   show("/tasks");
   await vi.advanceTimersByTimeAsync(ANSWER_MS);
   let isDone = false;

@@ -154,7 +154,7 @@ export class World {
     });
   }
 
-  /** Makes somebody with a role in a tenant (`null`: on the platform), who has chosen his password. */
+  /** Creates a user with a role in a tenant (`null`: on the platform), who has chosen their password. */
   async person(name: string, role: string, tenant: string | null, apps: string[] = []): Promise<Person> {
     return World.personOf(this.url, this.api, name, role, tenant, apps);
   }

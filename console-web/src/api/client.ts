@@ -118,7 +118,7 @@ const useInfiniteQuery: typeof hooks.useInfiniteQuery = (method, path, init, opt
 /** The same calls as hooks: `$api.useQuery("get", "/tasks/{id}", ...)`. */
 export const $api = { ...hooks, useInfiniteQuery };
 
-/** The header that makes a change fail with 409 when somebody else was faster. */
+/** The header that makes a change fail with 409 when another change came first. */
 export function ifMatch(revision: number): { "If-Match": string } {
   return { "If-Match": `"${revision}"` };
 }

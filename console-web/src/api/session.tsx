@@ -1,4 +1,4 @@
-/** Who is signed in, and what he may do where. */
+/** Who is signed in, and what they may do where. */
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, use, useCallback, useEffect, useMemo, type ReactNode } from "react";
 import { $api, Problem, onSignedOut, setToken, type Schema } from "./client";
@@ -16,7 +16,7 @@ export interface Scope {
 }
 
 /**
- * Whether somebody who holds `access` may do `permission` in `scope`. The node decides; this only
+ * Whether a user who holds `access` may do `permission` in `scope`. The node decides; this only
  * keeps buttons away that it would refuse.
  */
 export function may(access: Me["access"], permission: Permission, scope: Scope = {}): boolean {
@@ -30,7 +30,7 @@ export function may(access: Me["access"], permission: Permission, scope: Scope =
   });
 }
 
-/** Whether a whole tenant (`null`: the platform; `undefined`: any tenant) is somebody's for `permission`, not some apps of it only. */
+/** Whether `permission` is held in a whole tenant (`null`: the platform; `undefined`: any tenant), not only in some of its apps. */
 export function mayWhole(access: Me["access"], permission: Permission, tenant: string | null | undefined): boolean {
   return access.some(
     (held) =>
@@ -39,7 +39,7 @@ export function mayWhole(access: Me["access"], permission: Permission, tenant: s
   );
 }
 
-/** Names of the tenants in which somebody holds something, in order. */
+/** Names of the tenants in which the user holds any permission, in order. */
 export function tenantsOf(access: Me["access"]): string[] {
   return [...new Set(access.flatMap((held) => held.tenant ?? []))].sort((a, b) => a.localeCompare(b));
 }
@@ -54,7 +54,7 @@ interface Session {
 
 const SessionContext = createContext<Session | null>(null);
 
-/** The session of whoever is signed in. Only below [`SessionProvider`]. */
+/** The session of the user who is signed in. Only below [`SessionProvider`]. */
 export function useSession(): Session {
   const session = use(SessionContext);
   if (session === null) throw new Error("useSession outside of SessionProvider");

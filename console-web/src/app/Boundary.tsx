@@ -4,7 +4,7 @@ import { Failure } from "../parts/Failure";
 
 interface Properties {
   children: ReactNode;
-  /** Another one begins anew: the address, say. */
+  /** A new value resets it: the address, for example. */
   about: string;
 }
 

@@ -1,4 +1,4 @@
-/** The console of somebody who is signed in: the frame, and the page of the address. */
+/** The console of a user who is signed in: the frame, and the page of the address. */
 import { Result } from "antd";
 import { Waiting } from "../parts/Waiting";
 import { lazy, Suspense, useState, type ComponentType } from "react";

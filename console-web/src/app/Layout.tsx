@@ -67,7 +67,7 @@ interface TenantSelectProperties {
 
 function TenantSelect({ names, seesAll, tenant, choose, label }: TenantSelectProperties) {
   const { t } = useTranslation();
-  // Whoever sees the platform may choose any tenant, also one in which he holds nothing himself.
+  // Users who see the platform may choose any tenant, even one in which they hold nothing themselves.
   const all = $api.useQuery("get", "/tenants", { params: { query: { limit: 500 } } }, { enabled: seesAll });
   const known = new Set([...names, ...(all.data?.items.map((item) => item.name) ?? []), ...(tenant === undefined ? [] : [tenant])]);
   const options = [...known].sort((a, b) => a.localeCompare(b)).map((name) => ({ value: name, label: name }));
@@ -111,7 +111,7 @@ function AccountMenu() {
   return (
     <Dropdown
       trigger={["click"]}
-      // Whoever opens it by keyboard goes on in it with the arrows.
+      // Opened by keyboard, it is operated with the arrow keys.
       // eslint-disable-next-line jsx-a11y/no-autofocus -- it was opened to be used
       autoFocus
       menu={{
@@ -133,7 +133,7 @@ function useFocusOnPage(): void {
   const { pathname } = useLocation();
   const shown = useRef(pathname);
   useEffect(() => {
-    // Whoever has just come begins at the beginning.
+    // A new page starts at the top.
     if (shown.current === pathname) return;
     shown.current = pathname;
     if (document.activeElement === document.body) document.getElementById("content")?.focus({ preventScroll: true });

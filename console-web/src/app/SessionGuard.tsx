@@ -1,4 +1,4 @@
-/** Before the console: who is it, and must he choose another password? */
+/** Before the console: who is it, and must they choose a new password? */
 import { Flex } from "antd";
 import { lazy, Suspense } from "react";
 import { SessionProvider, useMe } from "../api/session";

@@ -1,4 +1,4 @@
-/** Permissions: what somebody holds in a place, and how they are shown in groups. The node decides; this only prepares. */
+/** Permissions: what a user holds in a scope, and how they are shown in groups. The node decides; this only prepares. */
 import type { Schema } from "../api/client";
 
 type Access = Schema<"Me">["access"];
@@ -23,7 +23,7 @@ export const PLATFORM_ONLY: ReadonlySet<string> = new Set([
   "metrics.read",
 ]);
 
-/** All that somebody holds in the whole of that place: in each of its apps, where apps are named. */
+/** All permissions held in the whole scope: in each of its apps, where apps are named. */
 export function heldIn(access: Access, { tenantId, apps = [] }: Where): Set<string> {
   const there = (app: string | undefined) =>
     new Set(
@@ -35,7 +35,7 @@ export function heldIn(access: Access, { tenantId, apps = [] }: Where): Set<stri
   return new Set([...first].filter((permission) => others.every((other) => other.has(permission))));
 }
 
-/** Everything that somebody holds anywhere. */
+/** All permissions held anywhere. */
 export function heldAnywhere(access: Access): Set<string> {
   return new Set(access.flatMap((held) => held.permissions));
 }

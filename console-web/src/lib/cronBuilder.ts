@@ -22,7 +22,7 @@ export type Built =
 
 /**
  * How many seconds, minutes and hours there can be between two fires of an expression: what does not divide the minute,
- * hour or day would begin anew with each of them.
+ * hour or day would restart with each of them.
  */
 export const COUNTS: Record<Unit, readonly number[]> = {
   second: [1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30],

@@ -60,7 +60,7 @@ export function definitionOf(task: Definition): Definition {
   return definition;
 }
 
-/** An object that somebody wrote as JSON; `undefined` when it is none. */
+/** An object written as JSON; `undefined` when it is not one. */
 export function readObject(json: string | null | undefined): Record<string, unknown> | undefined {
   if (json === null || json === undefined) return undefined;
   try {

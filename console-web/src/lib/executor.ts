@@ -5,7 +5,7 @@ import type { Tone } from "./states";
 /** Whether, and if not why not, an executor takes runs. */
 export type ExecutorState = "online" | "disabled" | "draining" | "weightless";
 
-/** The state of an executor that is in the list; whoever leaves does not come back, so that is said first. */
+/** The state of an executor that is in the list; one that leaves does not come back, so that is shown first. */
 export function stateOf(executor: Pick<Schema<"Executor">, "disabled" | "draining" | "weight">): ExecutorState {
   if (executor.draining) return "draining";
   if (executor.disabled) return "disabled";

@@ -12,7 +12,7 @@ type PageOfOutput = Schema<"LogOutput">;
 export type FeedState =
   | { is: "connecting" }
   | { is: "following" }
-  /** The page is full, and somebody reads further up. */
+  /** The page is full, and the user reads further up. */
   | { is: "paused" }
   /** The next try is at `until`, cluster time. */
   | { is: "lost"; until: number }
@@ -94,7 +94,7 @@ export class Feed {
       if (!signal.aborted) throw error;
       return undefined;
     });
-    // It began anew meanwhile.
+    // It has been restarted meanwhile.
     if (page === undefined) return;
     const start = page.next - new TextEncoder().encode(page.text).length;
     const now = this.output.held;

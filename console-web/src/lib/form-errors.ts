@@ -24,7 +24,7 @@ export function errorsOf(error: unknown, fields: readonly string[]): { shown: Of
   return { shown: [...shown].map(([name, errors]) => ({ name, errors })), rest };
 }
 
-/** Whether somebody else was faster. */
+/** Whether another change came first. */
 export function isStale(error: unknown): boolean {
   return error instanceof Problem && error.status === 409;
 }

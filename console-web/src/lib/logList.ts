@@ -118,8 +118,8 @@ function withBeginning(read: Rows, beginning: Rows): Rows & { isApart: boolean }
 }
 
 /**
- * Joins what was read once with the beginning as somebody has `seen` it at the top, and holds that against the beginning
- * as it is `now`: rows that are shown stay, in the state they have now, and what is new is counted. For somebody who is
+ * Joins what was read once with the beginning as the user has `seen` it at the top, and holds that against the beginning
+ * as it is `now`: rows that are shown stay, in the state they have now, and what is new is counted. For a user who is
  * at the top, both are the same.
  */
 export function join(read: Rows, seen: Rows | undefined, now: Rows | undefined): Joined {

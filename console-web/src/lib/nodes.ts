@@ -20,7 +20,7 @@ export function isClockOff(offset: number | null | undefined): boolean {
   return offset != null && Math.abs(offset) > CLOCK_OFF_MS;
 }
 
-/** Whether a node holds a lease: somebody renews it before it ends. */
+/** Whether a node holds a lease: it is renewed before it ends. */
 export function isHeld(lease: Pick<Schema<"Lease">, "node" | "expires_at">, now: number): boolean {
   return lease.node != null && lease.expires_at != null && lease.expires_at > now;
 }

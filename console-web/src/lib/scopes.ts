@@ -1,4 +1,4 @@
-/** Where somebody may do a thing, for the choice of a place in a form. */
+/** The scopes in which an action is allowed, for the choice of one in a form. */
 import type { Permission } from "../api/permissions";
 import { useSession } from "../api/session";
 import { useTenant } from "./tenant";

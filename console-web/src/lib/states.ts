@@ -1,4 +1,4 @@
-/** The states of tasks and of their runs, and what they mean to whoever looks. */
+/** The states of tasks and of their runs, and what they mean to the reader. */
 
 /** good: as it should be; bad: look at it; odd: worth a look; open: goes on; idle: nothing happens. */
 export type Tone = "good" | "bad" | "odd" | "open" | "idle";

@@ -16,7 +16,7 @@ export function useTenant(): { tenant: string | undefined; choose: (tenant: stri
   const [search, setSearch] = useSearchParams();
   const { me } = useSession();
   const named = search.get("tenant") ?? undefined;
-  // Whoever belongs to one tenant alone need not choose it.
+  // Users of a single tenant need not choose it.
   const names = tenantsOf(me.access);
   const seesAll = me.access.some((held) => held.tenant_id == null);
   const tenant = named ?? (!seesAll && names.length === 1 ? names[0] : undefined);

@@ -6,7 +6,7 @@ export function turns(most: number): <Answer>(work: () => Promise<Answer>) => Pr
   const waiting: (() => void)[] = [];
   return async (work) => {
     if (running < most) running += 1;
-    // Whoever ends hands his place on, so `running` stays as it is.
+    // One that ends hands on its slot, so `running` stays as it is.
     else await new Promise<void>((go) => waiting.push(go));
     try {
       return await work();

@@ -1,4 +1,4 @@
-/** Whether somebody can see the page. A browser opens only a few connections to a node for all of its pages together: hidden ones hold none. */
+/** Whether the page is visible. A browser opens only a few connections to a node for all of its pages together: hidden ones hold none. */
 import { useSyncExternalStore } from "react";
 
 /** Whether it can be seen now. */

@@ -120,7 +120,7 @@ export function Chart(properties: Properties) {
   const holder = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const { instants, series, label, write } = properties;
-  // A chart is made anew for other lines, and only fed for other figures.
+  // New lines make a new chart; new figures only update it.
   const shape = JSON.stringify([series.map(({ label: name, colour, kind }) => [name, colour, kind]), properties.height, properties.max, isDark, time]);
   const latest = useRef(properties);
   useEffect(() => {

@@ -12,7 +12,7 @@ export function DisplayMenus() {
     <>
       <Dropdown
         trigger={["click"]}
-        // Whoever opens it by keyboard goes on in it with the arrows.
+        // Opened by keyboard, it is operated with the arrow keys.
         // eslint-disable-next-line jsx-a11y/no-autofocus -- it was opened to be used
         autoFocus
         menu={{
@@ -28,7 +28,7 @@ export function DisplayMenus() {
       </Dropdown>
       <Dropdown
         trigger={["click"]}
-        // Whoever opens it by keyboard goes on in it with the arrows.
+        // Opened by keyboard, it is operated with the arrow keys.
         // eslint-disable-next-line jsx-a11y/no-autofocus -- it was opened to be used
         autoFocus
         menu={{

@@ -43,7 +43,7 @@ function Body<Values extends object, Answer>({ submitLabel, initial, submit: lat
   const queries = useQueryClient();
   const [form] = Form.useForm<Values>();
   const { busy, run } = useAction();
-  // Values and revision are those of the opening: what somebody else has changed since is refused, not undone.
+  // Values and revision are those of the opening: saving over another user's change is refused.
   const [submit] = useState(() => latest);
   const [error, setError] = useState<unknown>(null);
   const send = async (values: Values) => {

@@ -69,11 +69,11 @@ const MAX_CARDS = 1_000;
 /** So far below the window the end of the cards asks for more, px. */
 const AHEAD_PX = 800;
 
-/** Reads on: `more` when somebody asks for it, `onward` by itself, as long as that makes sense. */
+/** Reads on: `more` when the user asks for it, `onward` by itself, as long as that makes sense. */
 function useReading<Item>(pages: Pages<Item>, found: number) {
   const { data, error, hasNextPage, isFetching, isFetchingNextPage, isFetchNextPageError, fetchNextPage, refetch } = pages;
   const read = data?.pages.length ?? 0;
-  // How far it was when something was found last, or somebody wanted to look further.
+  // How far it was when something was last found, or the user asked to search further.
   const [last, setLast] = useState({ found, read });
   if (last.found !== found || last.read > read) setLast({ found, read });
   const isTired = hasNextPage && read - last.read >= LOOK_PAGES;
@@ -162,7 +162,7 @@ function Foot({ pages: { hasNextPage, isFetchingNextPage }, reading, count, foll
     const observer = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && onward(), { rootMargin: `${AHEAD_PX}px` });
     observer.observe(end.current);
     return () => observer.disconnect();
-      // An end that stays in view is told anew for each page.
+      // An end that stays in view is reported again for each page.
   }, [followsPage, read, onward]);
   const words = () => {
     if (isLooking || isTired) return t(isTired ? "looked_through" : "still_looking", { count: looked });

@@ -1,4 +1,4 @@
-/** A password, token or key that is shown once: it goes only when somebody says that he has kept it. */
+/** A password, token or key that is shown once: it closes only when the user confirms having stored it. */
 import { Alert, Button, Checkbox, Flex, Input, Modal, Space } from "antd";
 import { useId, useState, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";

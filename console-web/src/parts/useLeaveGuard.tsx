@@ -26,7 +26,7 @@ export function useLeaveGuard(isDirty: boolean): Guard {
 function Guarding({ isReleased }: { isReleased: RefObject<boolean> }) {
   const { t } = useTranslation();
   const blocker = useBlocker(() => !isReleased.current);
-  // For what leaves the console, or loads it anew, the browser asks in its own words.
+  // For leaving or reloading the console, the browser asks in its own words.
   useEffect(() => {
     const ask = (event: BeforeUnloadEvent) => {
       if (!isReleased.current) event.preventDefault();

@@ -71,7 +71,7 @@ export default {
     misfire_max: "The latest so many run; 1 to 1,000.",
     misfire_max_late_ms: "What was missed longer ago does not run. 0: no bound.",
     expire_after_ms: "Later than this after its due time. 0: never too late.",
-    pause_after_failures: "The task pauses itself after so many failed runs in a row; a success begins anew. 0: never.",
+    pause_after_failures: "The task pauses itself after this many failed runs in a row; a success resets the count. 0: never.",
     tags: "Compared exactly. Type a tag and press Enter.",
     tags_any: "For example one of two data centres.",
     tags_none: "For example not on spot machines.",

@@ -17,7 +17,7 @@ export default {
   shard: "Shard",
   runs_still: "so far",
   copy_link: "Copy link",
-  link_copied: "The link is copied. It shows this span of time to whoever opens it.",
+  link_copied: "Link copied. It shows this time span to everyone who opens it.",
   copy_failed: "The browser did not allow copying. Copy the address instead.",
   order: "Order",
   newest: "Newest first",
@@ -170,7 +170,7 @@ export default {
   advice: {
     handler_failed: "Read the message and the log output, mend the cause, then run it again. While retries are left it is tried again by itself.",
     handler_failed_for_good: "The handler says that trying again cannot help. Read the message, mend the cause, then run it again.",
-    handler_panicked: "Give the message to whoever writes the handler. Run it again once a mended version is online.",
+    handler_panicked: "Give the message to the author of the handler. Run it again once a fixed version is online.",
     timed_out: "See in the log output how far it came. If it needs that long, raise the task's time-out.",
     wait_timed_out: "Look for what held it up: executors that are busy, a limit, or an earlier run. Or raise the task's wait time-out.",
     no_executor: "Start an executor that has the handler and the tags, or see whether one is disabled. The message counts those that almost fit.",

@@ -7,7 +7,7 @@ export default {
     edit_title: "Edit {{name}}",
     where_to: "Tenant and app",
     app_help: "Whose executors run it. Only apps in which you may make tasks are offered.",
-    no_app: "There is no app in which you may make tasks. Somebody who manages apps can make one, or grant you the permission tasks.create.",
+    no_app: "There is no app in which you can create tasks. An app administrator can create one, or grant you the permission tasks.create.",
     what: "What",
     when: "When",
     where: "Where",
@@ -29,7 +29,7 @@ export default {
     loading: "Loading the task …",
   },
   conflict: {
-    title: "Somebody else changed this task meanwhile",
+    title: "Another user has changed this task meanwhile",
     text: "Nothing of yours is lost. Who changed what is in the task's history.",
     theirs: "What was changed meanwhile",
     yours: "What you typed, against the new version",
@@ -133,7 +133,7 @@ export default {
   start: {
     button: "Start",
     question: "Start {{name}}?",
-    consequence: "It fires by its schedule and after its parents from now on. Interval, failures in a row and fires count anew. What fell into the stop is not made up for; a backfill can do that.",
+    consequence: "It fires by its schedule and after its parents from now on. Its interval, failures in a row and fires are counted from the start. What fell into the stop is not made up for; a backfill can do that.",
     consequence_paused: "It fires again from now on. Nothing of what fell into the pause is made up for; a backfill can do that.",
     paused_because: "It was paused: {{note}}",
     done: "{{name}} is started",
@@ -147,9 +147,9 @@ export default {
   pause: {
     button: "Pause",
     question: "Pause {{name}}?",
-    consequence: "It fires no more until somebody starts it. Runs that wait are cancelled, also retries and manual runs, and its backfills end. Runs that executors hold already go on. Running it manually still works.",
+    consequence: "It no longer fires until it is started again. Runs that wait are cancelled, also retries and manual runs, and its backfills end. Runs that executors hold already go on. Running it manually still works.",
     note: "Why",
-    note_help: "For whoever finds the task paused.",
+    note_help: "Shown to everyone who finds the task paused.",
     done: "{{name}} is paused",
   },
   delete: {
@@ -211,7 +211,7 @@ export default {
   restore: {
     button: "Restore",
     question: "Restore the definition of {{at}}?",
-    consequence: "The task is edited as follows. Whether it is started stays as it is; what was written ahead is revoked and written anew.",
+    consequence: "The task is edited as follows. Whether it is started stays as it is; what was written ahead is revoked and written again.",
     done: "The earlier definition is back",
   },
 } as const;

@@ -1,4 +1,4 @@
-/** The button that ends a key at once; it says whether somebody signs with it. */
+/** The button that ends a key at once; it says whether the key is in use. */
 import { Alert, Flex } from "antd";
 import { useTranslation } from "react-i18next";
 import { client, type Schema } from "../../api/client";

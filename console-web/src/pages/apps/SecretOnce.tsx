@@ -17,7 +17,7 @@ export function SecretOnce({ app, secret, onClose }: Properties) {
   const { may } = useSession();
   const { data } = $api.useQuery("get", "/nodes", {}, { enabled: may("nodes.read") });
   const nodes = data?.items.filter((node) => node.online).map((node) => node.address) ?? [];
-  // Whoever may not see the nodes is told the address at which he found this one.
+  // Users who may not see the nodes are shown the address of this one.
   const schedulers = nodes.length > 0 ? nodes : [window.location.origin];
   const environment = environmentOf({ schedulers, tenant: app.tenant, app: app.name, key: secret, signMethod: app.sign_method });
   return (

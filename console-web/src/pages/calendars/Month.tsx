@@ -67,7 +67,7 @@ function Day({ day, state, column, isAt, isToday, isFixed }: DayProperties) {
       className={`day day-${reason}${isToday ? " day-today" : ""}`}
       style={column === undefined ? undefined : { gridColumnStart: column }}
       tabIndex={isAt ? 0 : -1}
-      // Whoever speaks to the page says what stands there.
+      // Voice control users say what is shown.
       aria-label={`${number}: ${label}`}
       aria-pressed={isFixed ? undefined : !works}
       aria-disabled={isFixed}

@@ -36,7 +36,7 @@ export function OneCalendar({ tenant, name, version }: Properties) {
   const { data, error, isPending, refetch } = $api.useQuery("get", "/calendars/{tenant}/{name}", { params: { path: { tenant, name } } });
   const wanted = Number(version);
   const isOld = data !== undefined && Number.isInteger(wanted) && wanted > 0 && wanted !== data.version;
-  // What is taken over of an earlier version, and how often that was done: each time the editor begins anew.
+  // What is taken over of an earlier version, and how often that was done: each time the editor is reset.
   const [taken, setTaken] = useState<{ spec: CalendarSpec; count: number }>();
   const { set } = useFilters(["version"]);
   return (

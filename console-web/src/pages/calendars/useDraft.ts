@@ -1,12 +1,12 @@
-/** What somebody has changed of a calendar and not saved yet. */
+/** Changes of a calendar that are not saved yet. */
 import { App } from "antd";
 import { useCallback, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { isSame, withSteps, type CalendarSpec, type DayStep } from "../../lib/calendar";
 
 /**
- * The draft begins as `start`, or as `base`, which is what the node has. `base` may change while somebody edits:
- * the draft and the version that it is of stay, so that saving says that somebody else was faster.
+ * The draft begins as `start`, or as `base`, which is what the node has. `base` may change during editing:
+ * the draft and the version that it is of stay, so that saving reports that another change came first.
  */
 export function useDraft(base: CalendarSpec, version: number, start: CalendarSpec | undefined) {
   const { t: own } = useTranslation("calendars");

@@ -12,7 +12,7 @@ import { LogStatus } from "../../parts/Tags";
 import type { useNames } from "./names";
 import { Attempts, Duration, Lateness, Trigger, REASONS } from "./Words";
 
-/** Why the run is where it is, what the node says, and what to do. Nothing when there is no more to say than the state. */
+/** Why the run is where it is, what the node says, and what to do. Nothing when there is nothing to add to the state. */
 export function Why({ log }: { log: Log }) {
   const { t } = useTranslation("logs");
   if (log.reason === "" && log.message === "") return null;

@@ -59,7 +59,7 @@ function Newer({ count, isApart, readAt, show }: { count: number; isApart: boole
 }
 
 /**
- * Whether somebody reads further down, in the list's own window or, on a narrow screen, in the page's. `list` says which
+ * Whether the user reads further down, in the list's own window or, on a narrow screen, in the page's. `list` says which
  * list it is: another one begins at its top.
  */
 function useScrolled(list: string) {
@@ -84,7 +84,7 @@ export default function Logs() {
   const { tenant } = useTenant();
   const link = useLink();
   const { filters, set, clear, isFiltered } = useFilters(LOG_FILTERS);
-  // Grows when somebody asks for what is newer.
+  // Grows when the user asks for newer rows.
   const [round, setRound] = useState(0);
   const list = `${round} ${JSON.stringify([tenant, filters])}`;
   const { isScrolled, onScrollCapture } = useScrolled(list);

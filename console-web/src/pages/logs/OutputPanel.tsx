@@ -52,7 +52,7 @@ export function OutputPanel({ log }: { log: Log }) {
   const { t } = useTranslation("logs");
   const [chosen, setChosen] = useState<number>();
   const latest = Math.max(1, log.attempt);
-  // Whoever looks at the latest one goes on to the next.
+  // A view of the latest attempt moves on to the next.
   const attempt = chosen ?? latest;
   return (
     <Card size="small" className="log-part" title={<Typography.Title level={2}>{t("output.title")}</Typography.Title>}>

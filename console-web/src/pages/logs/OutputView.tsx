@@ -1,4 +1,4 @@
-/** The window on an output: follows its end until somebody scrolls up. */
+/** The window on an output: follows its end until the user scrolls up. */
 import { VerticalAlignBottomOutlined } from "@ant-design/icons";
 import { Button, Flex, Switch, Typography } from "antd";
 import { useEffect, useRef, useState, type ReactNode, type UIEvent } from "react";

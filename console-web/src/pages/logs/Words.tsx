@@ -64,7 +64,7 @@ export function Attempts({ log }: { log: Log }) {
   return <span className="number">{t("attempts_of", { attempts: log.attempt, failures: log.failures })}</span>;
 }
 
-/** A name that somebody chose: it cannot turn the text around it, and what is too long is cut. */
+/** A name that a user chose: it cannot change the direction of the text around it, and what is too long is cut. */
 export function Name({ children }: { children: string }) {
   return (
     <bdi className="log-name" title={children}>

@@ -14,7 +14,7 @@ const COME_DUE_MS = 5_000;
 /** A moment in the life of the page, ms: what was asked for first. The clocks of viewer and cluster may jump. */
 const moment = () => performance.now();
 
-/** Begins a list anew. `at`: now, cluster time, to which it reaches. */
+/** Restarts a list. `at`: now, cluster time, to which it reaches. */
 const begun = (about: string, isAgain: boolean) => ({ about, at: clusterNow(), since: moment(), isAgain });
 
 function queryOf(tenant: string | undefined, filters: LogFilters, now: number): QueryOf<"list_task_logs"> {
@@ -29,7 +29,7 @@ function queryOf(tenant: string | undefined, filters: LogFilters, now: number): 
 }
 
 /**
- * The list, and what is new since. `staysPut` keeps rows where they are: somebody reads further down. What was read once
+ * The list, and what is new since. `staysPut` keeps rows where they are: the user reads further down. What was read once
  * is not read again by itself, however long it has become; only its first page is.
  */
 export function useLogList(tenant: string | undefined, filters: LogFilters, staysPut: boolean) {
@@ -41,7 +41,7 @@ export function useLogList(tenant: string | undefined, filters: LogFilters, stay
     setSeen(undefined);
   }
   const pages = useInfiniteQuery({
-    // Begun anew, it is another list, whether or not its limits move with the time.
+    // Restarted, it is another list, whether or not its limits move with the time.
     queryKey: ["get", "/task-logs", "list", tenant, filters, read.since],
     queryFn: async ({ pageParam, signal }) => {
       const { data } = await client.GET("/task-logs", { params: { query: { ...queryOf(tenant, filters, read.at), before: pageParam ?? undefined } }, signal });
@@ -76,7 +76,7 @@ export function useLogList(tenant: string | undefined, filters: LogFilters, stay
   }, [data, hasNextPage, isPlaceholderData, read.since, seen, head.data]);
 
   const again = () => setRead(begun(about, true));
-  // More is new than a page holds: begin anew, unless that would take away what somebody reads.
+  // There is more new than fits a page: restart, unless that would remove what the user reads.
   if (joined.isApart && !staysPut && !pages.isFetching && (head.data?.since ?? 0) > read.since) again();
 
   const isTooLong = joined.items.length >= MAX_ROWS;

@@ -1,4 +1,4 @@
-/** Lets a drawing move to the left with the cluster's clock, by `--flow`, without React drawing it anew. */
+/** Lets a drawing move to the left with the cluster's clock, by `--flow`, without React rendering it again. */
 import { useLayoutEffect, type RefObject } from "react";
 import { clusterNow } from "../../lib/now";
 

@@ -74,7 +74,7 @@ function Changes({ role, onClose, onDraft }: { role: Role; onClose: () => void; 
   const held = heldIn(me.access, { tenantId: role.tenant_id ?? null });
   const remove = async () => {
     await client.DELETE("/roles/{id}", { params: { path: { id: role.id } } });
-    // Before the drawer asks for a role that is no more.
+    // Before the drawer asks for a role that no longer exists.
     onClose();
   };
   return (

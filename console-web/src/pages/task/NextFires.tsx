@@ -103,7 +103,7 @@ function RestoreFire({ task, at }: { task: string; at: number }) {
   );
 }
 
-/** What can be done about one line of the list, by whoever may. */
+/** The actions for one line of the list that the user may take. */
 function FireAction({ task, item, log, zone }: { task: Schema<"Task">; item: Preview; log: Schema<"TaskLog"> | undefined; zone: string }) {
   if (item.kind === "skipped") return item.reason === "cancelled_manually" ? <RestoreFire task={task.id} at={item.fire_time} /> : null;
   if (log !== undefined) return ["init", "queued", "dispatched"].includes(log.status) ? <CancelWritten task={task} log={log} zone={zone} /> : null;

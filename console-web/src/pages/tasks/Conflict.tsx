@@ -1,4 +1,4 @@
-/** Somebody else changed the task while one typed: what they changed, and what to do with what one typed. */
+/** Another user changed the task during editing: what they changed, and what to do with the edit. */
 import { Alert, Button, Flex } from "antd";
 import { useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -19,11 +19,11 @@ interface Properties {
 export function Conflict(properties: Properties) {
   const place = useRef<HTMLDivElement>(null);
   const { revision } = properties.conflict.latest;
-  // Whoever pressed Save looks elsewhere.
+  // The user has just pressed Save and looks elsewhere.
   useEffect(() => place.current?.focus(), [revision]);
   return (
     <div ref={place} tabIndex={-1} className="conflict">
-      {/* Another conflict is decided anew. */}
+      {/* Another conflict needs another decision. */}
       <Decision key={revision} {...properties} />
     </div>
   );

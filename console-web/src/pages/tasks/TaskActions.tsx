@@ -83,7 +83,7 @@ export function TaskActions({ task, compact = false }: Properties) {
         </Button>
       )}
       {items.length > 0 && (
-        // Whoever opens it by keyboard goes on in it with the arrows.
+        // Opened by keyboard, it is operated with the arrow keys.
         // eslint-disable-next-line jsx-a11y/no-autofocus -- it was opened to be used
         <Dropdown trigger={["click"]} menu={{ items }} autoFocus>
           <Button ref={menuButton} type={compact ? "text" : "default"} size={compact ? "small" : "middle"} icon={<MoreOutlined aria-hidden />} aria-label={t("actions_of", { name: task.name })} />

@@ -16,7 +16,7 @@ interface Written {
   isStarted: boolean;
 }
 
-/** Somebody else was faster: the task as it was read, and as it is now. */
+/** Another change came first: the task as it was read, and as it is now. */
 export interface Meanwhile {
   base: Schema<"Task">;
   latest: Schema<"Task">;

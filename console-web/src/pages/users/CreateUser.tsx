@@ -1,4 +1,4 @@
-/** The form of a new user, and the password that the node made up for him, this once. */
+/** The form of a new user, and the password that the node generated for them, shown once. */
 import { Form, Input, Radio, Typography } from "antd";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -34,7 +34,7 @@ export function CreateUser({ open, onClose }: { open: boolean; onClose: () => vo
   const navigate = useNavigate();
   const scopes = useScopes("users.create", true);
   const [made, setMade] = useState<Schema<"CreatedUser">>();
-  // A new user may do nothing: the next step is on his page.
+  // A new user has no permissions: the next step is on their page.
   const goOn = (id: string | undefined) => {
     setMade(undefined);
     if (id !== undefined) void navigate(link(`/users/${id}`));

@@ -98,7 +98,7 @@ function Fields({ user }: { user: Schema<"User"> }) {
   );
 }
 
-/** A role that holds in every tenant asks for the name of whoever gets it. */
+/** A role that holds in every tenant asks for the name of the user who gets it. */
 function Everywhere({ name }: { name: string }) {
   const { t } = useTranslation("people");
   const common = useTranslation();

@@ -1,4 +1,4 @@
-/** What whoever manages an account can do to it. */
+/** The actions that a user administrator has on an account. */
 import { Button, Form, Input, Typography } from "antd";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -116,7 +116,7 @@ function Delete({ user: { id, name } }: { user: User }) {
   const navigate = useNavigate();
   const remove = async () => {
     await client.DELETE("/users/{id}", { params: { path: { id } } });
-    // Before this page asks for a user who is no more.
+    // Before this page asks for a user who no longer exists.
     await navigate(link("/users"));
   };
   return (
