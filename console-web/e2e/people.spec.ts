@@ -235,11 +235,11 @@ it("makes a role and edits it; what one does not hold is not to be chosen", asyn
   const hank = await windowOf(browser, world, await world.person("hank", "helper", "demo"));
   await hank.open("/roles");
   await hank.page.getByRole("button", { name: people.roles.create }).click();
-  const form = dialog(hank.page, people.roles.create_title);
-  const lacking = form.getByRole("checkbox", { name: new RegExp(`^run .*${people.picker.not_held}`) });
+  const ofHank = dialog(hank.page, people.roles.create_title);
+  const lacking = ofHank.getByRole("checkbox", { name: new RegExp(`^run .*${people.picker.not_held}`) });
   await lacking.waitFor();
   expect(await lacking.isDisabled()).toBe(true);
-  const useless = form.getByRole("checkbox", { name: new RegExp(people.picker.platform_only) });
+  const useless = ofHank.getByRole("checkbox", { name: new RegExp(people.picker.platform_only) });
   expect(await useless.first().isDisabled()).toBe(true);
   expect(await hank.axe()).toEqual([]);
   await hank.picture("people-role-lacking");

@@ -158,6 +158,7 @@ export const PROBLEMS: Words<ProblemParams> = {
   too_many_requests: ({ seconds }) => `请求过多，请等待 ${seconds} 秒`,
   too_many_sign_ins: ({ seconds }) => `登录尝试过多，请等待 ${seconds} 秒`,
   too_many_streams: ({ detail }) => `同时打开的数据流过多：${detail}`,
+  too_many_waiting: ({ most }) => `此节点已有 ${most} 个请求在等待运行结束，达到上限`,
   forecast_busy: () => "正在计算其他预测，请稍候",
   internal: () => "节点内部故障，详见节点日志",
   database_away: () => "暂时无法连接数据库，请重试",
