@@ -1371,6 +1371,8 @@ export interface components {
             app: string;
             /** @description Fields that change. */
             changes: components["schemas"]["FieldChange"][];
+            /** @description Its handler. */
+            handler: string;
             /** @description Id; null for a task that would be created. */
             id?: string | null;
             /** @description Its name. */
@@ -2863,6 +2865,9 @@ export interface components {
             day: string;
             /** @enum {string} */
             what: "moved_to";
+        } | {
+            /** @enum {string} */
+            what: "postponed";
         };
         /** @description A page of a list. */
         PreviewPage: {
@@ -3418,7 +3423,7 @@ export interface components {
          * @description Why an instant that the trigger names does not fire.
          * @enum {string}
          */
-        SkipReason: "calendar_day" | "calendar_hours" | "moved_by_calendar" | "dst_gap" | "overlap_first_pass" | "overlap_second_pass" | "before_validity" | "after_validity" | "cancelled_manually";
+        SkipReason: "calendar_day" | "calendar_hours" | "moved_by_calendar" | "dst_gap" | "overlap_first_pass" | "overlap_second_pass" | "before_validity" | "after_validity" | "cancelled_manually" | "maintenance" | "stopped" | "paused";
         /** @description A run that was started. */
         Started: {
             /**

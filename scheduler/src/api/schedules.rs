@@ -7,10 +7,11 @@ use super::task_schema::ScheduleQuestion;
 use super::tasks::{defaults, find};
 use super::{Api, body};
 use crate::auth::Caller;
-use crate::domain::schedule::{Kind, Preview, Schedule, SkipReason};
-use crate::domain::task::TaskSpec;
+use crate::domain::rules::{Rules, WindowAction};
+use crate::domain::schedule::{Kind, Note, Preview, Schedule, SkipReason};
+use crate::domain::task::{Maintenance, TaskSpec};
 use crate::domain::{FieldError, FieldRefusal, Permission, TaskId, TenantId};
-use crate::store::TaskView;
+use crate::store::{TaskState, TaskView};
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -18,6 +19,9 @@ use utoipa::IntoParams;
 
 /// Fires in one preview at most.
 const COUNT_MAX: usize = 1_000;
+
+/// Maintenance windows that a preview takes into account, the first to end first.
+const WINDOWS_MAX: u64 = 1_000;
 
 /// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
@@ -63,6 +67,7 @@ async fn of_task(
     let left = if task.spec.max_fires > 0 { task.spec.max_fires - task.fires } else { i64::MAX };
     let mut lines = lines(&schedule, after.unwrap_or(now), checked(count)?, left);
     mark_cancelled(&api, &task, &mut lines).await?;
+    mark_resting(&api, &task, &mut lines, now).await?;
     Ok(HttpResponse::Ok().json(Page::whole(lines)))
 }
 
@@ -81,6 +86,34 @@ async fn mark_cancelled(api: &Api, task: &TaskView, lines: &mut [Preview]) -> Re
     for line in lines.iter_mut().filter(|line| line.kind == Kind::Fires) {
         if cancelled.binary_search(&line.fire_time).is_ok() {
             line.kind = Kind::Skipped(SkipReason::CancelledManually);
+        }
+    }
+    Ok(())
+}
+
+/// Marks future fires that will not come, because the task is not started or a maintenance window skips them, and moves
+/// those that a window postpones.
+async fn mark_resting(api: &Api, task: &TaskView, lines: &mut [Preview], now: i64) -> Result<(), Problem> {
+    let tenant_id = task.owner.tenant_id;
+    let resting = match task.activity.state() {
+        TaskState::Started => None,
+        TaskState::Stopped => Some(SkipReason::Stopped),
+        TaskState::Paused => Some(SkipReason::Paused),
+    };
+    let mut rules = Rules::default();
+    if resting.is_none() && task.spec.maintenance != Maintenance::Ignore {
+        rules.windows.insert(tenant_id, api.store.windows(tenant_id, now, None, WINDOWS_MAX).await?);
+    }
+    for line in lines.iter_mut().filter(|line| line.kind == Kind::Fires && line.fire_time > now) {
+        let window = rules.window_at(tenant_id, line.due_time);
+        match (resting, window.map(|window| (window.action, window.ends_at))) {
+            (Some(reason), _) => line.kind = Kind::Skipped(reason),
+            (None, Some((WindowAction::Skip, _))) => line.kind = Kind::Skipped(SkipReason::Maintenance),
+            (None, Some((WindowAction::Postpone, until))) => {
+                line.due_time = until;
+                line.note.get_or_insert(Note::Postponed);
+            }
+            (None, None) => {}
         }
     }
     Ok(())

@@ -110,6 +110,8 @@ struct Outcome {
     app: String,
     /// Its name.
     name: String,
+    /// Its handler.
+    handler: String,
     /// `create`, `change` or `unchanged`.
     #[schema(value_type = FileAction)]
     action: &'static str,
@@ -236,6 +238,7 @@ fn outcome(Step { entry, action, warning }: Step, dry_run: bool, not_revoked: No
         tenant: entry.tenant,
         app: entry.app,
         name: entry.spec.name,
+        handler: entry.spec.handler,
         action: word,
         changes,
         warning,

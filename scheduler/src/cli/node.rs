@@ -154,6 +154,11 @@ impl ApiRequest {
         Self::new(Method::PUT, path)
     }
 
+    /// Changes some fields.
+    pub fn patch<const N: usize>(path: [&str; N]) -> Self {
+        Self::new(Method::PATCH, path)
+    }
+
     /// Takes away.
     pub fn delete<const N: usize>(path: [&str; N]) -> Self {
         Self::new(Method::DELETE, path)

@@ -9,6 +9,7 @@ mod create;
 mod diff;
 mod document;
 mod export;
+mod handlers;
 mod json;
 mod manage;
 mod orphans;
@@ -31,6 +32,8 @@ pub enum Tasks {
     Manage(manage::Manage),
     /// Create a task.
     Create(create::CreateArgs),
+    /// Change fields of a task; the others stay as they are.
+    Edit(create::EditArgs),
     /// Run a task manually, now or later.
     Run(RunArgs),
     /// Explain why a task ran around a time, or did not, and who caused it.
@@ -48,6 +51,7 @@ impl Tasks {
             Self::Apply(args) => return apply::run(client, &args).await,
             Self::Manage(command) => command.run(client).await?,
             Self::Create(args) => args.run(client).await?,
+            Self::Edit(args) => args.run(client).await?,
             Self::Run(args) => args.run(client).await?,
             Self::Why(args) => args.run(client).await?,
             Self::Export(args) => export::run(client, &args).await?,

@@ -82,6 +82,9 @@ impl From<SkipReason> for FindingCode {
             SkipReason::BeforeValidity => Self::BeforeValidity,
             SkipReason::AfterValidity => Self::AfterValidity,
             SkipReason::CancelledManually => Self::CancelledBy,
+            SkipReason::Maintenance => Self::Maintenance,
+            SkipReason::Stopped => Self::Stopped,
+            SkipReason::Paused => Self::Paused,
         }
     }
 }

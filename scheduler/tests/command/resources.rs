@@ -228,3 +228,68 @@ async fn keys_quotas_and_statistics() {
     );
     assert_eq!(here.fails(&["statistics", "--step", "2h"]).code, 1);
 }
+
+#[tokio::test]
+async fn an_edit_changes_the_named_fields_and_tells_of_unknown_handlers() {
+    let here = Installation::new().await;
+    let name = "retail/orders/close books";
+    here.carillon(&[
+        "tasks",
+        "create",
+        name,
+        "--cron",
+        "0 0 2 * * ?",
+        "--time-zone",
+        "Asia/Shanghai",
+        "--handler",
+        "books",
+    ]);
+    let unknown =
+        "carillon: no online executor of retail/orders has the handler `books`; runs wait until one registers it\n";
+    let edited = here.tasks(&["edit", name, "--cron", "0 0 3 * * ?", "--set", "max_retries=2"]);
+    assert_eq!((edited.code, edited.out.as_str()), (0, "task `retail/orders/close books` changed\n"));
+    assert_eq!(edited.err, unknown);
+    let task = here.json(&["tasks", "show", name]);
+    let shown = ["cron", "time_zone", "handler", "max_retries"].map(|field| task[field].clone());
+    assert_eq!(shown, [json!("0 0 3 * * ?"), json!("Asia/Shanghai"), json!("books"), json!(2)]);
+    here.write("tasks.json", &here.carillon(&["tasks", "export", "--format", "json"]));
+    assert_eq!(here.tasks(&["apply", "-f", "tasks.json", "--dry-run"]).err, unknown);
+
+    assert!(here.tasks(&["edit", name]).err.contains("nothing to change; name a field"));
+    let stale = here.tasks(&["edit", name, "--params", "x", "--revision", "1"]);
+    assert!(stale.code == 1 && stale.err.contains("close books"), "{}", stale.err);
+    let wrong = here.tasks(&["edit", name, "--set", "max_retries=-1"]);
+    assert!(wrong.code == 1 && wrong.err.contains("\n  max_retries: "), "{}", wrong.err);
+    assert_eq!(here.json(&["tasks", "show", name])["params"], "");
+}
+
+#[tokio::test]
+async fn previews_tell_of_fires_that_will_not_come() {
+    let here = Installation::new().await;
+    let task = json!({ "tenant": "retail", "app": "orders", "name": "t", "handler": "h", "cron": "0 0 2 * * ?" });
+    here.post("/tasks", &task).await;
+    let first = || here.json(&["tasks", "preview", "retail/orders/t", "--count", "1"])[0].clone();
+    let reason = |line: Value| (line["kind"].as_str().unwrap().to_owned(), line["reason"].clone());
+    assert_eq!(reason(first()), ("skipped".to_owned(), json!("stopped")));
+    here.carillon(&["tasks", "pause", "retail/orders/t", "--note", "why"]);
+    assert_eq!(reason(first()), ("skipped".to_owned(), json!("paused")));
+    here.carillon(&["tasks", "start", "retail/orders/t"]);
+    assert_eq!(reason(first()), ("fires".to_owned(), Value::Null));
+
+    let at = first()["fire_time"].as_i64().unwrap();
+    for action in ["postpone", "skip"] {
+        let window = json!({ "starts_at": at - 1_000, "ends_at": at + 60_000, "action": action, "note": "n" });
+        let made = here.post("/tenants/retail/maintenance", &window).await;
+        let line = first();
+        if action == "skip" {
+            assert_eq!(reason(line), ("skipped".to_owned(), json!("maintenance")));
+        } else {
+            assert_eq!((&line["due_time"], &line["note"]["what"]), (&json!(at + 60_000), &json!("postponed")));
+        }
+        here.carillon(&["maintenance", "delete", "retail", made["id"].as_str().unwrap()]);
+    }
+    here.tasks(&["edit", "retail/orders/t", "--set", "maintenance=ignore"]);
+    here.post("/tenants/retail/maintenance", &json!({ "starts_at": at - 1_000, "ends_at": at + 60_000, "note": "n" }))
+        .await;
+    assert_eq!(reason(first()), ("fires".to_owned(), Value::Null), "the task ignores windows");
+}

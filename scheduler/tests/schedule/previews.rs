@@ -23,6 +23,7 @@ fn text(zone: Tz, line: &Preview) -> String {
         Some(Note::MovedFrom { day }) => format!(" from {day}"),
         Some(Note::MovedTo { day }) => format!(" to {day}"),
         None => String::new(),
+        Some(Note::Postponed) => " postponed".to_owned(),
     };
     let at = |instant| show(zone, instant)[8..16].to_owned();
     let rest = if line.count > 1 { format!(" {} until {}", line.count, at(line.last)) } else { String::new() };

@@ -40,6 +40,7 @@ export default {
     after_gap: "The clock skips its local time that day; it fires right after the gap.",
     moved_from: "Moved here by the calendar from {{day}}.",
     moved_to: "Moved by the calendar to {{day}}.",
+    postponed: "Postponed to the end of a maintenance window.",
     offset: "The zone's clock has changed: from here on UTC{{offset}}.",
     reason: {
       calendar_day: "the calendar excludes the day",
@@ -48,6 +49,9 @@ export default {
       dst_gap: "the clock skips this local time that day",
       overlap_first_pass: "this local time comes twice, and the task takes the second",
       cancelled_manually: "a person skips it",
+      maintenance: "a maintenance window skips it",
+      stopped: "the task is stopped",
+      paused: "the task is paused",
       overlap_second_pass: "this local time comes twice, and the task takes the first",
       before_validity: "the task is not valid yet",
       after_validity: "the task is no longer valid",

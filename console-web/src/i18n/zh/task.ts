@@ -43,6 +43,7 @@ const zh: Like<typeof en> = {
     after_gap: "当天时钟跳过了该本地时间，将在跳过之后立即触发。",
     moved_from: "由日历从 {{day}} 移至此处。",
     moved_to: "由日历移至 {{day}}。",
+    postponed: "推迟至维护窗口结束。",
     offset: "时区时钟已变化：从此为 UTC{{offset}}。",
     reason: {
       calendar_day: "日历排除了这一天",
@@ -51,6 +52,9 @@ const zh: Like<typeof en> = {
       dst_gap: "当天时钟跳过了该本地时间",
       overlap_first_pass: "该本地时间出现两次，任务取第二次",
       cancelled_manually: "已被人工跳过",
+      maintenance: "处于维护窗口，将跳过",
+      stopped: "任务已停止",
+      paused: "任务已暂停",
       overlap_second_pass: "该本地时间出现两次，任务取第一次",
       before_validity: "任务尚未生效",
       after_validity: "任务已失效",

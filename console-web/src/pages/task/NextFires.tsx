@@ -44,6 +44,7 @@ function Note({ item, changesOffset, zone }: { item: Preview; changesOffset: boo
   if (item.note?.what === "after_gap") notes.push(t("fires.after_gap"));
   if (item.note?.what === "moved_from") notes.push(t("fires.moved_from", { day: item.note.day }));
   if (item.note?.what === "moved_to") notes.push(t("fires.moved_to", { day: item.note.day }));
+  if (item.note?.what === "postponed") notes.push(t("fires.postponed"));
   if (changesOffset) notes.push(t("fires.offset", { offset: offset(item.fire_time, zone) }));
   return notes.length === 0 ? null : <Typography.Text type="warning">{notes.join(" ")}</Typography.Text>;
 }

@@ -20,6 +20,7 @@ pub(super) fn line(zone: Tz, line: &Preview) -> String {
         Some(Note::AfterGap) => write!(text, ", right after local times that do not exist"),
         Some(Note::MovedFrom { day }) => write!(text, ", moved from {day} by the calendar"),
         Some(Note::MovedTo { day }) => write!(text, " to {day}"),
+        Some(Note::Postponed) => write!(text, ", postponed to the end of a maintenance window"),
     };
     if line.due_time != line.fire_time {
         let _ = write!(text, ", due {} ms later", line.due_time - line.fire_time);
@@ -44,5 +45,8 @@ fn why(reason: SkipReason) -> &'static str {
         SkipReason::BeforeValidity => "before the validity window",
         SkipReason::AfterValidity => "after the validity window",
         SkipReason::CancelledManually => "cancelled manually",
+        SkipReason::Maintenance => "in a maintenance window",
+        SkipReason::Stopped => "the task is stopped",
+        SkipReason::Paused => "the task is paused",
     }
 }

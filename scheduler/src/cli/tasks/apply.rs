@@ -2,6 +2,7 @@
 
 use super::diff;
 use super::document::{Document, Format};
+use super::handlers;
 use super::orphans::Orphan;
 use crate::cli::client::{Client, Output, json, print};
 use crate::cli::exit::Exit;
@@ -73,6 +74,7 @@ pub async fn run(client: &Client, args: &ApplyArgs) -> anyhow::Result<ExitCode> 
             orphans + &diff::show(&read, coloured)
         }
     })?;
+    handlers::warn(client, answer["tasks"].as_array().into_iter().flatten()).await?;
     let changes = ["created", "changed"].iter().any(|count| answer.get(*count) != Some(&Value::from(0)));
     let is_different = changes || (args.prune && !orphans.is_empty());
     Ok(if args.exit_code && is_different { Exit::Different.into() } else { ExitCode::SUCCESS })

@@ -153,10 +153,15 @@ impl Which {
     }
 }
 
-/// Changes a task, and names the runs that the change does not reach.
+/// Changes a task.
 async fn change(client: &Client, ask: ApiRequest, which: &Which, says: &str) -> anyhow::Result<()> {
     let answer = client.node.answer(ask).await?;
-    client.says(&answer, &format!("task `{}` {says}", which.task))?;
+    tell(client, &answer, &which.task, says)
+}
+
+/// Says what a change did, and names the runs that it does not reach.
+pub(super) fn tell(client: &Client, answer: &Value, task: &str, says: &str) -> anyhow::Result<()> {
+    client.says(answer, &format!("task `{task}` {says}"))?;
     for (field, what) in [
         ("running", "continues with the old definition: run"),
         ("unreachable", "may still start, its executor is unreachable: run"),

@@ -105,6 +105,12 @@ pub enum SkipReason {
     AfterValidity,
     /// A person cancelled it.
     CancelledManually,
+    /// A maintenance window skips it.
+    Maintenance,
+    /// The task is stopped.
+    Stopped,
+    /// The task is paused.
+    Paused,
 }
 
 /// Further information about a line.
@@ -124,6 +130,8 @@ pub enum Note {
         /// The working day that it was moved to.
         day: NaiveDate,
     },
+    /// A maintenance window postpones it to its end, which is when it is due.
+    Postponed,
 }
 
 impl Schedule {
