@@ -406,7 +406,7 @@ it("stays light over thousands of rows, and says what came meanwhile", async () 
   asked.length = 0;
   const list = page.getByRole("region", { name: words.list });
   const box = list.locator(".ant-table-tbody-virtual-holder");
-  const read = async () => Number(/\d+/.exec(await list.getByText(/\d+ rows loaded|That is all/).innerText())?.[0] ?? LONG);
+  const read = async () => Number(/\d+/.exec(await list.getByText(/\d+ rows loaded|End of list/).innerText())?.[0] ?? LONG);
   let most = 0;
   await box.hover();
   const known = Math.floor(LONG / 2);

@@ -1,5 +1,11 @@
 //! Tasks: reading, creating, editing, starting, stopping, pausing, deleting.
 
+mod input;
+mod output;
+
+pub use input::{StateFields, defaults};
+pub use output::Task;
+
 use super::input::{
     Page, Query, etag, if_match, known_word, limit, parse_id, parse_optional_id, refuse_stale, refuse_wrong_search,
 };
@@ -12,11 +18,13 @@ use crate::auth::Caller;
 use crate::definitions::{NotRevoked, change_of};
 use crate::domain::audit::Target;
 use crate::domain::task::file::NOTE_CHARS_MAX;
-use crate::domain::task::{NEVER, ScheduleKind, TaskSpec};
+use crate::domain::task::{NEVER, TaskSpec};
 use crate::domain::{Action, FieldError, FieldRefusal, Owner, Permission, Refusal, TaskId};
 use crate::store::{Activity, NewTask, TaskFilter, TaskState, TaskView, audited_task};
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::{Deserialize, Serialize};
+use input::{READ_ONLY, add, default_of, read, refuse_past};
+use output::Changed;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
@@ -94,129 +102,6 @@ struct TaskQuery {
     limit: Option<u64>,
 }
 
-/// Fields of a body other than the definition.
-#[derive(Default)]
-pub struct StateFields {
-    pub tenant: Option<String>,
-    pub app: Option<String>,
-    pub started: Option<bool>,
-    pub pause_note: Option<String>,
-    pub revision: Option<i64>,
-}
-
-impl StateFields {
-    /// Takes its fields out of `fields`, leaving those of the definition. Also returns what is wrong with
-    /// them.
-    pub fn take(fields: &mut Map<String, Value>) -> (Self, Vec<FieldError>) {
-        fn read<T: serde::de::DeserializeOwned>(
-            fields: &mut Map<String, Value>,
-            refused: &mut Vec<FieldError>,
-            (name, allowed): (&str, &str),
-        ) -> Option<T> {
-            let value = fields.remove(name)?;
-            let refusal = FieldRefusal::wrong_type(&value, allowed);
-            let read = serde_json::from_value(value);
-            let wrong = |_| refused.push(FieldError::new(name, refusal));
-            read.map_err(wrong).ok().flatten()
-        }
-        let mut refused = Vec::new();
-        let beside = Self {
-            tenant: read(fields, &mut refused, ("tenant", "the name of a tenant")),
-            app: read(fields, &mut refused, ("app", "the name of an app")),
-            started: read(fields, &mut refused, ("started", "true or false")),
-            pause_note: read(fields, &mut refused, ("pause_note", "text")),
-            revision: read(fields, &mut refused, ("revision", "the number that the task was read with")),
-        };
-        if beside.pause_note.as_ref().is_some_and(|note| note.chars().count() > NOTE_CHARS_MAX) {
-            refused.push(FieldError::too_long("pause_note", NOTE_CHARS_MAX));
-        }
-        if beside.pause_note.is_some() && beside.started == Some(true) {
-            refused.push(FieldError::new("pause_note", FieldRefusal::not_with("started")));
-        }
-        (beside, refused)
-    }
-
-    /// The state that the body asks for, given the task's state `now`.
-    pub fn activity(&self, now: &Activity) -> Activity {
-        match (self.started, &self.pause_note) {
-            (_, Some(note)) => Activity { started: false, pause_note: Some(note.clone()) },
-            (Some(started), None) => Activity::of(started),
-            (None, None) => now.clone(),
-        }
-    }
-}
-
-/// A task.
-#[derive(Serialize, ToSchema)]
-pub struct Task {
-    /// Id.
-    pub id: String,
-    /// Tenant's name.
-    pub tenant: String,
-    /// App's name.
-    pub app: String,
-    #[serde(flatten)]
-    spec: TaskSpec,
-    /// Whether it fires by itself and, if not, whether it is paused.
-    #[schema(value_type = words::TaskState)]
-    state: &'static str,
-    /// Whether it fires by itself.
-    started: bool,
-    /// Why it is paused.
-    pause_note: Option<String>,
-    /// When it was paused, epoch ms.
-    paused_at: Option<i64>,
-    /// Increases with every change.
-    revision: i64,
-    /// Its next scheduled fire, epoch ms, even if its log is already written; null when it will not fire by itself
-    /// (any more), and while the instant is unknown, such as that of a fixed delay during a run. Fires that were
-    /// cancelled in advance count.
-    next_fire_at: Option<i64>,
-    /// Logs are written for fires before this instant, epoch ms; null when none will be written (any more).
-    written_until: Option<i64>,
-    /// Fires of the schedule since it was started.
-    fires: i64,
-    /// Runs that failed since the last success.
-    failures_in_row: i32,
-    /// Epoch ms.
-    created_at: i64,
-    /// Epoch ms.
-    updated_at: i64,
-}
-
-/// A task that was changed.
-#[derive(Serialize, ToSchema)]
-struct Changed {
-    task: Task,
-    /// Logs of runs that are still running.
-    running: Vec<String>,
-    /// Logs of runs whose executor could not be asked; they may still start.
-    unreachable: Vec<String>,
-}
-
-impl Task {
-    /// The task with its next fire, or [`NEVER`].
-    fn new(task: &TaskView, next_fire_at: i64) -> Self {
-        Self {
-            id: task.id.to_string(),
-            tenant: task.tenant.clone(),
-            app: task.app.clone(),
-            spec: task.spec.clone(),
-            state: task.activity.state().as_str(),
-            started: task.activity.started,
-            pause_note: task.activity.pause_note.clone(),
-            paused_at: (task.paused_at != 0).then_some(task.paused_at),
-            revision: task.revision,
-            next_fire_at: (next_fire_at != NEVER).then_some(next_fire_at),
-            written_until: (task.next_fire_at != NEVER).then_some(task.next_fire_at),
-            fires: task.fires,
-            failures_in_row: task.failures_in_row,
-            created_at: task.created_at,
-            updated_at: task.updated_at,
-        }
-    }
-}
-
 async fn shown(api: &Api, task: &TaskView) -> Result<Task, Problem> {
     let next = api.store.next_fires(std::slice::from_ref(task), api.engine.clock.now_ms()).await?;
     Ok(Task::new(task, next.first().copied().unwrap_or(NEVER)))
@@ -282,50 +167,6 @@ async fn create(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> R
     Ok(HttpResponse::Created().insert_header(etag(task.revision)).json(shown(&api, &task).await?))
 }
 
-/// The defaults of omitted fields.
-pub fn defaults(api: &Api) -> TaskSpec {
-    TaskSpec { time_zone: api.default_zone.name().to_owned(), ..TaskSpec::default() }
-}
-
-/// The definition with `fields` replaced; what is wrong with them goes to `refused`.
-fn read(
-    before: &TaskSpec,
-    fields: &Map<String, Value>,
-    activity: &Activity,
-    now: i64,
-    refused: &mut Vec<FieldError>,
-) -> Option<TaskSpec> {
-    match before.read(fields) {
-        Err(wrong) => {
-            add(refused, wrong);
-            None
-        }
-        Ok(spec) => {
-            if spec.fire_at != before.fire_at || spec.schedule != before.schedule {
-                refused.extend(refuse_past(&spec, activity, now).err());
-            }
-            Some(spec)
-        }
-    }
-}
-
-/// Adds refusals, but only one per field.
-fn add(refused: &mut Vec<FieldError>, more: Vec<FieldError>) {
-    for error in more {
-        if !refused.iter().any(|known| known.field == error.field) {
-            refused.push(error);
-        }
-    }
-}
-
-/// Refuses a task that would fire once, in the past: a mistake.
-fn refuse_past(spec: &TaskSpec, activity: &Activity, now: i64) -> Result<(), FieldError> {
-    if spec.schedule == ScheduleKind::Once && activity.started && spec.fire_at > 0 && spec.fire_at <= now {
-        return Err(FieldError::new("fire_at", FieldRefusal::InThePast));
-    }
-    Ok(())
-}
-
 async fn show(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let task = find(&api, &caller, Permission::TasksRead, parse_id("id", &id)?).await?;
     Ok(HttpResponse::Ok().insert_header(etag(task.revision)).json(shown(&api, &task).await?))
@@ -349,11 +190,6 @@ async fn edit(
     rewrite(&api, &caller, Action::EditTask, (&id, &request), fields, ends_pause).await
 }
 
-/// The value that a null in a patch stands for.
-fn default_of(name: &str, defaults: &Value) -> Option<Value> {
-    if name == "started" { Some(false.into()) } else { defaults.get(name).cloned() }
-}
-
 async fn replace(
     api: web::Data<Api>,
     caller: Caller,
@@ -373,19 +209,6 @@ async fn replace(
     fields.retain(|name, _| !READ_ONLY.contains(&name.as_str()));
     rewrite(&api, &caller, Action::ReplaceTask, (&id, &request), fields, false).await
 }
-
-/// Fields that a task returns and that cannot be written.
-const READ_ONLY: [&str; 9] = [
-    "id",
-    "state",
-    "paused_at",
-    "next_fire_at",
-    "written_until",
-    "fires",
-    "failures_in_row",
-    "created_at",
-    "updated_at",
-];
 
 /// The only way in which definitions change: `fields` replace those of the task.
 async fn rewrite(
