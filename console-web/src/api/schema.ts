@@ -1695,6 +1695,7 @@ export interface components {
         Changed: {
             /** @description Logs of runs that are still running. */
             running: string[];
+            /** @description The task. */
             task: components["schemas"]["Task"];
             /** @description Logs of runs whose executor could not be asked; they may still start. */
             unreachable: string[];
