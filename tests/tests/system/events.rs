@@ -183,7 +183,7 @@ async fn streams_are_bounded_and_do_not_hold_up_a_stop(kind: Kind) {
     assert_eq!(refused.status().as_u16(), 429);
     assert!(refused.headers().contains_key("retry-after"));
     let text = refused.text().await.unwrap();
-    assert!(text.contains("you have 16 streams"), "{text}");
+    assert!(text.contains("you have 16 event streams"), "{text}");
     streams.pop();
     let last = await_until("its place is free again", 30, || async {
         let reply = api.open("/events", None).await;

@@ -246,7 +246,7 @@ async fn followers_are_bounded_and_leave_their_places(kind: Kind) {
             followers.push(events);
         }
         // Of whichever tenant.
-        assert_refused(caller, elsewhere, "you follow 8 outputs").await;
+        assert_refused(caller, elsewhere, "you already follow 8 outputs").await;
     }
     assert_eq!(followers.len(), OF_A_TENANT);
     assert_refused(&last, log, "32 outputs of this tenant").await;

@@ -61,7 +61,7 @@ async fn of_two_edits_of_a_task_one_wins(kind: Kind) {
         assert_eq!(statuses, [200, 409], "{ann_answer} {bob_answer}");
         assert_eq!(now["description"], format!("{winner} {round}"));
         assert_eq!(now["revision"], revision + 1, "the loser changed nothing");
-        assert!(loser["detail"].as_str().unwrap().contains("meanwhile"), "{loser}");
+        assert!(loser["detail"].as_str().unwrap().contains("has changed in the meantime"), "{loser}");
         // The loser reads again and goes on.
         let (status, ..) =
             put_if(&bob, &path, &etag_of(&bob, &path).await, &json!({ "retry_interval_ms": 1_000 + round })).await;

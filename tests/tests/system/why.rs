@@ -81,7 +81,7 @@ async fn what_happened_is_explained(kind: Kind) {
     told.env("CARILLON_URL", &world.node_urls()[0]).env("CARILLON_TOKEN", TOKEN);
     let told = tokio::task::spawn_blocking(move || told.output().unwrap()).await.unwrap();
     let text = String::from_utf8_lossy(&told.stdout).into_owned();
-    assert!(told.status.success() && text.starts_with(&format!("Run {log} of ")), "{told:?}");
+    assert!(told.status.success() && text.starts_with(&format!("Run {log} for ")), "{told:?}");
     assert!(text.contains("It was started manually by "), "{text}");
     world.end_well().await;
 }
