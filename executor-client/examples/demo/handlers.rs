@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::collections::HashMap;
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -43,6 +44,8 @@ struct Sleep {
 struct Overlap {
     /// How long to stay inside.
     ms: u64,
+    /// Leave as soon as this file exists.
+    until: Option<PathBuf>,
     /// On a thread of its own instead of awaiting.
     blocking: bool,
     /// With `blocking`: goes on although it was told to stop.
@@ -51,7 +54,7 @@ struct Overlap {
 
 impl Default for Overlap {
     fn default() -> Self {
-        Self { ms: 500, blocking: false, stubborn: false }
+        Self { ms: 500, until: None, blocking: false, stubborn: false }
     }
 }
 
@@ -144,21 +147,25 @@ async fn talk(ctx: TaskContext, _: Arc<Visit>) -> Result<Output, TaskError> {
 }
 
 async fn overlap(ctx: TaskContext, visit: Arc<Visit>) -> Result<Output, TaskError> {
-    let Overlap { ms, blocking, stubborn } = ctx.params_as()?;
-    let until = Instant::now() + Duration::from_millis(ms);
+    let Overlap { ms, until, blocking, stubborn } = ctx.params_as()?;
+    let look = if until.is_some() { LOOK } else { Duration::MAX };
+    let released = move || until.as_ref().is_some_and(|file| file.exists());
+    let deadline = Instant::now() + Duration::from_millis(ms);
     let beside = visit.beside;
     if blocking {
         let context = ctx.clone();
         let stay = move || {
             // Inside until this thread is done, whatever has become of the handler.
             let _visit = visit;
-            while Instant::now() < until && (stubborn || !context.is_cancelled()) {
-                std::thread::sleep(LOOK.min(until.saturating_duration_since(Instant::now())));
+            while Instant::now() < deadline && !released() && (stubborn || !context.is_cancelled()) {
+                std::thread::sleep(LOOK.min(deadline.saturating_duration_since(Instant::now())));
             }
         };
         ctx.spawn_blocking(stay).await?;
     } else {
-        tokio::time::sleep_until(until.into()).await;
+        while Instant::now() < deadline && !released() {
+            tokio::time::sleep(look.min(deadline.saturating_duration_since(Instant::now()))).await;
+        }
     }
     Output::json(&json!({ "beside": beside }))
 }
@@ -247,8 +254,10 @@ pub fn add(mut builder: ExecutorBuilder, messages: &Sender<Message>) -> Executor
     builder = recorded(builder, messages, about, fail_n);
     let about = ("sleep", r#"Sleeps {"ms": …}"#);
     builder = recorded(builder, messages, about, sleep);
-    let about =
-        ("overlap", r#"Stays {"ms": 500, "blocking": false, "stubborn": false}; says how many of its task are inside"#);
+    let about = (
+        "overlap",
+        r#"Stays {"ms": 500, "blocking": false, "stubborn": false}, or until the file {"until": …} exists"#,
+    );
     builder = recorded(builder, messages, about, overlap);
     let about = ("talk", r#"Logs {"lines": 3, "ms": 0, "width": 0}, and may {"fail": true}"#);
     builder = recorded(builder, messages, about, talk);
