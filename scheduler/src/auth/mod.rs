@@ -4,10 +4,6 @@ mod address;
 mod authenticator;
 mod caller;
 mod keys;
-#[cfg(feature = "oidc")]
-mod oidc;
-#[cfg(not(feature = "oidc"))]
-#[path = "no_oidc.rs"]
 mod oidc;
 mod password;
 mod secret;
