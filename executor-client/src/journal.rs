@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_acknowledged_is_there_after_a_restart() {
+    fn unacknowledged_results_survive_a_restart() {
         let root = tempfile::tempdir().unwrap();
         let (mut journal, mut pending) = Journal::open(root.path(), "t", "a").unwrap();
         write(&mut journal, &mut pending, &[1, 2, 3]);

@@ -137,7 +137,7 @@ mod tests {
     use carillon_protocol::RunKey;
 
     #[test]
-    fn what_is_due_leaves_in_the_order_of_due_times() {
+    fn due_runs_leave_in_due_order() {
         let ticket = |due_ms, log| Ticket {
             due_ms,
             key: RunKey(log, 1),

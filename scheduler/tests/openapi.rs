@@ -39,7 +39,7 @@ fn everything_that_it_refers_to_is_there() {
 const ASKED_WITH_A_BODY: [&str; 1] = ["preview_schedule"];
 
 #[test]
-fn what_changes_something_is_an_action() {
+fn every_changing_operation_is_an_action() {
     let document: Value = serde_json::from_str(&carillon::api::openapi_json().unwrap()).unwrap();
     let actions = &document["components"]["schemas"]["AuditAction"]["x-actions"];
     let mut count = 0;

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_goes_also_in_slots_that_nobody_has() {
+    fn expired_runs_go_also_in_slots_without_an_owner() {
         let root = tempfile::tempdir().unwrap();
         let slots = ["0", "1"].map(|number| root.path().join(number));
         let limits = Limits { run_bytes: 1024, total_bytes: 100 * BLOCK, age: HOUR };

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_says_what_is_known() {
+    fn an_unknown_name_is_answered_with_the_known_ones() {
         let nowhere = Folder::of(Path::new("/nowhere/0"), 1);
         let state = |known| read(&nowhere, RUN, 5, 10, known).unwrap().state;
         assert_eq!(state(None), OutputState::Unknown);

@@ -207,7 +207,7 @@ async fn a_taken_port_gives_way_to_the_next() {
 }
 
 #[test]
-fn what_is_missing_or_wrong_is_named() {
+fn missing_and_wrong_fields_are_named() {
     let error = Executor::builder().build().unwrap_err();
     assert!(error.to_string().contains("CARILLON_SCHEDULERS"));
     let complete = || Executor::builder().scheduler("http://127.0.0.1:1").tenant("t").app("a").key("k", "s");

@@ -215,7 +215,7 @@ async fn two_runs_at_once_do_not_mix() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_logged_after_the_end_is_nobodys() {
+async fn lines_logged_after_the_end_belong_to_no_run() {
     let stand = Stand::new().await;
     let (contexts, mut kept) = tokio::sync::mpsc::unbounded_channel();
     let (first, second) = (contexts.clone(), contexts);
@@ -248,7 +248,7 @@ async fn what_is_logged_after_the_end_is_nobodys() {
 /// 100 threads log without end; the run next to it is on time, its own file is bounded, and no
 /// line is missing without a word.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_is_cut_and_harms_nobody() {
+async fn a_flood_is_cut_and_harms_no_one() {
     const THREADS: usize = 100;
     const LINES: usize = 20_000;
     const KEPT: u64 = 256 * 1024;
@@ -285,7 +285,7 @@ async fn a_flood_is_cut_and_harms_nobody() {
 /// While the disk hangs runs go on and end; what the memory cannot take is counted.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_disk_that_hangs_holds_up_nobody_and_what_is_lost_is_counted() {
+async fn a_hanging_disk_blocks_no_run_and_lost_lines_are_counted() {
     const LINES: u64 = 4_000;
     let stand = Stand::new().await;
     // Opening it for writing blocks until there is a reader.

@@ -380,7 +380,7 @@ async fn a_probe_tells_what_is_busy_to_a_node_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_blocking_part_returns_or_throws_reaches_the_handler() {
+async fn results_and_panics_of_blocking_work_reach_the_handler() {
     let node = TestNode::start().await;
     let journal = tempfile::tempdir().unwrap();
     let executor = builder(&[&node], &journal, &Arc::new(Seen::default()))

@@ -57,14 +57,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_caller_wrote_himself_does_not_count() {
+    fn a_forwarded_address_from_the_caller_is_ignored() {
         assert_eq!(of("10.0.0.1", &["203.0.113.9, 198.51.100.7"]), "198.51.100.7");
         assert_eq!(of("10.0.0.1", &["10.0.0.9, 198.51.100.7, 10.0.0.2"]), "198.51.100.7");
         assert_eq!(of("10.0.0.1", &["203.0.113.9", "198.51.100.7", "10.0.0.2"]), "198.51.100.7");
     }
 
     #[test]
-    fn without_a_word_that_can_be_read_it_is_the_proxy() {
+    fn without_a_readable_header_the_address_is_the_proxys() {
         assert_eq!(of("10.0.0.1", &[]), "10.0.0.1");
         assert_eq!(of("10.0.0.1", &["198.51.100.7, unknown"]), "10.0.0.1");
         assert_eq!(of("10.0.0.1", &["unknown, 10.0.0.2"]), "10.0.0.2");

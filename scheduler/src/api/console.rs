@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn who_takes_no_gzip_gets_none() {
+    async fn clients_without_gzip_get_plain_bodies() {
         let some = console(&[("index.html", ""), ("assets/a-1.js", "plain"), ("assets/a-1.js.gz", "gz")]);
         for (accepts, body) in [
             ("gzip, deflate, br, zstd", "gz"),

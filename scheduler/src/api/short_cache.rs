@@ -42,7 +42,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[tokio::test]
-    async fn of_many_who_ask_at_once_one_looks() {
+    async fn of_many_callers_at_once_one_queries() {
         let recent = Arc::new(ShortCache { kept: Duration::from_hours(1), ..ShortCache::default() });
         let looks = Arc::new(AtomicU32::new(0));
         let asked = (0..100).map(|_| {
@@ -61,14 +61,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_old_does_not_count() {
+    async fn old_entries_do_not_count() {
         let recent = ShortCache { kept: Duration::ZERO, ..ShortCache::default() };
         assert_eq!(recent.or(async { 1 }).await, 1);
         assert_eq!(recent.or(async { 2 }).await, 2);
     }
 
     #[tokio::test]
-    async fn who_goes_away_while_he_looks_keeps_nobody_waiting() {
+    async fn a_reader_that_disconnects_blocks_no_one() {
         let recent = ShortCache::default();
         let gone = tokio::time::timeout(Duration::from_millis(1), recent.or(std::future::pending())).await;
         assert!(gone.is_err());

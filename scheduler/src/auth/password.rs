@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_easily_guessed_is_refused() {
+    fn guessable_passwords_are_refused() {
         for bad in ["short", "aaaaaaaaaaaaaaaa", "ann-the-admin-1", "Password1234!", "passwordpassword", ""] {
             assert!(check_password(bad, "ann").is_err(), "{bad}");
         }

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_known_keeps_his_rate_when_too_many_come() {
+    fn known_callers_keep_their_rate_when_the_table_is_full() {
         let throttle = Throttle { keys_max: 2, ..Throttle::new(3, Duration::from_hours(1)) };
         for key in ["a", "b"] {
             assert_eq!(throttle.admit(key), Ok(()));

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_asks_too_often_keeps_nobody_else_out() {
+    fn a_key_over_its_rate_blocks_no_other_key() {
         // One a second, two at once.
         let verifier = verifier(1);
         let refused: Vec<Refusal> =
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_whose_nonces_fill_its_memory_keeps_nobody_else_out() {
+    fn a_key_with_too_many_nonces_blocks_no_other_key() {
         let verifier = Verifier { nonces_max: 100, ..verifier(10_000) };
         for number in 0..100 {
             assert_eq!(send(&verifier, "greedy", number, MessageClass::Results, NOW), Ok(()));
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_nobody_uses_are_forgotten() {
+    fn unused_keys_are_forgotten() {
         let verifier = verifier(10);
         for id in ["greedy", "quiet"] {
             assert_eq!(send(&verifier, id, 0, MessageClass::Results, NOW), Ok(()));

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_instant_may_be() {
+    fn instants_are_parsed_or_refused() {
         assert_eq!(parse("2026-12-24T18:00:00+08:00"), Ok(1_798_106_400_000));
         assert_eq!(parse("1798106400000"), Ok(1_798_106_400_000));
         assert_eq!(parse("-5"), Ok(-5));

@@ -277,9 +277,9 @@ impl Node {
         let text = self.read(reply).await?;
         if status.is_success() {
             let value = if text.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(&text) };
-            return value.map(Ok).map_err(|_| self.stranger_answers(status));
+            return value.map(Ok).map_err(|_| self.unexpected_server(status));
         }
-        let mut refusal: Refusal = serde_json::from_slice(&text).map_err(|_| self.stranger_answers(status))?;
+        let mut refusal: Refusal = serde_json::from_slice(&text).map_err(|_| self.unexpected_server(status))?;
         refusal.document = serde_json::from_slice(&text).ok().filter(|_| self.shows_documents);
         if status.is_server_error() {
             return Err(anyhow!("the node at {} answers {status}: {}", self.base, refusal.detail));
@@ -346,7 +346,7 @@ impl Node {
         }
     }
 
-    fn stranger_answers(&self, status: StatusCode) -> anyhow::Error {
+    fn unexpected_server(&self, status: StatusCode) -> anyhow::Error {
         Exit::Unreachable.because(format!("the server at {} is not a carillon node ({status})", self.base))
     }
 

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_reaches_the_terminal_as_a_command() {
+    fn control_characters_never_reach_the_terminal() {
         let items = [json!({ "name": "a\u{1b}[2Jb", "note": "x\ny", "on": null })];
         assert_eq!(table(COLUMNS, &items, None).lines().nth(1).unwrap(), "a\\u001b[2Jb  x\\u000ay  -");
         assert_eq!(sheet(&items[0]), "name  a\\u001b[2Jb\nnote  x\n      y\non    -\n");
@@ -226,7 +226,7 @@ key.secret  s
     }
 
     #[test]
-    fn instants_are_told_by_their_names() {
+    fn instants_may_be_given_by_name() {
         assert_eq!(text("valid_from", &json!(0)), "-");
         assert!(text("created_at", &json!(1_795_183_828_989_i64)).starts_with("2026-11-2"));
         assert!(text("fire_time", &json!(1_795_183_828_989_i64)).contains(":28.989 "));

@@ -174,7 +174,7 @@ mod tests {
     use super::Contact;
 
     #[test]
-    fn after_an_outage_nobody_is_judged_for_a_whole_time_out() {
+    fn after_an_outage_no_executor_expires_before_a_whole_time_out() {
         let mut contact = Contact::starting(0, 10_000);
         for now in (3_000..=12_000).step_by(3_000) {
             contact.made(now);

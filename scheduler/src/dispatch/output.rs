@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn whether_an_attempt_goes_on_is_in_the_row() {
+    fn the_row_says_whether_an_attempt_continues() {
         for (status, run_attempt, attempt, goes_on) in [
             (Status::Init, 0, None, true),
             (Status::Expired, 0, None, false),

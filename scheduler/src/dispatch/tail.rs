@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_and_no_tenant_takes_all_of_them() {
+    fn no_user_and_no_tenant_takes_all_of_them() {
         let tails = Arc::new(Tails::default());
         let take = |user, count| -> Vec<TailSlot> {
             (0..count).map_while(|_| tails.enter(by(user, TenantId(1))).ok()).collect()

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_hears_of_what_he_may_not_look_at() {
+    fn changes_of_unreadable_tenants_are_not_sent() {
         let ann = access(&["tasks.read", "users.read", "nodes.read"], TenantId(1), &[]);
         assert_eq!(heard(&ann, None, ChangeScope::Tenant(TenantId(1))), ["tasks", "users"]);
         assert_eq!(heard(&ann, None, ChangeScope::Tenant(TenantId(2))), [""; 0]);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_for_one_tenant_hears_of_that_one() {
+    fn a_subscriber_to_one_tenant_gets_only_its_changes() {
         let admin = Access::everything();
         assert_eq!(heard(&admin, Some(TenantId(1)), ChangeScope::Tenant(TenantId(1))).len(), KINDS.len());
         assert_eq!(heard(&admin, Some(TenantId(1)), ChangeScope::Tenant(TenantId(2))), [""; 0]);

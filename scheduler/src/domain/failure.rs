@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn before_it_is_due_a_run_that_nobody_takes_has_not_failed() {
+    fn a_refused_run_has_not_failed_before_it_is_due() {
         let run = attempt(1, 0, 900);
         let next = after(&task(FailureStrategy::Discard, Delivery::AtMostOnce), run, Reason::NotAccepted, 500);
         assert_eq!((next.status, next.due_time, next.failures), (Status::Retry, 900, 0));

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instant_is_told_with_its_zone() {
+    fn an_instant_is_shown_with_its_zone() {
         assert_eq!(utc_words(1_792_888_200_000), "2026-10-25T00:30:00Z");
         // The same wall clock twice that night.
         assert_eq!(local_words(1_792_888_200_000, Tz::Europe__Berlin), "2026-10-25 02:30:00 Europe/Berlin (+02:00)");

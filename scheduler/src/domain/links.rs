@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_knotted_is_left() {
+    fn only_cycles_are_left() {
         assert_eq!(knots(&[(4, 2), (4, 3), (2, 1), (3, 1)]), []);
         assert_eq!(knots(&[(2, 1), (3, 2), (5, 4), (4, 5), (6, 5), (4, 3)]), [(5, 4), (4, 5)]);
         assert_eq!(knots(&[(1, 1)]), [(1, 1)]);

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn where_order_counts_nobody_passes_one_that_waits() {
+    fn in_serial_tasks_no_run_overtakes_a_waiting_one() {
         let one = Bounds { task: Some(1), ..Bounds::default() };
         let ordered = |id, task_id| PermitRequest { in_order: true, ..ask(id, task_id, one) };
         assert_eq!(granted(&[ordered(2, 1), ordered(1, 1), ordered(3, 2)], Held::default()), [1, 2]);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gets_none_learns_whose_bound_it_is() {
+    fn a_refusal_names_the_limit_that_was_reached() {
         let of = |task, app, tenant| Bounds { task, app, tenant };
         let held = Held { tenants: HashMap::from([(TenantId(1), 1)]), ..Held::default() };
         let asks = [ask(1, 1, of(Some(1), Some(1), Some(2))), ask(2, 1, of(Some(1), Some(1), None))];
@@ -171,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bound_is_exceeded_and_nobody_is_turned_away_without_one(
+        fn no_bound_is_exceeded_and_none_blocks_without_one(
             asks in prop::collection::vec((1i64..5, prop::option::of(1i32..4), prop::option::of(1i32..6)), 0..40),
             before in 0i64..4,
         ) {

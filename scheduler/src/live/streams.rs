@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_all_of_them() {
+    fn no_one_takes_all_of_them() {
         let streams = Arc::new(Streams::new(CancellationToken::new()));
         let of_ann: Vec<_> = (0..STREAMS_MAX).map_while(|_| streams.enter(UserId(1), &everything()).ok()).collect();
         assert_eq!(of_ann.len(), STREAMS_OF_USER_MAX);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_watched_is_what_is_listened_to() {
+    fn subscriptions_match_what_is_polled() {
         let streams = Arc::new(Streams::new(CancellationToken::new()));
         let of = |tenant| Subscription::of(&Access::everything(), Some(tenant));
         let one = streams.enter(UserId(1), &of(TenantId(5))).unwrap();

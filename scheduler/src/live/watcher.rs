@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_goes_or_changes_differs() {
+    fn added_removed_and_changed_rows_differ() {
         let mut tenants = differ(
             &[(1, 1), (2, 1), (3, 1)].map(|(id, digest)| (TenantId(id), digest)).into(),
             &[(1, 1), (3, 2), (4, 1)].map(|(id, digest)| (TenantId(id), digest)).into(),

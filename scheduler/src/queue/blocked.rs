@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gives_up_is_looked_at_wherever_it_stands() {
+    fn expiring_runs_are_found_anywhere_in_the_queue() {
         let blocked = BlockedRuns::default();
         for id in 1..=3 {
             block(&blocked, run_of(id, id * 10), &task(BlockStrategy::Serial, 50, 0));
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_a_second_says_so_once() {
+    fn a_long_wait_is_reported_once() {
         let (blocked, task) = (BlockedRuns::default(), task(BlockStrategy::Concurrent, 0, 1));
         blocked.block(run_of(1, 10), &task, Limit::Task, 0);
         blocked.block(run_of(2, 20), &task, Limit::Tenant, 500);

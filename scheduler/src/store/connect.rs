@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_is_taken_back_until_it_is_too_old() {
+    async fn a_connection_is_reused_until_it_is_too_old() {
         for (age, is_the_same) in [(Duration::MAX, true), (Duration::ZERO, false)] {
             let pool = replacing(sqlx::sqlite::SqlitePoolOptions::new().max_connections(1), age);
             let pool = pool.idle_timeout(None).max_lifetime(None).connect("sqlite::memory:").await.unwrap();

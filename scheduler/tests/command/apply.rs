@@ -123,7 +123,7 @@ async fn the_file_is_the_body_of_the_api() {
 }
 
 #[tokio::test]
-async fn what_a_file_does_not_name_is_shown_and_pruned_only_when_asked_for() {
+async fn tasks_missing_from_the_file_are_shown_and_pruned_only_on_request() {
     let here = Installation::new().await;
     here.write("tasks.toml", FILE);
     here.done(&["apply", "-f", "tasks.toml"]);

@@ -114,7 +114,7 @@ async fn a_deleted_tenant_keeps_its_chain() {
 /// Anyone who can write the database can make a chain that holds in itself; not one that agrees with a
 /// head that was verified before.
 #[tokio::test]
-async fn what_was_verified_before_is_remembered() {
+async fn verified_tokens_are_cached() {
     let here = Installation::new().await;
     here.carillon(&["tenants", "edit", "retail", "--description", "x"]);
     here.carillon(&["audit", "verify", "--head", "heads.json"]);

@@ -44,7 +44,7 @@ handler = "h"
 }
 
 #[tokio::test]
-async fn what_only_the_node_knows_is_refused_in_a_dry_run_too() {
+async fn the_nodes_checks_apply_to_a_dry_run_too() {
     let here = Installation::new().await;
     here.post("/tasks", &json!({ "tenant": "retail", "app": "other", "name": "old", "handler": "h" })).await;
     let first = here.write("first.toml", &format!("{HEAD}[[task]]\nname = \"a\"\nhandler = \"h\"\n"));

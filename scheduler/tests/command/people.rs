@@ -11,7 +11,7 @@ fn signed_in(here: &Installation, args: &[&str]) -> Ran {
 }
 
 #[tokio::test]
-async fn from_a_user_to_what_he_may() {
+async fn a_user_is_created_and_granted_a_role() {
     let here = Installation::new().await;
     let ann = here.json(&["users", "create", "ann", "--display-name", "Ann", "--tenant", "retail"]);
     let login = ["login", "--user", "ann", "--password-stdin"];

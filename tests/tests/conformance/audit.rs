@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 databases!(
     every_filter_finds_its_entries_page_by_page,
-    what_is_rare_is_found_step_by_step,
+    rare_rows_are_found_step_by_step,
     chains_are_listed_with_those_of_tenants_that_are_no_more
 );
 
@@ -126,7 +126,7 @@ async fn every_filter_finds_its_entries_page_by_page(world: World, store: SqlSto
 }
 
 /// More than one page may look at: who asks goes on where it ended.
-async fn what_is_rare_is_found_step_by_step(world: World, store: SqlStore) {
+async fn rare_rows_are_found_step_by_step(world: World, store: SqlStore) {
     const MANY: i64 = 21_000;
     const LOOKED_AT_MAX: i64 = 20_000;
     let ids = IdSource::new(NodeId(7));

@@ -14,8 +14,8 @@ cases!(
     a_fire_taken_over_has_origin_number_and_priority_of_its_plan,
     a_task_is_paused_with_a_note_and_goes_on,
     a_fixed_rate_counts_from_its_start_or_its_last_change,
-    what_an_edit_takes_back_does_not_count_as_a_fire,
-    what_a_pause_takes_back_does_not_count_as_a_fire,
+    a_fire_revoked_by_an_edit_does_not_count,
+    a_fire_revoked_by_a_pause_does_not_count,
     a_task_that_was_stopped_begins_to_count_again,
     fires_planned_again_count_once,
     only_fires_of_the_schedule_count,
@@ -217,7 +217,7 @@ async fn drop_held(world: &World, run: &Run, reason: Reason) {
     world.moved(&held, Status::Cancelled, reason).await;
 }
 
-async fn what_an_edit_takes_back_does_not_count_as_a_fire(world: World) {
+async fn a_fire_revoked_by_an_edit_does_not_count(world: World) {
     for (case, passes_first) in [("dropped first", false), ("planned first", true)] {
         let (task, runs) = under_way(&world, case).await;
         let last = runs[9].fire_time;
@@ -241,7 +241,7 @@ async fn what_an_edit_takes_back_does_not_count_as_a_fire(world: World) {
     }
 }
 
-async fn what_a_pause_takes_back_does_not_count_as_a_fire(world: World) {
+async fn a_fire_revoked_by_a_pause_does_not_count(world: World) {
     let (task, runs) = under_way(&world, "task").await;
     let now = runs[2].fire_time;
     world.change(pause(&task, "why"), now).await.unwrap();

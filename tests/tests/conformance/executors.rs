@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 cases!(
     registering_makes_a_stopped_task_of_each_new_handler_once,
     a_handler_brings_the_policies_of_its_task,
-    a_default_that_is_not_allowed_keeps_nobody_out,
+    an_invalid_default_locks_out_no_one,
     the_same_instance_keeps_its_id,
     processes_that_register_at_once_all_get_in,
     a_new_process_at_an_address_replaces_the_old_one,
     a_beat_counts_for_its_own_instance_and_scope,
     retiring_drains_or_ends_an_executor_of_the_scope,
     a_message_counts_once_and_in_order,
-    a_clock_that_is_set_back_keeps_nobody_out,
+    a_clock_set_back_locks_out_no_one,
 );
 
 fn process(instance: &str, address: &str, handlers: &[&str]) -> Register {
@@ -115,7 +115,7 @@ async fn a_handler_brings_the_policies_of_its_task(world: World) {
     assert!(world.admin.tasks_named("retail", "other").await.is_empty());
 }
 
-async fn a_default_that_is_not_allowed_keeps_nobody_out(world: World) {
+async fn an_invalid_default_locks_out_no_one(world: World) {
     let mut odd = process("one", "a", &["cron", "unknown", "range", "kind"]);
     odd.handlers[0].cron = Some("every now and then".to_owned());
     let policies = [json!({}), json!({ "colour": "red" }), json!({ "max_retries": -1 }), json!({ "tags": "eu" })];
@@ -244,7 +244,7 @@ async fn a_message_counts_once_and_in_order(world: World) {
 }
 
 /// What was signed by a clock that was ahead keeps out nothing that comes later.
-async fn a_clock_that_is_set_back_keeps_nobody_out(world: World) {
+async fn a_clock_set_back_locks_out_no_one(world: World) {
     let ahead = Signer { signed_at: world.now + 3_600_000, ..signer(&world) };
     let later = Signer { signed_at: world.now, ..signer(&world) };
     let process = process("one", "a", &["pay"]);

@@ -11,7 +11,7 @@ cases!(
     a_lease_is_renewed_by_its_holder_and_refused_to_others,
     a_released_lease_goes_on_under_a_larger_number,
     an_expired_lease_changes_hands_and_cannot_be_renewed,
-    of_many_who_ask_at_once_one_gets_the_lease,
+    of_many_candidates_one_gets_the_lease,
     writing_with_a_lost_fence_writes_nothing,
     writing_with_a_valid_fence_renews_it,
 );
@@ -65,7 +65,7 @@ async fn an_expired_lease_changes_hands_and_cannot_be_renewed(world: World) {
     assert!(third.number > second.number, "an expired lease is not renewed but acquired again");
 }
 
-async fn of_many_who_ask_at_once_one_gets_the_lease(world: World) {
+async fn of_many_candidates_one_gets_the_lease(world: World) {
     let asked = (1..=8).map(|node| {
         let store = Arc::clone(if node % 2 == 0 { &world.store } else { &world.rival });
         tokio::spawn(async move { store.take_lease(LEASE, NodeId(node), None, MINUTE).await.unwrap() })

@@ -8,7 +8,7 @@ use carillon::store::{EndedRun, OutboxRound, TaskView};
 
 cases!(
     a_child_runs_once_for_each_end_that_meets,
-    what_nobody_had_yet_is_cancelled_in_silence,
+    undispatched_runs_are_cancelled_without_a_message,
     a_child_of_several_waits_for_all_and_gets_their_output,
     a_child_that_is_stopped_runs_after_nobody,
     two_followers_at_once_follow_each_end_once,
@@ -75,7 +75,7 @@ async fn a_child_runs_once_for_each_end_that_meets(world: World) {
     assert!(!world.store.has_outbox_entries().await.unwrap(), "children without children end it");
 }
 
-async fn what_nobody_had_yet_is_cancelled_in_silence(world: World) {
+async fn undispatched_runs_are_cancelled_without_a_message(world: World) {
     let parent = world.started(&World::every_second("parent")).await;
     let parents = TaskSpec { parents: after(&["parent"], ParentOutcome::Always), ..TaskSpec::default() };
     let always = child(&world, "always", parents).await;

@@ -12,7 +12,7 @@ cases!(
     a_permit_of_a_row_that_moved_on_does_not_count,
     bounds_of_app_and_tenant_hold_beside_the_tasks,
     two_that_ask_at_once_get_no_more_than_the_bound,
-    who_waits_learns_for_what_and_says_so,
+    waiting_runs_learn_and_report_the_reason,
     uses_add_up_and_keep_their_floor,
     fires_that_wait_too_long_are_found,
     a_stop_is_noted_once_and_found_until_the_run_has_ended,
@@ -91,7 +91,7 @@ async fn two_that_ask_at_once_get_no_more_than_the_bound(world: World) {
     }
 }
 
-async fn who_waits_learns_for_what_and_says_so(world: World) {
+async fn waiting_runs_learn_and_report_the_reason(world: World) {
     let runs = queued(&world, 4).await;
     let of = |task, app, tenant| Bounds { task, app, tenant };
     let limit = async |run: &Run, bounds| world.store.acquire(&[ask(run, bounds)]).await.unwrap().get(&run.id).copied();

@@ -10,7 +10,7 @@ use carillon::store::{NewTask, StoreErrorKind};
 use carillon_protocol::{HandlerInfo, Register};
 
 cases!(
-    what_is_over_the_rate_is_put_back_until_its_place,
+    runs_over_the_rate_are_put_back_until_their_slot,
     the_urgent_change_places_with_those_that_wait,
     two_nodes_share_one_rate,
     another_rate_lets_delayed_runs_ask_again,
@@ -53,7 +53,7 @@ async fn take_rate_slots(world: &World, runs: &[Run]) -> Vec<Slot> {
     world.store.take_rate_slots(&requests, world.now).await.unwrap()
 }
 
-async fn what_is_over_the_rate_is_put_back_until_its_place(world: World) {
+async fn runs_over_the_rate_are_put_back_until_their_slot(world: World) {
     let runs = queued(&world, 6).await;
     assert_eq!(take_rate_slots(&world, &runs[..2]).await, [Slot::Now; 2], "without a quota");
     limit_fires(&world, 2).await;

@@ -10,15 +10,15 @@ use carillon::store::{SKIPS_MAX, Skip, Skipped, StoreErrorKind, TaskView};
 cases!(
     a_cancelled_fire_is_not_written,
     it_stays_cancelled_whatever_becomes_of_the_task,
-    it_can_be_let_come,
-    a_fire_that_was_passed_over_comes_and_counts_once,
-    what_is_written_or_past_or_elsewhere_is_refused,
+    a_cancelled_fire_can_be_restored,
+    a_fire_passed_over_is_planned_and_counted_once,
+    written_past_and_foreign_fires_are_refused,
     of_shards_the_whole_fire_is_cancelled,
     a_fixed_delay_forgets_them,
-    what_follows_a_cancelled_run_is_not_forked,
+    a_cancelled_run_forks_no_successor,
     there_are_only_so_many,
     retention_keeps_it_until_its_time_has_come,
-    missed_ones_are_told_of,
+    missed_fires_are_reported,
 );
 
 const BY_HAND: (Status, Reason) = (Status::Cancelled, Reason::CancelledManually);
@@ -76,7 +76,7 @@ async fn it_stays_cancelled_whatever_becomes_of_the_task(world: World) {
     }
 }
 
-async fn it_can_be_let_come(world: World) {
+async fn a_cancelled_fire_can_be_restored(world: World) {
     let task = world.started(&World::every_second("task")).await;
     let at = second(&world, 2);
     skip(&world, &task, at).await.unwrap();
@@ -93,7 +93,7 @@ async fn it_can_be_let_come(world: World) {
     assert!(world.rows(resting.id).await.is_empty());
 }
 
-async fn a_fire_that_was_passed_over_comes_and_counts_once(world: World) {
+async fn a_fire_passed_over_is_planned_and_counted_once(world: World) {
     let spec = TaskSpec { max_fires: 4, ..World::every_second("task") };
     let task = world.started(&spec).await;
     let at = second(&world, 2);
@@ -121,7 +121,7 @@ async fn a_fire_that_was_passed_over_comes_and_counts_once(world: World) {
     assert_eq!(world.states(task.id).await, [INIT; 3]);
 }
 
-async fn what_is_written_or_past_or_elsewhere_is_refused(world: World) {
+async fn written_past_and_foreign_fires_are_refused(world: World) {
     let task = world.started(&World::every_second("task")).await;
     write_until(&world, &task, second(&world, 2)).await;
     let run = world.rows(task.id).await[0].dispatched.run.clone();
@@ -181,7 +181,7 @@ async fn a_fixed_delay_forgets_them(world: World) {
 }
 
 /// The next run of a fixed delay comes after the cancelled one; with both there would be two chains.
-async fn what_follows_a_cancelled_run_is_not_forked(world: World) {
+async fn a_cancelled_run_forks_no_successor(world: World) {
     let mut spec = World::every_second("task");
     (spec.schedule, spec.interval_ms) = (ScheduleKind::FixedDelay, 60_000);
     spec.cron.clear();
@@ -221,7 +221,7 @@ async fn retention_keeps_it_until_its_time_has_come(world: World) {
     assert_eq!(world.store.purge(at + 1, 10).await.unwrap(), 1);
 }
 
-async fn missed_ones_are_told_of(world: World) {
+async fn missed_fires_are_reported(world: World) {
     let task = world.started(&World::every_second("task")).await;
     let fires = [2, 4].map(|number| second(&world, number));
     for at in fires {

@@ -38,7 +38,7 @@ desks!(
     figures_say_what_the_rows_say,
     late_results_change_the_minute_of_their_fire,
     runs_of_past_instants_are_counted,
-    who_lost_the_lease_writes_nothing,
+    a_node_without_the_lease_writes_nothing,
     a_minute_left_half_counted_is_counted_by_the_next,
     counting_again_takes_nothing_away,
     old_figures_go_by_the_day,
@@ -318,7 +318,7 @@ async fn runs_of_past_instants_are_counted(desk: Desk) {
     assert_eq!(open, [(1, 1), (2, 1)]);
 }
 
-async fn who_lost_the_lease_writes_nothing(desk: Desk) {
+async fn a_node_without_the_lease_writes_nothing(desk: Desk) {
     desk.insert_runs(1, 6).await;
     let old = desk.lease_of(8).await;
     desk.store.release_lease(old).await.unwrap();

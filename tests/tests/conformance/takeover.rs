@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 cases!(
-    an_edit_cancels_what_nobody_has_and_names_what_executors_have,
+    an_edit_cancels_undispatched_runs_and_names_dispatched_ones,
     an_edit_misses_nothing_that_comes_back_meanwhile,
     an_edit_misses_nothing_that_is_dispatched_meanwhile,
     the_next_revision_takes_over_what_an_edit_or_a_stop_cancelled,
-    what_the_next_revision_missed_is_taken_over_as_missed,
+    fires_missed_by_the_next_revision_stay_missed,
     what_ended_otherwise_is_not_taken_over,
     a_deleted_task_leaves_its_logs_and_cancels_what_is_open,
     rewinding_moves_a_watermark_back_only_for_the_current_revision,
@@ -34,7 +34,7 @@ async fn take_over(world: &World, task: &TaskView, runs: &[Run]) {
     world.store.write_ahead(None, &[plan], world.now).await.unwrap();
 }
 
-async fn an_edit_cancels_what_nobody_has_and_names_what_executors_have(world: World) {
+async fn an_edit_cancels_undispatched_runs_and_names_dispatched_ones(world: World) {
     let task = world.started(&World::every_second("task")).await;
     let runs = world.write(&task, (0..5).map(|i| world.now + i * 1_000)).await;
     world.store.claim(NodeId(1), vec![runs[1].clone()], world.now).await.unwrap();
@@ -140,7 +140,7 @@ async fn the_next_revision_takes_over_what_an_edit_or_a_stop_cancelled(world: Wo
 }
 
 /// "Cancelled by an edit" would be half of the answer to why it did not run.
-async fn what_the_next_revision_missed_is_taken_over_as_missed(world: World) {
+async fn fires_missed_by_the_next_revision_stay_missed(world: World) {
     let task = world.started(&World::every_second("task")).await;
     let runs = world.write(&task, [world.now]).await;
     let task = changed(&world, edit(&task)).await;

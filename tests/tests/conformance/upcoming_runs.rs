@@ -7,7 +7,7 @@ use carillon::store::{SqlStore, UpcomingFilter, UpcomingRuns};
 use carillon_tests::model::store::admin::new_task;
 use carillon_tests::tenants::make_app;
 
-databases!(what_has_ended_takes_no_room, late_ones_are_those_that_wait, few_are_not_lost_among_many);
+databases!(ended_runs_take_no_room, late_ones_are_those_that_wait, few_are_not_lost_among_many);
 
 /// Looks at that many rows ahead.
 async fn upcoming(world: &World, store: &SqlStore, access_scope: &AccessScope, rows: u64) -> UpcomingRuns {
@@ -30,7 +30,7 @@ async fn write(world: &World, owner: Owner, fire_times: impl IntoIterator<Item =
     world.write(&world.task(task.id).await, fire_times).await
 }
 
-async fn what_has_ended_takes_no_room(world: World, store: SqlStore) {
+async fn ended_runs_take_no_room(world: World, store: SqlStore) {
     let past = write(&world, world.owner, (1..=8).map(|second| world.now - second * 1_000)).await;
     for run in &past {
         world.moved(run, Status::Expired, Reason::Expired).await;

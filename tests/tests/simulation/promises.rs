@@ -47,8 +47,8 @@ pub fn check(world: &World) -> Vec<Broken> {
         evidence.no_row_is_stuck(world);
         evidence.nothing_starts_early_or_twice();
         evidence.attempts_follow_each_other();
-        evidence.every_attempt_is_told_of();
-        evidence.what_is_called_unstarted_never_starts();
+        evidence.every_attempt_is_reported();
+        evidence.runs_reported_unstarted_never_start();
         evidence.at_most_once_is_once();
         evidence.acknowledged_results_stay(world);
         evidence.old_definitions_start_nothing(world);
@@ -126,7 +126,7 @@ impl Evidence<'_> {
     }
 
     /// Every dispatch but the last one, of which the row itself tells, is kept; and none that never was.
-    fn every_attempt_is_told_of(&mut self) {
+    fn every_attempt_is_reported(&mut self) {
         for ((log, attempt), kept) in &self.state.attempts.clone() {
             let was = self.state.dispatch_marks.get(&(*log, *attempt)).map(|hand| hand.executor_id);
             let is_parent = self.state.logs.get(log).is_some_and(|row| row.run.is_parent());
@@ -194,7 +194,7 @@ impl Evidence<'_> {
 
     /// P4. "It certainly never started" has to be true, before and after it was said; and what
     /// counts as dead must not run.
-    fn what_is_called_unstarted_never_starts(&mut self) {
+    fn runs_reported_unstarted_never_start(&mut self) {
         for ((log, attempt), end) in self.state.ends.clone() {
             let key = RunKey(log.0, attempt);
             let Some(start) = self.starts.get(&key).map(|starts| starts[0].clone()) else { continue };

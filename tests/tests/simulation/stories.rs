@@ -92,7 +92,7 @@ fn a_run_that_fails_after_a_stop_is_not_repeated() {
 
 /// What expires while the database is away ends once it is back.
 #[test]
-fn what_expires_while_the_database_is_away_is_no_trap() {
+fn expiry_while_the_database_is_away_traps_no_run() {
     keeps("P2", LEAD_MS, &[at(30_000, Fault::StoreAway { node: None, down: 14_000 })]);
 }
 
@@ -143,7 +143,7 @@ fn a_second_mark_of_unknown_effect_starts_nothing_twice() {
 /// Executors go on while the database is away; one that dies right after may have run what it
 /// held, whatever its last committed heartbeat says.
 #[test]
-fn what_ran_while_the_database_was_away_is_not_called_unstarted() {
+fn runs_started_while_the_database_was_away_are_not_reported_unstarted() {
     let plan = [
         at(30_000, Fault::StoreAway { node: None, down: 17_000 }),
         at(45_000, Fault::Kill { executor: 1, down: 20_000 }),
@@ -184,7 +184,7 @@ fn shards_marked_before_a_pause_are_not_accepted_after_it() {
 /// The registration of a process that has died since, handled late by a node that stood still,
 /// must not drive out the process that listens at the address now.
 #[test]
-fn a_late_registration_replaces_nobody() {
+fn a_late_registration_replaces_no_executor() {
     let plan = [
         at(30_100, Fault::Pause { node: 0, down: 20_000 }),
         at(31_500, Fault::Kill { executor: 0, down: 1_000 }),

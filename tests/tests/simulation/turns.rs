@@ -29,8 +29,8 @@ impl<'a> Evidence<'a> {
     /// Everything about turns.
     pub fn turns_are_kept(&mut self) {
         self.no_more_at_once_than_allowed();
-        self.what_is_blocked_had_another_before_it();
-        self.what_is_covered_has_another_after_it();
+        self.a_blocked_run_has_a_predecessor();
+        self.a_covered_run_has_a_successor();
         self.a_delay_counts_from_the_end();
         self.a_delay_goes_on();
         self.every_end_leaves_the_outbox();
@@ -58,7 +58,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// An earlier run of the task was with an executor when the discarded one was due.
-    fn what_is_blocked_had_another_before_it(&mut self) {
+    fn a_blocked_run_has_a_predecessor(&mut self) {
         for row in self.ended_as(Status::Discarded, Reason::Blocked) {
             let due = row.run.due_time;
             let mut earlier = self.rows_of(row.run.task_id).filter(|other| other.run.fire_time <= due);
@@ -74,7 +74,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    fn what_is_covered_has_another_after_it(&mut self) {
+    fn a_covered_run_has_a_successor(&mut self) {
         for row in self.ended_as(Status::Cancelled, Reason::Covered) {
             if !self.rows_of(row.run.task_id).any(|other| other.run.fire_time > row.run.fire_time) {
                 let detail = format!("no run of task {} came later", row.run.task_id);

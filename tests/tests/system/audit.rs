@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 scenario!(each_change_has_one_entry: sqlite mariadb postgres);
 scenario!(without_its_entry_nothing_is_changed: sqlite mariadb postgres);
 scenario!(tampering_is_found: sqlite mariadb postgres);
-scenario!(what_nobody_asked_for_is_noted: sqlite mariadb postgres);
+scenario!(unrequested_runs_are_noted: sqlite mariadb postgres);
 scenario!(a_cancel_that_fails_is_not_noted: sqlite);
 scenario!(a_deleted_tenant_leaves_its_chain: sqlite mariadb postgres);
 scenario!(a_killed_node_leaves_data_and_chain_in_step: sqlite mariadb postgres);
@@ -270,7 +270,7 @@ async fn tampering_is_found(kind: Kind) {
 }
 
 /// What a node does by itself, and what a registration brings about.
-async fn what_nobody_asked_for_is_noted(kind: Kind) {
+async fn unrequested_runs_are_noted(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[]).await;
     let admin = world.api();

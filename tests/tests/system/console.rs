@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 
 scenario!(paths_of_the_console_lead_to_its_page: sqlite);
 scenario!(files_are_compressed_and_kept_for_ever: sqlite);
-scenario!(what_is_not_the_consoles_stays_so: sqlite);
+scenario!(paths_outside_the_console_are_not_taken_over: sqlite);
 scenario!(loading_pages_is_not_counted_as_calls: sqlite);
 
 /// Whether this node's binary holds the console. One built without is what `CARILLON_WITHOUT_CONSOLE` asks for, and serves
@@ -162,7 +162,7 @@ async fn files_are_compressed_and_kept_for_ever(kind: Kind) {
     world.assert_no_errors();
 }
 
-async fn what_is_not_the_consoles_stays_so(kind: Kind) {
+async fn paths_outside_the_console_are_not_taken_over(kind: Kind) {
     let world = World::new(kind).await;
     let node = world.node("a", &[]).await;
     // A script that is not there is no page; nothing of the disk is served; doors stay what they are.

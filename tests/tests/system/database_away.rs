@@ -7,11 +7,11 @@ use carillon_tests::wait::when;
 use carillon_tests::{Fires, Kind, LogRow, Outage, Status, World, await_until, now_ms, pass};
 use serde_json::json;
 
-scenario!(database_away_for_longer_than_anybody_may_be_silent: sqlite mariadb postgres);
+scenario!(database_away_longer_than_every_time_out: sqlite mariadb postgres);
 scenario!(steps_that_could_not_be_written_are_made_up_for: sqlite mariadb postgres);
 
 /// For twice as long as nodes and executors may be silent.
-async fn database_away_for_longer_than_anybody_may_be_silent(kind: Kind) {
+async fn database_away_longer_than_every_time_out(kind: Kind) {
     let world = World::private(kind).await;
     let node = world.nodes(QUICK).await;
     let api = world.api();

@@ -7,17 +7,17 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-scenario!(nobody_gives_himself_more: sqlite mariadb postgres);
+scenario!(no_one_can_raise_their_own_permissions: sqlite mariadb postgres);
 scenario!(apps_narrow_what_is_granted: sqlite mariadb postgres);
 scenario!(parents_in_other_apps_must_be_seen: sqlite);
-scenario!(other_tenants_grants_are_nobodys_business: sqlite mariadb postgres);
+scenario!(grants_of_other_tenants_are_hidden: sqlite mariadb postgres);
 
 /// What a user can do, as the node tells them.
 async fn access(of: &Api) -> Value {
     of.get("/session").await["access"].clone()
 }
 
-async fn nobody_gives_himself_more(kind: Kind) {
+async fn no_one_can_raise_their_own_permissions(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[]).await;
     let admin = world.api();
@@ -254,7 +254,7 @@ async fn parents_in_other_apps_must_be_seen(kind: Kind) {
     world.assert_no_errors();
 }
 
-async fn other_tenants_grants_are_nobodys_business(kind: Kind) {
+async fn grants_of_other_tenants_are_hidden(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[]).await;
     let admin = world.api();

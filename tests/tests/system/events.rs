@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 scenario!(a_change_at_one_node_is_told_at_the_other: mariadb postgres);
-scenario!(each_hears_of_what_he_may_see: sqlite mariadb postgres);
+scenario!(subscribers_see_only_what_they_may_read: sqlite mariadb postgres);
 scenario!(a_stream_outlives_an_outage_of_the_database: mariadb postgres);
 scenario!(streams_end_with_rights_and_sessions: sqlite);
 scenario!(streams_are_bounded_and_do_not_hold_up_a_stop: sqlite);
@@ -106,7 +106,7 @@ async fn a_change_at_one_node_is_told_at_the_other(kind: Kind) {
 }
 
 /// No caller gets hints about another tenant, or about kinds that they may not read.
-async fn each_hears_of_what_he_may_see(kind: Kind) {
+async fn subscribers_see_only_what_they_may_read(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[]).await;
     let api = world.api();

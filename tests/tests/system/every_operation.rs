@@ -15,14 +15,14 @@ use sea_orm::{ConnectionTrait, DatabaseConnection, FromQueryResult, JsonValue, S
 use serde_json::json;
 use std::collections::BTreeMap;
 
-scenario!(without_a_login_nothing_is_told: sqlite);
-scenario!(without_the_permission_nothing_is_told: sqlite mariadb postgres);
+scenario!(without_a_login_nothing_is_shown: sqlite);
+scenario!(without_the_permission_nothing_is_shown: sqlite mariadb postgres);
 scenario!(another_tenants_things_are_not_there: sqlite mariadb postgres);
 scenario!(roles_in_a_tenant_allow_what_the_docs_say: sqlite mariadb postgres);
 scenario!(roles_on_the_platform_allow_what_the_docs_say: sqlite);
 scenario!(a_password_that_must_be_changed_comes_first: sqlite);
 scenario!(a_token_does_nothing_to_its_owners_account: sqlite);
-scenario!(what_changes_anything_is_in_the_audit: sqlite);
+scenario!(every_changing_operation_is_audited: sqlite);
 
 /// What unauthenticated callers may request.
 const PUBLIC: [&str; 8] = [
@@ -212,7 +212,7 @@ fn anything(operation: &Operation) -> Call {
     Call { path: vec!["1".to_owned(); operation.path.matches('{').count()], ..Call::default() }
 }
 
-async fn without_a_login_nothing_is_told(kind: Kind) {
+async fn without_a_login_nothing_is_shown(kind: Kind) {
     let walk = Walk::new(kind).await;
     let rows = Rows::new(&walk.world).await;
     let stranger = walk.world.api().carrying("");
@@ -242,7 +242,7 @@ async fn without_a_login_nothing_is_told(kind: Kind) {
     }
 }
 
-async fn without_the_permission_nothing_is_told(kind: Kind) {
+async fn without_the_permission_nothing_is_shown(kind: Kind) {
     let walk = Walk::new(kind).await;
     let rows = Rows::new(&walk.world).await;
     let admin = walk.world.api();
@@ -370,7 +370,7 @@ async fn a_password_that_must_be_changed_comes_first(kind: Kind) {
 }
 
 /// Each call that is no GET adds an entry whose action is the operation's id.
-async fn what_changes_anything_is_in_the_audit(kind: Kind) {
+async fn every_changing_operation_is_audited(kind: Kind) {
     let walk = Walk::new(kind).await;
     let rows = Rows::new(&walk.world).await;
     let admin = walk.world.api();
@@ -413,7 +413,7 @@ async fn a_token_does_nothing_to_its_owners_account(kind: Kind) {
 
 /// Routes are made in one place, of the list that the document is made of.
 #[test]
-fn no_route_is_made_beside_the_list() {
+fn every_route_comes_from_the_list() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../scheduler/src/api");
     let known = [
         ("mod.rs", "two scopes"),

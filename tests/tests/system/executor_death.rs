@@ -38,7 +38,7 @@ async fn executor_killed_between_acceptance_and_due(kind: Kind) {
     world.kill9(&victim).await;
     pass(6.0).await;
     for row in &held {
-        what_it_held_went_elsewhere(&world, row).await;
+        its_runs_went_elsewhere(&world, row).await;
     }
     let until = now_ms() - 3_000;
     let (rows, starts) = world.settle_and_check().await;
@@ -60,7 +60,7 @@ async fn executor_killed_between_acceptance_and_due(kind: Kind) {
     }
 }
 
-async fn what_it_held_went_elsewhere(world: &World, before: &LogRow) {
+async fn its_runs_went_elsewhere(world: &World, before: &LogRow) {
     let row = await_until(&format!("log {} has ended", before.id), 60, || async {
         let row = world.database.log(before.id).await;
         row.status.is_terminal().then_some(row)

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 scenario!(fires_over_the_quota_are_delayed_and_all_run: sqlite mariadb);
 scenario!(another_quota_and_impatient_tasks: sqlite mariadb);
 scenario!(tasks_over_the_quota_are_refused: sqlite mariadb postgres);
-scenario!(who_waits_says_for_what: sqlite);
+scenario!(waiting_runs_report_the_reason: sqlite);
 
 /// How late an executor may start a run; by that the starts of a minute may move into the next, s.
 const LATE_S: i64 = 5;
@@ -217,7 +217,7 @@ async fn tasks_over_the_quota_are_refused(kind: Kind) {
     world.end_well().await;
 }
 
-async fn who_waits_says_for_what(kind: Kind) {
+async fn waiting_runs_report_the_reason(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[]).await;
     let api = world.api();

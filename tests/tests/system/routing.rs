@@ -307,7 +307,7 @@ async fn past_the_silent_and_the_busy(kind: Kind) {
         executor.process.signal("CONT");
     }
     await_until("the first one is trusted again", 40, || async {
-        when(one_by_one_or_nobody(&world, &api, &fleet, failover).await == Some(0))
+        when(one_by_one_or_none(&world, &api, &fleet, failover).await == Some(0))
     })
     .await;
     for log in long {
@@ -317,7 +317,7 @@ async fn past_the_silent_and_the_busy(kind: Kind) {
     world.assert_quiet(&[]);
 }
 
-async fn one_by_one_or_nobody(world: &World, api: &Api, fleet: &Fleet, task: i64) -> Option<usize> {
+async fn one_by_one_or_none(world: &World, api: &Api, fleet: &Fleet, task: i64) -> Option<usize> {
     let row = runs(world, api, task, 1).await.remove(0);
     (row.status == Status::Succeeded).then(|| fleet.place(&row))
 }

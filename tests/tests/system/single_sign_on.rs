@@ -9,8 +9,8 @@ use reqwest::{Client, Method, Response, redirect};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-scenario!(groups_say_what_somebody_may_do: sqlite mariadb postgres);
-scenario!(what_cannot_be_believed_lets_nobody_in: sqlite);
+scenario!(groups_decide_the_permissions: sqlite mariadb postgres);
+scenario!(untrusted_answers_sign_no_one_in: sqlite);
 scenario!(an_answer_counts_in_the_browser_that_asked: sqlite);
 scenario!(accounts_are_not_taken_over: sqlite);
 scenario!(pages_are_led_back_to_sign_in: sqlite);
@@ -151,7 +151,7 @@ fn is(expected: &[(&str, bool)]) -> Vec<(String, bool)> {
     expected.iter().map(|(role, from_group)| ((*role).to_owned(), *from_group)).collect()
 }
 
-async fn groups_say_what_somebody_may_do(kind: Kind) {
+async fn groups_decide_the_permissions(kind: Kind) {
     let world = World::new(kind).await;
     let provider = IdentityProvider::start().await;
     let node = node_with(&world, "a", &provider).await;
@@ -224,7 +224,7 @@ async fn groups_say_what_somebody_may_do(kind: Kind) {
     world.assert_quiet(&["auth.oidc.grants names"]);
 }
 
-async fn what_cannot_be_believed_lets_nobody_in(kind: Kind) {
+async fn untrusted_answers_sign_no_one_in(kind: Kind) {
     let world = World::new(kind).await;
     let provider = IdentityProvider::start().await;
     let node = node_with(&world, "a", &provider).await;

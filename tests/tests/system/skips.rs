@@ -7,7 +7,7 @@ use chrono::SecondsFormat;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-scenario!(single_fires_are_cancelled_and_let_come: sqlite mariadb postgres);
+scenario!(single_fires_are_cancelled_and_restored: sqlite mariadb postgres);
 scenario!(the_watermark_passes_a_cancelled_fire: sqlite mariadb postgres);
 
 const HOUR_MS: i64 = 3_600_000;
@@ -37,7 +37,7 @@ async fn preview(api: &Api, task: i64, count: usize) -> Vec<(i64, String)> {
     lines["items"].as_array().unwrap().iter().map(line).collect()
 }
 
-async fn single_fires_are_cancelled_and_let_come(kind: Kind) {
+async fn single_fires_are_cancelled_and_restored(kind: Kind) {
     let world = World::new(kind).await;
     world.nodes(&[]).await;
     let api = world.api();

@@ -13,7 +13,7 @@ use serde_json::json;
 use std::path::Path;
 
 scenario!(executors_show_certificates_and_people_do_not: mariadb);
-scenario!(everybody_shows_a_certificate: sqlite);
+scenario!(client_certificates_are_required_of_all: sqlite);
 scenario!(a_certificate_is_reloaded_while_the_node_runs: sqlite);
 scenario!(the_command_asks_over_tls: sqlite);
 
@@ -97,7 +97,7 @@ async fn executors_show_certificates_and_people_do_not(kind: Kind) {
     assert!(rows.iter().any(|row| row.status == Status::Succeeded) && !good.starts().is_empty());
 }
 
-async fn everybody_shows_a_certificate(kind: Kind) {
+async fn client_certificates_are_required_of_all(kind: Kind) {
     let world = World::new(kind).await;
     let authority = Authority::new("authority");
     let (own, shown) = (authority.issue("node"), authority.issue("client"));

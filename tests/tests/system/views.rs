@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 scenario!(coming_fires_are_counted_once_and_for_those_who_may: sqlite mariadb postgres);
-scenario!(the_next_fire_is_told_though_its_run_is_written: sqlite mariadb postgres);
+scenario!(the_next_fire_is_shown_although_its_run_is_written: sqlite mariadb postgres);
 scenario!(the_coming_day_is_counted_for_those_who_may: sqlite mariadb postgres);
 scenario!(people_are_found_by_a_part_of_a_name: sqlite mariadb postgres);
 scenario!(tasks_are_found_by_a_part_of_a_name: sqlite mariadb postgres);
@@ -84,7 +84,7 @@ async fn coming_fires_are_counted_once_and_for_those_who_may(kind: Kind) {
     world.assert_no_errors();
 }
 
-async fn the_next_fire_is_told_though_its_run_is_written(kind: Kind) {
+async fn the_next_fire_is_shown_although_its_run_is_written(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[]).await;
     let api = world.api();

@@ -21,11 +21,11 @@ use tokio::net::TcpStream;
 scenario!(executor_that_signs_with_md5: sqlite);
 scenario!(executors_with_either_of_two_keys: sqlite);
 scenario!(wire_refuses_forged_replayed_cross_tenant_unsigned: sqlite mariadb postgres);
-scenario!(what_is_repeated_at_another_node_or_after_a_restart_does_nothing: mariadb postgres);
+scenario!(replays_at_another_node_or_after_a_restart_do_nothing: mariadb postgres);
 scenario!(executors_are_only_where_they_may_be: sqlite);
-scenario!(what_is_wrong_with_a_head_is_told_before_the_body_comes: sqlite);
-scenario!(strangers_have_a_rate_and_leave_few_lines: sqlite);
-scenario!(executors_that_are_told_to_wait_lose_nothing: sqlite mariadb);
+scenario!(a_bad_head_is_refused_before_the_body_is_read: sqlite);
+scenario!(unauthenticated_callers_are_rate_limited_and_logged_sparsely: sqlite);
+scenario!(executors_told_to_wait_lose_nothing: sqlite mariadb);
 
 /// The source design's signature, beside an executor with ours.
 async fn executor_that_signs_with_md5(kind: Kind) {
@@ -293,7 +293,7 @@ fn forged_run(executor_id: i64, log: i64) -> Dispatch {
 
 /// A repetition at another node, or at one that has forgotten the nonces, with the signature still
 /// in its window.
-async fn what_is_repeated_at_another_node_or_after_a_restart_does_nothing(kind: Kind) {
+async fn replays_at_another_node_or_after_a_restart_do_nothing(kind: Kind) {
     let world = World::new(kind).await;
     let a = world.node("a", &[]).await;
     let b = world.node("b", &[]).await;
@@ -441,7 +441,7 @@ async fn code_before_the_body(node: &Node, headers: &[(&str, &str)]) -> Code {
 }
 
 /// A caller without a valid key cannot make a node wait for, or keep, what it sends.
-async fn what_is_wrong_with_a_head_is_told_before_the_body_comes(kind: Kind) {
+async fn a_bad_head_is_refused_before_the_body_is_read(kind: Kind) {
     let world = World::new(kind).await;
     let node = world.node("a", &[]).await;
     let api = world.api();
@@ -493,7 +493,7 @@ async fn until_turned_away(request: &Request) -> usize {
     panic!("one address may send as much nonsense as it likes");
 }
 
-async fn strangers_have_a_rate_and_leave_few_lines(kind: Kind) {
+async fn unauthenticated_callers_are_rate_limited_and_logged_sparsely(kind: Kind) {
     let world = World::new(kind).await;
     let node = world.node("a", &[("server.trusted_proxies", "127.0.0.0/8")]).await;
     let api = world.api();
@@ -547,7 +547,7 @@ async fn strangers_have_a_rate_and_leave_few_lines(kind: Kind) {
 }
 
 /// A node that takes two requests a second: what it does not take comes later.
-async fn executors_that_are_told_to_wait_lose_nothing(kind: Kind) {
+async fn executors_told_to_wait_lose_nothing(kind: Kind) {
     let world = World::new(kind).await;
     world.node("a", &[("executors.requests_per_second", "2")]).await;
     let api = world.api();

@@ -24,7 +24,7 @@ fn the_table_is_in_the_order_of_the_permissions_and_its_words_are_its_own() {
 }
 
 #[test]
-fn what_is_not_granted_is_denied() {
+fn ungranted_permissions_are_denied() {
     let access = Access::new(vec![grant(&["tasks.read"], 7, &[])]);
     assert!(holds(&access, Permission::TasksRead, 7, 70));
     assert!(!holds(&access, Permission::TasksRead, 8, 70));
@@ -91,7 +91,7 @@ fn any_grant() -> impl Strategy<Value = Grant> {
 
 proptest! {
     #[test]
-    fn nobody_can_do_more_with_what_he_may_give(
+    fn granting_never_adds_permissions_to_the_granter(
         giver in prop::collection::vec(any_grant(), 0..4),
         given in any_grant(),
     ) {

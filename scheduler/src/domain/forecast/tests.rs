@@ -41,7 +41,7 @@ fn plain(task: &Firing, now: i64) -> Vec<u64> {
 }
 
 #[test]
-fn tasks_are_added_up_and_the_fullest_minutes_told() {
+fn tasks_are_summed_and_the_fullest_minutes_named() {
     let spread = Schedule { spread_ms: 300_000, seed: 7, ..cron("* * * * * ?") };
     let mut tasks: Vec<Firing> = [cron("* * * * * ?"), cron("0 0 12 * * ?"), rate(10_000), spread].map(whole).into();
     tasks.extend((0..20).map(|_| whole(cron("0/20 0 12 * * ?"))));
@@ -61,7 +61,7 @@ fn tasks_are_added_up_and_the_fullest_minutes_told() {
 }
 
 #[test]
-fn what_the_budget_leaves_no_room_for_is_left_out_whole() {
+fn messages_over_the_budget_are_left_out_whole() {
     let tasks = [cron("0 0 12 * * ?"), cron("* * * * * ?"), cron("0 0 13 * * ?")].map(whole);
     let told = forecast(&tasks, NOW, Budget { of_task: 100, in_all: 1_000 });
     assert_eq!((told.tasks, told.left_out, told.minutes.iter().sum::<u64>()), (2, 1, 2));

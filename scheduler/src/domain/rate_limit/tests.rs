@@ -37,7 +37,7 @@ fn a_minutes_worth_goes_at_once_and_the_rest_evenly_from_the_next_minute_on() {
 }
 
 #[test]
-fn what_keeps_to_its_quota_is_never_delayed() {
+fn fires_within_the_quota_are_never_delayed() {
     for (per_minute, heap) in [(60, 1), (120, 2), (6_000, 100)] {
         let mut rate = Rate::default();
         for at in (0..300_000).step_by(1_000) {
@@ -52,7 +52,7 @@ fn what_keeps_to_its_quota_is_never_delayed() {
 
 /// Two nodes hand over at the same time, one of them a little behind.
 #[test]
-fn places_need_not_be_asked_for_in_their_order() {
+fn slots_may_be_asked_for_in_any_order() {
     let mut rate = Rate::default();
     for at in (0..300_000).step_by(2_000) {
         assert_eq!(take(&mut rate, 60, at + 1_000), Slot::Now);
@@ -61,7 +61,7 @@ fn places_need_not_be_asked_for_in_their_order() {
 }
 
 #[test]
-fn who_cannot_have_it_in_time_takes_none() {
+fn a_caller_past_its_deadline_takes_no_slot() {
     let mut rate = Rate::default();
     assert_eq!(slots(&mut rate, 1, &[0, 0]), [0, MINUTE]);
     assert_eq!(rate.take(1, &request(0, 2 * MINUTE - 1)), Slot::Never);
@@ -121,7 +121,7 @@ fn the_urgent_change_places_with_the_first_that_are_less() {
 }
 
 #[test]
-fn it_is_known_whether_anybody_less_urgent_waits() {
+fn it_knows_whether_a_less_urgent_run_waits() {
     let urgent = |priority| SlotRequest { priority, ..request(0, i64::MAX) };
     let mut rate = Rate::default();
     for priority in [5, 5, 7] {
@@ -170,7 +170,7 @@ proptest! {
 
     /// If a window of twice the length has room and no run is waiting yet, no run waits.
     #[test]
-    fn nobody_waits_without_need(
+    fn no_run_waits_without_need(
         per_minute in 1i32..12,
         steps in prop::collection::vec(0i64..20_000, 1..80),
     ) {

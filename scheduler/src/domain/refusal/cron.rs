@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crontab_line_is_told_what_it_would_be_here() {
+    fn a_crontab_line_is_answered_with_its_equivalent() {
         for (line, expected) in [
             ("0 3 * * *", Some("0 0 3 * * ?")),
             ("*/5 * * * *", Some("0 */5 * * * ?")),

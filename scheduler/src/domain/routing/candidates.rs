@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_fit_is_left_out() {
+    fn unsuitable_executors_are_left_out() {
         let base = || executor(1, "http://a:1");
         let gpu = Executor { tags: ["gpu".to_owned()].into(), ..executor(2, "http://b:1") };
         check(&[base(), gpu.clone()], "h", &["gpu"], Ok(&[2]));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_names_the_first_sieve_that_lets_nobody_through() {
+    fn the_reason_names_the_first_filter_that_leaves_no_executor() {
         let at = |id| executor(id, "http://a:1");
         check(&[], "h", &[], Err("no executor of the app is online"));
         check(&[at(1), at(2)], "other", &["gpu"], Err("2 online, but none has handler `other`"));

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn who_refused_is_left_out_and_the_avoided_one_while_there_is_another() {
+    fn a_refusing_executor_is_left_out_and_an_avoided_one_comes_last() {
         let check = |routing, refused_by: &[i64], avoid: Option<i64>, expect: &[i64]| {
             let (refused_by, avoid) = (&executors(refused_by)[..], avoid.map(ExecutorId));
             assert_eq!(chosen(&[1, 1, 1], &Request { refused_by, avoid, ..request(routing) }, 1), expect);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_says_why() {
+    fn no_choice_names_the_reason() {
         let spot = Tags { none: vec!["spot".to_owned()], ..Tags::default() };
         let check = |executors: &[Executor], request: Request<'_>, expect: &str| {
             let mut chooser = Chooser::new(executors.iter().cloned().map(Arc::new), Known::default());

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_very_long_period_is_shortened_and_leaves_nobody_out() {
+    fn a_very_long_period_is_shortened_and_excludes_no_one() {
         let weights: Vec<i64> = (0..1_000).map(|place| 1 + place % 100).collect();
         let Rotation::Period(turns) = Rotation::of(&weights) else { panic!("weights differ") };
         assert!(turns.len() <= 11_000, "{}", turns.len());

@@ -272,7 +272,7 @@ mod tests {
 
     /// One that was seen and not chosen has its start stored: it is not new again for the next.
     #[test]
-    fn who_was_seen_is_stored() {
+    fn last_seen_times_are_stored() {
         let fleet = fleet(&[1, 1]);
         let mut uses = Uses::default();
         frequent(&mut uses, &fleet, 1);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_away_does_not_get_everything() {
+    fn a_returning_subscriber_is_told_to_reload() {
         let fleet = fleet(&[1, 1, 1]);
         for counts in [[1_000, 3, 1_000], [1_000, 3, 4]] {
             let mut uses = stored(&fleet, &counts);

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_draw_from_is_no_place() {
+    fn nothing_to_draw_from_is_no_slot() {
         assert_eq!(Weights::of(&[]).draw(1), None);
         assert_eq!(Weights::of(&fleet(&[0, 0])).draw(1), None);
     }

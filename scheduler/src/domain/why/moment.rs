@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_moment_may_be() {
+    fn instants_accepted_and_refused() {
         let (zone, now) = (Tz::Europe__Berlin, at("2026-11-23T02:30:00+01:00"));
         let of = |text: &str| moment(text, zone, now);
         assert_eq!(of("02:30"), Some(now), "today, if it is past");

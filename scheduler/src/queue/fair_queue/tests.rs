@@ -92,7 +92,7 @@ fn however_many_hang_a_tenant_has_its_floor() {
 }
 
 #[test]
-fn nobody_claims_more_than_a_share_of_the_memory_and_the_more_urgent_find_room() {
+fn no_tenant_takes_more_than_its_share_and_urgent_runs_find_room() {
     let page = |tenant: i64, priority: i32| {
         let first = (tenant * 10 + i64::from(priority)) * 1_000;
         (first..first + 1_000).map(|id| of(tenant, id, priority, 0)).collect()
@@ -118,7 +118,7 @@ fn nobody_claims_more_than_a_share_of_the_memory_and_the_more_urgent_find_room()
 }
 
 #[test]
-fn what_has_gone_leaves_nothing_behind() {
+fn removed_entries_leave_nothing_behind() {
     let mut order = filled((0..100).map(|id| of(id, id, 5, 0)));
     assert_eq!(order.take(0, 50).0.len(), 50);
     assert_eq!(order.drain().len(), 50);

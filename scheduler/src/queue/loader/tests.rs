@@ -155,7 +155,7 @@ async fn a_tenant_behind_the_bursts_of_others_waits_for_few_pages() {
 }
 
 #[tokio::test]
-async fn what_becomes_urgent_while_a_burst_is_claimed_comes_in_then() {
+async fn a_run_that_becomes_urgent_during_a_burst_is_claimed() {
     let (store, _queue, loader) = loader(20_000).await;
     store.claim_ms.store(200, Ordering::Relaxed);
     // 30 pages, 6 s.
@@ -203,7 +203,7 @@ async fn a_round_ends_also_when_more_tenants_burst_than_can_be_left_out() {
 }
 
 #[tokio::test]
-async fn nothing_more_is_read_where_nobody_bursts() {
+async fn without_a_burst_nothing_more_is_read() {
     let (store, queue, loader) = loader(50_000).await;
     store.write((0..5_000).map(|id| Run { tenant_id: TenantId(id % 20), ..run(id, NOW + id) }));
     loader.load_urgent().await.unwrap();

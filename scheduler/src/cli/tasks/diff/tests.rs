@@ -44,7 +44,7 @@ dry run: nothing was changed
 }
 
 #[test]
-fn what_goes_on_and_what_warns_is_told() {
+fn running_and_warning_states_are_reported() {
     let mut hourly = task("hourly", "change", &json!([{ "field": "started", "before": true, "after": false }]));
     hourly["running"] = json!(["7", "8"]);
     hourly["warning"] = json!("it will not fire");

@@ -57,7 +57,7 @@ fn the_three_formats_say_the_same() {
 }
 
 #[test]
-fn what_cannot_be_read_is_shown_with_its_line() {
+fn an_unreadable_line_is_shown_with_its_number() {
     for (text, format, expected) in [
         ("version = 1\ntenant = retail\n", Format::Toml, "line 2"),
         ("version = 1\nversion = 1\n", Format::Toml, "duplicate key"),
