@@ -1,4 +1,4 @@
-//! Stable numbers for every outcome on the wire (the table is in `docs/protocol.md`).
+//! Stable numbers for every outcome on the wire (the table is in `docs/errors.md`).
 
 use serde::{Deserialize, Serialize};
 
