@@ -24,7 +24,8 @@ pub struct Operation {
 
 /// The document of the node at `url`, read without a login.
 pub async fn operations(url: &str) -> Vec<Operation> {
-    let answer = reqwest::get(format!("{url}/api/v1/openapi.json")).await.expect("ask for the document");
+    let answer =
+        crate::http::shared().get(format!("{url}/api/v1/openapi.json")).send().await.expect("ask for the document");
     let document: Value = answer.json().await.expect("the document is JSON");
     let paths = document["paths"].as_object().expect("the document has paths");
     let mut operations = Vec::new();

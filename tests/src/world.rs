@@ -225,22 +225,11 @@ impl World {
         .await;
     }
 
-    /// No node said anything at level ERROR, and none panicked.
-    pub fn assert_no_errors(&self) {
-        let nodes = self.nodes.lock().unwrap().clone();
-        for node in nodes {
-            let log = node.process.log();
-            let is_error = |line: &&str| line.contains(" ERROR ") || line.contains("panicked at");
-            let errors: Vec<&str> = log.lines().filter(is_error).collect();
-            assert!(errors.is_empty(), "node {} says: {}", node.name, crate::wait::sample(&errors));
-        }
-    }
-
     /// Settles, checks, and no node may have logged an error. For worlds where nothing was broken
     /// on purpose that a node must complain about.
     pub async fn end_well(&self) -> (Vec<LogRow>, Vec<Start>) {
         let ended = self.settle_and_check().await;
-        self.assert_no_errors();
+        self.assert_quiet(&[]);
         ended
     }
 

@@ -1,4 +1,4 @@
-//! Conditions that filters and the caller's reach put on queries: on those of sea-orm's builder ([`within`],
+//! Conditions that filters and the caller's access scope put on queries: on those of sea-orm's builder ([`within`],
 //! [`holds`]), and on those that are written out ([`Conditions`]).
 
 use super::SqlStore;
@@ -8,21 +8,22 @@ use crate::domain::access::TenantScope;
 use sea_orm::sea_query::{BinOper, Expr, ExprTrait, Func};
 use sea_orm::{ColumnTrait, Condition, Statement, Value};
 
-/// Only what lies within reach. What has no app belongs to a tenant as a whole, and is
-/// out of reach of callers who have only some of its apps.
+/// Only rows within the scope ([`AccessScope::alternatives`]).
 pub(super) fn within<C: ColumnTrait>(access_scope: &AccessScope, tenant: C, app: Option<C>) -> Condition {
-    let AccessScope::Of(places) = access_scope else { return Condition::all() };
-    let place = |place: &TenantScope| {
-        let tenant = tenant.eq(place.tenant_id);
-        if place.apps.is_empty() { Some(tenant) } else { Some(tenant.and(app?.is_in(place.apps.iter().copied()))) }
-    };
-    any(places.iter().filter_map(place))
+    let Some(scopes) = access_scope.alternatives(app.is_some()) else { return Condition::all() };
+    any(scopes.into_iter().map(|scope| {
+        let tenant = tenant.eq(scope.tenant_id);
+        match app {
+            Some(app) if !scope.apps.is_empty() => tenant.and(app.is_in(scope.apps.iter().copied())),
+            _ => tenant,
+        }
+    }))
 }
 
 /// Only tenants of which some part lies within reach.
 pub(super) fn touching<C: ColumnTrait>(access_scope: &AccessScope, tenant: C) -> Condition {
-    let AccessScope::Of(places) = access_scope else { return Condition::all() };
-    any(places.iter().map(|place| tenant.eq(place.tenant_id)))
+    let AccessScope::Of(scopes) = access_scope else { return Condition::all() };
+    any(scopes.iter().map(|scope| tenant.eq(scope.tenant_id)))
 }
 
 /// One of these holds; of none, none does.
@@ -64,23 +65,23 @@ impl Conditions {
         }
     }
 
-    /// Only what lies within reach. What has no app belongs to a tenant as a whole, and is out of
-    /// reach of callers who have only some of its apps.
+    /// Only rows within the scope ([`AccessScope::alternatives`]).
     pub fn within(&mut self, access_scope: &AccessScope, tenant: &str, app: Option<&str>) {
-        let AccessScope::Of(places) = access_scope else { return };
-        let any: Vec<String> = places.iter().filter_map(|place| self.place(place, tenant, app)).collect();
+        let Some(scopes) = access_scope.alternatives(app.is_some()) else { return };
+        let any: Vec<String> = scopes.into_iter().map(|scope| self.of_scope(scope, tenant, app)).collect();
         let any = if any.is_empty() { "1 = 0".to_owned() } else { any.join(" OR ") };
         self.text = format!("{} AND ({any})", self.text);
     }
 
-    fn place(&mut self, place: &TenantScope, tenant: &str, app: Option<&str>) -> Option<String> {
-        if place.apps.is_empty() {
-            return Some(format!("{tenant} = {{{}}}", self.push(place.tenant_id)));
+    fn of_scope(&mut self, scope: &TenantScope, tenant: &str, app: Option<&str>) -> String {
+        let tenant = format!("{tenant} = {{{}}}", self.push(scope.tenant_id));
+        match app {
+            Some(app) if !scope.apps.is_empty() => {
+                let apps: Vec<String> = scope.apps.iter().map(|id| format!("{{{}}}", self.push(*id))).collect();
+                format!("{tenant} AND {app} IN ({})", apps.join(", "))
+            }
+            _ => tenant,
         }
-        let app = app?;
-        let at = self.push(place.tenant_id);
-        let apps: Vec<String> = place.apps.iter().map(|id| format!("{{{}}}", self.push(*id))).collect();
-        Some(format!("{tenant} = {{{at}}} AND {app} IN ({})", apps.join(", ")))
     }
 
     /// The values, in the order of their markers.

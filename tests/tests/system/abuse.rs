@@ -1,11 +1,11 @@
 //! Bounds on what a caller may cost: size, time, rate, pages; and what every answer carries.
 
 use bytes::Bytes;
-use carillon_tests::{Api, Kind, World, await_until};
+use carillon_tests::{Api, Kind, World, await_until, http};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
+use reqwest::Method;
 use reqwest::header::{ALLOW, HeaderMap, RETRY_AFTER};
-use reqwest::{Client, Method};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -87,7 +87,7 @@ async fn slow_clients_are_cut_off(kind: Kind) {
     }
     // Meanwhile, and afterwards, others are served.
     assert_eq!(node.probe("/readyz").await, Some(200));
-    world.assert_no_errors();
+    world.assert_quiet(&[]);
 }
 
 async fn large_requests_are_refused(kind: Kind) {
@@ -100,32 +100,32 @@ async fn large_requests_are_refused(kind: Kind) {
     // Without a length the size is not known in advance.
     let chunk = || Ok::<_, std::io::Error>(Frame::data(Bytes::from_static(&[b' '; 4_096])));
     let chunks = StreamBody::new(futures_util::stream::iter((0..80).map(move |_| chunk())));
-    let request = Client::new().post(&url).bearer_auth(api.token()).header("content-type", "application/json");
+    let request = http::shared().post(&url).bearer_auth(api.token()).header("content-type", "application/json");
     let answer = request.body(reqwest::Body::wrap(chunks)).send().await;
     assert_eq!(answer.unwrap().status(), 413);
     // An unknown caller need not send it at all.
     let answer =
-        Client::new().post(&url).header("content-type", "application/json").body(large.to_string()).send().await;
+        http::shared().post(&url).header("content-type", "application/json").body(large.to_string()).send().await;
     // The line may be cut before the answer is read.
     assert!(answer.is_err() || answer.unwrap().status() == 401);
     // A head that never ends.
-    let mut request = Client::new().get(&url).bearer_auth(api.token());
+    let mut request = http::shared().get(&url).bearer_auth(api.token());
     for number in 0..200 {
         request = request.header(format!("x-{number}"), "z".repeat(2_000));
     }
     let answer = request.send().await;
     assert!(answer.is_err() || (400..500).contains(&answer.unwrap().status().as_u16()));
     let long = "z".repeat(100_000);
-    let answer = Client::new().get(format!("{url}?after={long}")).bearer_auth(api.token()).send().await;
+    let answer = http::shared().get(format!("{url}?after={long}")).bearer_auth(api.token()).send().await;
     assert!(answer.is_err() || (400..500).contains(&answer.unwrap().status().as_u16()));
     // Deep nesting is no way to exhaust the stack.
     let deep = format!("{{\"params\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
-    let request = Client::new().post(format!("{}/api/v1/tasks", node.url)).bearer_auth(api.token());
+    let request = http::shared().post(format!("{}/api/v1/tasks", node.url)).bearer_auth(api.token());
     let answer = request.header("content-type", "application/json").body(deep).send().await.unwrap();
     assert_eq!(answer.status(), 400);
     assert_eq!(api.get("/tenants").await["items"], json!([]));
     assert_eq!(node.probe("/readyz").await, Some(200));
-    world.assert_no_errors();
+    world.assert_quiet(&[]);
 }
 
 async fn callers_and_addresses_have_a_rate(kind: Kind) {
@@ -133,7 +133,7 @@ async fn callers_and_addresses_have_a_rate(kind: Kind) {
     // One caller: 2 a second, 10 at once; one address: 4 a second, 20 at once.
     let node = world.node("a", &[("api.requests_per_second", "2")]).await;
     let ask = |token: &'static str| {
-        let request = Client::new().get(format!("{}/api/v1/tenants", node.url)).bearer_auth(token);
+        let request = http::shared().get(format!("{}/api/v1/tenants", node.url)).bearer_auth(token);
         async move { request.send().await.unwrap() }
     };
     let first_refusal = |token: &'static str| async move {
@@ -154,7 +154,7 @@ async fn callers_and_addresses_have_a_rate(kind: Kind) {
     assert!(refused.headers().contains_key(RETRY_AFTER));
     for path in ["/api/v1/no-such-thing", "/api/v1/openapi.json", "/api/v1/login"] {
         await_until("the address has to wait", 20, || async {
-            let answer = Client::new().get(format!("{}{path}", node.url)).send().await.unwrap();
+            let answer = http::shared().get(format!("{}{path}", node.url)).send().await.unwrap();
             (answer.status() == 429).then_some(())
         })
         .await;
@@ -162,7 +162,7 @@ async fn callers_and_addresses_have_a_rate(kind: Kind) {
     // Orchestrators are always answered.
     assert_eq!(node.probe("/healthz").await, Some(200));
     assert_eq!(node.probe("/readyz").await, Some(200));
-    world.assert_no_errors();
+    world.assert_quiet(&[]);
 }
 
 async fn pages_are_bounded(kind: Kind) {
@@ -205,7 +205,7 @@ async fn pages_are_bounded(kind: Kind) {
             }
         }
     }
-    world.assert_no_errors();
+    world.assert_quiet(&[]);
 }
 
 fn assert_headers(what: &str, headers: &HeaderMap) {
@@ -228,7 +228,7 @@ fn assert_headers(what: &str, headers: &HeaderMap) {
 async fn every_answer_carries_its_headers(kind: Kind) {
     let world = World::new(kind).await;
     let node = world.node("a", &[]).await;
-    let client = Client::new();
+    let client = http::shared();
     let token = carillon_tests::node::TOKEN;
     let at = |path: &str| format!("{}{path}", node.url);
     for (status, request) in [
@@ -259,7 +259,7 @@ async fn every_answer_carries_its_headers(kind: Kind) {
             assert_eq!(answer.headers()["www-authenticate"], "Bearer");
         }
     }
-    world.assert_no_errors();
+    world.assert_quiet(&[]);
 }
 
 /// Whatever a path, a query or a body contains, the node does not fail on it.
@@ -278,10 +278,10 @@ async fn strange_text_is_no_fault(kind: Kind) {
             json!({ "name": text, "permissions": ["tasks.read"], "expires_at": carillon_tests::now_ms() + 60_000 });
         is_fine(&ann.api.send(Method::POST, "/account/tokens", Some(&body)).await, text);
     }
-    let agent = Client::new().post(api.address("/login")).header("user-agent", "\u{1f514} bell");
+    let agent = http::shared().post(api.address("/login")).header("user-agent", "\u{1f514} bell");
     let agent = agent.json(&json!({ "name": "ann", "password": carillon_tests::people::PASSWORD }));
     assert_eq!(agent.send().await.unwrap().status(), 200);
-    world.assert_no_errors();
+    world.assert_quiet(&[]);
 }
 
 fn is_fine(answer: &(u16, serde_json::Value), what: &str) {

@@ -1,7 +1,7 @@
 //! Bad input to the management API: the right status, a clear message, nothing half-written.
 
 use carillon::domain::task::TaskSpec;
-use carillon_tests::{Api, App, Kind, World};
+use carillon_tests::{Api, App, Kind, World, http};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ async fn wrong_tokens(url: &str) {
     for token in ["", "wrong", "the-token-of-the-system-tests-0123456788"] {
         refused(&Api::with_token(url, token), 401, Method::GET, "/tasks", None, &["token"]).await;
     }
-    let bare = reqwest::get(format!("{url}/api/v1/tasks")).await.unwrap();
+    let bare = http::shared().get(format!("{url}/api/v1/tasks")).send().await.unwrap();
     assert_eq!(bare.status(), 401);
     let kind = bare.headers()["content-type"].to_str().unwrap().to_owned();
     assert!(kind.starts_with("application/problem+json"), "{kind}");
@@ -127,7 +127,7 @@ async fn taken_names(api: &Api, app: &App) {
 }
 
 async fn oversized_bodies(url: &str) {
-    let sent = reqwest::Client::new()
+    let sent = http::shared()
         .post(format!("{url}/api/v1/tasks"))
         .bearer_auth(carillon_tests::node::TOKEN)
         .header("content-type", "application/json")
@@ -138,7 +138,7 @@ async fn oversized_bodies(url: &str) {
     if let Ok(reply) = sent {
         assert_eq!(reply.status(), 413);
     }
-    assert_eq!(reqwest::get(format!("{url}/readyz")).await.unwrap().status(), 200, "the node goes on");
+    assert_eq!(http::shared().get(format!("{url}/readyz")).send().await.unwrap().status(), 200, "the node goes on");
 }
 
 /// (fields, the one that is wrong, words of its message). Each field of a task is in here.

@@ -1,13 +1,13 @@
 //! The web console as a node serves it: the page, its files, and what stays others'.
 
 use carillon_protocol::Code;
-use carillon_tests::{Kind, Node, World};
+use carillon_tests::{Kind, Node, World, http};
 use flate2::read::GzDecoder;
 use reqwest::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
     HeaderName, IF_NONE_MATCH, VARY,
 };
-use reqwest::{Client, Method, RequestBuilder, Response};
+use reqwest::{Method, RequestBuilder, Response};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -35,7 +35,7 @@ pub async fn is_there(node: &Node) -> bool {
 }
 
 fn get(node: &Node, path: &str) -> RequestBuilder {
-    Client::new().get(format!("{}{path}", node.url))
+    http::shared().get(format!("{}{path}", node.url))
 }
 
 async fn send(request: RequestBuilder) -> Response {
@@ -110,11 +110,11 @@ async fn paths_of_the_console_lead_to_its_page(kind: Kind) {
     }
     assert_eq!(nonces.len(), paths.len(), "a nonce is used once");
 
-    let head = send(Client::new().head(format!("{}/tasks", node.url))).await;
+    let head = send(http::shared().head(format!("{}/tasks", node.url))).await;
     assert_eq!(head.status(), 200);
     assert!(header(&head, CONTENT_LENGTH).parse::<usize>().unwrap() > 100);
     assert_eq!(head.bytes().await.unwrap().len(), 0);
-    world.assert_no_errors();
+    world.assert_quiet(&[]);
 }
 
 async fn files_are_compressed_and_kept_for_ever(kind: Kind) {
@@ -153,13 +153,13 @@ async fn files_are_compressed_and_kept_for_ever(kind: Kind) {
 
         let again = send(get(&node, path).header(IF_NONE_MATCH, &tag)).await;
         assert_eq!((again.status().as_u16(), header(&again, ETAG)), (304, tag.as_str()));
-        let head = send(Client::new().head(format!("{}{path}", node.url))).await;
+        let head = send(http::shared().head(format!("{}{path}", node.url))).await;
         assert_eq!((head.status().as_u16(), header(&head, CONTENT_LENGTH)), (200, plain.len().to_string().as_str()));
     }
     // Its name stays when it changes.
     let bell = send(get(&node, "/bell.svg")).await;
     assert_eq!((header(&bell, CONTENT_TYPE), header(&bell, CACHE_CONTROL)), ("image/svg+xml", "no-cache"));
-    world.assert_no_errors();
+    world.assert_quiet(&[]);
 }
 
 async fn paths_outside_the_console_are_not_taken_over(kind: Kind) {
@@ -184,7 +184,7 @@ async fn paths_outside_the_console_are_not_taken_over(kind: Kind) {
     let (status, problem) = world.api().send(Method::GET, "/nothing", None).await;
     assert_eq!((status, &problem["detail"]), (404, &Value::from("there is no such route")));
     for path in ["/", "/tasks", "/assets/x.js"] {
-        let answer = send(Client::new().post(format!("{}{path}", node.url)).body("x")).await;
+        let answer = send(http::shared().post(format!("{}{path}", node.url)).body("x")).await;
         assert_eq!(answer.status(), 404, "{path}");
         assert_eq!(header(&answer, CONTENT_TYPE), "application/problem+json");
     }
@@ -198,7 +198,7 @@ async fn paths_outside_the_console_are_not_taken_over(kind: Kind) {
         assert_eq!(status_of(&node, path).await, 200);
     }
     assert_eq!(status_of(&node, "/metrics").await, 401);
-    world.assert_no_errors();
+    world.assert_quiet(&[]);
 }
 
 /// A page is some twenty files; an office behind one address opens many.

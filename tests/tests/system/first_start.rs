@@ -1,6 +1,6 @@
 //! The first start: the schema, the first admin.
 
-use carillon_tests::{Api, Database, Kind, World, command, folder, now_ms, port, process::Process};
+use carillon_tests::{Api, Database, Kind, World, command, folder, http, now_ms, port, process::Process};
 use carillon_tests::{await_until, node::configure, wait::when};
 use serde_json::json;
 
@@ -69,7 +69,7 @@ async fn the_first_start_makes_an_admin() {
         let node = Process::start("node", serve, &folder.join(format!("{number}.log")));
         await_until("the node is ready", 60, || async {
             assert!(node.is_running(), "{}", node.log());
-            let answer = reqwest::get(format!("{url}/readyz")).await;
+            let answer = http::shared().get(format!("{url}/readyz")).send().await;
             when(answer.is_ok_and(|answer| answer.status() == 200))
         })
         .await;

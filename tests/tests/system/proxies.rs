@@ -1,14 +1,14 @@
 //! Where requests come from when there are proxies in between.
 
 use carillon_tests::people::PASSWORD;
-use carillon_tests::{Kind, Node, World};
-use reqwest::{Client, Method};
+use carillon_tests::{Kind, Node, World, http};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 scenario!(addresses_behind_a_trusted_proxy: sqlite);
 
 async fn sign_in(node: &Node, name: &str, password: &str, told: &str) -> u16 {
-    let request = Client::new().post(format!("{}/api/v1/login", node.url)).header("x-forwarded-for", told);
+    let request = http::shared().post(format!("{}/api/v1/login", node.url)).header("x-forwarded-for", told);
     request.json(&json!({ "name": name, "password": password })).send().await.unwrap().status().as_u16()
 }
 

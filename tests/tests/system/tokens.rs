@@ -74,7 +74,7 @@ async fn tokens_are_narrower_than_their_owner(kind: Kind) {
     assert!(!listed.to_string().contains("carillon_"), "{listed}");
     let stored: Vec<String> = world.database.query("SELECT hash FROM api_token", |row| row.try_get_by_index(0)).await;
     assert!(stored.iter().all(|hash| hash.len() == 64), "{stored:?}");
-    world.assert_no_errors();
+    world.assert_quiet(&[]);
 }
 
 async fn tokens_end(kind: Kind) {
@@ -127,7 +127,7 @@ async fn tokens_end(kind: Kind) {
     admin.expect(204, Method::DELETE, &format!("/users/{}", ann.id), None).await;
     four.expect(401, Method::GET, "/apps", None).await;
     assert_eq!(world.database.number("SELECT COUNT(*) FROM api_token").await, 0);
-    world.assert_no_errors();
+    world.assert_quiet(&[]);
 }
 
 /// Secrets out of the environment are not taken for numbers.

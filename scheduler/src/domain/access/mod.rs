@@ -88,6 +88,16 @@ impl AccessScope {
         }
     }
 
+    /// Which rows are within: those of any of these tenants and apps; `None` is every row. Rows without an app
+    /// (`has_app` false) belong to a tenant as a whole, and are out of reach of callers who have only some of its apps.
+    #[must_use]
+    pub fn alternatives(&self, has_app: bool) -> Option<Vec<&TenantScope>> {
+        match self {
+            Self::All => None,
+            Self::Of(tenants) => Some(tenants.iter().filter(|scope| has_app || scope.apps.is_empty()).collect()),
+        }
+    }
+
     /// Whether the tenant, or some of its apps, are within.
     #[must_use]
     pub fn touches(&self, tenant_id: TenantId) -> bool {
