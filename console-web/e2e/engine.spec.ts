@@ -140,13 +140,13 @@ it("does not undo another user's changes to an app that is being edited", async 
   const form = dialog(page, say(apps.edit_title, { name: "bells" }));
   await form.getByLabel(en.common.description).fill("rings the bells");
   const app = { params: { path: { id: key.appId } } };
-  got(await world.api.PUT("/apps/{id}", { ...app, body: { max_concurrent: 77 } }));
+  got(await world.api.PATCH("/apps/{id}", { ...app, body: { max_concurrent: 77 } }));
   // The page behind the form knows.
   await page.locator("dl.facts dd").getByText("77", { exact: true }).waitFor();
   await form.getByRole("button", { name: en.common.save }).click();
   await form.getByRole("button", { name: en.people.form.reload }).waitFor();
   expect(got(await world.api.GET("/apps/{id}", app))).toMatchObject({ max_concurrent: 77, description: "" });
-  got(await world.api.PUT("/apps/{id}", { ...app, body: { max_concurrent: 0 } }));
+  got(await world.api.PATCH("/apps/{id}", { ...app, body: { max_concurrent: 0 } }));
   expect(window.faults.filter((fault) => !fault.includes("409"))).toEqual([]);
   await window.context.close();
 });

@@ -43,7 +43,7 @@ it("nothing of it is ever obeyed", async () => {
   const logs: string[] = [];
   for (const id of tasks.values()) logs.push(got(await world.api.POST("/tasks/{id}/run", { params: { path: { id } }, body })).log);
   for (const [index, id] of [...tasks.values()].entries()) await world.log(id, index === 1 ? "failed" : "succeeded");
-  await world.api.PUT("/apps/{id}", { params: { path: { id: key.appId } }, body: { description: HOSTILE } });
+  await world.api.PATCH("/apps/{id}", { params: { path: { id: key.appId } }, body: { description: HOSTILE } });
 
   const window = await windowOf(browser, world, admin);
   const echo = tasks.get(name) ?? "";

@@ -197,7 +197,7 @@ it("counts what has fired: verdict, figures, charts, CSV", { timeout: 200_000 },
   expect(download.suggestedFilename()).toBe("carillon-demo-1h-1m.csv");
   const [head = "", ...lines] = (await readFile(await download.path(), "utf8")).trimEnd().split("\r\n");
   expect(head).toMatch(/^start,start_ms,fires,succeeded,failed,/);
-  const query = { tenant: "demo", from: Date.now() - 3_600_000, until: Date.now(), step: "1m" };
+  const query = { tenant: "demo", from: Date.now() - 3_600_000, until: Date.now(), step: "1m" } as const;
   const { items } = got(await world.api.GET("/statistics", { params: { query } }));
   const known = new Map(items.map((point) => [point.start, point]));
   expect(lines.length).toBeGreaterThan(0);

@@ -53,7 +53,7 @@ pub enum SignMethod {
 impl SignMethod {
     /// The name on the wire.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Md5 => "MD5",
             Self::HmacSha256 => "HMAC-SHA256",

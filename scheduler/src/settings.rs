@@ -335,6 +335,10 @@ impl Settings {
                 "database.url must begin with sqlite://, mysql:// or postgres://",
             ),
             (
+                self.database.is_url(),
+                "database.url is no URL: write special characters of its password as %23 for # and so on",
+            ),
+            (
                 (2..=1_000).contains(&self.database.max_connections),
                 "database.max_connections must be between 2 and 1000",
             ),

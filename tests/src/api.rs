@@ -131,7 +131,7 @@ impl Api {
     pub async fn bound_app(&self, tenant: &str, name: &str, max_concurrent: i32) {
         let found = self.get(&format!("/apps?tenant={tenant}&name={name}")).await;
         let id = id_of(&found["items"][0]["id"]).unwrap_or_else(|| panic!("no app {tenant}/{name} in {found}"));
-        self.put(&format!("/apps/{id}"), json!({ "max_concurrent": max_concurrent })).await;
+        self.patch(&format!("/apps/{id}"), json!({ "max_concurrent": max_concurrent })).await;
     }
 
     /// Makes a task of `app`; `fields` are added to (and win over) tenant, app and a start.
@@ -180,6 +180,11 @@ impl Api {
     pub async fn run_log_with(&self, id: i64, fields: Value) -> i64 {
         let answer = self.expect(202, Method::POST, &format!("/tasks/{id}/run"), Some(&fields)).await;
         id_of(&answer["log"]).unwrap_or_else(|| panic!("no log in {answer}"))
+    }
+
+    /// Writes a calendar; fields that are not given are empty.
+    pub async fn put_calendar(&self, path: &str, fields: Value) -> Value {
+        self.put(path, whole_calendar(fields)).await
     }
 
     /// `PATCH`, which must succeed.
@@ -246,4 +251,16 @@ fn merge(into: &mut Value, fields: Value) {
         panic!("fields are an object, not {fields}");
     };
     into.as_object_mut().expect("an object").extend(fields);
+}
+
+/// A calendar's body, which has to name every field.
+#[must_use]
+pub fn whole_calendar(fields: Value) -> Value {
+    let mut whole = json!({
+        "excluded_weekdays": [], "excluded_days": [], "workdays": [], "excluded_hours": [], "description": "",
+    });
+    if let (Some(whole), Value::Object(fields)) = (whole.as_object_mut(), fields) {
+        whole.extend(fields);
+    }
+    whole
 }

@@ -120,17 +120,14 @@ export interface paths {
         };
         /** An app */
         get: operations["show_app"];
-        /**
-         * Set an app's description, concurrency limit and signature method
-         * @description Omitted fields keep their values.
-         */
-        put: operations["edit_app"];
+        put?: never;
         post?: never;
         /** Delete an app that has no task, with its keys */
         delete: operations["delete_app"];
         options?: never;
         head?: never;
-        patch?: never;
+        /** Set an app's description, concurrency limit and signature method */
+        patch: operations["edit_app"];
         trace?: never;
     };
     "/apps/{id}/keys": {
@@ -260,7 +257,10 @@ export interface paths {
         };
         /** A calendar, or an earlier version of it */
         get: operations["show_calendar"];
-        /** Write a calendar's next version */
+        /**
+         * Write a calendar's next version
+         * @description Every field is required.
+         */
         put: operations["put_calendar"];
         post?: never;
         /** Delete a calendar that no task uses */
@@ -316,16 +316,16 @@ export interface paths {
         };
         /** An executor that is online */
         get: operations["show_executor"];
-        /**
-         * Disable an executor, or set its weight
-         * @description The setting belongs to the address: a new process there inherits it. Omitted fields keep their values.
-         */
-        put: operations["edit_executor"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Disable an executor, or set its weight
+         * @description The setting belongs to the address: a new process there inherits it.
+         */
+        patch: operations["edit_executor"];
         trace?: never;
     };
     "/fires/forecast": {
@@ -578,17 +578,17 @@ export interface paths {
         };
         /** A role */
         get: operations["show_role"];
-        /**
-         * Edit a role; its users are affected at once
-         * @description Omitted fields keep their values. Built-in roles cannot be edited.
-         */
-        put: operations["edit_role"];
+        put?: never;
         post?: never;
         /** Delete a role that no user has */
         delete: operations["delete_role"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Edit a role; its users are affected at once
+         * @description Built-in roles cannot be edited.
+         */
+        patch: operations["edit_role"];
         trace?: never;
     };
     "/schedules/preview": {
@@ -1085,14 +1085,14 @@ export interface paths {
         };
         /** A tenant, by name */
         get: operations["show_tenant"];
-        /** Set a tenant's description */
-        put: operations["edit_tenant"];
+        put?: never;
         post?: never;
         /** Delete a tenant that has no app, user or role */
         delete: operations["delete_tenant"];
         options?: never;
         head?: never;
-        patch?: never;
+        /** Set a tenant's description */
+        patch: operations["edit_tenant"];
         trace?: never;
     };
     "/tenants/{tenant}/maintenance": {
@@ -1142,16 +1142,16 @@ export interface paths {
         };
         /** A tenant's quotas and their use */
         get: operations["show_quotas"];
-        /**
-         * Set a tenant's quotas
-         * @description Omitted quotas have no limit. Runs that the previous fire quota delayed are scheduled again; tasks beyond a smaller quota stay.
-         */
-        put: operations["edit_quotas"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Set a tenant's quotas
+         * @description Runs that the previous fire quota delayed are scheduled again; tasks beyond a smaller quota stay.
+         */
+        patch: operations["edit_quotas"];
         trace?: never;
     };
     "/tokens": {
@@ -1218,17 +1218,14 @@ export interface paths {
         };
         /** A user */
         get: operations["show_user"];
-        /**
-         * Rename or disable a user; disabling ends their sessions
-         * @description Omitted fields keep their values.
-         */
-        put: operations["edit_user"];
+        put?: never;
         post?: never;
         /** Delete a user with their sessions and tokens */
         delete: operations["delete_user"];
         options?: never;
         head?: never;
-        patch?: never;
+        /** Rename or disable a user; disabling ends their sessions */
+        patch: operations["edit_user"];
         trace?: never;
     };
     "/users/{id}/grants": {
@@ -1327,21 +1324,9 @@ export interface components {
              */
             revision: number;
             /** @description How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses. */
-            sign_method: string;
+            sign_method: components["schemas"]["RequiredSignMethod"];
             /** @description Tenant's name. */
             tenant: string;
-        };
-        /** @description Editable fields of an app. */
-        AppInput: {
-            /** @description Free text for people to read. */
-            description?: string | null;
-            /**
-             * Format: int32
-             * @description Most runs at once over all its executors; 0 means no limit.
-             */
-            max_concurrent?: number | null;
-            /** @description How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses. */
-            sign_method?: string | null;
         };
         /** @description A page of a list. */
         AppPage: {
@@ -1349,6 +1334,18 @@ export interface components {
             items: components["schemas"]["App"][];
             /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
+        };
+        /** @description Editable fields of an app. */
+        AppPatch: {
+            /** @description Free text for people to read. */
+            description?: string;
+            /**
+             * Format: int32
+             * @description Most runs at once over all its executors; 0 means no limit.
+             */
+            max_concurrent?: number;
+            /** @description How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses. */
+            sign_method?: components["schemas"]["RequiredSignMethod"];
         };
         /** @description The outcome of applying a task file. */
         Applied: {
@@ -1725,7 +1722,7 @@ export interface components {
              */
             revision: number;
             /** @description How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses. */
-            sign_method: string;
+            sign_method: components["schemas"]["RequiredSignMethod"];
             /** @description Tenant's name. */
             tenant: string;
         };
@@ -1823,11 +1820,6 @@ export interface components {
          * @enum {string}
          */
         Delivery: "at_least_once" | "at_most_once";
-        /** @description Editable fields of a tenant. */
-        Description: {
-            /** @description Free text for people to read. */
-            description: string;
-        };
         /** @description An executor. */
         Executor: {
             /** @description Where it listens. */
@@ -1887,24 +1879,24 @@ export interface components {
              */
             weight: number;
         };
-        /** @description Editable fields of an executor. */
-        ExecutorInput: {
-            /** @description Takes no new runs. */
-            disabled?: boolean | null;
-            /** @description Why. */
-            note?: string | null;
-            /**
-             * Format: int32
-             * @description Share of the runs relative to the other executors; with 0 it takes none.
-             */
-            weight?: number | null;
-        };
         /** @description A page of a list. */
         ExecutorPage: {
             /** @description The items. */
             items: components["schemas"]["Executor"][];
             /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
+        };
+        /** @description Editable fields of an executor. */
+        ExecutorPatch: {
+            /** @description Takes no new runs. */
+            disabled?: boolean;
+            /** @description Why. */
+            note?: string;
+            /**
+             * Format: int32
+             * @description Share of the runs relative to the other executors; with 0 it takes none.
+             */
+            weight?: number;
         };
         /**
          * @description What happens to a run that is later than the task's expiry time.
@@ -1980,8 +1972,7 @@ export interface components {
         FindingCode: "run" | "started_by" | "cancelled_by" | "ended_by_change" | "maintenance" | "missed" | "more_runs" | "still_to_come" | "created_later" | "edited_later" | "no_schedule" | "fixed_delay" | "not_named" | "calendar_day" | "calendar_hours" | "moved_by_calendar" | "dst_gap" | "overlap_first_pass" | "overlap_second_pass" | "before_validity" | "after_validity" | "stopped" | "paused" | "max_fires_used" | "log_deleted" | "unexplained";
         /** @description Parameters of a finding's sentence. Each code has some of them. */
         FindingParams: {
-            /** @description Their action, as the audit names it. */
-            action?: string | null;
+            action?: components["schemas"]["AuditAction"] | null;
             /**
              * Format: int64
              * @description When, epoch ms: the fire time of a run, the time of a change, the start of a window.
@@ -2023,12 +2014,21 @@ export interface components {
              * @description The fire before the instant, epoch ms.
              */
             previous?: number | null;
-            /** @description Why it is in this state; docs/concepts.md lists the words. */
-            reason?: string | null;
-            /** @description The run's state. */
-            status?: string | null;
-            /** @description Its trigger. */
-            trigger?: string | null;
+            /**
+             * @description Why it is in this state; docs/concepts.md explains the words.
+             * @enum {string}
+             */
+            reason?: "" | "handler_failed" | "handler_failed_for_good" | "handler_panicked" | "timed_out" | "no_executor" | "not_accepted" | "undelivered" | "given_back" | "executor_gone" | "outcome_unknown" | "abandoned" | "task_stopped" | "task_edited" | "task_deleted" | "cancelled_manually" | "expired" | "misfire_skipped" | "task_paused" | "maintenance" | "blocked" | "covered" | "wait_timed_out" | "all_busy" | "shard_failed" | "over_quota" | "task_limit" | "app_limit" | "tenant_limit";
+            /**
+             * @description The run's state.
+             * @enum {string}
+             */
+            status?: "init" | "queued" | "dispatched" | "retry" | "succeeded" | "failed" | "discarded" | "expired" | "cancelled";
+            /**
+             * @description What made the run.
+             * @enum {string}
+             */
+            trigger?: "schedule" | "misfire" | "manual" | "parent" | "backfill";
             /**
              * Format: int64
              * @description End of a window, epoch ms.
@@ -2368,7 +2368,7 @@ export interface components {
              */
             block_strategy: components["schemas"]["BlockStrategy"];
             /**
-             * @description Name of a calendar of the tenant; empty means none. It must exist when the task starts.
+             * @description Name of a calendar of the tenant; empty means none. It must exist.
              * @default
              */
             calendar: string;
@@ -2907,33 +2907,34 @@ export interface components {
             /** @description Started tasks that were redefined. */
             tasks: number;
         };
-        /** @description Bounds of a tenant. 0 is no bound; days of retention: the node's default. */
-        Quotas: {
+        /** @description Quotas to change. */
+        QuotasPatch: {
             /**
              * Format: int32
-             * @description Runs at once; more wait.
-             * @default 0
+             * @description Most runs at once; 0 means no limit.
              */
-            max_concurrent: number;
+            max_concurrent?: number;
             /**
              * Format: int32
-             * @description Fires in any minute of the whole cluster; more are delayed.
-             * @default 0
+             * @description Most fires in any minute, in the whole cluster; 0 means no limit.
              */
-            max_fires_per_minute: number;
+            max_fires_per_minute?: number;
             /**
              * Format: int32
-             * @description Tasks; more are not created.
-             * @default 0
+             * @description Most tasks; 0 means no limit.
              */
-            max_tasks: number;
+            max_tasks?: number;
             /**
              * Format: int32
-             * @description Days that ended task logs are kept.
-             * @default 0
+             * @description Days that ended task logs are kept; 0 means the node's default.
              */
-            retain_days: number;
+            retain_days?: number;
         };
+        /**
+         * @description How executors and nodes of an app must sign; empty is whichever an executor chooses.
+         * @enum {string}
+         */
+        RequiredSignMethod: "" | "HMAC-SHA256" | "MD5";
         /** @description A cancelled fire to restore. */
         RestoreInput: {
             /**
@@ -2977,21 +2978,21 @@ export interface components {
             /** @description Tenant where it can be granted (id); null means everywhere. */
             tenant_id?: string | null;
         };
-        /** @description Editable fields of a role. */
-        RoleInput: {
-            /** @description Free text for people to read. */
-            description?: string | null;
-            /** @description Its name. */
-            name?: string | null;
-            /** @description What it allows. */
-            permissions?: string[] | null;
-        };
         /** @description A page of a list. */
         RolePage: {
             /** @description The items. */
             items: components["schemas"]["Role"][];
             /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
+        };
+        /** @description Editable fields of a role. */
+        RolePatch: {
+            /** @description Free text for people to read. */
+            description?: string;
+            /** @description Its name. */
+            name?: string;
+            /** @description What it allows. */
+            permissions?: string[];
         };
         /** @description The key that replaces the others. */
         Rotation: {
@@ -3074,7 +3075,7 @@ export interface components {
              */
             block_strategy: components["schemas"]["BlockStrategy"];
             /**
-             * @description Name of a calendar of the tenant; empty means none. It must exist when the task starts.
+             * @description Name of a calendar of the tenant; empty means none. It must exist.
              * @default
              */
             calendar: string;
@@ -3475,7 +3476,7 @@ export interface components {
             block_scope: components["schemas"]["BlockScope"];
             /** @description What happens to a run that is due while an earlier one of the task is running. */
             block_strategy: components["schemas"]["BlockStrategy"];
-            /** @description Name of a calendar of the tenant; empty means none. It must exist when the task starts. */
+            /** @description Name of a calendar of the tenant; empty means none. It must exist. */
             calendar: string;
             /** @description What happens to a fire on a day that is not a working day. */
             calendar_rule: components["schemas"]["CalendarRule"];
@@ -3691,7 +3692,7 @@ export interface components {
             block_scope: components["schemas"]["BlockScope"];
             /** @description What happens to a run that is due while an earlier one of the task is running. */
             block_strategy: components["schemas"]["BlockStrategy"];
-            /** @description Name of a calendar of the tenant; empty means none. It must exist when the task starts. */
+            /** @description Name of a calendar of the tenant; empty means none. It must exist. */
             calendar: string;
             /** @description What happens to a fire on a day that is not a working day. */
             calendar_rule: components["schemas"]["CalendarRule"];
@@ -4175,7 +4176,7 @@ export interface components {
             block_scope: components["schemas"]["BlockScope"];
             /** @description What happens to a run that is due while an earlier one of the task is running. */
             block_strategy: components["schemas"]["BlockStrategy"];
-            /** @description Name of a calendar of the tenant; empty means none. It must exist when the task starts. */
+            /** @description Name of a calendar of the tenant; empty means none. It must exist. */
             calendar: string;
             /** @description What happens to a fire on a day that is not a working day. */
             calendar_rule: components["schemas"]["CalendarRule"];
@@ -4363,6 +4364,11 @@ export interface components {
             items: components["schemas"]["Tenant"][];
             /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
+        };
+        /** @description Editable fields of a tenant. */
+        TenantPatch: {
+            /** @description Free text for people to read. */
+            description?: string;
         };
         /** @description A tenant's quotas and their use. */
         TenantQuotas: {
@@ -4618,19 +4624,19 @@ export interface components {
              */
             updated_at: number;
         };
-        /** @description Editable fields of a user. */
-        UserInput: {
-            /** @description Cannot sign in. */
-            disabled?: boolean | null;
-            /** @description Display name. */
-            display_name?: string | null;
-        };
         /** @description A page of a list. */
         UserPage: {
             /** @description The items. */
             items: components["schemas"]["User"][];
             /** @description Cursor of the next page; null on the last page. */
             next?: string | null;
+        };
+        /** @description Editable fields of a user. */
+        UserPatch: {
+            /** @description Cannot sign in. */
+            disabled?: boolean;
+            /** @description Display name. */
+            display_name?: string;
         };
         /** @description Findings about a task and an instant. */
         Why: {
@@ -5047,45 +5053,6 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    edit_app: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
-                "If-Match"?: string;
-            };
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["AppInput"];
-            };
-        };
-        responses: {
-            /** @description The app */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["App"];
-                };
-            };
-            400: components["responses"]["Invalid"];
-            401: components["responses"]["Unauthorised"];
-            403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
-            408: components["responses"]["TooSlow"];
-            409: components["responses"]["Conflict"];
-            413: components["responses"]["TooLarge"];
-            415: components["responses"]["NoJson"];
-            429: components["responses"]["TooMany"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
     delete_app: {
         parameters: {
             query?: never;
@@ -5109,6 +5076,45 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    edit_app: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/merge-patch+json": components["schemas"]["AppPatch"];
+            };
+        };
+        responses: {
+            /** @description The app */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["App"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
             429: components["responses"]["TooMany"];
             503: components["responses"]["Unavailable"];
         };
@@ -5409,7 +5415,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: {
+        requestBody: {
             content: {
                 "application/json": components["schemas"]["Calendar"];
             };
@@ -5570,7 +5576,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["ExecutorInput"];
+                "application/merge-patch+json": components["schemas"]["ExecutorPatch"];
             };
         };
         responses: {
@@ -6041,45 +6047,6 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    edit_role: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
-                "If-Match"?: string;
-            };
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["RoleInput"];
-            };
-        };
-        responses: {
-            /** @description The role */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Role"];
-                };
-            };
-            400: components["responses"]["Invalid"];
-            401: components["responses"]["Unauthorised"];
-            403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
-            408: components["responses"]["TooSlow"];
-            409: components["responses"]["Conflict"];
-            413: components["responses"]["TooLarge"];
-            415: components["responses"]["NoJson"];
-            429: components["responses"]["TooMany"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
     delete_role: {
         parameters: {
             query?: never;
@@ -6103,6 +6070,45 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    edit_role: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/merge-patch+json": components["schemas"]["RolePatch"];
+            };
+        };
+        responses: {
+            /** @description The role */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Role"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
             429: components["responses"]["TooMany"];
             503: components["responses"]["Unavailable"];
         };
@@ -6209,7 +6215,7 @@ export interface operations {
                 /** @description Up to this instant, epoch ms, at most 91 days later; rounded up. */
                 until: number;
                 /** @description Length of a step: `1m`, `5m`, `1h` or `1d`, counted from `from`. At most 2,000 points. */
-                step: string;
+                step: "1m" | "5m" | "1h" | "1d";
             };
             header?: never;
             path?: never;
@@ -7219,45 +7225,6 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    edit_tenant: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
-                "If-Match"?: string;
-            };
-            path: {
-                tenant: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["Description"];
-            };
-        };
-        responses: {
-            /** @description The tenant */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Tenant"];
-                };
-            };
-            400: components["responses"]["Invalid"];
-            401: components["responses"]["Unauthorised"];
-            403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
-            408: components["responses"]["TooSlow"];
-            409: components["responses"]["Conflict"];
-            413: components["responses"]["TooLarge"];
-            415: components["responses"]["NoJson"];
-            429: components["responses"]["TooMany"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
     delete_tenant: {
         parameters: {
             query?: never;
@@ -7281,6 +7248,45 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    edit_tenant: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
+                "If-Match"?: string;
+            };
+            path: {
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/merge-patch+json": components["schemas"]["TenantPatch"];
+            };
+        };
+        responses: {
+            /** @description The tenant */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tenant"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
             429: components["responses"]["TooMany"];
             503: components["responses"]["Unavailable"];
         };
@@ -7424,7 +7430,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["Quotas"];
+                "application/merge-patch+json": components["schemas"]["QuotasPatch"];
             };
         };
         responses: {
@@ -7606,45 +7612,6 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    edit_user: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
-                "If-Match"?: string;
-            };
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["UserInput"];
-            };
-        };
-        responses: {
-            /** @description The user */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["User"];
-                };
-            };
-            400: components["responses"]["Invalid"];
-            401: components["responses"]["Unauthorised"];
-            403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
-            408: components["responses"]["TooSlow"];
-            409: components["responses"]["Conflict"];
-            413: components["responses"]["TooLarge"];
-            415: components["responses"]["NoJson"];
-            429: components["responses"]["TooMany"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
     delete_user: {
         parameters: {
             query?: never;
@@ -7668,6 +7635,45 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            429: components["responses"]["TooMany"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    edit_user: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that was read; if it is no longer current, the response is 409 and nothing is changed */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/merge-patch+json": components["schemas"]["UserPatch"];
+            };
+        };
+        responses: {
+            /** @description The user */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["User"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorised"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["TooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NoJson"];
             429: components["responses"]["TooMany"];
             503: components["responses"]["Unavailable"];
         };

@@ -1,11 +1,12 @@
 //! Apps: kinds of executors within a tenant.
 
-use super::input::{Page, Query, etag, if_match, limit, parse_optional_id, refuse_stale};
+use super::input::{Page, Query, etag, given, if_match, limit, parse_optional_id, refuse_stale};
 use super::keys::{CreatedKey, known_here, new_key};
-use super::operation::{Operation, delete, get, post, put};
+use super::operation::{Operation, delete, get, patch, post};
 use super::problem::Problem;
 use super::targets::find_app;
 use super::tenants::{check_description, check_name};
+use super::words::RequiredSignMethod;
 use super::{Api, body};
 use crate::auth::Caller;
 use crate::domain::audit::Target;
@@ -33,15 +34,14 @@ pub fn operations() -> Vec<Operation> {
             .answers::<CreatedApp>(201, "The app and its key")
             .to(create),
         get("/apps/{id}", "show_app", P::AppsRead, "An app").answers::<App>(200, "The app").to(show),
-        put(
+        patch(
             "/apps/{id}",
             Action::EditApp,
             P::AppsEdit,
             "Set an app's description, concurrency limit and signature method",
         )
-        .says("Omitted fields keep their values.")
         .if_match()
-        .body::<AppInput>()
+        .changes::<AppPatch>()
         .answers::<App>(200, "The app")
         .to(edit),
         delete("/apps/{id}", Action::DeleteApp, P::AppsDelete, "Delete an app that has no task, with its keys")
@@ -82,14 +82,18 @@ struct NewApp {
 /// Editable fields of an app.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct AppInput {
+struct AppPatch {
     /// Free text for people to read.
-    #[schema(max_length = 1000)]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false, max_length = 1000)]
     description: Option<String>,
     /// Most runs at once over all its executors; 0 means no limit.
-    #[schema(minimum = 0, maximum = 1_000_000)]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false, minimum = 0, maximum = 1_000_000)]
     max_concurrent: Option<i32>,
     /// How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false, value_type = Option<RequiredSignMethod>)]
     sign_method: Option<String>,
 }
 
@@ -107,6 +111,7 @@ struct App {
     /// Most runs at once; 0 means no limit.
     max_concurrent: i32,
     /// How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses.
+    #[schema(value_type = RequiredSignMethod)]
     sign_method: String,
     /// Increases with every change.
     revision: i64,
@@ -185,7 +190,7 @@ async fn edit(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let AppInput { description, max_concurrent, sign_method } = body::json(payload).await?;
+    let AppPatch { description, max_concurrent, sign_method } = body::json(payload).await?;
     check_description(description.as_deref().unwrap_or_default())?;
     if max_concurrent.is_some_and(|most| !(0..=CONCURRENT_MAX).contains(&most)) {
         return Err(

@@ -7,6 +7,8 @@ use crate::domain::refusal::unreadable;
 use actix_web::web::{Bytes, BytesMut, Payload};
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
+use serde::{Deserializer, Serialize};
+use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// Largest body of the management API, bytes.
@@ -54,8 +56,23 @@ pub async fn json_within<T: DeserializeOwned>(payload: Payload, limit: usize) ->
         BodyError::Broken(detail) => RequestRefusal::BrokenBody { detail }.into(),
     })?;
     let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
-    let mut reader = serde_json::Deserializer::from_slice(body);
-    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+    read_as(&mut serde_json::Deserializer::from_slice(body))
+}
+
+/// Reads a JSON body that replaces a whole: a `T` has defaults, but the body must name every field, so that a client that
+/// does not know one cannot erase it.
+pub async fn whole<T: DeserializeOwned + Serialize + Default>(payload: Payload) -> Result<T, Problem> {
+    let given: Value = json(payload).await?;
+    let read = read_as(given.clone())?;
+    let all = serde_json::to_value(T::default()).unwrap_or_default();
+    let is_missing = |name: &&String| given.as_object().is_some_and(|given| !given.contains_key(*name));
+    let missing: Vec<FieldError> =
+        all.as_object().into_iter().flat_map(Map::keys).filter(is_missing).map(FieldError::required).collect();
+    if missing.is_empty() { Ok(read) } else { Err(Problem::fields(missing)) }
+}
+
+fn read_as<'de, T: DeserializeOwned, D: Deserializer<'de, Error = serde_json::Error>>(from: D) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(from).map_err(|error| {
         let message = error.inner().to_string();
         match error.path().to_string().as_str() {
             "." => match named(&message) {

@@ -35,6 +35,7 @@ pub fn operations() -> Vec<Operation> {
             P::CalendarsEdit,
             "Write a calendar's next version",
         )
+        .says("Every field is required.")
         .if_match()
         .body::<CalendarSpec>()
         .answers::<PutCalendar>(200, "The calendar, and the number of started tasks that use it")
@@ -124,7 +125,7 @@ async fn put(
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let (tenant, name) = path.into_inner();
-    let spec: CalendarSpec = body::json(payload).await?;
+    let spec: CalendarSpec = body::whole(payload).await?;
     let mut refused = Vec::new();
     if !(1..=128).contains(&name.chars().count()) || name.chars().any(char::is_control) {
         refused.push(FieldError::name("name", 128));

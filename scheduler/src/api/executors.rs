@@ -1,7 +1,7 @@
 //! Executors that are online, and the rules that people set for them.
 
-use super::input::{Page, Query, etag, if_match, limit, parse_id, parse_optional_id, refuse_stale};
-use super::operation::{Operation, get, put};
+use super::input::{Page, Query, etag, given, if_match, limit, parse_id, parse_optional_id, refuse_stale};
+use super::operation::{Operation, get, patch};
 use super::problem::Problem;
 use super::{Api, body};
 use crate::auth::Caller;
@@ -30,10 +30,10 @@ pub fn operations() -> Vec<Operation> {
         get("/executors/{id}", "show_executor", P::ExecutorsRead, "An executor that is online")
             .answers::<ExecutorOutput>(200, "The executor")
             .to(show),
-        put("/executors/{id}", Action::EditExecutor, P::ExecutorsEdit, "Disable an executor, or set its weight")
-            .says("The setting belongs to the address: a new process there inherits it. Omitted fields keep their values.")
+        patch("/executors/{id}", Action::EditExecutor, P::ExecutorsEdit, "Disable an executor, or set its weight")
+            .says("The setting belongs to the address: a new process there inherits it.")
             .if_match()
-            .body::<ExecutorInput>()
+            .changes::<ExecutorPatch>()
             .answers::<ExecutorOutput>(200, "The executor")
             .to(edit),
     ]
@@ -56,17 +56,18 @@ struct ExecutorQuery {
 /// Editable fields of an executor.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct ExecutorInput {
+struct ExecutorPatch {
     /// Takes no new runs.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false)]
     disabled: Option<bool>,
     /// Share of the runs relative to the other executors; with 0 it takes none.
-    #[serde(default)]
-    #[schema(minimum = 0, maximum = 100)]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false, minimum = 0, maximum = 100)]
     weight: Option<i32>,
     /// Why.
-    #[serde(default)]
-    #[schema(max_length = 1000)]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false, max_length = 1000)]
     note: Option<String>,
 }
 
@@ -213,7 +214,7 @@ async fn edit(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let ExecutorInput { disabled, weight, note } = body::json(payload).await?;
+    let ExecutorPatch { disabled, weight, note } = body::json(payload).await?;
     let executor = find(&api, &caller, Permission::ExecutorsEdit, &id)?;
     // Read from the database, not from this node's copy: omitted fields must keep what another caller has just set.
     let before = rule(&api, &executor).await?;

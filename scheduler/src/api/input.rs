@@ -7,7 +7,7 @@ use actix_web::dev::Payload;
 use actix_web::http::header;
 use actix_web::{FromRequest, HttpRequest, web};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::future::{Ready, ready};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -31,6 +31,14 @@ pub fn refuse_wrong_search(part: Option<&str>) -> Result<(), Problem> {
         return Err(FieldError::length("search", 1, SEARCH_CHARS_MAX).into());
     }
     Ok(())
+}
+
+/// For `deserialize_with`: a field of a merge patch. Absent is `None`; `null`, which would remove a field, is refused.
+///
+/// # Errors
+/// The value is not a `T`.
+pub fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
 }
 
 /// A query, as `T` reads it.

@@ -10,6 +10,7 @@ use crate::store::STORE_ERRORS;
 use crate::workers::ROUNDS_FAILED;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::AUTHORIZATION;
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpRequest, HttpResponse, web};
 use std::collections::BTreeMap;
@@ -38,13 +39,15 @@ pub async fn count_requests(
 }
 
 async fn metrics(request: HttpRequest, api: web::Data<Api>) -> Result<HttpResponse, Problem> {
-    if !api.metrics_public {
+    // Without a token, public metrics name no tenant and no app.
+    let is_named = !api.metrics_public || request.headers().contains_key(AUTHORIZATION);
+    if is_named {
         let guarded = Guard { id: "read_metrics", needs: Permission::MetricsRead.into(), has_body: false };
         guard::check(guarded, &request).await?;
     }
     let mut text = Text::default();
     of_runs(&mut text);
-    of_ended_runs(&mut text, &api).await;
+    of_ended_runs(&mut text, &api, is_named).await;
     of_node(&mut text, &api);
     of_store(&mut text, &api).await;
     Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text.finish()))
@@ -95,8 +98,18 @@ fn of_runs(text: &mut Text) {
 }
 
 /// By the names of tenant and app, from the database: an app without a name there is omitted.
-async fn of_ended_runs(text: &mut Text, api: &Api) {
+async fn of_ended_runs(text: &mut Text, api: &Api, is_named: bool) {
+    const NAME: &str = "carillon_runs_ended_total";
     let ended = RUNS_ENDED.all();
+    if !is_named {
+        let mut counts: BTreeMap<[String; 2], u64> = BTreeMap::new();
+        for ((status, reason), count) in ended.into_values().flatten() {
+            *counts.entry([status.as_str().to_owned(), reason.as_str().to_owned()]).or_default() += count;
+        }
+        let about =
+            "Runs whose end this node committed, by status and reason; by tenant and app for callers with a token.";
+        return text.counters_by(NAME, about, ["status", "reason"], counts.into_iter());
+    }
     let ids: Vec<AppId> = ended.keys().copied().filter(|app| *app != OTHER_APPS).collect();
     let look = async { tokio::time::timeout(STORE_MAX, api.store.app_names(&ids)).await.ok().and_then(Result::ok) };
     let Some(names) = api.cached.apps.or(look).await else { return };
@@ -112,12 +125,9 @@ async fn of_ended_runs(text: &mut Text, api: &Api) {
             *counts.entry(labels).or_default() += count;
         }
     }
-    text.counters_by(
-        "carillon_runs_ended_total",
-        "Runs whose end this node committed, by tenant, app, status and reason; the first 200 apps, the rest as other.",
-        ["tenant", "app", "status", "reason"],
-        counts.into_iter(),
-    );
+    let about =
+        "Runs whose end this node committed, by tenant, app, status and reason; the first 200 apps, the rest as other.";
+    text.counters_by(NAME, about, ["tenant", "app", "status", "reason"], counts.into_iter());
 }
 
 fn of_node(text: &mut Text, api: &Api) {

@@ -97,8 +97,12 @@ impl Operation {
         self.body_as::<T>("application/json")
     }
 
-    /// Its body, of a JSON media type.
-    pub fn body_as<T: ToSchema>(mut self, media_type: &str) -> Self {
+    /// The fields that it changes, as a JSON merge patch (RFC 7396). Fields that the body does not name keep their values.
+    pub fn changes<T: ToSchema>(self) -> Self {
+        self.body_as::<T>("application/merge-patch+json")
+    }
+
+    fn body_as<T: ToSchema>(mut self, media_type: &str) -> Self {
         let content = ContentBuilder::new().schema(Some(self.schema::<T>())).build();
         // A missing body is read as one without fields.
         let required = match T::schema() {

@@ -1,8 +1,8 @@
 //! Quotas of tenants, and their use. Only the platform sets them: no tenant can raise its own. Nodes
 //! learn of a change within a second or two.
 
-use super::input::{etag, if_match, refuse_stale};
-use super::operation::{Operation, get, put};
+use super::input::{etag, given, if_match, refuse_stale};
+use super::operation::{Operation, get, patch};
 use super::problem::Problem;
 use super::{Api, body};
 use crate::auth::Caller;
@@ -11,7 +11,7 @@ use crate::domain::quota::Quotas;
 use crate::domain::{Action, Permission, TenantId};
 use crate::store::QuotaUse;
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// Operations of this resource.
@@ -21,16 +21,46 @@ pub fn operations() -> Vec<Operation> {
         get("/tenants/{tenant}/quotas", "show_quotas", P::QuotasRead, "A tenant's quotas and their use")
             .answers::<TenantQuotas>(200, "The quotas")
             .to(show),
-        put("/tenants/{tenant}/quotas", Action::EditQuotas, P::QuotasEdit, "Set a tenant's quotas")
-            .says(
-                "Omitted quotas have no limit. Runs that the previous fire quota delayed are scheduled again; tasks \
-                 beyond a smaller quota stay.",
-            )
+        patch("/tenants/{tenant}/quotas", Action::EditQuotas, P::QuotasEdit, "Set a tenant's quotas")
+            .says("Runs that the previous fire quota delayed are scheduled again; tasks beyond a smaller quota stay.")
             .if_match()
-            .body::<Quotas>()
+            .changes::<QuotasPatch>()
             .answers::<TenantQuotas>(200, "The quotas")
             .to(edit),
     ]
+}
+
+/// Quotas to change.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct QuotasPatch {
+    /// Most tasks; 0 means no limit.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false, minimum = 0, maximum = 1_000_000)]
+    max_tasks: Option<i32>,
+    /// Most fires in any minute, in the whole cluster; 0 means no limit.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false, minimum = 0, maximum = 1_000_000)]
+    max_fires_per_minute: Option<i32>,
+    /// Most runs at once; 0 means no limit.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false, minimum = 0, maximum = 1_000_000)]
+    max_concurrent: Option<i32>,
+    /// Days that ended task logs are kept; 0 means the node's default.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false, minimum = 0, maximum = 3_650)]
+    retain_days: Option<i32>,
+}
+
+impl QuotasPatch {
+    fn applied_to(&self, before: &Quotas) -> Quotas {
+        Quotas {
+            max_tasks: self.max_tasks.unwrap_or(before.max_tasks),
+            max_fires_per_minute: self.max_fires_per_minute.unwrap_or(before.max_fires_per_minute),
+            max_concurrent: self.max_concurrent.unwrap_or(before.max_concurrent),
+            retain_days: self.retain_days.unwrap_or(before.retain_days),
+        }
+    }
 }
 
 /// A tenant's quotas and their use.
@@ -81,14 +111,15 @@ async fn edit(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let quotas: Quotas = body::json(payload).await?;
+    let patch: QuotasPatch = body::json(payload).await?;
+    let tenant = api.tenant(&caller, Permission::QuotasEdit, &tenant).await?;
+    refuse_stale(if_match(&request)?, tenant.revision)?;
+    let before = api.store.quotas(tenant.id).await?;
+    let quotas = patch.applied_to(&before);
     let wrong = quotas.check();
     if !wrong.is_empty() {
         return Err(Problem::fields(wrong));
     }
-    let tenant = api.tenant(&caller, Permission::QuotasEdit, &tenant).await?;
-    refuse_stale(if_match(&request)?, tenant.revision)?;
-    let before = api.store.quotas(tenant.id).await?;
     let target = Target { kind: "tenant", id: tenant.id.to_string(), name: tenant.name };
     let say = |quotas: &Quotas| serde_json::to_string(quotas).ok();
     let note = api.note(&caller, Action::EditQuotas, tenant.id, target, (say(&before), say(&quotas)));

@@ -1,7 +1,7 @@
 //! Roles: named sets of permissions.
 
-use super::input::{AfterQuery, Page, Query, etag, if_match, limit, parse_id, parse_optional_id, refuse_stale};
-use super::operation::{Operation, delete, get, post, put};
+use super::input::{AfterQuery, Page, Query, etag, given, if_match, limit, parse_id, parse_optional_id, refuse_stale};
+use super::operation::{Operation, delete, get, patch, post};
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
 use super::tenants::check_description;
@@ -28,10 +28,10 @@ pub fn operations() -> Vec<Operation> {
             .answers::<Role>(201, "The role")
             .to(create),
         get("/roles/{id}", "show_role", P::RolesRead, "A role").answers::<Role>(200, "The role").to(show),
-        put("/roles/{id}", Action::EditRole, P::RolesEdit, "Edit a role; its users are affected at once")
-            .says("Omitted fields keep their values. Built-in roles cannot be edited.")
+        patch("/roles/{id}", Action::EditRole, P::RolesEdit, "Edit a role; its users are affected at once")
+            .says("Built-in roles cannot be edited.")
             .if_match()
-            .body::<RoleInput>()
+            .changes::<RolePatch>()
             .answers::<Role>(200, "The role")
             .to(edit),
         delete("/roles/{id}", Action::DeleteRole, P::RolesDelete, "Delete a role that no user has")
@@ -62,15 +62,18 @@ struct NewRole {
 /// Editable fields of a role.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct RoleInput {
+struct RolePatch {
     /// Its name.
-    #[schema(min_length = 1, max_length = 64)]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false, min_length = 1, max_length = 64)]
     name: Option<String>,
     /// Free text for people to read.
-    #[schema(max_length = 1000)]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false, max_length = 1000)]
     description: Option<String>,
     /// What it allows.
-    #[schema(value_type = Option<Vec<String>>)]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false, value_type = Option<Vec<String>>)]
     permissions: Option<PermissionSet>,
 }
 
@@ -216,7 +219,7 @@ async fn edit(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let RoleInput { name, description, permissions } = body::json(payload).await?;
+    let RolePatch { name, description, permissions } = body::json(payload).await?;
     let before = changeable(&api, &caller, Permission::RolesEdit, &id).await?;
     refuse_stale(if_match(&request)?, before.revision)?;
     let mut after = RoleView {

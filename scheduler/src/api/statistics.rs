@@ -5,6 +5,7 @@ use super::input::{Query, known_word, parse_optional_id};
 use super::operation::{Operation, get};
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
+use super::words::StatisticsStep;
 use crate::auth::Caller;
 use crate::domain::Permission;
 use crate::domain::statistics::{BOUNDS_MS, DAY_MS, Figures, Histogram, MINUTE_MS, STEPS, Step};
@@ -43,6 +44,7 @@ struct StatisticsQuery {
     /// Up to this instant, epoch ms, at most 91 days later; rounded up.
     until: i64,
     /// Length of a step: `1m`, `5m`, `1h` or `1d`, counted from `from`. At most 2,000 points.
+    #[param(inline, value_type = StatisticsStep)]
     step: String,
 }
 

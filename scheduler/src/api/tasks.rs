@@ -46,7 +46,7 @@ pub fn operations() -> Vec<Operation> {
             .says("A JSON merge patch (RFC 7396): omitted fields keep their values, null resets a field to its \
                    default. Runs of the old definition are revoked before the response.")
             .if_match()
-            .body_as::<TaskPatch>("application/merge-patch+json")
+            .changes::<TaskPatch>()
             .answers::<Changed>(200, "The task, and the runs that could not be revoked")
             .to(edit),
         put("/tasks/{id}", Action::ReplaceTask, P::TasksEdit, "Replace the definition of a task")

@@ -1,7 +1,7 @@
 //! Tenants.
 
-use super::input::{Page, Query, etag, if_match, limit, refuse_stale};
-use super::operation::{Operation, delete, get, post, put};
+use super::input::{Page, Query, etag, given, if_match, limit, refuse_stale};
+use super::operation::{Operation, delete, get, patch, post};
 use super::problem::Problem;
 use super::{Api, body};
 use crate::auth::Caller;
@@ -31,9 +31,9 @@ pub fn operations() -> Vec<Operation> {
         get("/tenants/{tenant}", "show_tenant", P::TenantsRead, "A tenant, by name")
             .answers::<Tenant>(200, "The tenant")
             .to(show),
-        put("/tenants/{tenant}", Action::EditTenant, P::TenantsEdit, "Set a tenant's description")
+        patch("/tenants/{tenant}", Action::EditTenant, P::TenantsEdit, "Set a tenant's description")
             .if_match()
-            .body::<Description>()
+            .changes::<TenantPatch>()
             .answers::<Tenant>(200, "The tenant")
             .to(edit),
         delete(
@@ -73,10 +73,11 @@ struct NewTenant {
 /// Editable fields of a tenant.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Description {
+struct TenantPatch {
     /// Free text for people to read.
-    #[schema(max_length = 1000)]
-    description: String,
+    #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false, max_length = 1000)]
+    description: Option<String>,
 }
 
 /// A tenant.
@@ -141,11 +142,17 @@ async fn edit(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let Description { description } = body::json(payload).await?;
-    check_description(&description)?;
+    let TenantPatch { description } = body::json(payload).await?;
+    if let Some(description) = &description {
+        check_description(description)?;
+    }
     let before = api.tenant(&caller, Permission::TenantsEdit, &name).await?;
     refuse_stale(if_match(&request)?, before.revision)?;
-    let after = TenantView { description, revision: before.revision + 1, ..before.clone() };
+    let after = TenantView {
+        description: description.unwrap_or_else(|| before.description.clone()),
+        revision: before.revision + 1,
+        ..before.clone()
+    };
     let change = (audited(&before), audited(&after));
     let note = api.note(&caller, Action::EditTenant, before.id, target(&before), change);
     api.store.noting(vec![note]).describe_tenant(&before, &after.description).await?;

@@ -1,8 +1,8 @@
 //! Users and their grants. Callers can only grant and revoke permissions that they hold themselves, and
 //! cannot manage users who have more permissions than they do.
 
-use super::input::{Page, Query, etag, if_match, limit, parse_optional_id, refuse_stale, refuse_wrong_search};
-use super::operation::{Operation, delete, get, post, put};
+use super::input::{Page, Query, etag, given, if_match, limit, parse_optional_id, refuse_stale, refuse_wrong_search};
+use super::operation::{Operation, delete, get, patch, post};
 use super::people::{GrantOutput, User, audited, find, find_by_id, row_of, seen, target};
 use super::problem::Problem;
 use super::refusal::RequestRefusal;
@@ -33,10 +33,9 @@ pub fn operations() -> Vec<Operation> {
             .answers::<CreatedUser>(201, "The user")
             .to(create),
         get("/users/{id}", "show_user", P::UsersRead, "A user").answers::<User>(200, "The user").to(show),
-        put("/users/{id}", Action::EditUser, P::UsersEdit, "Rename or disable a user; disabling ends their sessions")
-            .says("Omitted fields keep their values.")
-            .if_match()
-            .body::<UserInput>()
+        patch("/users/{id}", Action::EditUser, P::UsersEdit, "Rename or disable a user; disabling ends their sessions")
+                        .if_match()
+            .changes::<UserPatch>()
             .answers::<User>(200, "The user")
             .to(edit),
         delete("/users/{id}", Action::DeleteUser, P::UsersDelete, "Delete a user with their sessions and tokens")
@@ -89,11 +88,14 @@ struct NewUser {
 /// Editable fields of a user.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct UserInput {
+struct UserPatch {
     /// Display name.
-    #[schema(max_length = 100)]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false, max_length = 100)]
     display_name: Option<String>,
     /// Cannot sign in.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(nullable = false)]
     disabled: Option<bool>,
 }
 
@@ -193,7 +195,7 @@ async fn edit(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let UserInput { display_name, disabled } = body::json(payload).await?;
+    let UserPatch { display_name, disabled } = body::json(payload).await?;
     if let Some(name) = &display_name {
         check_display_name(name)?;
     }

@@ -14,7 +14,7 @@ use crate::domain::schedule::{Kind, Note, Schedule};
 use crate::domain::task::{NEVER, ScheduleKind};
 use crate::domain::why::{Finding, FindingCode, FindingParams, moment, previous_fire};
 use crate::domain::{
-    AccessScope, AppId, FieldError, FieldRefusal, IdSource, LogId, Order, Permission, TenantId, Trigger,
+    AccessScope, Action, AppId, FieldError, FieldRefusal, IdSource, LogId, Order, Permission, Status, TenantId, Trigger,
 };
 use crate::store::{AuditFilter, ExecutorStore as _, LogFilter, LogView, TaskView};
 use actix_web::{HttpResponse, web};
@@ -35,6 +35,9 @@ const LOOKED_AT_MAX: u64 = 200;
 const NEAR_MS: i64 = 60_000;
 
 const DAY_MS: i64 = 86_400_000;
+
+/// Actions that change a task's definition, as the audit names them.
+const DEFINING: [&str; 3] = [Action::EditTask.as_str(), Action::ReplaceTask.as_str(), Action::ApplyTasks.as_str()];
 
 /// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
@@ -188,14 +191,14 @@ impl Search<'_> {
             message: (!log.message.is_empty()).then(|| log.message.clone()),
             executor: executor.map(|executor| executor.address),
             attempts: Some(run.attempt),
-            late_ms: (log.started_at != 0).then(|| log.started_at - run.due_time),
+            late_ms: late_ms(log),
             ..FindingParams::default()
         };
         self.add(FindingCode::Run, params);
         if run.trigger == Trigger::Manual {
             let made_at = IdSource::made_at(run.id);
             let near = self.entries_of_task(made_at - NEAR_MS, made_at + NEAR_MS).await?;
-            let started = near.iter().find(|entry| is_about(entry, "run_task", run.id));
+            let started = near.iter().find(|entry| is_about(entry, Action::RunTask.as_str(), run.id));
             let params = started.map(|entry| self.done(entry)).unwrap_or_default();
             self.add(FindingCode::StartedBy, FindingParams { at: params.at.or(Some(made_at)), ..params });
         }
@@ -227,10 +230,10 @@ impl Search<'_> {
         let run = &log.dispatched.run;
         let made_at = IdSource::made_at(run.id);
         let mut near = self.entries(&run.id, "task_log", made_at - NEAR_MS, self.now + NEAR_MS).await?;
-        near.retain(|entry| ["cancel_run", "skip_fire"].contains(&entry.action.as_str()));
+        near.retain(|entry| [Action::CancelRun.as_str(), Action::SkipFire.as_str()].contains(&entry.action.as_str()));
         if near.is_empty() {
             near = self.entries_of_task(made_at - NEAR_MS, made_at + NEAR_MS).await?;
-            near.retain(|entry| is_about(entry, "skip_fire", run.id));
+            near.retain(|entry| is_about(entry, Action::SkipFire.as_str(), run.id));
         }
         let params = near.first().map(|entry| self.done(entry)).unwrap_or_default();
         let at = params.at.or(Some(log.dispatched.finished_at));
@@ -293,10 +296,7 @@ impl Search<'_> {
             self.add(FindingCode::Unexplained, about(fire));
         }
         let changed = self.entries_of_task(until, self.now.saturating_add(NEAR_MS)).await?;
-        let changed: Vec<_> = changed
-            .iter()
-            .filter(|entry| ["edit_task", "replace_task", "apply_tasks"].contains(&entry.action.as_str()))
-            .collect();
+        let changed: Vec<_> = changed.iter().filter(|entry| DEFINING.contains(&entry.action.as_str())).collect();
         if let Some(first) = changed.last() {
             let params = FindingParams { count: Some(changed.len() as i64), ..self.done(first) };
             self.add(FindingCode::EditedLater, params);
@@ -370,6 +370,13 @@ impl Search<'_> {
         }
         Ok(())
     }
+}
+
+/// How late the last attempt started, ms; unknown for a run that is due again. Clocks differ a little: never below 0.
+fn late_ms(log: &LogView) -> Option<i64> {
+    let run = &log.dispatched.run;
+    let is_due_again = matches!(run.status, Status::Init | Status::Queued | Status::Retry);
+    (log.started_at != 0 && !is_due_again).then(|| (log.started_at - run.due_time).max(0))
 }
 
 /// Whether an entry records an action that created or ended this run.

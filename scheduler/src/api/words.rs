@@ -2,9 +2,11 @@
 
 use crate::dispatch::OUTPUT_STATUSES;
 use crate::domain::reason::REASONS;
+use crate::domain::statistics::STEPS;
 use crate::domain::task_log::STATUSES;
 use crate::domain::trigger::TRIGGERS;
 use crate::store::TASK_STATES;
+use carillon_protocol::sign::SignMethod;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::{PartialSchema, ToSchema};
@@ -42,6 +44,16 @@ words! {
 words! {
     /// What made a run.
     RunTrigger = TRIGGERS.iter().map(|(_, word)| *word)
+}
+
+words! {
+    /// How executors and nodes of an app must sign; empty is whichever an executor chooses.
+    RequiredSignMethod = ["", SignMethod::HmacSha256.as_str(), SignMethod::Md5.as_str()]
+}
+
+words! {
+    /// Length of a step of a series.
+    StatisticsStep = STEPS.iter().map(|(_, word)| *word)
 }
 
 words! {

@@ -86,7 +86,7 @@ impl Apps {
                 client.show(ApiRequest::post(["apps"]).fields(fields)).await
             }
             Self::Edit { app, description, max_concurrent, sign_method, unless } => {
-                let ask = ApiRequest::put(["apps", &find::app(node, &app).await?]).if_match(unless.revision);
+                let ask = ApiRequest::patch(["apps", &find::app(node, &app).await?]).if_match(unless.revision);
                 let description = description.map(Into::into);
                 let fields = [
                     ("description", description),

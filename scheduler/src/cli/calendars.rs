@@ -6,9 +6,10 @@ use super::find;
 use super::node::ApiRequest;
 use super::table::{Column, field};
 use super::tasks::{Document, Format};
+use crate::domain::calendar::CalendarSpec;
 use anyhow::{Context, anyhow};
 use clap::Subcommand;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 /// Largest calendar file, bytes: what a node accepts.
@@ -94,5 +95,11 @@ fn read(file: &Path) -> anyhow::Result<Value> {
     let format = Format::of(file).unwrap_or(Format::Json);
     let document = Document::parse(&text, format)
         .map_err(|error| anyhow!("{place} is not {}; nothing was changed\n{error}", format.name()))?;
-    Ok(Value::Object(document.fields))
+    // The node asks for every field; a file names those that are not empty.
+    let mut fields = match serde_json::to_value(CalendarSpec::default()) {
+        Ok(Value::Object(empty)) => empty,
+        _ => Map::new(),
+    };
+    fields.extend(document.fields);
+    Ok(Value::Object(fields))
 }

@@ -104,7 +104,7 @@ impl Executors {
             }
             Self::Edit(EditArgs { executor, disable, enable, weight, note, unless }) => {
                 let ask =
-                    ApiRequest::put(["executors", &find::executor(node, &executor).await?]).if_match(unless.revision);
+                    ApiRequest::patch(["executors", &find::executor(node, &executor).await?]).if_match(unless.revision);
                 let disabled = (disable || enable).then(|| disable.into());
                 let fields =
                     [("disabled", disabled), ("weight", weight.map(Into::into)), ("note", note.map(Into::into))];

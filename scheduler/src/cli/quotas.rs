@@ -2,7 +2,6 @@
 
 use super::client::Client;
 use super::node::ApiRequest;
-use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
@@ -50,19 +49,11 @@ impl Quotas {
 impl SetArgs {
     async fn run(self, client: &Client) -> anyhow::Result<()> {
         let Self { tenant, max_tasks, max_fires_per_minute, max_concurrent, retain_days } = self;
-        // Quotas that the request omits have no limit, so it sends the current ones. The revision is read first, so
-        // that a change in between makes this fail.
-        let revision = client.node.answer(ApiRequest::get(["tenants", &tenant])).await?["revision"].as_i64();
-        let revision = revision.context("the node's answer cannot be understood")?;
-        let now = client.node.answer(ApiRequest::get(["tenants", &tenant, "quotas"])).await?;
-        let field = |name: &'static str, wanted: Option<i32>| {
-            (name, Some(wanted.map_or_else(|| now[name].clone(), Value::from)))
-        };
-        let ask = ApiRequest::put(["tenants", &tenant, "quotas"]).if_match(Some(revision)).fields([
-            field("max_tasks", max_tasks),
-            field("max_fires_per_minute", max_fires_per_minute),
-            field("max_concurrent", max_concurrent),
-            field("retain_days", retain_days),
+        let ask = ApiRequest::patch(["tenants", &tenant, "quotas"]).fields([
+            ("max_tasks", max_tasks.map(Value::from)),
+            ("max_fires_per_minute", max_fires_per_minute.map(Value::from)),
+            ("max_concurrent", max_concurrent.map(Value::from)),
+            ("retain_days", retain_days.map(Value::from)),
         ]);
         client.show(ask).await
     }

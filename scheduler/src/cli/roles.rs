@@ -88,7 +88,7 @@ impl Roles {
                     ("permissions", permissions.map(Into::into)),
                     ("description", description.map(Into::into)),
                 ];
-                let ask = ApiRequest::put(["roles", &find::role(node, &role).await?]).if_match(unless.revision);
+                let ask = ApiRequest::patch(["roles", &find::role(node, &role).await?]).if_match(unless.revision);
                 client.show(ask.fields(fields)).await
             }
             Self::Delete { role } => {

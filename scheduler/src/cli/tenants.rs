@@ -59,7 +59,7 @@ impl Tenants {
                 client.show(ApiRequest::post(["tenants"]).fields(fields)).await
             }
             Self::Edit { tenant, description, unless } => {
-                let ask = ApiRequest::put(["tenants", &tenant]).if_match(unless.revision);
+                let ask = ApiRequest::patch(["tenants", &tenant]).if_match(unless.revision);
                 client.show(ask.fields([("description", Some(description.into()))])).await
             }
             Self::Delete { tenant } => {

@@ -127,7 +127,7 @@ impl Users {
                 client.show(ApiRequest::post(["users"]).fields(fields)).await
             }
             Self::Edit(EditArgs { user, display_name, disable, enable, unless }) => {
-                let ask = ApiRequest::put(["users", &find::user(node, &user).await?]).if_match(unless.revision);
+                let ask = ApiRequest::patch(["users", &find::user(node, &user).await?]).if_match(unless.revision);
                 let disabled = (disable || enable).then(|| disable.into());
                 let fields = [("display_name", display_name.map(Into::into)), ("disabled", disabled)];
                 client.show(ask.fields(fields)).await

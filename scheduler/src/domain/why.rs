@@ -4,13 +4,34 @@ mod moment;
 
 pub use moment::{moment, previous_fire};
 
+use super::action::AuditAction;
 use super::instant::local_words;
+use super::reason::REASONS;
 use super::schedule::SkipReason;
+use super::task_log::STATUSES;
+use super::trigger::TRIGGERS;
 use chrono::NaiveDate;
 use chrono_tz::Tz;
 use serde::Serialize;
 use std::fmt::Write as _;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+
+fn words_of<T: 'static>(list: &'static [(T, &'static str)]) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(list.iter().map(|(_, word)| *word)))
+}
+
+fn status_words() -> Schema {
+    words_of(&STATUSES).description(Some("The run's state.")).into()
+}
+
+fn reason_words() -> Schema {
+    words_of(&REASONS).description(Some("Why it is in this state; docs/concepts.md explains the words.")).into()
+}
+
+fn trigger_words() -> Schema {
+    words_of(&TRIGGERS).description(Some("What made the run.")).into()
+}
 
 /// Kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -112,12 +133,15 @@ pub struct FindingParams {
     pub log: Option<String>,
     /// The run's state.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = status_words)]
     pub status: Option<&'static str>,
     /// Why it is in this state; docs/concepts.md lists the words.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = reason_words)]
     pub reason: Option<&'static str>,
     /// Its trigger.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = trigger_words)]
     pub trigger: Option<&'static str>,
     /// Message of the run, or note of the window or pause.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,6 +160,7 @@ pub struct FindingParams {
     pub who: Option<String>,
     /// Their action, as the audit names it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AuditAction>)]
     pub action: Option<String>,
     /// Number of changes or fires.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -34,7 +34,7 @@ async fn a_whole_audit_holds() {
     let here = Installation::new().await;
     // More than a page.
     for number in 0..520 {
-        here.put("/tenants/retail", &json!({ "description": number.to_string() })).await;
+        here.patch("/tenants/retail", &json!({ "description": number.to_string() })).await;
     }
     let end = here.get("/audit/chain?tenant=retail&limit=1").await;
     let rows = here.json(&["audit", "verify", "--head", "heads.json"]);

@@ -107,6 +107,11 @@ impl Installation {
         Self::send(self.request(reqwest::Method::PUT, path).json(body)).await
     }
 
+    /// Changes some fields by the API.
+    pub async fn patch(&self, path: &str, body: &Value) -> Value {
+        Self::send(self.request(reqwest::Method::PATCH, path).json(body)).await
+    }
+
     pub async fn delete(&self, path: &str) -> Value {
         Self::send(self.request(reqwest::Method::DELETE, path)).await
     }

@@ -36,7 +36,10 @@ fn entries() -> Vec<Entry> {
 }
 
 async fn prepare(installation: &Installation) {
-    installation.put("/calendars/retail/holidays", &json!({ "excluded_days": ["10-01"] })).await;
+    let holidays = json!({
+        "excluded_days": ["10-01"], "excluded_weekdays": [], "workdays": [], "excluded_hours": [], "description": "",
+    });
+    installation.put("/calendars/retail/holidays", &holidays).await;
 }
 
 /// What the API shows of a task's definition and state.

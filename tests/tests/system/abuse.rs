@@ -1,6 +1,7 @@
 //! Bounds on what a caller may cost: size, time, rate, pages; and what every answer carries.
 
 use bytes::Bytes;
+use carillon_tests::api::whole_calendar;
 use carillon_tests::{Api, Kind, World, await_until, http};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
@@ -322,7 +323,10 @@ async fn strange_addresses(api: &Api) {
         ] {
             is_fine(&api.send(Method::GET, &path, None).await, &path);
         }
-        is_fine(&api.send(Method::PUT, &format!("/calendars/near/{text}"), Some(&json!({}))).await, text);
+        is_fine(
+            &api.send(Method::PUT, &format!("/calendars/near/{text}"), Some(&whole_calendar(json!({})))).await,
+            text,
+        );
     }
 }
 
@@ -330,7 +334,7 @@ async fn strange_bodies(api: &Api, task: i64) {
     for text in ["a\0b", "\u{10ffff}\u{fffe}", "bell \u{1f514}", "' OR 1=1 --", "\\", "\u{202e}txt"] {
         for (method, path, body) in [
             (Method::POST, "/tenants", json!({ "name": text })),
-            (Method::PUT, "/tenants/near", json!({ "description": text })),
+            (Method::PATCH, "/tenants/near", json!({ "description": text })),
             (Method::POST, "/apps", json!({ "tenant": text, "name": "x" })),
             (Method::POST, "/users", json!({ "name": "x", "display_name": text, "tenant": text })),
             (Method::POST, "/roles", json!({ "name": text, "description": text, "permissions": [] })),

@@ -4,7 +4,7 @@
 use carillon::domain::TenantId;
 use carillon::domain::UserId;
 use carillon::domain::audit::{AuditEntry, Chain};
-use carillon_tests::api::id_of;
+use carillon_tests::api::{id_of, whole_calendar};
 use carillon_tests::people::{FIRST_PASSWORD, PASSWORD};
 use carillon_tests::{Api, Kind, World, await_until, http, now_ms};
 use reqwest::Method;
@@ -174,8 +174,8 @@ async fn without_its_entry_nothing_is_changed(kind: Kind) {
         (Method::PATCH, format!("/tasks/{task}"), Some(text.clone())),
         (Method::POST, format!("/tasks/{task}/start"), None),
         (Method::DELETE, format!("/tasks/{task}"), None),
-        (Method::PUT, "/tenants/near".to_owned(), Some(text)),
-        (Method::PUT, "/calendars/near/cn".to_owned(), Some(json!({ "excluded_weekdays": ["sun"] }))),
+        (Method::PATCH, "/tenants/near".to_owned(), Some(text)),
+        (Method::PUT, "/calendars/near/cn".to_owned(), Some(whole_calendar(json!({ "excluded_weekdays": ["sun"] })))),
         (Method::POST, "/apps".to_owned(), Some(json!({ "tenant": "near", "name": "ledger" }))),
         (Method::DELETE, format!("/users/{}", ann.id), None),
         (Method::POST, format!("/users/{}/password", ann.id), None),
@@ -206,7 +206,7 @@ async fn tampering_is_found(kind: Kind) {
     let admin = world.api();
     admin.make_app("near", "orders").await;
     for number in 0..20 {
-        admin.put("/tenants/near", json!({ "description": format!("{number}") })).await;
+        admin.patch("/tenants/near", json!({ "description": format!("{number}") })).await;
     }
     let good = verify(&admin, Some("near")).await.unwrap();
     assert_eq!(good.len(), 21);
@@ -358,7 +358,7 @@ async fn a_deleted_tenant_leaves_its_chain(kind: Kind) {
     admin.grant(&auditor, "tenant admin", Some("near")).await;
     let far = admin.expect(201, Method::POST, "/tenants", Some(&json!({ "name": "far" }))).await["id"].clone();
     let far = far.as_str().unwrap();
-    admin.put("/tenants/far", json!({ "description": "soon gone" })).await;
+    admin.patch("/tenants/far", json!({ "description": "soon gone" })).await;
     admin.expect(204, Method::DELETE, "/tenants/far", None).await;
     admin.expect(404, Method::GET, "/audit/chain?tenant=far", None).await;
 

@@ -42,6 +42,8 @@ async fn wrong_settings_are_named() {
         (&[("server.port", "99999")], &["port", "99999"]),
         (&[("server.bind", "nowhere")], &["server.bind"]),
         (&[("database.url", "oracle://x")], &["database.url"]),
+        (&[("database.url", "postgres://u:p#w@host/x")], &["database.url", "%23"]),
+        (&[("database.url", "mysql:nowhere")], &["database.url", "no URL"]),
         (&[("schedulers.time_zone", "Mars/Olympus")], &["time_zone", "Mars/Olympus"]),
         (&[("schedulers.look_interval", "0s")], &["schedulers.look_interval"]),
         (&[("schedulers.reap_interval", "11s")], &["schedulers.reap_interval", "offline_after"]),

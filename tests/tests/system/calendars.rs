@@ -1,5 +1,6 @@
 //! Calendars: versions, who uses them, and what they do to tasks that run.
 
+use carillon_tests::api::whole_calendar;
 use carillon_tests::fires::assert_all;
 use carillon_tests::wait::{sample, when};
 use carillon_tests::{Api, App, Fires, Kind, LogRow, Status, World, await_until, now_ms, now_us};
@@ -12,7 +13,7 @@ scenario!(a_new_version_counts_at_once: sqlite mariadb);
 scenario!(a_deleted_tenant_leaves_no_version: sqlite mariadb);
 
 async fn put(api: &Api, name: &str, body: Value) -> Value {
-    api.expect(200, Method::PUT, &format!("/calendars/retail/{name}"), Some(&body)).await
+    api.put_calendar(&format!("/calendars/retail/{name}"), body).await
 }
 
 async fn versions_and_users(kind: Kind) {
@@ -112,14 +113,22 @@ fn fires_of(lines: &[Value]) -> Vec<i64> {
 
 async fn wrong_ones_are_named(api: &Api, app: &App) {
     let body = json!({ "excluded_weekdays": ["caturday"], "excluded_days": ["2027-02-30", "12-24"], "excluded_hours": ["9-10"] });
+    let body = whole_calendar(body);
     let errors = api.refused(400, Method::PUT, "/calendars/retail/wrong", &body).await;
     let fields: Vec<&str> = errors.iter().map(|(field, _)| field.as_str()).collect();
     assert_eq!(fields, ["excluded_weekdays[0]", "excluded_days[0]", "excluded_hours[0]"], "{errors:?}");
     assert!(errors.iter().all(|(_, message)| message.contains("allowed")), "{errors:?}");
     let unknown = api.refused(400, Method::PUT, "/calendars/retail/wrong", &json!({ "weekends": [] })).await;
     assert_eq!(unknown.first().map(|error| error.0.as_str()), Some("weekends"), "{unknown:?}");
+    let missing = api.refused(400, Method::PUT, "/calendars/retail/wrong", &json!({ "workdays": [] })).await;
+    let missing: Vec<&str> = missing.iter().map(|(field, _)| field.as_str()).collect();
+    assert_eq!(
+        missing,
+        ["description", "excluded_days", "excluded_hours", "excluded_weekdays"],
+        "none is taken for empty"
+    );
     assert_eq!(api.send(Method::GET, "/calendars/retail/wrong", None).await.0, 404);
-    assert_eq!(api.send(Method::PUT, "/calendars/nobody/any", Some(&json!({}))).await.0, 404);
+    assert_eq!(api.send(Method::PUT, "/calendars/nobody/any", Some(&whole_calendar(json!({})))).await.0, 404);
 
     // Of another tenant, or unknown: refused by name, started or not.
     put_finance(api).await;
@@ -148,7 +157,7 @@ fn assert_names(errors: &[(String, String)], calendar: &str) {
 }
 
 async fn put_finance(api: &Api) {
-    api.expect(200, Method::PUT, "/calendars/finance/books", Some(&json!({}))).await;
+    api.expect(200, Method::PUT, "/calendars/finance/books", Some(&whole_calendar(json!({})))).await;
 }
 
 /// A range of hours around `now_ms` in Tokyo, wide enough for the whole scenario.
@@ -224,7 +233,7 @@ async fn a_deleted_tenant_leaves_no_version(kind: Kind) {
     for tenant in ["retail", "finance"] {
         api.expect(201, Method::POST, "/tenants", Some(&json!({ "name": tenant }))).await;
         for day in ["sat", "sun"] {
-            api.put(&format!("/calendars/{tenant}/work"), json!({ "excluded_weekdays": [day] })).await;
+            api.put_calendar(&format!("/calendars/{tenant}/work"), json!({ "excluded_weekdays": [day] })).await;
         }
     }
     let versions = "SELECT COUNT(*) FROM calendar_version";

@@ -1,6 +1,6 @@
 //! No user can extend their own permissions: by roles, grants, passwords, apps, tenants.
 
-use carillon_tests::api::id_of;
+use carillon_tests::api::{id_of, whole_calendar};
 use carillon_tests::people::Person;
 use carillon_tests::{Api, Kind, World, now_ms};
 use reqwest::Method;
@@ -54,7 +54,7 @@ async fn by_roles(admin: &Api, ann: &Person) {
     let own = admin.role("people").await;
     let wider = json!({ "permissions": ["tasks.read", "tasks.edit"] });
     // The role that she has herself, with one more.
-    let answer = ann.api.expect(403, Method::PUT, &format!("/roles/{own}"), Some(&wider)).await;
+    let answer = ann.api.expect(403, Method::PATCH, &format!("/roles/{own}"), Some(&wider)).await;
     assert!(answer["detail"].as_str().unwrap().contains("tasks.edit"), "{answer}");
     // A new one, in her tenant, for all, in another tenant.
     let new = |tenant: Option<&str>, permissions: &[&str]| json!({ "name": "more", "tenant": tenant, "permissions": permissions });
@@ -69,7 +69,7 @@ async fn by_roles(admin: &Api, ann: &Person) {
         [(&mighty, 403, 403), (&far, 404, 404), (&of_all, 403, 403), (&"1".to_owned(), 409, 409)]
     {
         let path = format!("/roles/{role}");
-        ann.api.expect(edit, Method::PUT, &path, Some(&json!({ "permissions": ["tasks.read"] }))).await;
+        ann.api.expect(edit, Method::PATCH, &path, Some(&json!({ "permissions": ["tasks.read"] }))).await;
         ann.api.expect(delete, Method::DELETE, &path, None).await;
     }
 }
@@ -119,7 +119,7 @@ async fn by_accounts(admin: &Api, ann: &Person) {
     for (person, status) in [(&chief, 403), (&owner, 403), (&guest, 403), (&stranger, 404), (&both, 403)] {
         let path = format!("/users/{}", person.id);
         let edit = json!({ "disabled": true });
-        ann.api.expect(status, Method::PUT, &path, Some(&edit)).await;
+        ann.api.expect(status, Method::PATCH, &path, Some(&edit)).await;
         ann.api.expect(status, Method::DELETE, &path, None).await;
         ann.api.expect(status, Method::POST, &format!("{path}/password"), None).await;
         ann.api.expect(status, Method::DELETE, &format!("{path}/sessions"), None).await;
@@ -168,7 +168,7 @@ async fn apps_narrow_what_is_granted(kind: Kind) {
     ann.api.expect(403, Method::POST, "/tenants/near/maintenance", Some(&window)).await;
     ann.api.expect(403, Method::POST, "/apps", Some(&json!({ "tenant": "near", "name": "third" }))).await;
     ann.api.expect(403, Method::POST, "/users", Some(&json!({ "name": "x", "tenant": "near" }))).await;
-    ann.api.expect(403, Method::PUT, "/calendars/near/c", Some(&json!({}))).await;
+    ann.api.expect(403, Method::PUT, "/calendars/near/c", Some(&whole_calendar(json!({})))).await;
     ann.api.expect(403, Method::GET, "/audit?tenant=near", None).await;
     assert_eq!(ann.api.get("/audit").await["items"], json!([]));
     // Widening: for herself, for the tenant, for the other app; taking what is wider.
@@ -179,7 +179,7 @@ async fn apps_narrow_what_is_granted(kind: Kind) {
     let wide = admin.grant(&bob, "tenant admin", Some("near")).await;
     ann.api.expect(403, Method::DELETE, &format!("/users/{}/grants/{wide}", bob.id), None).await;
     ann.api.expect(403, Method::POST, &format!("/users/{}/password", bob.id), None).await;
-    ann.api.expect(403, Method::PUT, &format!("/users/{}", ann.id), Some(&json!({ "display_name": "A" }))).await;
+    ann.api.expect(403, Method::PATCH, &format!("/users/{}", ann.id), Some(&json!({ "display_name": "A" }))).await;
     // Within her app she gives what she holds.
     let viewer = json!({ "role": "4", "tenant": "near", "apps": [orders_id] });
     ann.api.expect(201, Method::POST, &format!("/users/{}/grants", bob.id), Some(&viewer)).await;

@@ -85,7 +85,7 @@ async fn a_change_at_one_node_is_told_at_the_other(kind: Kind) {
     let task = api.make_task(&app, "by hand", "tick", json!({})).await;
     until(&mut events, Some("retail"), "tasks").await;
     until(&mut of_the_tenant, Some("retail"), "tasks").await;
-    api.put("/calendars/retail/closed", json!({ "excluded_weekdays": ["sun"] })).await;
+    api.put_calendar("/calendars/retail/closed", json!({ "excluded_weekdays": ["sun"] })).await;
     until(&mut events, Some("retail"), "calendars").await;
     let log = api.run(task, None).await;
     until(&mut events, Some("retail"), "task_logs").await;

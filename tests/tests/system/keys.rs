@@ -199,7 +199,7 @@ async fn an_app_demands_how_everything_is_signed(kind: Kind) {
         ("", SignMethod::Md5, None),
         ("", SignMethod::HmacSha256, None),
     ] {
-        api.put(&path, json!({ "sign_method": demanded })).await;
+        api.patch(&path, json!({ "sign_method": demanded })).await;
         assert_eq!(
             answer_to(admitted).await.code(),
             Code::RegisterAgain,
@@ -219,7 +219,7 @@ async fn an_app_demands_how_everything_is_signed(kind: Kind) {
         let expected = if demanded.is_empty() { "HMAC-SHA256" } else { demanded };
         assert_eq!(fake.last_signed().1, expected);
     }
-    let errors = api.refused(400, Method::PUT, &path, &json!({ "sign_method": "SHA1" })).await;
+    let errors = api.refused(400, Method::PATCH, &path, &json!({ "sign_method": "SHA1" })).await;
     assert_eq!(errors[0].0, "sign_method");
 }
 

@@ -34,7 +34,7 @@ async fn the_last_platform_admin_stays(kind: Kind) {
     // Neither by herself nor by the configured token, which may everything.
     for api in [&ann.api, &world.api()] {
         let disable = json!({ "disabled": true });
-        let answer = api.expect(409, Method::PUT, &path, Some(&disable)).await;
+        let answer = api.expect(409, Method::PATCH, &path, Some(&disable)).await;
         assert!(answer["detail"].as_str().unwrap().contains("platform admin"), "{answer}");
         api.expect(409, Method::DELETE, &path, None).await;
         api.expect(409, Method::DELETE, &format!("{path}/grants/{grant}"), None).await;
@@ -47,10 +47,10 @@ async fn the_last_platform_admin_stays(kind: Kind) {
     admin.grant(&bob, "platform admin", Some("near")).await;
     admin.expect(409, Method::DELETE, &path, None).await;
     let second = admin.grant(&bob, "platform admin", None).await;
-    admin.put(&format!("/users/{}", bob.id), json!({ "disabled": true })).await;
+    admin.patch(&format!("/users/{}", bob.id), json!({ "disabled": true })).await;
     admin.expect(409, Method::DELETE, &format!("{path}/grants/{grant}"), None).await;
     // With another one who can sign in, she may go.
-    admin.put(&format!("/users/{}", bob.id), json!({ "disabled": false })).await;
+    admin.patch(&format!("/users/{}", bob.id), json!({ "disabled": false })).await;
     admin.expect(204, Method::DELETE, &format!("{path}/grants/{grant}"), None).await;
     admin.expect(409, Method::DELETE, &format!("/users/{}/grants/{second}", bob.id), None).await;
     // Refused changes are in no audit.
@@ -73,7 +73,7 @@ async fn remove(api: Api, how: How, whom: i64, grant: i64, begin: Arc<Barrier>) 
     api.get("/session").await;
     begin.wait().await;
     let (status, answer) = match how {
-        How::Disable => api.send(Method::PUT, &path, Some(&json!({ "disabled": true }))).await,
+        How::Disable => api.send(Method::PATCH, &path, Some(&json!({ "disabled": true }))).await,
         How::Delete => api.send(Method::DELETE, &path, None).await,
         How::Take => api.send(Method::DELETE, &format!("{path}/grants/{grant}"), None).await,
     };

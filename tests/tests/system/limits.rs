@@ -32,7 +32,7 @@ async fn bounds_hold_and_are_reached(kind: Kind) {
     let plant = api.make_app("plant", "robots").await;
     let (mail, post) = (api.make_app("office", "mail").await, api.make_app("office", "post").await);
     api.bound_app("plant", "robots", 3).await;
-    api.put("/tenants/office/quotas", json!({ "max_concurrent": 4 })).await;
+    api.patch("/tenants/office/quotas", json!({ "max_concurrent": 4 })).await;
     for (number, app) in [&shop, &shop, &plant, &mail, &post].into_iter().enumerate() {
         world.executor(&format!("e{number}"), app).await;
     }

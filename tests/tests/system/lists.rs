@@ -31,7 +31,7 @@ async fn fill(world: &World, admin: &Api, me: &Api) -> HashMap<&'static str, Str
     let starts_at = now_ms() + 86_400_000;
     for number in 0..COUNT {
         let name = format!("{number} of {COUNT}");
-        admin.put(&format!("/calendars/near/{name}"), json!({ "description": name })).await;
+        admin.put_calendar(&format!("/calendars/near/{name}"), json!({ "description": name })).await;
         let ends_at = starts_at + 1_000 * (1 + number as i64 / 2);
         let window = json!({ "starts_at": starts_at, "ends_at": ends_at });
         admin.expect(201, Method::POST, "/tenants/near/maintenance", Some(&window)).await;

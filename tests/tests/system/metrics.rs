@@ -73,7 +73,16 @@ async fn metrics_need_the_token_unless_they_are_public(kind: Kind) {
     assert!(parse(&page)["carillon_http_requests_total{status=\"4xx\"}"] >= 2.0);
     assert_eq!(closed.process.sigterm(30).await, Some(0));
     let open = world.node("a", &[("metrics.public", "true")]).await;
-    assert_eq!(scrape(&open.url, "").await.0, 200);
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    world.executor("e1", &app).await;
+    let task = api.make_task(&app, "close", "tick", json!({})).await;
+    world.await_end(api.run(task, None).await).await;
+    let (status, page) = scrape(&open.url, "").await;
+    assert_eq!(status, 200);
+    assert!(page.contains("carillon_runs_ended_total{status=\"succeeded\",reason=\"\"} 1"), "{page}");
+    assert!(!page.contains("retail") && !page.contains("orders"), "public metrics name a tenant: {page}");
+    assert!(scrape(&open.url, TOKEN).await.1.contains("tenant=\"retail\",app=\"orders\""), "with a token they do");
 }
 
 /// Giving back what it holds needs the database, which is away: the node stops for a while.

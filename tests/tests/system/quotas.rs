@@ -16,7 +16,7 @@ scenario!(waiting_runs_report_the_reason: sqlite);
 const LATE_S: i64 = 5;
 
 async fn limit(api: &Api, tenant: &str, quotas: Value) -> Value {
-    api.put(&format!("/tenants/{tenant}/quotas"), quotas).await
+    api.patch(&format!("/tenants/{tenant}/quotas"), quotas).await
 }
 
 /// Two nodes where the database may be shared.
@@ -137,10 +137,10 @@ async fn another_quota_and_impatient_tasks(kind: Kind) {
     let rows = world.await_ends(&logs).await;
     assert_all("run", &rows, |row| row.status == Status::Succeeded && row.finished_at < until);
     for field in ["max_fires_per_minute", "max_tasks", "max_concurrent", "retain_days"] {
-        let errors = api.refused(400, Method::PUT, "/tenants/retail/quotas", &json!({ field: -1 })).await;
+        let errors = api.refused(400, Method::PATCH, "/tenants/retail/quotas", &json!({ field: -1 })).await;
         assert!(errors.len() == 1 && errors[0].0 == field, "{errors:?}");
     }
-    assert_eq!(api.send(Method::PUT, "/tenants/nobody/quotas", Some(&json!({}))).await.0, 404);
+    assert_eq!(api.send(Method::PATCH, "/tenants/nobody/quotas", Some(&json!({}))).await.0, 404);
     world.end_well().await;
 }
 

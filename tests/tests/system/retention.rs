@@ -58,7 +58,7 @@ async fn each_tenant_keeps_its_logs_as_long_as_it_says(kind: Kind) {
     let mut tenants = Vec::new();
     for (place, (name, days)) in [("brief", 1), ("usual", 0), ("long", 30)].into_iter().enumerate() {
         api.make_app(name, "orders").await;
-        api.put(&format!("/tenants/{name}/quotas"), json!({ "retain_days": days })).await;
+        api.patch(&format!("/tenants/{name}/quotas"), json!({ "retain_days": days })).await;
         let id = world.database.number(&format!("SELECT id FROM tenant WHERE name = '{name}'")).await;
         for (age, offset) in [(10 * DAY_MS, 0), (3 * DAY_MS, 1)] {
             let at = |n: i64| now - age + n * 10 + place as i64 * 2 + offset;
@@ -75,7 +75,7 @@ async fn each_tenant_keeps_its_logs_as_long_as_it_says(kind: Kind) {
         assert_eq!(world.database.number(&count).await, kept, "{what}");
     }
     // Those of 3 days, which retention has passed already.
-    api.put("/tenants/long/quotas", json!({ "retain_days": 2 })).await;
+    api.patch("/tenants/long/quotas", json!({ "retain_days": 2 })).await;
     let left = "SELECT COUNT(*) FROM task_log WHERE tenant_id <> (SELECT id FROM tenant WHERE name = 'usual')";
     await_until("the rest is gone", 60, || async { when(world.database.number(left).await == 0) }).await;
     world.assert_quiet(&[]);

@@ -143,7 +143,7 @@ async fn sharded(world: &World, api: &Api, app: &App, fleet: &Fleet) {
 
 /// What a person says of an executor holds for its address.
 async fn rules(world: &World, api: &Api, first: i64, fleet: &mut Fleet, app: &App) {
-    let rule = |id: i64, fields: Value| async move { api.put(&format!("/executors/{id}"), fields).await };
+    let rule = |id: i64, fields: Value| async move { api.patch(&format!("/executors/{id}"), fields).await };
     rule(fleet.ids[0], json!({ "disabled": true, "note": "bad disk" })).await;
     assert_eq!(fleet.places(&runs(world, api, first, 3).await), [1, 1, 1]);
     rule(fleet.ids[1], json!({ "weight": 0 })).await;
@@ -229,7 +229,7 @@ async fn in_turn_across_restarts(kind: Kind) {
 
     // Nodes read the rules, then who is online: a second change is known after a whole look at the first.
     for _ in 0..2 {
-        api.put(&format!("/executors/{}", fleet.ids[1]), json!({ "weight": 2 })).await;
+        api.patch(&format!("/executors/{}", fleet.ids[1]), json!({ "weight": 2 })).await;
         world.await_rules().await;
     }
     let places = fleet.places(&runs(&world, &api, weighed, 12).await);

@@ -143,7 +143,7 @@ async fn guessing_is_slowed_down_and_tells_nothing(kind: Kind) {
     for name in ["ann", "disabled"] {
         let person = admin.make_person(name, None).await;
         if name == "disabled" {
-            admin.put(&format!("/users/{}", person.id), json!({ "disabled": true })).await;
+            admin.patch(&format!("/users/{}", person.id), json!({ "disabled": true })).await;
         }
     }
     // Who there is, who there is not, who is disabled with the right password, and what is no name
@@ -212,10 +212,10 @@ async fn sessions_end_with_what_they_stand_for(kind: Kind) {
 
     // Disabled, and enabled again: the old session stays ended.
     let ann = admin.make_person("ann", None).await;
-    admin.put(&format!("/users/{}", ann.id), json!({ "disabled": true })).await;
+    admin.patch(&format!("/users/{}", ann.id), json!({ "disabled": true })).await;
     ann.api.expect(401, Method::GET, "/session", None).await;
     assert_eq!(sign_in(&node.url, "ann", PASSWORD, None).await.status(), 401);
-    admin.put(&format!("/users/{}", ann.id), json!({ "disabled": false })).await;
+    admin.patch(&format!("/users/{}", ann.id), json!({ "disabled": false })).await;
     ann.api.expect(401, Method::GET, "/session", None).await;
     let (ann_again, _) = admin.sign_in("ann", PASSWORD).await;
 

@@ -1,9 +1,9 @@
 //! Single sign-on: who is let in, what they may do as their groups change, and what is not trusted.
 
 use crate::console;
-use carillon_tests::{folder, http};
 use carillon_tests::identity_provider::{IdentityProvider, Lie, Somebody};
 use carillon_tests::{Api, Kind, Node, World, port};
+use carillon_tests::{folder, http};
 use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
 use reqwest::{Client, Method, Response, redirect};
 use serde_json::{Value, json};
@@ -370,7 +370,7 @@ async fn accounts_are_not_taken_over(kind: Kind) {
     assert!(answer["detail"].as_str().unwrap().contains("with a password"), "{answer}");
 
     // Disabled, the account is closed, whatever the provider says.
-    admin.expect(200, Method::PUT, &format!("/users/{id}"), Some(&json!({ "disabled": true }))).await;
+    admin.expect(200, Method::PATCH, &format!("/users/{id}"), Some(&json!({ "disabled": true }))).await;
     assert_eq!(ann.api(&admin).send(Method::GET, "/session", None).await.0, 401);
     let mut browser = Browser::new();
     let answer = browser.sign_on(&node, &provider, &somebody("ann", &["admins"])).await;

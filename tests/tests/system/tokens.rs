@@ -120,9 +120,9 @@ async fn tokens_end(kind: Kind) {
     four.get("/apps").await;
 
     // Its owner is disabled, or deleted.
-    admin.put(&format!("/users/{}", ann.id), json!({ "disabled": true })).await;
+    admin.patch(&format!("/users/{}", ann.id), json!({ "disabled": true })).await;
     four.expect(401, Method::GET, "/apps", None).await;
-    admin.put(&format!("/users/{}", ann.id), json!({ "disabled": false })).await;
+    admin.patch(&format!("/users/{}", ann.id), json!({ "disabled": false })).await;
     four.get("/apps").await;
     admin.expect(204, Method::DELETE, &format!("/users/{}", ann.id), None).await;
     four.expect(401, Method::GET, "/apps", None).await;

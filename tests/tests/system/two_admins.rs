@@ -1,5 +1,6 @@
 //! Two admins change one thing: one wins, the other is told and loses nothing.
 
+use carillon_tests::api::whole_calendar;
 use carillon_tests::wait::when;
 use carillon_tests::{Api, Kind, World, await_until, http};
 use reqwest::Method;
@@ -15,7 +16,7 @@ const ROUNDS: usize = 10;
 
 /// By what the fields of a thing are edited.
 fn edits(path: &str) -> Method {
-    if path.starts_with("/tasks/") { Method::PATCH } else { Method::PUT }
+    if path.starts_with("/calendars/") { Method::PUT } else { Method::PATCH }
 }
 
 /// An edit with `If-Match`: status, `ETag`, answer.
@@ -89,10 +90,10 @@ async fn everything_with_a_revision_refuses_to_be_overwritten(kind: Kind) {
     let app = admin.get("/apps").await["items"][0]["id"].as_str().unwrap().to_owned();
     let role = admin.make_role("readers", Some("near"), &["tasks.read"]).await;
     let ann = admin.make_person("ann", Some("near")).await;
-    admin.put("/calendars/near/cn", json!({ "excluded_weekdays": ["sun"] })).await;
+    admin.put_calendar("/calendars/near/cn", json!({ "excluded_weekdays": ["sun"] })).await;
     let process = world.executor("e1", &orders).await;
     let executor = world.database.executor_at(process.port).await;
-    let (text, calendar) = (json!({ "description": "new" }), json!({ "excluded_weekdays": ["sat"] }));
+    let (text, calendar) = (json!({ "description": "new" }), whole_calendar(json!({ "excluded_weekdays": ["sat"] })));
     for (path, body) in [
         ("/tenants/near".to_owned(), text.clone()),
         (format!("/apps/{app}"), text.clone()),
@@ -141,7 +142,7 @@ async fn no_edit_is_lost_in_silence(kind: Kind) {
         })
         .await;
     }
-    admin.put(&executor_path, json!({ "note": "leaks memory" })).await;
+    admin.patch(&executor_path, json!({ "note": "leaks memory" })).await;
     let mut kept = json!({ "weight": 1, "disabled": false, "note": "leaks memory" });
     for round in 0..ROUNDS {
         let weight = json!({ "weight": 10 + round });

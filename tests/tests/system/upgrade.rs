@@ -68,9 +68,9 @@ async fn live(world: &World) -> App {
     let send = async |method: Method, status: u16, path: &str, body: Value| {
         api.expect(status, method, path, Some(&body)).await;
     };
-    send(Method::PUT, 200, "/tenants/retail/quotas", json!({ "max_tasks": 7, "retain_days": 3650 })).await;
+    send(Method::PATCH, 200, "/tenants/retail/quotas", json!({ "max_tasks": 7, "retain_days": 3650 })).await;
     let days = json!({ "excluded_weekdays": ["sat", "sun"], "excluded_days": ["2030-10-01"], "description": "国庆节" });
-    api.expect(200, Method::PUT, "/calendars/retail/china", Some(&days)).await;
+    api.put_calendar("/calendars/retail/china", days).await;
     let window = json!({ "starts_at": 1_900_000_000_000i64, "ends_at": 1_900_003_600_000i64, "action": "postpone",
         "note": "the yearly move" });
     send(Method::POST, 201, "/tenants/retail/maintenance", window).await;

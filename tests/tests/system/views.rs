@@ -89,7 +89,7 @@ async fn the_next_fire_is_shown_although_its_run_is_written(kind: Kind) {
     world.node("a", &[]).await;
     let api = world.api();
     let app = api.make_app("near", "orders").await;
-    api.put("/calendars/near/closed", json!({ "excluded_weekdays": ["sun"] })).await;
+    api.put_calendar("/calendars/near/closed", json!({ "excluded_weekdays": ["sun"] })).await;
     let of = |schedule: &str, more: Value| {
         let mut fields = json!({ "schedule": schedule, "interval_ms": 100_000 });
         fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -237,7 +237,7 @@ async fn lists_by_state_handler_parent_and_calendar(kind: Kind) {
     world.node("a", &[]).await;
     let api = world.api();
     let app = api.make_app("near", "orders").await;
-    api.put("/calendars/near/closed", json!({ "excluded_weekdays": ["sun"] })).await;
+    api.put_calendar("/calendars/near/closed", json!({ "excluded_weekdays": ["sun"] })).await;
     let first = api.make_task(&app, "first", "tick", json!({})).await;
     let by = json!({ "calendar": "closed", "cron": "0 0 9 * * ?", "started": false });
     let second = api.make_task(&app, "second", "tock", by).await;

@@ -44,6 +44,16 @@ async fn what_happened_is_explained(kind: Kind) {
     assert!(run["executor"].is_string() && run["late_ms"].is_i64(), "{run}");
     assert!(params(&found, "started_by")["who"].is_string(), "{found:?}");
 
+    // One that failed and is due again: its next attempt is not late before it starts.
+    let again = json!({ "max_retries": 3, "retry_interval_ms": 600_000 });
+    let failing = api.make_task(&app, "failing", "fail", again).await;
+    let log = api.run(failing, None).await;
+    await_until("the run is due again", 60, || async { when(world.database.log(log).await.status == Status::Retry) })
+        .await;
+    let found = why(&api, failing, &world.database.log(log).await.fire_time.to_string()).await;
+    let run = params(&found, "run");
+    assert!(run["status"] == "retry" && run["late_ms"].is_null(), "{run}");
+
     // One that a person skipped, and one that a stop took away.
     let frequent = api.make_task(&app, "frequent", "tick", json!({ "cron": "0 * * * * ?" })).await;
     let lines = api.get(&format!("/tasks/{frequent}/preview?count=2")).await;
@@ -91,7 +101,7 @@ async fn what_keeps_a_task_from_firing(kind: Kind) {
     world.node("a", &[]).await;
     let api = world.api();
     let app = api.make_app("retail", "orders").await;
-    api.put("/calendars/retail/weekdays", json!({ "excluded_weekdays": ["sat", "sun"] })).await;
+    api.put_calendar("/calendars/retail/weekdays", json!({ "excluded_weekdays": ["sat", "sun"] })).await;
     let daily = |more: Value| {
         let mut fields = json!({ "cron": "0 30 2 * * ?", "time_zone": "Europe/Berlin" });
         fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

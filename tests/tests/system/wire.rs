@@ -448,7 +448,7 @@ async fn a_bad_head_is_refused_before_the_body_is_read(kind: Kind) {
     let app = api.make_app("retail", "orders").await;
     let apps = api.get("/apps").await;
     let path = format!("/apps/{}", carillon_tests::api::id_of(&apps["items"][0]["id"]).unwrap());
-    api.put(&path, json!({ "sign_method": "HMAC-SHA256" })).await;
+    api.patch(&path, json!({ "sign_method": "HMAC-SHA256" })).await;
     let now = now_ms().to_string();
     let right = [
         (header::TENANT, app.tenant.as_str()),

@@ -14,7 +14,7 @@ interface Values {
 export function EditApp({ app, onClose }: { app: Schema<"App">; onClose: () => void }) {
   const { t } = useTranslation();
   const { t: own } = useTranslation("executors");
-  const save = (body: Values) => client.PUT("/apps/{id}", { params: { path: { id: app.id }, header: ifMatch(app.revision) }, body });
+  const save = (body: Values) => client.PATCH("/apps/{id}", { params: { path: { id: app.id }, header: ifMatch(app.revision) }, body });
   const chosen = SIGN_METHODS.find((method) => method === app.sign_method);
   return (
     <FormModal<Values, unknown>

@@ -8,8 +8,8 @@ import { useAction } from "../../parts/useAction";
 
 type Executor = Schema<"Executor">;
 
-function put(executor: Executor, body: Schema<"ExecutorInput">) {
-  return client.PUT("/executors/{id}", { params: { path: { id: executor.id }, header: ifMatch(executor.revision) }, body });
+function put(executor: Executor, body: Schema<"ExecutorPatch">) {
+  return client.PATCH("/executors/{id}", { params: { path: { id: executor.id }, header: ifMatch(executor.revision) }, body });
 }
 
 export function RoutingForm({ executor }: { executor: Executor }) {

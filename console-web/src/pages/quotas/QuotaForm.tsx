@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import type { Schema } from "../../api/client";
 import { FormModal } from "../../parts/FormModal";
 
-type Quotas = Required<Schema<"Quotas">>;
+type Quotas = Required<Schema<"QuotasPatch">>;
 
 const FIELDS = [
   { name: "max_tasks", unit: "unit_tasks", max: 1_000_000 },

@@ -55,7 +55,7 @@ function OfOne({ tenant }: { tenant: string }) {
           open={editing}
           tenant={tenant}
           quotas={quotas.data}
-          submit={(body) => client.PUT("/tenants/{tenant}/quotas", { params: { path: { tenant }, header: owner.data && ifMatch(owner.data.revision) }, body })}
+          submit={(body) => client.PATCH("/tenants/{tenant}/quotas", { params: { path: { tenant }, header: owner.data && ifMatch(owner.data.revision) }, body })}
           onClose={() => setEditing(false)}
         />
       )}

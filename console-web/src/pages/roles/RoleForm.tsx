@@ -23,7 +23,7 @@ interface Values {
 /** Writes it: as a new role, or as another definition of the one that it is of. */
 function write(draft: RoleDraft, { name, description, permissions, tenant }: Values): Promise<unknown> {
   if (draft.id === undefined || draft.revision === undefined) return client.POST("/roles", { body: { name, description, permissions, tenant: tenantOf(tenant) } });
-  return client.PUT("/roles/{id}", { params: { path: { id: draft.id }, header: ifMatch(draft.revision) }, body: { name, description, permissions } });
+  return client.PATCH("/roles/{id}", { params: { path: { id: draft.id }, header: ifMatch(draft.revision) }, body: { name, description, permissions } });
 }
 
 export function RoleForm({ draft, onClose }: { draft: RoleDraft | undefined; onClose: () => void }) {

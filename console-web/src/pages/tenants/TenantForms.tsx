@@ -43,12 +43,12 @@ export function EditTenant({ tenant, onClose }: { tenant: Schema<"Tenant"> | und
   if (tenant === undefined) return null;
   const params = { path: { tenant: tenant.name }, header: ifMatch(tenant.revision) };
   return (
-    <FormModal<Schema<"Description">, unknown>
+    <FormModal<Schema<"TenantPatch">, unknown>
       open
       title={t("tenants.edit_title", { name: tenant.name })}
       submitLabel={common.t("save")}
       initial={{ description: tenant.description }}
-      submit={(body) => client.PUT("/tenants/{tenant}", { params, body })}
+      submit={(body) => client.PATCH("/tenants/{tenant}", { params, body })}
       onClose={onClose}
     >
       <DescriptionField />

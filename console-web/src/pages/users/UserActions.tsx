@@ -42,7 +42,7 @@ function Edits({ user }: { user: User }) {
         title={t("users.edit_title", { name: user.name })}
         submitLabel={common.t("save")}
         initial={{ display_name: user.display_name }}
-        submit={(body) => client.PUT("/users/{id}", { params, body })}
+        submit={(body) => client.PATCH("/users/{id}", { params, body })}
         onClose={() => setEditing(false)}
       >
         <Form.Item name="display_name" label={t("users.display_name")}>
@@ -66,7 +66,7 @@ function Disable({ user }: { user: User }) {
       label={t(disabled ? "users.enable" : "users.disable")}
       question={t(disabled ? "users.enable_question" : "users.disable_question", { name })}
       consequence={!disabled && t("users.disable_text")}
-      onConfirm={() => run(() => client.PUT("/users/{id}", { params, body: { disabled: !disabled } }), { failed })}
+      onConfirm={() => run(() => client.PATCH("/users/{id}", { params, body: { disabled: !disabled } }), { failed })}
     />
   );
 }

@@ -31,7 +31,7 @@ struct FieldArgs {
 /// A task to create.
 #[derive(Debug, Args)]
 pub struct CreateArgs {
-    /// tenant/app/name. The handler has the task's name by default, the zone is UTC.
+    /// tenant/app/name. The handler has the task's name by default, the zone is the node's `schedulers.time_zone`.
     task: String,
     /// Its fields; the others have their defaults.
     #[command(flatten)]

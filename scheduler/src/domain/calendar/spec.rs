@@ -29,15 +29,20 @@ const LEAP_YEAR: i32 = 2000;
 #[serde(default, deny_unknown_fields)]
 pub struct CalendarSpec {
     /// Days of the week that are not working days: `"sat"`, `"sun"`.
+    #[schema(required)]
     pub excluded_weekdays: Vec<String>,
     /// Days that are not working days: one of them (`"2026-10-01"`) or the same of every year (`"10-01"`).
+    #[schema(required)]
     pub excluded_days: Vec<String>,
     /// Days that are working days although they are excluded above: make-up days, written as above.
+    #[schema(required)]
     pub workdays: Vec<String>,
     /// Times of day at which nothing fires, from (inclusive) until (exclusive), local to the task's zone:
     /// `"12:00-13:30"`; one that ends before it starts continues past midnight: `"22:00-06:00"`.
+    #[schema(required)]
     pub excluded_hours: Vec<String>,
     /// For people.
+    #[schema(required)]
     pub description: String,
 }
 

@@ -54,7 +54,7 @@ columns {
     dst_overlap: Overlap = Overlap::default(),
         "What happens to a local time that a clock change repeats.", Allowed::one::<Overlap>(), "\"both\"", "";
     calendar: String = String::new(),
-        "Name of a calendar of the tenant; empty means none. It must exist when the task starts.",
+        "Name of a calendar of the tenant; empty means none. It must exist.",
         Allowed::Name { least: 0 }, "\"holidays\"", "holidays, nights";
     calendar_rule: CalendarRule = CalendarRule::default(),
         "What happens to a fire on a day that is not a working day.",

@@ -133,7 +133,7 @@ impl TenantFixture {
 
     async fn calendar(&self, api: &Api) -> String {
         let name = fresh("calendar");
-        api.put(&format!("/calendars/{}/{name}", self.tenant), json!({ "excluded_weekdays": ["sun"] })).await;
+        api.put_calendar(&format!("/calendars/{}/{name}", self.tenant), json!({ "excluded_weekdays": ["sun"] })).await;
         name
     }
 
