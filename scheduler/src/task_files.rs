@@ -192,15 +192,11 @@ fn warning(entry: &Entry, action: &Action, per_minute: i32, now: i64) -> Option<
     if matches!(action, Action::Keep(_)) {
         return None;
     }
-    let params = entry.spec.params.trim_start();
-    if params.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(params).is_err() {
-        return Some("`params` looks like JSON but is not: the handler gets the text unchanged".to_owned());
+    if let Some(warning) = entry.spec.warnings(entry.started).first() {
+        return Some(warning.message().to_owned());
     }
     if !entry.started {
         return None;
-    }
-    if entry.spec.schedule == ScheduleKind::None && entry.spec.parents.is_empty() {
-        return Some("`started` has no effect without a schedule or parents: the task only runs manually".to_owned());
     }
     if entry.spec.schedule == ScheduleKind::Once && entry.spec.fire_at <= now {
         return Some("`fire_at` is in the past: the task will not fire".to_owned());

@@ -66,8 +66,10 @@ struct How {
 struct TaskFileBody {
     /// Version of the format: 1.
     version: i64,
-    /// Defaults for all entries.
-    defaults: Option<Value>,
+    /// Tenant of the entries that do not name theirs.
+    tenant: Option<String>,
+    /// App of the entries that do not name theirs.
+    app: Option<String>,
     /// The tasks.
     task: Vec<Value>,
 }

@@ -143,4 +143,10 @@ async fn tasks_missing_from_the_file_are_shown_and_pruned_only_on_request() {
     let out = here.done(&["apply", "-f", "tasks.toml", "--prune"]);
     assert!(out.starts_with("- retail/orders/old  deleted"), "{out}");
     assert_eq!(here.names().await, ["after it", "by hand", "hourly"]);
+
+    // A file of an app that has no task left.
+    here.write("none.toml", "version = 1\ntenant = \"retail\"\napp = \"orders\"\ntask = []\n");
+    let out = here.done(&["apply", "-f", "none.toml", "--prune"]);
+    assert!(out.contains("- retail/orders/hourly  deleted"), "{out}");
+    assert_eq!(here.names().await, [""; 0]);
 }

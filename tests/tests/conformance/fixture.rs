@@ -75,15 +75,13 @@ impl World {
 
     /// Over a migrated database, and the store itself.
     pub async fn on(database: &Database) -> (Self, SqlStore) {
-        let plans = Plans::new(database.kind);
-        let watched = |store: SqlStore| {
+        let (store, plans) = connect_watched(database).await;
+        let store = Arc::new(store);
+        let rival = connect(&database.url).await.watched({
             let plans = plans.clone();
-            store.watched(move |statement, _| plans.see(statement))
-        };
-        let store = connect(&database.url).await;
-        store.migrate().await.expect("migrate the fresh database");
-        let store = Arc::new(watched(store));
-        let rival = Arc::new(watched(connect(&database.url).await));
+            move |statement, _| plans.see(statement)
+        });
+        let rival = Arc::new(rival);
         let admin = |store: &Arc<SqlStore>| SqlAdmin { store: SqlStore::clone(store), database: database.clone() };
         let admins = [Arc::new(admin(&store)) as Arc<dyn Admin>, Arc::new(admin(&rival))];
         let sql = SqlStore::clone(&store);
@@ -292,6 +290,15 @@ pub fn success(run: &Run, attempt: i32) -> RunResult {
 /// Ids of runs, in their order.
 pub fn ids(runs: &[Run]) -> Vec<LogId> {
     runs.iter().map(|run| run.id).collect()
+}
+
+/// A store on a database with the schema, and what it sends.
+pub async fn connect_watched(database: &Database) -> (SqlStore, Plans) {
+    let store = connect(&database.url).await;
+    store.migrate().await.expect("migrate the fresh database");
+    let plans = Plans::new(database.kind, store.statements());
+    let seen = plans.clone();
+    (store.watched(move |statement, _| seen.see(statement)), plans)
 }
 
 /// A store on that database.

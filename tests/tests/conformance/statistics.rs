@@ -1,6 +1,7 @@
 //! Statistics, held against the rows of the task log: the databases only, since the model has none.
 
 use crate::fixture;
+use crate::plans::Plans;
 use carillon::cluster::{Clock, Membership};
 use carillon::domain::access::TenantScope;
 use carillon::domain::plan::{Fire, Plan};
@@ -29,7 +30,10 @@ macro_rules! desks {
     (@one $case:ident $name:ident $kind:ident) => {
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $name() {
-            super::$case(super::Desk::new(carillon_tests::Kind::$kind).await).await;
+            let desk = super::Desk::new(carillon_tests::Kind::$kind).await;
+            let plans = desk.plans.clone();
+            super::$case(desk).await;
+            plans.check(super::NO_HOME).await;
         }
     };
 }
@@ -58,6 +62,7 @@ impl Clock for SetClock {
 struct Desk {
     database: Database,
     store: Arc<SqlStore>,
+    plans: Plans,
     clock: Arc<SetClock>,
     aggregator: Aggregator<SqlStore>,
     /// The start of an hour some hours ago, ms.
@@ -67,11 +72,14 @@ struct Desk {
 
 const TASKS: i64 = 40;
 
+/// No id of a desk stands for one of the large tables.
+const NO_HOME: [i64; 2] = [-1, -1];
+
 impl Desk {
     async fn new(kind: Kind) -> Self {
         let database = Database::fresh(kind).await;
-        let store = Arc::new(fixture::connect(&database.url).await);
-        store.migrate().await.unwrap();
+        let (store, plans) = fixture::connect_watched(&database).await;
+        let store = Arc::new(store);
         let now = now_ms();
         let clock = Arc::new(SetClock(AtomicI64::new(now)));
         let aggregator = aggregator(&store, &clock, "a").await;
@@ -81,7 +89,7 @@ impl Desk {
         let hour = now - now % HOUR_MS - 5 * HOUR_MS;
         // What is inserted goes a little beyond the hour, and should be of one day.
         let hour = if hour % DAY_MS == 23 * HOUR_MS { hour - HOUR_MS } else { hour };
-        Self { database, store, clock, aggregator, hour, dice: Dice::new(7) }
+        Self { database, store, plans, clock, aggregator, hour, dice: Dice::new(7) }
     }
 
     fn set(&self, now: i64) {

@@ -3,6 +3,10 @@ export default {
   failures_in_row_one: "{{count}} failure in a row",
   failures_in_row_other: "{{count}} failures in a row",
   paused: "This task is paused: its schedule fires nothing until it is started.",
+  warning: {
+    params_not_json: "The parameters look like JSON but are not: the handler gets the text unchanged.",
+    nothing_fires_it: "The task is started, but has neither a schedule nor parents: it only runs manually.",
+  },
   parts: { label: "Part of the page", figures: "Figures", definition: "Definition", graph: "Before and after", backfills: "Backfills", history: "History" },
   strip: {
     title: "Last runs",

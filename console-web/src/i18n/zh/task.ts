@@ -6,6 +6,10 @@ const zh: Like<typeof en> = {
   failures_in_row_one: "连续失败 {{count}} 次",
   failures_in_row_other: "连续失败 {{count}} 次",
   paused: "任务已暂停：启动之前不会按调度触发。",
+  warning: {
+    params_not_json: "参数看起来像 JSON，但不是有效的 JSON：处理器将收到原文。",
+    nothing_fires_it: "任务已启动，但没有调度也没有父任务：只能手动运行。",
+  },
   parts: { label: "页面部分", figures: "指标", definition: "定义", graph: "前后任务", backfills: "补数", history: "变更历史" },
   strip: {
     title: "最近运行",

@@ -95,6 +95,9 @@ function Shown({ id }: { id: string }) {
       <Failure error={error} again={() => void refetch()} />
       {task.description !== "" && <Typography.Paragraph className="task-description">{task.description}</Typography.Paragraph>}
       {task.state === "paused" && <Alert type="warning" showIcon title={t("paused")} description={<Paused task={task} />} />}
+      {task.warnings.map((warning) => (
+        <Alert key={warning} type="warning" showIcon title={t(`warning.${warning}`)} />
+      ))}
       <div className="task-top">
         <LastRuns task={task} />
         <Card size="small" title={<h2 className="card-title">{t("fires.title")}</h2>} className="task-fires">

@@ -8,10 +8,11 @@ use crate::store::Activity;
 use serde_json::{Map, Value};
 
 /// Fields that a task returns and that cannot be written.
-pub const READ_ONLY: [&str; 9] = [
+pub const READ_ONLY: [&str; 10] = [
     "id",
     "state",
     "paused_at",
+    "warnings",
     "next_fire_at",
     "written_until",
     "fires",

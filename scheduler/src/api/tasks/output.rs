@@ -1,7 +1,7 @@
 //! Tasks as responses show them.
 
 use crate::api::words;
-use crate::domain::task::{NEVER, TaskSpec};
+use crate::domain::task::{NEVER, TaskSpec, TaskWarning};
 use crate::store::TaskView;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -26,6 +26,8 @@ pub struct Task {
     pause_note: Option<String>,
     /// When it was paused, epoch ms.
     paused_at: Option<i64>,
+    /// What is allowed, but may not be intended.
+    warnings: Vec<TaskWarning>,
     /// Increases with every change.
     revision: i64,
     /// Its next scheduled fire, epoch ms, even if its log is already written; null when it will not fire by itself
@@ -67,6 +69,7 @@ impl Task {
             started: task.activity.started,
             pause_note: task.activity.pause_note.clone(),
             paused_at: (task.paused_at != 0).then_some(task.paused_at),
+            warnings: task.spec.warnings(task.activity.started),
             revision: task.revision,
             next_fire_at: (next_fire_at != NEVER).then_some(next_fire_at),
             written_until: (task.next_fire_at != NEVER).then_some(task.next_fire_at),

@@ -48,13 +48,14 @@ pub async fn run(client: &Client, args: &ApplyArgs) -> anyhow::Result<ExitCode> 
         .map_err(|error| anyhow!("{place} is not {}; nothing was changed\n{}", format.name(), indented(&error)))?;
     let lines = document.lines;
     let ask = ApiRequest::post(["tasks", "apply"]).with("dry_run", args.dry_run.then_some(true));
-    let answer = client.node.ask(&ask.body(Value::Object(document.fields))).await?;
+    let file = Value::Object(document.fields);
+    let answer = client.node.ask(&ask.body(file.clone())).await?;
     let answer = answer.map_err(|refusal| {
         let message = refused(&place, &lines, &refusal);
         refusal.in_words(message)
     })?;
     // Only fetched where they matter: an app may have many tasks.
-    let orphans = if args.dry_run || args.prune { Orphan::all(client, &answer).await? } else { Vec::new() };
+    let orphans = if args.dry_run || args.prune { Orphan::all(client, &file, &answer).await? } else { Vec::new() };
     if !args.dry_run {
         for orphan in &orphans {
             orphan.delete(client).await?;

@@ -4,8 +4,10 @@ use super::{handlers, manage};
 use crate::cli::client::{Client, IfMatch};
 use crate::cli::find;
 use crate::cli::node::{ApiRequest, Refusal};
+use crate::domain::task::TaskWarning;
 use anyhow::{Context, ensure};
 use clap::Args;
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 /// Fields of a task.
@@ -81,6 +83,7 @@ impl CreateArgs {
         let answer = answer.map_err(|refusal| refused(&task, refusal))?;
         let state = if start { "created and started" } else { "created; `carillon tasks start` starts it" };
         client.says(&answer, &format!("task `{task}` {state}"))?;
+        warn(&answer);
         handlers::warn(client, [&answer]).await
     }
 }
@@ -96,7 +99,16 @@ impl EditArgs {
         let answer = client.node.ask(&ask.body(Value::Object(body))).await?;
         let answer = answer.map_err(|refusal| refused(&task, refusal))?;
         manage::tell(client, &answer, &task, "changed")?;
+        warn(&answer["task"]);
         handlers::warn(client, [&answer["task"]]).await
+    }
+}
+
+/// Says what the node finds odd about a task; a newer node may know more.
+fn warn(task: &Value) {
+    let warnings = task["warnings"].as_array().into_iter().flatten();
+    for warning in warnings.filter_map(|word| TaskWarning::deserialize(word).ok()) {
+        eprintln!("carillon: {}", warning.message());
     }
 }
 

@@ -15,13 +15,18 @@ const TASKS_MAX: usize = 100_000;
 pub struct Orphan {
     id: String,
     place: String,
+    revision: Option<i64>,
 }
 
 impl Orphan {
-    /// Those other than the tasks in `answer`, the response to an apply.
-    pub async fn all(client: &Client, answer: &Value) -> anyhow::Result<Vec<Self>> {
+    /// Those other than the tasks in `answer`, the response to an apply, of their apps and of the one that the `file` names for
+    /// all its tasks, even if it has none left.
+    pub async fn all(client: &Client, file: &Value, answer: &Value) -> anyhow::Result<Vec<Self>> {
         let tasks = answer["tasks"].as_array().context("the node's answer cannot be understood")?;
         let mut apps: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+        if !word(file, "tenant").is_empty() && !word(file, "app").is_empty() {
+            apps.entry((word(file, "tenant"), word(file, "app"))).or_default();
+        }
         for task in tasks {
             apps.entry((word(task, "tenant"), word(task, "app"))).or_default().insert(word(task, "name"));
         }
@@ -32,15 +37,19 @@ impl Orphan {
             orphans.extend(found.iter().filter(|task| !named.contains(word(task, "name"))).map(|task| Self {
                 id: word(task, "id").to_owned(),
                 place: format!("{tenant}/{app}/{}", word(task, "name")),
+                revision: task["revision"].as_i64(),
             }));
         }
         Ok(orphans)
     }
 
-    /// Deletes it.
+    /// Deletes it, unless it has changed since it was listed.
     pub async fn delete(&self, client: &Client) -> anyhow::Result<()> {
-        let deleted = client.node.answer(ApiRequest::delete(["tasks", &self.id])).await;
-        deleted.map(drop).with_context(|| format!("task `{}` is not deleted", self.place))
+        let ask = ApiRequest::delete(["tasks", &self.id]).if_match(self.revision);
+        let deleted = client.node.answer(ask).await;
+        deleted.map(drop).with_context(|| {
+            format!("the file is applied, but task `{}` and those after it are not deleted; run it again", self.place)
+        })
     }
 
     /// A line about it; `end` says what becomes of it.

@@ -10,6 +10,7 @@ mod policy;
 mod read;
 mod spec;
 mod table;
+mod warning;
 
 pub use check::check_params;
 pub use diff::{FieldChange, diff};
@@ -20,6 +21,7 @@ pub use policy::{
 };
 pub use spec::{EVERY_FAILURE, ParentLink, SPAN_MS_MAX, TaskSpec, params_text};
 pub(crate) use table::task_fields;
+pub use warning::TaskWarning;
 
 pub use super::calendar::CalendarRule;
 pub use super::routing::Routing;

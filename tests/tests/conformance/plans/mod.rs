@@ -3,6 +3,7 @@
 //! Every statement that a case of this suite sends is explained once over tables of realistic size, whatever the
 //! case is about. A statement that reads a large table whole, or reads the batch once per row of a table, fails the
 //! case that sent it first: what costs nothing over the few rows of a test stops an installation of some weeks.
+//! When all cases of a database have passed, the last one checks that they have sent every hot statement of the store.
 
 mod explain;
 mod large;
@@ -14,6 +15,15 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 /// Texts that some case has explained already, by kind of database.
 static EXPLAINED: LazyLock<Mutex<HashSet<(Kind, String)>>> = LazyLock::new(Mutex::default);
+
+/// What the cases of one kind of database have done so far.
+#[derive(Default)]
+struct Seen {
+    sent: HashSet<String>,
+    passed: usize,
+}
+
+static SEEN: LazyLock<Mutex<HashMap<Kind, Seen>>> = LazyLock::new(Mutex::default);
 
 /// Statements that may do what others must not: a part of the text, and the reason.
 const ALLOWED: &[(&str, &str)] = &[
@@ -34,12 +44,14 @@ const ALLOWED: &[(&str, &str)] = &[
 pub struct Plans {
     kind: Kind,
     sent: Arc<Mutex<HashMap<String, Statement>>>,
+    /// Name and text of every hot statement.
+    hot: Arc<Vec<(&'static str, String)>>,
 }
 
 impl Plans {
-    /// Of a database of this kind.
-    pub fn new(kind: Kind) -> Self {
-        Self { kind, sent: Arc::default() }
+    /// Of a store of this kind, whose hot statements these are.
+    pub fn new(kind: Kind, hot: Vec<(&'static str, String)>) -> Self {
+        Self { kind, sent: Arc::default(), hot: Arc::new(hot) }
     }
 
     /// Keeps the statement, unless its text is known.
@@ -53,16 +65,33 @@ impl Plans {
     /// Explains what is new; `home` are the case's tenant and app, which stand for those of the large tables.
     pub async fn check(&self, home: [i64; 2]) {
         let sent = std::mem::take(&mut *self.sent.lock().unwrap());
+        let seen: Vec<String> = sent.keys().cloned().collect();
         let is_new = |sql: &String| EXPLAINED.lock().unwrap().insert((self.kind, sql.clone()));
         let new =
             sent.into_values().filter(|statement| explain::is_explained(&statement.sql) && is_new(&statement.sql));
         let new: Vec<Statement> = new.collect();
-        if new.is_empty() {
-            return;
+        if !new.is_empty() {
+            self.explain(home, &new).await;
         }
+        self.passed(seen);
+    }
+
+    /// One case more has passed. With the last one every hot statement must have been sent.
+    fn passed(&self, sent: Vec<String>) {
+        let mut seen = SEEN.lock().unwrap();
+        let seen = seen.entry(self.kind).or_default();
+        seen.sent.extend(sent);
+        seen.passed += 1;
+        if seen.passed == cases_of(self.kind) {
+            let missing: Vec<_> = self.hot.iter().filter(|(_, text)| !seen.sent.contains(text)).collect();
+            assert!(missing.is_empty(), "no case sends these to {:?}, so none explains them: {missing:#?}", self.kind);
+        }
+    }
+
+    async fn explain(&self, home: [i64; 2], new: &[Statement]) {
         let large = large::Tables::of(self.kind).await;
         let mut faults = Vec::new();
-        for statement in &new {
+        for statement in new {
             if ALLOWED.iter().any(|(part, _)| statement.sql.contains(part)) {
                 continue;
             }
@@ -83,4 +112,15 @@ impl Plans {
             faults.join("\n")
         );
     }
+}
+
+/// How many cases this binary has for a kind of database, as it says itself.
+fn cases_of(kind: Kind) -> usize {
+    static NAMES: LazyLock<String> = LazyLock::new(|| {
+        let this = std::env::current_exe().expect("this program is a file");
+        let listed = std::process::Command::new(this).args(["--list", "--format", "terse"]).output();
+        String::from_utf8(listed.expect("the tests are listed").stdout).expect("names are text")
+    });
+    let end = format!("::{}: test", format!("{kind:?}").to_lowercase());
+    NAMES.lines().filter(|line| line.ends_with(&end)).count()
 }
