@@ -3675,6 +3675,8 @@ export interface components {
              * @description A run that waits longer, from its due time to its start, has failed. 0: none.
              */
             wait_timeout_ms: number;
+            /** @description What is allowed, but may not be intended. */
+            warnings: components["schemas"]["TaskWarning"][];
             /**
              * Format: int64
              * @description Logs are written for fires before this instant, epoch ms; null when none will be written (any more).
@@ -3858,10 +3860,12 @@ export interface components {
         };
         /** @description A task file. */
         TaskFile: {
-            /** @description Defaults for all entries. */
-            defaults?: unknown;
+            /** @description App of the entries that do not name theirs. */
+            app?: string | null;
             /** @description The tasks. */
             task: unknown[];
+            /** @description Tenant of the entries that do not name theirs. */
+            tenant?: string | null;
             /**
              * Format: int64
              * @description Version of the format: 1.
@@ -4334,6 +4338,11 @@ export interface components {
          * @enum {string}
          */
         TaskState: "started" | "stopped" | "paused";
+        /**
+         * @description Something that is allowed, but may not be intended.
+         * @enum {string}
+         */
+        TaskWarning: "params_not_json" | "nothing_fires_it";
         /** @description A tenant. */
         Tenant: {
             /**
