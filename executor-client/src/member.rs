@@ -1,6 +1,6 @@
 //! Membership: registration, heartbeats, and the consequences of losing contact.
 
-use crate::node::{Answer, Failure, Nodes};
+use crate::node::{NodeReply, Failure, Nodes};
 use crate::pending_results::PendingResults;
 use crate::runs::Runs;
 use crate::settings::Settings;
@@ -119,7 +119,7 @@ impl Member {
             capacity: settings.capacity as u32,
             handlers: settings.handlers.infos.clone(),
         };
-        let answer: Answer<Registered> = self.call("/executors/register", &message, REGISTER_TIMEOUT).await?;
+        let answer: NodeReply<Registered> = self.call("/executors/register", &message, REGISTER_TIMEOUT).await?;
         let registered = answer.data;
         let lease = &self.runs.lease;
         lease.configure(&registered.settings);
@@ -222,7 +222,7 @@ impl Member {
             capacity: self.settings.capacity as u32,
             draining: self.runs.is_draining(),
         };
-        let answer: Result<Answer<HeartbeatAck>, Failure> =
+        let answer: Result<NodeReply<HeartbeatAck>, Failure> =
             self.call("/executors/heartbeat", &message, HEARTBEAT_TIMEOUT).await;
         match answer {
             Ok(answer) => {
@@ -261,7 +261,7 @@ impl Member {
         };
         let message =
             Unregister { executor_id, instance: self.instance.clone(), held: held.to_vec(), running: running.to_vec() };
-        let answer: Answer<Unregistered> = self.call("/executors/unregister", &message, UNREGISTER_TIMEOUT).await?;
+        let answer: NodeReply<Unregistered> = self.call("/executors/unregister", &message, UNREGISTER_TIMEOUT).await?;
         Ok(answer.data.returned)
     }
 
@@ -291,7 +291,7 @@ impl Member {
         path: &str,
         message: &M,
         timeout: Duration,
-    ) -> Result<Answer<T>, Failure> {
+    ) -> Result<NodeReply<T>, Failure> {
         let body = serde_json::to_vec(message).map_err(|e| Failure::Unreachable(format!("not sent: {e}")))?;
         self.nodes.call(path, Bytes::from(body), timeout).await
     }

@@ -40,7 +40,7 @@ pub(crate) struct Node {
 
 /// A successful reply with a valid signature.
 #[derive(Debug)]
-pub(crate) struct Answer<T> {
+pub(crate) struct NodeReply<T> {
     pub(crate) data: T,
     /// Local µs just before it was sent.
     pub(crate) sent_us: i64,
@@ -127,7 +127,7 @@ impl Nodes {
         path: &str,
         body: bytes::Bytes,
         timeout: Duration,
-    ) -> Result<Answer<T>, Failure> {
+    ) -> Result<NodeReply<T>, Failure> {
         let first = self.current.load(Ordering::Relaxed);
         let mut failure = Failure::Unreachable("no node is configured".to_owned());
         for step in 0..self.list.len() {
@@ -239,9 +239,9 @@ impl Nodes {
     }
 }
 
-fn parse<T: DeserializeOwned>(believed: Believed) -> Result<Answer<T>, String> {
+fn parse<T: DeserializeOwned>(believed: Believed) -> Result<NodeReply<T>, String> {
     let data = believed.reply.data.unwrap_or(Value::Null);
-    Ok(Answer {
+    Ok(NodeReply {
         data: serde_json::from_value(data).map_err(|e| format!("not the expected answer: {e}"))?,
         sent_us: believed.sent_us,
         received_us: believed.received_us,

@@ -11,24 +11,24 @@ use utoipa::{PartialSchema, ToSchema};
 
 type Schemas = Vec<(String, RefOr<Schema>)>;
 
-/// How a body has the fields of a definition.
+/// What a body says about fields that it omits.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
-    /// Each of them.
-    Whole,
-    /// Omitted fields have their defaults.
-    Defaults,
-    /// Omitted fields keep their values; null resets a field to its default.
-    Patch,
+enum Omitted {
+    /// None may be omitted.
+    Refused,
+    /// They have their defaults.
+    Default,
+    /// They keep their values; null resets a field to its default.
+    Kept,
 }
 
 /// Makes a body of what stands beside the definition, and its fields.
 macro_rules! body {
-    ($name:ident, $beside:ident, $way:expr, [$($required:literal),*]) => {
+    ($name:ident, $beside:ident, $omitted:expr, [$($required:literal),*]) => {
         impl PartialSchema for $name {
             fn schema() -> RefOr<Schema> {
                 let RefOr::T(Schema::Object(mut object)) = $beside::schema() else { return $beside::schema() };
-                with_fields(&mut object, $way);
+                with_fields(&mut object, $omitted);
                 object.required.extend([$($required.to_owned()),*]);
                 RefOr::T(Schema::Object(object))
             }
@@ -58,7 +58,7 @@ struct BesideNew {
 
 /// The body of `POST /tasks`.
 pub struct NewTask;
-body!(NewTask, BesideNew, Way::Defaults, ["name", "handler"]);
+body!(NewTask, BesideNew, Omitted::Default, ["name", "handler"]);
 
 /// A task's whole definition: every field is required, so that none is lost. Read-only fields of a task may be
 /// included; they are ignored.
@@ -79,7 +79,7 @@ struct BesideWhole {
 
 /// The body of `PUT /tasks/{id}`.
 pub struct TaskDefinition;
-body!(TaskDefinition, BesideWhole, Way::Whole, []);
+body!(TaskDefinition, BesideWhole, Omitted::Refused, []);
 
 /// Fields of a task to change, as a JSON merge patch (RFC 7396): omitted fields keep their values, null resets a
 /// field to its default, a list replaces the previous list.
@@ -96,7 +96,7 @@ struct BesidePatch {
 
 /// The body of `PATCH /tasks/{id}`.
 pub struct TaskPatch;
-body!(TaskPatch, BesidePatch, Way::Patch, []);
+body!(TaskPatch, BesidePatch, Omitted::Kept, []);
 
 /// A schedule to preview, and the number of fires.
 #[derive(ToSchema)]
@@ -113,7 +113,7 @@ struct BesideQuestion {
 
 /// The body of `POST /schedules/preview`.
 pub struct ScheduleQuestion;
-body!(ScheduleQuestion, BesideQuestion, Way::Defaults, []);
+body!(ScheduleQuestion, BesideQuestion, Omitted::Default, []);
 
 impl PartialSchema for TaskSpec {
     fn schema() -> RefOr<Schema> {
@@ -121,7 +121,7 @@ impl PartialSchema for TaskSpec {
         let order = ExtensionsBuilder::new().add("x-order", Value::from(names)).build();
         let mut object = ObjectBuilder::new().description(Some("A task as it is defined.")).build();
         object.extensions = Some(order);
-        with_fields(&mut object, Way::Whole);
+        with_fields(&mut object, Omitted::Refused);
         RefOr::T(Schema::Object(object))
     }
 }
@@ -143,14 +143,14 @@ fn field_types(schemas: &mut Schemas) {
     schemas.push((ParentLink::name().into_owned(), ParentLink::schema()));
 }
 
-fn with_fields(object: &mut Object, way: Way) {
+fn with_fields(object: &mut Object, omitted: Omitted) {
     let defaults = serde_json::to_value(TaskSpec::default()).unwrap_or_default();
     for field in TaskSpec::FIELDS {
-        let default = (way == Way::Defaults).then(|| defaults[field.name].clone());
+        let default = (omitted == Omitted::Default).then(|| defaults[field.name].clone());
         let property = property(field, default.filter(|_| !is_name_of_task(field)));
-        let property = if way == Way::Patch && !is_name_of_task(field) { or_null(property) } else { property };
+        let property = if omitted == Omitted::Kept && !is_name_of_task(field) { or_null(property) } else { property };
         object.properties.insert(field.name.to_owned(), property);
-        if way == Way::Whole {
+        if omitted == Omitted::Refused {
             object.required.push(field.name.to_owned());
         }
     }

@@ -17,7 +17,7 @@ use clap::{Args, Subcommand};
 
 use crate::domain::calendar::{Calendar, CalendarSpec};
 use crate::domain::schedule::Kind;
-use question::{Answer, Question};
+use question::{OutputLine, Question};
 
 pub use args::NextArgs;
 pub use error::ScheduleError;
@@ -86,7 +86,7 @@ fn answer_lines(
 ) -> Result<(), ScheduleError> {
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line)? > 0 {
-        let answer = answer(args, calendar, &line).unwrap_or_else(|error| Answer::Refused {
+        let answer = answer(args, calendar, &line).unwrap_or_else(|error| OutputLine::Refused {
             refused: match error {
                 ScheduleError::Cron { error, .. } => error.to_string(),
                 error => error.to_string(),
@@ -101,7 +101,7 @@ fn answer_lines(
     Ok(())
 }
 
-fn answer(args: &NextArgs, calendar: Option<&Arc<Calendar>>, line: &[u8]) -> Result<Answer, ScheduleError> {
+fn answer(args: &NextArgs, calendar: Option<&Arc<Calendar>>, line: &[u8]) -> Result<OutputLine, ScheduleError> {
     let question: Question = serde_json::from_slice(line)?;
     let plan = question.plan(args, calendar)?;
     let preview = question.explain.unwrap_or(args.explain).then(|| plan.preview());
@@ -112,7 +112,7 @@ fn answer(args: &NextArgs, calendar: Option<&Arc<Calendar>>, line: &[u8]) -> Res
         None => plan.fires(),
     };
     let ends = next.len() < plan.count();
-    Ok(Answer::Fires { next, ends, preview })
+    Ok(OutputLine::Fires { next, ends, preview })
 }
 
 /// The calendar in a file, under the file's name.

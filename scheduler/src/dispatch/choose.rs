@@ -2,7 +2,7 @@
 
 use super::dispatcher::{Dispatcher, Failed};
 use super::outgoing::{OutgoingRun, RoutedRun, UnroutedRun};
-use crate::domain::routing::{Answer, Choice, Chooser, Executors, Known, Probe, Request, Routing, Uses};
+use crate::domain::routing::{ProbeAnswer, Choice, Chooser, Executors, Known, Probe, Request, Routing, Uses};
 use crate::domain::{AppId, Executor, ExecutorId, Reason, Run, Status, TaskId, TenantId, Transition};
 use crate::store::{DispatchStore, OutcomeStore, PermitStore, PlanStore, StoreErrorKind};
 use futures_util::future::join_all;
@@ -111,13 +111,13 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         let mut answers: HashMap<ExecutorId, Option<HashSet<TaskId>>> = join_all(asked).await.into_iter().collect();
         for (outgoing, probe) in probed {
             let task = outgoing.task.id;
-            let given: Vec<Answer> = probe
+            let given: Vec<ProbeAnswer> = probe
                 .executors
                 .iter()
                 .map(|executor| match answers.get(&executor.id) {
-                    Some(Some(busy)) if busy.contains(&task) => Answer::Busy,
-                    Some(Some(_)) => Answer::Idle,
-                    _ => Answer::Silent,
+                    Some(Some(busy)) if busy.contains(&task) => ProbeAnswer::Busy,
+                    Some(Some(_)) => ProbeAnswer::Idle,
+                    _ => ProbeAnswer::Silent,
                 })
                 .collect();
             match probe.settle(&given) {

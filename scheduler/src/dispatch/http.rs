@@ -1,6 +1,6 @@
 //! The transport over HTTP, signed both ways.
 
-use super::{Probe, SendError, Transport};
+use super::{Presence, SendError, Transport};
 use crate::auth::{AddressRule, KeyRing};
 use crate::cluster::Clock;
 use crate::domain::{Executor, Owner};
@@ -222,26 +222,26 @@ impl Transport for HttpTransport {
         }
     }
 
-    async fn probe(&self, address: &str) -> Probe {
+    async fn probe(&self, address: &str) -> Presence {
         if self.addresses.check(address).is_err() {
-            return Probe::Unknown;
+            return Presence::Unknown;
         }
         let answer = self.client.get(format!("{}/health", address.trim_end_matches('/'))).send().await;
         match answer {
-            Err(error) if is_refused(&error) => Probe::NotListening,
-            Err(_) => Probe::Unknown,
+            Err(error) if is_refused(&error) => Presence::NotListening,
+            Err(_) => Presence::Unknown,
             Ok(mut response) => {
                 let mut body = Vec::new();
                 while let Ok(Some(chunk)) = response.chunk().await {
                     if body.len() + chunk.len() > HEALTH_BYTES_MAX {
-                        return Probe::Unknown;
+                        return Presence::Unknown;
                     }
                     body.extend_from_slice(&chunk);
                 }
                 match serde_json::from_slice::<Reply<Health>>(&body) {
-                    Ok(Reply { data: Some(health), .. }) => Probe::Instance(health.instance),
+                    Ok(Reply { data: Some(health), .. }) => Presence::Instance(health.instance),
                     _ => serde_json::from_slice::<Health>(&body)
-                        .map_or(Probe::Unknown, |health| Probe::Instance(health.instance)),
+                        .map_or(Presence::Unknown, |health| Presence::Instance(health.instance)),
                 }
             }
         }

@@ -26,4 +26,4 @@ pub use output::{OUTPUT_STATUSES, OutputReader, OutputStatus, Reading, Wanted};
 pub use pump::{Pump, PumpSettings};
 pub use tail::{NoTailSlot, RunSource, TailClient, TailEnd, TailEvent, TailSlot, Tails, follow};
 pub use tasks::TaskCache;
-pub use transport::{Probe, SendError, Transport};
+pub use transport::{Presence, SendError, Transport};

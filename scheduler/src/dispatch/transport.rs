@@ -22,7 +22,7 @@ pub enum SendError {
 
 /// What was found at an executor's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Probe {
+pub enum Presence {
     /// A process with this instance answers.
     Instance(String),
     /// The machine answers that nothing listens there.
@@ -43,5 +43,5 @@ pub trait Transport: Send + Sync {
     /// Reads a page of a run's log output.
     async fn read_output(&self, to: &Executor, message: &ReadOutput) -> Result<OutputPage, SendError>;
     /// Checks who listens at an address.
-    async fn probe(&self, address: &str) -> Probe;
+    async fn probe(&self, address: &str) -> Presence;
 }

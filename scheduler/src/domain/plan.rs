@@ -175,7 +175,7 @@ impl<F: FnMut() -> LogId> Pass<'_, F> {
             if self.fires.len() >= self.window.fires_max {
                 return at;
             }
-            let before = if index == 0 { missed.before() } else { String::new() };
+            let before = if index == 0 { missed.before(self.task.schedule.zone) } else { String::new() };
             let in_time = spec.misfire_strategy != MisfireStrategy::FireAll
                 || spec.misfire_max_late_ms == 0
                 || now - at <= spec.misfire_max_late_ms;
@@ -189,7 +189,9 @@ impl<F: FnMut() -> LogId> Pass<'_, F> {
             }
             let why = match spec.misfire_strategy {
                 MisfireStrategy::Skip => "skipped by policy".to_owned(),
-                MisfireStrategy::FireOnce => format!("the run of {latest} (epoch ms) stands for it"),
+                MisfireStrategy::FireOnce => {
+                    format!("the run of {} stands for it", local_words(latest, self.task.schedule.zone))
+                },
                 MisfireStrategy::FireAll if in_time => {
                     format!("only the latest {} are made up for", spec.misfire_max)
                 }
@@ -262,13 +264,13 @@ impl Missed {
     }
 
     /// What the oldest kept row says of those before it.
-    fn before(&self) -> String {
+    fn before(&self, zone: Tz) -> String {
         let more = self.count.saturating_sub(self.kept.len());
         if more == 0 {
             return String::new();
         }
         let at_least = if self.count >= MISSED_COUNT_MAX { "at least " } else { "" };
-        format!("; {at_least}{more} more before it were missed, too, from {} (epoch ms) on", self.first)
+        format!("; {at_least}{more} more before it were missed, too, from {} on", local_words(self.first, zone))
     }
 }
 

@@ -10,7 +10,7 @@
 //!   there, or it has been silent so long that it has stopped what it ran (`abandon_after`).
 
 use crate::cluster::{Clock, Membership, Registry};
-use crate::dispatch::{Canceller, Probe, TaskCache, Transport};
+use crate::dispatch::{Canceller, Presence, TaskCache, Transport};
 use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
 use crate::queue::returned_to_all;
@@ -190,9 +190,9 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
         let kept_going = self.settings.offline_after_ms;
         let dead = silent_ms > self.settings.abandon_after_ms + kept_going + MARGIN_MS
             || match self.transport.probe(&end.address).await {
-                Probe::NotListening => true,
-                Probe::Instance(instance) => instance != end.instance,
-                Probe::Unknown => false,
+                Presence::NotListening => true,
+                Presence::Instance(instance) => instance != end.instance,
+                Presence::Unknown => false,
             };
         // Of a process that is gone nothing that is due from now on has started.
         let lease_ends = if dead { now } else { last_heard + self.settings.offline_after_ms + kept_going };

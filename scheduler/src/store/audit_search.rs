@@ -1,7 +1,7 @@
 //! Searching the audit: newest first, a page at a time, whatever the number of entries.
 //!
 //! As with task logs ([`super::logs`]): a search goes by the index that fits its filters best
-//! ([`Way`]), and looks step by step, for a bounded time, for what this index does not know. A page
+//! ([`SearchIndex`]), and looks step by step, for a bounded time, for what this index does not know. A page
 //! that is not full for this reason names the place from which the next one goes on. Ids are in the
 //! order of time, so that `from` and `until` bound what is looked at.
 
@@ -52,7 +52,7 @@ pub struct AuditPage {
 
 /// The index that a search goes by; each is in the order of ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way<'a> {
+enum SearchIndex<'a> {
     /// What is about one thing.
     Target(&'a str),
     /// What one user did.
@@ -63,7 +63,7 @@ enum Way<'a> {
     All,
 }
 
-impl<'a> Way<'a> {
+impl<'a> SearchIndex<'a> {
     fn of(access_scope: &AccessScope, filter: &'a AuditFilter) -> Self {
         let only = match access_scope {
             AccessScope::Of(places) if places.len() == 1 => Some(places[0].tenant_id),
@@ -111,7 +111,7 @@ impl SqlStore {
     pub async fn search_audit(&self, access_scope: &AccessScope, filter: &AuditFilter) -> Result<AuditPage> {
         let mut page = AuditPage::default();
         let Some(access_scope) = whole_tenants(access_scope, filter.tenant_id) else { return Ok(page) };
-        let way = Way::of(&access_scope, filter);
+        let way = SearchIndex::of(&access_scope, filter);
         let is_narrow = way.is_narrow(&access_scope, filter);
         let begun = Instant::now();
         let mut rest = filter.clone();
@@ -135,7 +135,7 @@ impl SqlStore {
     /// Those of the next entries of a way that fit.
     async fn look_at_audit(
         &self,
-        way: Way<'_>,
+        way: SearchIndex<'_>,
         access_scope: &AccessScope,
         filter: &AuditFilter,
         is_narrow: bool,
@@ -161,7 +161,7 @@ impl SqlStore {
     }
 
     /// Where a bounded look ended; nothing when it saw everything there is.
-    async fn audit_scanned_to(&self, way: Way<'_>, filter: &AuditFilter) -> Result<Option<i64>> {
+    async fn audit_scanned_to(&self, way: SearchIndex<'_>, filter: &AuditFilter) -> Result<Option<i64>> {
         let scan = scan(way, filter);
         let head = format!("SELECT e.id FROM audit_entry e WHERE {}", scan.text);
         let last = Conditions::new(head, scan.into_values());
@@ -171,7 +171,7 @@ impl SqlStore {
 }
 
 /// The entries that the way's index finds from the filter's place on.
-fn scan(way: Way<'_>, filter: &AuditFilter) -> Conditions {
+fn scan(way: SearchIndex<'_>, filter: &AuditFilter) -> Conditions {
     let mut scan = Conditions::new("1 = 1".to_owned(), Vec::new());
     way.bound(&mut scan);
     scan.and("e.id >= ", filter.from.map(IdSource::first_at::<i64>));

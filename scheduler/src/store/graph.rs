@@ -64,7 +64,7 @@ pub struct Graph {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Direction {
     Parents,
     Children,
 }
@@ -81,7 +81,7 @@ impl SqlStore {
         };
         let tenant_id = of.tenant_id;
         graph.tasks.insert(task, of);
-        for way in [Way::Parents, Way::Children] {
+        for way in [Direction::Parents, Direction::Children] {
             let mut edge: BTreeSet<TaskId> = [task].into();
             for _ in 0..LEVELS {
                 edge = self.walk(&mut graph, way, &edge, (access_scope, tenant_id, now)).await?;
@@ -97,13 +97,13 @@ impl SqlStore {
     async fn walk(
         &self,
         graph: &mut Graph,
-        way: Way,
+        way: Direction,
         edge: &BTreeSet<TaskId>,
         (access_scope, tenant_id, now): (&AccessScope, TenantId, i64),
     ) -> Result<BTreeSet<TaskId>> {
         let links = self.links(way, edge, tenant_id).await?;
         graph.is_complete &= links.len() < LINKS_MAX;
-        let further = |link: &GraphLink| if way == Way::Parents { link.from } else { link.to };
+        let further = |link: &GraphLink| if way == Direction::Parents { link.from } else { link.to };
         let is_new = |id: &TaskId| !graph.tasks.contains_key(id) && !graph.unseen.contains(id);
         let new: BTreeSet<TaskId> = links.iter().map(|(link, _)| further(link)).filter(is_new).collect();
         let room = GRAPH_TASKS_MAX.saturating_sub(graph.tasks.len() + graph.unseen.len());
@@ -114,7 +114,7 @@ impl SqlStore {
             if access_scope.has(task.tenant_id, task.app_id) {
                 found.insert(task.id);
                 graph.tasks.insert(task.id, task);
-            } else if way == Way::Parents {
+            } else if way == Direction::Parents {
                 graph.unseen.insert(task.id);
             }
         }
@@ -130,7 +130,7 @@ impl SqlStore {
     /// Links of a tenant that lead on from these tasks.
     async fn links(
         &self,
-        way: Way,
+        way: Direction,
         from: &BTreeSet<TaskId>,
         tenant_id: TenantId,
     ) -> Result<Vec<(GraphLink, ParentOutcome)>> {
@@ -138,7 +138,7 @@ impl SqlStore {
             return Ok(Vec::new());
         }
         let batch = self.backend.rows(1, &[("id", Kind::Big)]);
-        let near = if way == Way::Parents { "child_id" } else { "parent_id" };
+        let near = if way == Direction::Parents { "child_id" } else { "parent_id" };
         let text = format!(
             "SELECT p.parent_id, p.child_id, p.on_outcome FROM {batch} JOIN task_parent p ON p.{near} = v.n_id WHERE \
              p.tenant_id = {{2}} ORDER BY p.id LIMIT {LINKS_MAX}"

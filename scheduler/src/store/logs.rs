@@ -1,7 +1,7 @@
 //! Task logs as the management API lists them: newest or oldest first, a page at a time, whatever the
 //! number of rows.
 //!
-//! Each list goes by the index that fits its filters best ([`Way`]); what this index does not know
+//! Each list goes by the index that fits its filters best ([`ListIndex`]); what this index does not know
 //! is looked for step by step, for a bounded time ([`SCAN_TIME`]). A page that is not full for this
 //! reason names the place from which the next one goes on.
 
@@ -122,7 +122,7 @@ pub struct LogPage {
 
 /// The index that a list goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum ListIndex {
     /// One row.
     Id(LogId),
     /// A task's, by fire time.
@@ -137,7 +137,7 @@ pub(super) enum Way {
     All,
 }
 
-impl Way {
+impl ListIndex {
     pub(super) fn of(access_scope: &AccessScope, filter: &LogFilter) -> Self {
         let only = match access_scope {
             AccessScope::Of(places) if places.len() == 1 => Some(places[0].tenant_id),
@@ -212,7 +212,7 @@ impl SqlStore {
 
     /// Lists logs within reach.
     pub async fn list_logs(&self, access_scope: &AccessScope, filter: &LogFilter) -> Result<LogPage> {
-        let way = Way::of(access_scope, filter);
+        let way = ListIndex::of(access_scope, filter);
         let is_narrow = is_narrow(way, access_scope, filter);
         let begun = Instant::now();
         let mut rest = filter.clone();
@@ -239,7 +239,7 @@ impl SqlStore {
     /// Those of the next rows of a way that fit.
     async fn look(
         &self,
-        way: Way,
+        way: ListIndex,
         access_scope: &AccessScope,
         filter: &LogFilter,
         is_narrow: bool,
@@ -260,7 +260,7 @@ impl SqlStore {
     }
 
     /// The rows that the way's index finds from the filter's place on.
-    pub(super) fn scan(&self, way: Way, filter: &LogFilter) -> Conditions {
+    pub(super) fn scan(&self, way: ListIndex, filter: &LogFilter) -> Conditions {
         let time = way.columns()[0];
         let mut scan = Conditions::new("1 = 1".to_owned(), Vec::new());
         way.bound(&mut scan, self.backend);
@@ -287,7 +287,7 @@ impl SqlStore {
     }
 
     /// Where a bounded look ended; nothing when it saw everything there is.
-    async fn scanned_to(&self, way: Way, filter: &LogFilter) -> Result<Option<LogCursor>> {
+    async fn scanned_to(&self, way: ListIndex, filter: &LogFilter) -> Result<Option<LogCursor>> {
         let columns = way.columns();
         let scan = self.scan(way, filter);
         let head = format!("SELECT l.{} FROM task_log l WHERE {}", columns.join(", l."), scan.text);
@@ -340,17 +340,17 @@ fn number(row: &QueryResult, name: &str) -> Read<i64> {
 }
 
 /// Whether there are conditions that the way's index does not know.
-fn is_narrow(way: Way, access_scope: &AccessScope, filter: &LogFilter) -> bool {
+fn is_narrow(way: ListIndex, access_scope: &AccessScope, filter: &LogFilter) -> bool {
     let is_whole = match access_scope {
         AccessScope::All => true,
         AccessScope::Of(places) => matches!(
             (way, &places[..]),
-            (Way::Tenant(tenant) | Way::Bad(tenant, _), [only]) if only.tenant_id == tenant && only.apps.is_empty()
+            (ListIndex::Tenant(tenant) | ListIndex::Bad(tenant, _), [only]) if only.tenant_id == tenant && only.apps.is_empty()
         ),
     };
-    let status = filter.status.filter(|_| !matches!(way, Way::Status(_) | Way::Bad(..)));
-    let tenant = filter.tenant_id.filter(|_| !matches!(way, Way::Tenant(_) | Way::Bad(..)));
-    let task = filter.task_id.filter(|_| !matches!(way, Way::Task(_)));
+    let status = filter.status.filter(|_| !matches!(way, ListIndex::Status(_) | ListIndex::Bad(..)));
+    let tenant = filter.tenant_id.filter(|_| !matches!(way, ListIndex::Tenant(_) | ListIndex::Bad(..)));
+    let task = filter.task_id.filter(|_| !matches!(way, ListIndex::Task(_)));
     !is_whole
         || status.is_some()
         || task.is_some()

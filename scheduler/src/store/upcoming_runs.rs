@@ -3,7 +3,7 @@
 
 use super::conditions::Conditions;
 use super::dialect::{Kind, Sql};
-use super::logs::{LogFilter, Way, narrow};
+use super::logs::{LogFilter, ListIndex, narrow};
 use super::row::from_row;
 use super::values::to_json;
 use super::{Result, SqlStore};
@@ -105,7 +105,7 @@ impl SqlStore {
         access_scope: &AccessScope,
         filter: &LogFilter,
     ) -> Result<(Vec<UpcomingRun>, Option<i64>)> {
-        let way = Way::of(access_scope, filter);
+        let way = ListIndex::of(access_scope, filter);
         let runs = self.open_runs(access_scope, filter, way).await?;
         let scan = self.scan(way, filter);
         let head = format!("SELECT l.fire_time FROM task_log l WHERE {}", scan.text);
@@ -130,14 +130,14 @@ impl SqlStore {
                 limit: wanted.rows,
                 ..ahead(wanted)
             };
-            late.extend(self.open_runs(access_scope, &filter, Way::Status(status)).await?);
+            late.extend(self.open_runs(access_scope, &filter, ListIndex::Status(status)).await?);
         }
         late.retain(|run| (wanted.late_from..wanted.from).contains(&run.fire_time));
         Ok(late)
     }
 
     /// Runs that have not ended, of the first rows of that way.
-    async fn open_runs(&self, access_scope: &AccessScope, filter: &LogFilter, way: Way) -> Result<Vec<UpcomingRun>> {
+    async fn open_runs(&self, access_scope: &AccessScope, filter: &LogFilter, way: ListIndex) -> Result<Vec<UpcomingRun>> {
         let order = way.order_by(filter.order);
         let (found, values) = self.scan(way, filter).limited(&order, filter.limit);
         let join = self.backend.join_in_order();

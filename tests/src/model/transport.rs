@@ -3,7 +3,7 @@
 use super::net::{Endpoint, Fate, Net};
 use super::{Dice, Gate, SimExecutor};
 use async_trait::async_trait;
-use carillon::dispatch::{Probe, SendError, Transport};
+use carillon::dispatch::{Presence, SendError, Transport};
 use carillon::domain::Executor;
 use carillon_protocol::{Cancel, CancelAck, Code, Dispatch, DispatchAck, OutputPage, ProbeAck, ReadOutput, RunKey};
 use std::sync::Arc;
@@ -122,16 +122,16 @@ impl Transport for SimTransport {
         Err(SendError::Refused(Code::NotFound, "the model's runs log nothing".to_owned()))
     }
 
-    async fn probe(&self, address: &str) -> Probe {
+    async fn probe(&self, address: &str) -> Presence {
         self.gate.thawed().await;
-        let Some(machine) = self.machine(address) else { return Probe::Unknown };
+        let Some(machine) = self.machine(address) else { return Presence::Unknown };
         let (here, there) = (Endpoint::Node(self.node), Endpoint::Executor(machine.index()));
         let way = self.net.carry(here, there, "probe").await;
         let answer = if way == Fate::Arrived {
-            machine.instance().map_or(Probe::NotListening, Probe::Instance)
+            machine.instance().map_or(Presence::NotListening, Presence::Instance)
         } else {
             tokio::time::sleep(CONNECT_TIMEOUT).await;
-            Probe::Unknown
+            Presence::Unknown
         };
         self.gate.thawed().await;
         answer

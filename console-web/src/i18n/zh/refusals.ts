@@ -4,7 +4,16 @@ import type { FieldParams, ProblemParams } from "../../api/codes";
 /** A text for each code: one that lacks does not compile. */
 type Words<Params> = { readonly [Code in keyof Params]: (params: Params[Code]) => string };
 
-const CRON_FIELDS: Readonly<Record<string, string>> = { second: "秒", minute: "分", hour: "时", "day of month": "日", month: "月", "day of week": "周", year: "年" };
+/** The fields of a cron expression: name, and what may be written there. */
+const CRON_FIELDS: Readonly<Record<string, readonly [string, string]>> = {
+  second: ["秒", "0-59，以及 * , - /"],
+  minute: ["分", "0-59，以及 * , - /"],
+  hour: ["时", "0-23，以及 * , - /"],
+  "day of month": ["日", "1-31，以及 ? * , - /，或以下之一：L LW L-3 L-3W 15W"],
+  month: ["月", "1-12 或 JAN-DEC，以及 * , - /"],
+  "day of week": ["周", "1-7 或 SUN-SAT，以及 ? * , - /，或以下之一：L 6L FRIL 6#3 FRI#3"],
+  year: ["年", "1970-2199，以及 * , - /"],
+};
 
 const KINDS: Readonly<Record<string, string>> = {
   tenant: "租户", app: "应用", task: "任务", calendar: "日历", user: "用户", role: "角色", token: "令牌", key: "密钥", session: "会话", grant: "授权", window: "维护窗口",
@@ -20,8 +29,8 @@ interface Cron {
 }
 
 function cron({ part, column, allowed }: Cron, why: string): string {
-  const usable = allowed.replace(" and ", "，以及 ").replace(" or one of ", "，或以下之一：").replace(" or ", " 或 ");
-  return `“${CRON_FIELDS[part] ?? part}”字段（第 ${column} 列）：${why}；可用 ${usable}`;
+  const [name, usable] = CRON_FIELDS[part] ?? [part, allowed];
+  return `“${name}”字段（第 ${column} 列）：${why}；可用 ${usable}`;
 }
 
 export const FIELDS: Words<FieldParams> = {

@@ -39,7 +39,7 @@ pub(super) struct Question {
 /// A line of output.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum Answer {
+pub(super) enum OutputLine {
     Fires {
         next: Vec<String>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -16,7 +16,7 @@ const SHOWN_WHOLE: usize = 120;
 
 /// A node's answer to an apply.
 #[derive(Debug, Deserialize)]
-pub struct Answer {
+pub struct AppliedFile {
     dry_run: bool,
     created: usize,
     changed: usize,
@@ -48,7 +48,7 @@ impl Paint {
 
 /// The answer as text.
 #[must_use]
-pub fn show(answer: &Answer, coloured: bool) -> String {
+pub fn show(answer: &AppliedFile, coloured: bool) -> String {
     let paint = Paint(coloured);
     let mut out = String::new();
     let shown: Vec<_> = answer.tasks.iter().filter(|task| task.action != "unchanged").collect();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// What an executor says to a probe for a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum ProbeAnswer {
     /// It is there, and neither runs nor holds the task.
     Idle,
     /// It is there, and runs or holds the task.
@@ -27,11 +27,11 @@ pub struct Probe {
 impl Probe {
     /// Whether an executor with this answer will do; those after it need not be asked.
     #[must_use]
-    pub fn accepts(&self, answer: Answer) -> bool {
+    pub fn accepts(&self, answer: ProbeAnswer) -> bool {
         match answer {
-            Answer::Idle => true,
-            Answer::Busy => !self.skip_busy,
-            Answer::Silent => false,
+            ProbeAnswer::Idle => true,
+            ProbeAnswer::Busy => !self.skip_busy,
+            ProbeAnswer::Silent => false,
         }
     }
 
@@ -40,13 +40,13 @@ impl Probe {
     ///
     /// # Errors
     /// Why none does.
-    pub fn settle(&self, answers: &[Answer]) -> Result<Arc<Executor>, NoExecutor> {
+    pub fn settle(&self, answers: &[ProbeAnswer]) -> Result<Arc<Executor>, NoExecutor> {
         let found = self.executors.iter().zip(answers).find(|(_, answer)| self.accepts(**answer));
         if let Some((executor, _)) = found {
             return Ok(Arc::clone(executor));
         }
         let probed = self.executors.len();
-        match answers.iter().take(probed).filter(|answer| **answer == Answer::Busy).count() {
+        match answers.iter().take(probed).filter(|answer| **answer == ProbeAnswer::Busy).count() {
             0 => Err(NoExecutor::NoAnswer { probed }),
             busy => Err(NoExecutor::NoIdle { busy, silent: probed - busy }),
         }
@@ -57,11 +57,11 @@ impl Probe {
 mod tests {
     use super::super::fixture::fleet;
     use super::*;
-    use Answer::{Busy, Idle, Silent};
+    use ProbeAnswer::{Busy, Idle, Silent};
 
     #[test]
     fn the_first_that_will_do_takes_the_run() {
-        let check = |skip_busy, answers: &[Answer], expect: Result<i64, NoExecutor>| {
+        let check = |skip_busy, answers: &[ProbeAnswer], expect: Result<i64, NoExecutor>| {
             let probe = Probe { executors: fleet(&[1, 1, 1]).into(), skip_busy };
             assert_eq!(probe.settle(answers).map(|executor| executor.id.0), expect, "{answers:?}, {skip_busy}");
         };
