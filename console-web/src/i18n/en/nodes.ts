@@ -1,11 +1,11 @@
 export default {
   nodes: {
-    subtitle: "The scheduler processes of this cluster; {{name}} answers this page",
+    subtitle: "The scheduler processes of this cluster; {{name}} serves this page",
     state: "State",
     online: "Online",
     left: "Left",
     away: "Away",
-    this_one: "answers you",
+    this_one: "serves this page",
     address: "Address",
     version: "Version",
     started: "Started",
