@@ -45,7 +45,7 @@ pub(crate) struct Server {
 }
 
 /// What a route answers: a code, and the reply's JSON.
-type Reply = (Code, Vec<u8>);
+type HandlerReply = (Code, Vec<u8>);
 
 /// Accepts connections forever.
 pub(crate) async fn serve(server: Arc<Server>, listener: TcpListener) {
@@ -131,7 +131,7 @@ impl Server {
         }
     }
 
-    async fn route(&self, path: &str, body: &[u8]) -> Reply {
+    async fn route(&self, path: &str, body: &[u8]) -> HandlerReply {
         match path {
             "/dispatch" => self.dispatch(body),
             "/cancel" => self.cancel(body).await,
@@ -141,7 +141,7 @@ impl Server {
         }
     }
 
-    fn dispatch(&self, body: &[u8]) -> Reply {
+    fn dispatch(&self, body: &[u8]) -> HandlerReply {
         let message: Dispatch = match parse(body) {
             Ok(message) => message,
             Err(answer) => return answer,
@@ -153,7 +153,7 @@ impl Server {
         ok(&DispatchAck { outcomes })
     }
 
-    async fn cancel(&self, body: &[u8]) -> Reply {
+    async fn cancel(&self, body: &[u8]) -> HandlerReply {
         let message: Cancel = match parse(body) {
             Ok(message) => message,
             Err(answer) => return answer,
@@ -186,7 +186,7 @@ impl Server {
     }
 
     /// Any signed reply proves that this process is alive; a draining one must not get new runs.
-    fn probe(&self, body: &[u8]) -> Reply {
+    fn probe(&self, body: &[u8]) -> HandlerReply {
         let message: Probe = match parse(body) {
             Ok(message) => message,
             Err(answer) => return answer,
@@ -204,7 +204,7 @@ impl Server {
 
     /// A page of a run's output. It does not matter whether the request means this process: the output
     /// of a run outlives the process that ran it.
-    async fn logs(&self, body: &[u8]) -> Reply {
+    async fn logs(&self, body: &[u8]) -> HandlerReply {
         let message: ReadOutput = match parse(body) {
             Ok(message) => message,
             Err(answer) => return answer,
@@ -277,8 +277,8 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Reply> {
         .map_err(|error| refuse(Code::BadRequest, &format!("not the expected message: {error}")))
 }
 
-fn ok<T: Serialize>(data: &T) -> Reply {
-    match serde_json::to_vec(&Reply::ok(data)) {
+fn ok<T: Serialize>(data: &T) -> HandlerReply {
+    match serde_json::to_vec(&HandlerReply::ok(data)) {
         Ok(body) => (Code::Ok, body),
         Err(error) => {
             tracing::error!(%error, "reply.not_encoded");
@@ -287,8 +287,8 @@ fn ok<T: Serialize>(data: &T) -> Reply {
     }
 }
 
-fn refuse(code: Code, reason: &str) -> Reply {
-    let body = serde_json::to_vec(&Reply::<()>::refuse(code, reason)).unwrap_or_default();
+fn refuse(code: Code, reason: &str) -> HandlerReply {
+    let body = serde_json::to_vec(&HandlerReply::<()>::refuse(code, reason)).unwrap_or_default();
     (code, body)
 }
 

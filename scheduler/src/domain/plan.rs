@@ -1,10 +1,12 @@
 //! Schedule → runs: which fires of a task are written ahead, and what happens to missed ones.
 
+use super::instant::local_words;
 use super::reason::Reason;
 use super::task::{MisfireStrategy, NEVER, Routing, Task};
 use super::task_log::Status;
 use super::trigger::Trigger;
 use super::{LogId, TaskId};
+use chrono_tz::Tz;
 use std::collections::VecDeque;
 
 /// Missed fires are counted up to this number; the row then says "at least".

@@ -238,7 +238,7 @@ refusals! {
         "Start the task first."
     NoFire "no_fire" 400
         "the task's schedule has no fire at this instant, and none after it"
-        "Ask for the task's next fires (GET /api/v1/tasks/{id}/fires)."
+        "Ask for the task's next fires (GET /api/v1/tasks/{id}/preview)."
     NoFireNext "no_fire_next" { next: String } 400
         "the task's schedule has no fire at this instant; the next one is at {next}"
         "Send an instant at which the task fires."
