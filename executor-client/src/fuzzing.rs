@@ -30,7 +30,7 @@ pub fn signature(data: &[u8]) {
     let identity = Identity {
         tenant: "retail".to_owned(),
         app: "orders".to_owned(),
-        key: Key { id: "ck_1".to_owned(), secret: "a secret that nobody guesses".to_owned() },
+        key: Key { id: "ck_1".to_owned(), secret: "a secret that no one guesses".to_owned() },
         method: SignMethod::Md5,
     };
     let verifier = Verifier::new(identity.clone(), Arc::clone(&clock));

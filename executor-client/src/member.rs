@@ -1,6 +1,6 @@
 //! Membership: registration, heartbeats, and the consequences of losing contact.
 
-use crate::node::{NodeReply, Failure, Nodes};
+use crate::node::{Failure, NodeReply, Nodes};
 use crate::pending_results::PendingResults;
 use crate::runs::Runs;
 use crate::settings::Settings;

@@ -1,7 +1,7 @@
 //! Sends results until a node has committed them.
 
 use crate::member::Member;
-use crate::node::{NodeReply, Failure};
+use crate::node::{Failure, NodeReply};
 use crate::pending_results::Batch;
 use bytes::Bytes;
 use carillon_protocol::{RESULT_ITEMS_MAX, ResultsAck, RunKey, Verdict};
@@ -70,7 +70,8 @@ pub(crate) async fn send_results(member: &Member) {
 
 async fn send(member: &Member, batch: &Batch) -> Result<(), Failure> {
     let executor_id = member.executor_id().unwrap_or(0);
-    let answer: NodeReply<ResultsAck> = member.nodes.call("/results", body(executor_id, batch), RESULTS_TIMEOUT).await?;
+    let answer: NodeReply<ResultsAck> =
+        member.nodes.call("/results", body(executor_id, batch), RESULTS_TIMEOUT).await?;
     let verdicts = answer.data.verdicts;
     if verdicts.len() != batch.len() {
         return Err(Failure::Unreachable(format!("{} verdicts for {} results", verdicts.len(), batch.len())));

@@ -45,7 +45,7 @@ pub(crate) struct Server {
 }
 
 /// What a route answers: a code, and the reply's JSON.
-type HandlerReply = (Code, Vec<u8>);
+type EncodedReply = (Code, Vec<u8>);
 
 /// Accepts connections forever.
 pub(crate) async fn serve(server: Arc<Server>, listener: TcpListener) {
@@ -131,7 +131,7 @@ impl Server {
         }
     }
 
-    async fn route(&self, path: &str, body: &[u8]) -> HandlerReply {
+    async fn route(&self, path: &str, body: &[u8]) -> EncodedReply {
         match path {
             "/dispatch" => self.dispatch(body),
             "/cancel" => self.cancel(body).await,
@@ -141,7 +141,7 @@ impl Server {
         }
     }
 
-    fn dispatch(&self, body: &[u8]) -> HandlerReply {
+    fn dispatch(&self, body: &[u8]) -> EncodedReply {
         let message: Dispatch = match parse(body) {
             Ok(message) => message,
             Err(answer) => return answer,
@@ -153,7 +153,7 @@ impl Server {
         ok(&DispatchAck { outcomes })
     }
 
-    async fn cancel(&self, body: &[u8]) -> HandlerReply {
+    async fn cancel(&self, body: &[u8]) -> EncodedReply {
         let message: Cancel = match parse(body) {
             Ok(message) => message,
             Err(answer) => return answer,
@@ -186,7 +186,7 @@ impl Server {
     }
 
     /// Any signed reply proves that this process is alive; a draining one must not get new runs.
-    fn probe(&self, body: &[u8]) -> HandlerReply {
+    fn probe(&self, body: &[u8]) -> EncodedReply {
         let message: Probe = match parse(body) {
             Ok(message) => message,
             Err(answer) => return answer,
@@ -204,7 +204,7 @@ impl Server {
 
     /// A page of a run's output. It does not matter whether the request means this process: the output
     /// of a run outlives the process that ran it.
-    async fn logs(&self, body: &[u8]) -> HandlerReply {
+    async fn logs(&self, body: &[u8]) -> EncodedReply {
         let message: ReadOutput = match parse(body) {
             Ok(message) => message,
             Err(answer) => return answer,
@@ -224,7 +224,7 @@ impl Server {
     }
 
     /// Whether a request with so many items is for this process.
-    fn check_meant(&self, executor_id: i64, items: usize, items_max: usize) -> Result<(), Reply> {
+    fn check_meant(&self, executor_id: i64, items: usize, items_max: usize) -> Result<(), EncodedReply> {
         if self.member.executor_id() != Some(executor_id) {
             return Err(refuse(Code::WrongExecutor, "this is another executor process, or it has not registered yet"));
         }
@@ -272,13 +272,13 @@ async fn read(body: Incoming) -> Result<Bytes, Refusal> {
     }
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Reply> {
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, EncodedReply> {
     serde_json::from_slice(body)
         .map_err(|error| refuse(Code::BadRequest, &format!("not the expected message: {error}")))
 }
 
-fn ok<T: Serialize>(data: &T) -> HandlerReply {
-    match serde_json::to_vec(&HandlerReply::ok(data)) {
+fn ok<T: Serialize>(data: &T) -> EncodedReply {
+    match serde_json::to_vec(&Reply::ok(data)) {
         Ok(body) => (Code::Ok, body),
         Err(error) => {
             tracing::error!(%error, "reply.not_encoded");
@@ -287,8 +287,8 @@ fn ok<T: Serialize>(data: &T) -> HandlerReply {
     }
 }
 
-fn refuse(code: Code, reason: &str) -> HandlerReply {
-    let body = serde_json::to_vec(&HandlerReply::<()>::refuse(code, reason)).unwrap_or_default();
+fn refuse(code: Code, reason: &str) -> EncodedReply {
+    let body = serde_json::to_vec(&Reply::<()>::refuse(code, reason)).unwrap_or_default();
     (code, body)
 }
 

@@ -56,7 +56,7 @@ pub struct Engine<S: Store + ?Sized> {
     pub backfiller: Backfiller<S>,
     /// Dispatches.
     pub dispatcher: Arc<Dispatcher<S>>,
-    /// Takes back.
+    /// Revokes dispatched runs.
     pub canceller: Arc<Canceller<S>>,
     /// Reads log output of runs.
     pub output: Arc<OutputReader<S>>,

@@ -19,7 +19,7 @@ const NONCE: &str = "0123456789abcdef";
 
 fn key() -> SigningKey {
     SigningKey {
-        key: Key { id: "ck_1".to_owned(), secret: "a secret that nobody guesses".to_owned() },
+        key: Key { id: "ck_1".to_owned(), secret: "a secret that no one guesses".to_owned() },
         owner: Owner { tenant_id: TenantId(1), app_id: AppId(2) },
         tenant: "retail".to_owned(),
         app: "orders".to_owned(),

@@ -61,7 +61,7 @@ pub async fn serve(settings: Settings, shutdown: impl Future<Output = ()>) -> an
     let info = node_info(&settings, &listener)?;
     let engine_settings = engine_settings(&settings);
     let offline_after_ms = engine_settings.offline_after_ms;
-    await_free_name(&store, &info, settings.schedulers.heartbeat_interval, offline_after_ms).await?;
+    await_free_name(&store, &info, offline_after_ms).await?;
     let engine = Engine::join(Arc::new(store.clone()), clock.clone(), Arc::new(transport), &info, engine_settings)
         .await
         .with_context(unusable)?;

@@ -49,7 +49,7 @@ fn tables() -> String {
     for (word, says) in [
         ("public", "Without a login"),
         ("signed_in", "With any login"),
-        ("session", "With a session, about one's own account"),
+        ("session", "With a session, on the caller's own account"),
     ] {
         let free = operations.remove(word).unwrap_or_default();
         writeln!(text, "{says} (`{word}`): {}.\n", free.join(", ")).unwrap();

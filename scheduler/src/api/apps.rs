@@ -87,7 +87,7 @@ struct AppPatch {
     #[serde(default, deserialize_with = "given")]
     #[schema(nullable = false, max_length = 1000)]
     description: Option<String>,
-    /// Most runs at once over all its executors; 0 means no limit.
+    /// Maximum number of runs at once over all its executors; 0 means no limit.
     #[serde(default, deserialize_with = "given")]
     #[schema(nullable = false, minimum = 0, maximum = 1_000_000)]
     max_concurrent: Option<i32>,
@@ -108,7 +108,7 @@ struct App {
     name: String,
     /// Free text for people to read.
     description: String,
-    /// Most runs at once; 0 means no limit.
+    /// Maximum number of runs at once; 0 means no limit.
     max_concurrent: i32,
     /// How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses.
     #[schema(value_type = RequiredSignMethod)]

@@ -20,7 +20,7 @@ use std::time::Duration;
 use utoipa::IntoParams;
 
 /// How long a client should wait when the node has no room for another stream.
-const PLACE_WAIT: Duration = Duration::from_secs(15);
+const SLOT_WAIT: Duration = Duration::from_secs(15);
 
 /// Operations of this resource.
 pub fn operations() -> Vec<Operation> {
@@ -90,7 +90,7 @@ fn no_slot(why: NoStream) -> Problem {
     match why {
         NoStream::Stops => RequestRefusal::NodeStops { detail: why.to_string() }.into(),
         NoStream::User | NoStream::Node => {
-            Problem::from(RequestRefusal::TooManyStreams { detail: why.to_string() }).retry_after(PLACE_WAIT)
+            Problem::from(RequestRefusal::TooManyStreams { detail: why.to_string() }).retry_after(SLOT_WAIT)
         }
     }
 }

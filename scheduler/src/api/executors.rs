@@ -107,7 +107,7 @@ struct ExecutorOutput {
     note: String,
     /// Revision of `disabled`, `weight` and `note`; increases with every change.
     revision: i64,
-    /// Most runs at once.
+    /// Maximum number of runs at once.
     capacity: i32,
     /// Runs accepted and not started.
     held: i32,

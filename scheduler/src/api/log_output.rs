@@ -22,7 +22,7 @@ use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 
 /// How long a client should wait when the node follows as many outputs as it may.
-const PLACE_WAIT: Duration = Duration::from_secs(5);
+const SLOT_WAIT: Duration = Duration::from_secs(5);
 
 /// The header with the id of the client's last event.
 const LAST_EVENT: &str = "Last-Event-ID";
@@ -168,7 +168,7 @@ fn no_slot(why: NoTailSlot) -> Problem {
     match why {
         NoTailSlot::Stops => RequestRefusal::NodeStops { detail: why.to_string() }.into(),
         NoTailSlot::User | NoTailSlot::Tenant | NoTailSlot::Node => {
-            Problem::from(RequestRefusal::TooManyStreams { detail: why.to_string() }).retry_after(PLACE_WAIT)
+            Problem::from(RequestRefusal::TooManyStreams { detail: why.to_string() }).retry_after(SLOT_WAIT)
         }
     }
 }

@@ -34,15 +34,15 @@ pub fn operations() -> Vec<Operation> {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct QuotasPatch {
-    /// Most tasks; 0 means no limit.
+    /// Maximum number of tasks; 0 means no limit.
     #[serde(default, deserialize_with = "given")]
     #[schema(nullable = false, minimum = 0, maximum = 1_000_000)]
     max_tasks: Option<i32>,
-    /// Most fires in any minute, in the whole cluster; 0 means no limit.
+    /// Maximum number of fires in any minute, in the whole cluster; 0 means no limit.
     #[serde(default, deserialize_with = "given")]
     #[schema(nullable = false, minimum = 0, maximum = 1_000_000)]
     max_fires_per_minute: Option<i32>,
-    /// Most runs at once; 0 means no limit.
+    /// Maximum number of runs at once; 0 means no limit.
     #[serde(default, deserialize_with = "given")]
     #[schema(nullable = false, minimum = 0, maximum = 1_000_000)]
     max_concurrent: Option<i32>,
@@ -66,11 +66,11 @@ impl QuotasPatch {
 /// A tenant's quotas and their use.
 #[derive(Serialize, ToSchema)]
 struct TenantQuotas {
-    /// Most tasks; 0 means no limit.
+    /// Maximum number of tasks; 0 means no limit.
     max_tasks: i32,
-    /// Most fires in any minute, in the whole cluster; 0 means no limit.
+    /// Maximum number of fires in any minute, in the whole cluster; 0 means no limit.
     max_fires_per_minute: i32,
-    /// Most runs at once; 0 means no limit.
+    /// Maximum number of runs at once; 0 means no limit.
     max_concurrent: i32,
     /// Days that ended task logs are kept; 0 means the node's default.
     retain_days: i32,

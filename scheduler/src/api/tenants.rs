@@ -89,7 +89,7 @@ struct Tenant {
     name: String,
     /// Free text for people to read.
     description: String,
-    /// Most runs at once; 0 means no limit.
+    /// Maximum number of runs at once; 0 means no limit.
     max_concurrent: i32,
     /// Increases with every change.
     revision: i64,

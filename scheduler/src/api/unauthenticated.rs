@@ -52,7 +52,7 @@ pub struct UnauthenticatedCaller {
 
 impl UnauthenticatedCaller {
     /// A caller at that address that names no key, or an unknown one.
-    pub fn nobody(address: String) -> Self {
+    pub fn without_key(address: String) -> Self {
         Self { count_as: network_of(&address).into_owned(), address }
     }
 

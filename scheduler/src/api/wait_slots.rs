@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 const WAITING_MAX: usize = 200;
 
 /// How long a client should wait when all slots are taken.
-const PLACE_WAIT: Duration = Duration::from_secs(5);
+const SLOT_WAIT: Duration = Duration::from_secs(5);
 
 /// Slots for waiting requests.
 pub struct WaitSlots(Semaphore);
@@ -27,6 +27,6 @@ impl WaitSlots {
     /// All are taken.
     pub fn enter(&self) -> Result<SemaphorePermit<'_>, Problem> {
         let refusal = RequestRefusal::TooManyWaiting { most: WAITING_MAX as i64 };
-        self.0.try_acquire().map_err(|_| Problem::from(refusal).retry_after(PLACE_WAIT))
+        self.0.try_acquire().map_err(|_| Problem::from(refusal).retry_after(SLOT_WAIT))
     }
 }

@@ -211,7 +211,7 @@ where
     let address = client_address(api, request);
     let claims = match check_head(api, &head).await {
         Ok(claims) => claims,
-        Err(refusal) => return turn_away(api, &UnauthenticatedCaller::nobody(address), &head, &refusal),
+        Err(refusal) => return turn_away(api, &UnauthenticatedCaller::without_key(address), &head, &refusal),
     };
     let caller = UnauthenticatedCaller::with_key(address, head.parts.key);
     let proved = prove(api, payload, &caller, &head, &claims, message_class).await;

@@ -50,7 +50,7 @@ pub enum Apps {
         /// Free text for people to read.
         #[arg(long)]
         description: Option<String>,
-        /// Most runs at once over all its executors; 0 means no limit.
+        /// Maximum number of runs at once over all its executors; 0 means no limit.
         #[arg(long, value_name = "COUNT")]
         max_concurrent: Option<i32>,
         /// How executors and nodes must sign: HMAC-SHA256 or MD5; empty lets each executor choose.

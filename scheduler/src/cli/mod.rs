@@ -237,12 +237,12 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("the async runtime cannot start")
 }
 
-/// Log target that complains about malformed requests.
-const STRANGERS: &str = "actix_http::h1::dispatcher";
+/// Log target of malformed requests.
+const MALFORMED_REQUESTS: &str = "actix_http::h1::dispatcher";
 
 fn log_filter(settings: &LogSettings) -> anyhow::Result<EnvFilter> {
     // Malformed requests are not errors of the node, and unauthenticated callers must not fill its log.
-    EnvFilter::try_new(format!("{},{STRANGERS}=off", settings.level))
+    EnvFilter::try_new(format!("{},{MALFORMED_REQUESTS}=off", settings.level))
         .with_context(|| format!("log.level: `{}` is not a level or filter", settings.level))
 }
 

@@ -25,10 +25,10 @@ pub struct SetArgs {
     /// Most tasks.
     #[arg(long, value_name = "COUNT")]
     max_tasks: Option<i32>,
-    /// Most fires in any minute, in the whole cluster.
+    /// Maximum number of fires in any minute, in the whole cluster.
     #[arg(long, value_name = "COUNT")]
     max_fires_per_minute: Option<i32>,
-    /// Most runs at once.
+    /// Maximum number of runs at once.
     #[arg(long, value_name = "COUNT")]
     max_concurrent: Option<i32>,
     /// Days that ended task logs are kept; 0 means the node's default.

@@ -2,7 +2,7 @@
 //!
 //! A process that died must give its name up at once, or a restart would take a whole offline
 //! time-out. Where the holder of the name ran in the same network stack as this process, its port
-//! tells whether it still lives; else its heartbeat does, which is watched for two of its periods.
+//! tells whether it still lives; otherwise its heartbeat does, which is watched until the holder counts as offline.
 
 use crate::store::{NameHolder, NodeInfo, SqlStore};
 use anyhow::bail;
@@ -16,7 +16,7 @@ use url::Url;
 /// Polling interval for the holder's heartbeat.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Added to two heartbeat intervals: a statement may be slow.
+/// Added to the time after which the holder counts as offline: a statement may be slow.
 const SLACK: Duration = Duration::from_millis(500);
 
 /// How long the holder's port may take to answer.
@@ -26,19 +26,15 @@ const CONNECT_MAX: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// A live node holds it, or the database failed.
-pub async fn await_free_name(
-    store: &SqlStore,
-    info: &NodeInfo,
-    heartbeat_interval: Duration,
-    offline_after_ms: i64,
-) -> anyhow::Result<()> {
+pub async fn await_free_name(store: &SqlStore, info: &NodeInfo, offline_after_ms: i64) -> anyhow::Result<()> {
     let Some(holder) = store.name_holder(&info.name).await? else { return Ok(()) };
     if holder.silent_ms.abs() >= offline_after_ms || (holder.is_here && is_gone(&holder, info).await) {
         return Ok(());
     }
     tracing::info!(name = info.name, address = holder.address, "another node had this name; watching its heartbeat");
     let since = Instant::now();
-    while since.elapsed() < 2 * heartbeat_interval + SLACK {
+    let left_ms = u64::try_from(offline_after_ms - holder.silent_ms.abs()).unwrap_or(0);
+    while since.elapsed() < Duration::from_millis(left_ms) + SLACK {
         sleep(LOOK_INTERVAL).await;
         let Some(now) = store.name_holder(&info.name).await? else { return Ok(()) };
         if (now.heartbeat_at, &now.incarnation) != (holder.heartbeat_at, &holder.incarnation) {

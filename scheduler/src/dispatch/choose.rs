@@ -2,7 +2,7 @@
 
 use super::dispatcher::{Dispatcher, Failed};
 use super::outgoing::{OutgoingRun, RoutedRun, UnroutedRun};
-use crate::domain::routing::{ProbeAnswer, Choice, Chooser, Executors, Known, Probe, Request, Routing, Uses};
+use crate::domain::routing::{Choice, Chooser, Executors, Known, Probe, ProbeAnswer, Request, Routing, Uses};
 use crate::domain::{AppId, Executor, ExecutorId, Reason, Run, Status, TaskId, TenantId, Transition};
 use crate::store::{DispatchStore, OutcomeStore, PermitStore, PlanStore, StoreErrorKind};
 use futures_util::future::join_all;

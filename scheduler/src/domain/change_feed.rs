@@ -26,7 +26,7 @@ pub enum ChangeOwner {
     App,
     /// A tenant's as a whole.
     Tenant,
-    /// A tenant's, or everybody's: those of the platform can be seen from every tenant.
+    /// A tenant's, or all tenants': those of the platform can be seen from every tenant.
     Shared,
 }
 
@@ -115,7 +115,7 @@ impl ChangeScope {
 /// Whose changes a caller gets hints about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchedTenants {
-    /// Everybody's.
+    /// Of all tenants.
     All,
     /// Only those of these tenants, and what belongs to none.
     Of(BTreeSet<TenantId>),

@@ -193,7 +193,7 @@ impl<F: FnMut() -> LogId> Pass<'_, F> {
                 MisfireStrategy::Skip => "skipped by policy".to_owned(),
                 MisfireStrategy::FireOnce => {
                     format!("the run of {} stands for it", local_words(latest, self.task.schedule.zone))
-                },
+                }
                 MisfireStrategy::FireAll if in_time => {
                     format!("only the latest {} are made up for", spec.misfire_max)
                 }

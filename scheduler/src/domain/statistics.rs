@@ -113,7 +113,7 @@ pub struct Figures {
     pub discarded: u64,
     /// Too late.
     pub expired: u64,
-    /// Taken back or stopped.
+    /// Revoked or stopped.
     pub cancelled: u64,
     /// Not ended when they were counted.
     pub open: u64,

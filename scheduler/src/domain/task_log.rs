@@ -5,7 +5,7 @@
 //!                       ▲                           │
 //! INIT, QUEUED, RETRY ─▶ CANCELLED                  ├──▶ RETRY ─ claimed ─▶ QUEUED
 //! INIT, QUEUED, RETRY ─▶ EXPIRED                    ├──▶ FAILED
-//! QUEUED ─▶ RETRY, FAILED, DISCARDED (nobody took it)└──▶ DISCARDED, CANCELLED
+//! QUEUED ─▶ RETRY, FAILED, DISCARDED (no executor took it)└──▶ DISCARDED, CANCELLED
 //! QUEUED ─▶ INIT, RETRY (given back)
 //! CANCELLED by an edit or a stop ─▶ INIT (the new definition fires at the same instant)
 //! CANCELLED by an edit or a stop ─▶ EXPIRED (it would have, but missed it)

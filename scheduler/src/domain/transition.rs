@@ -21,7 +21,7 @@ impl LastAttempt {
     }
 }
 
-/// One guarded step to a state in which nobody runs it.
+/// One guarded step to a state in which no executor runs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transition {
     /// Task log id.

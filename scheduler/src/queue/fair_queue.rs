@@ -138,7 +138,7 @@ impl FairQueue {
     }
 
     /// Which of `runs` may come into a queue of `capacity`. A tenant may hold as many as there is
-    /// room left for everybody, times a weight that grows with the priority of the run: alone it
+    /// room left for all, times a weight that grows with the priority of the run: alone it
     /// gets 6/7 of the queue for its ordinary runs, and half of it for a backfill; two get 6/13
     /// each. However many burst, there is room left for the others, and for a bursting tenant's
     /// own more urgent runs.

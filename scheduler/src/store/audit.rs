@@ -88,7 +88,7 @@ impl SqlStore {
         Ok(())
     }
 
-    /// The end of a chain, which nobody else moves until the commit.
+    /// The end of a chain, which no one else moves until the commit.
     async fn hold_chain(&self, tx: &Transaction<'_>, tenant: TenantId) -> Result<Chain> {
         let hold = sql!("UPDATE audit_head SET seq = seq + 1 WHERE id = {1}");
         if tx.execute(&hold, [tenant.into()]).await? == 0 {

@@ -85,7 +85,7 @@ impl SqlStore {
     }
 
     /// Refuses a definition whose calendar the tenant does not have; also of a task that is not
-    /// started, so that nobody learns of it only then.
+    /// started, so that no one learns of it only then.
     pub(super) async fn know_calendar(&self, tx: &Transaction<'_>, tenant_id: TenantId, spec: &TaskSpec) -> Result<()> {
         self.add_calendar(tx, tenant_id, spec, &mut Schedule::none()).await
     }

@@ -73,7 +73,7 @@ impl SqlStore {
                  fire_time <= {{{time}}} ORDER BY fire_time DESC, id DESC LIMIT {DIGEST_ROWS}) s{at}"
             )
         };
-        // Always as many as may be, so that the text stays the same; nobody's number is -1.
+        // Always as many as may be, so that the text stays the same; -1 is no id.
         let all: Vec<String> = (1..=DIGEST_TENANTS).map(newest).collect();
         let asked = tenants.iter().copied().chain(std::iter::repeat(TenantId(-1))).take(DIGEST_TENANTS);
         let values: Vec<Value> = asked.map(Value::from).chain([now.into()]).collect();

@@ -159,7 +159,7 @@ impl SqlStore {
         Ok(grants.into_iter().map(GrantView::from).collect())
     }
 
-    /// From here to the commit nobody else changes who may do what.
+    /// From here to the commit no one else changes who may do what.
     pub(super) async fn lock_access(&self, tx: &Transaction<'_>) -> Result<()> {
         let sql = sql!("UPDATE access_lock SET turn = turn + 1 WHERE id = 1");
         tx.execute(&sql, []).await.map(drop)

@@ -54,7 +54,7 @@ impl SqlStore {
             return Ok(Handled::default());
         }
         let quota = self.task_room(tx, owner.tenant_id).await?;
-        // Read while nobody else makes tasks of the tenant, so that one registration alone tells.
+        // Read while no one else makes tasks of the tenant, so that one registration alone tells.
         let told = self.known_handlers(tx, owner, true).await?;
         let mut left_out = Vec::new();
         if let Some(TaskRoom { most, used, .. }) = &quota {
@@ -82,7 +82,7 @@ impl SqlStore {
     async fn new_handlers<'a>(&self, tx: &Transaction<'_>, of: &Registering<'a>) -> Result<Vec<&'a HandlerInfo>> {
         let known = self.known_handlers(tx, of.signer.owner, !of.has_change).await?;
         let mut seen = HashSet::new();
-        // Without news there is nothing new but what was left out.
+        // Without a change only those are new that were left out before.
         let is_new = |name: &str| known.contains(name) != of.has_change;
         let handlers = of.register.handlers.iter();
         Ok(handlers.filter(|handler| is_new(&handler.name) && seen.insert(handler.name.as_str())).collect())

@@ -43,7 +43,7 @@ impl TaskView {
 
 impl SqlStore {
     /// The next fire of each of these tasks after `now` (ms), in their order; [`NEVER`] where there is none, or
-    /// where nobody knows it yet. A fire that a person cancelled beforehand counts as one. Two statements at
+    /// where it is not known yet. A fire that a person cancelled beforehand counts as one. Two statements at
     /// most, however many tasks there are.
     pub async fn next_fires(&self, tasks: &[TaskView], now: i64) -> Result<Vec<i64>> {
         let schedules = self.schedules_of(tasks).await?;

@@ -35,7 +35,7 @@ statements!(
     ),
 );
 
-const ACTION: &str = "follow up ended runs";
+const ACTION: &str = "process the outbox";
 
 #[async_trait]
 impl OutboxStore for SqlStore {

@@ -227,7 +227,7 @@ impl SqlStore {
 
     /// Giving permits of a task, app or tenant holds its row until the commit.
     pub(super) async fn lock_scopes(&self, tx: &Transaction<'_>, scopes: BTreeSet<i64>) -> Result<()> {
-        // One order for everybody.
+        // One order for all callers.
         let ids = list(ACTION, &scopes)?;
         if tx.execute(&SCOPE_LOCK, [ids.clone().into()]).await? < scopes.len() as u64 {
             tx.execute(&SCOPE_INSERT, [ids.clone().into()]).await?;

@@ -18,7 +18,7 @@ statements!(
         "SELECT l.id FROM task_log l WHERE l.status IN ({INIT}, {RETRY}) AND +l.tenant_id = {{1}} AND \
          l.reason = 'over_quota' LIMIT {{2}}"
     ),
-    ASK_ANEW = |d| {
+    ASK_AGAIN = |d| {
         d.update_rows(
         "task_log",
         "due_time = CASE WHEN l.fire_time > {2} THEN l.fire_time ELSE {2} END, reason = '', version = l.version + 1",
@@ -133,7 +133,7 @@ impl SqlStore {
             if ids.is_empty() {
                 return Ok(moved);
             }
-            moved += self.execute(ACTION, &ASK_ANEW, [to_json(ACTION, &ids)?.into(), now.into()]).await?;
+            moved += self.execute(ACTION, &ASK_AGAIN, [to_json(ACTION, &ids)?.into(), now.into()]).await?;
         }
     }
 

@@ -100,7 +100,7 @@ impl SqlStore {
         tx.commit().await
     }
 
-    /// Clears cancelled fires of a task that nobody ran, from `from` (ms) on: shards and single runs
+    /// Clears cancelled fires of a task that never ran, from `from` (ms) on: shards and single runs
     /// of one instant exclude each other when the routing changes. Runs that were started on request
     /// stay, so that the caller can see what became of them.
     pub async fn clear_cancelled(&self, id: TaskId, from: i64) -> Result<()> {
@@ -119,7 +119,7 @@ impl SqlStore {
         .await
     }
 
-    /// Cancels what nobody has, in the task's own transaction; reads what executors have.
+    /// Cancels what no executor has, in the task's own transaction; reads what executors have.
     pub(super) async fn revoke(&self, tx: &Transaction<'_>, taken: &Revocation) -> Result<Unsent> {
         const SCHEDULED: &str = " AND trigger_kind IN ('schedule', 'misfire')";
         let Revocation { task_id, reason, keeps_unscheduled, next, now } = *taken;
@@ -136,7 +136,7 @@ impl SqlStore {
                 ),
             )
         };
-        // Fires that nobody ran and nobody will plan again do not count for `max_fires`.
+        // Fires that never ran and will not be planned again do not count for `max_fires`.
         let untried = cancel(&format!("{SCHEDULED} AND parent_id = 0 AND failures = 0 AND fire_time < {{4}}"));
         let values = [task_id.into(), reason.as_str().into(), now.into(), next.into()];
         let untried = tx.execute(&untried, values).await?;

@@ -103,7 +103,7 @@ impl SqlStore {
         Ok(())
     }
 
-    /// Deletes a role that nobody is granted.
+    /// Deletes a role that no user has.
     pub async fn delete_role(&self, role: &RoleView) -> Result<()> {
         const ACTION: &str = "delete a role";
         let holders = role_grant::Entity::find()

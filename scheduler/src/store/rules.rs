@@ -108,7 +108,7 @@ pub struct ExecutorRule {
     pub disabled: bool,
     /// Why.
     pub note: String,
-    /// Grows with every change; 0 while nobody has said anything.
+    /// Grows with every change; 0 while nothing has been set.
     pub revision: i64,
 }
 
@@ -182,7 +182,7 @@ impl SqlStore {
         tx.commit().await
     }
 
-    /// What people said of the executors at these places; nobody has said anything of the others.
+    /// What people said of the executors at these places; nothing has been set for the others.
     pub async fn executor_rules(&self, places: &[ExecutorAddress]) -> Result<HashMap<ExecutorAddress, ExecutorRule>> {
         const ACTION: &str = "read the rules of executors";
         const PLACE: &[(&str, Kind)] = &[("tenant_id", Kind::Big), ("app_id", Kind::Big), ("address", Kind::Text)];
@@ -199,7 +199,7 @@ impl SqlStore {
         Ok(found)
     }
 
-    /// Sets what a person says about the executor at an address of an app, if nobody else has
+    /// Sets what a person says about the executor at an address of an app, if no one else has
     /// meanwhile: `rule.revision` is the one that was read. It outlives the process.
     pub async fn set_executor_rule(
         &self,

@@ -136,7 +136,7 @@ impl SqlStore {
         tx.commit().await
     }
 
-    /// Holds the task's row, so that nobody writes runs of it meanwhile; answers its watermark.
+    /// Holds the task's row, so that no one writes runs of it meanwhile; answers its watermark.
     async fn hold(&self, tx: &Transaction<'_>, action: &'static str, task: &TaskView) -> Result<i64> {
         let turn = sql!("UPDATE task SET turn = turn + 1 WHERE id = {1} AND revision = {2} AND tenant_id = {3}");
         let values = [task.id.into(), task.revision.into(), task.owner.tenant_id.into()];

@@ -111,7 +111,7 @@ pub fn audited_task(spec: &TaskSpec, activity: &Activity) -> Option<String> {
 
 impl TaskView {
     /// After which instant (ms) the fires of another definition count from an edit at `now` on: an
-    /// edit that leaves the schedule alone also owes what nobody had written yet.
+    /// edit that leaves the schedule alone also owes what was not written yet.
     #[must_use]
     pub fn fires_after(&self, spec: &TaskSpec, activity: &Activity, now: i64) -> i64 {
         let goes_on = self.activity.started && activity.started && self.spec.fires_like(spec);

@@ -58,7 +58,7 @@ impl SqlStore {
 
     async fn apply_tasks_once(&self, new: &[NewTask], changes: &[TaskChange], now: i64) -> Result<Vec<Unsent>> {
         let tx = self.begin("change tasks").await?;
-        // By tenant, in one order for everybody.
+        // By tenant, in one order for all callers.
         let mut by_tenant: BTreeMap<TenantId, usize> = BTreeMap::new();
         for task in new {
             *by_tenant.entry(task.owner.tenant_id).or_default() += 1;
@@ -197,7 +197,7 @@ impl SqlStore {
         let taken = Revocation {
             task_id: before.id,
             reason: *reason,
-            // What nobody scheduled goes on under the new definition, unless that has no place
+            // Runs without a schedule continue under the new definition, unless that has no place
             // for it.
             keeps_unscheduled: *reason == Reason::TaskEdited
                 && (spec.routing == Routing::Sharding) == (before.spec.routing == Routing::Sharding),

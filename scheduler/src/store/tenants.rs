@@ -127,7 +127,7 @@ impl SqlStore {
         self.at("list tenants").all(tenants).await
     }
 
-    /// Writes what people say of a tenant, if nobody else has meanwhile.
+    /// Writes what people say of a tenant, if no one else has meanwhile.
     pub async fn describe_tenant(&self, before: &TenantView, description: &str) -> Result<()> {
         const ACTION: &str = "describe a tenant";
         let update = tenant::Entity::update_many()
@@ -226,7 +226,7 @@ impl SqlStore {
         Ok(names)
     }
 
-    /// Writes what can be said of an app, if nobody else has meanwhile.
+    /// Writes what can be said of an app, if no one else has meanwhile.
     pub async fn edit_app(&self, before: &AppView, after: &AppView) -> Result<()> {
         const ACTION: &str = "change an app";
         let update = app::Entity::update_many()

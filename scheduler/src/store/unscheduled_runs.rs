@@ -121,7 +121,7 @@ impl SqlStore {
         if tx.execute(&turn, [task_id.into()]).await? == 0 {
             return Err(StoreError::of(ACTION, Refusal::not_found("task", task_id)));
         }
-        // The watermark's row is held: nobody else starts a run of this task meanwhile, and
+        // The watermark's row is held: no one else starts a run of this task meanwhile, and
         // pre-generation skips an instant that is taken.
         let taken = sql!(
             "SELECT fire_time FROM task_log WHERE task_id = {1} AND shard_index = {2} AND fire_time >= {3} AND \

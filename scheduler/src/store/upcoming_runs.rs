@@ -3,7 +3,7 @@
 
 use super::conditions::Conditions;
 use super::dialect::{Kind, Sql};
-use super::logs::{LogFilter, ListIndex, narrow};
+use super::logs::{ListIndex, LogFilter, narrow};
 use super::row::from_row;
 use super::values::to_json;
 use super::{Result, SqlStore};
@@ -137,7 +137,12 @@ impl SqlStore {
     }
 
     /// Runs that have not ended, of the first rows of that way.
-    async fn open_runs(&self, access_scope: &AccessScope, filter: &LogFilter, way: ListIndex) -> Result<Vec<UpcomingRun>> {
+    async fn open_runs(
+        &self,
+        access_scope: &AccessScope,
+        filter: &LogFilter,
+        way: ListIndex,
+    ) -> Result<Vec<UpcomingRun>> {
         let order = way.order_by(filter.order);
         let (found, values) = self.scan(way, filter).limited(&order, filter.limit);
         let join = self.backend.join_in_order();
@@ -182,7 +187,7 @@ fn ahead(filter: &UpcomingFilter) -> LogFilter {
     }
 }
 
-/// The tenants to look at, each by itself: nobody's few fires are lost among many of others.
+/// The tenants to look at, each by itself: no tenant's few fires are lost among many of others.
 fn tenants_of(access_scope: &AccessScope, filter: &UpcomingFilter) -> Vec<Option<TenantId>> {
     let AccessScope::Of(places) = access_scope else { return vec![filter.tenant_id] };
     let tenants: BTreeSet<TenantId> = places.iter().map(|place| place.tenant_id).collect();

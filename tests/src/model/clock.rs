@@ -1,4 +1,4 @@
-//! One source of time for everybody, and clocks that lag behind it.
+//! One source of time for all, and clocks that lag behind it.
 
 use carillon::cluster::Clock;
 use std::sync::Arc;

@@ -49,7 +49,7 @@ function Note({ item, changesOffset, zone }: { item: Preview; changesOffset: boo
   return notes.length === 0 ? null : <Typography.Text type="warning">{notes.join(" ")}</Typography.Text>;
 }
 
-/** A plain button: it stands in each line, and most of what it does can be taken back. */
+/** A plain button: it is in each line, and most of what it does can be undone. */
 const QUIET = { size: "small", danger: false } as const;
 
 /** The instant as its row shows it; another zone than the viewer's is named. */
@@ -92,7 +92,7 @@ function SkipAhead({ task, at, zone }: { task: string; at: number; zone: string 
   );
 }
 
-/** Takes back that a fire is skipped. */
+/** Restores a skipped fire. */
 function RestoreFire({ task, at }: { task: string; at: number }) {
   const { t } = useTranslation("task");
   const { run, busy } = useAction();

@@ -31,7 +31,7 @@ macro_rules! permissions {
 permissions! {
     TenantsRead, "tenants.read", Tenant, "See tenants";
     TenantsCreate, "tenants.create", Platform, "Create tenants";
-    TenantsEdit, "tenants.edit", Platform, "Describe tenants";
+    TenantsEdit, "tenants.edit", Platform, "Edit descriptions of tenants";
     TenantsDelete, "tenants.delete", Platform, "Delete empty tenants";
     QuotasRead, "quotas.read", Tenant, "See a tenant's quotas and their use";
     QuotasEdit, "quotas.edit", Platform, "Set a tenant's quotas";

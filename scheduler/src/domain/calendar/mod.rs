@@ -33,11 +33,11 @@ pub const MOVE_DAYS_MAX: i64 = 400;
 choice! {
     /// What becomes of a fire on a day that is not a working day.
     CalendarRule {
-        /// It is left out.
+        /// It is skipped.
         Skip,
-        /// It moves to the next working day, at the same local time; of a cron schedule only.
+        /// It moves to the next working day, at the same local time; for cron schedules only.
         Next,
-        /// It moves to the previous working day, at the same local time; of a cron schedule only.
+        /// It moves to the previous working day, at the same local time; for cron schedules only.
         Previous,
     }
 }

@@ -50,7 +50,7 @@ fn fires_within_the_quota_are_never_delayed() {
     }
 }
 
-/// Two nodes hand over at the same time, one of them a little behind.
+/// Two nodes dispatch at the same time, one of them a little behind.
 #[test]
 fn slots_may_be_asked_for_in_any_order() {
     let mut rate = Rate::default();

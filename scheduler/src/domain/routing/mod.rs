@@ -39,7 +39,7 @@ pub use candidates::candidates;
 pub use chooser::{Choice, Chooser, Request};
 pub use known::Known;
 pub use no_executor::NoExecutor;
-pub use probe::{ProbeAnswer, Probe};
+pub use probe::{Probe, ProbeAnswer};
 pub use ring::{Ring, Rings};
 pub use strategy::Routing;
 pub use tags::Tags;

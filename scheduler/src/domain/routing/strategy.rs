@@ -86,7 +86,7 @@ macro_rules! strategies {
 }
 
 strategies! {
-    Random "A random one of those that fit.", Takes::One(random), SHARE, "executors are alike";
+    Random "A random one of the suitable executors.", Takes::One(random), SHARE, "executors are alike";
     First "The first that fits.", Takes::One(first), PART, "one does the work and the others stand by";
     Last "The last that fits.", Takes::One(last), PART, "one does the work and the others stand by";
     Round "In turn, by the number of the run within its task.", Takes::One(round), "share, exact",
@@ -104,7 +104,7 @@ strategies! {
         "executors come and go and each should get its turn";
     Failover
         "The first that answers a probe.", Takes::FirstThatAnswers { skip_busy: false }, PART,
-        "a dispatch to a machine that just died costs too much";
+        "a failed dispatch to a machine that has just died is too costly";
     Busyover
         "The first that answers a probe and has no run of this task running, or due and waiting.",
         Takes::FirstThatAnswers { skip_busy: true }, PART,

@@ -5,7 +5,7 @@ use crate::domain::choice::choice;
 choice! {
     /// Kind of schedule by which a task fires by itself.
     ScheduleKind {
-        /// Nothing does: the task runs when someone starts it, or after its parents.
+        /// No schedule: the task runs manually, or after its parents.
         None,
         /// The expression in `cron`.
         Cron,

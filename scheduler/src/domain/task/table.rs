@@ -31,13 +31,13 @@ columns {
         "Quartz expression (docs/cron.md).", Allowed::Text(190), "\"0 30 2 * * ?\"", "";
     time_zone: String = "UTC".to_owned(),
         "IANA zone of cron and calendar; the default is the setting `schedulers.time_zone`.",
-        Allowed::Text(64), "\"Asia/Shanghai\"", "people live by that clock";
+        Allowed::Text(64), "\"Asia/Shanghai\"", "people of that region rely on the local time";
     interval_ms: i64 = 0,
         "For `fixed_rate` between two fires, for `fixed_delay` after the end of a run; at least 1,000 for both.",
         Allowed::ms(INTERVAL_MS_MAX, "none"), "60_000", "";
     #[serde(deserialize_with = "instant")]
     fire_at: i64 = 0,
-        "When `once` fires; when started, in the future.", Allowed::Instant, "2026-12-24T18:00:00+08:00",
+        "When `once` fires; must be in the future when the task is started.", Allowed::Instant, "2026-12-24T18:00:00+08:00",
         "a single run at a later time";
     #[serde(deserialize_with = "instant")]
     valid_from: i64 = 0,
@@ -47,7 +47,7 @@ columns {
         "Nothing fires at this instant or later; must be after `valid_from`.",
         Allowed::Instant, "\"2027-01-01T00:00:00Z\"", "a campaign";
     max_fires: i64 = 0,
-        "Most fires of the schedule, counted from its start.",
+        "Maximum number of fires of the schedule, counted from its start.",
         Allowed::count(0, i64::MAX, "no bound"), "10", "a trial";
     dst_gap: Gap = Gap::default(),
         "What happens to a local time that a clock change skips.", Allowed::one::<Gap>(), "\"skip\"", "";
@@ -72,7 +72,7 @@ columns {
     misfire_strategy: MisfireStrategy = MisfireStrategy::default(),
         "What happens to fires that were missed while no node ran, or claimed too late.",
         Allowed::one::<MisfireStrategy>(), "\"fire_all\"",
-        "`skip`: only the present counts. `fire_all`: each instant has its own work";
+        "`skip`: only the current state matters. `fire_all`: each fire has work of its own";
     misfire_max: i32 = 10,
         "For `fire_all`: most missed fires to run; the latest ones do.", Allowed::count(1, 1_000, ""), "100", "";
     misfire_max_late_ms: i64 = 0,
@@ -111,7 +111,7 @@ columns {
         "Where to look for that earlier run.",
         Allowed::one::<BlockScope>(), "\"app\"", "`app`: the app has, or may have, more than one executor";
     max_concurrent: i32 = 0,
-        "Most runs of the task at once, in the whole app.",
+        "Maximum number of runs of the task at once, in the whole app.",
         Allowed::count(0, COUNT_MAX, "no bound"), "2",
         "a licence, a slow neighbour; `app` scope with a block strategy counts as 1";
     priority: i32 = PRIORITY_DEFAULT,
@@ -120,9 +120,9 @@ columns {
 "When it fails":
     failure_strategy: FailureStrategy = FailureStrategy::default(),
         "What follows a failed attempt.",
-        Allowed::one::<FailureStrategy>(), "\"discard\"", "`discard`: the next fire repairs it";
+        Allowed::one::<FailureStrategy>(), "\"discard\"", "`discard`: the next fire makes up for it";
     max_retries: i32 = 5,
-        "Most retries; the first attempt does not count.", Allowed::count(0, 1_000, ""), "2", "";
+        "Maximum number of retries; the first attempt does not count.", Allowed::count(0, 1_000, ""), "2", "";
     retry_interval_ms: i64 = 10_000,
         "Time from a failure to the next attempt.", Allowed::ms(SPAN_MS_MAX, ""), "1_000", "";
     retry_backoff: RetryBackoff = RetryBackoff::default(),
@@ -144,7 +144,7 @@ columns {
         "A run that takes longer is stopped.",
         Allowed::ms(SPAN_MS_MAX, "none"), "600_000", "always, if you know how long it can take";
     wait_timeout_ms: i64 = 0,
-        "A run that waits longer, from its due time to its start, has failed.",
+        "A run that waits longer, from its due time to its start, fails.",
         Allowed::ms(SPAN_MS_MAX, "none"), "30_000", "a permit, a slot or a turn may take too long";
     no_executor_timeout_ms: i64 = 600_000,
         "How long after its due time a run waits for an executor that may take it, before it fails.",

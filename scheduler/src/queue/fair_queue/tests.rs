@@ -112,7 +112,7 @@ fn no_tenant_takes_more_than_its_share_and_urgent_runs_find_room() {
     assert_eq!(claim(page(2, 5)), 300, "an ordinary burst has six times the room that it leaves");
     assert_eq!(claim(page(3, 0)), 25, "half of what is left");
     assert_eq!(claim(page(3, 9)), 21, "its own more urgent runs find room");
-    assert_eq!(claim(page(4, 5)), 4, "and so does everybody else");
+    assert_eq!(claim(page(4, 5)), 4, "and so do all others");
     order.take(0, 500);
     assert_eq!(order.held(), 700, "what is under way is in memory, too");
 }

@@ -133,7 +133,7 @@ impl StatisticsStore for SqlStore {
 
 impl SqlStore {
     /// A transaction that holds the lease's row until it ends: a node that lost the lease writes
-    /// nothing, and nobody takes it in between.
+    /// nothing, and no other node takes it in between.
     async fn begin_fenced(&self, fence: Fence) -> Result<Option<Transaction<'_>>> {
         let tx = self.begin(ACTION).await?;
         let values = [fence.lease.as_str().into(), fence.node.into(), fence.number.into(), fence.ttl_ms.into()];

@@ -78,7 +78,7 @@ pub trait PermitStore: Send + Sync {
     /// Adds uses; other nodes add at the same time.
     async fn add_uses(&self, changes: &[UseChange], new_id: &(dyn Fn() -> i64 + Sync)) -> Result<()>;
     /// Fires of the schedule, at or after the instant beside each task, that were due before
-    /// `due_before` (ms), or made up for as nobody had written them in time, and have neither expired
+    /// `due_before` (ms), or made up for as was not written them in time, and have neither expired
     /// nor been cancelled: (task, fire time), latest first.
     async fn overdue(&self, since: &[(TaskId, i64)], due_before: i64, limit: u64) -> Result<Vec<(TaskId, i64)>>;
 }

@@ -109,7 +109,7 @@ impl OutboxRound {
 pub trait OutboxStore: Send + Sync {
     /// Whether any run's end has consequences.
     async fn has_outbox_entries(&self) -> Result<bool>;
-    /// Ended runs that nobody has followed up yet, in their order.
+    /// Ended runs whose outbox row is still there, in their order.
     async fn ended(&self, limit: u64) -> Result<Vec<EndedRun>>;
     /// In one transaction: takes these runs off the list and writes what follows them. `None`,
     /// and nothing done, when another node has taken one of them. `new_id` names children's runs.

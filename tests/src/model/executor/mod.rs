@@ -203,7 +203,7 @@ impl SimExecutor {
     }
 
     fn addressee(&self, executor_id: i64) -> Result<Arc<Process>, SendError> {
-        let process = self.process().ok_or_else(|| SendError::NotDelivered("nobody listens".to_owned()))?;
+        let process = self.process().ok_or_else(|| SendError::NotDelivered("no process listens".to_owned()))?;
         if process.executor_id.load(Ordering::Relaxed) == executor_id {
             return Ok(process);
         }

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashSet};
 #[async_trait]
 impl DispatchStore for ModelStore {
     async fn dispatch(&self, node: NodeId, items: &[RunDispatch], now: i64) -> Result<HashSet<LogId>> {
-        self.call("hand over", |state, at| {
+        self.call("dispatch", |state, at| {
             Ok(items.iter().filter(|item| state.dispatch_one(node, item, now, at)).map(|item| item.id).collect())
         })
         .await

@@ -89,7 +89,7 @@ impl State {
         }
         let key = (task.id, fire_time, shard_of(&row.view.spec));
         let Some(log) = self.by_fire.get(&key).copied() else {
-            return refuse(StoreErrorKind::NotFound, UNDO, "nobody cancelled it");
+            return refuse(StoreErrorKind::NotFound, UNDO, "no one cancelled it");
         };
         if !is_skip(&self.logs[&log].run) || fire_time <= now {
             return refuse(StoreErrorKind::Conflict, UNDO, "it cannot come");
