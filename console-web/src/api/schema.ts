@@ -1313,7 +1313,7 @@ export interface components {
             id: string;
             /**
              * Format: int32
-             * @description Most runs at once; 0 means no limit.
+             * @description Maximum number of runs at once; 0 means no limit.
              */
             max_concurrent: number;
             /** @description Name. */
@@ -1341,7 +1341,7 @@ export interface components {
             description?: string;
             /**
              * Format: int32
-             * @description Most runs at once over all its executors; 0 means no limit.
+             * @description Maximum number of runs at once over all its executors; 0 means no limit.
              */
             max_concurrent?: number;
             /** @description How executors and nodes must sign: `HMAC-SHA256` or `MD5`; empty is whichever an executor chooses. */
@@ -1711,7 +1711,7 @@ export interface components {
             key: components["schemas"]["CreatedKey"];
             /**
              * Format: int32
-             * @description Most runs at once; 0 means no limit.
+             * @description Maximum number of runs at once; 0 means no limit.
              */
             max_concurrent: number;
             /** @description Name. */
@@ -1830,7 +1830,7 @@ export interface components {
             app_id: string;
             /**
              * Format: int32
-             * @description Most runs at once.
+             * @description Maximum number of runs at once.
              */
             capacity: number;
             /** @description Takes no new runs, because a person disabled it. */
@@ -2420,7 +2420,7 @@ export interface components {
             failure_strategy: components["schemas"]["FailureStrategy"];
             /**
              * Format: int64
-             * @description When `once` fires; when started, in the future. Epoch ms; 0: none. RFC 3339 is read, too.
+             * @description When `once` fires; must be in the future when the task is started. Epoch ms; 0: none. RFC 3339 is read, too.
              * @default 0
              */
             fire_at: number;
@@ -2445,19 +2445,19 @@ export interface components {
             maintenance: components["schemas"]["Maintenance"];
             /**
              * Format: int32
-             * @description Most runs of the task at once, in the whole app. 0: no bound.
+             * @description Maximum number of runs of the task at once, in the whole app. 0: no bound.
              * @default 0
              */
             max_concurrent: number;
             /**
              * Format: int64
-             * @description Most fires of the schedule, counted from its start. 0: no bound.
+             * @description Maximum number of fires of the schedule, counted from its start. 0: no bound.
              * @default 0
              */
             max_fires: number;
             /**
              * Format: int32
-             * @description Most retries; the first attempt does not count.
+             * @description Maximum number of retries; the first attempt does not count.
              * @default 5
              */
             max_retries: number;
@@ -2618,7 +2618,7 @@ export interface components {
             valid_until: number;
             /**
              * Format: int64
-             * @description A run that waits longer, from its due time to its start, has failed. 0: none.
+             * @description A run that waits longer, from its due time to its start, fails. 0: none.
              * @default 0
              */
             wait_timeout_ms: number;
@@ -2911,17 +2911,17 @@ export interface components {
         QuotasPatch: {
             /**
              * Format: int32
-             * @description Most runs at once; 0 means no limit.
+             * @description Maximum number of runs at once; 0 means no limit.
              */
             max_concurrent?: number;
             /**
              * Format: int32
-             * @description Most fires in any minute, in the whole cluster; 0 means no limit.
+             * @description Maximum number of fires in any minute, in the whole cluster; 0 means no limit.
              */
             max_fires_per_minute?: number;
             /**
              * Format: int32
-             * @description Most tasks; 0 means no limit.
+             * @description Maximum number of tasks; 0 means no limit.
              */
             max_tasks?: number;
             /**
@@ -3132,7 +3132,7 @@ export interface components {
             failure_strategy: components["schemas"]["FailureStrategy"];
             /**
              * Format: int64
-             * @description When `once` fires; when started, in the future. Epoch ms; 0: none. RFC 3339 is read, too.
+             * @description When `once` fires; must be in the future when the task is started. Epoch ms; 0: none. RFC 3339 is read, too.
              * @default 0
              */
             fire_at: number;
@@ -3157,19 +3157,19 @@ export interface components {
             maintenance: components["schemas"]["Maintenance"];
             /**
              * Format: int32
-             * @description Most runs of the task at once, in the whole app. 0: no bound.
+             * @description Maximum number of runs of the task at once, in the whole app. 0: no bound.
              * @default 0
              */
             max_concurrent: number;
             /**
              * Format: int64
-             * @description Most fires of the schedule, counted from its start. 0: no bound.
+             * @description Maximum number of fires of the schedule, counted from its start. 0: no bound.
              * @default 0
              */
             max_fires: number;
             /**
              * Format: int32
-             * @description Most retries; the first attempt does not count.
+             * @description Maximum number of retries; the first attempt does not count.
              * @default 5
              */
             max_retries: number;
@@ -3326,7 +3326,7 @@ export interface components {
             valid_until: number;
             /**
              * Format: int64
-             * @description A run that waits longer, from its due time to its start, has failed. 0: none.
+             * @description A run that waits longer, from its due time to its start, fails. 0: none.
              * @default 0
              */
             wait_timeout_ms: number;
@@ -3511,7 +3511,7 @@ export interface components {
             failures_in_row: number;
             /**
              * Format: int64
-             * @description When `once` fires; when started, in the future. Epoch ms; 0: none. RFC 3339 is read, too.
+             * @description When `once` fires; must be in the future when the task is started. Epoch ms; 0: none. RFC 3339 is read, too.
              */
             fire_at: number;
             /**
@@ -3537,17 +3537,17 @@ export interface components {
             maintenance: components["schemas"]["Maintenance"];
             /**
              * Format: int32
-             * @description Most runs of the task at once, in the whole app. 0: no bound.
+             * @description Maximum number of runs of the task at once, in the whole app. 0: no bound.
              */
             max_concurrent: number;
             /**
              * Format: int64
-             * @description Most fires of the schedule, counted from its start. 0: no bound.
+             * @description Maximum number of fires of the schedule, counted from its start. 0: no bound.
              */
             max_fires: number;
             /**
              * Format: int32
-             * @description Most retries; the first attempt does not count.
+             * @description Maximum number of retries; the first attempt does not count.
              */
             max_retries: number;
             /**
@@ -3672,7 +3672,7 @@ export interface components {
             valid_until: number;
             /**
              * Format: int64
-             * @description A run that waits longer, from its due time to its start, has failed. 0: none.
+             * @description A run that waits longer, from its due time to its start, fails. 0: none.
              */
             wait_timeout_ms: number;
             /** @description What is allowed, but may not be intended. */
@@ -3719,7 +3719,7 @@ export interface components {
             failure_strategy: components["schemas"]["FailureStrategy"];
             /**
              * Format: int64
-             * @description When `once` fires; when started, in the future. Epoch ms; 0: none. RFC 3339 is read, too.
+             * @description When `once` fires; must be in the future when the task is started. Epoch ms; 0: none. RFC 3339 is read, too.
              */
             fire_at: number;
             /** @description Handler that executors of the app run; several tasks may share one. */
@@ -3738,17 +3738,17 @@ export interface components {
             maintenance: components["schemas"]["Maintenance"];
             /**
              * Format: int32
-             * @description Most runs of the task at once, in the whole app. 0: no bound.
+             * @description Maximum number of runs of the task at once, in the whole app. 0: no bound.
              */
             max_concurrent: number;
             /**
              * Format: int64
-             * @description Most fires of the schedule, counted from its start. 0: no bound.
+             * @description Maximum number of fires of the schedule, counted from its start. 0: no bound.
              */
             max_fires: number;
             /**
              * Format: int32
-             * @description Most retries; the first attempt does not count.
+             * @description Maximum number of retries; the first attempt does not count.
              */
             max_retries: number;
             /**
@@ -3854,7 +3854,7 @@ export interface components {
             valid_until: number;
             /**
              * Format: int64
-             * @description A run that waits longer, from its due time to its start, has failed. 0: none.
+             * @description A run that waits longer, from its due time to its start, fails. 0: none.
              */
             wait_timeout_ms: number;
         };
@@ -4205,7 +4205,7 @@ export interface components {
             failure_strategy: components["schemas"]["FailureStrategy"];
             /**
              * Format: int64
-             * @description When `once` fires; when started, in the future. Epoch ms; 0: none. RFC 3339 is read, too.
+             * @description When `once` fires; must be in the future when the task is started. Epoch ms; 0: none. RFC 3339 is read, too.
              */
             fire_at: number;
             /** @description Handler that executors of the app run; several tasks may share one. */
@@ -4224,17 +4224,17 @@ export interface components {
             maintenance: components["schemas"]["Maintenance"];
             /**
              * Format: int32
-             * @description Most runs of the task at once, in the whole app. 0: no bound.
+             * @description Maximum number of runs of the task at once, in the whole app. 0: no bound.
              */
             max_concurrent: number;
             /**
              * Format: int64
-             * @description Most fires of the schedule, counted from its start. 0: no bound.
+             * @description Maximum number of fires of the schedule, counted from its start. 0: no bound.
              */
             max_fires: number;
             /**
              * Format: int32
-             * @description Most retries; the first attempt does not count.
+             * @description Maximum number of retries; the first attempt does not count.
              */
             max_retries: number;
             /**
@@ -4329,7 +4329,7 @@ export interface components {
             valid_until: number;
             /**
              * Format: int64
-             * @description A run that waits longer, from its due time to its start, has failed. 0: none.
+             * @description A run that waits longer, from its due time to its start, fails. 0: none.
              */
             wait_timeout_ms: number;
         };
@@ -4356,7 +4356,7 @@ export interface components {
             id: string;
             /**
              * Format: int32
-             * @description Most runs at once; 0 means no limit.
+             * @description Maximum number of runs at once; 0 means no limit.
              */
             max_concurrent: number;
             /** @description Name. */
@@ -4383,17 +4383,17 @@ export interface components {
         TenantQuotas: {
             /**
              * Format: int32
-             * @description Most runs at once; 0 means no limit.
+             * @description Maximum number of runs at once; 0 means no limit.
              */
             max_concurrent: number;
             /**
              * Format: int32
-             * @description Most fires in any minute, in the whole cluster; 0 means no limit.
+             * @description Maximum number of fires in any minute, in the whole cluster; 0 means no limit.
              */
             max_fires_per_minute: number;
             /**
              * Format: int32
-             * @description Most tasks; 0 means no limit.
+             * @description Maximum number of tasks; 0 means no limit.
              */
             max_tasks: number;
             /**
