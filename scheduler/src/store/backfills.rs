@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 statements!(
     TAKEN_FIRES = |d| format!(
-        "SELECT l.fire_time, l.id, l.version, CASE WHEN l.status = {EXPIRED} AND l.attempt = 0 THEN 1 ELSE 0 END FROM {} \
+        "SELECT l.fire_time, l.id, l.version, CASE WHEN l.status = {EXPIRED} AND l.attempt = 0 THEN 1 ELSE 0 END AS never_ran FROM {} \
          {} task_log l ON l.task_id = {{2}} AND l.fire_time = v.n_id AND l.shard_index = {{3}}",
         d.rows(1, ID),
         d.join_in_order()
@@ -106,10 +106,8 @@ impl SqlStore {
         let is_sharded = task.spec.routing == Routing::Sharding;
         let shard = if is_sharded { PARENT_SHARD } else { 0 };
         let instants = list(ACTION, candidates.iter())?;
-        let taken: Vec<(i64, LogId, i64, bool)> =
-            tx.query(&TAKEN_FIRES, [instants.into(), task.id.into(), shard.into()]).await?;
-        let taken: HashMap<i64, Taken> =
-            taken.into_iter().map(|(at, id, version, never_ran)| (at, Taken { id, version, never_ran })).collect();
+        let taken: Vec<Taken> = tx.query(&TAKEN_FIRES, [instants.into(), task.id.into(), shard.into()]).await?;
+        let taken: HashMap<i64, Taken> = taken.into_iter().map(|taken| (taken.fire_time, taken)).collect();
         let Picked { chosen, revived, existing, next_at } = pick(&candidates, &taken, room);
         let count = chosen.len() + revived.len();
         let (next_at, is_done) = next_at.map_or((of.range_until, true), |at| (at, false));
@@ -261,10 +259,13 @@ fn fires(task: &Task, from: i64, until: i64) -> Vec<i64> {
 
 /// A fire that has a row.
 struct Taken {
+    fire_time: i64,
     id: LogId,
     version: i64,
     never_ran: bool,
 }
+
+from_row!(Taken { fire_time, id, version, never_ran });
 
 /// Fires that get a run in this step.
 struct Picked {

@@ -2,6 +2,7 @@
 //! bounded number of rows by an index; the ends of all chains of the audit are one row of each tenant.
 
 use super::dialect::{Kind, Sql};
+use super::row::from_row;
 use super::values::{list, to_json};
 use super::{Result, SqlStore};
 use crate::domain::change_feed::ChangeKinds;
@@ -25,6 +26,25 @@ const ACTION: &str = "look for changes";
 
 /// What tells some logs of a tenant from the same a moment ago: each step of a log changes it.
 pub type Digest = [i64; 3];
+
+/// Sums over the logs of a tenant.
+struct DigestRow {
+    tenant_id: TenantId,
+    logs: i64,
+    versions: i64,
+    ids: i64,
+}
+
+from_row!(DigestRow { tenant_id, logs, versions, ids });
+
+/// What an entry of the audit says of a tenant.
+struct Audited {
+    tenant_id: TenantId,
+    action: String,
+    target_kind: String,
+}
+
+from_row!(Audited { tenant_id, action, target_kind });
 
 impl SqlStore {
     /// Where the chains of the audit end, by tenant: of these tenants (0 is the platform), or of all.
@@ -54,11 +74,10 @@ impl SqlStore {
             return Ok(changed);
         }
         let chains = to_json(ACTION, chains)?;
-        let found: Vec<(TenantId, String, String)> =
-            self.query(ACTION, &Sql::new(self.backend, &text), [chains.into()]).await?;
-        for (tenant, action, target) in found {
-            let all: &mut ChangeKinds = changed.entry(tenant).or_default();
-            *all = all.either(Action::changes_of(&action, &target));
+        let found: Vec<Audited> = self.query(ACTION, &Sql::new(self.backend, &text), [chains.into()]).await?;
+        for Audited { tenant_id, action, target_kind } in found {
+            let all: &mut ChangeKinds = changed.entry(tenant_id).or_default();
+            *all = all.either(Action::changes_of(&action, &target_kind));
         }
         Ok(changed)
     }
@@ -103,14 +122,14 @@ impl SqlStore {
     async fn digests(&self, logs: &str, values: Vec<Value>) -> Result<HashMap<TenantId, Digest>> {
         // Sums of ids would pass 64 bits.
         let text = format!(
-            "SELECT x.tenant_id, {}, {}, {} FROM ({logs}) x GROUP BY x.tenant_id",
+            "SELECT x.tenant_id, {} AS logs, {} AS versions, {} AS ids FROM ({logs}) x GROUP BY x.tenant_id",
             self.backend.big("COUNT(*)"),
             self.backend.big("SUM(x.version)"),
             self.backend.big("SUM(x.id % 1000000007)")
         );
         let statement = Sql::new(self.backend, &text).bind_all(values);
-        let found: Vec<(TenantId, i64, i64, i64)> = self.query_raw(ACTION, statement).await?;
-        Ok(found.into_iter().map(|(tenant, count, versions, ids)| (tenant, [count, versions, ids])).collect())
+        let found: Vec<DigestRow> = self.query_raw(ACTION, statement).await?;
+        Ok(found.into_iter().map(|row| (row.tenant_id, [row.logs, row.versions, row.ids])).collect())
     }
 
     /// Names of these tenants, as far as they are there.

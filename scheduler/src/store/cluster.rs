@@ -167,17 +167,17 @@ impl SqlStore {
         let now = self.now_us().await? / 1_000;
         let tx = self.begin("join the cluster").await?;
         let read = sql!("SELECT id, name, heartbeat_at, left_at FROM node");
-        let known: Vec<(i64, String, i64, i64)> = tx.query(&read, []).await?;
-        let same_name = known.iter().find(|(_, name, ..)| *name == node.name).map(|(id, ..)| *id);
-        let rested =
-            known.iter().find(|(_, _, beat, left)| now - (*beat).max(*left) > NUMBER_REST_MS).map(|(id, ..)| *id);
-        let unused = || (1..=NODE_NUMBER_MAX).find(|id| known.iter().all(|(taken, ..)| taken != id));
+        let known: Vec<KnownNode> = tx.query(&read, []).await?;
+        let same_name = known.iter().find(|known| known.name == node.name).map(|known| known.id);
+        let has_rested = |known: &&KnownNode| now - known.heartbeat_at.max(known.left_at) > NUMBER_REST_MS;
+        let rested = known.iter().find(has_rested).map(|known| known.id);
+        let unused = || (1..=NODE_NUMBER_MAX).map(NodeId).find(|id| known.iter().all(|known| known.id != *id));
         let number = same_name.or_else(unused).or(rested);
         let Some(id) = number else {
             let detail = format!("all {NODE_NUMBER_MAX} node numbers are in use");
             return Err(StoreError::new(StoreErrorKind::Invalid, "join the cluster", detail));
         };
-        let exists = known.iter().any(|(taken, ..)| *taken == id);
+        let exists = known.iter().any(|known| known.id == id);
         let template = if exists {
             "UPDATE node SET name = {2}, address = {3}, incarnation = {4}, version = {5}, started_at = {now}, \
              heartbeat_at = {now}, left_at = 0, queue_depth = 0, clock_offset_ms = NULL, clock_uncertainty_us = NULL \
@@ -198,9 +198,19 @@ impl SqlStore {
         )
         .await?;
         tx.commit().await?;
-        Ok(Member { id: NodeId(id), incarnation: incarnation.to_owned() })
+        Ok(Member { id, incarnation: incarnation.to_owned() })
     }
 }
+
+/// Who has a node number.
+struct KnownNode {
+    id: NodeId,
+    name: String,
+    heartbeat_at: i64,
+    left_at: i64,
+}
+
+from_row!(KnownNode { id, name, heartbeat_at, left_at });
 
 from_row!(NodeState {
     id,

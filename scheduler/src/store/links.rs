@@ -1,5 +1,6 @@
 //! Parents of tasks.
 
+use super::row::from_row;
 use super::sql::ID;
 use super::sql_store::Transaction;
 use super::values::{list, to_word};
@@ -11,7 +12,7 @@ use std::collections::{BTreeSet, HashMap};
 
 statements!(
     PARENTS_OF_TASKS = |d| format!(
-        "SELECT p.child_id, t.app_id, t.name, a.name, p.on_outcome FROM {} task_parent p ON p.child_id = v.n_id \
+        "SELECT p.child_id, t.app_id, t.name, a.name AS app, p.on_outcome FROM {} task_parent p ON p.child_id = v.n_id \
          JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id ORDER BY p.child_id, p.id",
         d.batch(1, ID)
     ),
@@ -22,6 +23,17 @@ const ACTION: &str = "set the parents of a task";
 
 /// Every link of a tenant.
 const LINKS: &str = "SELECT child_id, parent_id FROM task_parent WHERE tenant_id = {1}";
+
+/// A parent as its child names it.
+struct ParentRow {
+    child_id: TaskId,
+    app_id: AppId,
+    name: String,
+    app: String,
+    on_outcome: ParentOutcome,
+}
+
+from_row!(ParentRow { child_id, app_id, name, app, on_outcome });
 
 impl SqlStore {
     /// Makes the task's parents those of its definition. Two edits that would close a cycle
@@ -79,16 +91,15 @@ impl SqlStore {
             return Ok(());
         }
         let ids = list(ACTION, tasks.iter().map(|task| task.id))?;
-        let rows: Vec<(TaskId, AppId, String, String, ParentOutcome)> =
-            self.query("read the parents of tasks", &PARENTS_OF_TASKS, [ids.into()]).await?;
+        let rows: Vec<ParentRow> = self.query("read the parents of tasks", &PARENTS_OF_TASKS, [ids.into()]).await?;
         let mut links: HashMap<TaskId, Vec<_>> = HashMap::new();
         for row in rows {
-            links.entry(row.0).or_default().push(row);
+            links.entry(row.child_id).or_default().push(row);
         }
         for task in tasks {
-            for (_, app, name, app_name, on) in links.remove(&task.id).into_iter().flatten() {
-                let name = if app == task.owner.app_id { name } else { format!("{app_name}/{name}") };
-                task.spec.parents.push(ParentLink { task: name, on });
+            for ParentRow { app_id, name, app, on_outcome, .. } in links.remove(&task.id).into_iter().flatten() {
+                let name = if app_id == task.owner.app_id { name } else { format!("{app}/{name}") };
+                task.spec.parents.push(ParentLink { task: name, on: on_outcome });
             }
         }
         Ok(())

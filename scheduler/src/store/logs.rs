@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 statements!(
     SHARD_COUNTS = |d| format!(
-        "SELECT p.id, COUNT(CASE WHEN s.status >= {SUCCEEDED} THEN 1 END), \
-         COUNT(CASE WHEN s.status = {SUCCEEDED} THEN 1 END), COUNT(CASE WHEN s.started_at > 0 OR (s.status = {DISPATCHED} AND s.due_time <= {{now}}) THEN 1 END) \
+        "SELECT p.id, COUNT(CASE WHEN s.status >= {SUCCEEDED} THEN 1 END) AS ended, \
+         COUNT(CASE WHEN s.status = {SUCCEEDED} THEN 1 END) AS succeeded, COUNT(CASE WHEN s.started_at > 0 OR (s.status = {DISPATCHED} AND s.due_time <= {{now}}) THEN 1 END) AS started \
          FROM {} task_log p ON p.id = v.n_id JOIN task_log s ON s.task_id = p.task_id AND \
          s.fire_time = p.fire_time AND s.parent_id = p.id GROUP BY p.id",
         d.batch(1, ID)
@@ -203,6 +203,16 @@ impl ListIndex {
     }
 }
 
+from_row!(ShardCounts { started, ended, succeeded });
+
+/// A parent of shards.
+struct CountedShards {
+    id: LogId,
+    counts: ShardCounts,
+}
+
+from_row!(CountedShards { id, counts = FromRow::from_row });
+
 impl SqlStore {
     /// The log of that id, within reach.
     pub async fn log(&self, access_scope: &AccessScope, id: LogId) -> Result<Option<LogView>> {
@@ -320,10 +330,8 @@ impl SqlStore {
             return Ok(());
         }
         let ids = to_json("count shards", &parents)?;
-        let found: Vec<(LogId, i64, i64, i64)> = self.query("count shards", &SHARD_COUNTS, [ids.into()]).await?;
-        let counts =
-            found.into_iter().map(|(id, ended, succeeded, started)| (id, ShardCounts { started, ended, succeeded }));
-        let counts: HashMap<LogId, ShardCounts> = counts.collect();
+        let found: Vec<CountedShards> = self.query("count shards", &SHARD_COUNTS, [ids.into()]).await?;
+        let counts: HashMap<LogId, ShardCounts> = found.into_iter().map(|row| (row.id, row.counts)).collect();
         for log in logs {
             log.shards = counts.get(&log.dispatched.run.id).copied();
         }

@@ -1,6 +1,7 @@
 //! When tasks fire next, for people: after now, whether the run is written already or not.
 
 use super::dialect::{Kind, Sql};
+use super::row::from_row;
 use super::skips::is_skip;
 use super::values::to_json;
 use super::{Result, SqlStore, TaskView};
@@ -41,6 +42,15 @@ impl TaskView {
     }
 }
 
+/// The fires of a task that have rows.
+struct Written {
+    task_id: TaskId,
+    first: i64,
+    last: i64,
+}
+
+from_row!(Written { task_id, first: "first_at", last: "last_at" });
+
 impl SqlStore {
     /// The next fire of each of these tasks after `now` (ms), in their order; [`NEVER`] where there is none, or
     /// where it is not known yet. A fire that a person cancelled beforehand counts as one. Two statements at
@@ -64,14 +74,14 @@ impl SqlStore {
         let batch = self.backend.rows(1, &[("id", Kind::Big)]);
         let join = self.backend.join_in_order();
         let text = format!(
-            "SELECT v.n_id, MIN(l.fire_time), MAX(l.fire_time) FROM {batch} {join} task_log l ON l.task_id = v.n_id AND \
+            "SELECT v.n_id AS task_id, MIN(l.fire_time) AS first_at, MAX(l.fire_time) AS last_at FROM {batch} {join} task_log l ON l.task_id = v.n_id AND \
              l.fire_time > {{2}} WHERE (+l.status < {} OR ({})) AND l.parent_id = 0 AND l.trigger_kind IN ('schedule', \
              'misfire') GROUP BY v.n_id",
             Status::Succeeded as i16,
             is_skip("l")
         );
         let values = [to_json(ACTION, &ids)?.into(), now.into()];
-        let found: Vec<(TaskId, i64, i64)> = self.query(ACTION, &Sql::new(self.backend, &text), values).await?;
-        Ok(found.into_iter().map(|(task, first, last)| (task, WrittenFires { first, last })).collect())
+        let found: Vec<Written> = self.query(ACTION, &Sql::new(self.backend, &text), values).await?;
+        Ok(found.into_iter().map(|row| (row.task_id, WrittenFires { first: row.first, last: row.last })).collect())
     }
 }

@@ -37,6 +37,17 @@ statements!(
 
 const ACTION: &str = "process the outbox";
 
+/// A parent of a task, and the run by which it is met, if it is.
+struct MetParent {
+    met_log_id: LogId,
+    name: String,
+    output: Option<String>,
+    /// Empty if it is the task's own.
+    app: String,
+}
+
+from_row!(MetParent { met_log_id, name, output, app });
+
 #[async_trait]
 impl OutboxStore for SqlStore {
     async fn has_outbox_entries(&self) -> Result<bool> {
@@ -190,20 +201,20 @@ impl SqlStore {
         let met = sql!("UPDATE task_parent SET met_log_id = {3} WHERE child_id = {1} AND parent_id = {2}");
         tx.execute(&met, [child.into(), run.task_id.into(), run.log.into()]).await?;
         let all = sql!(
-            "SELECT p.met_log_id, t.name, l.output, CASE WHEN t.app_id = c.app_id THEN '' ELSE a.name END \
+            "SELECT p.met_log_id, t.name, l.output, CASE WHEN t.app_id = c.app_id THEN '' ELSE a.name END AS app \
              FROM task_parent p JOIN task t ON t.id = p.parent_id JOIN app a ON a.id = t.app_id \
              JOIN task c ON c.id = p.child_id LEFT JOIN task_log l ON l.id = p.met_log_id \
              WHERE p.child_id = {1} ORDER BY p.id"
         );
-        let rows: Vec<(LogId, String, Option<String>, String)> = tx.query(&all, [child.into()]).await?;
-        if rows.iter().any(|(met, ..)| met.is_none()) {
+        let rows: Vec<MetParent> = tx.query(&all, [child.into()]).await?;
+        if rows.iter().any(|parent| parent.met_log_id.is_none()) {
             return Ok(None);
         }
         let reset = sql!("UPDATE task_parent SET met_log_id = 0 WHERE child_id = {1}");
         tx.execute(&reset, [child.into()]).await?;
         // As the child names it.
         let named = |app: &str, name| if app.is_empty() { name } else { format!("{app}/{name}") };
-        let outputs = rows.into_iter().map(|(_, name, output, app)| (named(&app, name), output.unwrap_or_default()));
+        let outputs = rows.into_iter().map(|row| (named(&row.app, row.name), row.output.unwrap_or_default()));
         Ok(Some(outputs.collect()))
     }
 

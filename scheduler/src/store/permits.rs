@@ -8,7 +8,7 @@
 //! ones on other nodes do not pass it. That, too, ends with the row's state.
 
 use super::dialect::{Dialect, Kind};
-use super::row::Column;
+use super::row::{Column, from_row};
 use super::rows::DISPATCHED_COLUMNS;
 use super::sql::{CANCELLED, DISPATCHED, EXPIRED, ID, QUEUED};
 use super::sql_store::{Transaction, retrying};
@@ -122,6 +122,16 @@ fn permits(d: Dialect, owner: &str) -> String {
 
 const ACTION: &str = "give permits";
 
+/// How often a task used an executor, and when last.
+struct UseRow {
+    task_id: TaskId,
+    address: String,
+    count: i64,
+    last: i64,
+}
+
+from_row!(UseRow { task_id, address, count: "uses", last: "last_use" });
+
 #[async_trait]
 impl PermitStore for SqlStore {
     async fn acquire(&self, asks: &[PermitRequest]) -> Result<HashMap<LogId, Limit>> {
@@ -154,8 +164,9 @@ impl PermitStore for SqlStore {
     async fn uses(&self, tasks: &[TaskId]) -> Result<Vec<(TaskId, String, Use)>> {
         const ACTION: &str = "read the uses of executors";
         let tasks = list(ACTION, tasks.iter())?;
-        let found: Vec<(TaskId, String, i64, i64)> = self.query(ACTION, &USES, [tasks.into()]).await?;
-        Ok(found.into_iter().map(|(task, address, count, last)| (task, address, Use { count, last })).collect())
+        let found: Vec<UseRow> = self.query(ACTION, &USES, [tasks.into()]).await?;
+        let used = |row: UseRow| (row.task_id, row.address, Use { count: row.count, last: row.last });
+        Ok(found.into_iter().map(used).collect())
     }
 
     async fn add_uses(&self, changes: &[UseChange], new_id: &(dyn Fn() -> i64 + Sync)) -> Result<()> {

@@ -5,6 +5,7 @@ use super::entity::{task, tenant};
 #[allow(clippy::wildcard_imports)] // the words of the query builder
 use super::query::*;
 use super::rates;
+use super::row::from_row;
 use super::sql::{ID, INIT, RETRY};
 use super::sql_store::{Transaction, retrying};
 use super::values::to_json;
@@ -45,6 +46,17 @@ pub struct QuotaUse {
 
 /// Delayed runs counted at most.
 pub const DELAYED_MAX: i64 = 100_000;
+
+/// What a tenant uses, and its rate.
+struct Counted {
+    tasks: i64,
+    runs: i64,
+    delayed: i64,
+    max_fires_per_minute: i32,
+    slots: Option<String>,
+}
+
+from_row!(Counted { tasks, runs, delayed: "waiting", max_fires_per_minute, slots });
 
 impl SqlStore {
     /// Quotas of the tenants that have any which nodes must know of.
@@ -142,25 +154,24 @@ impl SqlStore {
     pub async fn quota_use(&self, tenant_id: TenantId, now: i64) -> Result<QuotaUse> {
         const ACTION: &str = "read what a tenant uses";
         let sql = sql!(format!(
-            "SELECT (SELECT COUNT(*) FROM task WHERE tenant_id = {{1}}), \
-                 (SELECT COUNT(*) FROM task_log WHERE status = {} AND +tenant_id = {{1}} AND parent_id = 0), \
+            "SELECT (SELECT COUNT(*) FROM task WHERE tenant_id = {{1}}) AS tasks, \
+                 (SELECT COUNT(*) FROM task_log WHERE status = {} AND +tenant_id = {{1}} AND parent_id = 0) AS runs, \
                  (SELECT COUNT(*) FROM (SELECT l.id FROM task_log l WHERE l.status IN ({}, {}, {}) AND \
-                 +l.tenant_id = {{1}} AND l.due_time > {{2}} AND l.reason = '{}' LIMIT {DELAYED_MAX}) d), \
-                 t.max_fires_per_minute, (SELECT slots FROM tenant_rate WHERE id = {{1}}) FROM tenant t WHERE t.id = {{1}}",
+                 +l.tenant_id = {{1}} AND l.due_time > {{2}} AND l.reason = '{}' LIMIT {DELAYED_MAX}) d) AS waiting, \
+                 t.max_fires_per_minute, (SELECT slots FROM tenant_rate WHERE id = {{1}}) AS slots FROM tenant t WHERE t.id = {{1}}",
             Status::Dispatched as i16,
             Status::Init as i16,
             Status::Queued as i16,
             Status::Retry as i16,
             Reason::OverQuota.as_str(),
         ));
-        let found: Vec<(i64, i64, i64, i32, Option<String>)> =
-            self.query(ACTION, &sql, [tenant_id.into(), now.into()]).await?;
-        let Some((tasks, runs, delayed, per_minute, slots)) = found.into_iter().next() else {
+        let found: Vec<Counted> = self.query(ACTION, &sql, [tenant_id.into(), now.into()]).await?;
+        let Some(Counted { tasks, runs, delayed, max_fires_per_minute, slots }) = found.into_iter().next() else {
             return Err(no_tenant(ACTION, tenant_id));
         };
         let rate = slots.map_or(Ok(None), |slots| rates::parse(&slots).map(Some))?.unwrap_or_default();
         let delayed_until = rate.behind(now).filter(|_| delayed > 0);
-        Ok(QuotaUse { tasks, runs, fires: rate.used(per_minute, now), delayed, delayed_until })
+        Ok(QuotaUse { tasks, runs, fires: rate.used(max_fires_per_minute, now), delayed, delayed_until })
     }
 
     /// Refuses `count` new tasks of a tenant that do not fit into its quota. Creating tasks
