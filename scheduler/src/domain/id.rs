@@ -22,6 +22,8 @@ macro_rules! id_types {
             ExecutorId
             /// A node's number.
             NodeId
+            /// Of a calendar.
+            CalendarId
             /// Of a backfill.
             BackfillId
             /// Of a maintenance window.

@@ -45,7 +45,8 @@ pub use action::Action;
 pub use executor::Executor;
 pub use field_error::FieldError;
 pub use id::{
-    AppId, BackfillId, ExecutorId, GrantId, LogId, NodeId, RoleId, TaskId, TenantId, TokenId, UserId, WindowId,
+    AppId, BackfillId, CalendarId, ExecutorId, GrantId, LogId, NodeId, RoleId, TaskId, TenantId, TokenId, UserId,
+    WindowId,
 };
 pub use id_source::IdSource;
 pub use order::Order;

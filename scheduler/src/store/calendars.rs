@@ -12,7 +12,7 @@ use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskFilter, TaskView};
 use crate::domain::calendar::{Calendar, CalendarSpec};
 use crate::domain::schedule::Schedule;
 use crate::domain::task::TaskSpec;
-use crate::domain::{AccessScope, FieldError, FieldRefusal, Refusal, Task, TaskId, TenantId};
+use crate::domain::{AccessScope, CalendarId, FieldError, FieldRefusal, Refusal, Task, TaskId, TenantId};
 use sea_orm::{QueryResult, Select};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -158,7 +158,7 @@ impl SqlStore {
     /// ([`SqlStore::tasks_of_calendar`]).
     pub async fn put_calendar(
         &self,
-        id: i64,
+        id: CalendarId,
         tenant_id: TenantId,
         name: &str,
         spec: &CalendarSpec,
@@ -171,7 +171,7 @@ impl SqlStore {
     #[allow(clippy::too_many_arguments)] // one thought: a version and what it follows
     async fn put_calendar_once(
         &self,
-        id: i64,
+        id: CalendarId,
         tenant_id: TenantId,
         name: &str,
         spec: &CalendarSpec,
@@ -199,7 +199,7 @@ impl SqlStore {
                 .filter(calendar::Column::TenantId.eq(tenant_id));
             tx.run(&update).await?;
         }
-        tx.insert(calendar_version::Model { id, calendar_id, version, body, created_at: now }).await?;
+        tx.insert(calendar_version::Model { id: id.0, calendar_id, version, body, created_at: now }).await?;
         let forget = calendar_version::Entity::delete_many()
             .filter(calendar_version::Column::CalendarId.eq(calendar_id))
             .filter(calendar_version::Column::Version.lte(version - VERSIONS_MAX));
@@ -256,7 +256,7 @@ impl SqlStore {
         if !users.is_empty() {
             return Err(StoreError::of(ACTION, Refusal::CalendarInUse { tasks: users.join(", ") }));
         }
-        let Some(id) = tx.column::<i64, _>(named_so(tenant_id, name), calendar::Column::Id).await?.pop() else {
+        let Some(id) = tx.column::<CalendarId, _>(named_so(tenant_id, name), calendar::Column::Id).await?.pop() else {
             return Err(StoreError::of(ACTION, Refusal::not_found("calendar", name)));
         };
         tx.run(&calendar_version::Entity::delete_many().filter(calendar_version::Column::CalendarId.eq(id))).await?;

@@ -9,7 +9,7 @@ use super::values::{clean, list, to_json};
 use super::{
     ExecutorEnd, ExecutorHeartbeat, ExecutorStore, Registration, Result, Signer, SqlStore, StoreError, StoreErrorKind,
 };
-use crate::domain::{Executor, ExecutorId, IdSource, Owner};
+use crate::domain::{Executor, ExecutorId, IdSource, LogId, Owner};
 use async_trait::async_trait;
 use carillon_protocol::{Register, RunKey};
 use sea_orm::QueryResult;
@@ -77,7 +77,7 @@ impl ExecutorStore for SqlStore {
         if self.execute(ACTION, &EXECUTOR_BEAT, values).await? > 0 {
             return Ok(true);
         }
-        let known = self.query::<i64, _>(ACTION, &EXECUTOR_KNOWN, whose()).await?;
+        let known = self.query::<ExecutorId, _>(ACTION, &EXECUTOR_KNOWN, whose()).await?;
         if known.is_empty() { Ok(false) } else { Err(outdated(ACTION)) }
     }
 
@@ -88,8 +88,8 @@ impl ExecutorStore for SqlStore {
             let keys = to_json(ACTION, batch)?;
             let values = || [keys.clone().into(), executor_id.into(), owner.tenant_id.into(), owner.app_id.into()];
             self.execute(ACTION, &RECONFIRM, values()).await?;
-            let held: Vec<(i64, i32)> = self.query(ACTION, &RECONFIRMED, values()).await?;
-            confirmed.extend(held.into_iter().map(|(log, attempt)| RunKey(log, attempt)));
+            let held: Vec<(LogId, i32)> = self.query(ACTION, &RECONFIRMED, values()).await?;
+            confirmed.extend(held.into_iter().map(|(log, attempt)| RunKey(log.0, attempt)));
         }
         Ok(confirmed)
     }
@@ -156,7 +156,7 @@ impl SqlStore {
             tx.execute(&Sql::new(self.backend, &replace), [tenant, app, at, me, now.into()]).await?;
         } else if gone_at > 0 {
             let holder = Sql::new(self.backend, &format!("SELECT id FROM executor WHERE {others}"));
-            let holder: Vec<i64> = tx.query(&holder, place()).await?;
+            let holder: Vec<ExecutorId> = tx.query(&holder, place()).await?;
             if !holder.is_empty() {
                 let detail = "a newer process has registered at this address; this message came too late";
                 return Err(StoreError::new(StoreErrorKind::Conflict, ACTION, detail));

@@ -2,8 +2,8 @@
 
 use crate::domain::choice::Enumerated;
 use crate::domain::id::{
-    AppId, BackfillId, ExecutorId, GrantId, LogId, NodeId, RoleId, TaskId, TenantId, TokenId, UserId, WindowId,
-    id_types,
+    AppId, BackfillId, CalendarId, ExecutorId, GrantId, LogId, NodeId, RoleId, TaskId, TenantId, TokenId, UserId,
+    WindowId, id_types,
 };
 use crate::domain::{Reason, Status, Trigger};
 use sea_orm::{ColIdx, DbErr, QueryResult};

@@ -1,13 +1,13 @@
 //! A calendar of a tenant as it is now.
 
-use crate::domain::TenantId;
+use crate::domain::{CalendarId, TenantId};
 use sea_orm::entity::prelude::*;
 
 #[derive(Clone, Debug, DeriveEntityModel)]
 #[sea_orm(table_name = "calendar")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
-    pub id: i64,
+    pub id: CalendarId,
     pub tenant_id: TenantId,
     pub name: String,
     pub version: i64,

@@ -1,5 +1,6 @@
 //! A calendar as it was or is.
 
+use crate::domain::CalendarId;
 use sea_orm::entity::prelude::*;
 
 #[derive(Clone, Debug, DeriveEntityModel)]
@@ -7,7 +8,7 @@ use sea_orm::entity::prelude::*;
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: i64,
-    pub calendar_id: i64,
+    pub calendar_id: CalendarId,
     pub version: i64,
     pub body: String,
     pub created_at: i64,
