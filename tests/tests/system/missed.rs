@@ -1,8 +1,10 @@
 //! Missed fires: each strategy, after a downtime in which nothing was written and one in which
 //! everything was.
 
+use carillon::domain::instant::local_words;
 use carillon_tests::wait::{sample, when};
 use carillon_tests::{Fires, Kind, LogRow, Start, Status, World, await_until, now_ms, pass};
+use chrono_tz::Tz;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -136,7 +138,7 @@ async fn nothing_was_written_ahead(kind: Kind) {
     let once = outcome.assert_left_out("once", &["stands for it"]);
     assert_eq!(once.len(), 1, "one run for all that were missed: {}", sample(&once));
     let (_, left_out) = outcome.missed("once");
-    let says = format!("the run of {}", once[0].fire_time);
+    let says = format!("the run of {}", local_words(once[0].fire_time, Tz::UTC));
     assert!(left_out.last().unwrap().message.contains(&says), "{left_out:?}");
 
     let three = outcome.assert_left_out("three", &["only the latest 3"]);

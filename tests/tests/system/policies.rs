@@ -1,8 +1,10 @@
 //! Too late: misfire after downtime, and expiry.
 
+use carillon::domain::instant::local_words;
 use carillon_tests::fires::assert_all;
 use carillon_tests::wait::{sample, when};
 use carillon_tests::{Fires, Kind, LogRow, Status, World, await_until, now_ms, pass};
+use chrono_tz::Tz;
 use serde_json::json;
 
 scenario!(misfire_after_downtime: sqlite mariadb postgres);
@@ -47,7 +49,7 @@ async fn misfire_after_downtime(kind: Kind) {
     assert_eq!((last.status, last.reason.as_str()), (Status::Succeeded, ""), "{last:?}");
     assert!(starts.iter().any(|start| start.log == last.id), "{last:?}");
     assert_all("stood for by the last one", before, |row| {
-        is_left_out(row) && row.message.contains(&format!("the run of {}", last.fire_time))
+        is_left_out(row) && row.message.contains(&format!("the run of {}", local_words(last.fire_time, Tz::UTC)))
     });
     let ran = |row: &LogRow| starts.iter().any(|start| start.log == row.id);
     assert_all("left out without a start", &[&skipped, before].concat(), |row| !ran(row));

@@ -154,7 +154,8 @@ async fn no_edit_is_lost_in_silence(kind: Kind) {
         for (field, value) in kept.as_object().unwrap() {
             assert_eq!(now[field], *value, "what is not named stays: {now}");
         }
-        let calendar = |day: &str| json!({ "excluded_weekdays": [day], "description": format!("round {round}") });
+        let calendar =
+            |day: &str| whole_calendar(json!({ "excluded_weekdays": [day], "description": format!("round {round}") }));
         let days = [&calendar("sat"), &calendar("sun")];
         both(&ann, &bob, "/calendars/near/cn", days).await;
         let quotas = [&json!({ "max_tasks": 100 + round }), &json!({ "max_concurrent": 1 + round })];

@@ -47,12 +47,15 @@ async fn what_happened_is_explained(kind: Kind) {
     // One that failed and is due again: its next attempt is not late before it starts.
     let again = json!({ "max_retries": 3, "retry_interval_ms": 600_000 });
     let failing = api.make_task(&app, "failing", "fail", again).await;
-    let log = api.run(failing, None).await;
-    await_until("the run is due again", 60, || async { when(world.database.log(log).await.status == Status::Retry) })
-        .await;
-    let found = why(&api, failing, &world.database.log(log).await.fire_time.to_string()).await;
+    let failed = api.run(failing, None).await;
+    await_until("the run is due again", 60, || async {
+        when(world.database.log(failed).await.status == Status::Retry)
+    })
+    .await;
+    let found = why(&api, failing, &world.database.log(failed).await.fire_time.to_string()).await;
     let run = params(&found, "run");
     assert!(run["status"] == "retry" && run["late_ms"].is_null(), "{run}");
+    api.stop(failing).await;
 
     // One that a person skipped, and one that a stop took away.
     let frequent = api.make_task(&app, "frequent", "tick", json!({ "cron": "0 * * * * ?" })).await;

@@ -1,7 +1,8 @@
 //! A right call of every operation, about things that are made for it and used up by it.
 
+use carillon_tests::api::{id_of, whole_calendar};
 use carillon_tests::people::FIRST_PASSWORD;
-use carillon_tests::{Api, App, Executor, World, api::id_of, now_ms};
+use carillon_tests::{Api, App, Executor, World, now_ms};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -220,7 +221,9 @@ pub async fn call_of(id: &str, world: &World, place: &TenantFixture) -> Option<C
         "edit_executor" => with(about(&[&place.executor]), json!({ "weight": 2 })),
 
         "show_calendar" | "delete_calendar" => about(&[&tenant, &place.calendar(api).await]),
-        "put_calendar" => with(about(&[&tenant, &fresh("calendar")]), json!({ "excluded_weekdays": ["sun"] })),
+        "put_calendar" => {
+            with(about(&[&tenant, &fresh("calendar")]), whole_calendar(json!({ "excluded_weekdays": ["sun"] })))
+        }
 
         "create_task" => with(Call::default(), place.new_task()),
         "show_task" | "delete_task" | "start_task" | "stop_task" | "preview_task" | "show_task_graph"
