@@ -245,14 +245,15 @@ fn sentence(code: FindingCode, params: &FindingParams, zone: Tz) -> String {
 
 fn run_sentence(params: &FindingParams, at: &str) -> String {
     let text = |word: Option<&'static str>| word.unwrap_or_default();
-    let mut said = format!("Run {} for {at} is {}", params.log.as_deref().unwrap_or_default(), text(params.status));
+    let mut said = format!("Run {} for {at}: {}", params.log.as_deref().unwrap_or_default(), text(params.status));
     let why: Vec<&str> = [params.reason, params.message.as_deref()].into_iter().flatten().collect();
     // Writing to a String cannot fail.
     if !why.is_empty() {
         let _ = write!(said, " ({})", why.join(": "));
     }
     if let Some(attempts) = params.attempts.filter(|attempts| *attempts > 0) {
-        let _ = write!(said, ", {attempts} attempt(s)");
+        let plural = if attempts == 1 { "" } else { "s" };
+        let _ = write!(said, ", {attempts} attempt{plural}");
     }
     if let Some(executor) = &params.executor {
         let _ = write!(said, ", on the executor at {executor}");
@@ -261,7 +262,7 @@ fn run_sentence(params: &FindingParams, at: &str) -> String {
         let _ = write!(said, ", {late_ms} ms late");
     }
     if let Some(trigger) = params.trigger {
-        let _ = write!(said, "; trigger {trigger}");
+        let _ = write!(said, "; trigger: {trigger}");
     }
     said + "."
 }
