@@ -122,11 +122,11 @@ it("edits a task, shows what was changed, and brings the earlier definition back
   await page.getByRole("button", { name: common.edit, exact: true }).waitFor();
   expect((await task("morning report")).params).toBe("second");
   await page.getByRole("tab", { name: en.task.parts.history }).click();
-  const edited = page.getByRole("listitem").filter({ hasText: tasks.history.action.edit_task });
+  const edited = page.getByRole("listitem").filter({ hasText: en.audit.actions.edit_task });
   await edited.locator("del").getByText("first").waitFor();
   await edited.locator("ins").getByText("second").waitFor();
   await window.picture("tasks-history");
-  const applied = page.getByRole("listitem").filter({ hasText: tasks.history.action.apply_tasks });
+  const applied = page.getByRole("listitem").filter({ hasText: en.audit.actions.apply_tasks });
   await applied.getByRole("button", { name: tasks.restore.button }).click();
   const question = dialog(page, like(tasks.restore.question));
   await question.locator("del").getByText("second").waitFor();

@@ -135,7 +135,7 @@ impl Table {
         if self.keys > 1 {
             table.primary_key(&mut key);
         }
-        if backend == DatabaseBackend::MySql {
+        if Differences::of(backend).has_collations {
             // Names and tags compare exactly, as on the other two.
             table.engine("InnoDB").character_set("utf8mb4").collate("utf8mb4_bin");
         }
@@ -144,7 +144,9 @@ impl Table {
 
     fn index_statement(&self, index: &Index, backend: DatabaseBackend) -> String {
         let of = |name: &&str| match self.columns.iter().find(|(column, _)| column == name) {
-            Some((_, Kind::Computed(expression))) if backend != DatabaseBackend::MySql => format!("({expression})"),
+            Some((_, Kind::Computed(expression))) if Differences::of(backend).indexes_expressions => {
+                format!("({expression})")
+            }
             _ => (*name).to_owned(),
         };
         let unique = if index.unique { "UNIQUE " } else { "" };
@@ -169,13 +171,41 @@ impl Table {
     }
 }
 
+/// What sets the databases apart here.
+struct Differences {
+    /// An index may be on an expression; otherwise it needs a computed column.
+    indexes_expressions: bool,
+    /// `INTEGER` has 64 bits, and as a primary key it is the row's own place.
+    integers_are_wide: bool,
+    /// A table names its engine and how its texts compare.
+    has_collations: bool,
+}
+
+impl Differences {
+    fn of(backend: DatabaseBackend) -> Self {
+        match backend {
+            DatabaseBackend::MySql => {
+                Self { indexes_expressions: false, integers_are_wide: false, has_collations: true }
+            }
+            DatabaseBackend::Postgres => {
+                Self { indexes_expressions: true, integers_are_wide: false, has_collations: false }
+            }
+            DatabaseBackend::Sqlite => {
+                Self { indexes_expressions: true, integers_are_wide: true, has_collations: false }
+            }
+            // Not built in: Cargo.toml names the drivers.
+            other => unreachable!("no driver for {other:?}"),
+        }
+    }
+}
+
 /// The column, unless this database has it in its index alone.
 fn column(name: &str, kind: Kind, backend: DatabaseBackend) -> Option<ColumnDef> {
     let mut column = ColumnDef::new(Alias::new(name));
     match kind {
         // SQLite's 64-bit INTEGER PRIMARY KEY is the row's own place; a BIGINT one would be an
         // index beside it.
-        Kind::Big | Kind::BigOr(_) if backend == DatabaseBackend::Sqlite => column.integer().not_null(),
+        Kind::Big | Kind::BigOr(_) if Differences::of(backend).integers_are_wide => column.integer().not_null(),
         Kind::Big | Kind::BigOr(_) => column.big_integer().not_null(),
         Kind::BigNull => column.big_integer().null(),
         Kind::Int | Kind::IntOr(_) => column.integer().not_null(),
@@ -183,7 +213,7 @@ fn column(name: &str, kind: Kind, backend: DatabaseBackend) -> Option<ColumnDef>
         Kind::Name | Kind::NameOr(_) => column.string_len(191).not_null(),
         Kind::Text => column.text().not_null(),
         Kind::TextNull => column.text().null(),
-        Kind::Computed(_) if backend != DatabaseBackend::MySql => return None,
+        Kind::Computed(_) if Differences::of(backend).indexes_expressions => return None,
         // Null where it says nothing: NULL before an expression is no SQL of MariaDB's.
         Kind::Computed(expression) => column.integer().generated(Expr::cust(expression), false),
     };

@@ -76,7 +76,7 @@ export default {
     create_task: "created a task",
     apply_tasks: "applied a task file",
     edit_task: "edited a task",
-    replace_task: "replaced a task",
+    replace_task: "edited a task",
     delete_task: "deleted a task",
     start_task: "started a task",
     stop_task: "stopped a task",

@@ -4,7 +4,6 @@ import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Schema } from "../../api/client";
-import en from "../../i18n/en/tasks";
 import { DEFAULTS, definitionOf, FIELDS, readDefinition, readObject } from "../../lib/definition";
 import { diff } from "../../lib/diff";
 import { useLink } from "../../lib/tenant";
@@ -12,13 +11,6 @@ import { Moment } from "../../parts/Moment";
 import { useAuditWords } from "../audit/words";
 import { Changes } from "./Changes";
 import { Restore } from "./Restore";
-
-/** What the history of one task says shorter than the audit. */
-type Shorter = keyof typeof en.history.action;
-
-function isShorter(action: string): action is Shorter {
-  return Object.hasOwn(en.history.action, action);
-}
 
 interface Properties {
   task: Schema<"Task">;
@@ -35,7 +27,7 @@ export function HistoryEntry({ task, entry, mayRestore }: Properties) {
     <Flex vertical gap={4}>
       <Flex justify="space-between" align="start" gap="small" wrap>
         <div>
-          <strong>{isShorter(entry.action) ? t(`history.action.${entry.action}`) : words.action(entry.action)}</strong>{" "}
+          <strong className="sentence">{words.action(entry.action)}</strong>{" "}
           <Typography.Text type="secondary">
             {t(`history.by`, { actor: entry.actor, address: entry.address === "" ? "–" : entry.address })} · <Moment at={entry.at} /> (
             <Moment at={entry.at} relative />)
@@ -64,7 +56,7 @@ function WhatChanged({ entry }: { entry: Schema<"AuditEntry"> }) {
     );
   }
   if (after === undefined) return null;
-  // A new task is told by what is not as by default.
+  // Of a new task: what differs from the defaults.
   const base = before ?? { ...DEFAULTS, started: false, pause_note: null };
   const changes = diff(base, after, FIELDS);
   return changes.length === 0 ? null : <Changes changes={changes} />;
