@@ -112,6 +112,7 @@ impl TaskDefinitions {
 
     async fn follow(&self, change: &TaskChange, held: Unsent, now: i64) -> Result<NotRevoked> {
         let TaskChange { before, spec, activity, reason } = change;
+        let first_held = held.iter().map(|dispatched| dispatched.run.fire_time).min();
         let not_revoked = self.revoke(held, *reason).await?;
         if !activity.started && not_revoked.dropped_fires > 0 {
             self.store.uncount(before.id, not_revoked.dropped_fires).await?;
@@ -121,8 +122,8 @@ impl TaskDefinitions {
             self.store.clear_cancelled(before.id, from).await?;
         }
         if spec.schedule == ScheduleKind::FixedDelay {
-            if activity.started && not_revoked.first_dropped.is_some() {
-                self.store.restart_chain(before.id, before.revision + 1).await?;
+            if let Some(since) = first_held.filter(|_| activity.started && not_revoked.first_dropped.is_some()) {
+                self.store.restart_chain(before.id, before.revision + 1, since).await?;
             }
         } else if let Some(from) = not_revoked.first_dropped.filter(|_| activity.started) {
             // Never into the past: a retry that was dropped belonged to a fire that has been.

@@ -5,7 +5,7 @@ use super::attempts::delete_logs;
 use super::dialect::Sql;
 use super::error::Result;
 use super::rows;
-use super::sql::ID;
+use super::sql::{CANCELLED, ID};
 use super::sql_store::{SqlStore, Transaction, retrying};
 use super::values::to_json;
 use crate::domain::task::NEVER;
@@ -58,12 +58,13 @@ impl SqlStore {
         tx.execute(&wait, [id.into()]).await.map(drop)
     }
 
-    /// Restarts the chain of a fixed delay when executors gave up the run that it waited for.
-    pub async fn restart_chain(&self, id: TaskId, revision: i64) -> Result<()> {
-        retrying(|| self.restart_chain_once(id, revision)).await
+    /// Restarts the chain of a fixed delay when executors gave up the run that it waited for. No link of
+    /// it, given up or not, fired before `since` (ms).
+    pub async fn restart_chain(&self, id: TaskId, revision: i64, since: i64) -> Result<()> {
+        retrying(|| self.restart_chain_once(id, revision, since)).await
     }
 
-    async fn restart_chain_once(&self, id: TaskId, revision: i64) -> Result<()> {
+    async fn restart_chain_once(&self, id: TaskId, revision: i64, since: i64) -> Result<()> {
         let tasks = super::PlanStore::tasks(self, &[id]).await?;
         let Some(task) = tasks.first() else { return Ok(()) };
         let first = task.schedule.next_after(task.schedule.anchor);
@@ -76,23 +77,22 @@ impl SqlStore {
         if tx.execute(&is_waiting, [id.into(), revision.into()]).await? == 0 {
             return tx.rollback().await;
         }
-        let given_up = format!(
-            "l.status = {} AND l.reason IN ('task_edited', 'task_stopped', 'task_paused')",
-            Status::Cancelled as i16
-        );
-        let forget = Sql::new(
-            self.backend,
+        // By the task's logs: the outbox has those of every task.
+        let forget = sql!(|d| d.delete_from(
+            "outbox",
             &format!(
-                "DELETE FROM outbox WHERE task_id = {{1}} AND EXISTS (SELECT 1 FROM task_log l WHERE \
-                 l.id = outbox.id AND {given_up})"
+                "(SELECT g.id AS n_id FROM task_log g WHERE g.task_id = {{1}} AND g.fire_time >= {{2}} AND \
+                 +g.status = {CANCELLED} AND g.reason IN ('task_edited', 'task_stopped', 'task_paused')) v"
             ),
-        );
-        tx.execute(&forget, [id.into()]).await?;
-        let others = sql!(
-            "SELECT f.id FROM outbox f JOIN task_log l ON l.id = f.id WHERE f.task_id = {1} AND l.revision = {2} AND \
-             l.trigger_kind IN ('schedule', 'misfire') LIMIT 1"
-        );
-        let others: Vec<i64> = tx.query(&others, [id.into(), revision.into()]).await?;
+            "l.id = v.n_id",
+        ));
+        tx.execute(&forget, [id.into(), since.into()]).await?;
+        let others = sql!(|d| format!(
+            "SELECT f.id FROM task_log l {} outbox f ON f.id = l.id WHERE l.task_id = {{1}} AND l.fire_time >= {{2}} AND \
+             l.revision = {{3}} AND l.trigger_kind IN ('schedule', 'misfire') LIMIT 1",
+            d.join_in_order()
+        ));
+        let others: Vec<i64> = tx.query(&others, [id.into(), since.into(), revision.into()]).await?;
         if others.is_empty() {
             let set = sql!("UPDATE task SET next_fire_at = {2} WHERE id = {1}");
             tx.execute(&set, [id.into(), first.into()]).await?;

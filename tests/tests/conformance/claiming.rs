@@ -1,14 +1,17 @@
 //! Runs that become one node's.
 
 use crate::fixture::{World, ids};
-use carillon::domain::{LogId, NodeId, Reason, Run, Status, Transition};
-use carillon::store::Share;
+use carillon::domain::plan::Plan;
+use carillon::domain::{LogId, NodeId, Owner, Reason, Run, Status, TenantId, Transition};
+use carillon::store::{LEFT_OUT_MAX, LeftOut, NewTask, Share};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 cases!(
     claimable_runs_come_earliest_first_up_to_the_instant,
     shares_are_disjoint_and_complete,
+    runs_of_tenants_left_out_let_others_by,
+    only_so_many_tenants_are_left_out,
     a_claim_repeated_answers_the_same_and_others_get_nothing,
     two_claimers_at_once_never_both_get_a_run,
     the_queues_of_a_node_and_of_the_dead,
@@ -45,6 +48,64 @@ async fn shares_are_disjoint_and_complete(world: World) {
         }
         assert_eq!(seen, runs.iter().map(|run| run.id).collect());
     }
+}
+
+/// A run of a task of its own, due so many seconds from now.
+async fn run_of(world: &World, owner: Owner, priority: i32, seconds: i64) -> Run {
+    let spec = World::every_second(&format!("task-{}", world.number()));
+    let task = NewTask { owner, ..world.new_task(&spec, true) };
+    world.admin.apply(std::slice::from_ref(&task), &[], world.now).await.unwrap();
+    let task = world.task(task.id).await;
+    let plan = Plan { priority, ..world.plan(&task, [world.now + seconds * 1_000]) };
+    world.store.write_ahead(None, &[plan], world.now).await.unwrap();
+    world.rows(task.id).await.remove(0).dispatched.run
+}
+
+async fn runs_of_tenants_left_out_let_others_by(world: World) {
+    let make = async |tenant| world.admin.make_app([world.id(), world.id()], tenant, "app").await;
+    let (home, two, three) = (world.owner, make("two").await, make("three").await);
+    let mut runs = Vec::new();
+    for (at, (owner, priority)) in
+        [(home, 5), (home, 4), (two, 5), (home, 6), (three, 1), (two, 9), (three, 5)].into_iter().enumerate()
+    {
+        runs.push(run_of(&world, owner, priority, at as i64).await);
+    }
+    // Two cannot be claimed; one waits for another attempt.
+    let claimed = run_of(&world, two, 5, 0).await;
+    world.store.claim(NodeId(1), vec![claimed], world.now).await.unwrap();
+    let ended = run_of(&world, two, 5, 0).await;
+    world.moved(&ended, Status::Cancelled, Reason::CancelledManually).await;
+    let tried = world.dispatched(1, vec![runs[2].clone()], 7).await.remove(0);
+    world.moved(&tried, Status::Retry, Reason::HandlerFailed).await;
+    runs[2] = world.row(&tried).await.dispatched.run;
+
+    let until = world.now + 5_000;
+    let besides = async |tenants: &[Owner], priority, limit| {
+        let tenants = tenants.iter().map(|owner| owner.tenant_id).collect();
+        world.store.claimable_besides(&LeftOut { tenants, priority }, until, limit).await.unwrap()
+    };
+    let of = |places: &[usize]| places.iter().map(|place| runs[*place].clone()).collect::<Vec<_>>();
+    assert_eq!(besides(&[], 5, 10).await, of(&[0, 1, 2, 3, 4, 5]), "the last is not due");
+    assert_eq!(besides(&[home], 5, 10).await, of(&[2, 3, 4, 5]), "what is more urgent comes in");
+    assert_eq!(besides(&[home], 4, 10).await, of(&[0, 2, 3, 4, 5]));
+    assert_eq!(besides(&[home], 6, 10).await, of(&[2, 4, 5]));
+    assert_eq!(besides(&[two], 5, 10).await, of(&[0, 1, 3, 4, 5]), "a run that waits is left out, too");
+    assert_eq!(besides(&[three, home, two], 5, 10).await, of(&[3, 5]));
+    assert_eq!(besides(&[two, three, home], 9, 10).await, []);
+    let few = besides(&[home], 5, 2).await;
+    assert_eq!(few[..2], of(&[2, 3]), "the earliest, whatever the limit cuts off");
+}
+
+async fn only_so_many_tenants_are_left_out(world: World) {
+    let run = run_of(&world, world.owner, 5, 0).await;
+    let left_out = |strangers: usize| {
+        let mut tenants: Vec<TenantId> = (1..=strangers as i64).map(TenantId).collect();
+        tenants.push(world.owner.tenant_id);
+        LeftOut { tenants, priority: 5 }
+    };
+    let besides = async |left_out| ids(&world.store.claimable_besides(&left_out, world.now, 10).await.unwrap());
+    assert_eq!(besides(left_out(LEFT_OUT_MAX - 1)).await, []);
+    assert_eq!(besides(left_out(LEFT_OUT_MAX)).await, [run.id], "a tenant after them is not left out");
 }
 
 async fn a_claim_repeated_answers_the_same_and_others_get_nothing(world: World) {

@@ -1,10 +1,10 @@
 //! What a change of a task revokes, what it lets go on, and how its fires are counted.
 
-use crate::fixture::{World, dispatch_of, edit, pause, start, stop};
+use crate::fixture::{World, dispatch_of, edit, edit_to, pause, start, stop, success};
 use carillon::domain::plan::{Fire, Plan, Window, plan};
 use carillon::domain::task::{NEVER, Routing, ScheduleKind, TaskSpec};
 use carillon::domain::{ExecutorId, NodeId, Reason, Run, Status, TaskId, Transition, Trigger};
-use carillon::store::{NewRun, TaskChange, TaskView};
+use carillon::store::{NewRun, SqlStore, TaskChange, TaskView};
 
 cases!(
     an_edit_keeps_what_no_schedule_names,
@@ -19,6 +19,12 @@ cases!(
     a_task_that_was_stopped_begins_to_count_again,
     fires_planned_again_count_once,
     only_fires_of_the_schedule_count,
+);
+
+databases!(
+    runs_that_executors_hold_become_links_of_a_fixed_delay,
+    of_a_sharded_fire_the_parent_becomes_the_link,
+    a_chain_starts_again_when_its_link_is_given_up,
 );
 
 /// Runs of each trigger, due in a minute, in the order of [`UNSCHEDULED`].
@@ -305,4 +311,86 @@ async fn only_fires_of_the_schedule_count(world: World) {
     world.change(stop(&task), world.now).await.unwrap();
     let after = world.task(task.id).await;
     assert_eq!(after.fires, 1, "the fire has been; three shards and four other runs were cancelled");
+}
+
+/// An edit to a delay of five seconds.
+fn to_delay(task: &TaskView) -> TaskChange {
+    edit_to(task, |spec| {
+        (spec.schedule, spec.interval_ms) = (ScheduleKind::FixedDelay, 5_000);
+        spec.cron.clear();
+    })
+}
+
+/// A task whose first two fires are with an executor, beside a run that no schedule names; one waits.
+async fn held(world: &World) -> (TaskView, Vec<Run>) {
+    let task = world.started(&World::every_second("task")).await;
+    world.admin.start_run(&task, &NewRun::manual(world.id(), world.now + 100)).await.unwrap();
+    world.write(&task, (0..3).map(|at| world.now + at * 1_000)).await;
+    // By their instants: a fire, the other run, two fires.
+    let runs: Vec<Run> = world.rows(task.id).await.into_iter().map(|row| row.dispatched.run).collect();
+    let held = world.dispatched(1, runs[..3].to_vec(), 7).await;
+    (task, held)
+}
+
+async fn runs_that_executors_hold_become_links_of_a_fixed_delay(world: World, _: SqlStore) {
+    let (task, runs) = held(&world).await;
+    assert!(world.admin.watched(task.id).await.is_empty());
+    let links = [&runs[0], &runs[2]];
+    for revision in [2, 3] {
+        let task = world.task(task.id).await;
+        assert_eq!(world.change(to_delay(&task), world.now).await.unwrap().len(), 3);
+        assert_eq!(world.task(task.id).await.next_fire_at, NEVER, "the next run comes after their end");
+        for run in links {
+            assert_eq!(world.row(run).await.dispatched.run, Run { revision, ..run.clone() });
+        }
+        assert_eq!(world.admin.watched(task.id).await, links.map(|run| run.id), "their ends have consequences");
+        assert_eq!(world.row(&runs[1]).await.dispatched.run, runs[1], "no link of the chain");
+    }
+    let mut moved = Vec::new();
+    for run in links {
+        world.store.succeed(world.owner, &[&success(run, 1)]).await.unwrap();
+        let ended = world.store.ended(10).await.unwrap();
+        let round = world.store.process_outbox(&ended, &|| world.id(), world.now).await.unwrap().unwrap();
+        moved.push((round.moved, world.task(task.id).await.next_fire_at));
+    }
+    let next = success(links[0], 1).finished_at + 5_000;
+    assert_eq!(moved, [(vec![task.id], next), (vec![], next)], "the chain goes on in one way only");
+}
+
+async fn of_a_sharded_fire_the_parent_becomes_the_link(world: World, _: SqlStore) {
+    let parent = world.queued_parent().await;
+    let shards = world.shards_of(&parent, 2);
+    assert!(world.store.dispatch_shards(NodeId(1), &parent, &shards, world.now).await.unwrap());
+    let task = world.task(parent.task_id).await;
+    assert_eq!(world.change(to_delay(&task), world.now).await.unwrap().len(), 3);
+    let rows = world.rows(task.id).await;
+    assert!(rows.iter().all(|row| row.dispatched.run.revision == 2 && row.dispatched.run.status == Status::Dispatched));
+    assert_eq!(world.admin.watched(task.id).await, [parent.id]);
+
+    // What is stopped has no chain.
+    world.change(stop(&world.task(task.id).await), world.now).await.unwrap();
+    assert!(world.rows(task.id).await.iter().all(|row| row.dispatched.run.revision == 2));
+}
+
+async fn a_chain_starts_again_when_its_link_is_given_up(world: World, store: SqlStore) {
+    let (task, runs) = held(&world).await;
+    world.change(to_delay(&task), world.now).await.unwrap();
+    let next = async || world.task(task.id).await.next_fire_at;
+    let since = runs[0].fire_time;
+    let restart = async |revision| store.restart_chain(task.id, revision, since).await.unwrap();
+    let given_up = async |run: &Run| {
+        let now = world.row(run).await.dispatched.run;
+        world.moved(&now, Status::Cancelled, Reason::TaskEdited).await;
+        restart(2).await;
+    };
+    given_up(&runs[0]).await;
+    assert_eq!(next().await, NEVER, "another link goes on");
+    assert_eq!(world.admin.watched(task.id).await, [runs[2].id]);
+    restart(1).await;
+    assert_eq!(next().await, NEVER, "of another definition");
+    given_up(&runs[2]).await;
+    assert_eq!(next().await, world.now + 5_000);
+    assert!(world.admin.watched(task.id).await.is_empty());
+    restart(2).await;
+    assert_eq!(next().await, world.now + 5_000, "it goes on already");
 }

@@ -1,12 +1,13 @@
 //! Executors: registration, heartbeat, farewell.
 
-use crate::fixture::World;
+use crate::fixture::{World, dispatch_of, success};
 use carillon::domain::task::{BlockStrategy, NEVER, Routing, TaskSpec};
-use carillon::domain::{ExecutorId, NodeId, Owner, TenantId};
+use carillon::domain::{ExecutorId, NodeId, Owner, Reason, Run, Status, TenantId, Transition};
 use carillon::store::{ExecutorHeartbeat, Signer, StoreErrorKind};
-use carillon_protocol::{HandlerInfo, Register};
+use carillon_protocol::{HandlerInfo, Register, RunKey};
 use futures_util::future::join_all;
 use serde_json::json;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -21,6 +22,7 @@ cases!(
     retiring_drains_or_ends_an_executor_of_the_scope,
     a_message_counts_once_and_in_order,
     a_clock_set_back_locks_out_no_one,
+    after_a_silence_an_executor_keeps_what_is_still_its_own,
 );
 
 fn process(instance: &str, address: &str, handlers: &[&str]) -> Register {
@@ -253,4 +255,47 @@ async fn a_clock_set_back_locks_out_no_one(world: World) {
     assert_eq!(world.store.register(&later, &process, &|| world.id(), world.now).await.unwrap().executor_id, id);
     assert!(world.store.beat(&later, &beat(id, "one")).await.unwrap());
     assert!(world.store.beat(&later, &beat(id, "one")).await.is_err(), "and from then on, order counts again");
+}
+
+/// The others were given away meanwhile: it must drop them.
+async fn after_a_silence_an_executor_keeps_what_is_still_its_own(world: World) {
+    let stranger = world.admin.make_app([world.id(), world.id()], "other", "orders").await;
+    let neighbour = world.admin.make_app([world.id(), world.id()], "retail", "returns").await;
+    let runs = world.runs(6).await;
+    let held = world.dispatched(1, runs[..4].to_vec(), 7).await;
+    world.dispatched(1, runs[4..5].to_vec(), 8).await;
+    world.moved(&held[2], Status::Retry, Reason::GivenBack).await;
+    // The fourth is with the same executor under another attempt.
+    world.store.dispatch(NodeId(1), &[dispatch_of(&held[3], ExecutorId(7))], world.now).await.unwrap();
+    let key = |run: &Run, attempt| RunKey(run.id.0, attempt);
+    let mut keys: Vec<RunKey> = runs.iter().map(|run| key(run, 1)).collect();
+    keys.push(RunKey(world.number(), 1));
+
+    let states = async || {
+        let rows = world.rows(runs[0].task_id).await;
+        rows.into_iter().map(|row| row.dispatched).collect::<Vec<_>>()
+    };
+    let before = states().await;
+    let reconfirm = async |owner, executor, keys: &[RunKey]| {
+        world.store.reconfirm(owner, ExecutorId(executor), keys).await.unwrap()
+    };
+    for (owner, executor) in [(stranger, 7), (neighbour, 7), (world.owner, 9)] {
+        assert!(reconfirm(owner, executor, &keys).await.is_empty(), "{owner:?} {executor}");
+    }
+    assert!(reconfirm(world.owner, 7, &[]).await.is_empty());
+    assert_eq!(states().await, before);
+    let mine: HashSet<RunKey> = keys[..2].iter().copied().collect();
+    assert_eq!(reconfirm(world.owner, 7, &keys).await, mine);
+    for (before, now) in before.iter().zip(states().await) {
+        let (was, run) = (&before.run, &now.run);
+        let grows = i64::from(mine.contains(&key(run, run.attempt)));
+        assert_eq!(*run, Run { version: was.version + grows, ..was.clone() });
+    }
+    assert_eq!(reconfirm(world.owner, 7, &[key(&runs[3], 2)]).await, HashSet::from([key(&runs[3], 2)]));
+
+    // A decision from before loses the race; the result counts.
+    let lost = Transition::of(&held[0], Status::Retry, Reason::ExecutorGone);
+    assert!(world.store.change(&[lost]).await.unwrap().is_empty());
+    assert_eq!(world.store.succeed(world.owner, &[&success(&held[0], 1)]).await.unwrap(), 1);
+    assert_eq!(reconfirm(world.owner, 7, &keys).await, HashSet::from([keys[1]]), "what has ended is over");
 }

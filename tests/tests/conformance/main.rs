@@ -90,6 +90,7 @@ mod upcoming_runs;
 mod permits;
 mod quotas;
 mod rules;
+mod windows;
 
 mod executors;
 mod keys;

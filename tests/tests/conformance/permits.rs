@@ -12,6 +12,8 @@ cases!(
     a_permit_of_a_row_that_moved_on_does_not_count,
     bounds_of_app_and_tenant_hold_beside_the_tasks,
     two_that_ask_at_once_get_no_more_than_the_bound,
+    in_order_no_run_passes_an_earlier_one_that_waits,
+    what_waits_no_longer_holds_no_later_run_up,
     waiting_runs_learn_and_report_the_reason,
     uses_add_up_and_keep_their_floor,
     fires_that_wait_too_long_are_found,
@@ -89,6 +91,52 @@ async fn two_that_ask_at_once_get_no_more_than_the_bound(world: World) {
         let (mine, theirs) = (mine.unwrap(), theirs.unwrap());
         assert_eq!(mine.len() + theirs.len(), 8, "{mine:?} {theirs:?}");
     }
+}
+
+/// Those that get a permit in order; the others are held up by their task.
+async fn acquire_in_order(world: &World, runs: &[&Run], bounds: Bounds) -> Vec<LogId> {
+    let asks = runs.iter().map(|run| PermitRequest { in_order: true, ..ask(run, bounds) });
+    let limits = world.rival.acquire(&asks.collect::<Vec<_>>()).await.unwrap();
+    assert!(limits.values().all(|limit| *limit == Limit::Task), "{limits:?}");
+    runs.iter().map(|run| run.id).filter(|id| !limits.contains_key(id)).collect()
+}
+
+async fn in_order_no_run_passes_an_earlier_one_that_waits(world: World) {
+    let (runs, others) = (queued(&world, 4).await, queued(&world, 2).await);
+    assert_eq!(acquire_in_order(&world, &[&runs[2], &runs[1]], ONE).await, [runs[1].id], "by due time, not by place");
+    // The last one waits now. Nothing runs any more.
+    world.store.release(&[runs[1].id]).await.unwrap();
+    for _ in 0..2 {
+        assert!(acquire_in_order(&world, &[&runs[2]], ONE).await.is_empty(), "the one that gave it back comes first");
+        assert!(acquire_in_order(&world, &[&runs[3], &runs[2]], ONE).await.is_empty());
+    }
+    let wide = Bounds { task: Some(9), ..ONE };
+    assert!(acquire_in_order(&world, &[&runs[3]], wide).await.is_empty(), "whatever the bound");
+    assert_eq!(acquire_in_order(&world, &[&runs[0]], wide).await, [runs[0].id], "an earlier one passes");
+    world.store.release(&[runs[0].id]).await.unwrap();
+    assert_eq!(acquire_in_order(&world, &[&others[1]], ONE).await, [others[1].id], "each task has its own line");
+    assert_eq!(acquire(&world, &[&runs[3]], ONE).await, [runs[3].id], "a run that keeps no order asks as ever");
+    assert!(acquire_in_order(&world, &[&runs[0]], ONE).await.is_empty(), "and its permit counts");
+}
+
+async fn what_waits_no_longer_holds_no_later_run_up(world: World) {
+    let runs = queued(&world, 4).await;
+    assert_eq!(acquire_in_order(&world, &[&runs[0]], ONE).await, [runs[0].id]);
+    assert!(acquire_in_order(&world, &[&runs[1]], ONE).await.is_empty());
+    assert!(acquire_in_order(&world, &[&runs[2]], ONE).await.is_empty());
+    world.store.dispatch(NodeId(1), &[dispatch_of(&runs[0], ExecutorId(100))], world.now).await.unwrap();
+    assert_eq!(world.store.succeed(world.owner, &[&success(&runs[0], 1)]).await.unwrap(), 1);
+    assert!(acquire_in_order(&world, &[&runs[3]], ONE).await.is_empty(), "two of them come first");
+    // One goes back to all nodes, the other ends.
+    world.moved(&runs[1], Status::Init, Reason::None).await;
+    world.moved(&runs[2], Status::Cancelled, Reason::CancelledManually).await;
+    assert_eq!(acquire_in_order(&world, &[&runs[3]], ONE).await, [runs[3].id]);
+    // The first comes back under another version: it has not asked yet.
+    let again = world.row(&runs[1]).await.dispatched.run;
+    let again = world.store.claim(NodeId(2), vec![again], world.now).await.unwrap();
+    assert_eq!(acquire_in_order(&world, &[&runs[3]], ONE).await, [runs[3].id]);
+    assert!(acquire_in_order(&world, &[&again[0]], ONE).await.is_empty());
+    assert!(acquire_in_order(&world, &[&runs[3]], ONE).await.is_empty(), "now it comes first");
 }
 
 async fn waiting_runs_learn_and_report_the_reason(world: World) {

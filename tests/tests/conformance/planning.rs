@@ -4,7 +4,7 @@ use crate::fixture::{World, edit, stop};
 use carillon::domain::plan::Plan;
 use carillon::domain::task::{NEVER, TaskSpec};
 use carillon::domain::{LogId, Status, TaskId};
-use carillon::store::{StoreErrorKind, TaskChange};
+use carillon::store::{NewTask, SqlStore, StoreErrorKind, TaskChange};
 use carillon_tests::every_field::every_field;
 use futures_util::future::join_all;
 use std::sync::Arc;
@@ -17,6 +17,8 @@ cases!(
     a_plan_of_another_revision_or_watermark_writes_nothing,
     a_change_of_an_old_revision_is_a_conflict,
 );
+
+databases!(the_watermark_is_the_earliest_fire_not_yet_written);
 
 async fn due_tasks_come_earliest_first_within_instant_and_limit(world: World) {
     let mut expected = Vec::new();
@@ -137,4 +139,24 @@ async fn a_change_of_an_old_revision_is_a_conflict(world: World) {
     assert_eq!(gone.unwrap_err().kind(), StoreErrorKind::Conflict);
     let task = world.task(before.id).await;
     assert_eq!((task.revision, task.activity.started), (2, true));
+}
+
+async fn the_watermark_is_the_earliest_fire_not_yet_written(world: World, store: SqlStore) {
+    let watermark = async || store.watermark().await.unwrap();
+    assert_eq!(watermark().await, NEVER, "there is no task");
+    world.stopped(&World::every_second("stopped")).await;
+    assert_eq!(watermark().await, NEVER, "none fires");
+    let late = world.started(&World::cron("late", "0 0 12 1 1 ? 2099")).await;
+    assert_eq!(watermark().await, late.next_fire_at);
+    // Of all tenants.
+    let owner = world.admin.make_app([world.id(), world.id()], "other", "orders").await;
+    let early = NewTask { owner, ..world.new_task(&World::every_second("early"), true) };
+    world.admin.apply(std::slice::from_ref(&early), &[], world.now).await.unwrap();
+    let early = world.task(early.id).await;
+    assert_eq!(watermark().await, early.next_fire_at);
+    let plan = Plan { to: early.next_fire_at + 5_000, ..world.plan(&early, []) };
+    world.store.write_ahead(None, &[plan], world.now).await.unwrap();
+    assert_eq!(watermark().await, early.next_fire_at + 5_000);
+    world.change(stop(&world.task(early.id).await), world.now).await.unwrap();
+    assert_eq!(watermark().await, late.next_fire_at);
 }

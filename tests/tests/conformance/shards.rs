@@ -3,7 +3,7 @@
 use crate::fixture::{World, edit, success};
 use carillon::domain::plan::Plan;
 use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, Transition};
-use carillon::store::StoreErrorKind;
+use carillon::store::{DispatchedRun, StoreErrorKind};
 
 cases!(
     shards_are_dispatched_all_or_none,
@@ -13,6 +13,8 @@ cases!(
     one_bad_shard_fails_the_parent,
     a_parent_that_waited_ends_well_without_a_reason,
     a_parent_taken_over_makes_room_for_new_shards,
+    shards_of_a_parent_that_must_stop_are_found_until_they_know,
+    a_parent_that_must_stop_ends_as_its_shards_do,
 );
 
 async fn expanded(world: &World, total: i32) -> (Run, Vec<Run>) {
@@ -128,4 +130,66 @@ async fn a_parent_taken_over_makes_room_for_new_shards(world: World) {
     let found: Vec<LogId> = rows.iter().map(|row| row.dispatched.run.id).collect();
     assert_eq!(found, [again.id, replacements[0].id, replacements[1].id, replacements[2].id]);
     assert_eq!(rows[0].dispatched.run.shard_total, 3);
+}
+
+/// Tells runs to stop.
+async fn note_stop(world: &World, run: &Run, reason: Reason) {
+    let now = world.row(run).await.dispatched.run;
+    assert_eq!(world.store.note_stop(&[(now.id, now.version)], reason).await.unwrap().len(), 1);
+}
+
+async fn shards_of_a_parent_that_must_stop_are_found_until_they_know(world: World) {
+    let (parent, shards) = expanded(&world, 4).await;
+    expanded(&world, 2).await;
+    let found = async |limit| {
+        let mut found = world.store.shards_to_stop(limit).await.unwrap();
+        found.sort_by_key(|shard| shard.run.shard_index);
+        found
+    };
+    assert!(found(10).await.is_empty());
+    note_stop(&world, &parent, Reason::Covered).await;
+    assert_eq!(found(3).await.len(), 3);
+    let all = found(10).await;
+    let mut expected = Vec::new();
+    for shard in &shards {
+        let row = world.row(shard).await.dispatched;
+        expected.push(DispatchedRun { stopping: Reason::Covered, ..row });
+    }
+    assert_eq!(all, expected, "those of the other parent go on");
+
+    let indexes = async || found(10).await.iter().map(|shard| shard.run.shard_index).collect::<Vec<_>>();
+    note_stop(&world, &shards[0], Reason::Covered).await;
+    world.store.succeed(world.owner, &[&success(&shards[1], 1)]).await.unwrap();
+    assert_eq!(indexes().await, [2, 3], "not what knows, nor what has ended");
+    // Between two attempts no executor has them, whether they were told or not.
+    for shard in [&shards[0], &shards[2]] {
+        let now = world.row(shard).await.dispatched.run;
+        world.moved(&now, Status::Retry, Reason::GivenBack).await;
+    }
+    let waiting = found(10).await;
+    let seen: Vec<_> = waiting.iter().map(|shard| (shard.run.shard_index, shard.run.status, shard.stopping)).collect();
+    let expected = [(0, Status::Retry), (2, Status::Retry), (3, Status::Dispatched)];
+    assert_eq!(seen, expected.map(|(index, status)| (index, status, Reason::Covered)));
+    for shard in &waiting {
+        world.moved(&shard.run, Status::Cancelled, Reason::Covered).await;
+    }
+    assert!(found(10).await.is_empty());
+}
+
+async fn a_parent_that_must_stop_ends_as_its_shards_do(world: World) {
+    for (good, expected) in [(1, (Status::Cancelled, Reason::Covered)), (2, (Status::Succeeded, Reason::None))] {
+        let (parent, shards) = expanded(&world, 2).await;
+        note_stop(&world, &parent, Reason::Covered).await;
+        for (at, shard) in shards.iter().enumerate() {
+            if at < good {
+                world.store.succeed(world.owner, &[&success(shard, 1)]).await.unwrap();
+            } else {
+                world.moved(shard, Status::Cancelled, Reason::Covered).await;
+            }
+        }
+        assert_eq!(world.store.settle_parents(&[parent.id], world.now).await.unwrap(), 1);
+        let row = world.row(&parent).await.dispatched.run;
+        assert_eq!((row.status, row.reason), expected, "{good} of 2 shards ended well");
+        assert!(world.store.shards_to_stop(10).await.unwrap().is_empty());
+    }
 }

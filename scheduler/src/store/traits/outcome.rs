@@ -47,8 +47,8 @@ pub trait OutcomeStore: Send + Sync {
     async fn record_stale(&self, executor_id: ExecutorId, results: &[&RunResult], ids: &[i64], now: i64) -> Result<()>;
     /// Parents of those of these runs that are shards.
     async fn parents_of(&self, ids: &[LogId]) -> Result<Vec<LogId>>;
-    /// Ends those of these parents whose shards have all ended: SUCCEEDED when all did, else
-    /// FAILED. Answers how many ended.
+    /// Ends those of these parents whose shards have all ended: SUCCEEDED when all did, CANCELLED when
+    /// the parent was told to stop, else FAILED. Answers how many ended.
     async fn settle_parents(&self, parents: &[LogId], now: i64) -> Result<u64>;
     /// DISPATCHED parents dispatched before `before`, to sweep those whose settling was lost.
     async fn open_parents(&self, before: i64, limit: u64) -> Result<Vec<LogId>>;

@@ -4,7 +4,7 @@ use super::ModelStore;
 use super::rows::{LogRow, State};
 use async_trait::async_trait;
 use carillon::domain::{NodeId, Run, Status};
-use carillon::store::{ClaimStore, LeftOut, Result, Share};
+use carillon::store::{ClaimStore, LEFT_OUT_MAX, LeftOut, Result, Share};
 
 #[async_trait]
 impl ClaimStore for ModelStore {
@@ -19,7 +19,8 @@ impl ClaimStore for ModelStore {
 
     async fn claimable_besides(&self, left_out: &LeftOut, until: i64, limit: u64) -> Result<Vec<Run>> {
         self.call("read claimable besides", |state, _| {
-            let passed = |run: &Run| left_out.tenants.contains(&run.tenant_id) && run.priority <= left_out.priority;
+            let tenants = &left_out.tenants[..left_out.tenants.len().min(LEFT_OUT_MAX)];
+            let passed = |run: &Run| tenants.contains(&run.tenant_id) && run.priority <= left_out.priority;
             Ok(state
                 .earliest(limit, |row| row.run.status.is_claimable() && row.run.due_time <= until && !passed(&row.run)))
         })

@@ -160,8 +160,11 @@ impl State {
         let good = shards.iter().all(|(status, ..)| *status == Status::Succeeded);
         let started_at = shards.iter().map(|shard| shard.1).filter(|at| *at > 0).min().unwrap_or(0);
         let finished_at = shards.iter().map(|shard| shard.2).max().filter(|at| *at > 0).unwrap_or(now);
-        let kept = row.run.reason;
-        let (to, reason) = if good { (Status::Succeeded, kept) } else { (Status::Failed, Reason::ShardFailed) };
+        let (to, reason) = match row.stopping {
+            _ if good => (Status::Succeeded, row.run.reason),
+            Reason::None => (Status::Failed, Reason::ShardFailed),
+            stopping => (Status::Cancelled, stopping),
+        };
         if let Some(row) = self.step(parent, to, reason, at) {
             row.started_at = started_at;
             row.finished_at = finished_at;

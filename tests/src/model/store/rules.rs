@@ -1,11 +1,11 @@
-//! Rules: quotas of tenants; the model has no others.
+//! Rules: quotas of tenants, and the runs that wait for the end of a window; the model keeps no others.
 
 use super::rows::State;
 use super::{ModelStore, refuse};
 use async_trait::async_trait;
 use carillon::domain::quota::Quotas;
 use carillon::domain::rules::Rules;
-use carillon::domain::{LogId, Reason, TenantId};
+use carillon::domain::{LogId, Reason, Run, TenantId};
 use carillon::store::{Result, RuleStore, StoreErrorKind};
 
 #[async_trait]
@@ -22,8 +22,23 @@ impl RuleStore for ModelStore {
         .await
     }
 
-    async fn resume(&self, _tenant_id: TenantId, _ends_at: i64, _now: i64) -> Result<u64> {
-        self.call("resume postponed runs", |_, _| Ok(0)).await
+    async fn resume(&self, tenant_id: TenantId, ends_at: i64, now: i64) -> Result<u64> {
+        self.call("resume postponed runs", |state, _| {
+            let waits = |run: &Run| {
+                (run.tenant_id, run.due_time, run.reason) == (tenant_id, ends_at, Reason::Maintenance)
+                    && run.status.is_claimable()
+            };
+            let mut resumed = 0;
+            for run in state.logs.values_mut().map(|row| &mut row.run).filter(|run| waits(run)) {
+                run.due_time = run.fire_time.max(now);
+                run.reason = Reason::None;
+                run.version += 1;
+                resumed += 1;
+                state.events.push(format!("log {} waits no longer for the end of a window", run.id));
+            }
+            Ok(resumed)
+        })
+        .await
     }
 }
 

@@ -78,12 +78,14 @@ impl Plans {
 
     /// One case more has passed. With the last one every hot statement must have been sent.
     fn passed(&self, sent: Vec<String>) {
-        let mut seen = SEEN.lock().unwrap();
-        let seen = seen.entry(self.kind).or_default();
+        let mut all = SEEN.lock().unwrap();
+        let seen = all.entry(self.kind).or_default();
         seen.sent.extend(sent);
         seen.passed += 1;
         if seen.passed == cases_of(self.kind) {
             let missing: Vec<_> = self.hot.iter().filter(|(_, text)| !seen.sent.contains(text)).collect();
+            // So that the other databases can still say what they miss.
+            drop(all);
             assert!(missing.is_empty(), "no case sends these to {:?}, so none explains them: {missing:#?}", self.kind);
         }
     }
