@@ -26,6 +26,7 @@ pub mod wait;
 pub mod database;
 pub mod dump;
 pub mod outage;
+pub mod proxy;
 pub mod rows;
 pub mod server;
 mod template;

@@ -31,6 +31,7 @@ mod dispatching;
 mod entity;
 mod error;
 mod executors;
+mod finishing;
 mod grants;
 mod graph;
 mod handlers;

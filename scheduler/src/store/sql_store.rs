@@ -3,6 +3,7 @@
 
 use super::dialect::Dialect;
 use super::error::{Result, STORE_ERRORS, StoreError, StoreErrorKind};
+use super::finishing::finishing;
 use super::notes::Notes;
 use super::ready_calendars::ReadyCalendars;
 use super::row::{FromRow, Read};
@@ -119,7 +120,8 @@ impl SqlStore {
             if self.notes.open().is_some() {
                 return self.execute_noted(action, statement.clone()).await;
             }
-            let done = self.run(action, self.writer.execute_raw(statement.clone())).await?;
+            let (writer, statement) = (self.writer.clone(), statement.clone());
+            let done = self.run(action, finishing(async move { writer.execute_raw(statement).await })).await?;
             Ok(done.rows_affected())
         })
         .await
@@ -155,7 +157,8 @@ impl SqlStore {
 
     /// Rows as the database answers them.
     pub(super) async fn fetch(&self, action: &'static str, statement: Statement) -> Result<Vec<QueryResult>> {
-        self.run(action, self.reader.query_all_raw(statement)).await
+        let reader = self.reader.clone();
+        self.run(action, finishing(async move { reader.query_all_raw(statement).await })).await
     }
 
     /// Begins a transaction in which each statement sees what is committed before it.
@@ -165,7 +168,8 @@ impl SqlStore {
             access_mode: None::<AccessMode>,
             sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
         };
-        let inner = self.run(action, self.writer.begin_with_options(options)).await?;
+        let writer = self.writer.clone();
+        let inner = self.run(action, finishing(async move { writer.begin_with_options(options).await })).await?;
         Ok(Transaction { store: self, inner, action })
     }
 }

@@ -72,6 +72,7 @@ mod plans;
 
 mod audit;
 mod cluster;
+mod given_up;
 mod lease;
 
 mod edits;

@@ -1,0 +1,70 @@
+//! Work that is finished even if its caller stops waiting.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
+use tokio::runtime::Handle;
+
+/// Awaits `work`. If this future is dropped before, by a time-out or because a client has gone, `work` goes on in a task of
+/// its own until it has ended, and its output is dropped there.
+///
+/// A statement that is dropped midway leaves its pooled connection in a state that the driver does not know: after a
+/// `BEGIN` that the server carries out all the same, the connection is within a transaction that no one ends, and later
+/// statements on it are acknowledged but never committed (sqlx 0.9 counts a transaction when `BEGIN` was answered).
+pub(super) async fn finishing<F>(work: F) -> F::Output
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    let mut work = Unfinished(Some(Box::pin(work)));
+    let output = poll_fn(|context| match &mut work.0 {
+        Some(work) => work.as_mut().poll(context),
+        None => Poll::Pending,
+    })
+    .await;
+    work.0 = None;
+    output
+}
+
+struct Unfinished<F>(Option<Pin<Box<F>>>)
+where
+    F: Future + Send + 'static,
+    F::Output: Send;
+
+impl<F> Drop for Unfinished<F>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    fn drop(&mut self) {
+        if let (Some(work), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(async move { drop(work.await) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio::sync::oneshot;
+    use tokio::time::timeout;
+
+    #[tokio::test]
+    async fn work_goes_on_when_its_caller_has_gone() {
+        let (go, wait) = oneshot::channel::<()>();
+        let (said, done) = oneshot::channel();
+        let work = finishing(async move {
+            wait.await.unwrap();
+            said.send(7).unwrap();
+        });
+        assert!(timeout(Duration::from_millis(5), work).await.is_err());
+        go.send(()).unwrap();
+        assert_eq!(done.await, Ok(7));
+    }
+
+    #[tokio::test]
+    async fn its_output_is_the_works() {
+        assert_eq!(finishing(async { 7 }).await, 7);
+    }
+}

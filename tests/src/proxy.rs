@@ -1,0 +1,86 @@
+//! A way to a database server whose answers can be held up.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// Listens for connections to one server, for as long as the test's runtime lives.
+#[derive(Debug)]
+pub struct Proxy {
+    /// The database's address by this way.
+    pub url: String,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// Answers to requests with this text are held.
+    held: Mutex<Option<&'static str>>,
+    /// Whether answers may pass.
+    passes: watch::Sender<bool>,
+}
+
+impl Proxy {
+    /// A way to the server of this database.
+    pub async fn to(url: &str) -> Self {
+        let target =
+            url.split('@').nth(1).and_then(|rest| rest.split('/').next()).expect("a server's address").to_owned();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("listen");
+        let here = listener.local_addr().expect("an address").to_string();
+        let shared = Arc::new(Shared { held: Mutex::default(), passes: watch::Sender::new(true) });
+        let proxy = Self { url: url.replace(&target, &here), shared: Arc::clone(&shared) };
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let Ok(server) = TcpStream::connect(&target).await else { continue };
+                let is_held = Arc::new(AtomicBool::new(false));
+                let (from_client, to_client) = client.into_split();
+                let (from_server, to_server) = server.into_split();
+                tokio::spawn(ask(from_client, to_server, Arc::clone(&shared), Arc::clone(&is_held)));
+                tokio::spawn(answer(from_server, to_client, Arc::clone(&shared), is_held));
+            }
+        });
+        proxy
+    }
+
+    /// From now on, a connection that asks something with `text` in it gets no answer until [`Proxy::release`].
+    pub fn hold_answers_to(&self, text: &'static str) {
+        self.shared.passes.send_replace(false);
+        *self.shared.held.lock().unwrap() = Some(text);
+    }
+
+    /// Lets everything pass.
+    pub fn release(&self) {
+        *self.shared.held.lock().unwrap() = None;
+        self.shared.passes.send_replace(true);
+    }
+}
+
+async fn ask(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, shared: Arc<Shared>, is_held: Arc<AtomicBool>) {
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(read @ 1..) = from.read(&mut buffer).await {
+        let held = *shared.held.lock().unwrap();
+        if held.is_some_and(|text| buffer[..read].windows(text.len()).any(|part| part == text.as_bytes())) {
+            is_held.store(true, Ordering::SeqCst);
+        }
+        if to.write_all(&buffer[..read]).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn answer(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, shared: Arc<Shared>, is_held: Arc<AtomicBool>) {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut passes = shared.passes.subscribe();
+    while let Ok(read @ 1..) = from.read(&mut buffer).await {
+        if is_held.swap(false, Ordering::SeqCst) && passes.wait_for(|passes| *passes).await.is_err() {
+            return;
+        }
+        if to.write_all(&buffer[..read]).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Statements that are given up midway, because the database does not answer in time or the caller has gone.
+
+use crate::fixture::connect;
+use carillon::store::{ClusterStore as _, DatabaseSettings, NodeHeartbeat, NodeInfo, SqlStore, StoreErrorKind};
+use carillon_tests::proxy::Proxy;
+use carillon_tests::{Database, Kind};
+use std::time::Duration;
+
+/// Writes after the one that was given up; the pool has one connection, so that each goes over the same.
+const WRITES: u64 = 5;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_begin_leaves_no_open_transaction_on_mariadb() {
+    a_begin_leaves_no_open_transaction(Kind::MariaDb).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_begin_leaves_no_open_transaction_on_postgres() {
+    a_begin_leaves_no_open_transaction(Kind::Postgres).await;
+}
+
+fn node(name: &str) -> NodeInfo {
+    NodeInfo { name: name.to_owned(), address: format!("http://{name}:1"), version: "1".to_owned() }
+}
+
+/// The server carries out a `BEGIN` whose answer comes too late. What is written afterwards is committed.
+async fn a_begin_leaves_no_open_transaction(kind: Kind) {
+    let database = Database::fresh(kind).await;
+    let seen = connect(&database.url).await;
+    seen.migrate().await.unwrap();
+    let proxy = Proxy::to(&database.url).await;
+    let settings = DatabaseSettings {
+        url: proxy.url.clone(),
+        max_connections: 1,
+        connect_timeout: Duration::from_secs(30),
+        statement_timeout: Duration::from_millis(500),
+        migrate_at_start: false,
+    };
+    let store = SqlStore::connect(&settings).await.unwrap();
+    let member = store.join(&node("a")).await.unwrap();
+
+    proxy.hold_answers_to("BEGIN");
+    let given_up = store.join(&node("b")).await.unwrap_err();
+    assert_eq!(given_up.kind(), StoreErrorKind::Unavailable, "{given_up}");
+    proxy.release();
+
+    for queue_depth in 1..=WRITES {
+        let beat = NodeHeartbeat { queue_depth, clock: None };
+        // The connection is free when the late answer has come; until then this is unavailable, too.
+        while let Err(error) = store.heartbeat(&member, &beat).await {
+            assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
+        }
+        let nodes = seen.nodes().await.unwrap();
+        assert_eq!(nodes[0].queue_depth, i64::try_from(queue_depth).unwrap(), "acknowledged, and not committed");
+    }
+}
