@@ -56,7 +56,9 @@ impl Installation {
         command.envs(settings.iter().copied()).stdout(out).stderr(log);
         let node = command.spawn().unwrap();
         let tls = carillon::tls::unused().unwrap();
-        let http = reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy().build().unwrap();
+        let client = reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy();
+        // While the command runs, nothing here notices that the node closes an idle connection.
+        let http = client.pool_max_idle_per_host(0).build().unwrap();
         let mut installation = Self { folder, url: format!("http://127.0.0.1:{port}"), node, http };
         installation.ready().await;
         installation.post("/tenants", &json!({ "name": "retail" })).await;
