@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Feed, type Output } from "../src/lib/feed";
+import { answered } from "./answered";
 import { show, Source } from "./stream";
 
 const bytes = (text: string) => new TextEncoder().encode(text).length;
@@ -32,7 +33,7 @@ beforeEach(() => {
     asked.push(url);
     const offset = Math.min(Number(url.searchParams.get("offset")), bytes(stored));
     const body = status === 200 ? page(offset) : { status, title: "no", detail: "no" };
-    return Promise.resolve(new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json" } }));
+    return Promise.resolve(answered(body, status));
   });
   feed = new Feed("7", 1, (output) => outputs.push(output));
 });

@@ -7,6 +7,7 @@ import { say } from "../e2e/harness/words";
 import { $api } from "../src/api/client";
 import en from "../src/i18n/en";
 import { BY_AFTER, itemsOf, List } from "../src/parts/List";
+import { answered } from "./answered";
 
 const words = en.common;
 const PAGE = 3;
@@ -27,7 +28,7 @@ beforeEach(() => {
     const { status, isLast = false } = answer(page);
     const items = Array.from({ length: PAGE }, (_, index) => ({ id: `${page}-${index}`, name: `app ${page}-${index}` }));
     const body = status === 200 ? { items, next: isLast ? null : String(page + 1) } : { status, title: "no", detail: "the node says no" };
-    return Promise.resolve(new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json" } }));
+    return Promise.resolve(answered(body, status));
   });
 });
 

@@ -1,8 +1,9 @@
 /** Who is signed in: what one has seen is not the next one's. */
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { act, render, screen } from "@testing-library/react";
+import { render, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { useMe } from "../src/api/session";
+import { answered } from "./answered";
 
 let status: number;
 
@@ -11,7 +12,6 @@ function Probe() {
   return <button onClick={again}>{me === undefined ? "unknown" : me === null ? "nobody" : me.name}</button>;
 }
 
-const settle = () => act(() => new Promise((resolve) => void setTimeout(resolve, 20)));
 const shown = () => screen.getByRole("button").textContent;
 
 beforeEach(() => {
@@ -19,7 +19,7 @@ beforeEach(() => {
   vi.stubGlobal("fetch", () => {
     if (status === 0) return Promise.reject(new TypeError("no network"));
     const body = status === 200 ? { name: "anna", csrf: "c", access: [] } : { status, title: "no" };
-    return Promise.resolve(new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json" } }));
+    return Promise.resolve(answered(body, status));
   });
 });
 
@@ -32,16 +32,13 @@ it("forgets everything when a session has ended, and does not remember it when t
       <Probe />
     </QueryClientProvider>,
   );
-  await settle();
-  expect(shown()).toBe("anna");
+  await waitFor(() => expect(shown()).toBe("anna"));
   queries.setQueryData(["get", "/tasks"], "anna's");
   status = 401;
   screen.getByRole("button").click();
-  await settle();
-  expect(shown()).toBe("nobody");
+  await waitFor(() => expect(shown()).toBe("nobody"));
   expect(queries.getQueryData(["get", "/tasks"])).toBeUndefined();
   status = 0;
   screen.getByRole("button").click();
-  await settle();
-  expect(shown()).not.toBe("anna");
+  await waitFor(() => expect(shown()).toBe("unknown"));
 });

@@ -16,7 +16,7 @@ use crate::output::Folder;
 use bytes::Bytes;
 use carillon_protocol::{RunKey, RunResult};
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -59,7 +59,7 @@ impl Journal {
                 let full = io::Error::other(format!("{SLOTS_MAX} processes use it already"));
                 return Err(failed(&base, "lock", full));
             };
-            std::fs::create_dir_all(&dir).map_err(|e| failed(&dir, "create", e))?;
+            create_folder(&dir).map_err(|e| failed(&dir, "create", e))?;
             if let Some(lock) = try_lock(&dir)? {
                 break (dir, lock);
             }
@@ -173,8 +173,21 @@ fn try_lock(dir: &Path) -> Result<Option<File>, BuildError> {
     }
 }
 
+/// What runs answer may be confidential: neither the folder nor the files are for other users.
+fn create_folder(dir: &Path) -> io::Result<()> {
+    let mut folder = DirBuilder::new();
+    folder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+    folder.create(dir)
+}
+
 fn open_append(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 fn remove(path: &Path) -> io::Result<()> {
@@ -362,5 +375,16 @@ mod tests {
         let keys: Vec<RunKey> = pending.drain().map(|(key, _)| key).collect();
         journal.append(std::iter::empty(), &keys, 0, Pending::new).unwrap();
         assert_eq!(journal.bytes, 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn no_other_user_reads_it() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let root = tempfile::tempdir().unwrap();
+        let (mut journal, mut pending) = Journal::open(root.path(), "retail", "orders").unwrap();
+        write(&mut journal, &mut pending, &[1]);
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&journal.dir), mode(&journal.dir.join(FILE))), (0o700, 0o600));
     }
 }

@@ -4,7 +4,7 @@ use crate::member::Member;
 use crate::node::{Failure, NodeReply};
 use crate::pending_results::Batch;
 use bytes::Bytes;
-use carillon_protocol::{RESULT_ITEMS_MAX, ResultsAck, RunKey, Verdict};
+use carillon_protocol::{RESULT_ITEMS_MAX, ResultsAck, Verdict};
 use std::time::Duration;
 
 /// Result requests in flight at once.
@@ -14,6 +14,9 @@ const RESULTS_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// First and longest pause after a batch that no node accepted.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
+
+/// Pause before results are repeated that a node does not see yet.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// Longest wait between checks for pending results.
 const IDLE: Duration = Duration::from_millis(500);
@@ -36,9 +39,13 @@ pub(crate) async fn send_results(member: &Member) {
             continue;
         }
         let failure = match send(member, &batch).await {
-            Ok(()) => {
+            Ok(again) => {
                 pause = BACK_OFF.0;
                 items_max = (items_max * 2).min(RESULT_ITEMS_MAX);
+                if !again.is_empty() {
+                    pending_results.put_back(&again, false);
+                    tokio::time::sleep(AGAIN).await;
+                }
                 continue;
             }
             Err(failure) => failure,
@@ -68,7 +75,8 @@ pub(crate) async fn send_results(member: &Member) {
     }
 }
 
-async fn send(member: &Member, batch: &Batch) -> Result<(), Failure> {
+/// Returns those that are to be sent again.
+async fn send(member: &Member, batch: &Batch) -> Result<Batch, Failure> {
     let executor_id = member.executor_id().unwrap_or(0);
     let answer: NodeReply<ResultsAck> =
         member.nodes.call("/results", body(executor_id, batch), RESULTS_TIMEOUT).await?;
@@ -76,10 +84,17 @@ async fn send(member: &Member, batch: &Batch) -> Result<(), Failure> {
     if verdicts.len() != batch.len() {
         return Err(Failure::Unreachable(format!("{} verdicts for {} results", verdicts.len(), batch.len())));
     }
-    let keys: Vec<RunKey> = batch.iter().map(|(key, _)| *key).collect();
-    for (key, verdict) in keys.iter().zip(verdicts) {
+    let mut keys = Vec::with_capacity(batch.len());
+    let mut again = Batch::new();
+    for ((key, json), verdict) in batch.iter().zip(verdicts) {
+        keys.push(*key);
         match verdict {
             Verdict::Applied => {}
+            Verdict::Again => {
+                tracing::debug!(log = key.0, attempt = key.1, "result.not_seen_yet");
+                keys.pop();
+                again.push((*key, json.clone()));
+            }
             Verdict::Stale => {
                 tracing::info!(log = key.0, attempt = key.1, "result.stale");
             }
@@ -90,7 +105,7 @@ async fn send(member: &Member, batch: &Batch) -> Result<(), Failure> {
     }
     member.pending_results.acknowledged(&keys);
     member.runs.acknowledged(&keys);
-    Ok(())
+    Ok(again)
 }
 
 /// `Results` around JSON that was written once, for the journal.
@@ -111,7 +126,7 @@ fn body(executor_id: i64, batch: &Batch) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use carillon_protocol::{Results, RunResult, RunStatus};
+    use carillon_protocol::{Results, RunKey, RunResult, RunStatus};
 
     #[test]
     fn the_body_reads_back_as_the_message() {

@@ -251,11 +251,10 @@ impl Table {
             }
             Some(State::Running(..)) if unstarted_only => (CancelOutcome::Running, None),
             Some(State::Running(run, _)) => (CancelOutcome::Stopping, Some(Arc::clone(run))),
-            Some(State::Unacknowledged(_)) => (CancelOutcome::Unknown, None),
+            Some(State::Unacknowledged(_)) => (CancelOutcome::Ended, None),
+            None if self.ended.contains(key) => (CancelOutcome::Ended, None),
             None => {
-                if !self.ended.contains(key) {
-                    self.remember_cancel(key, now_us);
-                }
+                self.remember_cancel(key, now_us);
                 (CancelOutcome::Unknown, None)
             }
         }

@@ -22,6 +22,10 @@ struct Shared {
     held: Mutex<Option<&'static str>>,
     /// Whether answers may pass.
     passes: watch::Sender<bool>,
+    /// A connection stops before a request with this text.
+    frozen_before: Mutex<Option<&'static str>>,
+    /// How many have.
+    frozen: watch::Sender<usize>,
 }
 
 impl Proxy {
@@ -31,7 +35,12 @@ impl Proxy {
             url.split('@').nth(1).and_then(|rest| rest.split('/').next()).expect("a server's address").to_owned();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("listen");
         let here = listener.local_addr().expect("an address").to_string();
-        let shared = Arc::new(Shared { held: Mutex::default(), passes: watch::Sender::new(true) });
+        let shared = Arc::new(Shared {
+            held: Mutex::default(),
+            passes: watch::Sender::new(true),
+            frozen_before: Mutex::default(),
+            frozen: watch::Sender::new(0),
+        });
         let proxy = Self { url: url.replace(&target, &here), shared: Arc::clone(&shared) };
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
@@ -52,6 +61,20 @@ impl Proxy {
         *self.shared.held.lock().unwrap() = Some(text);
     }
 
+    /// From now on, what a connection asks from the first request with `text` in it on never arrives, and the connection
+    /// stays open: as of a process that is stopped, or a machine that vanishes.
+    pub fn freeze_before(&self, text: &'static str) {
+        *self.shared.frozen_before.lock().unwrap() = Some(text);
+    }
+
+    /// Waits until a connection has stopped so.
+    ///
+    /// # Panics
+    /// When the proxy has ended.
+    pub async fn frozen(&self) {
+        self.shared.frozen.subscribe().wait_for(|count| *count > 0).await.expect("the proxy lives");
+    }
+
     /// Lets everything pass.
     pub fn release(&self) {
         *self.shared.held.lock().unwrap() = None;
@@ -62,8 +85,13 @@ impl Proxy {
 async fn ask(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, shared: Arc<Shared>, is_held: Arc<AtomicBool>) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
-        let held = *shared.held.lock().unwrap();
-        if held.is_some_and(|text| buffer[..read].windows(text.len()).any(|part| part == text.as_bytes())) {
+        let has = |text: &str| buffer[..read].windows(text.len()).any(|part| part == text.as_bytes());
+        let (held, frozen_before) = (*shared.held.lock().unwrap(), *shared.frozen_before.lock().unwrap());
+        if frozen_before.is_some_and(has) {
+            shared.frozen.send_modify(|count| *count += 1);
+            return std::future::pending().await;
+        }
+        if held.is_some_and(has) {
             is_held.store(true, Ordering::SeqCst);
         }
         if to.write_all(&buffer[..read]).await.is_err() {

@@ -135,6 +135,7 @@ export interface ProblemParams {
   not_kept_that_long: None;
   nul_in_text: None;
   outdated: None;
+  own_account: None;
   password_change_required: None;
   permission_missing: { permission: string };
   role_granted: { users: string };

@@ -145,7 +145,9 @@ pub enum CancelOutcome {
     Stopping,
     /// Running, and left alone because only unstarted runs were to be cancelled.
     Running,
-    /// Neither held nor running; refused if it still arrives.
+    /// It has ended; its result follows, or was acknowledged.
+    Ended,
+    /// It never came, as far as the executor remembers; refused if it still arrives.
     Unknown,
 }
 

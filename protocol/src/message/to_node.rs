@@ -225,4 +225,7 @@ pub enum Verdict {
     Stale,
     /// No such run for this tenant.
     Unknown,
+    /// The node does not see the attempt, which has ended only just now: what it reads may lag behind. Send the result
+    /// again.
+    Again,
 }

@@ -73,6 +73,9 @@ refusals! {
     UserAboveCaller "user_above_caller" 403
         "the user has permissions that you do not have; only a user who has them can do this"
         "Ask a user who holds at least the same permissions."
+    OwnAccount "own_account" 403
+        "this is your own account; change it under /api/v1/account, with your password or by signing in"
+        "Use your account page, or ask another admin."
     ManagedElsewhere "managed_elsewhere" 403
         "the account is managed by another tenant, or by the platform"
         "Ask an admin of the tenant that the account belongs to."

@@ -4,9 +4,10 @@ use super::input::{Page, Query, limit, parse_id, parse_optional_id};
 use super::operation::{Operation, delete, get};
 use super::people::{find_by_id, me};
 use super::problem::Problem;
+use super::refusal::RequestRefusal;
 use super::{Api, body};
 use crate::auth::{Caller, TOKEN_PREFIX, hash_of, new_secret};
-use crate::domain::access::{PLATFORM, PermissionSet};
+use crate::domain::access::{AccessScope, PLATFORM, PermissionSet};
 use crate::domain::audit::Target;
 use crate::domain::{Action, FieldError, FieldRefusal, Permission, Refusal, TokenId};
 use crate::store::TokenView;
@@ -176,7 +177,10 @@ async fn revoke(api: web::Data<Api>, caller: Caller, id: web::Path<String>) -> R
     let found = api.store.list_tokens(&access_scope, None, TokenId(id.0.saturating_sub(1)), 1).await?;
     let token = found.into_iter().find(|token| token.id == id);
     let token = token.ok_or_else(|| Refusal::not_found("token", id))?;
-    let user = find_by_id(&api, &access_scope, token.user_id).await?;
+    let user = find_by_id(&api, &AccessScope::All, token.user_id).await?;
+    if user.as_ref().is_some_and(|user| !caller.access.covers(&user.access())) {
+        return Err(RequestRefusal::UserAboveCaller.into());
+    }
     let home = user.map_or(PLATFORM, |user| user.tenant_id);
     let before = serde_json::to_string(&TokenOutput::from(token.clone())).ok();
     let note = api.note(&caller, Action::RevokeToken, home, target(id, &token.name), (before, None));

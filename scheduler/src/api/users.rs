@@ -108,11 +108,15 @@ struct CreatedUser {
     password: Option<String>,
 }
 
-/// The user of that id, if the caller may manage the account.
+/// The user of that id, if the caller may manage the account. No one manages their own: a token would take it over, and a
+/// session would get past the password.
 async fn managed(api: &Api, caller: &Caller, needs: Permission, id: &str) -> Result<UserView, Problem> {
     let user = find(api, caller, needs, id).await?;
     if !caller.access.holds(needs, user.tenant_id, AppId::NONE) {
         return Err(RequestRefusal::ManagedElsewhere.into());
+    }
+    if user.id == caller.actor.id {
+        return Err(RequestRefusal::OwnAccount.into());
     }
     if !caller.access.covers(&user.access()) {
         return Err(RequestRefusal::UserAboveCaller.into());

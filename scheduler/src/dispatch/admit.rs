@@ -5,6 +5,7 @@ use super::outgoing::OutgoingRun;
 use crate::domain::permit::{Bounds, Limit, PermitRequest};
 use crate::domain::task::BlockStrategy;
 use crate::domain::{LogId, Reason, Run, Status, Task, TaskId, Transition};
+use crate::metrics::METRICS;
 use crate::store::{DispatchStore, DispatchedRun, OutcomeStore, PermitStore, PlanStore, StoreError};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -43,19 +44,27 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                 in_order: task.blocks_app(),
             })
             .collect();
-        let limits = match self.store.acquire(&asks).await {
-            Ok(limits) => limits,
+        let granted = match self.store.acquire(&asks).await {
+            Ok(granted) => granted,
             Err(error) => {
                 return Err((bounded.into_iter().chain(through).map(|outgoing| outgoing.run).collect(), error));
             }
         };
+        bounded.retain(|outgoing| {
+            let is_outdated = granted.outdated.contains(&outgoing.run.id);
+            if is_outdated {
+                self.queue.blocked.leave(&outgoing.run);
+            }
+            !is_outdated
+        });
+        METRICS.dispatch_conflicts.add(granted.outdated.len() as u64);
         let (admitted, held_up): (Vec<OutgoingRun>, Vec<OutgoingRun>) =
-            bounded.into_iter().partition(|outgoing| !limits.contains_key(&outgoing.run.id));
+            bounded.into_iter().partition(|outgoing| !granted.held_up.contains_key(&outgoing.run.id));
         for outgoing in &admitted {
             self.queue.blocked.leave(&outgoing.run);
         }
         through.extend(admitted.into_iter().map(|outgoing| OutgoingRun { has_permit: true, ..outgoing }));
-        if let Err(error) = self.hold_up(held_up, &limits).await {
+        if let Err(error) = self.hold_up(held_up, &granted.held_up).await {
             tracing::warn!(%error, "earlier runs not looked at; the next look does");
         }
         Ok(through)
@@ -72,7 +81,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         if !come.is_empty() {
             self.queue.push_at(self.queue.blocked.leave_for(&come).into_iter().map(|run| (now, run)));
         }
-        let looked = self.queue.blocked.look(now);
+        let looked = self.queue.blocked.look(now, &self.queue.under_way());
         if !looked.to_note.is_empty()
             && let Err(error) = self.store.note_waits(&looked.to_note).await
         {

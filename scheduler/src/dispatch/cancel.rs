@@ -25,6 +25,10 @@ pub struct Revocation {
 /// Shards stopped in one round.
 const SHARDS_MAX: u64 = 500;
 
+/// What an executor does not know has not started when it is due later than this, ms: this node's clock may lag, and an
+/// executor may have forgotten a run that has ended.
+const UNKNOWN_MARGIN_MS: i64 = 1_000;
+
 /// How often a cancel is retried for shards that change between reading and writing; then the reaper takes over.
 const ROUNDS_MAX: usize = 10;
 
@@ -189,7 +193,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
             match outcome {
                 // `Unknown` is refused by the executor from now on, should it still arrive.
                 CancelOutcome::Dropped | CancelOutcome::Unknown
-                    if dispatched.run.due_time > now || outcome == CancelOutcome::Dropped =>
+                    if outcome == CancelOutcome::Dropped || dispatched.run.due_time > now + UNKNOWN_MARGIN_MS =>
                 {
                     if goes_on(dispatched, reason) {
                         changes.push(Transition::of(&dispatched.run, Status::Retry, Reason::GivenBack));
@@ -200,7 +204,7 @@ impl<S: DispatchStore + OutcomeStore + ?Sized> Canceller<S> {
                         });
                     }
                 }
-                // Past its due time an unknown run has ended; its result tells how.
+                // Of an unknown run that may have started the executor's next list tells, or its result.
                 _ => took.running.push(dispatched.run.id),
             }
         }

@@ -166,7 +166,9 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         let deliveries: Vec<_> = by_tenant
             .into_iter()
             .map(|(tenant, (dispatched, asked_first))| {
-                let under_way = under_way.part(tenant, dispatched.len() + asked_first.len());
+                let all = dispatched.iter().map(|routed| &routed.outgoing).chain(&asked_first);
+                // Shards count as their parent.
+                let under_way = under_way.part(all.flat_map(|outgoing| [outgoing.run.id, outgoing.run.parent_id]));
                 async move {
                     let count = dispatched.len() + asked_first.len();
                     let both = futures_util::future::join(self.deliver(dispatched), self.ask_and_deliver(asked_first));
@@ -267,25 +269,25 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
                 id: outgoing.run.id,
                 version: outgoing.run.version,
                 executor_id: executor.id,
+                // The acceptance window begins with the first try to mark: it may have been committed,
+                // and others count from there.
+                dispatched_at: *self.unconfirmed.entry((outgoing.run.id, outgoing.run.version)).or_insert(now),
                 refused: outgoing.refused_attempt(),
             })
             .collect();
-        // The acceptance window begins with the first try to mark: it may have been committed,
-        // and others count from there.
-        let tries: Vec<i64> = items.iter().map(|i| *self.unconfirmed.entry((i.id, i.version)).or_insert(now)).collect();
-        match self.store.dispatch(self.membership.id(), &items, now).await {
+        match self.store.dispatch(self.membership.id(), &items).await {
             Ok(mine) => {
                 METRICS.dispatch_conflicts.add(items.len().saturating_sub(mine.len()) as u64);
                 for item in &items {
                     self.unconfirmed.remove(&(item.id, item.version));
                 }
-                let dispatched = open.into_iter().zip(tries).filter(|(a, _)| mine.contains(&a.outgoing.run.id));
-                ready.extend(dispatched.map(|(mut a, first_try)| {
+                let dispatched = open.into_iter().zip(&items).filter(|(_, item)| mine.contains(&item.id));
+                ready.extend(dispatched.map(|(mut a, item)| {
                     a.outgoing.run.version += 1;
                     a.outgoing.run.attempt += 1;
                     a.outgoing.run.status = Status::Dispatched;
                     a.outgoing.run.executor_id = a.executor.id;
-                    a.outgoing.dispatched_at = Some(first_try);
+                    a.outgoing.dispatched_at = Some(item.dispatched_at);
                     a
                 }));
                 Ok(ready)

@@ -84,10 +84,11 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
     }
 
     /// Whether a run was claimed so late that the misfire strategy decides. What its tenant's quota
-    /// delayed, or what has waited for an executor, was not missed.
+    /// delayed, or what has waited for others or for an executor, was not missed.
     fn is_overdue(&self, run: &Run) -> bool {
         run.trigger == Trigger::Schedule
             && !matches!(run.reason, Reason::OverQuota | Reason::NoExecutor)
+            && !run.reason.is_wait()
             && run.attempt == 0
             && run.failures == 0
             && run.queued_at > 0

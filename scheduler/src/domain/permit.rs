@@ -2,7 +2,7 @@
 
 use super::reason::Reason;
 use super::{AppId, LogId, TaskId, TenantId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Bounds on runs at once that hold for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -62,7 +62,7 @@ pub struct PermitRequest {
     pub in_order: bool,
 }
 
-/// Runs that hold permits, by task, app and tenant; those that ask are not among them.
+/// Permits that count, by task, app and tenant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Held {
     /// By task.
@@ -75,35 +75,90 @@ pub struct Held {
     pub waiting: HashMap<TaskId, i64>,
 }
 
-/// Grants permits in the order of `asks` as far as the bounds go; returns what holds up those that
-/// get none, `None` for the others, in their order.
-#[must_use]
-pub fn grant(asks: &[PermitRequest], mut held: Held) -> Vec<Option<Limit>> {
-    let mut first = std::mem::take(&mut held.waiting);
-    for ask in asks.iter().filter(|ask| ask.in_order) {
-        first.entry(ask.task_id).and_modify(|due| *due = ask.due_time.min(*due)).or_insert(ask.due_time);
+/// What the database has of a run that asks, and is QUEUED with the asked version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// No permit for this version.
+    New,
+    /// It waits in order.
+    Waits,
+    /// It has a permit, which counts already: this is a repetition, or another copy of the run.
+    Has,
+}
+
+impl Standing {
+    /// By the version of the permit that is there, 0 for none.
+    #[must_use]
+    pub fn of(ask: &PermitRequest, permit_version: i64) -> Self {
+        match permit_version {
+            version if version == ask.version => Self::Has,
+            version if version == -ask.version => Self::Waits,
+            _ => Self::New,
+        }
     }
-    let is_first =
-        |ask: &PermitRequest| !ask.in_order || first.get(&ask.task_id).is_none_or(|due_time| ask.due_time <= *due_time);
-    let verdict = |ask: &PermitRequest| {
-        if !is_first(ask) {
-            return Some(Limit::Task);
+}
+
+/// Who got no permit; all others did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Granted {
+    /// What holds them up.
+    pub held_up: HashMap<LogId, Limit>,
+    /// Their rows have moved on: the copies that asked are to be dropped.
+    pub outdated: HashSet<LogId>,
+}
+
+/// Grants permits in the order of `asks` as far as the bounds go. `standing` knows the runs whose row is QUEUED with
+/// the asked version. Answers what became of them, and whose permit changes: granted, or noted as waiting.
+#[must_use]
+pub fn grant<'a>(
+    asks: &'a [PermitRequest],
+    standing: &dyn Fn(&PermitRequest) -> Option<Standing>,
+    mut held: Held,
+) -> (Granted, Vec<(&'a PermitRequest, bool)>) {
+    let mut granted = Granted::default();
+    let mut first = std::mem::take(&mut held.waiting);
+    let mut current = Vec::with_capacity(asks.len());
+    for ask in asks {
+        match standing(ask) {
+            None => drop(granted.outdated.insert(ask.id)),
+            Some(Standing::Has) => {}
+            Some(standing) => {
+                if ask.in_order {
+                    first.entry(ask.task_id).and_modify(|due| *due = ask.due_time.min(*due)).or_insert(ask.due_time);
+                }
+                current.push((ask, standing));
+            }
         }
-        let counts = [
-            (held.tasks.entry(ask.task_id).or_default(), ask.bounds.task, Limit::Task),
-            (held.apps.entry(ask.app_id).or_default(), ask.bounds.app, Limit::App),
-            (held.tenants.entry(ask.tenant_id).or_default(), ask.bounds.tenant, Limit::Tenant),
-        ];
-        let is_full = |(count, bound): (i64, Option<i32>)| bound.is_some_and(|bound| count >= i64::from(bound));
-        if let Some((.., limit)) = counts.iter().find(|(count, bound, _)| is_full((**count, *bound))) {
-            return Some(*limit);
+    }
+    let mut changes = Vec::with_capacity(current.len());
+    for (ask, standing) in current {
+        let passes = ask.in_order && first.get(&ask.task_id).is_some_and(|due_time| ask.due_time > *due_time);
+        let limit = if passes { Some(Limit::Task) } else { take(ask, &mut held) };
+        if let Some(limit) = limit {
+            granted.held_up.insert(ask.id, limit);
         }
-        for (count, ..) in counts {
-            *count += 1;
+        if limit.is_none() || (ask.in_order && standing != Standing::Waits) {
+            changes.push((ask, limit.is_none()));
         }
-        None
-    };
-    asks.iter().map(verdict).collect()
+    }
+    (granted, changes)
+}
+
+/// Counts a permit for this run in each of its scopes, or answers which is full.
+fn take(ask: &PermitRequest, held: &mut Held) -> Option<Limit> {
+    let counts = [
+        (held.tasks.entry(ask.task_id).or_default(), ask.bounds.task, Limit::Task),
+        (held.apps.entry(ask.app_id).or_default(), ask.bounds.app, Limit::App),
+        (held.tenants.entry(ask.tenant_id).or_default(), ask.bounds.tenant, Limit::Tenant),
+    ];
+    let is_full = |(count, bound): (i64, Option<i32>)| bound.is_some_and(|bound| count >= i64::from(bound));
+    if let Some((.., limit)) = counts.iter().find(|(count, bound, _)| is_full((**count, *bound))) {
+        return Some(*limit);
+    }
+    for (count, ..) in counts {
+        *count += 1;
+    }
+    None
 }
 
 #[cfg(test)]
@@ -111,9 +166,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn limits(asks: &[PermitRequest], held: Held) -> Vec<Option<Limit>> {
+        let (granted, _) = grant(asks, &|_| Some(Standing::New), held);
+        asks.iter().map(|ask| granted.held_up.get(&ask.id).copied()).collect()
+    }
+
     /// Places of those that get one.
     fn granted(asks: &[PermitRequest], held: Held) -> Vec<usize> {
-        let verdicts = grant(asks, held).into_iter().enumerate();
+        let verdicts = limits(asks, held).into_iter().enumerate();
         verdicts.filter(|(_, limit)| limit.is_none()).map(|(place, _)| place).collect()
     }
 
@@ -163,10 +223,32 @@ mod tests {
         let of = |task, app, tenant| Bounds { task, app, tenant };
         let held = Held { tenants: HashMap::from([(TenantId(1), 1)]), ..Held::default() };
         let asks = [ask(1, 1, of(Some(1), Some(1), Some(2))), ask(2, 1, of(Some(1), Some(1), None))];
-        assert_eq!(grant(&asks, held.clone()), [None, Some(Limit::Task)]);
+        assert_eq!(limits(&asks, held.clone()), [None, Some(Limit::Task)]);
         let asks = [ask(1, 1, of(None, Some(1), Some(2))), ask(2, 2, of(Some(1), Some(1), Some(2)))];
-        assert_eq!(grant(&asks, held.clone()), [None, Some(Limit::App)]);
-        assert_eq!(grant(&[ask(1, 1, of(None, None, Some(1)))], held), [Some(Limit::Tenant)]);
+        assert_eq!(limits(&asks, held.clone()), [None, Some(Limit::App)]);
+        assert_eq!(limits(&[ask(1, 1, of(None, None, Some(1)))], held), [Some(Limit::Tenant)]);
+    }
+
+    #[test]
+    fn copies_that_were_left_behind_get_nothing_and_take_nothing() {
+        let one = Bounds { task: Some(1), ..Bounds::default() };
+        let asks = [ask(1, 1, one), ask(2, 1, one), ask(3, 1, one)];
+        let standing = |ask: &PermitRequest| [None, Some(Standing::Has), Some(Standing::New)][ask.id.0 as usize - 1];
+        let held = Held { tasks: HashMap::from([(TaskId(1), 1)]), ..Held::default() };
+        let (granted, changes) = grant(&asks, &standing, held);
+        assert_eq!(granted.outdated, HashSet::from([LogId(1)]));
+        assert_eq!(granted.held_up, HashMap::from([(LogId(3), Limit::Task)]), "the second's permit counts");
+        assert!(changes.is_empty());
+    }
+
+    #[test]
+    fn waiting_in_order_is_noted_once() {
+        let one = Bounds { task: Some(0), ..Bounds::default() };
+        let asks = [PermitRequest { in_order: true, ..ask(1, 1, one) }, ask(2, 2, one)];
+        for (standing, noted) in [(Standing::New, 1), (Standing::Waits, 0)] {
+            let (granted, changes) = grant(&asks, &|_| Some(standing), Held::default());
+            assert_eq!((granted.held_up.len(), changes.len()), (2, noted), "{standing:?}");
+        }
     }
 
     proptest! {

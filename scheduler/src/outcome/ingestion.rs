@@ -13,6 +13,9 @@ use carillon_protocol::{RunKey, RunResult, RunStatus, Verdict};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+/// A member of the database does not lag behind another for longer than this, ms.
+const LAG_MAX_MS: i64 = 60_000;
+
 /// How often a row is judged again that changes between reading and writing.
 const ROUNDS_MAX: usize = 5;
 
@@ -60,8 +63,9 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
             self.store.parents_of(&results.iter().map(|result| LogId(result.log)).collect::<Vec<_>>()).await?
         } else {
             let rows = self.read(owner, results).await?;
+            let now = self.clock.now_ms();
             for result in results {
-                verdicts.insert(key(result), judge(rows.get(&LogId(result.log)), result));
+                verdicts.insert(key(result), judge(rows.get(&LogId(result.log)), result, now));
             }
             rows.values().map(|row| row.run.parent_id).collect()
         };
@@ -102,7 +106,7 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
             let row = rows.get(&LogId(result.log));
             let current = row.filter(|row| row.run.status == Status::Dispatched && row.run.attempt == result.attempt);
             let Some(row) = current else {
-                verdicts.insert(key(result), judge(row, result));
+                verdicts.insert(key(result), judge(row, result, now));
                 continue;
             };
             changes.push(step(row, result, tasks.get(&row.run.task_id).map(AsRef::as_ref), now));
@@ -148,6 +152,7 @@ fn measure(result: &RunResult, verdict: Verdict) {
     match verdict {
         Verdict::Stale => return METRICS.results_stale.add(1),
         Verdict::Unknown => return METRICS.results_unknown.add(1),
+        Verdict::Again => return,
         Verdict::Applied => METRICS.results.add(result.status as usize, 1),
     }
     // Times come from executors: what they say must not overflow anything here.
@@ -164,14 +169,25 @@ fn key(result: &RunResult) -> RunKey {
     RunKey(result.log, result.attempt)
 }
 
-/// The verdict on a result that moved nothing now: applied by an earlier sending, or not at all.
-fn judge(row: Option<&DispatchedRun>, result: &RunResult) -> Verdict {
+/// The verdict on a result that moved nothing now: applied by an earlier sending, or not at all. An attempt that is not
+/// there yet, though it has ended, was dispatched through a member of the database that this one lags behind.
+fn judge(row: Option<&DispatchedRun>, result: &RunResult, now: i64) -> Verdict {
+    let may_come = (0..LAG_MAX_MS).contains(&now.saturating_sub(result.finished_at));
+    let is_ahead = row.is_none_or(|row| row.run.attempt < result.attempt || lags(row, result));
+    if is_ahead && may_come {
+        return Verdict::Again;
+    }
     let Some(row) = row else { return Verdict::Unknown };
     let same = row.run.attempt == result.attempt
         && row.run.status != Status::Dispatched
         && row.finished_at == result.finished_at
         && result.finished_at > 0;
     if same { Verdict::Applied } else { Verdict::Stale }
+}
+
+/// Whether the row is as it was before this attempt's success: it could not be moved, and yet nothing else has.
+fn lags(row: &DispatchedRun, result: &RunResult) -> bool {
+    row.run.attempt == result.attempt && row.run.status == Status::Dispatched
 }
 
 fn step(row: &DispatchedRun, result: &RunResult, task: Option<&crate::domain::Task>, now: i64) -> Transition {

@@ -40,8 +40,8 @@ const MARGIN_MS: i64 = 500;
 /// A run that should have started this long ago and has no result is looked at, ms.
 const QUIET_MS: i64 = 2_000;
 
-/// Runs looked at in one round: long runs that are well must not hide lost ones behind them.
-const SUSPECTS_MAX: u64 = 20_000;
+/// Runs in memory at once; the round goes on behind them: long runs that are well hide no lost ones.
+const PAGE_MAX: u64 = 20_000;
 
 /// The reaper of one node.
 pub struct Reaper<S: ?Sized> {
@@ -120,38 +120,56 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
         if executors.is_empty() {
             return Ok(0);
         }
-        let suspects = self
-            .store
-            .suspects(&Suspects {
-                executors,
-                except: Vec::new(),
-                due_before: now - QUIET_MS,
-                or_not_by: live.to_vec(),
-                limit: SUSPECTS_MAX,
-            })
-            .await?;
-        let lost = suspects.into_iter().filter(|dispatched| {
-            let run = RunKey(dispatched.run.id.0, dispatched.run.attempt);
-            self.registry.denies(dispatched.run.executor_id, run, self.accepted_by(dispatched))
-        });
-        self.decide(lost.map(|dispatched| (dispatched, Reason::Undelivered)).collect()).await
+        let mut suspects = Suspects {
+            executors,
+            except: Vec::new(),
+            due_before: now - QUIET_MS,
+            or_not_by: live.to_vec(),
+            after: Suspects::FROM_THE_FIRST,
+            limit: PAGE_MAX,
+        };
+        let mut moved = 0;
+        while let Some(page) = self.next_page(&mut suspects).await? {
+            let lost = page.into_iter().filter(|dispatched| {
+                let run = RunKey(dispatched.run.id.0, dispatched.run.attempt);
+                self.registry.denies(dispatched.run.executor_id, run, self.accepted_by(dispatched))
+            });
+            moved += self.decide(lost.map(|dispatched| (dispatched, Reason::Undelivered)).collect()).await?;
+        }
+        Ok(moved)
+    }
+
+    /// The suspects behind those of the last call; `None` when there are no more.
+    async fn next_page(&self, suspects: &mut Suspects) -> Result<Option<Vec<DispatchedRun>>> {
+        if suspects.limit == 0 {
+            return Ok(None);
+        }
+        let page = self.store.suspects(suspects).await?;
+        match page.last() {
+            Some(last) if page.len() as u64 >= suspects.limit => suspects.after = (last.run.due_time, last.run.id),
+            _ => suspects.limit = 0,
+        }
+        Ok(Some(page).filter(|page| !page.is_empty()))
     }
 
     /// Runs of executors that are no longer online.
     async fn end_of_executors(&self, contact_since: i64) -> Result<usize> {
-        let suspects = self
-            .store
-            .suspects(&Suspects {
-                executors: Vec::new(),
-                except: self.registry.ids(),
-                due_before: i64::MAX,
-                or_not_by: Vec::new(),
-                limit: SUSPECTS_MAX,
-            })
-            .await?;
-        if suspects.is_empty() {
-            return Ok(0);
+        let mut suspects = Suspects {
+            executors: Vec::new(),
+            except: self.registry.ids(),
+            due_before: i64::MAX,
+            or_not_by: Vec::new(),
+            after: Suspects::FROM_THE_FIRST,
+            limit: PAGE_MAX,
+        };
+        let mut moved = 0;
+        while let Some(page) = self.next_page(&mut suspects).await? {
+            moved += self.end_of_their_executors(page, contact_since).await?;
         }
+        Ok(moved)
+    }
+
+    async fn end_of_their_executors(&self, suspects: Vec<DispatchedRun>, contact_since: i64) -> Result<usize> {
         let ids: HashSet<ExecutorId> = suspects.iter().map(|dispatched| dispatched.run.executor_id).collect();
         let ends = self.store.executor_ends(&ids.into_iter().collect::<Vec<_>>()).await?;
         // All at once: a judgement must not grow old while others are made.

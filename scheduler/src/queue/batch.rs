@@ -1,8 +1,8 @@
 //! Runs that left the queue, and the proof that they count as under way.
 
 use super::shared::Shared;
-use crate::domain::{Run, TenantId};
-use std::collections::BTreeMap;
+use crate::domain::{LogId, Run, TenantId};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Runs taken out of the queue at once.
@@ -18,17 +18,13 @@ pub struct Batch {
 #[derive(Default)]
 pub struct UnderWay {
     queue: Option<Arc<Shared>>,
-    /// Tenant → runs.
-    counts: BTreeMap<TenantId, usize>,
+    runs: HashMap<LogId, TenantId>,
 }
 
 impl Batch {
     pub(super) fn of(runs: Vec<Run>, queue: &Arc<Shared>) -> Self {
-        let mut counts = BTreeMap::new();
-        for run in &runs {
-            *counts.entry(run.tenant_id).or_default() += 1;
-        }
-        Self { runs, under_way: UnderWay { queue: Some(Arc::clone(queue)), counts } }
+        let counted = runs.iter().map(|run| (run.id, run.tenant_id)).collect();
+        Self { runs, under_way: UnderWay { queue: Some(Arc::clone(queue)), runs: counted } }
     }
 }
 
@@ -40,23 +36,18 @@ impl From<Vec<Run>> for Batch {
 }
 
 impl UnderWay {
-    /// Splits `count` of this tenant's runs off, or what there are: they finish by themselves.
+    /// Splits those of these runs off that are counted here: they finish by themselves.
     #[must_use]
-    pub fn part(&mut self, tenant: TenantId, count: usize) -> Self {
-        let have = self.counts.get_mut(&tenant);
-        let count = have.map_or(0, |have| {
-            let count = count.min(*have);
-            *have -= count;
-            count
-        });
-        Self { queue: self.queue.clone(), counts: BTreeMap::from([(tenant, count)]) }
+    pub fn part(&mut self, ids: impl IntoIterator<Item = LogId>) -> Self {
+        let runs = ids.into_iter().filter_map(|id| self.runs.remove_entry(&id)).collect();
+        Self { queue: self.queue.clone(), runs }
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        if let Some(queue) = &self.queue {
-            queue.finish(&self.counts);
+        if let Some(queue) = self.queue.as_ref().filter(|_| !self.runs.is_empty()) {
+            queue.finish(&self.runs);
         }
     }
 }

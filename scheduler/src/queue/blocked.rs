@@ -5,7 +5,7 @@ use crate::domain::permit::Limit;
 use crate::domain::task::{BlockStrategy, Task};
 use crate::domain::{AppId, LogId, Reason, Run, TaskId, TenantId, failure};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Most runs of one task taken at once, unless its own bound is lower.
@@ -81,6 +81,9 @@ impl BlockedRuns {
         let key = (run.due_time, run.id);
         let mut tasks = self.lock();
         let runs = tasks.entry(run.task_id).or_default();
+        if runs.get(&key).is_some_and(|before| before.run.version > run.version) {
+            return;
+        }
         let before = runs.get(&key).filter(|before| before.run.version == run.version);
         let waiting = BlockedRun {
             look_at: if discards { run.due_time } else { gives_up },
@@ -98,8 +101,8 @@ impl BlockedRuns {
     }
 
     /// Takes what may have a chance at `now` (ms), and what must be judged: bounded, the most
-    /// urgent first.
-    pub fn look(&self, now: i64) -> Looked {
+    /// urgent first. What is `under_way` is being tried.
+    pub fn look(&self, now: i64, under_way: &HashSet<LogId>) -> Looked {
         let mut tasks = self.lock();
         let mut looked = Looked::default();
         let mut found = Vec::new();
@@ -117,6 +120,9 @@ impl BlockedRuns {
             let heads = runs.values().next().map_or(0, |first| first.heads);
             let may = |place: usize, w: &BlockedRun| place < heads || w.look_at <= now || w.limit == Limit::Executor;
             let rests = |w: &BlockedRun| {
+                if under_way.contains(&w.run.id) {
+                    return false;
+                }
                 let is_slow = w.limit == Limit::Executor && now < w.look_at;
                 now >= w.tried_at.saturating_add(if is_slow { TRY_EXECUTORS_MS } else { TRY_AGAIN_MS })
             };
@@ -125,10 +131,13 @@ impl BlockedRuns {
                 line.sort_by_key(|(_, w)| Reverse(w.run.priority));
             }
             let chosen = line.into_iter().enumerate().filter(|(place, (_, w))| may(*place, w) && rests(w));
-            found.extend(chosen.map(|(_, (key, w))| (Reverse(w.run.priority), *key, w.run.task_id)));
+            found.extend(chosen.map(|(_, (key, w))| Candidate {
+                urgency: (Reverse(w.run.priority), *key),
+                task: w.run.task_id,
+                tenant: w.run.tenant_id,
+            }));
         }
-        found.sort_unstable();
-        for (_, key, task) in found.into_iter().take(LOOK_MAX) {
+        for (key, task) in in_turns(found).take(LOOK_MAX) {
             let Some(runs) = tasks.get_mut(&task) else { continue };
             let Some(waiting) = runs.get_mut(&key) else { continue };
             waiting.tried_at = now;
@@ -141,11 +150,14 @@ impl BlockedRuns {
         looked
     }
 
-    /// Takes out a run that waits no longer: it is admitted, or has ended.
+    /// Takes out a run that waits no longer: it is admitted, or has ended. A newer copy of it stays.
     pub fn leave(&self, run: &Run) {
         let mut tasks = self.lock();
         if let Some(runs) = tasks.get_mut(&run.task_id) {
-            runs.remove(&(run.due_time, run.id));
+            let key = (run.due_time, run.id);
+            if runs.get(&key).is_some_and(|waiting| waiting.run.version <= run.version) {
+                runs.remove(&key);
+            }
             if runs.is_empty() {
                 tasks.remove(&run.task_id);
             }
@@ -185,9 +197,14 @@ impl BlockedRuns {
         counts
     }
 
-    /// Ids that wait here.
-    pub fn ids(&self) -> HashSet<LogId> {
-        self.lock().values().flat_map(|runs| runs.keys().map(|(_, id)| *id)).collect()
+    /// Ids and versions that wait here.
+    pub fn versions(&self) -> HashMap<LogId, i64> {
+        self.lock().values().flat_map(BTreeMap::values).map(|w| (w.run.id, w.run.version)).collect()
+    }
+
+    /// What each waits for.
+    pub fn reasons(&self) -> HashMap<LogId, Reason> {
+        self.lock().values().flat_map(BTreeMap::values).map(|w| (w.run.id, w.limit.reason())).collect()
     }
 
     /// How many wait.
@@ -208,6 +225,32 @@ impl BlockedRuns {
     fn lock(&self) -> MutexGuard<'_, ByTask> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A blocked run that may have a chance.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    /// Priority, due time, log.
+    urgency: (Reverse<i32>, (i64, LogId)),
+    task: TaskId,
+    tenant: TenantId,
+}
+
+/// The first of each tenant, then the second of each, and so on; among those the most urgent first. So a tenant with many
+/// blocked runs does not keep another's from being looked at.
+fn in_turns(mut found: Vec<Candidate>) -> impl Iterator<Item = ((i64, LogId), TaskId)> {
+    found.sort_unstable();
+    let mut before: HashMap<TenantId, usize> = HashMap::new();
+    let mut turns: Vec<(usize, Candidate)> = found
+        .into_iter()
+        .map(|candidate| {
+            let turn = before.entry(candidate.tenant).or_default();
+            *turn += 1;
+            (*turn, candidate)
+        })
+        .collect();
+    turns.sort_unstable();
+    turns.into_iter().map(|(_, candidate)| (candidate.urgency.1, candidate.task))
 }
 
 /// Of the due runs of a task whose later runs cover earlier ones, only the newest stays.
@@ -247,14 +290,36 @@ mod tests {
         for id in [3, 1, 2] {
             block(&blocked, run_of(id, id * 10), &task(BlockStrategy::Serial, 0, 0));
         }
-        assert_eq!(ids(&blocked.look(100).again), [1]);
+        assert_eq!(ids(&blocked.look(100, &HashSet::new()).again), [1]);
         // It is being tried.
-        assert!(blocked.look(101).again.is_empty());
+        assert!(blocked.look(101, &HashSet::new()).again.is_empty());
         block(&blocked, run_of(1, 10), &task(BlockStrategy::Serial, 0, 0));
-        assert_eq!(ids(&blocked.look(102).again), [1]);
+        assert_eq!(ids(&blocked.look(102, &HashSet::new()).again), [1]);
         blocked.leave(&run_of(1, 10));
-        assert_eq!((blocked.len(), ids(&blocked.look(103).again)), (2, vec![2]));
-        assert_eq!(ids(&blocked.look(103 + TRY_AGAIN_MS).again), [2], "whatever became of the try");
+        assert_eq!((blocked.len(), ids(&blocked.look(103, &HashSet::new()).again)), (2, vec![2]));
+        assert_eq!(ids(&blocked.look(103 + TRY_AGAIN_MS, &HashSet::new()).again), [2], "whatever became of the try");
+    }
+
+    #[test]
+    fn what_is_being_tried_is_not_tried_twice() {
+        let blocked = BlockedRuns::default();
+        block(&blocked, run_of(1, 10), &task(BlockStrategy::Serial, 0, 0));
+        let tried = HashSet::from([LogId(1)]);
+        assert!(blocked.look(TRY_AGAIN_MS, &tried).again.is_empty(), "its try hangs");
+        assert_eq!(ids(&blocked.look(TRY_AGAIN_MS, &HashSet::new()).again), [1]);
+    }
+
+    #[test]
+    fn an_older_copy_neither_displaces_nor_takes_out_a_newer_one() {
+        let blocked = BlockedRuns::default();
+        let serial = task(BlockStrategy::Serial, 0, 0);
+        let newer = Run { version: 5, ..run_of(1, 10) };
+        block(&blocked, newer.clone(), &serial);
+        block(&blocked, run_of(1, 10), &serial);
+        blocked.leave(&run_of(1, 10));
+        assert_eq!(blocked.versions(), HashMap::from([(LogId(1), 5)]));
+        blocked.leave(&newer);
+        assert!(blocked.is_empty());
     }
 
     #[test]
@@ -263,12 +328,12 @@ mod tests {
         for id in 1..=3 {
             block(&blocked, run_of(id, id * 10), &task(BlockStrategy::Serial, 50, 0));
         }
-        assert_eq!(ids(&blocked.look(71).again), [1, 2]);
+        assert_eq!(ids(&blocked.look(71, &HashSet::new()).again), [1, 2]);
         let discards = BlockedRuns::default();
         for id in 1..=3 {
             block(&discards, run_of(id, id * 10), &task(BlockStrategy::DiscardLater, 0, 0));
         }
-        assert_eq!(ids(&discards.look(25).again), [1, 2]);
+        assert_eq!(ids(&discards.look(25, &HashSet::new()).again), [1, 2]);
     }
 
     #[test]
@@ -277,7 +342,7 @@ mod tests {
         for id in 1..=4 {
             block(&blocked, run_of(id, id * 10), &task(BlockStrategy::CoverEarly, 0, 0));
         }
-        let looked = blocked.look(35);
+        let looked = blocked.look(35, &HashSet::new());
         assert_eq!(looked.covered.iter().map(|(run, by)| (run.id.0, by.0)).collect::<Vec<_>>(), [(1, 3), (2, 3)]);
         assert_eq!((ids(&looked.again), blocked.len()), (vec![3], 2));
     }
@@ -295,11 +360,28 @@ mod tests {
                 block(&blocked, Run { priority, ..run_of(id, id * 10) }, &task_of(spec.clone()));
             }
             for id in first {
-                let [run] = blocked.look(0).again.try_into().unwrap();
+                let [run] = blocked.look(0, &HashSet::new()).again.try_into().unwrap();
                 assert_eq!(run.id, LogId(id), "{strategy:?}");
                 blocked.leave(&run);
             }
         }
+    }
+
+    #[test]
+    fn a_tenant_with_many_blocked_runs_keeps_no_other_from_being_looked_at() {
+        let blocked = BlockedRuns::default();
+        let task = task(BlockStrategy::Serial, 0, 0);
+        let count = LOOK_MAX as i64 + 100;
+        for id in 1..=count {
+            // Each of a task of its own, all of them before the other tenant's.
+            let run = Run { task_id: TaskId(1_000 + id), ..run_of(id, id) };
+            block(&blocked, run, &task);
+        }
+        let light = Run { task_id: TaskId(7), tenant_id: TenantId(99), ..run_of(count + 1, count + 1) };
+        block(&blocked, light, &task);
+        let again = blocked.look(0, &HashSet::new()).again;
+        assert_eq!(again.len(), LOOK_MAX);
+        assert!(again[..2].iter().any(|run| run.tenant_id == TenantId(99)));
     }
 
     #[test]
@@ -308,7 +390,7 @@ mod tests {
         for id in 1..=9 {
             block(&blocked, run_of(id, id * 10), &task(BlockStrategy::Concurrent, 0, 4));
         }
-        assert_eq!(blocked.look(0).again.len(), 4);
+        assert_eq!(blocked.look(0, &HashSet::new()).again.len(), 4);
     }
 
     #[test]
@@ -318,11 +400,11 @@ mod tests {
         blocked.block(run_of(2, 20), &task, Limit::Tenant, 500);
         // Its row says why it is retried.
         blocked.block(Run { reason: Reason::HandlerFailed, ..run_of(3, 30) }, &task, Limit::App, 0);
-        assert!(blocked.look(999).to_note.is_empty());
+        assert!(blocked.look(999, &HashSet::new()).to_note.is_empty());
         blocked.block(run_of(1, 10), &task, Limit::App, 999);
-        assert_eq!(blocked.look(1_000).to_note, [(LogId(1), 1, Reason::AppLimit)]);
+        assert_eq!(blocked.look(1_000, &HashSet::new()).to_note, [(LogId(1), 1, Reason::AppLimit)]);
         blocked.block(run_of(1, 10), &task, Limit::App, 1_200);
-        assert_eq!(blocked.look(9_000).to_note, [(LogId(2), 1, Reason::TenantLimit)]);
-        assert!(blocked.look(99_000).to_note.is_empty());
+        assert_eq!(blocked.look(9_000, &HashSet::new()).to_note, [(LogId(2), 1, Reason::TenantLimit)]);
+        assert!(blocked.look(99_000, &HashSet::new()).to_note.is_empty());
     }
 }

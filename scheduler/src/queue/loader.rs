@@ -5,9 +5,10 @@ use super::RunQueue;
 use super::fair_queue::Admission;
 use super::page::{Heavy, Page};
 use crate::cluster::{Clock, Membership};
-use crate::domain::{Reason, Run, Status, Transition};
+use crate::domain::{LogId, Reason, Run, Status, Transition};
 use crate::metrics::METRICS;
 use crate::store::{BATCH_MAX, ClaimStore, DispatchStore, LeftOut, Result, Share};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -46,6 +47,8 @@ pub struct Loader<S: ?Sized> {
     settings: LoaderSettings,
     /// An earlier claim ended in an error: rows may be this node's without being in the queue.
     unsure: AtomicBool,
+    /// An earlier process of this node's name may have left rows behind.
+    inherits: AtomicBool,
     /// Full loads in a row at which everything looked at was late.
     late_loads: AtomicU32,
     /// Two claims at once could be of the same rows, and each take them for its own. Held for a
@@ -54,8 +57,8 @@ pub struct Loader<S: ?Sized> {
 }
 
 impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
-    /// Over the node's parts. The first tick takes over what an earlier process of this node's
-    /// name left behind.
+    /// Over the node's parts. The first tick returns what an earlier process of this node's name left behind to all nodes:
+    /// should that process still live, its copies lose at the version.
     pub fn new(
         store: Arc<S>,
         clock: Arc<dyn Clock>,
@@ -69,7 +72,8 @@ impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
             membership,
             queue,
             settings,
-            unsure: AtomicBool::new(true),
+            unsure: AtomicBool::new(false),
+            inherits: AtomicBool::new(true),
             late_loads: AtomicU32::new(0),
             one_at_a_time: tokio::sync::Mutex::default(),
         }
@@ -92,16 +96,38 @@ impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
     /// Gives everything that the database says is queued here back to all nodes, for a graceful
     /// stop. Can be repeated after an error.
     pub async fn give_back(&self) -> Result<usize> {
+        let waits = self.queue.blocked.reasons();
+        let returned = self.return_rows(&waits).await?;
         drop(self.queue.drain());
+        Ok(returned)
+    }
+
+    /// Returns all that the database says is queued here. `waits` says what runs wait for whose rows may not say it.
+    async fn return_rows(&self, waits: &HashMap<LogId, Reason>) -> Result<usize> {
         let mut returned = 0;
         loop {
-            let runs = self.store.queued_of(self.membership.id(), BATCH_MAX as u64).await?;
+            let mut runs = self.store.queued_of(self.membership.id(), BATCH_MAX as u64).await?;
             if runs.is_empty() {
                 return Ok(returned);
+            }
+            for run in runs.iter_mut().filter(|run| run.reason == Reason::None) {
+                run.reason = waits.get(&run.id).copied().unwrap_or(Reason::None);
             }
             let changes: Vec<Transition> = runs.iter().map(returned_to_all).collect();
             returned += self.store.change(&changes).await?.len();
         }
+    }
+
+    async fn return_inherited(&self) -> Result<()> {
+        if !self.inherits.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let returned = self.return_rows(&HashMap::new()).await;
+        let returned = returned.inspect_err(|_| self.inherits.store(true, Ordering::Relaxed))?;
+        if returned > 0 {
+            tracing::info!(runs = returned, "returned runs that an earlier process of this name had queued");
+        }
+        Ok(())
     }
 
     /// Whatever went wrong: a row of this node's that should have gone out by now, is still queued
@@ -127,6 +153,7 @@ impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
     async fn fill(&self, share: Option<Share>, ahead_ms: i64) -> Result<usize> {
         {
             let _alone = self.one_at_a_time.lock().await;
+            self.return_inherited().await?;
             self.adopt().await?;
         }
         let mut loaded = 0;
@@ -188,28 +215,31 @@ impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
         Ok(page)
     }
 
-    /// After an error whose effect is unknown: every row that the database says is queued here
-    /// and that is not in the queue comes in. Copies whose row moved on meanwhile lose at the
-    /// version.
+    /// After an error whose effect is unknown: every row that the database says is queued here comes in, unless it is
+    /// in the queue or under way, or was when the rows were read.
     async fn adopt(&self) -> Result<()> {
         // Taken down before the rows are read: a doubt that arises meanwhile stays.
         if !self.unsure.swap(false, Ordering::Relaxed) {
             return Ok(());
         }
-        let inside = self.queue.ids();
-        let limit = (self.queue.room() + inside.len()) as u64;
+        let mut known = self.queue.versions();
+        let limit = (self.queue.room() + known.len()) as u64;
         let mine = self.store.queued_of(self.membership.id(), limit.max(1)).await;
         let mine = mine.inspect_err(|_| self.unsure.store(true, Ordering::Relaxed))?;
         if mine.len() as u64 >= limit.max(1) {
             // There may be more behind them.
             self.unsure.store(true, Ordering::Relaxed);
         }
-        let missing = mine.iter().filter(|run| !inside.contains(&run.id)).count();
-        if missing > 0 {
-            tracing::info!(runs = missing, "took over runs queued for this node");
+        // Twice: what left the queue meanwhile may have been dispatched since, and what came in is not missing.
+        for (id, version) in self.queue.versions() {
+            known.entry(id).and_modify(|known| *known = version.max(*known)).or_insert(version);
         }
-        // Those inside, too: the copy there may be older than the row.
-        self.queue.push(mine.into_iter().filter(|run| !self.queue.blocked.holds(run)));
+        let is_missing = |run: &Run| known.get(&run.id).is_none_or(|version| *version < run.version);
+        let missing: Vec<Run> = mine.into_iter().filter(is_missing).collect();
+        if !missing.is_empty() {
+            tracing::info!(runs = missing.len(), "took over runs queued for this node");
+        }
+        self.queue.push(missing);
         Ok(())
     }
 }
@@ -217,9 +247,8 @@ impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
 /// The step with which a queued run goes back to all nodes.
 pub(crate) fn returned_to_all(run: &Run) -> Transition {
     let to = if run.attempt > 0 { Status::Retry } else { Status::Init };
-    // What it waited for here is not what it waits for now.
-    let reason = if run.reason.is_wait() { Reason::None } else { run.reason };
-    Transition::of(run, to, reason)
+    // That it waited stays known: it was not missed.
+    Transition::of(run, to, run.reason)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::blocked::BlockedRuns;
 use super::fair_queue::Admission;
 use super::shared::{Inner, Shared};
 use crate::domain::{LogId, Run};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -101,6 +101,7 @@ impl RunQueue {
     fn batch(&self, inner: &mut Inner, until: i64, max: usize) -> Batch {
         let (runs, passed_over) = inner.order.take(until, max);
         inner.passed_over = passed_over;
+        inner.under_way.begin(&runs);
         // An empty batch would lock the queue again when it is dropped.
         if runs.is_empty() { Batch::default() } else { Batch::of(runs, &self.shared) }
     }
@@ -111,17 +112,30 @@ impl RunQueue {
         self.shared.changed.notify_all();
     }
 
-    /// Whether this run is inside, at least as new.
+    /// Whether this run is inside or under way, at least as new.
     pub(super) fn holds(&self, run: &Run) -> bool {
-        self.shared.lock().order.runs().get(&run.id).is_some_and(|inside| inside.version >= run.version)
-            || self.blocked.holds(run)
+        let is_inside = {
+            let inner = self.shared.lock();
+            let queued = inner.order.runs().get(&run.id).map(|inside| inside.version);
+            queued.max(inner.under_way.version_of(run.id)).is_some_and(|version| version >= run.version)
+        };
+        is_inside || self.blocked.holds(run)
     }
 
-    /// Ids inside.
-    pub fn ids(&self) -> HashSet<LogId> {
-        let mut ids: HashSet<LogId> = self.shared.lock().order.runs().keys().copied().collect();
-        ids.extend(self.blocked.ids());
-        ids
+    /// What is inside or under way, each with its newest version.
+    pub(super) fn versions(&self) -> HashMap<LogId, i64> {
+        let mut versions = self.blocked.versions();
+        let inner = self.shared.lock();
+        let others = inner.order.runs().values().map(|run| (run.id, run.version)).chain(inner.under_way.versions());
+        for (id, version) in others {
+            versions.entry(id).and_modify(|newest| *newest = version.max(*newest)).or_insert(version);
+        }
+        versions
+    }
+
+    /// What has left and is not decided yet.
+    pub fn under_way(&self) -> HashSet<LogId> {
+        self.shared.lock().under_way.versions().map(|(id, _)| id).collect()
     }
 
     /// Empties the queue.
@@ -247,9 +261,10 @@ mod tests {
         queue.push((0..10).map(|id| of(TenantId(1), id)).chain((10..14).map(|id| of(TenantId(2), id))));
         let Batch { runs, mut under_way } = queue.take(0, 100);
         assert_eq!((runs.len(), queue.room()), (14, 86));
-        let part = under_way.part(TenantId(1), 7);
+        let part = under_way.part((0..7).map(LogId));
         drop(under_way);
         assert_eq!(queue.room(), 93, "three of tenant 1 and tenant 2's have finished");
+        assert_eq!(queue.under_way(), (0..7).map(LogId).collect());
         let hung = std::panic::catch_unwind(move || {
             let _part: UnderWay = part;
             panic!("as a dispatcher might");
@@ -263,7 +278,7 @@ mod tests {
         let queue = RunQueue::new(100);
         queue.push([run(1, 0)]);
         let mut under_way = queue.take(0, 100).under_way;
-        drop((under_way.part(TenantId(1), 50), under_way.part(TenantId(7), 1)));
+        drop((under_way.part([LogId(1), LogId(1), LogId(50)]), under_way.part([LogId(1)])));
         assert_eq!(queue.room(), 100);
         drop(under_way);
         assert_eq!(queue.room(), 100);

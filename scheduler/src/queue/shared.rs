@@ -1,8 +1,8 @@
 //! What the queue has in common with the batches that left it.
 
 use super::fair_queue::FairQueue;
-use crate::domain::TenantId;
-use std::collections::BTreeMap;
+use crate::domain::{LogId, Run, TenantId};
+use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// What the queue has in common with the batches that left it.
@@ -15,17 +15,51 @@ pub(super) struct Shared {
 #[derive(Default)]
 pub(super) struct Inner {
     pub order: FairQueue,
+    pub under_way: RunsUnderWay,
     /// Due runs stay until others finish.
     pub passed_over: bool,
     pub closed: bool,
 }
 
+/// Runs that left the queue and are not decided yet: the newest version, and how many batches hold the run. One that a
+/// batch has put back may be taken again before that batch ends.
+#[derive(Default)]
+pub(super) struct RunsUnderWay(HashMap<LogId, (i64, u32)>);
+
+impl RunsUnderWay {
+    pub fn begin(&mut self, runs: &[Run]) {
+        for run in runs {
+            let (version, batches) = self.0.entry(run.id).or_default();
+            *version = run.version.max(*version);
+            *batches += 1;
+        }
+    }
+
+    fn finish(&mut self, id: LogId) {
+        if let Some((_, batches)) = self.0.get_mut(&id) {
+            *batches -= 1;
+            if *batches == 0 {
+                self.0.remove(&id);
+            }
+        }
+    }
+
+    pub fn version_of(&self, id: LogId) -> Option<i64> {
+        self.0.get(&id).map(|(version, _)| *version)
+    }
+
+    pub fn versions(&self) -> impl Iterator<Item = (LogId, i64)> {
+        self.0.iter().map(|(id, (version, _))| (*id, *version))
+    }
+}
+
 impl Shared {
-    /// These many runs of these tenants are no longer under way.
-    pub(super) fn finish(&self, counts: &BTreeMap<TenantId, usize>) {
+    /// These runs are no longer under way.
+    pub(super) fn finish(&self, runs: &HashMap<LogId, TenantId>) {
         let mut inner = self.lock();
-        for (tenant, count) in counts {
-            inner.order.finish(*tenant, *count);
+        for (id, tenant) in runs {
+            inner.order.finish(*tenant, 1);
+            inner.under_way.finish(*id);
         }
         if std::mem::take(&mut inner.passed_over) {
             drop(inner);

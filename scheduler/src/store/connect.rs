@@ -1,72 +1,11 @@
 //! How a node comes to its database: the settings, the address, the pools (SQLite: one for writing, one for reading).
 
 use super::ClusterStore;
+use super::database_settings::DatabaseSettings;
 use super::dialect::Dialect;
 use super::error::{Result, StoreError, StoreErrorKind};
+use super::pool::{Limits, Trust, open};
 use super::sql_store::SqlStore;
-use sea_orm::sqlx;
-use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr};
-use serde::{Deserialize, Serialize};
-use std::time::Duration;
-
-/// A server's connection is replaced at this age: behind a proxy the next may lead to a new primary.
-const CONNECTION_MAX_AGE: Duration = Duration::from_mins(30);
-
-/// `[database]` of the configuration.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DatabaseSettings {
-    /// `sqlite://path?mode=rwc`, `mysql://user:password@host/name` (MariaDB too) or
-    /// `postgres://user:password@host/name`.
-    pub url: String,
-    /// Connections at most.
-    pub max_connections: u32,
-    /// A connection that cannot be had for this long is an error.
-    #[serde(with = "humantime_serde")]
-    pub connect_timeout: Duration,
-    /// A statement that takes longer is an error.
-    #[serde(with = "humantime_serde")]
-    pub statement_timeout: Duration,
-    /// Whether a node brings the schema up to date when it starts.
-    pub migrate_at_start: bool,
-}
-
-impl DatabaseSettings {
-    /// The address without its password, for messages.
-    #[must_use]
-    pub fn place(&self) -> String {
-        place(&self.url)
-    }
-
-    /// Whether the address can be parsed. A special character of the password that is not escaped ends the host too early.
-    #[must_use]
-    pub fn is_url(&self) -> bool {
-        self.url.starts_with("sqlite:") || url::Url::parse(&self.url).is_ok_and(|url| url.has_host())
-    }
-
-    /// The address as the drivers know it; `mariadb:` is another word for `mysql:`.
-    fn for_driver(&self) -> String {
-        self.url.strip_prefix("mariadb:").map_or_else(|| self.url.clone(), |rest| format!("mysql:{rest}"))
-    }
-}
-
-/// The address of a database without its password, for messages.
-#[must_use]
-pub fn place(url: &str) -> String {
-    if url.starts_with("sqlite:") {
-        return url.to_owned();
-    }
-    // What cannot be parsed is not shown: the password may be anywhere in it.
-    let Ok(mut parsed) = url::Url::parse(url) else {
-        return format!("{}://...", url.split(':').next().unwrap_or_default());
-    };
-    // A query may hold one, too.
-    parsed.set_query(None);
-    if parsed.set_password(None).is_err() {
-        return format!("{}://...", parsed.scheme());
-    }
-    parsed.to_string()
-}
 
 impl SqlStore {
     /// Connects, and proves the connection with a first statement.
@@ -76,20 +15,21 @@ impl SqlStore {
     pub async fn connect(settings: &DatabaseSettings) -> Result<Self> {
         const ACTION: &str = "connect";
         let url = settings.for_driver();
-        make_sqlite_folder(&url)?;
+        make_sqlite_file(&url)?;
         reach_server(settings).await?;
         let writers = if settings.url.starts_with("sqlite:") { 1 } else { settings.max_connections };
-        let writer = open(&url, settings, writers).await.map_err(|error| StoreError::from_db(ACTION, &error))?;
+        let trust = Trust::default();
+        let pool = async |connections| {
+            let opened = open(&url, settings, connections, Limits::Bounded, &trust).await;
+            opened.map_err(|error| StoreError::from_db(ACTION, &error))
+        };
+        let writer = pool(writers).await?;
         let backend = Dialect::of(writer.get_database_backend()).ok_or_else(|| {
             let detail = "carillon keeps its data in SQLite, MariaDB, MySQL or PostgreSQL; mend database.url";
             StoreError::new(StoreErrorKind::Invalid, ACTION, detail)
         })?;
-        let reader = if backend.has_one_writer() {
-            open(&url, settings, settings.max_connections).await.map_err(|error| StoreError::from_db(ACTION, &error))?
-        } else {
-            writer.clone()
-        };
-        let store = Self::on(writer, reader, backend, settings.statement_timeout);
+        let reader = if backend.has_one_writer() { pool(settings.max_connections).await? } else { writer.clone() };
+        let store = Self::on(writer, reader, backend, settings, trust);
         ClusterStore::now_us(&store).await?;
         Ok(store)
     }
@@ -115,73 +55,81 @@ async fn reach_server(settings: &DatabaseSettings) -> Result<()> {
     Err(StoreError::new(StoreErrorKind::Unavailable, "connect", detail))
 }
 
-/// A fresh machine has no folder for the file yet.
-fn make_sqlite_folder(url: &str) -> Result<()> {
+/// A fresh machine has no folder and no file yet. The keys of executors are in the file: others must not read it.
+fn make_sqlite_file(url: &str) -> Result<()> {
     let Some(path) = url.strip_prefix("sqlite:") else { return Ok(()) };
     let path = path.trim_start_matches("//").split('?').next().unwrap_or_default();
-    let folder = std::path::Path::new(path).parent().filter(|folder| !folder.as_os_str().is_empty());
-    let Some(folder) = folder else { return Ok(()) };
-    std::fs::create_dir_all(folder).map_err(|error| {
-        let detail = format!("cannot make the folder {}: {error}", folder.display());
+    if path.is_empty() || path.starts_with(':') || path.starts_with("file:") {
+        return Ok(());
+    }
+    let path = std::path::Path::new(path);
+    let wrong = |what: &std::path::Path, error: std::io::Error| {
+        let detail = format!("cannot make {}: {error}", what.display());
         StoreError::new(StoreErrorKind::Invalid, "connect", detail)
-    })
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder {
+        private_folder().create(folder).map_err(|error| wrong(folder, error))?;
+    }
+    match private_file().open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => warn_of_readers(path),
+        // What makes an existing file unusable is told when it is opened as a database.
+        Err(error) if !path.exists() => return Err(wrong(path, error)),
+        Ok(_) | Err(_) => {}
+    }
+    Ok(())
 }
 
-async fn open(
-    url: &str,
-    settings: &DatabaseSettings,
-    connections: u32,
-) -> std::result::Result<DatabaseConnection, DbErr> {
-    let mut options = ConnectOptions::new(url.to_owned());
-    options
-        .max_connections(connections)
-        .min_connections(1)
-        .connect_timeout(settings.connect_timeout)
-        .acquire_timeout(settings.connect_timeout)
-        // Either of them starts sqlx's own upkeep of the pool, which can spin for ever on a thread
-        // of the node: https://github.com/launchbadge/sqlx/issues/3645, in 0.9.0 still.
-        .idle_timeout(None::<Duration>)
-        .max_lifetime(None::<Duration>)
-        .test_before_acquire(false)
-        .test_before_acquire_if_idle_for(Duration::from_secs(30))
-        .sqlx_logging(false)
-        .map_sqlx_sqlite_opts(|sqlite| {
-            sqlite
-                .create_if_missing(true)
-                .journal_mode(sqlx::sqlite::SqliteJournalMode::Wal)
-                // With WAL, NORMAL keeps the file whole and may lose the last commits when the
-                // machine loses power; FULL keeps them, and an acknowledged result is a promise.
-                .synchronous(sqlx::sqlite::SqliteSynchronous::Full)
-                .busy_timeout(Duration::from_secs(5))
-                .pragma("wal_autocheckpoint", "4000")
-        })
-        .map_sqlx_mysql_pool_opts(|pool| {
-            replacing(pool, CONNECTION_MAX_AGE).after_connect(|connection, _| {
-                Box::pin(async move {
-                    // Without gap locks, batches of different nodes do not wait for each other.
-                    sqlx::Executor::execute(connection, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-                        .await?;
-                    Ok(())
-                })
-            })
-        })
-        .map_sqlx_postgres_pool_opts(|pool| replacing(pool, CONNECTION_MAX_AGE))
-        .map_sqlx_postgres_opts(|postgres| {
-            // A batch's size is bound, not known when the statement is prepared: a plan made for
-            // an empty table must not be kept. Compiling a plan takes longer than any of ours runs.
-            postgres.options([("plan_cache_mode", "force_custom_plan"), ("jit", "off")])
-        });
-    Database::connect(options).await
+#[cfg(unix)]
+fn private_folder() -> std::fs::DirBuilder {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let mut folder = std::fs::DirBuilder::new();
+    folder.recursive(true).mode(0o700);
+    folder
 }
 
-/// A pool that closes connections of this age instead of taking them back.
-fn replacing<DB: sqlx::Database>(pool: sqlx::pool::PoolOptions<DB>, age: Duration) -> sqlx::pool::PoolOptions<DB> {
-    pool.after_release(move |_, of| Box::pin(async move { Ok(of.age < age) }))
+#[cfg(unix)]
+fn private_file() -> std::fs::OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut file = std::fs::OpenOptions::new();
+    file.write(true).create_new(true).mode(0o600);
+    file
 }
+
+#[cfg(unix)]
+fn warn_of_readers(path: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::metadata(path).map_or(0, |file| file.permissions().mode());
+    if mode & 0o077 != 0 {
+        tracing::warn!(
+            file = %path.display(),
+            mode = format!("{:o}", mode & 0o777),
+            "other users of this machine can open the database file, which holds the keys of executors: chmod 600 it"
+        );
+    }
+}
+
+#[cfg(not(unix))]
+fn private_folder() -> std::fs::DirBuilder {
+    let mut folder = std::fs::DirBuilder::new();
+    folder.recursive(true);
+    folder
+}
+
+#[cfg(not(unix))]
+fn private_file() -> std::fs::OpenOptions {
+    let mut file = std::fs::OpenOptions::new();
+    file.write(true).create_new(true);
+    file
+}
+
+#[cfg(not(unix))]
+fn warn_of_readers(_: &std::path::Path) {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[tokio::test]
     async fn no_pool_keeps_itself_up() {
@@ -199,15 +147,28 @@ mod tests {
         }
     }
 
+    #[cfg(unix)]
     #[tokio::test]
-    async fn a_connection_is_reused_until_it_is_too_old() {
-        for (age, is_the_same) in [(Duration::MAX, true), (Duration::ZERO, false)] {
-            let pool = replacing(sqlx::sqlite::SqlitePoolOptions::new().max_connections(1), age);
-            let pool = pool.idle_timeout(None).max_lifetime(None).connect("sqlite::memory:").await.unwrap();
-            // A table that only this connection knows.
-            sqlx::raw_sql("CREATE TEMP TABLE mine (id INTEGER)").execute(&pool).await.unwrap();
-            let again = sqlx::raw_sql("SELECT id FROM mine").execute(&pool).await;
-            assert_eq!(again.is_ok(), is_the_same, "{age:?}: {again:?}");
+    async fn no_other_user_reads_the_files_that_a_node_makes() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data/carillon.db");
+        let settings = DatabaseSettings {
+            url: format!("sqlite://{}?mode=rwc", path.display()),
+            max_connections: 2,
+            connect_timeout: Duration::from_secs(5),
+            statement_timeout: Duration::from_secs(5),
+            migrate_at_start: false,
+        };
+        let store = SqlStore::connect(&settings).await.unwrap();
+        store.migrate().await.unwrap();
+        let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(path.parent().unwrap()), 0o700);
+        let files: Vec<_> =
+            std::fs::read_dir(path.parent().unwrap()).unwrap().map(|file| file.unwrap().path()).collect();
+        assert!(files.len() > 1, "the log beside the file, too: {files:?}");
+        for file in files {
+            assert_eq!(mode(&file), 0o600, "{}", file.display());
         }
     }
 }

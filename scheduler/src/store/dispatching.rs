@@ -17,17 +17,18 @@ statements!(
         d.update_rows(
                 "task_log",
                 &format!(
-                    "status = {DISPATCHED}, node_id = {{2}}, executor_id = v.n_executor_id, dispatched_at = {{3}}, \
+                    "status = {DISPATCHED}, node_id = {{2}}, executor_id = v.n_executor_id, dispatched_at = v.n_dispatched_at, \
                      attempt = l.attempt + 1, version = l.version + 1, started_at = 0, finished_at = 0, reason = '', stopping = ''"
                 ),
-                &[("id", Kind::Big), ("version", Kind::Big), ("executor_id", Kind::Big)],
+                DISPATCH_ROW,
                 &format!("l.id = v.n_id AND l.version = v.n_version AND +l.status IN ({QUEUED}, {DISPATCHED})"),
             )
     },
     DISPATCHED_ROWS = |d| format!(
         "SELECT l.id FROM {} task_log l ON l.id = v.n_id AND l.version = v.n_version + 1 \
-         WHERE +l.status = {DISPATCHED} AND l.node_id = {{2}} AND l.executor_id = v.n_executor_id",
-        d.batch(1, &[("id", Kind::Big), ("version", Kind::Big), ("executor_id", Kind::Big)])
+         WHERE +l.status = {DISPATCHED} AND l.node_id = {{2}} AND l.executor_id = v.n_executor_id \
+         AND l.dispatched_at = v.n_dispatched_at",
+        d.batch(1, DISPATCH_ROW)
     ),
     EXPAND_PARENT = |_| format!(
         "UPDATE task_log SET status = {DISPATCHED}, shard_total = {{3}}, dispatched_at = {{4}}, \
@@ -78,6 +79,9 @@ statements!(
     ),
 );
 
+const DISPATCH_ROW: &[(&str, Kind)] =
+    &[("id", Kind::Big), ("version", Kind::Big), ("executor_id", Kind::Big), ("dispatched_at", Kind::Big)];
+
 const CHANGE_ROW: &[(&str, Kind)] = &[
     ("id", Kind::Big),
     ("version", Kind::Big),
@@ -92,17 +96,18 @@ const CHANGE_ROW: &[(&str, Kind)] = &[
 
 #[async_trait]
 impl DispatchStore for SqlStore {
-    async fn dispatch(&self, node: NodeId, items: &[RunDispatch], now: i64) -> Result<HashSet<LogId>> {
+    async fn dispatch(&self, node: NodeId, items: &[RunDispatch]) -> Result<HashSet<LogId>> {
         const ACTION: &str = "dispatch runs";
         if items.is_empty() {
             return Ok(HashSet::new());
         }
-        let keys: Vec<_> = items.iter().map(|item| (item.id, item.version, item.executor_id)).collect();
+        let key = |item: &RunDispatch| (item.id, item.version, item.executor_id, item.dispatched_at);
+        let keys: Vec<_> = items.iter().map(key).collect();
         let keys = to_json(ACTION, &keys)?;
         let moved = if items.iter().any(|item| item.refused.is_some()) {
-            self.dispatch_keeping(ACTION, &keys, (node, now), items).await?
+            self.dispatch_keeping(ACTION, &keys, node, items).await?
         } else {
-            self.execute(ACTION, &DISPATCH, [keys.clone().into(), node.into(), now.into()]).await?
+            self.execute(ACTION, &DISPATCH, [keys.clone().into(), node.into()]).await?
         };
         if moved == items.len() as u64 {
             return Ok(items.iter().map(|item| item.id).collect());
@@ -229,7 +234,7 @@ impl SqlStore {
         &self,
         action: &'static str,
         keys: &str,
-        (node, now): (NodeId, i64),
+        node: NodeId,
         items: &[RunDispatch],
     ) -> Result<u64> {
         let of = |item: &RunDispatch| -> Option<RefusedRow> {
@@ -241,7 +246,7 @@ impl SqlStore {
         let refused = to_json(action, &refused)?;
         retrying(|| async {
             let tx = self.begin(action).await?;
-            let moved = tx.execute(&DISPATCH, [keys.into(), node.into(), now.into()]).await?;
+            let moved = tx.execute(&DISPATCH, [keys.into(), node.into()]).await?;
             if moved == 0 {
                 tx.rollback().await?;
                 return Ok(0);

@@ -3,6 +3,7 @@
 use crate::domain::refusal::Coded;
 use crate::domain::{FieldError, Refusal};
 use crate::metrics::{Family, family};
+use sea_orm::sqlx::mysql::MySqlDatabaseError;
 use sea_orm::{DbErr, RuntimeErr, SqlErr, SqlxError};
 
 /// Result of everything that asks the database.
@@ -107,10 +108,10 @@ impl StoreError {
         self.action
     }
 
-    /// Whether the same call may succeed later.
+    /// Whether the same call may succeed later: on a primary that has become a standby, too.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
-        matches!(self.kind, StoreErrorKind::Unavailable | StoreErrorKind::Contention)
+        matches!(self.kind, StoreErrorKind::Unavailable | StoreErrorKind::Contention | StoreErrorKind::ReadOnly)
     }
 
     /// What went wrong, without where.
@@ -174,27 +175,70 @@ fn classify_sqlx(error: &SqlxError) -> StoreErrorKind {
             _ => StoreErrorKind::Unavailable,
         };
     };
+    if let Some(mysql) = database.try_downcast_ref::<MySqlDatabaseError>() {
+        return classify_mysql(mysql.number());
+    }
     let code = database.code().unwrap_or_default();
-    let message = database.message();
     match code.as_ref() {
-        // PostgreSQL and standard SQLSTATE; SQLite busy, locked, busy snapshot.
+        // PostgreSQL: serialization failure, deadlock. SQLite: busy, locked, busy snapshot.
         "40001" | "40P01" | "5" | "6" | "261" | "262" | "517" => StoreErrorKind::Contention,
         // PostgreSQL has no NUL in text, neither plain nor out of JSON.
         "22021" | "22P05" => StoreErrorKind::Invalid,
         "8" | "776" | "1032" | "1544" | "25006" => StoreErrorKind::ReadOnly,
-        "57P01" | "57P02" | "57P03" | "53300" | "08006" | "08003" | "10" | "14" | "778" | "4874" => {
+        // PostgreSQL: completion unknown, a limit of the session (lock, statement, idle transaction), a transaction that such
+        // a limit ended. SQLite: I/O error, cannot open.
+        "40003" | "55P03" | "57014" | "25P02" | "25P03" | "25P04" | "10" | "14" | "778" | "4874" => {
             StoreErrorKind::Unavailable
         }
-        // MariaDB gives its own numbers in the message's place: 1213 deadlock, 1205 lock wait,
-        // 1047 not ready (Galera), 1053 shutdown, 1290/1836 read only, 1040 too many connections.
-        _ if message.contains("Deadlock found") || message.contains("Lock wait timeout") => StoreErrorKind::Contention,
-        _ if message.contains("read-only") || message.contains("readonly") => StoreErrorKind::ReadOnly,
-        _ if ["WSREP has not yet", "shutdown in progress", "Too many connections", "is shutting down"]
-            .iter()
-            .any(|text| message.contains(text)) =>
-        {
+        // PostgreSQL: connection, resources, intervention of an operator, system.
+        _ if code.len() == 5 && ["08", "53", "57", "58"].iter().any(|class| code.starts_with(class)) => {
             StoreErrorKind::Unavailable
         }
         _ => StoreErrorKind::Other,
+    }
+}
+
+/// By the numbers of MariaDB and MySQL.
+fn classify_mysql(number: u16) -> StoreErrorKind {
+    match number {
+        // Deadlock, also of Galera's certification; a row has changed since the snapshot.
+        1213 | 1020 => StoreErrorKind::Contention,
+        // --read-only, read-only mode, read-only transaction.
+        1290 | 1836 | 1792 => StoreErrorKind::ReadOnly,
+        // Disk full, too many connections, Galera not ready, shutdown, server gone, network, aborted, commit failed, too many
+        // connections of one user, lock wait, interrupted, killed, statement time, idle time.
+        1021
+        | 1040
+        | 1047
+        | 1053
+        | 1077
+        | 1079
+        | 1152..=1161
+        | 1180
+        | 1184
+        | 1203
+        | 1205
+        | 1226
+        | 1317
+        | 1927
+        | 1969
+        | 3024
+        | 3169
+        | 4031 => StoreErrorKind::Unavailable,
+        _ => StoreErrorKind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_over_and_every_limit_of_a_session_are_temporary() {
+        for number in [1047, 1053, 1180, 1205, 1213, 1290, 1836, 1927, 1969, 4031] {
+            let error = StoreError::new(classify_mysql(number), "try", "");
+            assert!(error.is_temporary(), "{number}");
+        }
+        assert_eq!(classify_mysql(1146), StoreErrorKind::Other, "a table that does not exist");
     }
 }

@@ -1,6 +1,7 @@
 //! Migration, safe when several nodes start at once: a row in a small table is the lock, taken
 //! and given up by guarded statements (no advisory locks, see the design).
 
+use super::pool::{Limits, Trust, open};
 use super::{Result, SqlStore, StoreError, StoreErrorKind};
 
 use carillon_migrations::{Migrator, MigratorTrait};
@@ -47,9 +48,22 @@ impl SqlStore {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         let steps = self.pending().await?;
-        let outcome = Migrator::up(&self.writer, None).await.map_err(wrap);
+        let outcome = self.up().await.map_err(wrap);
         self.statement("DELETE FROM migration_lock WHERE holder = {1}", [me.into()]).await?;
         outcome.map(|()| steps)
+    }
+
+    /// On a server, over a connection without limits: building an index may take long.
+    async fn up(&self) -> std::result::Result<(), sea_orm::DbErr> {
+        if self.backend.has_one_writer() {
+            return Migrator::up(&self.writer, None).await;
+        }
+        let unlimited = open(&self.settings.for_driver(), &self.settings, 1, Limits::None, &Trust::default()).await?;
+        let outcome = Migrator::up(&unlimited, None).await;
+        if let Err(error) = unlimited.close().await {
+            tracing::debug!(%error, "closing the connection for the migration");
+        }
+        outcome
     }
 
     /// Steps that this version has and the database has not.

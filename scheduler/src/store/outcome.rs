@@ -80,9 +80,9 @@ statements!(
 /// Runs of these executors (or of all but these) that should have begun, or whose node is gone.
 fn suspects(d: Dialect, which: &str) -> String {
     format!(
-        "SELECT {DISPATCHED_COLUMNS} FROM task_log l WHERE l.status = {DISPATCHED} AND l.shard_index >= 0 AND \
-         l.executor_id {which} {} AND (l.due_time < {{2}} OR ({{3}} = 1 AND l.node_id NOT IN {})) ORDER BY l.due_time \
-         LIMIT {{5}}",
+        "SELECT {DISPATCHED_COLUMNS} FROM task_log l WHERE l.status = {DISPATCHED} AND l.due_time >= {{6}} AND \
+         (l.due_time > {{6}} OR l.id > {{7}}) AND l.shard_index >= 0 AND l.executor_id {which} {} AND \
+         (l.due_time < {{2}} OR ({{3}} = 1 AND l.node_id NOT IN {})) ORDER BY l.due_time, l.id LIMIT {{5}}",
         d.ids(1),
         d.ids(4)
     )
@@ -206,6 +206,8 @@ impl OutcomeStore for SqlStore {
             by_dead_nodes.into(),
             list(ACTION, &which.or_not_by)?.into(),
             which.limit.into(),
+            which.after.0.into(),
+            which.after.1.into(),
         ];
         self.query(ACTION, sql, values).await
     }

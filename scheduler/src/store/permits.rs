@@ -4,23 +4,26 @@
 //! version for which it was given: so the end of a run, however it comes, gives it back without a
 //! statement of its own, and a node that dies leaves nothing behind that counts.
 //!
+//! A permit is given to the row as it is: what asks with a version that the row no longer has is a copy that
+//! was left behind, and neither gets a permit nor touches the one that is there.
+//!
 //! With the version's negative the row says that the run waits: where runs keep their order, later
 //! ones on other nodes do not pass it. That, too, ends with the row's state.
 
 use super::dialect::{Dialect, Kind};
 use super::row::{Column, from_row};
 use super::rows::DISPATCHED_COLUMNS;
-use super::sql::{CANCELLED, DISPATCHED, EXPIRED, ID, QUEUED};
+use super::sql::{CANCELLED, DISPATCHED, EXPIRED, ID, ID_VERSION, QUEUED};
 use super::sql_store::{Transaction, retrying};
 use super::template::Text;
 use super::values::{list, to_json};
 use super::{PermitStore, Result, SqlStore};
-use crate::domain::permit::{Held, Limit, PermitRequest, grant};
+use crate::domain::permit::{Granted, Held, PermitRequest, Standing, grant};
 use crate::domain::rate_limit::{self, Slot};
 use crate::domain::routing::{Use, UseChange};
 use crate::domain::{LogId, Reason, TaskId};
 use async_trait::async_trait;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
 statements!(
@@ -30,11 +33,9 @@ statements!(
         d.rows(1, ID),
         d.or_ignore("permit_scope", "id")
     ),
-    PERMIT_CLEAN = |d| format!(
-        "DELETE FROM permit WHERE id IN (SELECT id FROM (SELECT p.id FROM permit p LEFT JOIN task_log l ON l.id = p.id \
-         WHERE p.task_id IN {} AND (l.id IS NULL OR NOT ({HOLDS} OR {WAITS})) ORDER BY p.id LIMIT 1000) dead)",
-        d.ids(1)
-    ),
+    CLEAN_TASKS = |d| clean(d, "task_id"),
+    CLEAN_APPS = |d| clean(d, "app_id"),
+    CLEAN_TENANTS = |d| clean(d, "tenant_id"),
     PERMITS_OF_TASKS = |d| permits(d, "task_id"),
     PERMITS_OF_APPS = |d| permits(d, "app_id"),
     PERMITS_OF_TENANTS = |d| permits(d, "tenant_id"),
@@ -43,8 +44,11 @@ statements!(
          AND {WAITS} GROUP BY p.task_id",
         d.ids(1)
     ),
-    PERMIT_WAITS =
-        |d| format!("SELECT p.id FROM permit p JOIN task_log l ON l.id = p.id WHERE p.id IN {} AND {WAITS}", d.ids(1)),
+    PERMITS_ASKED = |d| format!(
+        "SELECT l.id, COALESCE(p.version, 0) AS version FROM {} task_log l ON l.id = v.n_id AND l.version = v.n_version \
+         LEFT JOIN permit p ON p.id = l.id WHERE +l.status = {QUEUED}",
+        d.batch(1, ID_VERSION)
+    ),
     PERMIT_BACK = |d| d.update_rows("permit", "version = -l.version", ID, "l.id = v.n_id AND l.version > 0"),
     PERMIT_DROP = |d| d.delete_from("permit", &d.rows(1, ID), "l.id = v.n_id"),
     PERMIT_INSERT = |d| format!(
@@ -110,13 +114,21 @@ const USE: &[(&str, Kind)] = &[
     ("last", Kind::Big),
 ];
 
-/// How many permits count of each of these scopes, leaving out those of some runs.
+/// Deletes permits of these scopes that neither count nor wait.
+fn clean(d: Dialect, owner: &str) -> String {
+    format!(
+        "DELETE FROM permit WHERE id IN (SELECT id FROM (SELECT p.id FROM permit p LEFT JOIN task_log l ON l.id = p.id \
+         WHERE p.{owner} IN {} AND (l.id IS NULL OR NOT ({HOLDS} OR {WAITS})) ORDER BY p.id LIMIT 1000) dead)",
+        d.ids(1)
+    )
+}
+
+/// How many permits count of each of these scopes.
 fn permits(d: Dialect, owner: &str) -> String {
     format!(
-        "SELECT p.{owner}, COUNT(*) FROM permit p JOIN task_log l ON l.id = p.id WHERE p.{owner} IN {} AND p.id NOT IN {} \
-         AND {HOLDS} GROUP BY p.{owner}",
-        d.ids(1),
-        d.ids(2)
+        "SELECT p.{owner}, COUNT(*) FROM permit p JOIN task_log l ON l.id = p.id WHERE p.{owner} IN {} AND {HOLDS} \
+         GROUP BY p.{owner}",
+        d.ids(1)
     )
 }
 
@@ -134,9 +146,9 @@ from_row!(UseRow { task_id, address, count: "uses", last: "last_use" });
 
 #[async_trait]
 impl PermitStore for SqlStore {
-    async fn acquire(&self, asks: &[PermitRequest]) -> Result<HashMap<LogId, Limit>> {
+    async fn acquire(&self, asks: &[PermitRequest]) -> Result<Granted> {
         if asks.is_empty() {
-            return Ok(HashMap::new());
+            return Ok(Granted::default());
         }
         retrying(|| self.acquire_once(asks)).await
     }
@@ -192,7 +204,7 @@ impl PermitStore for SqlStore {
 }
 
 impl SqlStore {
-    async fn acquire_once(&self, asks: &[PermitRequest]) -> Result<HashMap<LogId, Limit>> {
+    async fn acquire_once(&self, asks: &[PermitRequest]) -> Result<Granted> {
         let bounded = |id: fn(&PermitRequest) -> (i64, Option<i32>)| -> BTreeSet<i64> {
             asks.iter().map(id).filter(|(_, bound)| bound.is_some()).map(|(id, _)| id).collect()
         };
@@ -202,38 +214,43 @@ impl SqlStore {
         let tx = self.begin(ACTION).await?;
         self.lock_scopes(&tx, [&tasks, &apps, &tenants].into_iter().flatten().copied().collect()).await?;
         let of_tasks: BTreeSet<TaskId> = asks.iter().map(|ask| ask.task_id).collect();
-        tx.execute(&PERMIT_CLEAN, [list(ACTION, &of_tasks)?.into()]).await?;
-        let own = list(ACTION, asks.iter().map(|ask| ask.id))?;
+        tx.execute(&CLEAN_TASKS, [list(ACTION, &of_tasks)?.into()]).await?;
+        // What is counted is kept as small as what counts.
+        for (clean, scopes) in [(&CLEAN_APPS, &apps), (&CLEAN_TENANTS, &tenants)] {
+            if !scopes.is_empty() {
+                tx.execute(clean, [list(ACTION, scopes)?.into()]).await?;
+            }
+        }
+        let keys = to_json(ACTION, &asks.iter().map(|ask| (ask.id, ask.version)).collect::<Vec<_>>())?;
+        let permits: HashMap<LogId, i64> = tx.query(&PERMITS_ASKED, [keys.into()]).await?.into_iter().collect();
         let mut held = Held {
-            tasks: count_permits(&tx, &PERMITS_OF_TASKS, &tasks, &own).await?,
-            apps: count_permits(&tx, &PERMITS_OF_APPS, &apps, &own).await?,
-            tenants: count_permits(&tx, &PERMITS_OF_TENANTS, &tenants, &own).await?,
+            tasks: count_permits(&tx, &PERMITS_OF_TASKS, &tasks).await?,
+            apps: count_permits(&tx, &PERMITS_OF_APPS, &apps).await?,
+            tenants: count_permits(&tx, &PERMITS_OF_TENANTS, &tenants).await?,
             waiting: HashMap::new(),
         };
         let in_order: BTreeSet<TaskId> = asks.iter().filter(|ask| ask.in_order).map(|ask| ask.task_id).collect();
-        let mut known: HashSet<LogId> = HashSet::new();
         if !in_order.is_empty() {
             held.waiting = tx.query(&PERMITS_WAITING, [list(ACTION, &in_order)?.into()]).await?.into_iter().collect();
-            known = tx.query(&PERMIT_WAITS, [own.into()]).await?.into_iter().collect();
         }
-        let verdicts = asks.iter().zip(grant(asks, held));
-        let held_up: HashMap<LogId, Limit> = verdicts.filter_map(|(ask, limit)| Some((ask.id, limit?))).collect();
-        let row = |ask: &PermitRequest| {
-            let version = if held_up.contains_key(&ask.id) { -ask.version } else { ask.version };
-            (ask.id, ask.tenant_id, ask.app_id, ask.task_id, version)
-        };
-        let is_change =
-            |ask: &&PermitRequest| !held_up.contains_key(&ask.id) || (ask.in_order && !known.contains(&ask.id));
-        let rows: Vec<_> = asks.iter().filter(is_change).map(row).collect();
-        if rows.is_empty() {
+        let (granted, changes) =
+            grant(asks, &|ask| permits.get(&ask.id).map(|version| Standing::of(ask, *version)), held);
+        if changes.is_empty() {
             tx.rollback().await?;
-            return Ok(held_up);
+            return Ok(granted);
         }
+        let rows: Vec<_> = changes
+            .iter()
+            .map(|(ask, is_granted)| {
+                let version = if *is_granted { ask.version } else { -ask.version };
+                (ask.id, ask.tenant_id, ask.app_id, ask.task_id, version)
+            })
+            .collect();
         let ids = list(ACTION, rows.iter().map(|row| row.0))?;
         tx.execute(&PERMIT_DROP, [ids.into()]).await?;
         tx.execute(&PERMIT_INSERT, [to_json(ACTION, &rows)?.into()]).await?;
         tx.commit().await?;
-        Ok(held_up)
+        Ok(granted)
     }
 
     /// Giving permits of a task, app or tenant holds its row until the commit.
@@ -248,15 +265,14 @@ impl SqlStore {
     }
 }
 
-/// Permits of each of these tasks, apps or tenants, without those that `own` (JSON) asks for.
+/// Permits that count, of each of these tasks, apps or tenants.
 async fn count_permits<Id: Column + From<i64> + Eq + Hash>(
     tx: &Transaction<'_>,
     sql: &impl Text,
     scopes: &BTreeSet<i64>,
-    own: &str,
 ) -> Result<HashMap<Id, i64>> {
     if scopes.is_empty() {
         return Ok(HashMap::new());
     }
-    Ok(tx.query(sql, [list(ACTION, scopes)?.into(), own.into()]).await?.into_iter().collect())
+    Ok(tx.query(sql, [list(ACTION, scopes)?.into()]).await?.into_iter().collect())
 }

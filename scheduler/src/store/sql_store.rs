@@ -1,10 +1,12 @@
 //! The store on a real database: the small helpers through which every statement goes, counted, bounded in time,
 //! errors classified once.
 
+use super::database_settings::DatabaseSettings;
 use super::dialect::Dialect;
 use super::error::{Result, STORE_ERRORS, StoreError, StoreErrorKind};
 use super::finishing::finishing;
 use super::notes::Notes;
+use super::pool::Trust;
 use super::ready_calendars::ReadyCalendars;
 use super::row::{FromRow, Read};
 use super::template::Text;
@@ -18,6 +20,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// How long an answer may take to come when the server has given up, or finished, a statement.
+const ANSWER_MAX: Duration = Duration::from_millis(500);
+
 /// Tries of a transaction that the database gave up for another's sake (deadlock, certification).
 const CONTENTION_TRIES: u32 = 5;
 
@@ -27,8 +32,9 @@ pub struct SqlStore {
     pub(super) writer: DatabaseConnection,
     pub(super) reader: DatabaseConnection,
     pub(super) backend: Dialect,
+    pub(super) settings: Arc<DatabaseSettings>,
     statements: Arc<AtomicU64>,
-    timeout: Duration,
+    trust: Trust,
     pub(super) calendars: ReadyCalendars,
     /// What the next commit writes into the audit.
     pub(super) notes: Notes,
@@ -45,10 +51,11 @@ impl SqlStore {
         writer: DatabaseConnection,
         reader: DatabaseConnection,
         backend: Dialect,
-        timeout: Duration,
+        settings: &DatabaseSettings,
+        trust: Trust,
     ) -> Self {
-        let (calendars, notes) = (ReadyCalendars::default(), Notes::default());
-        Self { writer, reader, backend, statements: Arc::default(), timeout, calendars, notes }
+        let (calendars, notes, settings) = (ReadyCalendars::default(), Notes::default(), Arc::new(settings.clone()));
+        Self { writer, reader, backend, settings, statements: Arc::default(), trust, calendars, notes }
     }
 
     /// The same store, which tells `seen` of every statement and of the time it took: for explaining and profiling
@@ -83,6 +90,11 @@ impl SqlStore {
         }
     }
 
+    /// How long a statement is waited for: the server gives up first, where it can.
+    fn patience(&self) -> Duration {
+        self.settings.statement_timeout + ANSWER_MAX
+    }
+
     /// Counts a statement and its time, and bounds it.
     async fn run<T>(
         &self,
@@ -91,15 +103,21 @@ impl SqlStore {
     ) -> Result<T> {
         self.statements.fetch_add(1, Ordering::Relaxed);
         let sent = Instant::now();
-        let done = match tokio::time::timeout(self.timeout, work).await {
+        let patience = self.patience();
+        let done = match tokio::time::timeout(patience, work).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => Err(StoreError::from_db(action, &error)),
-            Err(_) => Err(StoreError::new(
-                StoreErrorKind::Unavailable,
-                action,
-                format!("no answer from the database within {:?}", self.timeout),
-            )),
+            Err(_) => {
+                // Its server may be gone, and so may those of the others.
+                self.trust.renew();
+                let detail = format!("no answer from the database within {patience:?}");
+                Err(StoreError::new(StoreErrorKind::Unavailable, action, detail))
+            }
         };
+        if done.as_ref().is_err_and(|error| error.kind() == StoreErrorKind::ReadOnly) {
+            // After a switch-over, the next connection may lead to the new primary.
+            self.trust.renew();
+        }
         METRICS.statements.record_us(sent.elapsed().as_micros() as i64);
         done.inspect_err(|error| STORE_ERRORS.add(error.kind() as usize, 1))
     }
@@ -121,7 +139,9 @@ impl SqlStore {
                 return self.execute_noted(action, statement.clone()).await;
             }
             let (writer, statement) = (self.writer.clone(), statement.clone());
-            let done = self.run(action, finishing(async move { writer.execute_raw(statement).await })).await?;
+            let done = self
+                .run(action, finishing(self.patience(), async move { writer.execute_raw(statement).await }))
+                .await?;
             Ok(done.rows_affected())
         })
         .await
@@ -158,7 +178,7 @@ impl SqlStore {
     /// Rows as the database answers them.
     pub(super) async fn fetch(&self, action: &'static str, statement: Statement) -> Result<Vec<QueryResult>> {
         let reader = self.reader.clone();
-        self.run(action, finishing(async move { reader.query_all_raw(statement).await })).await
+        self.run(action, finishing(self.patience(), async move { reader.query_all_raw(statement).await })).await
     }
 
     /// Begins a transaction in which each statement sees what is committed before it.
@@ -169,7 +189,8 @@ impl SqlStore {
             sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
         };
         let writer = self.writer.clone();
-        let inner = self.run(action, finishing(async move { writer.begin_with_options(options).await })).await?;
+        let begin = finishing(self.patience(), async move { writer.begin_with_options(options).await });
+        let inner = self.run(action, begin).await?;
         Ok(Transaction { store: self, inner, action })
     }
 }

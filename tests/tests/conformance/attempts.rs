@@ -99,9 +99,10 @@ async fn a_refused_dispatch_is_kept(world: World) {
     let runs = world.dispatched(1, world.runs(2).await, 7).await;
     let fresh = world.row(&runs[1]).await.dispatched.run;
     let refused = Some(RefusedAttempt { number: 1, executor_id: ExecutorId(7), dispatched_at: world.now - 9 });
-    let items = [RunDispatch { refused, ..dispatch_of(&runs[0], ExecutorId(8)) }, dispatch_of(&fresh, ExecutorId(8))];
+    let of = |run| dispatch_of(run, ExecutorId(8), world.now + 1);
+    let items = [RunDispatch { refused, ..of(&runs[0]) }, of(&fresh)];
     for _ in 0..2 {
-        assert_eq!(world.store.dispatch(NodeId(1), &items, world.now + 1).await.unwrap().len(), 2);
+        assert_eq!(world.store.dispatch(NodeId(1), &items).await.unwrap().len(), 2);
     }
     let tenant = world.owner.tenant_id;
     let kept = world.admin.attempts(tenant, runs[0].id).await;
@@ -124,7 +125,7 @@ async fn a_refused_dispatch_is_kept(world: World) {
     // Who comes too late for the row keeps nothing.
     let refused = Some(RefusedAttempt { number: 5, executor_id: ExecutorId(9), dispatched_at: 1 });
     let late = RunDispatch { executor_id: ExecutorId(9), refused, ..items[0] };
-    assert!(world.store.dispatch(NodeId(1), &[late], world.now + 2).await.unwrap().is_empty());
+    assert!(world.store.dispatch(NodeId(1), &[late]).await.unwrap().is_empty());
     assert_eq!(world.admin.attempts(tenant, runs[0].id).await.len(), 1);
 }
 

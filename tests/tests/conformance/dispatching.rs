@@ -15,23 +15,19 @@ cases!(
 
 async fn a_dispatch_repeated_counts_once(world: World) {
     let runs = world.store.claim(NodeId(1), world.runs(3).await, world.now).await.unwrap();
-    let items: Vec<_> = runs.iter().map(|run| dispatch_of(run, ExecutorId(7))).collect();
+    let items: Vec<_> = runs.iter().map(|run| dispatch_of(run, ExecutorId(7), world.now + 5)).collect();
     for _ in 0..2 {
-        let mine = world.store.dispatch(NodeId(1), &items, world.now + 5).await.unwrap();
+        let mine = world.store.dispatch(NodeId(1), &items).await.unwrap();
         assert_eq!(mine, runs.iter().map(|run| run.id).collect());
     }
     let row = world.row(&runs[0]).await.dispatched;
     assert_eq!((row.run.status, row.run.attempt, row.run.version), (Status::Dispatched, 1, runs[0].version + 1));
     assert_eq!((row.node_id, row.run.executor_id, row.dispatched_at), (NodeId(1), ExecutorId(7), world.now + 5));
-    let elsewhere: Vec<_> = runs.iter().map(|run| dispatch_of(run, ExecutorId(8))).collect();
-    assert!(
-        world.store.dispatch(NodeId(1), &elsewhere, world.now).await.unwrap().is_empty(),
-        "another executor has them"
-    );
-    assert!(
-        world.store.dispatch(NodeId(2), &items, world.now).await.unwrap().is_empty(),
-        "another node dispatched them"
-    );
+    let later: Vec<_> = runs.iter().map(|run| dispatch_of(run, ExecutorId(7), world.now + 6)).collect();
+    assert!(world.store.dispatch(NodeId(1), &later).await.unwrap().is_empty(), "a copy of the run comes too late");
+    let elsewhere: Vec<_> = runs.iter().map(|run| dispatch_of(run, ExecutorId(8), world.now + 5)).collect();
+    assert!(world.store.dispatch(NodeId(1), &elsewhere).await.unwrap().is_empty(), "another executor has them");
+    assert!(world.store.dispatch(NodeId(2), &items).await.unwrap().is_empty(), "another node dispatched them");
 }
 
 async fn a_dispatch_loses_at_a_changed_version(world: World) {
@@ -39,12 +35,12 @@ async fn a_dispatch_loses_at_a_changed_version(world: World) {
     let claimed = world.store.claim(NodeId(1), runs[..3].to_vec(), world.now).await.unwrap();
     world.moved(&claimed[0], Status::Init, Reason::None).await;
     world.moved(&claimed[1], Status::Cancelled, Reason::TaskStopped).await;
-    let mut items: Vec<_> = claimed.iter().map(|run| dispatch_of(run, ExecutorId(7))).collect();
+    let mut items: Vec<_> = claimed.iter().map(|run| dispatch_of(run, ExecutorId(7), world.now)).collect();
     // Current, but without an owner: only a claimed run is dispatched.
-    items.push(dispatch_of(&runs[3], ExecutorId(7)));
+    items.push(dispatch_of(&runs[3], ExecutorId(7), world.now));
     let back = world.row(&claimed[0]).await.dispatched.run;
-    items.push(dispatch_of(&back, ExecutorId(7)));
-    let mine = world.store.dispatch(NodeId(1), &items, world.now).await.unwrap();
+    items.push(dispatch_of(&back, ExecutorId(7), world.now));
+    let mine = world.store.dispatch(NodeId(1), &items).await.unwrap();
     assert_eq!(mine, [claimed[2].id].into());
     let states: Vec<Status> = world.states(runs[0].task_id).await.into_iter().map(|(status, _)| status).collect();
     assert_eq!(states, [Status::Init, Status::Cancelled, Status::Dispatched, Status::Init]);
@@ -52,7 +48,7 @@ async fn a_dispatch_loses_at_a_changed_version(world: World) {
 
 async fn a_refused_run_goes_to_another_under_a_new_attempt(world: World) {
     let run = world.dispatched(1, world.runs(1).await, 7).await.remove(0);
-    let mine = world.store.dispatch(NodeId(1), &[dispatch_of(&run, ExecutorId(8))], world.now + 1).await.unwrap();
+    let mine = world.store.dispatch(NodeId(1), &[dispatch_of(&run, ExecutorId(8), world.now + 1)]).await.unwrap();
     assert_eq!(mine.len(), 1);
     let row = world.row(&run).await.dispatched;
     assert_eq!((row.run.attempt, row.run.executor_id, row.dispatched_at), (2, ExecutorId(8), world.now + 1));

@@ -77,8 +77,8 @@ async fn copies_of_what_an_edit_keeps_lose_at_the_version(world: World) {
     let runs = unscheduled(&world, &task).await;
     let copies = world.store.claim(NodeId(1), runs, world.now).await.unwrap();
     world.change(edit(&task), world.now).await.unwrap();
-    let items: Vec<_> = copies.iter().map(|run| dispatch_of(run, ExecutorId(7))).collect();
-    assert!(world.store.dispatch(NodeId(1), &items, world.now).await.unwrap().is_empty());
+    let items: Vec<_> = copies.iter().map(|run| dispatch_of(run, ExecutorId(7), world.now)).collect();
+    assert!(world.store.dispatch(NodeId(1), &items).await.unwrap().is_empty());
     let waits = copies.iter().map(|run| Transition::of(run, Status::Retry, Reason::NoExecutor)).collect::<Vec<_>>();
     assert!(world.store.change(&waits).await.unwrap().is_empty());
 }

@@ -266,7 +266,7 @@ async fn after_a_silence_an_executor_keeps_what_is_still_its_own(world: World) {
     world.dispatched(1, runs[4..5].to_vec(), 8).await;
     world.moved(&held[2], Status::Retry, Reason::GivenBack).await;
     // The fourth is with the same executor under another attempt.
-    world.store.dispatch(NodeId(1), &[dispatch_of(&held[3], ExecutorId(7))], world.now).await.unwrap();
+    world.store.dispatch(NodeId(1), &[dispatch_of(&held[3], ExecutorId(7), world.now)]).await.unwrap();
     let key = |run: &Run, attempt| RunKey(run.id.0, attempt);
     let mut keys: Vec<RunKey> = runs.iter().map(|run| key(run, 1)).collect();
     keys.push(RunKey(world.number(), 1));

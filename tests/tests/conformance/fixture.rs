@@ -210,8 +210,8 @@ impl World {
         let task = runs[0].task_id;
         let ids: BTreeSet<LogId> = runs.iter().map(|run| run.id).collect();
         let claimed = self.store.claim(node, runs, self.now).await.unwrap();
-        let items: Vec<RunDispatch> = claimed.iter().map(|run| dispatch_of(run, executor_id)).collect();
-        assert_eq!(self.store.dispatch(node, &items, self.now).await.unwrap().len(), ids.len());
+        let items: Vec<RunDispatch> = claimed.iter().map(|run| dispatch_of(run, executor_id, self.now)).collect();
+        assert_eq!(self.store.dispatch(node, &items).await.unwrap().len(), ids.len());
         let rows = self.rows(task).await.into_iter().map(|log| log.dispatched.run);
         rows.filter(|run| ids.contains(&run.id)).collect()
     }
@@ -268,9 +268,9 @@ pub fn start(task: &TaskView) -> TaskChange {
     TaskChange { activity: Activity::of(true), ..edit(task) }
 }
 
-/// A dispatch of a run.
-pub fn dispatch_of(run: &Run, executor_id: ExecutorId) -> RunDispatch {
-    RunDispatch { id: run.id, version: run.version, executor_id, refused: None }
+/// A dispatch of a run, first tried at this instant.
+pub fn dispatch_of(run: &Run, executor_id: ExecutorId, dispatched_at: i64) -> RunDispatch {
+    RunDispatch { id: run.id, version: run.version, executor_id, dispatched_at, refused: None }
 }
 
 /// A success of that attempt of a run.

@@ -4,7 +4,10 @@ use crate::fixture::connect;
 use carillon::store::{ClusterStore as _, DatabaseSettings, NodeHeartbeat, NodeInfo, SqlStore, StoreErrorKind};
 use carillon_tests::proxy::Proxy;
 use carillon_tests::{Database, Kind};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// A row is locked for no longer than this by a node that is gone; the limit itself is 5 s.
+const LOCKED_MAX: Duration = Duration::from_secs(15);
 
 /// Writes after the one that was given up; the pool has one connection, so that each goes over the same.
 const WRITES: u64 = 5;
@@ -17,6 +20,16 @@ async fn a_begin_leaves_no_open_transaction_on_mariadb() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_begin_leaves_no_open_transaction_on_postgres() {
     a_begin_leaves_no_open_transaction(Kind::Postgres).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_that_is_left_alone_lets_others_pass_on_mariadb() {
+    a_transaction_that_is_left_alone_lets_others_pass(Kind::MariaDb).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_that_is_left_alone_lets_others_pass_on_postgres() {
+    a_transaction_that_is_left_alone_lets_others_pass(Kind::Postgres).await;
 }
 
 fn node(name: &str) -> NodeInfo {
@@ -53,4 +66,33 @@ async fn a_begin_leaves_no_open_transaction(kind: Kind) {
         let nodes = seen.nodes().await.unwrap();
         assert_eq!(nodes[0].queue_depth, i64::try_from(queue_depth).unwrap(), "acknowledged, and not committed");
     }
+}
+
+/// A node that is frozen within a transaction holds its locks for a few seconds, not for as long as it is frozen.
+async fn a_transaction_that_is_left_alone_lets_others_pass(kind: Kind) {
+    let database = Database::fresh(kind).await;
+    let store = connect(&database.url).await;
+    store.migrate().await.unwrap();
+    let member = store.join(&node("a")).await.unwrap();
+    let proxy = Proxy::to(&database.url).await;
+    let settings = DatabaseSettings {
+        url: proxy.url.clone(),
+        max_connections: 1,
+        connect_timeout: Duration::from_secs(30),
+        statement_timeout: Duration::from_secs(20),
+        migrate_at_start: false,
+    };
+    let frozen = SqlStore::connect(&settings).await.unwrap();
+    // Joining again under the name changes the node's row, and stops before its commit.
+    proxy.freeze_before("COMMIT");
+    let joining = tokio::spawn(async move { frozen.join(&node("a")).await });
+    proxy.frozen().await;
+
+    let beat = NodeHeartbeat { queue_depth: 1, clock: None };
+    let until = Instant::now() + LOCKED_MAX;
+    while let Err(error) = store.heartbeat(&member, &beat).await {
+        assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
+        assert!(Instant::now() < until, "still locked: {error}");
+    }
+    joining.abort();
 }

@@ -18,7 +18,7 @@ cases!(
 async fn a_success_counts_only_with_the_current_attempt(world: World) {
     let runs = world.runs(3).await;
     let first = world.dispatched(1, runs[..2].to_vec(), 7).await;
-    world.store.dispatch(NodeId(1), &[dispatch_of(&first[0], ExecutorId(8))], world.now).await.unwrap();
+    world.store.dispatch(NodeId(1), &[dispatch_of(&first[0], ExecutorId(8), world.now)]).await.unwrap();
     // An old attempt, a future one, an unknown run; and one that counts.
     let results = [success(&first[0], 1), success(&first[0], 3), success(&runs[2], 0), success(&first[1], 1)];
     let all: Vec<&RunResult> = results.iter().collect();
@@ -94,7 +94,9 @@ async fn suspects_are_those_of_executors_due_before_or_of_dead_nodes(world: Worl
     let parent = world.queued_parent().await;
     world.store.dispatch_shards(NodeId(1), &parent, &world.shards_of(&parent, 1), world.now).await.unwrap();
 
-    let nobody = Suspects { executors: vec![], except: vec![], due_before: i64::MAX, or_not_by: vec![], limit: 10 };
+    let after = Suspects::FROM_THE_FIRST;
+    let nobody =
+        Suspects { executors: vec![], except: vec![], due_before: i64::MAX, or_not_by: vec![], after, limit: 10 };
     let ask = async |which: Suspects| {
         let found = world.store.suspects(&which).await.unwrap();
         found.into_iter().map(|dispatched| dispatched.run.id).collect::<Vec<_>>()

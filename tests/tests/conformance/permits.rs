@@ -1,7 +1,7 @@
 //! Permits of runs that may only run so many at once; what routing remembers; stops.
 
 use crate::fixture::{World, dispatch_of, ids, success};
-use carillon::domain::permit::{Bounds, Limit, PermitRequest};
+use carillon::domain::permit::{Bounds, Granted, Limit, PermitRequest};
 use carillon::domain::routing::{Use, UseChange};
 use carillon::domain::{ExecutorId, LogId, NodeId, Reason, Run, Status, TaskId};
 use carillon::store::RunDispatch;
@@ -10,6 +10,9 @@ use std::collections::{BTreeSet, HashMap};
 cases!(
     a_bound_of_one_gives_one_permit_until_its_run_has_ended,
     a_permit_of_a_row_that_moved_on_does_not_count,
+    a_copy_of_a_run_that_was_dispatched_lets_no_other_pass,
+    a_copy_that_was_left_behind_takes_no_permit_away,
+    a_copy_beside_an_earlier_run_takes_no_permit_away,
     bounds_of_app_and_tenant_hold_beside_the_tasks,
     two_that_ask_at_once_get_no_more_than_the_bound,
     in_order_no_run_passes_an_earlier_one_that_waits,
@@ -35,8 +38,12 @@ async fn queued(world: &World, count: i64) -> Vec<Run> {
 
 async fn acquire(world: &World, runs: &[&Run], bounds: Bounds) -> Vec<LogId> {
     let asks: Vec<PermitRequest> = runs.iter().map(|run| ask(run, bounds)).collect();
-    let limits = world.store.acquire(&asks).await.unwrap();
-    runs.iter().map(|run| run.id).filter(|id| !limits.contains_key(id)).collect()
+    let granted = world.store.acquire(&asks).await.unwrap();
+    runs.iter().map(|run| run.id).filter(|id| has_permit(&granted, *id)).collect()
+}
+
+fn has_permit(granted: &Granted, id: LogId) -> bool {
+    !granted.held_up.contains_key(&id) && !granted.outdated.contains(&id)
 }
 
 async fn a_bound_of_one_gives_one_permit_until_its_run_has_ended(world: World) {
@@ -44,8 +51,8 @@ async fn a_bound_of_one_gives_one_permit_until_its_run_has_ended(world: World) {
     assert_eq!(acquire(&world, &[&runs[0], &runs[1]], ONE).await, [runs[0].id]);
     assert_eq!(acquire(&world, &[&runs[0]], ONE).await, [runs[0].id], "its own permit does not block it");
     assert!(acquire(&world, &[&runs[1]], ONE).await.is_empty());
-    let items: Vec<RunDispatch> = vec![dispatch_of(&runs[0], ExecutorId(100))];
-    world.store.dispatch(NodeId(1), &items, world.now).await.unwrap();
+    let items: Vec<RunDispatch> = vec![dispatch_of(&runs[0], ExecutorId(100), world.now)];
+    world.store.dispatch(NodeId(1), &items).await.unwrap();
     assert!(acquire(&world, &[&runs[1], &runs[2]], ONE).await.is_empty(), "it runs");
     let holders = world.store.holders(&[runs[0].task_id]).await.unwrap();
     assert_eq!(holders.iter().map(|holder| holder.run.id).collect::<Vec<_>>(), [runs[0].id]);
@@ -70,6 +77,46 @@ async fn a_permit_of_a_row_that_moved_on_does_not_count(world: World) {
     assert!(acquire(&world, &[&again[0]], ONE).await.is_empty());
 }
 
+/// Of three serial runs the first is dispatched; `stale` is a copy of it from before.
+async fn one_dispatched(world: &World) -> (Vec<Run>, Run) {
+    let runs = queued(world, 3).await;
+    assert_eq!(acquire(world, &[&runs[0]], ONE).await, [runs[0].id]);
+    let items = [dispatch_of(&runs[0], ExecutorId(100), world.now)];
+    assert_eq!(world.store.dispatch(NodeId(1), &items).await.unwrap().len(), 1);
+    let stale = runs[0].clone();
+    (runs, stale)
+}
+
+async fn a_copy_of_a_run_that_was_dispatched_lets_no_other_pass(world: World) {
+    let (runs, stale) = one_dispatched(&world).await;
+    assert!(acquire(&world, &[&runs[1], &stale], ONE).await.is_empty(), "the first one runs");
+    let granted = world.store.acquire(&[ask(&stale, ONE)]).await.unwrap();
+    assert_eq!(granted, Granted { outdated: [stale.id].into(), ..Granted::default() });
+}
+
+async fn a_copy_that_was_left_behind_takes_no_permit_away(world: World) {
+    let runs = queued(&world, 2).await;
+    let stale = runs[0].clone();
+    // Its node was taken for dead, and another has it now.
+    world.moved(&stale, Status::Init, Reason::None).await;
+    let again = world.row(&stale).await.dispatched.run;
+    let again = world.store.claim(NodeId(2), vec![again], world.now).await.unwrap();
+    assert_eq!(acquire(&world, &[&again[0]], ONE).await, [stale.id]);
+    assert!(acquire(&world, &[&stale], ONE).await.is_empty());
+    assert!(acquire_in_order(&world, &[&stale], ONE).await.is_empty());
+    assert!(acquire(&world, &[&runs[1]], ONE).await.is_empty(), "the other node's permit counts");
+    assert_eq!(acquire(&world, &[&again[0]], ONE).await, [stale.id]);
+}
+
+async fn a_copy_beside_an_earlier_run_takes_no_permit_away(world: World) {
+    let (runs, _) = one_dispatched(&world).await;
+    assert_eq!(world.store.succeed(world.owner, &[&success(&runs[0], 1)]).await.unwrap(), 1);
+    assert_eq!(acquire_in_order(&world, &[&runs[2]], ONE).await, [runs[2].id]);
+    // A second copy of it asks together with an earlier run.
+    assert_eq!(acquire_in_order(&world, &[&runs[1], &runs[2]], ONE).await, [runs[2].id], "its permit stays");
+    assert!(acquire_in_order(&world, &[&runs[1]], ONE).await.is_empty(), "and counts");
+}
+
 async fn bounds_of_app_and_tenant_hold_beside_the_tasks(world: World) {
     let (first, second) = (queued(&world, 2).await, queued(&world, 2).await);
     let app = Bounds { task: None, app: Some(3), tenant: None };
@@ -89,16 +136,16 @@ async fn two_that_ask_at_once_get_no_more_than_the_bound(world: World) {
         let asks: Vec<PermitRequest> = runs.iter().map(|run| ask(run, two)).collect();
         let (mine, theirs) = tokio::join!(world.store.acquire(&asks[..5]), world.rival.acquire(&asks[5..]));
         let (mine, theirs) = (mine.unwrap(), theirs.unwrap());
-        assert_eq!(mine.len() + theirs.len(), 8, "{mine:?} {theirs:?}");
+        assert_eq!(mine.held_up.len() + theirs.held_up.len(), 8, "{mine:?} {theirs:?}");
     }
 }
 
 /// Those that get a permit in order; the others are held up by their task.
 async fn acquire_in_order(world: &World, runs: &[&Run], bounds: Bounds) -> Vec<LogId> {
     let asks = runs.iter().map(|run| PermitRequest { in_order: true, ..ask(run, bounds) });
-    let limits = world.rival.acquire(&asks.collect::<Vec<_>>()).await.unwrap();
-    assert!(limits.values().all(|limit| *limit == Limit::Task), "{limits:?}");
-    runs.iter().map(|run| run.id).filter(|id| !limits.contains_key(id)).collect()
+    let granted = world.rival.acquire(&asks.collect::<Vec<_>>()).await.unwrap();
+    assert!(granted.held_up.values().all(|limit| *limit == Limit::Task), "{granted:?}");
+    runs.iter().map(|run| run.id).filter(|id| has_permit(&granted, *id)).collect()
 }
 
 async fn in_order_no_run_passes_an_earlier_one_that_waits(world: World) {
@@ -124,7 +171,7 @@ async fn what_waits_no_longer_holds_no_later_run_up(world: World) {
     assert_eq!(acquire_in_order(&world, &[&runs[0]], ONE).await, [runs[0].id]);
     assert!(acquire_in_order(&world, &[&runs[1]], ONE).await.is_empty());
     assert!(acquire_in_order(&world, &[&runs[2]], ONE).await.is_empty());
-    world.store.dispatch(NodeId(1), &[dispatch_of(&runs[0], ExecutorId(100))], world.now).await.unwrap();
+    world.store.dispatch(NodeId(1), &[dispatch_of(&runs[0], ExecutorId(100), world.now)]).await.unwrap();
     assert_eq!(world.store.succeed(world.owner, &[&success(&runs[0], 1)]).await.unwrap(), 1);
     assert!(acquire_in_order(&world, &[&runs[3]], ONE).await.is_empty(), "two of them come first");
     // One goes back to all nodes, the other ends.
@@ -136,18 +183,21 @@ async fn what_waits_no_longer_holds_no_later_run_up(world: World) {
     let again = world.store.claim(NodeId(2), vec![again], world.now).await.unwrap();
     assert_eq!(acquire_in_order(&world, &[&runs[3]], ONE).await, [runs[3].id]);
     assert!(acquire_in_order(&world, &[&again[0]], ONE).await.is_empty());
-    assert!(acquire_in_order(&world, &[&runs[3]], ONE).await.is_empty(), "now it comes first");
+    assert_eq!(acquire_in_order(&world, &[&runs[3]], ONE).await, [runs[3].id], "what has a permit keeps it");
+    world.store.release(&[runs[3].id]).await.unwrap();
+    assert!(acquire_in_order(&world, &[&runs[3]], ONE).await.is_empty(), "now the first comes first");
 }
 
 async fn waiting_runs_learn_and_report_the_reason(world: World) {
     let runs = queued(&world, 4).await;
     let of = |task, app, tenant| Bounds { task, app, tenant };
-    let limit = async |run: &Run, bounds| world.store.acquire(&[ask(run, bounds)]).await.unwrap().get(&run.id).copied();
+    let limit =
+        async |run: &Run, bounds| world.store.acquire(&[ask(run, bounds)]).await.unwrap().held_up.get(&run.id).copied();
     assert_eq!(limit(&runs[0], of(Some(1), Some(1), Some(1))).await, None);
     assert_eq!(limit(&runs[1], of(None, None, Some(1))).await, Some(Limit::Tenant));
     assert_eq!(limit(&runs[1], of(None, Some(1), Some(1))).await, Some(Limit::App));
     assert_eq!(limit(&runs[1], of(Some(1), Some(1), Some(1))).await, Some(Limit::Task));
-    world.store.dispatch(NodeId(1), &[dispatch_of(&runs[3], ExecutorId(100))], world.now).await.unwrap();
+    world.store.dispatch(NodeId(1), &[dispatch_of(&runs[3], ExecutorId(100), world.now)]).await.unwrap();
     let stale = (runs[2].id, runs[2].version - 1, Reason::AppLimit);
     let waits = [(runs[1].id, runs[1].version, Reason::TaskLimit), stale, (runs[3].id, 3, Reason::AppLimit)];
     world.store.note_waits(&waits).await.unwrap();
@@ -165,7 +215,7 @@ async fn waiting_runs_learn_and_report_the_reason(world: World) {
         "the first word stays, and so does the version"
     );
     assert_eq!((seen[&runs[2].id].0, seen[&runs[3].id].0), (Reason::None, Reason::None));
-    world.store.dispatch(NodeId(1), &[dispatch_of(&runs[1], ExecutorId(100))], world.now).await.unwrap();
+    world.store.dispatch(NodeId(1), &[dispatch_of(&runs[1], ExecutorId(100), world.now)]).await.unwrap();
     assert_eq!(world.row(&runs[1]).await.dispatched.run.reason, Reason::None);
 }
 
@@ -193,7 +243,7 @@ async fn uses_add_up_and_keep_their_floor(world: World) {
 async fn fires_that_wait_too_long_are_found(world: World) {
     let runs = world.runs(6).await;
     let queued = world.store.claim(NodeId(1), runs[..3].to_vec(), world.now).await.unwrap();
-    world.store.dispatch(NodeId(1), &[dispatch_of(&queued[2], ExecutorId(100))], world.now).await.unwrap();
+    world.store.dispatch(NodeId(1), &[dispatch_of(&queued[2], ExecutorId(100), world.now)]).await.unwrap();
     world.moved(&runs[4], Status::Cancelled, Reason::CancelledManually).await;
     let found = |since: i64, before: i64, limit| {
         let (store, task) = (&world.store, runs[0].task_id);

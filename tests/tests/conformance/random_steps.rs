@@ -130,10 +130,10 @@ impl Pair {
                 let items: Vec<RunDispatch> = runs
                     .iter()
                     .filter(|run| !run.is_parent())
-                    .map(|run| dispatch_of(run, ExecutorId(*executor)))
+                    .map(|run| dispatch_of(run, ExecutorId(*executor), self.clock))
                     .collect();
-                let one = self.model.store.dispatch(*node, &items, self.clock).await.unwrap();
-                let two = self.sqlite.store.dispatch(*node, &items, self.clock).await.unwrap();
+                let one = self.model.store.dispatch(*node, &items).await.unwrap();
+                let two = self.sqlite.store.dispatch(*node, &items).await.unwrap();
                 assert_eq!(one, two, "dispatched");
             }
             Step::DispatchShards { node, pick, total } => self.dispatch_shards(*node, *pick, *total).await,

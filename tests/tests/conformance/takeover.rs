@@ -81,8 +81,8 @@ async fn an_edit_misses_nothing_that_is_dispatched_meanwhile(world: World) {
         let (rival, now) = (Arc::clone(&world.rival), world.now);
         let dispatching = async move {
             for batch in claimed.chunks(5) {
-                let items: Vec<_> = batch.iter().map(|run| dispatch_of(run, ExecutorId(7))).collect();
-                rival.dispatch(NodeId(1), &items, now).await.unwrap();
+                let items: Vec<_> = batch.iter().map(|run| dispatch_of(run, ExecutorId(7), now)).collect();
+                rival.dispatch(NodeId(1), &items).await.unwrap();
             }
         };
         nothing_is_missed(&world, &task, dispatching).await;

@@ -1,6 +1,6 @@
 //! What a node says of itself to Prometheus and to orchestrators.
 
-use carillon_protocol::{RunKey, RunStatus, Verdict};
+use carillon_protocol::{RunKey, RunResult, RunStatus, Verdict};
 use carillon_tests::fake::result;
 use carillon_tests::node::TOKEN;
 use carillon_tests::wait::when;
@@ -113,7 +113,9 @@ async fn results_that_come_too_late_are_counted(kind: Kind) {
     let first = fake.next_running(task, &[]).await;
     assert_eq!(fake.send_results(&[result(first, RunStatus::Failed)]).await, [Verdict::Applied]);
     let second = fake.next_running(task, &[first]).await;
-    let late = [result(first, RunStatus::Succeeded), result(RunKey(log + 1, 1), RunStatus::Succeeded)];
+    let unknown = result(RunKey(log + 1, 1), RunStatus::Succeeded);
+    let unknown = RunResult { finished_at: unknown.finished_at - 3_600_000, ..unknown };
+    let late = [result(first, RunStatus::Succeeded), unknown];
     assert_eq!(fake.send_results(&late).await, [Verdict::Stale, Verdict::Unknown]);
     assert_eq!(fake.send_results(&[result(second, RunStatus::Succeeded)]).await, [Verdict::Applied]);
     let samples = parse(&scrape(&node.url, TOKEN).await.1);

@@ -1,6 +1,6 @@
 //! Results that come late, twice, or for nothing.
 
-use carillon_protocol::{RunKey, RunStatus, Verdict};
+use carillon_protocol::{RunKey, RunResult, RunStatus, Verdict};
 use carillon_tests::fake::result;
 use carillon_tests::{FakeExecutor, Kind, Status, World};
 use serde_json::json;
@@ -37,15 +37,19 @@ async fn late_and_repeated_results(kind: Kind) {
     assert_eq!(world.database.log(log).await, before, "a stale result was applied");
     assert_eq!(stale(&world, log).await, stale_before + 1, "a stale result was not recorded");
 
-    // One request: an unknown run, a future attempt, and the right one.
+    // One request: an unknown run, a future attempt, and the right one. What has just ended may be there soon.
+    let long_ago = |result: RunResult| RunResult { finished_at: result.finished_at - 3_600_000, ..result };
+    let (unknown, future) = (RunKey(log + 1, 1), RunKey(log, 3));
     let mixed = [
-        result(RunKey(log + 1, 1), RunStatus::Succeeded),
-        result(RunKey(log, 3), RunStatus::Failed),
+        result(unknown, RunStatus::Succeeded),
+        result(future, RunStatus::Failed),
         result(second, RunStatus::Succeeded),
+        long_ago(result(unknown, RunStatus::Failed)),
     ];
-    let verdicts = fake.send_results(&mixed).await;
-    assert_eq!((verdicts[0], verdicts[2]), (Verdict::Unknown, Verdict::Applied));
-    assert_ne!(verdicts[1], Verdict::Applied, "a result of an attempt that never was");
+    let verdicts = fake.send_results(&mixed[..3]).await;
+    assert_eq!(verdicts, [Verdict::Again, Verdict::Again, Verdict::Applied]);
+    let verdicts = fake.send_results(&[mixed[3].clone(), long_ago(mixed[1].clone())]).await;
+    assert_eq!(verdicts, [Verdict::Unknown, Verdict::Stale]);
     let ended = world.database.log(log).await;
     assert_eq!((ended.status, ended.attempt, ended.failures), (Status::Succeeded, 2, 1), "{ended:?}");
 

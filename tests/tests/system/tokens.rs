@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 scenario!(a_configured_token_is_text: sqlite);
 scenario!(tokens_are_narrower_than_their_owner: sqlite mariadb postgres);
+scenario!(tokens_take_over_no_account: sqlite);
 scenario!(tokens_end: sqlite mariadb postgres);
 
 /// A token of that person: its id, and a client that carries it.
@@ -23,6 +24,41 @@ async fn token(of: &Person, permissions: &[&str], tenant: Option<&str>) -> (i64,
 
 fn new_app(tenant: &str, name: &str) -> Value {
     json!({ "tenant": tenant, "name": name })
+}
+
+/// Neither its owner's, with whatever permissions, nor that of a user with more.
+async fn tokens_take_over_no_account(kind: Kind) {
+    let world = World::new(kind).await;
+    world.node("a", &[]).await;
+    let admin = world.api();
+    let ann = admin.make_person("ann", None).await;
+    admin.grant(&ann, "platform admin", None).await;
+    let (kept, mighty) = token(&ann, &["users.read", "users.edit", "users.delete", "tokens.revoke"], None).await;
+    let own = format!("/users/{}", ann.id);
+    for api in [&mighty, &ann.api] {
+        for (method, path, body) in [
+            (Method::POST, format!("{own}/password"), None),
+            (Method::PATCH, own.clone(), Some(json!({ "disabled": true }))),
+            (Method::DELETE, format!("{own}/sessions"), None),
+            (Method::DELETE, own.clone(), None),
+        ] {
+            let refused = api.expect(403, method.clone(), &path, body.as_ref()).await;
+            assert_eq!(refused["code"], "own_account", "{method} {path}");
+        }
+    }
+    ann.api.get("/session").await;
+
+    admin.make_app("near", "orders").await;
+    admin.make_role("tokens", Some("near"), &["tokens.read", "tokens.revoke", "users.read"]).await;
+    let clerk = admin.make_person("clerk", Some("near")).await;
+    admin.grant(&clerk, "tokens", Some("near")).await;
+    let chief = admin.make_person("chief", Some("near")).await;
+    admin.grant(&chief, "tenant admin", Some("near")).await;
+    let (id, _) = token(&chief, &["tasks.read"], None).await;
+    let refused = clerk.api.expect(403, Method::DELETE, &format!("/tokens/{id}"), None).await;
+    assert_eq!(refused["code"], "user_above_caller", "{refused}");
+    ann.api.expect(204, Method::DELETE, &format!("/tokens/{id}"), None).await;
+    ann.api.expect(204, Method::DELETE, &format!("/account/tokens/{kept}"), None).await;
 }
 
 async fn tokens_are_narrower_than_their_owner(kind: Kind) {

@@ -213,10 +213,10 @@ impl Parties {
         let answer = theirs.send().await;
         let verdicts = match answer.code() {
             Code::Ok => answer.data::<ResultsAck>().verdicts,
-            Code::RegisterAgain | Code::NotFound => vec![Verdict::Unknown],
+            Code::RegisterAgain | Code::NotFound => vec![Verdict::Again],
             other => panic!("a result of another tenant's run: {other:?}"),
         };
-        assert_eq!(verdicts, [Verdict::Unknown]);
+        assert_eq!(verdicts, [Verdict::Again], "as of a run that is not there");
         let beat = empty_heartbeat(self.fake.executor_id(), self.fake.instance());
         let beat = Request::new(&self.stranger, url, "/openapi/executors/heartbeat", &beat);
         self.refused("a heartbeat for our executor", beat, Code::RegisterAgain).await;

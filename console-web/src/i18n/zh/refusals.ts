@@ -150,6 +150,7 @@ export const PROBLEMS: Words<ProblemParams> = {
   permission_missing: ({ permission }) => `需要权限 ${permission}，可请管理员授予包含它的角色`,
   beyond_own: ({ permissions }) => `您自己在该范围内没有这些权限：${permissions}`,
   user_above_caller: () => "该用户拥有您没有的权限，须由拥有其全部权限的人操作",
+  own_account: () => "这是您自己的账号，请在“我的账号”中更改，或请其他管理员操作",
   managed_elsewhere: () => "该账号由其他租户或平台管理",
   session_needed: () => "令牌不能用于其所有者的账号，请登录",
   account_needed: () => "配置的令牌不属于任何账号，请以用户身份登录",

@@ -78,7 +78,7 @@ impl ClaimStore for Rows {
 
 #[async_trait]
 impl DispatchStore for Rows {
-    async fn dispatch(&self, _: NodeId, _: &[RunDispatch], _: i64) -> Result<HashSet<LogId>> {
+    async fn dispatch(&self, _: NodeId, _: &[RunDispatch]) -> Result<HashSet<LogId>> {
         Ok(HashSet::new())
     }
     async fn dispatch_shards(&self, _: NodeId, _: &Run, _: &[Run], _: i64) -> Result<bool> {
@@ -87,8 +87,17 @@ impl DispatchStore for Rows {
     async fn note_stop(&self, _: &[(LogId, i64)], _: crate::domain::Reason) -> Result<HashSet<LogId>> {
         Ok(HashSet::new())
     }
-    async fn change(&self, _: &[Transition]) -> Result<HashSet<LogId>> {
-        Ok(HashSet::new())
+    async fn change(&self, changes: &[Transition]) -> Result<HashSet<LogId>> {
+        let mut rows = self.runs.lock().unwrap();
+        let mut moved = HashSet::new();
+        for change in changes {
+            let row = rows.get_mut(&change.id).filter(|row| row.version == change.version);
+            if let Some(row) = row {
+                (row.status, row.reason, row.version) = (change.to, change.reason, change.version + 1);
+                moved.insert(change.id);
+            }
+        }
+        Ok(moved)
     }
 }
 
@@ -231,4 +240,43 @@ async fn a_lost_row_is_found_again_also_behind_late_ones() {
         loader.load().await.unwrap();
     }
     assert_eq!(queue.len(), 20);
+}
+
+#[tokio::test]
+async fn what_is_under_way_does_not_come_in_again() {
+    let (store, queue, loader) = loader(50_000).await;
+    store.write([run(1, NOW - 10_000), run(2, NOW - 10_000)]);
+    loader.load_urgent().await.unwrap();
+    let batch = queue.take(NOW, 1);
+    assert_eq!(batch.runs.len(), 1);
+    for _ in 0..COMPARE_EVERY {
+        loader.load().await.unwrap();
+    }
+    assert_eq!(queue.len(), 1, "the database still says that both are queued here");
+    drop(batch);
+    loader.load().await.unwrap();
+    assert_eq!(queue.len(), 2, "its dispatcher lost it");
+}
+
+#[tokio::test]
+async fn rows_of_an_earlier_process_come_in_under_another_version() {
+    let (store, queue, loader) = loader(50_000).await;
+    let before = Run { version: 7, ..run(1, NOW) };
+    store.runs.lock().unwrap().insert(before.id, Run { status: Status::Queued, ..before });
+    loader.load_urgent().await.unwrap();
+    let [run] = queue.take(NOW, 10).runs.try_into().unwrap();
+    assert_eq!(run.version, 9, "returned, and claimed: a copy that the process may still have loses");
+}
+
+#[tokio::test]
+async fn what_waited_says_so_when_it_goes_back() {
+    let (store, queue, loader) = loader(50_000).await;
+    store.write([run(1, NOW), Run { reason: Reason::NoExecutor, ..run(2, NOW) }, run(3, NOW)]);
+    loader.load_urgent().await.unwrap();
+    let batch = queue.take(NOW, 1);
+    let task = crate::domain::task::test::task_of(crate::domain::task::TaskSpec::default());
+    queue.blocked.block(batch.runs[0].clone(), &task, crate::domain::permit::Limit::Task, NOW);
+    loader.give_back().await.unwrap();
+    let reasons: Vec<Reason> = store.runs.lock().unwrap().values().map(|run| run.reason).collect();
+    assert_eq!(reasons, [Reason::TaskLimit, Reason::NoExecutor, Reason::None]);
 }

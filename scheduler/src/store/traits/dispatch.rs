@@ -1,13 +1,13 @@
 //! What `dispatch/` asks: guarded steps, permits.
 
 use super::outcome::DispatchedRun;
-use crate::domain::permit::{Limit, PermitRequest};
+use crate::domain::permit::{Granted, PermitRequest};
 use crate::domain::rate_limit::{self, Slot};
 use crate::domain::routing::{Use, UseChange};
 use crate::domain::{ExecutorId, LogId, NodeId, Reason, Run, TaskId, Transition};
 use crate::store::error::Result;
 use async_trait::async_trait;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// One run to hand to one executor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct RunDispatch {
     pub version: i64,
     /// Executor that gets it.
     pub executor_id: ExecutorId,
+    /// When this was first tried, ms: the acceptance window begins here, and a repetition is known by it.
+    pub dispatched_at: i64,
     /// The attempt before, when another executor did not take it: it is kept beside the log.
     pub refused: Option<RefusedAttempt>,
 }
@@ -36,9 +38,9 @@ pub struct RefusedAttempt {
 /// Asked by `dispatch/`.
 #[async_trait]
 pub trait DispatchStore: Send + Sync {
-    /// QUEUED or DISPATCHED → DISPATCHED to the executor, attempt + 1. Answers the ids that are
-    /// so now; the others were changed by another node. Attempts that were refused are kept.
-    async fn dispatch(&self, node: NodeId, items: &[RunDispatch], now: i64) -> Result<HashSet<LogId>>;
+    /// QUEUED or DISPATCHED → DISPATCHED to the executor, attempt + 1. Answers the ids that are so now by this call, or by
+    /// an earlier one with the same instant; the others were changed by another. Attempts that were refused are kept.
+    async fn dispatch(&self, node: NodeId, items: &[RunDispatch]) -> Result<HashSet<LogId>>;
     /// In one transaction: the parent QUEUED → DISPATCHED with that many shards, and each shard
     /// inserted as DISPATCHED to its executor, attempt 1. `false` when the parent was changed by
     /// another node.
@@ -55,11 +57,11 @@ pub trait DispatchStore: Send + Sync {
 /// remembers.
 #[async_trait]
 pub trait PermitStore: Send + Sync {
-    /// Gives permits in the order of `asks`, as far as their bounds go; answers the ids that get
-    /// none, with what holds them up. A permit counts while its run is DISPATCHED, or QUEUED with
-    /// the asked version. What asks in order and gets none is noted: no later run of its task gets
-    /// one before it, as long as it is QUEUED with that version.
-    async fn acquire(&self, asks: &[PermitRequest]) -> Result<HashMap<LogId, Limit>>;
+    /// Gives permits in the order of `asks`, as far as their bounds go; answers who gets none. A permit counts while its
+    /// run is DISPATCHED, or QUEUED with the asked version. What asks in order and gets none is noted: no later run of its
+    /// task gets one before it, as long as it is QUEUED with that version. What is not QUEUED with the asked version changes
+    /// nothing.
+    async fn acquire(&self, asks: &[PermitRequest]) -> Result<Granted>;
     /// Gives permits of runs back that did not go out after all; they wait again.
     async fn release(&self, ids: &[LogId]) -> Result<()>;
     /// Notes on QUEUED rows that still have this version what they wait for, beside (id, version),

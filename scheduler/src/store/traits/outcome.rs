@@ -31,8 +31,15 @@ pub struct Suspects {
     pub due_before: i64,
     /// … or dispatched by a node not among these (when there are any).
     pub or_not_by: Vec<NodeId>,
+    /// Behind this (due time in ms, log), in that order.
+    pub after: (i64, LogId),
     /// At most so many.
     pub limit: u64,
+}
+
+impl Suspects {
+    /// What is behind all others.
+    pub const FROM_THE_FIRST: (i64, LogId) = (i64::MIN, LogId::NONE);
 }
 
 /// Asked by `outcome/`.

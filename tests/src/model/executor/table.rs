@@ -91,11 +91,10 @@ impl Table {
             }
             Some(Phase::Running(_)) if unstarted_only => CancelOutcome::Running,
             Some(Phase::Running(_)) => CancelOutcome::Stopping,
-            Some(Phase::Unacknowledged) => CancelOutcome::Unknown,
+            Some(Phase::Unacknowledged) => CancelOutcome::Ended,
+            None if self.ended.contains(&key) => CancelOutcome::Ended,
             None => {
-                if !self.ended.contains(&key) {
-                    self.cancelled.insert(key);
-                }
+                self.cancelled.insert(key);
                 CancelOutcome::Unknown
             }
         }

@@ -6,7 +6,7 @@ use super::table::Begin;
 use super::{Process, SimExecutor};
 use carillon::cluster::Clock;
 use carillon::domain::TaskId;
-use carillon_protocol::{DispatchItem, Results, RunKey, RunResult, RunStatus};
+use carillon_protocol::{DispatchItem, Results, RunKey, RunResult, RunStatus, Verdict};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -142,14 +142,18 @@ async fn send(machine: &Arc<SimExecutor>, process: &Arc<Process>, executor_id: i
     })
     .await;
     let Ok(answer) = answer else { return false };
+    let mut done = Vec::with_capacity(keys.len());
     for ((key, result), verdict) in keys.iter().zip(&batch).zip(answer.verdicts) {
         machine.note(format!("log {} attempt {}: {:?} answered {verdict:?}", key.0, key.1, result.status));
-        machine.parts.ledger.acknowledged(Ack { key: *key, status: result.status, verdict });
+        if verdict != Verdict::Again {
+            machine.parts.ledger.acknowledged(Ack { key: *key, status: result.status, verdict });
+            done.push(*key);
+        }
     }
-    machine.journal.lock().unwrap().retain(|result| !keys.contains(&RunKey(result.log, result.attempt)));
+    machine.journal.lock().unwrap().retain(|result| !done.contains(&RunKey(result.log, result.attempt)));
     let mut table = process.table.lock().unwrap();
-    for key in &keys {
+    for key in &done {
         table.acknowledged(*key);
     }
-    true
+    done.len() == keys.len()
 }

@@ -9,9 +9,9 @@ use std::collections::{BTreeSet, HashSet};
 
 #[async_trait]
 impl DispatchStore for ModelStore {
-    async fn dispatch(&self, node: NodeId, items: &[RunDispatch], now: i64) -> Result<HashSet<LogId>> {
+    async fn dispatch(&self, node: NodeId, items: &[RunDispatch]) -> Result<HashSet<LogId>> {
         self.call("dispatch", |state, at| {
-            Ok(items.iter().filter(|item| state.dispatch_one(node, item, now, at)).map(|item| item.id).collect())
+            Ok(items.iter().filter(|item| state.dispatch_one(node, item, at)).map(|item| item.id).collect())
         })
         .await
     }
@@ -67,7 +67,7 @@ impl State {
         done
     }
 
-    fn dispatch_one(&mut self, node: NodeId, item: &RunDispatch, now: i64, at: i64) -> bool {
+    fn dispatch_one(&mut self, node: NodeId, item: &RunDispatch, at: i64) -> bool {
         let Some(row) = self.logs.get(&item.id) else { return false };
         let movable = matches!(row.run.status, Status::Queued | Status::Dispatched);
         if row.run.version == item.version && movable {
@@ -92,7 +92,7 @@ impl State {
             row.node_id = node;
             row.stopping = Reason::None;
             row.run.executor_id = item.executor_id;
-            row.dispatched_at = now;
+            row.dispatched_at = item.dispatched_at;
             row.started_at = 0;
             row.finished_at = 0;
             row.run.attempt += 1;
@@ -104,7 +104,8 @@ impl State {
         let done = row.run.version == item.version + 1
             && row.run.status == Status::Dispatched
             && row.node_id == node
-            && row.run.executor_id == item.executor_id;
+            && row.run.executor_id == item.executor_id
+            && row.dispatched_at == item.dispatched_at;
         if done {
             self.events.push(format!("log {} dispatch by node number {node} counts as done", item.id));
         }

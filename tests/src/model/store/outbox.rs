@@ -41,7 +41,11 @@ impl OutboxStore for ModelStore {
         now: i64,
     ) -> Result<Option<OutboxRound>> {
         self.call("follow up", |state, at| {
-            if !ended.iter().all(|run| state.outbox_entries.contains_key(&run.log)) {
+            let is_owed = |log: &LogId| {
+                let has_ended = state.logs.get(log).is_some_and(|row| row.run.status.is_terminal());
+                has_ended && state.outbox_entries.contains_key(log)
+            };
+            if !ended.iter().all(|run| is_owed(&run.log)) {
                 return Ok(None);
             }
             let mut followed = OutboxRound::default();

@@ -118,7 +118,9 @@ impl OutcomeStore for ModelStore {
                 .filter(|row| row.run.due_time < which.due_before || dead_node(row.node_id))
                 .map(super::LogRow::dispatched)
                 .collect();
-            found.sort_by_key(|dispatched| dispatched.run.due_time);
+            let place = |dispatched: &DispatchedRun| (dispatched.run.due_time, dispatched.run.id);
+            found.retain(|dispatched| place(dispatched) > which.after);
+            found.sort_by_key(place);
             found.truncate(which.limit as usize);
             Ok(found)
         })

@@ -3,29 +3,27 @@
 use super::ModelStore;
 use super::rows::State;
 use async_trait::async_trait;
-use carillon::domain::permit::{Held, Limit, PermitRequest, grant};
+use carillon::domain::permit::{Granted, Held, PermitRequest, Standing, grant};
 use carillon::domain::rate_limit::{self, DelayedRun, Slot};
 use carillon::domain::routing::{Use, UseChange};
 use carillon::domain::{LogId, Reason, Run, Status, TaskId, TenantId, Transition, Trigger};
 use carillon::store::{DispatchedRun, PermitStore, Result};
-use std::collections::{HashMap, HashSet};
 
 #[async_trait]
 impl PermitStore for ModelStore {
-    async fn acquire(&self, asks: &[PermitRequest]) -> Result<HashMap<LogId, Limit>> {
+    async fn acquire(&self, asks: &[PermitRequest]) -> Result<Granted> {
         self.call("acquire permits", |state, _| {
-            let own: HashSet<LogId> = asks.iter().map(|ask| ask.id).collect();
-            let held = state.held(&own);
-            let verdicts = asks.iter().zip(grant(asks, held));
-            let held_up: HashMap<LogId, Limit> = verdicts.filter_map(|(ask, limit)| Some((ask.id, limit?))).collect();
-            for ask in asks {
-                if !held_up.contains_key(&ask.id) {
-                    state.permits.insert(ask.id, *ask);
-                } else if ask.in_order {
-                    state.permits.insert(ask.id, PermitRequest { version: -ask.version, ..*ask });
-                }
+            let standing = |ask: &PermitRequest| {
+                let run = state.logs.get(&ask.id).map(|row| &row.run)?;
+                let permit_version = state.permits.get(&ask.id).map_or(0, |permit| permit.version);
+                (run.status == Status::Queued && run.version == ask.version).then(|| Standing::of(ask, permit_version))
+            };
+            let (granted, changes) = grant(asks, &standing, state.held());
+            for (ask, is_granted) in changes {
+                let version = if is_granted { ask.version } else { -ask.version };
+                state.permits.insert(ask.id, PermitRequest { version, ..*ask });
             }
-            Ok(held_up)
+            Ok(granted)
         })
         .await
     }
@@ -158,8 +156,8 @@ impl State {
         line
     }
 
-    /// Permits that count, but for those of `own`.
-    fn held(&self, own: &HashSet<LogId>) -> Held {
+    /// Permits that count.
+    fn held(&self) -> Held {
         let mut held = Held::default();
         for ask in self.permits.values() {
             let Some(run) = self.logs.get(&ask.id).map(|row| &row.run) else { continue };
@@ -168,7 +166,7 @@ impl State {
                 *first = run.due_time.min(*first);
             }
         }
-        for ask in self.permits.values().filter(|ask| !own.contains(&ask.id)) {
+        for ask in self.permits.values() {
             let Some(row) = self.logs.get(&ask.id) else { continue };
             let counts = match row.run.status {
                 Status::Dispatched => true,
