@@ -8,7 +8,7 @@
 use schema::Tables;
 use sea_orm_migration::prelude::*;
 
-pub use sea_orm_migration::MigratorTrait;
+pub use sea_orm_migration::{MigratorTrait, SchemaManager};
 
 mod m0001_tenants;
 mod m0002_tasks;
@@ -17,10 +17,19 @@ mod m0004_cluster;
 mod m0005_people;
 mod m0006_audit;
 mod m0007_statistics;
+mod m0008_releases;
 mod schema;
 
 /// Every step, oldest first.
 pub struct Migrator;
+
+impl Migrator {
+    /// How many steps this release knows: the number of its schema.
+    #[must_use]
+    pub fn number() -> i32 {
+        <i32 as TryFrom<usize>>::try_from(Self::migrations().len()).unwrap_or(i32::MAX)
+    }
+}
 
 #[async_trait::async_trait]
 impl MigratorTrait for Migrator {
@@ -33,6 +42,7 @@ impl MigratorTrait for Migrator {
             Box::new(Tables { name: "m0005_people", tables: m0005_people::TABLES }),
             Box::new(Tables { name: "m0006_audit", tables: m0006_audit::TABLES }),
             Box::new(Tables { name: "m0007_statistics", tables: m0007_statistics::TABLES }),
+            Box::new(Tables { name: "m0008_releases", tables: m0008_releases::TABLES }),
         ]
     }
 }

@@ -248,13 +248,15 @@ async fn prepare_schema(store: &SqlStore, settings: &Settings) -> anyhow::Result
         if steps > 0 {
             tracing::info!(steps, "schema migrated");
         }
-        return Ok(());
+    } else {
+        let pending = store.pending().await?;
+        if pending > 0 {
+            bail!(
+                "the schema lacks {pending} step(s); run `carillon migrate`, or set database.migrate_at_start = true"
+            );
+        }
     }
-    let pending = store.pending().await?;
-    if pending > 0 {
-        bail!("the schema lacks {pending} step(s); run `carillon migrate`, or set database.migrate_at_start = true");
-    }
-    Ok(())
+    Ok(store.refuse_later_schema().await?)
 }
 
 fn unusable(settings: &Settings) -> String {

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::live::Watcher;
 use crate::metrics::{Family, family};
 use crate::settings::Settings;
-use crate::store::{SqlStore, StoreError};
+use crate::store::{Beat, SqlStore, StoreError};
 use crate::tls::Certificate;
 use anyhow::anyhow;
 use std::sync::Arc;
@@ -207,13 +207,20 @@ impl Worker {
     async fn round(self, parts: &Parts) -> Result<(), Fault> {
         let engine = &parts.engine;
         match self {
-            Self::Heartbeat => {
-                if !engine.membership.heartbeat(engine.queue.len() as u64).await? {
+            Self::Heartbeat => match engine.membership.heartbeat(engine.queue.len() as u64).await? {
+                Beat::Renewed => {}
+                Beat::Replaced => {
                     return Err(Fault::Fatal(anyhow!(
                         "another process has taken this node's name (server.name); names must be unique"
                     )));
                 }
-            }
+                Beat::Outdated { needed } => {
+                    return Err(Fault::Fatal(anyhow!(
+                        "a later release has changed the schema: it needs nodes that know schema {needed}; this node steps \
+                             aside, upgrade it"
+                    )));
+                }
+            },
             Self::Look => {
                 parts.clock.observe(&parts.store).await?;
                 if engine.look().await? {

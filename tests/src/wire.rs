@@ -39,6 +39,8 @@ pub struct Request {
     pub without: Vec<&'static str>,
     /// Headers set to something else after signing.
     pub instead: Vec<(&'static str, String)>,
+    /// Headers that come a second time.
+    pub beside: Vec<(&'static str, String)>,
     /// How long an answer may take.
     pub timeout: Duration,
 }
@@ -100,6 +102,7 @@ impl Request {
             sent_body: None,
             without: Vec::new(),
             instead: Vec::new(),
+            beside: Vec::new(),
             timeout: Duration::from_secs(15),
         }
     }
@@ -137,6 +140,7 @@ impl Request {
             headers.retain(|(known, _)| known != name);
             headers.push((name, value.clone()));
         }
+        headers.extend(self.beside.iter().cloned());
         let query = if self.query.is_empty() { String::new() } else { format!("?{}", self.query) };
         let client = crate::http::client().build().expect("build the HTTP client");
         let mut request = client

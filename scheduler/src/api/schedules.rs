@@ -65,7 +65,7 @@ async fn of_task(
     let now = api.engine.clock.now_ms();
     let schedule = schedule_of(&api, &task, now).await?;
     let left = if task.spec.max_fires > 0 { task.spec.max_fires - task.fires } else { i64::MAX };
-    let mut lines = lines(&schedule, after.unwrap_or(now), checked(count)?, left);
+    let mut lines = lines(schedule, after.unwrap_or(now), checked(count)?, left).await?;
     mark_cancelled(&api, &task, &mut lines).await?;
     mark_resting(&api, &task, &mut lines, now).await?;
     Ok(HttpResponse::Ok().json(Page::whole(lines)))
@@ -152,7 +152,7 @@ async fn of_spec(api: web::Data<Api>, caller: Caller, payload: web::Payload) -> 
     let now = api.engine.clock.now_ms();
     let schedule = ready(&api, tenant, &spec, now, TaskId::NONE).await?;
     let left = if spec.max_fires > 0 { spec.max_fires } else { i64::MAX };
-    Ok(HttpResponse::Ok().json(Page::whole(lines(&schedule, after.unwrap_or(now), count, left))))
+    Ok(HttpResponse::Ok().json(Page::whole(lines(schedule, after.unwrap_or(now), count, left).await?)))
 }
 
 /// How many fires are wanted.
@@ -169,7 +169,11 @@ async fn ready(api: &Api, tenant: TenantId, spec: &TaskSpec, anchor: i64, id: Ta
     Ok(schedule)
 }
 
-fn lines(schedule: &Schedule, after: i64, count: usize, left: i64) -> Vec<Preview> {
+/// Off the threads that also hear heartbeats: a schedule may take its time.
+async fn lines(schedule: Schedule, after: i64, count: usize, left: i64) -> Result<Vec<Preview>, Problem> {
     let count = count.min(usize::try_from(left).unwrap_or(0));
-    if count == 0 { Vec::new() } else { schedule.preview(after, count) }
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    web::block(move || schedule.preview(after, count)).await.map_err(Problem::internal)
 }

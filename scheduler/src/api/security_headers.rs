@@ -21,12 +21,16 @@ pub async fn add(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let is_tls = request.app_config().secure();
     let mut answer = next.call(request).await?;
     let headers = answer.headers_mut();
     for (name, value) in HEADERS {
         if !headers.contains_key(&name) {
             headers.insert(name, HeaderValue::from_static(value));
         }
+    }
+    if is_tls {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
     }
     Ok(answer)
 }

@@ -89,6 +89,13 @@ pub fn refused(shown: Option<&Credentials>, node: &str) -> anyhow::Error {
 
 fn read_token(file: &Path) -> anyhow::Result<String> {
     let unusable = || format!("the token file {} cannot be read (--token-file)", file.display());
+    #[cfg(unix)]
+    if let Ok(about) = std::fs::metadata(file) {
+        let mode = std::os::unix::fs::PermissionsExt::mode(&about.permissions());
+        if mode & 0o077 != 0 {
+            eprintln!("warning: other users of this machine can read the token file {}: chmod 600 it", file.display());
+        }
+    }
     Ok(read_text(file, TOKEN_BYTES_MAX).with_context(unusable)?.0)
 }
 

@@ -2,7 +2,7 @@
 
 use super::Clock;
 use crate::domain::NodeId;
-use crate::store::{ClusterStore, Member, NodeHeartbeat, NodeInfo, NodeState, Result, Share};
+use crate::store::{Beat, ClusterStore, Member, NodeHeartbeat, NodeInfo, NodeState, Result, Share};
 use arc_swap::ArcSwap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -110,13 +110,12 @@ impl Membership {
         self.view.load_full()
     }
 
-    /// Renews the heartbeat; `false` when another process has taken this node's name: it must
-    /// stop.
-    pub async fn heartbeat(&self, queue_depth: u64) -> Result<bool> {
+    /// Renews the heartbeat. A node whose heartbeat was not renewed must stop.
+    pub async fn heartbeat(&self, queue_depth: u64) -> Result<Beat> {
         let beat = NodeHeartbeat { queue_depth, clock: self.clock.reading() };
-        let ours = self.store.heartbeat(&self.me, &beat).await?;
+        let done = self.store.heartbeat(&self.me, &beat).await?;
         self.contact().made(self.clock.now_ms());
-        Ok(ours)
+        Ok(done)
     }
 
     /// Whether this node's heartbeat was committed within one offline time-out. Only then may it

@@ -246,7 +246,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         let now = self.clock.now_ms();
         let (current, outdated): (Vec<_>, Vec<_>) = outgoing_runs
             .into_iter()
-            .partition(|p| tasks.get(&p.run.task_id).is_some_and(|task| task.revision == p.run.revision));
+            .partition(|p| tasks.get(p.run.task_id).is_some_and(|task| task.revision == p.run.revision));
         let back = |outgoing: OutgoingRun| {
             let change =
                 Transition { finished_at: 0, ..Transition::of(&outgoing.run, Status::Retry, Reason::Undelivered) };

@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// Overdue fires looked at for the misfire strategy at most.
 const OVERDUE_MAX: u64 = 20_000;
 
+/// Runs whose task cannot be read are looked at again after this long, ms.
+const UNREADABLE_PAUSE_MS: i64 = 10_000;
+
 /// Fire times of overdue runs by task, latest first.
 type Overdue = HashMap<TaskId, Vec<i64>>;
 
@@ -28,10 +31,17 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
             Err(error) => return Err((runs, error)),
         };
         let now = self.clock.now_ms();
+        let (unreadable, runs): (Vec<Run>, Vec<Run>) =
+            runs.into_iter().partition(|run| tasks.is_unreadable(run.task_id));
+        if !unreadable.is_empty() {
+            tracing::error!(runs = unreadable.len(), "runs wait: their tasks cannot be read");
+            let at = now + self.settings.lead_ms + UNREADABLE_PAUSE_MS;
+            self.queue.push_at(unreadable.into_iter().map(|run| (at, run)));
+        }
         let (mut outgoing_runs, mut steps) = (Vec::with_capacity(runs.len()), Vec::new());
         let mut reopened: HashMap<TaskId, i64> = HashMap::new();
         for run in runs {
-            let task = tasks.get(&run.task_id);
+            let task = tasks.get(run.task_id);
             if let Some(task) = task.filter(|task| is_of_old_definition(task, &run) && takes_over(task, run.reason)) {
                 reopened.entry(task.id).and_modify(|at| *at = run.fire_time.min(*at)).or_insert(run.fire_time);
             }
@@ -45,7 +55,7 @@ impl<S: DispatchStore + PlanStore + PermitStore + OutcomeStore + ?Sized> Dispatc
         }
         self.change(steps).await;
         for (task, from) in reopened {
-            if let Some(task) = tasks.get(&task)
+            if let Some(task) = tasks.get(task)
                 && let Err(error) = self.store.reopen(task, from, now).await
             {
                 tracing::warn!(%error, task = task.id.0, from, "a fire given up by an old definition is not taken over");

@@ -236,8 +236,10 @@ impl Asked {
                 Reading { is_final: true, ..self.nothing(OutputStatus::NoOutput, detail) }
             }
             Err(error) => {
-                let detail = format!("its executor does not answer now: {error}");
-                Reading { is_final: false, ..self.nothing(OutputStatus::Unreachable, &detail) }
+                // Why is for the operator: it would tell the holder of a key what listens at an address.
+                tracing::info!(address = executor.address, %error, "an executor does not answer a request for output");
+                let detail = "its executor does not answer now; the node's log says why";
+                Reading { is_final: false, ..self.nothing(OutputStatus::Unreachable, detail) }
             }
         };
         Reading { address: Some(executor.address.clone()), ..reading }

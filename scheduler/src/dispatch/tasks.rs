@@ -16,16 +16,36 @@ pub struct TaskCache<S: ?Sized> {
     known: DashMap<TaskId, Arc<Task>>,
 }
 
+/// The definitions of some runs' tasks.
+#[derive(Debug, Default)]
+pub struct Definitions {
+    found: HashMap<TaskId, Arc<Task>>,
+    unreadable: HashSet<TaskId>,
+}
+
+impl Definitions {
+    /// The task's, if it can be read.
+    pub fn get(&self, id: TaskId) -> Option<&Arc<Task>> {
+        self.found.get(&id)
+    }
+
+    /// Whether the task is there, but this release cannot read it: its runs wait. A task that is neither this nor found
+    /// was deleted.
+    pub fn is_unreadable(&self, id: TaskId) -> bool {
+        self.unreadable.contains(&id)
+    }
+}
+
 impl<S: PlanStore + ?Sized> TaskCache<S> {
     /// Empty.
     pub fn new(store: Arc<S>) -> Self {
         Self { store, known: DashMap::new() }
     }
 
-    /// The definitions of these runs' tasks, one statement for all that are missing; a task that
-    /// is absent from the answer was deleted.
-    pub async fn of(&self, runs: &[Run]) -> Result<HashMap<TaskId, Arc<Task>>> {
+    /// The definitions of these runs' tasks, one statement for all that are missing.
+    pub async fn of(&self, runs: &[Run]) -> Result<Definitions> {
         let mut found = HashMap::new();
+        let mut unreadable = HashSet::new();
         let mut missing = Vec::new();
         // A run that was dispatched before may have outlived its definition: the stop or edit could
         // not cancel it then. A fresh one cannot: its row was cancelled with the edit.
@@ -44,12 +64,14 @@ impl<S: PlanStore + ?Sized> TaskCache<S> {
             if self.known.len() + missing.len() > TASKS_MAX {
                 self.known.clear();
             }
-            for task in self.store.tasks(&missing).await? {
+            let read = self.store.find_tasks(&missing).await?;
+            unreadable.extend(read.unreadable);
+            for task in read.tasks {
                 let task = Arc::new(task);
                 self.known.insert(task.id, Arc::clone(&task));
                 found.insert(task.id, task);
             }
         }
-        Ok(found)
+        Ok(Definitions { found, unreadable })
     }
 }

@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Rows in one DELETE.
 const BATCH: u64 = 1_000;
 
-/// Batches of one age in one tick at most; the next tick goes on.
-const BATCHES_MAX: usize = 500;
+/// Batches of one age in one tick at most; the next tick goes on. With a tick a minute: 50,000 logs/s.
+const BATCHES_MAX: usize = 3_000;
 
 /// Ages beside the longest that one tick looks at; where tenants have more, they take turns.
 const AGES_MAX: usize = 32;
@@ -107,7 +107,7 @@ impl<S: HousekeepingStore + ClusterStore + ?Sized> Housekeeper<S> {
             deleted += step.deleted;
             if !step.is_more {
                 if days.is_none() {
-                    self.store.purge_members(before).await?;
+                    self.store.purge_members(before, BATCH).await?;
                 }
                 break;
             }

@@ -109,7 +109,12 @@ impl<S: OutcomeStore + DispatchStore + PlanStore + ?Sized> ResultIngestion<S> {
                 verdicts.insert(key(result), judge(row, result, now));
                 continue;
             };
-            changes.push(step(row, result, tasks.get(&row.run.task_id).map(AsRef::as_ref), now));
+            if tasks.is_unreadable(row.run.task_id) {
+                // A node of a later release knows what its failure means.
+                verdicts.insert(key(result), Verdict::Again);
+                continue;
+            }
+            changes.push(step(row, result, tasks.get(row.run.task_id).map(AsRef::as_ref), now));
             tried.push(*result);
         }
         let moved = self.store.change(&changes).await?;

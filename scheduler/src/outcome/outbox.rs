@@ -45,14 +45,26 @@ impl<S: OutboxStore + ?Sized> OutboxWorker<S> {
             }
             let now = self.clock.now_ms();
             let new_id = || self.ids.next(now);
-            match self.store.process_outbox(&ended, &new_id, now).await? {
-                Some(followed) => done.add(followed),
+            match self.store.process_outbox(&ended, &new_id, now).await {
+                Ok(Some(followed)) => done.add(followed),
                 // Another node is at the same ones: take them one by one.
-                None => {
+                Ok(None) => {
                     for run in &ended {
                         let one = self.store.process_outbox(std::slice::from_ref(run), &new_id, now).await?;
                         done.add(one.unwrap_or_default());
                     }
+                }
+                Err(error) if error.is_temporary() => return Err(error),
+                // One of them is at fault, and stays; the others go on.
+                Err(_) => {
+                    for run in &ended {
+                        match self.store.process_outbox(std::slice::from_ref(run), &new_id, now).await {
+                            Ok(one) => done.add(one.unwrap_or_default()),
+                            Err(error) if error.is_temporary() => return Err(error),
+                            Err(error) => tracing::error!(%error, log = run.log.0, "what follows a run waits"),
+                        }
+                    }
+                    break;
                 }
             }
         }

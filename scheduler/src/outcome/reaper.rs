@@ -217,12 +217,17 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
         Fate { starts_nothing_after: Some(lease_ends), dead }
     }
 
-    async fn decide(&self, lost: Vec<(DispatchedRun, Reason)>) -> Result<usize> {
+    async fn decide(&self, mut lost: Vec<(DispatchedRun, Reason)>) -> Result<usize> {
         if lost.is_empty() {
             return Ok(0);
         }
         let runs: Vec<Run> = lost.iter().map(|(dispatched, _)| dispatched.run.clone()).collect();
         let tasks = self.tasks.of(&runs).await?;
+        // Their policy is not known: a node of a later release decides.
+        lost.retain(|(dispatched, _)| !tasks.is_unreadable(dispatched.run.task_id));
+        if lost.is_empty() {
+            return Ok(0);
+        }
         let now = self.clock.now_ms();
         let changes: Vec<Transition> = lost
             .iter()
@@ -235,7 +240,7 @@ impl<S: ClaimStore + DispatchStore + OutcomeStore + PlanStore + ExecutorStore + 
                         ..Transition::of(run, Status::Cancelled, dispatched.stopping)
                     };
                 }
-                match tasks.get(&run.task_id) {
+                match tasks.get(run.task_id) {
                     None => {
                         Transition { finished_at: now, ..Transition::of(run, Status::Cancelled, Reason::TaskDeleted) }
                     }

@@ -8,7 +8,7 @@ use super::ready_calendars::CalendarKey;
 use super::row::{Read, column, from_row};
 use super::sql_store::{Transaction, retrying};
 use super::values::to_json;
-use super::{Result, SqlStore, StoreError, StoreErrorKind, TaskFilter, TaskView};
+use super::{FoundTasks, Result, SqlStore, StoreError, StoreErrorKind, TaskFilter, TaskView};
 use crate::domain::calendar::{Calendar, CalendarSpec};
 use crate::domain::schedule::Schedule;
 use crate::domain::task::TaskSpec;
@@ -91,31 +91,36 @@ impl SqlStore {
     }
 
     /// Gives tasks the calendars that they name.
-    pub(super) async fn fill_calendars(&self, tasks: &mut [Task]) -> Result<()> {
-        let Some(places) = places_of(tasks.iter().map(named))? else { return Ok(()) };
+    pub(super) async fn fill_calendars(&self, found: &mut FoundTasks) -> Result<()> {
+        let Some(places) = places_of(found.tasks.iter().map(named))? else { return Ok(()) };
         let rows = self.query(ACTION, &CALENDARS, [places.into()]).await?;
-        self.fill(tasks, rows)
+        self.fill(found, rows)
     }
 
     /// The same in a transaction.
-    pub(super) async fn fill_calendars_in(&self, tx: &Transaction<'_>, tasks: &mut [Task]) -> Result<()> {
-        let Some(places) = places_of(tasks.iter().map(named))? else { return Ok(()) };
+    pub(super) async fn fill_calendars_in(&self, tx: &Transaction<'_>, found: &mut FoundTasks) -> Result<()> {
+        let Some(places) = places_of(found.tasks.iter().map(named))? else { return Ok(()) };
         let rows = tx.query(&CALENDARS, [places.into()]).await?;
-        self.fill(tasks, rows)
+        self.fill(found, rows)
     }
 
-    fn fill(&self, tasks: &mut [Task], rows: Vec<Row>) -> Result<()> {
-        let found = self.ready_all(rows)?;
-        for task in tasks.iter_mut().filter(|task| !task.spec.calendar.is_empty()) {
-            if let Some(calendar) = found.get(&(task.tenant_id, task.spec.calendar.clone())) {
-                task.schedule.calendar = Some(Arc::clone(calendar));
-            } else {
+    fn fill(&self, found: &mut FoundTasks, rows: Vec<Row>) -> Result<()> {
+        let calendars = self.ready_all(rows)?;
+        let FoundTasks { tasks, unreadable } = found;
+        tasks.retain_mut(|task| {
+            if task.spec.calendar.is_empty() {
+                return true;
+            }
+            let calendar = calendars.get(&(task.tenant_id, task.spec.calendar.clone()));
+            if calendar.is_none() {
                 // To fire on every holiday would be worse than not to fire: a calendar that
                 // tasks name cannot be deleted through carillon: the row was removed by other means.
                 tracing::error!(task = task.id.0, calendar = task.spec.calendar, "calendar gone; the task rests");
-                task.schedule = Schedule::none();
+                unreadable.push(task.id);
             }
-        }
+            task.schedule.calendar = calendar.map(Arc::clone);
+            calendar.is_some()
+        });
         Ok(())
     }
 

@@ -4,21 +4,26 @@ use super::dialect::Sql;
 use super::row::{Column, Read, from_row};
 use super::sql_store::retrying;
 use super::{
-    ClockReading, ClusterStore, Fence, LeaseName, LeaseState, Member, NodeHeartbeat, NodeInfo, NodeState, Result,
+    Beat, ClockReading, ClusterStore, Fence, LeaseName, LeaseState, Member, NodeHeartbeat, NodeInfo, NodeState, Result,
     SqlStore, StoreError, StoreErrorKind,
 };
 use crate::domain::NodeId;
 use crate::domain::id_source::NODE_NUMBER_MAX;
 use async_trait::async_trait;
+use carillon_migrations::Migrator;
 use carillon_protocol::sign::random_hex;
 use sea_orm::QueryResult;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 statements!(
     NOW_US = |_| "SELECT {now_us} AS now_us".into(),
-    NODE_BEAT = |_| "UPDATE node SET heartbeat_at = {now}, queue_depth = {3}, left_at = 0, clock_offset_ms = {4}, \
-     clock_uncertainty_us = {5} WHERE id = {1} AND incarnation = {2}"
-        .into(),
+    // Only as long as nodes of this release can work with the schema.
+    NODE_BEAT = |_| format!(
+        "UPDATE node SET heartbeat_at = {{now}}, queue_depth = {{3}}, left_at = 0, clock_offset_ms = {{4}}, \
+         clock_uncertainty_us = {{5}} WHERE id = {{1}} AND incarnation = {{2}} AND \
+         (SELECT s.oldest FROM schema_support s WHERE s.id = 1) <= {}",
+        Migrator::number()
+    ),
     NODES = |_| "SELECT id, name, address, version, started_at, heartbeat_at, left_at, queue_depth, clock_offset_ms, \
      clock_uncertainty_us FROM node \
      WHERE left_at = 0 OR left_at > {1} ORDER BY id"
@@ -86,7 +91,7 @@ impl ClusterStore for SqlStore {
         Err(StoreError::new(StoreErrorKind::Conflict, "join the cluster", "no free node number found in 20 tries"))
     }
 
-    async fn heartbeat(&self, me: &Member, beat: &NodeHeartbeat) -> Result<bool> {
+    async fn heartbeat(&self, me: &Member, beat: &NodeHeartbeat) -> Result<Beat> {
         let depth = i64::try_from(beat.queue_depth).unwrap_or(i64::MAX);
         let values = [
             me.id.into(),
@@ -95,7 +100,11 @@ impl ClusterStore for SqlStore {
             beat.clock.map(|clock| clock.offset_ms).into(),
             beat.clock.map(|clock| clock.uncertainty_us).into(),
         ];
-        Ok(self.execute("renew the node's heartbeat", &NODE_BEAT, values).await? == 1)
+        if self.execute("renew the node's heartbeat", &NODE_BEAT, values).await? == 1 {
+            return Ok(Beat::Renewed);
+        }
+        let needed = self.oldest_schema().await?;
+        Ok(if needed > Migrator::number() { Beat::Outdated { needed } } else { Beat::Replaced })
     }
 
     async fn nodes(&self) -> Result<Vec<NodeState>> {

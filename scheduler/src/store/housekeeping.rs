@@ -18,22 +18,12 @@ statements!(
         |_| "DELETE FROM stale_result WHERE id <= (SELECT MAX(id) FROM (SELECT id FROM stale_result WHERE id < {1} \
          ORDER BY id LIMIT {2}) batch)"
             .into(),
-    BESIDE_FOLLOW_UP =
-        |_| "DELETE FROM outbox WHERE id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = outbox.id)".into(),
-    BESIDE_PERMIT =
-        |_| "DELETE FROM permit WHERE id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = permit.id)".into(),
-    BESIDE_BACKFILL_RUN = |_| {
-        "DELETE FROM backfill_run WHERE id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = backfill_run.id)"
-            .into()
-    },
-    BESIDE_RUN_KEY = |_| {
-        "DELETE FROM run_key WHERE log_id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = run_key.log_id)"
-            .into()
-    },
+    BESIDE_FOLLOW_UP = |_| beside("outbox", "id"),
+    BESIDE_PERMIT = |_| beside("permit", "id"),
+    BESIDE_BACKFILL_RUN = |_| beside("backfill_run", "id"),
+    BESIDE_RUN_KEY = |_| beside("run_key", "log_id"),
     // Those that no batch took with their logs: a node died in between.
-    BESIDE_TASK_LOG_ATTEMPT = |_| {
-        "DELETE FROM task_log_attempt WHERE log_id < {1} AND NOT EXISTS (SELECT 1 FROM task_log l WHERE l.id = task_log_attempt.log_id)".into()
-    },
+    BESIDE_TASK_LOG_ATTEMPT = |_| beside("task_log_attempt", "log_id"),
     // By the logs' own order, whatever a tenant has among them.
     PURGE_LOOK = |_| format!(
         "SELECT l.id, CASE WHEN t.retain_days = {{4}} AND l.status >= {SUCCEEDED} AND l.finished_at < {{5}} THEN 1 \
@@ -46,9 +36,27 @@ statements!(
     OF_THESE_RUN_KEY = |d| d.delete_from("run_key", &d.rows(1, ID), "l.log_id = v.n_id"),
 );
 
-/// Delete what stands beside logs that retention has taken.
-const PURGE_BESIDE: [&Template; 5] =
-    [&BESIDE_FOLLOW_UP, &BESIDE_PERMIT, &BESIDE_BACKFILL_RUN, &BESIDE_RUN_KEY, &BESIDE_TASK_LOG_ATTEMPT];
+/// Deletes at most `{2}` rows of a table. A derived table, because MariaDB takes no LIMIT below IN.
+fn some_of(table: &str, which: &str) -> String {
+    format!("DELETE FROM {table} WHERE id IN (SELECT d.id FROM (SELECT id FROM {table} WHERE {which} LIMIT {{2}}) d)")
+}
+
+/// At most `{2}` logs older than `{1}` that are gone, and have rows in this table.
+fn beside(table: &str, log: &str) -> String {
+    format!(
+        "SELECT DISTINCT s.{log} FROM {table} s WHERE s.{log} < {{1}} AND NOT EXISTS (SELECT 1 FROM task_log l \
+         WHERE l.id = s.{log}) ORDER BY s.{log} LIMIT {{2}}"
+    )
+}
+
+/// What finds rows beside logs that retention has taken, and what deletes them.
+const PURGE_BESIDE: [(&Template, &Template); 5] = [
+    (&BESIDE_FOLLOW_UP, &OF_THESE_FOLLOW_UP),
+    (&BESIDE_PERMIT, &OF_THESE_PERMIT),
+    (&BESIDE_BACKFILL_RUN, &OF_THESE_BACKFILL_RUN),
+    (&BESIDE_RUN_KEY, &OF_THESE_RUN_KEY),
+    (&BESIDE_TASK_LOG_ATTEMPT, &super::attempts::PURGE),
+];
 
 /// Delete what stands beside these logs.
 const PURGE_BESIDE_THESE: [&Template; 4] =
@@ -67,8 +75,11 @@ impl HousekeepingStore for SqlStore {
         }
         if (ids.len() as u64) < limit {
             self.execute(ACTION, &PURGE_STALE, [first_kept.into(), limit.into()]).await?;
-            for beside in &PURGE_BESIDE {
-                self.execute(ACTION, beside, [first_kept.into()]).await?;
+            for (find, delete) in PURGE_BESIDE {
+                let ids: Vec<i64> = self.query(ACTION, find, [first_kept.into(), limit.into()]).await?;
+                if !ids.is_empty() {
+                    self.execute(ACTION, delete, [list(ACTION, ids.iter())?.into()]).await?;
+                }
             }
         }
         Ok(ids.len() as u64)
@@ -111,25 +122,31 @@ impl HousekeepingStore for SqlStore {
         Ok(Purged { deleted: old.len() as u64, is_more: looked.len() as u64 == limit })
     }
 
-    async fn purge_members(&self, before: i64) -> Result<u64> {
+    async fn purge_members(&self, before: i64, limit: u64) -> Result<u64> {
         const ACTION: &str = "delete old executors and nodes";
-        let executors = sql!("DELETE FROM executor WHERE heartbeat_at < {1}");
-        let nodes = sql!("DELETE FROM node WHERE heartbeat_at < {1}");
-        let gone = self.execute(ACTION, &executors, [before.into()]).await?;
-        Ok(gone + self.execute(ACTION, &nodes, [before.into()]).await?)
+        let mut gone = 0;
+        // Executors and nodes; what routing remembers of addresses that no one has used since; backfills that are over.
+        for (table, which) in [
+            ("executor", "heartbeat_at < {1}"),
+            ("node", "heartbeat_at < {1}"),
+            ("routing_use", "last_use < {1}"),
+            ("backfill", "finished_at > 0 AND finished_at < {1}"),
+        ] {
+            let sql = Sql::new(self.backend, &some_of(table, which));
+            gone += self.execute(ACTION, &sql, [before.into(), limit.into()]).await?;
+        }
+        let has_no = |owner: &str| format!("NOT EXISTS (SELECT 1 FROM {owner} o WHERE o.id = permit_scope.id)");
+        let which = ["task", "app", "tenant"].map(has_no).join(" AND ");
+        let sql = Sql::new(self.backend, &some_of("permit_scope", &which).replace("{2}", "{1}"));
+        gone += self.execute(ACTION, &sql, [limit.into()]).await?;
+        Ok(gone)
     }
 
     async fn purge_access(&self, before: i64, limit: u64) -> Result<u64> {
         const ACTION: &str = "delete old sessions and tokens";
-        // A derived table, because MariaDB takes no LIMIT below IN.
-        let oldest = |table: &str, ended: &str| {
-            format!(
-                "DELETE FROM {table} WHERE id IN (SELECT o.id FROM (SELECT id FROM {table} WHERE {ended} LIMIT {{2}}) o)"
-            )
-        };
-        let sessions = Sql::new(self.backend, &oldest("session", "expires_at <= {1}"));
+        let sessions = Sql::new(self.backend, &some_of("session", "expires_at <= {1}"));
         let ended = "(expires_at > 0 AND expires_at <= {1}) OR (revoked_at > 0 AND revoked_at <= {1})";
-        let tokens = Sql::new(self.backend, &oldest("api_token", ended));
+        let tokens = Sql::new(self.backend, &some_of("api_token", ended));
         let gone = self.execute(ACTION, &sessions, [before.into(), limit.into()]).await?;
         Ok(gone + self.execute(ACTION, &tokens, [before.into(), limit.into()]).await?)
     }

@@ -4,7 +4,7 @@
 use super::pool::{Limits, Trust, open};
 use super::{Result, SqlStore, StoreError, StoreErrorKind};
 
-use carillon_migrations::{Migrator, MigratorTrait};
+use carillon_migrations::{Migrator, MigratorTrait, SchemaManager};
 use carillon_protocol::sign::random_hex;
 use sea_orm::{ConnectionTrait, Statement, Value};
 use std::time::{Duration, Instant};
@@ -66,12 +66,43 @@ impl SqlStore {
         outcome
     }
 
-    /// Steps that this version has and the database has not.
+    /// Steps that this release has and the database has not. Those that only the database has are of a later release:
+    /// [`SqlStore::refuse_later_schema`] asks whether this one can work with them.
     pub async fn pending(&self) -> Result<usize> {
-        Migrator::get_pending_migrations_read_only(&self.writer)
-            .await
-            .map(|steps| steps.len())
-            .map_err(|error| StoreError::from_db("read the schema's version", &error))
+        const ACTION: &str = "read the schema's version";
+        let manager = SchemaManager::new(&self.writer);
+        let is_there = manager.has_table("seaql_migrations").await;
+        let applied: Vec<String> = if is_there.map_err(|error| StoreError::from_db(ACTION, &error))? {
+            self.query(ACTION, &sql!("SELECT version FROM seaql_migrations"), []).await?
+        } else {
+            Vec::new()
+        };
+        Ok(Migrator::migrations().iter().filter(|step| !applied.iter().any(|name| name == step.name())).count())
+    }
+
+    /// Whether nodes of this release can work with the database's schema, which a later one may have brought up to date.
+    ///
+    /// # Errors
+    /// They cannot; upgrade the node.
+    pub async fn refuse_later_schema(&self) -> Result<()> {
+        const ACTION: &str = "compare the schema with this release";
+        let oldest = self.oldest_schema().await?;
+        let known = Migrator::number();
+        if oldest <= known {
+            return Ok(());
+        }
+        let detail = format!(
+            "the database belongs to a later release: it needs nodes that know schema {oldest}, and this one knows {known}; \
+             upgrade this node"
+        );
+        Err(StoreError::new(StoreErrorKind::Invalid, ACTION, detail))
+    }
+
+    /// The oldest schema whose nodes can work with the database.
+    pub(super) async fn oldest_schema(&self) -> Result<i32> {
+        let sql = sql!("SELECT oldest FROM schema_support WHERE id = 1");
+        let found: Vec<i32> = self.query("read which releases the schema supports", &sql, []).await?;
+        Ok(found.first().copied().unwrap_or(0))
     }
 
     async fn take_migration_lock(&self, me: &str) -> Result<bool> {

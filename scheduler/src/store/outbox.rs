@@ -3,10 +3,11 @@
 //! Each run whose end has consequences has a row in `outbox`; it is taken away in the
 //! transaction that writes the consequences, so they come exactly once, whichever node dies.
 
-use super::planning::TASKS;
+use super::planning::{TASKS, read_tasks};
 use super::row::{from_row, or_default};
 use super::sql::{ID, SUCCEEDED};
 use super::sql_store::{Transaction, retrying};
+use super::template::Text as _;
 use super::values::list;
 use super::{EndedRun, NewRun, OutboxRound, OutboxStore, Result, SqlStore, StoreError, StoreErrorKind};
 use crate::domain::consequences::{End, failures_in_row, input_of};
@@ -230,9 +231,14 @@ impl SqlStore {
 
     async fn tasks_in(&self, tx: &Transaction<'_>, ids: &BTreeSet<TaskId>) -> Result<HashMap<TaskId, Task>> {
         let ids = list(ACTION, ids.iter())?;
-        let mut found = tx.query(&TASKS, [ids.into()]).await?;
+        let rows = tx.fetch(TASKS.on(self.backend).bind([ids.into()])).await?;
+        let mut found = read_tasks(&rows)?;
         self.fill_calendars_in(tx, &mut found).await?;
-        Ok(found.into_iter().map(|task| (task.id, task)).collect())
+        if let Some(id) = found.unreadable.first() {
+            let detail = format!("task {id} cannot be read; what follows its runs waits");
+            return Err(StoreError::new(StoreErrorKind::Other, ACTION, detail));
+        }
+        Ok(found.tasks.into_iter().map(|task| (task.id, task)).collect())
     }
 }
 

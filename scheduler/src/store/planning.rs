@@ -2,22 +2,25 @@
 
 use super::cluster::LEASE_RENEW;
 use super::dialect::Kind;
+use super::row::{FromRow as _, column};
 use super::rows::TASK_COLUMNS;
 use super::sql::{CANCELLED, SUCCEEDED};
 use super::sql_store::retrying;
 use super::task_columns::spec_list;
+use super::template::Text as _;
 use super::values::{list, to_json};
-use super::{BUCKETS, Fence, PlanStore, Result, SqlStore};
+use super::{BUCKETS, Fence, FoundTasks, PlanStore, Result, SqlStore, StoreError};
 use crate::domain::plan::{Fire, Plan};
 use crate::domain::task::NEVER;
 use crate::domain::task_log::PARENT_SHARD;
 use crate::domain::{LogId, Status, Task, TaskId};
 use async_trait::async_trait;
+use sea_orm::QueryResult;
 use std::collections::HashSet;
 
 statements!(
     TASKS_DUE = |_| format!(
-        "SELECT {TASK_COLUMNS}, {} FROM task WHERE next_fire_at <= {{1}} ORDER BY next_fire_at LIMIT {{2}}",
+        "SELECT {TASK_COLUMNS}, {} FROM task WHERE next_fire_at <= {{1}} ORDER BY next_fire_at LIMIT {{2}} OFFSET {{3}}",
         spec_list("")
     ),
     TASKS = |d| format!("SELECT {TASK_COLUMNS}, {} FROM task WHERE id IN {}", spec_list(""), d.ids(1)),
@@ -115,16 +118,28 @@ fn may_take_over() -> String {
 impl PlanStore for SqlStore {
     async fn tasks_due(&self, until: i64, limit: u64) -> Result<Vec<Task>> {
         const ACTION: &str = "read the tasks that fall due";
-        let mut tasks = self.query(ACTION, &TASKS_DUE, [until.into(), limit.into()]).await?;
-        self.fill_calendars(&mut tasks).await?;
-        Ok(tasks)
+        let mut passed = 0;
+        loop {
+            let values = [until.into(), limit.into(), passed.into()];
+            let rows = self.fetch(ACTION, TASKS_DUE.on(self.backend).bind(values)).await?;
+            let count = rows.len() as u64;
+            let mut found = read_tasks(&rows)?;
+            self.fill_calendars(&mut found).await?;
+            // A page of none but these must not hide what is behind it.
+            if !found.tasks.is_empty() || count < limit {
+                return Ok(found.tasks);
+            }
+            passed += count;
+        }
     }
 
-    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>> {
-        let ids = list("read tasks", ids.iter())?;
-        let mut tasks = self.query("read tasks", &TASKS, [ids.into()]).await?;
-        self.fill_calendars(&mut tasks).await?;
-        Ok(tasks)
+    async fn find_tasks(&self, ids: &[TaskId]) -> Result<FoundTasks> {
+        const ACTION: &str = "read tasks";
+        let ids = list(ACTION, ids.iter())?;
+        let rows = self.fetch(ACTION, TASKS.on(self.backend).bind([ids.into()])).await?;
+        let mut found = read_tasks(&rows)?;
+        self.fill_calendars(&mut found).await?;
+        Ok(found)
     }
 
     async fn reopen(&self, task: &Task, from: i64, now: i64) -> Result<()> {
@@ -140,6 +155,22 @@ impl PlanStore for SqlStore {
     async fn write_ahead(&self, fence: Option<Fence>, plans: &[Plan], now: i64) -> Result<Option<HashSet<TaskId>>> {
         retrying(|| self.write_ahead_once(fence, plans, now)).await
     }
+}
+
+/// Reads tasks; one that a later release wrote, and this one cannot read, must not keep the others from firing.
+pub(super) fn read_tasks(rows: &[QueryResult]) -> Result<FoundTasks> {
+    let mut found = FoundTasks::default();
+    for row in rows {
+        match Task::from_row(row) {
+            Ok(task) => found.tasks.push(task),
+            Err(error) => {
+                let id: TaskId = column(row, "id").map_err(|error| StoreError::from_db("read tasks", &error))?;
+                tracing::error!(task = id.0, %error, "a task cannot be read; it waits for a node of a later release");
+                found.unreadable.push(id);
+            }
+        }
+    }
+    Ok(found)
 }
 
 impl SqlStore {

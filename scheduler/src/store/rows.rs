@@ -4,9 +4,8 @@ use super::DispatchedRun;
 use super::row::{FromRow, Read, absent, column, from_row};
 use super::task_columns::read_spec;
 use crate::domain::routing::Tags;
-use crate::domain::schedule::Schedule;
 use crate::domain::{Executor, Owner, Run, Task, TaskId};
-use sea_orm::QueryResult;
+use sea_orm::{DbErr, QueryResult};
 
 /// Columns of a [`Run`], of table alias `l`.
 pub const RUN_COLUMNS: &str = "l.id, l.version, l.tenant_id, l.app_id, l.task_id, l.revision, l.parent_id, \
@@ -63,12 +62,7 @@ impl FromRow for Task {
     fn from_row(row: &QueryResult) -> Read<Self> {
         let (id, anchor): (TaskId, i64) = (column(row, "id")?, column(row, "anchor_at")?);
         let spec = read_spec(row)?;
-        // One definition that an older version wrote and this one cannot read must not keep the
-        // others from firing.
-        let schedule = spec.to_schedule(anchor, id).unwrap_or_else(|error| {
-            tracing::error!(task = id.0, %error, "a stored schedule cannot be read; its task fires only manually");
-            Schedule::none()
-        });
+        let schedule = spec.to_schedule(anchor, id).map_err(|error| DbErr::Type(format!("its schedule: {error}")))?;
         let children: i32 = column(row, "children")?;
         Ok(Self {
             id,

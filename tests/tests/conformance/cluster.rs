@@ -2,7 +2,7 @@
 
 use crate::fixture::World;
 use carillon::domain::NodeId;
-use carillon::store::{ClockReading, NodeHeartbeat, NodeInfo};
+use carillon::store::{Beat, ClockReading, NodeHeartbeat, NodeInfo};
 use futures_util::future::join_all;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,14 +28,14 @@ async fn each_name_has_one_number_and_a_new_process_replaces_the_old(world: Worl
     let a = store.join(&node("a")).await.unwrap();
     let b = store.join(&node("b")).await.unwrap();
     assert_ne!(a.id, b.id);
-    assert!(store.heartbeat(&a, &beat(3)).await.unwrap());
+    assert_eq!(store.heartbeat(&a, &beat(3)).await.unwrap(), Beat::Renewed);
 
     let again = store.join(&node("a")).await.unwrap();
     assert_eq!(again.id, a.id);
     assert_ne!(again.incarnation, a.incarnation);
-    assert!(!store.heartbeat(&a, &beat(3)).await.unwrap(), "the old process was replaced");
-    assert!(store.heartbeat(&again, &beat(7)).await.unwrap());
-    assert!(store.heartbeat(&b, &beat(0)).await.unwrap(), "the other node was not");
+    assert_eq!(store.heartbeat(&a, &beat(3)).await.unwrap(), Beat::Replaced, "the old process was replaced");
+    assert_eq!(store.heartbeat(&again, &beat(7)).await.unwrap(), Beat::Renewed);
+    assert_eq!(store.heartbeat(&b, &beat(0)).await.unwrap(), Beat::Renewed, "the other node was not");
 
     store.leave(&a).await.unwrap();
     let listed = store.nodes().await.unwrap();
@@ -48,7 +48,7 @@ async fn a_node_that_left_is_listed_as_such_until_it_beats(world: World) {
     let a = store.join(&node("a")).await.unwrap();
     store.leave(&a).await.unwrap();
     assert!(store.nodes().await.unwrap()[0].left_at > 0);
-    assert!(store.heartbeat(&a, &beat(0)).await.unwrap());
+    assert_eq!(store.heartbeat(&a, &beat(0)).await.unwrap(), Beat::Renewed);
     let listed = store.nodes().await.unwrap();
     assert_eq!((listed.len(), listed[0].left_at), (1, 0));
 }
@@ -60,7 +60,7 @@ async fn a_node_says_how_its_clock_stands(world: World) {
     assert_eq!(clock().await, None, "not measured yet");
     let behind = Some(ClockReading { offset_ms: -70, uncertainty_us: 900 });
     for said in [behind, None, behind] {
-        assert!(store.heartbeat(&a, &NodeHeartbeat { queue_depth: 1, clock: said }).await.unwrap());
+        assert_eq!(store.heartbeat(&a, &NodeHeartbeat { queue_depth: 1, clock: said }).await.unwrap(), Beat::Renewed);
         assert_eq!(clock().await, said);
     }
     store.join(&node("a")).await.unwrap();

@@ -3,8 +3,9 @@
 use crate::fixture::World;
 use carillon::domain::plan::Plan;
 use carillon::domain::quota::Quotas;
+use carillon::domain::routing::UseChange;
 use carillon::domain::task::TaskSpec;
-use carillon::domain::{IdSource, LogId, NodeId, Owner, Reason, Run, Status, Transition};
+use carillon::domain::{IdSource, LogId, NodeId, Owner, Reason, Run, Status, TaskId, Transition};
 use carillon::store::{NewTask, NodeInfo};
 
 cases!(
@@ -106,8 +107,14 @@ async fn each_tenant_keeps_its_logs_as_long_as_it_says(world: World) {
 async fn only_silent_members_go(world: World) {
     let info = NodeInfo { name: "a".to_owned(), ..NodeInfo::default() };
     world.store.join(&info).await.unwrap();
-    assert_eq!(world.store.purge_members(world.now - 60_000).await.unwrap(), 0);
+    assert_eq!(world.store.purge_members(world.now - 60_000, 10).await.unwrap(), 0);
     assert_eq!(world.store.nodes().await.unwrap().len(), 1);
-    assert_eq!(world.store.purge_members(world.now + 60_000).await.unwrap(), 1);
+    let used =
+        |address: &str, last| UseChange { task_id: TaskId(7), address: address.into(), floor: 0, added: 1, last };
+    let changes = [used("gone", 5), used("in use", world.now)];
+    world.store.add_uses(&changes, &|| world.id()).await.unwrap();
+    assert_eq!(world.store.purge_members(world.now - 60_000, 10).await.unwrap(), 1, "an address that no one uses");
+    assert_eq!(world.store.uses(&[TaskId(7)]).await.unwrap().len(), 1);
+    assert_eq!(world.store.purge_members(world.now + 60_000, 10).await.unwrap(), 2);
     assert!(world.store.nodes().await.unwrap().is_empty());
 }

@@ -5,7 +5,7 @@ use crate::settings;
 use async_trait::async_trait;
 use carillon::domain::{ExecutorId, Owner};
 use carillon::engine::Engine;
-use carillon::store::{ClusterStore, NodeInfo, Registration, Result as StoreResult, Signer, StoreError};
+use carillon::store::{Beat, ClusterStore, NodeInfo, Registration, Result as StoreResult, Signer, StoreError};
 use carillon_protocol::{Heartbeat, HeartbeatAck, Register, Registered, Results, ResultsAck};
 use carillon_tests::model::executor::Refusal;
 use carillon_tests::model::{Gate, ModelStore, NodeServer, SimClock, SimTransport, Trace};
@@ -241,7 +241,7 @@ impl Process {
 }
 
 async fn beat(node: Arc<SimNode>, engine: Arc<SimEngine>) -> StoreResult<()> {
-    if !engine.membership.heartbeat(engine.queue.len() as u64).await? {
+    if engine.membership.heartbeat(engine.queue.len() as u64).await? != Beat::Renewed {
         node.crash();
     }
     Ok(())

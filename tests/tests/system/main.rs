@@ -102,6 +102,7 @@ mod console;
 mod escalation;
 mod every_operation;
 mod last_admin;
+mod later_release;
 mod lists;
 mod proxies;
 mod sessions;

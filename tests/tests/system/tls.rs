@@ -56,6 +56,8 @@ async fn executors_show_certificates_and_people_do_not(kind: Kind) {
     // People and programs need no certificate; executors are not heard without one.
     let person = authority.client(None);
     assert_eq!(get(&person, &format!("{url}/api/v1/apps")).await, Some(200));
+    let secured = person.get(format!("{url}/healthz")).send().await.unwrap();
+    assert_eq!(secured.headers().get("strict-transport-security").unwrap(), "max-age=31536000");
     let unheard = person.post(format!("{url}/openapi/executors/heartbeat")).body("{}").send().await.unwrap();
     assert_eq!(unheard.status().as_u16(), 403);
     let unheard: Reply<()> = serde_json::from_slice(&unheard.bytes().await.unwrap()).unwrap();

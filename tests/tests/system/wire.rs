@@ -145,6 +145,10 @@ impl Parties {
             let request = self.request().with(|r| r.without = vec![name]);
             self.refused(&format!("without {name}"), request, Code::Unsigned).await;
         }
+        for name in [header::SIGN, header::KEY, header::TENANT, header::NONCE] {
+            let request = self.request().with(|r| r.beside = vec![(name, "another".into())]);
+            self.refused(&format!("with two of {name}"), request, Code::Unsigned).await;
+        }
         let other_secret = |r: &mut Request| r.secret = "guessed".into();
         self.refused("signed with a guess", self.request().with(other_secret), Code::WrongSignature).await;
         let empty = |r: &mut Request| r.secret = String::new();
@@ -522,6 +526,9 @@ async fn unauthenticated_callers_are_rate_limited_and_logged_sparsely(kind: Kind
 
     sent += until_turned_away(&guess("198.51.100.9")).await;
     assert_eq!(of(&other, "198.51.100.9").send().await.code(), Code::RegisterAgain, "another key, the same address");
+    assert_eq!(of(&app, "198.51.100.9").send().await.code(), Code::RegisterAgain, "who guesses locks no one out");
+    let large = of(&app, "198.51.100.9").with(|request| request.body = vec![b' '; 100 * 1024]);
+    assert_eq!(large.send().await.code(), Code::TooMany, "nor costs as much as they like");
     assert_eq!(of(&app, "198.51.100.10").send().await.code(), Code::RegisterAgain, "the same key, another address");
 
     let lines = || {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::domain::{LogId, NodeId, TenantId};
 use crate::queue::run;
-use crate::store::{ClusterStore, Fence, LeaseName, Member, NodeHeartbeat, NodeInfo, NodeState, RunDispatch};
+use crate::store::{Beat, ClusterStore, Fence, LeaseName, Member, NodeHeartbeat, NodeInfo, NodeState, RunDispatch};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
@@ -109,8 +109,8 @@ impl ClusterStore for Rows {
     async fn join(&self, _: &NodeInfo) -> Result<Member> {
         Ok(Member { id: NodeId(1), incarnation: String::new() })
     }
-    async fn heartbeat(&self, _: &Member, _: &NodeHeartbeat) -> Result<bool> {
-        Ok(true)
+    async fn heartbeat(&self, _: &Member, _: &NodeHeartbeat) -> Result<Beat> {
+        Ok(Beat::Renewed)
     }
     async fn nodes(&self) -> Result<Vec<NodeState>> {
         Ok(Vec::new())

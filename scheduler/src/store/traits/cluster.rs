@@ -57,6 +57,20 @@ pub struct ClockReading {
     pub uncertainty_us: i64,
 }
 
+/// What became of a heartbeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beat {
+    /// It is renewed.
+    Renewed,
+    /// Another process has taken the name.
+    Replaced,
+    /// The schema needs nodes of a later release.
+    Outdated {
+        /// The oldest schema that a node must know.
+        needed: i32,
+    },
+}
+
 /// What a node says with each heartbeat.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NodeHeartbeat {
@@ -123,9 +137,8 @@ pub trait ClusterStore: Send + Sync {
     /// Takes a node number. A process of the same name loses its own (its incarnation is
     /// overwritten) and its number is handed on.
     async fn join(&self, node: &NodeInfo) -> Result<Member>;
-    /// Renews the heartbeat by the database's clock; `false` when another process has taken the
-    /// name or the number.
-    async fn heartbeat(&self, me: &Member, beat: &NodeHeartbeat) -> Result<bool>;
+    /// Renews the heartbeat by the database's clock, if this process still has its name and can work with the schema.
+    async fn heartbeat(&self, me: &Member, beat: &NodeHeartbeat) -> Result<Beat>;
     /// Every node that has not left, or left less than an hour ago.
     async fn nodes(&self) -> Result<Vec<NodeState>>;
     /// Says good-bye.

@@ -25,8 +25,9 @@ pub trait HousekeepingStore: Send + Sync {
     /// for these `days` ended, and deletes the ended ones of tenants that keep theirs so long.
     /// What has not ended is left to [`HousekeepingStore::purge`].
     async fn purge_of(&self, days: i32, before: i64, limit: u64) -> Result<Purged>;
-    /// Deletes executors and nodes gone since before `before` (ms).
-    async fn purge_members(&self, before: i64) -> Result<u64>;
+    /// Deletes executors and nodes gone since before `before` (ms), what routing remembers of addresses unused since then,
+    /// backfills that were over by then, and the locks of what was deleted: at most `limit` of each. Answers how many.
+    async fn purge_members(&self, before: i64, limit: u64) -> Result<u64>;
     /// Deletes sessions that were over at `before` (ms), and tokens that had ended or were revoked
     /// then, at most `limit` of each; answers how many.
     async fn purge_access(&self, before: i64, limit: u64) -> Result<u64>;

@@ -7,13 +7,27 @@ use crate::store::error::Result;
 use async_trait::async_trait;
 use std::collections::HashSet;
 
+/// Tasks as they were read.
+#[derive(Debug, Default)]
+pub struct FoundTasks {
+    /// These.
+    pub tasks: Vec<Task>,
+    /// There, but not in words that this release knows, or without their calendar: they are neither gone nor of use.
+    pub unreadable: Vec<TaskId>,
+}
+
 /// Asked by `pregenerate/`.
 #[async_trait]
 pub trait PlanStore: Send + Sync {
-    /// Started tasks whose watermark lies at or before `until`, earliest first.
+    /// Started tasks whose watermark lies at or before `until`, earliest first. What cannot be read is passed over, and its
+    /// watermark stays.
     async fn tasks_due(&self, until: i64, limit: u64) -> Result<Vec<Task>>;
     /// These tasks, whatever their state.
-    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>>;
+    async fn find_tasks(&self, ids: &[TaskId]) -> Result<FoundTasks>;
+    /// The same without those that cannot be read.
+    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>> {
+        Ok(self.find_tasks(ids).await?.tasks)
+    }
     /// Moves a started task's watermark back to its first fire at or after `from` (ms), if its
     /// revision is still the given one's: an instant whose run of an earlier definition was given
     /// up unstarted belongs to the definition that is valid now. Moving back is always safe; what

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use carillon::domain::NodeId;
 use carillon::domain::id_source::NODE_NUMBER_MAX;
 use carillon::store::{
-    ClusterStore, Fence, LeaseName, Member, NodeHeartbeat, NodeInfo, NodeState, Result, StoreErrorKind,
+    Beat, ClusterStore, Fence, LeaseName, Member, NodeHeartbeat, NodeInfo, NodeState, Result, StoreErrorKind,
 };
 
 /// A node that left stays listed for this long, ms.
@@ -45,15 +45,15 @@ impl ClusterStore for ModelStore {
         .await
     }
 
-    async fn heartbeat(&self, me: &Member, beat: &NodeHeartbeat) -> Result<bool> {
+    async fn heartbeat(&self, me: &Member, beat: &NodeHeartbeat) -> Result<Beat> {
         self.call("beat", |state, now| {
             let mine = state.nodes.get_mut(&me.id).filter(|row| row.incarnation == me.incarnation);
-            let Some(row) = mine else { return Ok(false) };
+            let Some(row) = mine else { return Ok(Beat::Replaced) };
             row.state.heartbeat_at = now;
             row.state.left_at = 0;
             row.state.queue_depth = beat.queue_depth as i64;
             row.state.clock = beat.clock;
-            Ok(true)
+            Ok(Beat::Renewed)
         })
         .await
     }

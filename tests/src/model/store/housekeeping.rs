@@ -57,12 +57,13 @@ impl HousekeepingStore for ModelStore {
         .await
     }
 
-    async fn purge_members(&self, before: i64) -> Result<u64> {
+    async fn purge_members(&self, before: i64, _limit: u64) -> Result<u64> {
         self.call("purge members", |state, _| {
-            let members = |state: &super::State| state.executors.len() + state.nodes.len();
+            let members = |state: &super::State| state.executors.len() + state.nodes.len() + state.uses.len();
             let all = members(state);
             state.executors.retain(|_, row| row.executor.heartbeat_at >= before);
             state.nodes.retain(|_, row| row.state.heartbeat_at >= before);
+            state.uses.retain(|_, used| used.last >= before);
             Ok((all - members(state)) as u64)
         })
         .await

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use carillon::domain::plan::{Fire, Plan};
 use carillon::domain::task_log::PARENT_SHARD;
 use carillon::domain::{ExecutorId, LogId, NodeId, Run, Status, Task, TaskId};
-use carillon::store::{Fence, PlanStore, Result};
+use carillon::store::{Fence, FoundTasks, PlanStore, Result};
 use std::collections::HashSet;
 
 #[async_trait]
@@ -31,10 +31,11 @@ impl PlanStore for ModelStore {
         .await
     }
 
-    async fn tasks(&self, ids: &[TaskId]) -> Result<Vec<Task>> {
+    async fn find_tasks(&self, ids: &[TaskId]) -> Result<FoundTasks> {
         self.call("read tasks", |state, _| {
             let wanted = state.tasks.values().filter(|row| ids.contains(&row.view.id));
-            Ok(wanted.map(|row| state.task(row)).collect())
+            let tasks = wanted.map(|row| state.task(row)).collect();
+            Ok(FoundTasks { tasks, unreadable: Vec::new() })
         })
         .await
     }

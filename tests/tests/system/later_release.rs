@@ -1,0 +1,59 @@
+//! What a later release leaves in the database: a schema, and words, that a node of this one does not know.
+
+use carillon_tests::{FakeExecutor, Kind, World};
+use serde_json::json;
+
+scenario!(a_node_steps_aside_for_a_later_schema: sqlite mariadb postgres);
+scenario!(a_task_that_cannot_be_read_stops_no_other: sqlite mariadb postgres);
+
+async fn a_node_steps_aside_for_a_later_schema(kind: Kind) {
+    let world = World::new(kind).await;
+    let database = &world.database;
+    // A step of a later release, with which nodes of this one can work.
+    database.execute("INSERT INTO seaql_migrations (version, applied_at) VALUES ('m9999_later', 0)").await;
+    let node = world.node("a", &[]).await;
+    // One with which they cannot.
+    database.execute("UPDATE schema_support SET oldest = 9999").await;
+    let status = node.process.wait_exit(30).await;
+    let log = node.process.log();
+    assert!(status.code().is_some_and(|code| code != 0), "ended by {status}: {log}");
+    for word in ["steps aside", "schema 9999", "upgrade it"] {
+        assert!(log.contains(word), "nothing about {word:?} in: {log}");
+    }
+    let again = world.unready_node("b", 0, &[]);
+    let status = again.process.wait_exit(30).await;
+    let log = again.process.log();
+    assert!(status.code().is_some_and(|code| code != 0), "ended by {status}: {log}");
+    assert!(log.contains("belongs to a later release") && log.contains("upgrade this node"), "{log}");
+}
+
+/// It waits as it is; the others of its node go on.
+async fn a_task_that_cannot_be_read_stops_no_other(kind: Kind) {
+    let world = World::new(kind).await;
+    let first = world.node("a", &[]).await;
+    let api = world.api();
+    let app = api.make_app("retail", "orders").await;
+    let fields = json!({ "cron": "* * * * * ?" });
+    let strange = api.make_task(&app, "of the future", "job", fields.clone()).await;
+    let plain = api.make_task(&app, "of today", "job", fields).await;
+    first.process.sigterm(20).await;
+    let database = &world.database;
+    let set_strategy = async |word: &str| {
+        database.execute(&format!("UPDATE task SET misfire_strategy = '{word}' WHERE id = {strange}")).await;
+    };
+    set_strategy("ask_the_future").await;
+    // Its fires are written as soon as it is read.
+    database.execute(&format!("DELETE FROM task_log WHERE task_id = {strange} AND fire_time > 60000")).await;
+    let watermark = format!("SELECT next_fire_at FROM task WHERE id = {strange}");
+    database.execute(&format!("UPDATE task SET next_fire_at = 1000 WHERE id = {strange}")).await;
+
+    let node = world.node("b", &[]).await;
+    let fake = FakeExecutor::start(&app, &node.url, &["job"], true).await;
+    world.await_successes(plain, 5).await;
+    assert_eq!(database.number(&watermark).await, 1_000, "it was planned");
+    assert!(node.process.log().contains("a task cannot be read"), "{}", node.process.log_digest());
+
+    set_strategy("fire_once").await;
+    world.await_successes(strange, 2).await;
+    drop(fake);
+}
