@@ -114,7 +114,12 @@ impl<S: ClaimStore + DispatchStore + ?Sized> Loader<S> {
                 run.reason = waits.get(&run.id).copied().unwrap_or(Reason::None);
             }
             let changes: Vec<Transition> = runs.iter().map(returned_to_all).collect();
-            returned += self.store.change(&changes).await?.len();
+            let moved = self.store.change(&changes).await?.len();
+            returned += moved;
+            if moved == 0 {
+                // Another changes them at this moment; what is left then is found like any lost row.
+                return Ok(returned);
+            }
         }
     }
 

@@ -21,7 +21,7 @@ statements!(
     NODE_BEAT = |_| format!(
         "UPDATE node SET heartbeat_at = {{now}}, queue_depth = {{3}}, left_at = 0, clock_offset_ms = {{4}}, \
          clock_uncertainty_us = {{5}} WHERE id = {{1}} AND incarnation = {{2}} AND \
-         (SELECT s.oldest FROM schema_support s WHERE s.id = 1) <= {}",
+         COALESCE((SELECT s.oldest FROM schema_support s WHERE s.id = 1), 0) <= {}",
         Migrator::number()
     ),
     NODES = |_| "SELECT id, name, address, version, started_at, heartbeat_at, left_at, queue_depth, clock_offset_ms, \
