@@ -117,8 +117,10 @@ async fn a_cancel_drops_stops_or_is_remembered() {
     assert_eq!(left_alone, [CancelOutcome::Running]);
     let outcomes = running.cancel(&[1, 2, 3, 9], false, &node).await;
     assert_eq!(outcomes[0], CancelOutcome::Dropped);
-    assert_eq!(outcomes[1], CancelOutcome::Stopping);
-    assert_eq!(outcomes[2], CancelOutcome::Stopped);
+    // How far they come before the answer goes out is up to the machine.
+    for outcome in &outcomes[1..3] {
+        assert!(matches!(outcome, CancelOutcome::Stopping | CancelOutcome::Stopped), "{outcome:?}");
+    }
     assert_eq!(outcomes[3], CancelOutcome::Unknown);
     let after = vec![item(1, "quick", now), item(9, "quick", now)];
     let refused = running.dispatch(after, &node).await;
