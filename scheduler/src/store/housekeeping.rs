@@ -125,20 +125,24 @@ impl HousekeepingStore for SqlStore {
     async fn purge_members(&self, before: i64, limit: u64) -> Result<u64> {
         const ACTION: &str = "delete old executors and nodes";
         let mut gone = 0;
-        // Executors and nodes; what routing remembers of addresses that no one has used since; backfills that are over.
+        // Executors and nodes; what routing remembers of tasks and addresses that are no more; backfills that are over.
         for (table, which) in [
             ("executor", "heartbeat_at < {1}"),
             ("node", "heartbeat_at < {1}"),
-            ("routing_use", "last_use < {1}"),
             ("backfill", "finished_at > 0 AND finished_at < {1}"),
         ] {
             let sql = Sql::new(self.backend, &some_of(table, which));
             gone += self.execute(ACTION, &sql, [before.into(), limit.into()]).await?;
         }
         let has_no = |owner: &str| format!("NOT EXISTS (SELECT 1 FROM {owner} o WHERE o.id = permit_scope.id)");
-        let which = ["task", "app", "tenant"].map(has_no).join(" AND ");
-        let sql = Sql::new(self.backend, &some_of("permit_scope", &which).replace("{2}", "{1}"));
-        gone += self.execute(ACTION, &sql, [limit.into()]).await?;
+        let without_owner = ["task", "app", "tenant"].map(has_no).join(" AND ");
+        // `last_use` is a number within the task, not an instant: what is old shows in the executors alone.
+        let unused = "address NOT IN (SELECT e.address FROM executor e) \
+                      OR NOT EXISTS (SELECT 1 FROM task o WHERE o.id = routing_use.task_id)";
+        for (table, which) in [("permit_scope", without_owner.as_str()), ("routing_use", unused)] {
+            let sql = Sql::new(self.backend, &some_of(table, which).replace("{2}", "{1}"));
+            gone += self.execute(ACTION, &sql, [limit.into()]).await?;
+        }
         Ok(gone)
     }
 

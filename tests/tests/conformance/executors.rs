@@ -25,7 +25,7 @@ cases!(
     after_a_silence_an_executor_keeps_what_is_still_its_own,
 );
 
-fn process(instance: &str, address: &str, handlers: &[&str]) -> Register {
+pub fn process(instance: &str, address: &str, handlers: &[&str]) -> Register {
     let handler = |name: &&str| HandlerInfo {
         name: (*name).to_owned(),
         cron: Some("0 0 3 * * ?".to_owned()),
@@ -46,7 +46,7 @@ fn process(instance: &str, address: &str, handlers: &[&str]) -> Register {
     }
 }
 
-async fn register(world: &World, process: &Register) -> ExecutorId {
+pub async fn register(world: &World, process: &Register) -> ExecutorId {
     ExecutorId(world.store.register(&signer(world), process, &|| world.id(), world.now).await.unwrap().executor_id.0)
 }
 

@@ -1,5 +1,6 @@
 //! What is old goes, in bounded batches.
 
+use crate::executors::{process, register};
 use crate::fixture::World;
 use carillon::domain::plan::Plan;
 use carillon::domain::quota::Quotas;
@@ -12,6 +13,7 @@ cases!(
     only_ended_old_logs_go_and_at_most_so_many,
     each_tenant_keeps_its_logs_as_long_as_it_says,
     only_silent_members_go,
+    uses_go_with_their_address_or_task,
 );
 
 const DAY_MS: i64 = 86_400_000;
@@ -109,12 +111,22 @@ async fn only_silent_members_go(world: World) {
     world.store.join(&info).await.unwrap();
     assert_eq!(world.store.purge_members(world.now - 60_000, 10).await.unwrap(), 0);
     assert_eq!(world.store.nodes().await.unwrap().len(), 1);
-    let used =
-        |address: &str, last| UseChange { task_id: TaskId(7), address: address.into(), floor: 0, added: 1, last };
-    let changes = [used("gone", 5), used("in use", world.now)];
-    world.store.add_uses(&changes, &|| world.id()).await.unwrap();
-    assert_eq!(world.store.purge_members(world.now - 60_000, 10).await.unwrap(), 1, "an address that no one uses");
-    assert_eq!(world.store.uses(&[TaskId(7)]).await.unwrap().len(), 1);
-    assert_eq!(world.store.purge_members(world.now + 60_000, 10).await.unwrap(), 2);
+    assert_eq!(world.store.purge_members(world.now + 60_000, 10).await.unwrap(), 1);
     assert!(world.store.nodes().await.unwrap().is_empty());
+}
+
+/// However old a use is: it counts until its address, or its task, is no more.
+async fn uses_go_with_their_address_or_task(world: World) {
+    let run = runs_made_at(&world, world.now, 1).await.remove(0);
+    register(&world, &process("one", "here", &["pay"])).await;
+    let used = |task_id, address: &str| UseChange { task_id, address: address.into(), floor: 0, added: 1, last: 5 };
+    let (here, gone) = ("http://here:1", "http://gone:1");
+    let changes = [used(run.task_id, here), used(run.task_id, gone), used(TaskId(7), here)];
+    world.store.add_uses(&changes, &|| world.id()).await.unwrap();
+    assert_eq!(world.store.purge_members(world.now - 60_000, 10).await.unwrap(), 2);
+    let left = world.store.uses(&[run.task_id, TaskId(7)]).await.unwrap();
+    assert_eq!(
+        left.iter().map(|(task, address, _)| (*task, address.as_str())).collect::<Vec<_>>(),
+        [(run.task_id, here)]
+    );
 }

@@ -528,7 +528,12 @@ async fn unauthenticated_callers_are_rate_limited_and_logged_sparsely(kind: Kind
     assert_eq!(of(&other, "198.51.100.9").send().await.code(), Code::RegisterAgain, "another key, the same address");
     assert_eq!(of(&app, "198.51.100.9").send().await.code(), Code::RegisterAgain, "who guesses locks no one out");
     let large = of(&app, "198.51.100.9").with(|request| request.body = vec![b' '; 100 * 1024]);
-    assert_eq!(large.send().await.code(), Code::TooMany, "nor costs as much as they like");
+    // On a busy machine the address may have regained some of its rate meanwhile.
+    await_until("a large request of an address that guesses is turned away", 20, || async {
+        until_turned_away(&guess("198.51.100.9")).await;
+        when(large.send().await.code() == Code::TooMany)
+    })
+    .await;
     assert_eq!(of(&app, "198.51.100.10").send().await.code(), Code::RegisterAgain, "the same key, another address");
 
     let lines = || {

@@ -63,7 +63,9 @@ impl HousekeepingStore for ModelStore {
             let all = members(state);
             state.executors.retain(|_, row| row.executor.heartbeat_at >= before);
             state.nodes.retain(|_, row| row.state.heartbeat_at >= before);
-            state.uses.retain(|_, used| used.last >= before);
+            let addresses: BTreeSet<_> = state.executors.values().map(|row| row.executor.address.clone()).collect();
+            let State { uses, tasks, .. } = state;
+            uses.retain(|(task, address), _| addresses.contains(address) && tasks.contains_key(task));
             Ok((all - members(state)) as u64)
         })
         .await
